@@ -1,6 +1,6 @@
 //! `udp`: what it costs a processor to send packets, lent to the device in trains, beside the ways to have them copied.
 //!
-//! The measured programs are examples of `reel-ring` (trains as fast as they go) and `reel-stream` (flows at their rates); their heads say
+//! The measured programs are examples of `reel-ring` (trains as fast as they go) and `lab-paced-udp` (flows at their rates); their heads say
 //! what they do.
 
 mod ground;
@@ -118,7 +118,7 @@ fn notes(sheet: &mut Sheet) {
          the receiver's side of the kernel runs in the sender's time, until its socket's buffer is full",
     );
     sheet.note(format!(
-        "paced: {FLOWS} flows of {} Mb/s from one thread by the sender of reel-stream, headers apart, all from one payload; how it sends is its own choice",
+        "paced: {FLOWS} flows of {} Mb/s from one thread by the sender of lab-paced-udp, headers apart, all from one payload; how it sends is its own choice",
         RATE_BPS / 1_000_000
     ));
 }
@@ -225,6 +225,6 @@ impl Programs {
             );
             Ok(program)
         };
-        Ok(Programs { trains: find("reel-ring", "trains")?, paced: find("reel-stream", "paced")? })
+        Ok(Programs { trains: find("reel-ring", "trains")?, paced: find("lab-paced-udp", "paced")? })
     }
 }

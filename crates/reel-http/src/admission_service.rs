@@ -5,11 +5,12 @@ use crate::control::{
     ResourceCode, SessionState, SessionView, SharingReport,
 };
 use crate::data::{DataCounters, Film, RESOURCES};
+use reel_admit::limits::STEADY_ROUNDS;
+use reel_admit::{Loss, SessionSummary, Sessions, Sharing, Standing, steady_demand};
+use reel_cache::Units;
 use reel_disk::Disks;
 use reel_qos::{Capacities, Class, ClassTable, Ledger, MemberCapacity, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
-use reel_stream::limits::STEADY_ROUNDS;
-use reel_stream::{Loss, SessionSummary, Sessions, Sharing, Standing, Units, steady_demand};
 use reel_volume::Geometry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -34,7 +34,7 @@ pub struct ArenaParts {
     pub scratch_per_core: usize,
     /// That may be lent to the kernel to send from without a copy.
     pub lent: usize,
-    /// For readers; [`reel_stream::Budget::promisable`] says how many of them may be promised.
+    /// For readers; [`reel_cache::Budget::promisable`] says how many of them may be promised.
     pub readers: usize,
 }
 

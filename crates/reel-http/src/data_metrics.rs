@@ -2,8 +2,9 @@
 
 use crate::control::{MetricsPage, MetricsSource};
 use crate::data::{DataCounters, Film, ProgramCounters, RESOURCES};
+use reel_admit::Sessions;
+use reel_cache::Units;
 use reel_library::Library;
-use reel_stream::{Sessions, Units};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -15,13 +15,14 @@ use crate::data_metrics::{DataMetrics, ProgramMetrics, TitleMetrics};
 use crate::limits::{DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS_AHEAD};
 use crate::session_service::ServerSessions;
 use crate::volume_jobs::ServerVolumeJobs;
+use reel_admit::{Sessions, SessionsConfig};
+use reel_cache::Units;
+use reel_cache::limits::READER_STRIPES_MAX;
 use reel_disk::Disks;
 use reel_library::Library;
+use reel_local::ArenaMap;
 use reel_ring::DriverChoice;
 use reel_rt::RtError;
-use reel_stream::limits::READER_STRIPES_MAX;
-use reel_stream::programs::ArenaMap;
-use reel_stream::{Sessions, SessionsConfig, Units};
 use reel_volume::Volume;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -362,7 +363,7 @@ fn door_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramsDoor, Ser
     let failed = |path: &Path, source| ServeError::Programs { path: path.to_owned(), source };
     let arena = ArenaMap::new(volume.arena().clone())
         .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
-    let listener = reel_stream::programs::listen(&path).map_err(|error| failed(&path, error))?;
+    let listener = reel_client::listen(&path).map_err(|error| failed(&path, error))?;
     // A window of pictures, and the units that some seconds of sound touch.
     let window_buffers = READER_STRIPES_MAX * volume.geometry().data_rows() + 4;
     let counters = Arc::new(ProgramCounters::default());

@@ -3,11 +3,11 @@
 
 use crate::control::{self, SessionRefusal, SessionReport};
 use crate::data::{DataCounters, Film, Films, Form, open_session};
+use reel_admit::{OpenRefused, Sessions};
 use reel_disk::Disks;
 use reel_library::LibraryError;
 use reel_qos::{AdmitError, Class};
 use reel_rt::now_ns;
-use reel_stream::{OpenRefused, Sessions};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl control::SessionService for ServerSessions {
 
     fn list(&self) -> Vec<SessionReport> {
         let idle_max_ns = self.sessions.idle_max_ns();
-        let report = |summary: reel_stream::SessionSummary| SessionReport {
+        let report = |summary: reel_admit::SessionSummary| SessionReport {
             key: summary.key.to_string(),
             title: summary.title_id,
             expires_in_s: idle_max_ns.saturating_sub(summary.idle_ns) / 1_000_000_000,

@@ -2,14 +2,14 @@
 
 use crate::content::first_wrong;
 use crate::title::Track;
-use reel_disk::{DiskDone, Reply};
-use reel_qos::Class;
-use reel_ring::Chunk;
-use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{
+use reel_admit::limits::SEND_LEAD_NS;
+use reel_cache::{
     Body, Deliver, Depth, Due, Fetched, Fetcher, Part, Place, Plan, Prefetcher, PromisedBuffers, Reader,
     ReaderState, SessionKey, Units,
 };
+use reel_disk::{DiskDone, Reply};
+use reel_qos::Class;
+use reel_ring::Chunk;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -180,7 +180,7 @@ mod tests {
     use crate::library::Library;
     use crate::scale::geometry;
     use crate::title::TitleSpec;
-    use reel_stream::Depth;
+    use reel_cache::Depth;
 
     /// A small library with a title that was ingested, after the world has stopped.
     fn stopped() -> (Library, Board) {

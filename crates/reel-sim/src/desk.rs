@@ -3,9 +3,10 @@
 use crate::limits::BEGIN_DEADLINE_NS;
 use crate::scenario::Scenario;
 use crate::title::Title;
+use reel_admit::{Session, Sessions, SessionsConfig, Sharing};
+use reel_cache::{Due, MediaKind, Plan, Ramp, SessionKey, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, ResourceUsage};
-use reel_stream::{Due, Plan, Ramp, Session, SessionKey, Sessions, SessionsConfig, Sharing, Strand, Units};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -60,14 +61,14 @@ impl Desk {
     pub(crate) fn ask(
         &self,
         seat: &Seat,
-        (strand, choice): (Strand, usize),
+        (strand, choice): (MediaKind, usize),
         segment: usize,
         now_ns: u64,
     ) -> Result<Terms, AdmitError> {
         // A player asks for what its title has.
         let track = seat.playing().track(strand, choice).unwrap_or(seat.playing().best());
         self.sessions.touch(&seat.key(), now_ns);
-        let choice = (strand == Strand::Picture).then_some(choice);
+        let choice = (strand == MediaKind::Video).then_some(choice);
         let permit = self.sessions.ask(seat, choice, &track.ask(segment), now_ns)?;
         let track_ns = track.segment_ns * track.segments() as u64;
         let reads_on = self.sessions.plays(seat, strand, (&track.body(segment), 0), track_ns, now_ns);

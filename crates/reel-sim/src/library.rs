@@ -9,8 +9,8 @@ use crate::shelf::{Place, Shelf};
 use crate::still::StillDisks;
 use crate::title::{TitleSpec, TrackPlan};
 use anyhow::{Context, Result, bail};
+use reel_cache::Depth;
 use reel_qos::Class;
-use reel_stream::Depth;
 use reel_volume::{
     ArenaBudget, Geometry, Members, ObjectEntry, ObjectMap, ObjectRecord, ObjectWriter, OpenOptions, Role,
     SourceFile, Superblock, TitleRecord, Volume, VolumeOptions,

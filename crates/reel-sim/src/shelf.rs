@@ -3,8 +3,8 @@
 use crate::content::{self, Unit};
 use crate::rng::Rng;
 use crate::title::{self, Layout, Title, TitleSpec, Track, TrackPlan};
+use reel_cache::Depth;
 use reel_code::Code;
-use reel_stream::Depth;
 use reel_volume::{Extent, Geometry, UnitPlace, VolumeCounters};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,12 +3,11 @@
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
 use crate::rng::Rng;
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
+use reel_admit::limits::SEND_LEAD_NS;
+use reel_admit::{Ask, Loss, Stretch, demand, shared_demand};
+use reel_cache::{Body, Choices, Depth, MediaKind, Part, SharedTrack, SharedTracks};
 use reel_code::Code;
 use reel_qos::Demand;
-use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{
-    Ask, Body, Choices, Depth, Loss, Part, SharedTrack, SharedTracks, Strand, Stretch, demand, shared_demand,
-};
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ pub struct Title {
 /// One object of a title, in segments.
 pub struct Track {
     /// Pictures or sound.
-    pub strand: Strand,
+    pub strand: MediaKind,
     /// How long its segments are.
     pub segment_ns: u64,
     /// Where it lies.
@@ -42,7 +41,7 @@ pub struct Track {
 
 /// A track that is to be laid out.
 pub(crate) struct TrackPlan {
-    strand: Strand,
+    strand: MediaKind,
     segment_ns: u64,
     starts: Vec<u64>,
     seed: u64,
@@ -85,7 +84,7 @@ pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
     let renditions = rng.range(1, spec.renditions + 1);
     let scenes = rng.part(1);
     let picture = |rendition: u64| TrackPlan {
-        strand: Strand::Picture,
+        strand: MediaKind::Video,
         segment_ns: MOVING_SEGMENT_NS,
         // Lively scenes are lively in all renditions.
         starts: segment_starts(rate_bps >> rendition, segments, &mut scenes.clone()),
@@ -98,7 +97,7 @@ pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
         let segments = (segments * MOVING_SEGMENT_NS).div_ceil(segment_ns);
         let bytes = (rate_bps / 8 * segment_ns / 1_000_000_000 / OBJECT_SCALE).max(ROW_BYTES as u64);
         let starts: Vec<u64> = (0..=segments).map(|segment| segment * bytes).collect();
-        let sound = |seed| TrackPlan { strand: Strand::Sound, segment_ns, starts: starts.clone(), seed };
+        let sound = |seed| TrackPlan { strand: MediaKind::Audio, segment_ns, starts: starts.clone(), seed };
         tracks.push(sound(rng.bits()));
         let languages = if spec.languages > 1 { rng.range(1, spec.languages + 1) } else { 1 };
         tracks.extend((1..languages).map(|_| sound(rng.bits())));
@@ -140,7 +139,7 @@ impl TrackPlan {
 impl Title {
     /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can promise.
     pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
-        let pictures = tracks.iter().take_while(|track| track.strand == Strand::Picture).count();
+        let pictures = tracks.iter().take_while(|track| track.strand == MediaKind::Video).count();
         let sound = tracks.split_off(pictures);
         let demands = |tracks: &[Arc<Track>]| -> Option<Vec<Demand>> {
             tracks.iter().map(|track| track.demand(ahead)).collect()
@@ -171,9 +170,9 @@ impl Title {
     }
 
     /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its languages, if it has any.
-    pub fn track(&self, strand: Strand, choice: usize) -> Option<&Arc<Track>> {
+    pub fn track(&self, strand: MediaKind, choice: usize) -> Option<&Arc<Track>> {
         match strand {
-            Strand::Picture => self.pictures.get(choice),
+            MediaKind::Video => self.pictures.get(choice),
             _ => self.sound.get(choice),
         }
     }

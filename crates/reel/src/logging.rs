@@ -45,17 +45,23 @@ pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
 const ACCESS: [&str; 2] = ["access", "reel_http::access"];
 
 /// Log targets of this workspace.
-const OWN: [&str; 12] = [
+const OWN: [&str; 18] = [
     "reel",
+    "reel_admit",
+    "reel_api",
     "reel_arena",
+    "reel_cache",
+    "reel_client",
     "reel_code",
     "reel_disk",
     "reel_http",
     "reel_library",
+    "reel_local",
     "reel_media",
+    "reel_metrics",
+    "reel_play",
     "reel_qos",
     "reel_ring",
     "reel_rt",
-    "reel_stream",
     "reel_volume",
 ];

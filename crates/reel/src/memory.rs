@@ -1,7 +1,7 @@
 //! How much media memory a server takes: the sum of its holders.
 
+use reel_cache::limits::READER_STRIPES_MAX;
 use reel_http::limits::{LENT_PART, SCRATCH_BUFFERS_PER_CORE, STRIPES_PER_INGEST};
-use reel_stream::limits::READER_STRIPES_MAX;
 use reel_volume::GeometryFields;
 use reel_volume::limits::UPKEEP_STRIPES;
 

@@ -4,10 +4,10 @@ use super::DataCounters;
 use super::film::Film;
 use super::processor::{Done, ProcessorPrice};
 use crate::limits::PRICE_CHANGE_PERCENT;
+use reel_admit::Sessions;
 use reel_disk::Disks;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, ClassTable, DiskPrice, MemberCapacity, UNLIMITED};
-use reel_stream::Sessions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -114,10 +114,10 @@ fn done(counters: &DataCounters, disks: &Disks, at_ns: u64) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reel_admit::SessionsConfig;
     use reel_arena::{Arena, ArenaConfig};
     use reel_disk::DisksConfig;
     use reel_qos::{Class, Demand};
-    use reel_stream::SessionsConfig;
 
     #[test]
     fn who_is_promised_a_slow_processor_is_promised_less() {

@@ -13,9 +13,10 @@ use crate::limits::{
     HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, SEND_CRITICAL_NS,
     STALL_TIME_MAX_NS,
 };
+use reel_admit::{PlayedBy, Session};
+use reel_cache::{Place, Reader, Urgency};
 use reel_qos::Class;
 use reel_rt::{TaskId, TaskKind};
-use reel_stream::{Place, PlayedBy, Reader, Session, Urgency};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -254,8 +255,8 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reel_cache::{Due, Ramp};
     use reel_qos::DEADLINE_NONE_NS;
-    use reel_stream::{Due, Ramp};
     use std::os::unix::net::UnixStream;
 
     const START_NS: u64 = 5_000;

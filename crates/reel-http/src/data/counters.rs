@@ -1,8 +1,8 @@
 //! What the data plane counts, for metrics.
 
+use reel_admit::OpenRefused;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{AdmitError, Resource};
-use reel_stream::OpenRefused;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counters of all cores together; each is bumped at most a few times per request.

@@ -1,13 +1,12 @@
 //! What the viewers of a title may be promised: the demands of its renditions and of its plain file.
 
+use reel_admit::limits::SEND_LEAD_NS;
+use reel_admit::{Ask, Loss, Stretch, demand, shared_demand};
+use reel_cache::{Choices, Depth, MediaKind, SharedTrack, SharedTracks};
 use reel_library::Title;
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{Fragment, TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Demand;
-use reel_stream::limits::SEND_LEAD_NS;
-use reel_stream::{
-    Ask, Choices, Depth, Loss, SharedTrack, SharedTracks, Strand, Stretch, demand, shared_demand,
-};
 use reel_volume::ObjectMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -86,9 +85,9 @@ fn ranking(index: &TitleIndex) -> Vec<usize> {
 pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
     let fragment = track.fragments.get(segment.checked_sub(1)?)?;
     let strand = match track.track.kind {
-        TrackKind::Video => Strand::Picture,
-        TrackKind::Audio => Strand::Sound,
-        TrackKind::Subtitle => Strand::Text,
+        TrackKind::Video => MediaKind::Video,
+        TrackKind::Audio => MediaKind::Audio,
+        TrackKind::Subtitle => MediaKind::Text,
     };
     let until = fragment.time.saturating_add(fragment.duration);
     Some(Ask { strand, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
@@ -132,8 +131,8 @@ fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> C
     let is_one_way = ranking.len() <= 1 && sound.len() <= 1;
     let nothing = Demand::peak_of(&[]);
     let of_choice = |choice: usize| {
-        let pictures = ranking.get(choice).map(|number| (Strand::Picture, &index.tracks[*number]));
-        let sound = sound.iter().filter(|_| is_one_way).map(|track| (Strand::Sound, *track));
+        let pictures = ranking.get(choice).map(|number| (MediaKind::Video, &index.tracks[*number]));
+        let sound = sound.iter().filter(|_| is_one_way).map(|track| (MediaKind::Audio, *track));
         let demand = ladder.from(choice);
         let Some((tracks, part)) = shared(title, pictures.into_iter().chain(sound), depth) else {
             return (Arc::new(demand), None);
@@ -151,7 +150,7 @@ fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> C
 /// Tracks that several may share, and what one asks who reads them for others, too; `None` of none.
 fn shared<'a>(
     title: &Title,
-    tracks: impl Iterator<Item = (Strand, &'a TrackIndex)>,
+    tracks: impl Iterator<Item = (MediaKind, &'a TrackIndex)>,
     depth: Depth,
 ) -> Option<(SharedTracks, Demand)> {
     let (mut shared, mut demands) = (Vec::new(), Vec::new());

@@ -16,11 +16,14 @@ use crate::limits::{
     PROGRAM_MESSAGES_PER_TURN, PROGRAM_STREAMS_MAX, PROGRAM_TICK_NS, PROGRAMS_MAX,
 };
 use playing::Playing;
+use reel_admit::Sessions;
 use reel_arena::mms::Ending;
+use reel_cache::{Fetched, Fetcher, Units};
+use reel_client::{Heard, Reply, Request, hear, say};
+use reel_local::{ArenaMap, MappedOutlet};
+use reel_local::{Batch, StreamId, Streams};
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Mailbox, Service};
-use reel_stream::programs::{ArenaMap, Heard, MappedOutlet, Reply, Request, hear, say};
-use reel_stream::{Batch, Fetched, Fetcher, Sessions, StreamId, Streams, Units};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -145,7 +148,7 @@ impl Programs {
     }
 
     fn connected(&mut self, core: &mut Core, socket: OwnedFd) {
-        let user = match reel_stream::programs::accept_peer(&socket) {
+        let user = match reel_client::accept_peer(&socket) {
             Ok(user) if self.programs.len() < PROGRAMS_MAX => user,
             Ok(_) => {
                 tracing::warn!(

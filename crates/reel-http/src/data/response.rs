@@ -3,8 +3,9 @@
 use super::date::http_date;
 use super::range::{Answer, Validators, answer};
 use super::request::Request;
+use reel_admit::OpenRefused;
+use reel_cache::{Body, Part};
 use reel_qos::AdmitError;
-use reel_stream::{Body, OpenRefused, Part};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

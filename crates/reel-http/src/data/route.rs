@@ -1,6 +1,6 @@
 //! Which paths are media, and what they name.
 
-use reel_stream::SessionKey;
+use reel_cache::SessionKey;
 
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

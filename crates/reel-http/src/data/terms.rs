@@ -6,13 +6,12 @@ use super::request::Request;
 use super::response::Response;
 use super::route::SessionFile;
 use crate::limits::BEGIN_DEADLINE_NS;
+use reel_admit::limits::{FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
+use reel_admit::{Ask, OpenRefused, Session, Sessions};
+use reel_cache::{Body, Choices, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use reel_rt::now_ns;
-use reel_stream::limits::{FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
-use reel_stream::{
-    Ask, Body, Choices, Due, OpenRefused, Pace, Part, Plan, Prefetcher, Ramp, Session, Sessions, Strand,
-};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -152,7 +151,7 @@ impl TermsDesk<'_> {
     ) -> Result<Terms, AdmitError> {
         let Some(times) = session.playing().file_times() else { return Ok(Terms::interactive()) };
         let mut pace = Pace::new(Arc::clone(times), from_offset, at_offset);
-        let ask = Ask { strand: Strand::Picture, from_ns: pace.media_ns, until_ns: pace.media_ns };
+        let ask = Ask { strand: MediaKind::Video, from_ns: pace.media_ns, until_ns: pace.media_ns };
         let permit = self.sessions.ask(session, None, &ask, self.now_ns)?;
         if permit.class == Class::APERIODIC {
             return Ok(Terms::unhurried(permit.class));

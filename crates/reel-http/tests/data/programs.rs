@@ -3,7 +3,7 @@
 use crate::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
 use reel_arena::{Others, SharedMemory};
-use reel_stream::programs::{Client, ClientError, Heard, Reply, Request, Wanted, dial, hear, say};
+use reel_client::{Client, ClientError, Heard, Reply, Request, Wanted, dial, hear, say};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 

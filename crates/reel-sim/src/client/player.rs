@@ -5,8 +5,8 @@ use crate::limits::{
 };
 use crate::rng::Rng;
 use crate::title::{Title, Track};
-use reel_stream::Strand;
-use reel_stream::limits::STEADY_ASKS;
+use reel_admit::limits::STEADY_ASKS;
+use reel_cache::MediaKind;
 use std::sync::Arc;
 
 /// How people watch: the means of what they do.
@@ -41,7 +41,7 @@ pub struct Player {
 
 /// Pictures or sound.
 struct Lane {
-    strand: Strand,
+    strand: MediaKind,
     segment_ns: u64,
     segments: usize,
     /// The segment it asks for next, or is being given.
@@ -125,7 +125,7 @@ impl Player {
     }
 
     /// The segment of a strand that it asks for next, or is being given.
-    pub fn next_segment(&self, strand: Strand) -> usize {
+    pub fn next_segment(&self, strand: MediaKind) -> usize {
         self.lane(strand).map_or(0, |lane| lane.next)
     }
 
@@ -135,13 +135,13 @@ impl Player {
     }
 
     /// What it takes of a strand now: a rendition, or a language.
-    pub fn takes(&self, strand: Strand) -> usize {
-        if strand == Strand::Picture { self.choice } else { self.language }
+    pub fn takes(&self, strand: MediaKind) -> usize {
+        if strand == MediaKind::Video { self.choice } else { self.language }
     }
 
     /// Which strands it asks for, those first that it asks for first: players differ in that, and from time to time.
-    pub fn strands(&mut self) -> Vec<Strand> {
-        let mut strands: Vec<Strand> = self.lanes.iter().map(|lane| lane.strand).collect();
+    pub fn strands(&mut self) -> Vec<MediaKind> {
+        let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
         if self.rng.permille(500) {
             strands.reverse();
         }
@@ -181,7 +181,7 @@ impl Player {
         self.language = self.any_language(languages);
         let (plays, position_ns) = (matches!(self.show, Show::Plays { .. }), self.position_ns(now_ns));
         let is_at_once = self.rng.permille(500) && plays;
-        let lane = self.lanes.iter_mut().find(|lane| lane.strand == Strand::Sound);
+        let lane = self.lanes.iter_mut().find(|lane| lane.strand == MediaKind::Audio);
         let Some(lane) = lane.filter(|lane| is_at_once && lane.have_ns() > position_ns) else { return };
         // Fits: below what it has.
         lane.next = (position_ns / lane.segment_ns) as usize;
@@ -210,7 +210,7 @@ impl Player {
     }
 
     /// What it wants of a strand at this moment, if nothing of it is under way.
-    pub fn want(&self, strand: Strand, now_ns: u64) -> Want {
+    pub fn want(&self, strand: MediaKind, now_ns: u64) -> Want {
         let Some(lane) = self.lane(strand) else { return Want::Nothing };
         let ahead_ns = lane.have_ns().saturating_sub(self.position_ns(now_ns));
         if lane.next >= lane.segments {
@@ -240,7 +240,7 @@ impl Player {
     }
 
     /// Whether it has taken something of this strand since somebody touched it: it goes on then.
-    pub fn goes_on(&self, strand: Strand) -> bool {
+    pub fn goes_on(&self, strand: MediaKind) -> bool {
         self.lane(strand).is_some_and(|lane| lane.untouched > 0)
     }
 
@@ -250,7 +250,7 @@ impl Player {
     }
 
     /// It has all of the segment of a strand that it asked for. How long it stood still for it, if it did.
-    pub fn has(&mut self, strand: Strand, now_ns: u64) -> Option<u64> {
+    pub fn has(&mut self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let late_ns = self.late_by(strand, now_ns);
         let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));
         let buffer_ns = self.buffer_ns;
@@ -278,7 +278,7 @@ impl Player {
 
     /// The strand for want of which it has shown nothing for longest, and for how long; `None` while it shows something, is paused or has
     /// just begun.
-    pub fn late_ns(&self, now_ns: u64) -> Option<(Strand, u64)> {
+    pub fn late_ns(&self, now_ns: u64) -> Option<(MediaKind, u64)> {
         let late = |lane: &Lane| Some((lane.strand, self.late_by(lane.strand, now_ns)?));
         self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)
     }
@@ -346,7 +346,7 @@ impl Player {
     }
 
     /// For how long it has shown nothing for want of a strand.
-    fn late_by(&self, strand: Strand, now_ns: u64) -> Option<u64> {
+    fn late_by(&self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let Show::Plays { .. } = self.show else { return None };
         let lane = self.lane(strand)?;
         let is_due = (lane.excused_until..lane.segments).contains(&lane.next);
@@ -354,7 +354,7 @@ impl Player {
         (is_due && late_ns > 0).then_some(late_ns)
     }
 
-    fn lane(&self, strand: Strand) -> Option<&Lane> {
+    fn lane(&self, strand: MediaKind) -> Option<&Lane> {
         self.lanes.iter().find(|lane| lane.strand == strand)
     }
 

@@ -5,7 +5,7 @@ use crate::desk::Seat;
 use crate::rng::Rng;
 use crate::scale::OBJECT_SCALE;
 use crate::scenario::Scenario;
-use reel_stream::Strand;
+use reel_cache::MediaKind;
 
 /// One client.
 pub(super) struct Client {
@@ -49,7 +49,7 @@ pub(super) fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
 
 /// What a client asks for side by side, each by a number of its own.
 pub(super) mod lanes {
-    use reel_stream::Strand;
+    use reel_cache::MediaKind;
 
     /// Pictures and sound.
     pub(in crate::world) const LANES: u32 = 2;
@@ -62,12 +62,12 @@ pub(super) mod lanes {
         lane / LANES
     }
 
-    pub(in crate::world) fn strand(lane: u32) -> Strand {
-        if lane.is_multiple_of(LANES) { Strand::Picture } else { Strand::Sound }
+    pub(in crate::world) fn strand(lane: u32) -> MediaKind {
+        if lane.is_multiple_of(LANES) { MediaKind::Video } else { MediaKind::Audio }
     }
 }
 
 /// The number under which a client asks for a strand.
-pub(super) fn lane(client: u32, strand: Strand) -> u32 {
-    client * lanes::LANES + u32::from(strand != Strand::Picture)
+pub(super) fn lane(client: u32, strand: MediaKind) -> u32 {
+    client * lanes::LANES + u32::from(strand != MediaKind::Video)
 }

@@ -9,9 +9,9 @@ use crate::journal::Deed;
 use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
 use crate::title::{Title, Track};
+use reel_admit::limits::LATE_TOLERATED_NS;
+use reel_cache::{Due, MediaKind, PromisedBuffers};
 use reel_qos::{Class, DEADLINE_NONE_NS};
-use reel_stream::limits::LATE_TOLERATED_NS;
-use reel_stream::{Due, PromisedBuffers, Strand};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl World {
     /// A client looks at the time.
     pub(super) fn wake(&mut self, number: u32) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
-        let lane = lane(number, Strand::Picture);
+        let lane = lane(number, MediaKind::Video);
         match &mut client.kind {
             Kind::Viewer(player) if player.title().is_none() => {
                 let title = Arc::clone(self.shelf.choose(&mut client.rng));
@@ -118,17 +118,17 @@ impl World {
         Ok(())
     }
 
-    fn ask_segment(&mut self, number: u32, strand: Strand, segment: usize) -> Result<(), String> {
+    fn ask_segment(&mut self, number: u32, strand: MediaKind, segment: usize) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let (Some(title), Some(seat)) = (player.title().cloned(), client.seat.clone()) else { return Ok(()) };
         let before = player.choice();
         match strand {
-            Strand::Picture => player.steps(),
+            MediaKind::Video => player.steps(),
             _ => player.speaks(self.now_ns),
         }
         // Another language may begin where it is.
-        let segment = if strand == Strand::Picture { segment } else { player.next_segment(strand) };
+        let segment = if strand == MediaKind::Video { segment } else { player.next_segment(strand) };
         let (choice, taken) = (player.choice(), player.takes(strand));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
         let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
@@ -163,7 +163,7 @@ impl World {
     fn take_segment(
         &mut self,
         number: u32,
-        (strand, segment): (Strand, usize),
+        (strand, segment): (MediaKind, usize),
         (title, seat): (&Title, &Seat),
         terms: Terms,
     ) -> Result<(), String> {
@@ -171,7 +171,7 @@ impl World {
         let taken = player.takes(strand);
         let Some(track) = title.track(strand, taken).cloned() else { return Ok(()) };
         let Terms { class, due, due_ns, plan, reads_on } = terms;
-        let name = if strand == Strand::Picture { taken } else { title.pictures.len() + taken };
+        let name = if strand == MediaKind::Video { taken } else { title.pictures.len() + taken };
         self.core.plan((seat.key(), name), plan);
         self.deed(number, Deed::Asks, segment as u64);
         let promised_ns = (class == Class::PERIODIC).then_some(due_ns);
@@ -226,7 +226,7 @@ impl World {
     }
 
     /// A client has all of what it asked for.
-    fn done(&mut self, number: u32, strand: Strand) -> Result<(), String> {
+    fn done(&mut self, number: u32, strand: MediaKind) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let at_ns = match &mut client.kind {
             Kind::Viewer(_) => return self.has(number, strand),
@@ -246,7 +246,7 @@ impl World {
     }
 
     /// A viewer has a whole segment.
-    fn has(&mut self, number: u32, strand: Strand) -> Result<(), String> {
+    fn has(&mut self, number: u32, strand: MediaKind) -> Result<(), String> {
         let (now_ns, client) = (self.now_ns, &mut self.clients[number as usize]);
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let segment = player.next_segment(strand) as u64;
@@ -290,7 +290,7 @@ impl World {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let touch = player.touch(now_ns);
-        let segment = player.next_segment(Strand::Picture) as u64;
+        let segment = player.next_segment(MediaKind::Video) as u64;
         let at_ns = player.next_touch_ns(now_ns);
         if matches!(touch, Touch::Seek | Touch::Stop) {
             lanes::of(number).for_each(|lane| self.core.cancel(lane));

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use reel_admit::limits::ROUNDS_MAX;
+use reel_admit::{Loss, steady_demand};
+use reel_cache::{Budget, Depth};
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_http::{ArenaParts, ArenaUse, core_mib_ns, title_demand};
 use reel_library::Library;
@@ -10,8 +13,6 @@ use reel_qos::{
     Answer, Capacities, Class, ClassSpec, ClassTable, ClassTableError, Demand, Ledger, MemberCapacity,
     Starts, UNLIMITED,
 };
-use reel_stream::limits::ROUNDS_MAX;
-use reel_stream::{Budget, Depth, Loss, steady_demand};
 use reel_volume::Finding;
 use serde_json::{Value, json};
 

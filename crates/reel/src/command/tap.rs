@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use reel_arena::mms::Ending;
-use reel_stream::programs::{Client, ClientError, Wanted};
+use reel_client::{Client, ClientError, Wanted};
 
 use crate::args::TapArguments;
 use crate::failure::{Exit, Failure};

@@ -61,7 +61,7 @@ fn the_c_example_reads_a_set_of_titles() {
     };
     let dir = tempfile::tempdir().unwrap();
     let (server, socket) = server(dir.path());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reel-stream/c/tap.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reel-client/c/tap.c");
     let program = dir.path().join("tap");
     let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];
     run(Command::new(compiler).args(flags).arg(&program).arg(&source));

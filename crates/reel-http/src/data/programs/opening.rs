@@ -6,11 +6,13 @@ use crate::data::film::Film;
 use crate::data::offers::Form;
 use crate::data::terms::{Terms, TermsDesk, open_session};
 use crate::limits::PROGRAM_MEMORY_SHARE;
+use reel_admit::OpenRefused;
+use reel_cache::limits::SEND_BYTES_MAX;
+use reel_client::{Reply, say};
+use reel_local::MappedOutlet;
+use reel_local::Opening as StreamOpening;
 use reel_qos::{Class, Kind};
 use reel_rt::Core;
-use reel_stream::limits::SEND_BYTES_MAX;
-use reel_stream::programs::{MappedOutlet, Reply, say};
-use reel_stream::{OpenRefused, Opening as StreamOpening};
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -181,7 +183,7 @@ impl Programs {
         // It is there: a map is made of nothing else.
         let arena_fd = arena.fd().ok_or_else(|| Refused(0, "the arena cannot be mapped".to_owned()))?;
         let (producer, consumer) = (outlet.producer_memory(), outlet.consumer_memory());
-        let reply = Reply::Opened(reel_stream::programs::Opened {
+        let reply = Reply::Opened(reel_client::Opened {
             tag,
             file_bytes,
             arena_bytes: arena.bytes(),

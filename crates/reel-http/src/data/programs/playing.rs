@@ -3,8 +3,9 @@
 use super::ProgramsShared;
 use crate::data::film::Film;
 use crate::data::terms::{Terms, TermsDesk};
+use reel_admit::Session;
+use reel_cache::SessionKey;
 use reel_qos::{Class, ClassTable};
-use reel_stream::{Session, SessionKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

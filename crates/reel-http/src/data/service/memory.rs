@@ -3,8 +3,8 @@
 use super::{Data, PREFETCH, PRESSURE};
 use crate::data::connection::{Connection, State};
 use crate::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS, RUN_UNTAKEN_NS};
+use reel_cache::ReaderState;
 use reel_rt::Core;
-use reel_stream::ReaderState;
 
 impl Data {
     /// Reads ahead what is due to be, and looks again soon if more will be.

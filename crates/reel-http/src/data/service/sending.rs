@@ -3,9 +3,9 @@
 use super::{Data, OVERDUE};
 use crate::data::connection::State;
 use crate::data::terms::TermsDesk;
+use reel_cache::{Prefetcher, ReaderState};
 use reel_ring::Op;
 use reel_rt::Core;
-use reel_stream::{Prefetcher, ReaderState};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -88,7 +88,7 @@ impl Data {
         self.shared.counters.sent_bytes[sending.class.index()].fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn unit_came(&mut self, core: &mut Core, fetched: reel_stream::Fetched) {
+    pub(super) fn unit_came(&mut self, core: &mut Core, fetched: reel_cache::Fetched) {
         let token = fetched.connection;
         if Prefetcher::is_for_prefetch(token) {
             return self.prefetcher.fetched(&fetched);

@@ -2,7 +2,7 @@
 //!
 //! What the ring and the mailbox bring is only noted when it comes ([`Data::ready`]). A section then does the work of one connection up to its
 //! next operation: reads a request, asks for units, seals at most a buffer, hands at most
-//! [`SEND_BYTES_MAX`](reel_stream::limits::SEND_BYTES_MAX) to its socket.
+//! [`SEND_BYTES_MAX`](reel_cache::limits::SEND_BYTES_MAX) to its socket.
 
 use super::Data;
 use crate::data::connection::State;

@@ -1,0 +1,262 @@
+//! What sessions were promised: a ledger in which those who play the same share the disks, and where each of them is.
+//!
+//! Who asks to begin somewhere is put behind the next one who plays the same, if all that lies between is in memory (`Audience::follows`) and can
+//! stay there: then it is charged with that memory, and not with the disks. Otherwise as everybody else.
+
+use crate::limits::{MEETINGS_MAX, ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::sessions::Sharing;
+use reel_cache::{Audience, Choices, KeptBuffers, SessionKey, SharedTracks, Start, Units};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{
+    AdmitError, Capacities, Chains, Class, ClassTable, Ledger, Meeting, MemberCapacity, Overcommitment,
+    ReservationId, Resource,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The ledger, and which session each promise is of.
+#[derive(Debug)]
+pub(crate) struct Book {
+    chains: Chains,
+    sessions: HashMap<ReservationId, Seat>,
+    /// Where those who follow find what others have read; without it nobody follows.
+    memory: Option<Memory>,
+    /// The chain that is looked at next for whom it could follow, or one after it.
+    met: u64,
+}
+
+/// Whose a promise is.
+#[derive(Debug)]
+struct Seat {
+    key: SessionKey,
+    /// What it plays that others may play, too.
+    shared: Option<Arc<SharedTracks>>,
+}
+
+#[derive(Debug)]
+struct Memory {
+    audience: Audience,
+    /// What no reader may have.
+    kept: KeptBuffers,
+    buffer_bytes: u64,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who<'a> {
+    pub(crate) key: SessionKey,
+    pub(crate) class: Class,
+    /// What the ledger calls it.
+    pub(crate) label: &'a str,
+}
+
+impl Book {
+    /// Over a ledger of which nothing is promised yet.
+    pub(crate) fn new(ledger: Ledger) -> Book {
+        Book { chains: Chains::new(ledger), sessions: HashMap::new(), memory: None, met: 0 }
+    }
+
+    /// Lets those who play the same follow each other in the memory of these units.
+    pub(crate) fn follow_in(&mut self, units: &Units) {
+        let kept = units.budget().keep(0);
+        self.memory = kept.map(|kept| Memory {
+            audience: units.audience().clone(),
+            kept,
+            buffer_bytes: units.buffer_bytes().max(1),
+        });
+    }
+
+    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what it `held`; `is_played` unless it asks for another choice at
+    /// the moment. A refusal changes nothing.
+    pub(crate) fn put(
+        &mut self,
+        (who, held): (Who<'_>, Option<ReservationId>),
+        (choices, choice, is_played): (&Choices, usize, bool),
+        media_ns: u64,
+        now_ns: u64,
+    ) -> Result<ReservationId, AdmitError> {
+        let demand = &choices.demands[choice];
+        // Fits: rounds of a title that can be promised.
+        let at = ((media_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
+        let shared = choices.shared(choice);
+        let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
+        let ahead = self.chains.next_ahead(who.class, demand, at, held);
+        let before = ahead.and_then(|(stream, chain)| {
+            let ahead = self.sessions.get(&stream)?.key;
+            // Asked only of those who might: it counts through a film.
+            let is_worth = self.chains.is_worth_following(who.class, demand, chain, at);
+            (is_worth && self.can_keep(chain, at)).then_some(())?;
+            self.memory.as_ref()?.audience.follows(who.key, (ahead, chain), &starts, now_ns)
+        });
+        let is_held = before.is_some();
+        let put = match held {
+            Some(stream) => self.chains.change(stream, demand, at, is_held).map(|()| stream),
+            None => self.chains.admit(who.class, demand, at, is_held, who.label),
+        };
+        match &put {
+            Ok(stream) => {
+                self.sessions.insert(*stream, Seat { key: who.key, shared: shared.cloned() });
+                if shared.is_some() {
+                    self.begins(who.key, *stream, &starts, now_ns);
+                }
+            }
+            Err(error) => {
+                if let (Some(before), Some(memory)) = (before, &self.memory) {
+                    memory.audience.returns(who.key, before);
+                }
+                if let AdmitError::Ended(stream) = error {
+                    self.sessions.remove(stream);
+                }
+            }
+        }
+        self.keep();
+        put
+    }
+
+    /// A session that shares a choice asks for a lower one: it goes on alone with the next one, for which it has disks of its own. `false` if it shares
+    /// nothing.
+    pub(crate) fn leave(
+        &mut self,
+        (who, stream): (Who<'_>, ReservationId),
+        (choices, choice): (&Choices, usize),
+        now_ns: u64,
+    ) -> bool {
+        let next = choices.demands.get(choice + 1).filter(|_| self.chains.is_sharing(stream));
+        let has_left = next.is_some_and(|next| self.chains.leave(stream, next).is_ok());
+        if has_left {
+            self.sessions.insert(stream, Seat { key: who.key, shared: choices.shared(choice + 1).cloned() });
+            self.begins(who.key, stream, &[], now_ns);
+            self.keep();
+        }
+        has_left
+    }
+
+    /// As [`Chains::is_sharing`].
+    pub(crate) fn is_sharing(&self, stream: ReservationId) -> bool {
+        self.chains.is_sharing(stream)
+    }
+
+    /// Gives back what a session held.
+    pub(crate) fn release(&mut self, stream: ReservationId) {
+        self.chains.release(stream);
+        self.sessions.remove(&stream);
+        self.keep();
+    }
+
+    /// Whoever has come to where somebody else has been follows from here on, with all who follow him, if all that lies between is in memory and memory is
+    /// what is cheaper: who began where nobody had been need not be charged with the disks to his end. Looks at the next few who could.
+    pub(crate) fn meet(&mut self) {
+        for _ in 0..MEETINGS_MAX {
+            let Some(meeting) = self.chains.next_meeting(self.met) else {
+                self.met = 0;
+                break;
+            };
+            self.met = meeting.behind + 1;
+            self.follow_from_here(&meeting);
+        }
+        self.keep();
+    }
+
+    /// As [`Ledger::advance`].
+    pub(crate) fn advance(&mut self, now_round: u64) {
+        self.chains.advance(now_round);
+        self.keep();
+    }
+
+    /// The account itself: for what only reads it.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        self.chains.ledger()
+    }
+
+    /// How many share what others read.
+    pub(crate) fn sharing(&self) -> Sharing {
+        let (_, chains) = self.chains.counts();
+        let (followers, interval_bytes) = (self.chains.followers(), self.chains.interval_bytes());
+        Sharing { chains, followers, interval_bytes }
+    }
+
+    /// As [`Chains::adds_up`].
+    pub(crate) fn adds_up(&self) -> bool {
+        self.chains.adds_up()
+    }
+
+    /// Whether so little of the members is promised that a viewer who is alone may read more than he was promised, for those who may come.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.promised_permille() <= ROOM_PERMILLE
+    }
+
+    /// As [`Ledger::set_capacities`].
+    pub(crate) fn set_capacities(&mut self, capacities: Capacities) -> Vec<Overcommitment> {
+        self.chains.set_capacities(capacities)
+    }
+
+    /// As [`Ledger::set_classes`].
+    pub(crate) fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
+        self.chains.set_classes(classes)
+    }
+
+    /// Thousandths of the members' time that are promised, at most in one of the next rounds.
+    fn promised_permille(&self) -> u64 {
+        let ledger = self.chains.ledger();
+        let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
+        let of_member = |(number, member): (usize, &MemberCapacity)| {
+            let rounds = now_round..now_round.saturating_add(ROOM_ROUNDS);
+            let used = rounds.map(|round| {
+                // Of requests and bytes that are counted apart, those of which more is promised.
+                let parts = [Resource::Member(number), Resource::MemberBytes(number)];
+                parts.map(|part| ledger.used(None, part, round)).into_iter().max()
+            });
+            let used = used.max().flatten();
+            // Fits: sums are below 2^63, and what is promised beyond a round is near to it.
+            (u128::from(used.unwrap_or(0)) * 1000 / u128::from(member.round_ns.max(1))) as u64
+        };
+        members.iter().enumerate().map(of_member).max().unwrap_or(0)
+    }
+
+    fn follow_from_here(&mut self, meeting: &Meeting) {
+        let Book { chains, sessions, memory: Some(memory), .. } = self else { return };
+        let (Some(leader), Some(ahead)) = (sessions.get(&meeting.leader), sessions.get(&meeting.ahead))
+        else {
+            return;
+        };
+        let Some(shared) = &leader.shared else { return };
+        if !chains.is_worth_merging(meeting) || !memory.keep(chains.interval_bytes_merged(meeting)) {
+            return;
+        }
+        let all: Vec<SessionKey> =
+            chains.streams_of(meeting.behind).filter_map(|stream| Some(sessions.get(&stream)?.key)).collect();
+        let meet = || chains.merge(meeting).then(|| chains.width_rounds(meeting.into));
+        memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), shared, meet);
+    }
+
+    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if they have it now.
+    fn can_keep(&mut self, chain: u64, at: (usize, u64)) -> bool {
+        let bytes = self.chains.interval_bytes_with(chain, at);
+        self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
+    }
+
+    /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.
+    fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
+        if let Some(memory) = &self.memory
+            && let Some(chain) = self.chains.chain_of(stream)
+        {
+            let rounds = self.chains.width_rounds(chain);
+            memory.audience.begins(session, (chain, rounds), starts, now_ns);
+        }
+    }
+
+    /// Gives readers what is not kept any more.
+    fn keep(&mut self) {
+        let bytes = self.chains.interval_bytes();
+        if let Some(memory) = &mut self.memory {
+            memory.keep(bytes);
+        }
+    }
+}
+
+impl Memory {
+    /// Nobody else may have so much; `false`, and as before, if readers have it now.
+    fn keep(&mut self, bytes: u64) -> bool {
+        self.kept.set(usize::try_from(bytes.div_ceil(self.buffer_bytes)).unwrap_or(usize::MAX))
+    }
+}

@@ -1,0 +1,227 @@
+//! What a stream will ask of every member, computed from its index before it starts: pure.
+
+use crate::limits::ROUNDS_MAX;
+use reel_cache::{Depth, Window};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Demand, DiskDemand};
+use reel_volume::{Geometry, ObjectMap};
+use std::ops::Range;
+
+/// Bytes of an object that are asked for together: a segment.
+#[derive(Clone, Debug)]
+pub struct Stretch<'a> {
+    /// The object.
+    pub map: &'a ObjectMap,
+    /// Its bytes.
+    pub range: Range<u64>,
+    /// Media time from which they may be read.
+    pub from_ns: u64,
+    /// Media time at which its first bytes must be in memory; those that a reader can hold at once are due together.
+    pub due_ns: u64,
+    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown. 0 if it is sent with what follows as one
+    /// body.
+    pub duration_ns: u64,
+}
+
+/// What a demand is counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Any one member may be lost: what can be promised.
+    AnyOne,
+    /// All members are there: what is read while nothing is wrong.
+    Nobody {
+        /// Members have arms, which pass over the units of parity that lie between those of a way.
+        arms: bool,
+    },
+}
+
+/// The demand of stretches on a volume of `members` members.
+///
+/// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
+/// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
+/// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
+/// way of an arm. So are those that it asks for when it plans again. How many that are, and how much memory they hold, is for `depth` to say.
+///
+/// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
+pub fn demand<'a>(
+    members: usize,
+    depth: Depth,
+    stretches: impl IntoIterator<Item = Stretch<'a>>,
+    loss: Loss,
+) -> Option<Demand> {
+    of_stretches(Sum::new(members, depth, loss), stretches)
+}
+
+/// What one of several viewers asks who reads for all of them: units to their ends, since the others find them whole then; and in place of what
+/// is sent, the memory that this lies in. For [`Demand::with_shared`]; any member may be lost.
+pub fn shared_demand<'a>(
+    members: usize,
+    depth: Depth,
+    stretches: impl IntoIterator<Item = Stretch<'a>>,
+) -> Option<Demand> {
+    of_stretches(Sum { for_others: true, ..Sum::new(members, depth, Loss::AnyOne) }, stretches)
+}
+
+fn of_stretches<'a>(mut sum: Sum, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
+    for stretch in stretches.into_iter().filter(|stretch| stretch.range.start < stretch.range.end) {
+        let Stretch { map, range, from_ns, due_ns, duration_ns } = stretch;
+        if due_ns.saturating_add(duration_ns) / ROUND_NS >= ROUNDS_MAX {
+            return None;
+        }
+        let stretch = Shown { range, from_ns, due_ns, duration_ns };
+        sum.add(map.geometry(), &stretch, |stripe, position| map.unit_at(stripe, position).0);
+    }
+    Some(sum.demand())
+}
+
+/// A stretch of some object.
+pub(crate) struct Shown {
+    pub(crate) range: Range<u64>,
+    pub(crate) from_ns: u64,
+    pub(crate) due_ns: u64,
+    pub(crate) duration_ns: u64,
+}
+
+/// A demand while it is added up.
+pub(crate) struct Sum {
+    disks: Vec<Vec<DiskDemand>>,
+    sent_bytes: Vec<u64>,
+    held_bytes: u64,
+    depth: Depth,
+    loss: Loss,
+    /// Of one who reads for others.
+    for_others: bool,
+}
+
+impl Sum {
+    pub(crate) fn new(members: usize, depth: Depth, loss: Loss) -> Self {
+        Self {
+            disks: vec![Vec::new(); members],
+            sent_bytes: Vec::new(),
+            held_bytes: 0,
+            depth,
+            loss,
+            for_others: false,
+        }
+    }
+
+    /// Adds a stretch, not an empty one, of an object whose units `member` tells the members of.
+    pub(crate) fn add(&mut self, geometry: &Geometry, stretch: &Shown, member: impl Fn(u64, usize) -> usize) {
+        let stripe_bytes = geometry.stripe_bytes() as u64;
+        let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
+        let count = stripes.end - stripes.start;
+        let stretch_bytes = stretch.range.end - stretch.range.start;
+        let window = self.depth.window(geometry, stretch_bytes, stretch.duration_ns);
+        for stripe in stripes.clone() {
+            let number = stripe - stripes.start;
+            let round = round_of(stretch, window, number, count);
+            let (begins, ends) = (window.is_way(number), number + 1 == count || window.is_way(number + 1));
+            let bytes = unit_bytes_touched(geometry, &stretch.range, stripe, self.for_others);
+            for position in 0..geometry.width() {
+                let Some(rounds) = self.disks.get_mut(member(stripe, position)) else { continue };
+                let at = slot(rounds, round);
+                let is_read = position < geometry.data_rows() || self.loss == Loss::AnyOne;
+                if is_read {
+                    at.reads += 1;
+                    at.bytes += bytes;
+                } else if self.loss == (Loss::Nobody { arms: true }) && !begins && !ends {
+                    // All of it passes under the head.
+                    at.bytes += geometry.unit_bytes() as u64;
+                }
+                // Of more than one stripe, each member has a unit that is read.
+                at.ways += u32::from(begins && (is_read || !ends));
+            }
+        }
+        let rounds = rounds(stretch.from_ns, stretch.due_ns);
+        let sent_bytes = if self.for_others { memory_bytes(geometry, stretch_bytes) } else { stretch_bytes };
+        let mut given = 0;
+        for round in rounds.clone() {
+            let until = part_until(sent_bytes, round + 1 - rounds.start, rounds.end - rounds.start);
+            *slot(&mut self.sent_bytes, round as usize) += until - given;
+            given = until;
+        }
+        let promised_bytes = self.depth.promised_bytes(geometry, stretch_bytes, stretch.duration_ns);
+        self.held_bytes = self.held_bytes.max(promised_bytes);
+    }
+
+    pub(crate) fn demand(self) -> Demand {
+        Demand::new(self.disks, self.sent_bytes, self.held_bytes)
+    }
+
+    /// The same for what goes on for ever: what is read after so many rounds is read at their beginning of what was before.
+    pub(crate) fn demand_of_rounds(mut self, rounds: usize) -> Demand {
+        for disk in &mut self.disks {
+            disk.resize(disk.len().max(rounds), DiskDemand::default());
+            for (number, late) in disk.split_off(rounds).into_iter().enumerate() {
+                let at = &mut disk[number % rounds];
+                at.reads += late.reads;
+                at.ways += late.ways;
+                at.bytes += late.bytes;
+            }
+        }
+        self.sent_bytes.resize(rounds, 0);
+        self.demand()
+    }
+}
+
+/// The round that stripe `number` of the `count` of a stretch is counted in.
+///
+/// Those of a reader's first window take turns in the last rounds in which they may be read. Each further one can be read when one before it
+/// has been sent, which is as it is shown, and is due as much later. So a segment asks for one after another, and the next one goes on from
+/// there: viewers who began together ask the same in each round, not all of it in some.
+fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
+    let window = count.min(window.stripes());
+    let round = match number.checked_sub(window) {
+        None => {
+            let rounds = rounds(stretch.from_ns, stretch.due_ns);
+            let last = (rounds.end - rounds.start).min(window);
+            rounds.end - last + part_until(last, number, window)
+        }
+        Some(beyond) => {
+            let from_ns = stretch.due_ns + part_until(stretch.duration_ns, beyond, count);
+            rounds(from_ns, stretch.due_ns + part_until(stretch.duration_ns, beyond + 1, count)).start
+        }
+    };
+    // Fits: below ROUNDS_MAX.
+    round as usize
+}
+
+/// The rounds in which something may be read so that it is in memory when due: those that begin after it may be asked for and end before
+/// it is due; one at least.
+fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
+    let end = due_ns / ROUND_NS;
+    let start = from_ns.div_ceil(ROUND_NS).min(end.saturating_sub(1));
+    start..end.max(start + 1)
+}
+
+/// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any unit may be lost: all rows between the first
+/// and the last that are touched, or all to the end of the unit.
+fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64, reads_on: bool) -> u64 {
+    let (stripe_bytes, row_bytes) = (geometry.stripe_bytes() as u64, geometry.row_bytes() as u64);
+    let start = stripe * stripe_bytes;
+    let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
+    let matrix_bytes = row_bytes * geometry.data_rows() as u64;
+    let end = if reads_on { geometry.unit_rows() as u64 } else { (within.end - 1) / matrix_bytes + 1 };
+    let rows = within.start / matrix_bytes..end;
+    // Reads are of whole blocks around the rows.
+    let block = reel_volume::limits::BLOCK_BYTES as u64;
+    (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
+}
+
+/// Memory in which so many bytes of an object lie: buffers are of whole units, which end with what no row has.
+fn memory_bytes(geometry: &Geometry, bytes: u64) -> u64 {
+    let rows_bytes = (geometry.unit_rows() * geometry.row_bytes()) as u64;
+    // Fits: a unit is not much larger than its rows, and objects are far below 2^60 bytes.
+    (u128::from(bytes) * geometry.unit_bytes() as u128).div_ceil(u128::from(rows_bytes.max(1))) as u64
+}
+
+fn part_until(bytes: u64, part: u64, of: u64) -> u64 {
+    (u128::from(bytes) * u128::from(part) / u128::from(of)) as u64
+}
+
+fn slot<T: Clone + Default>(rounds: &mut Vec<T>, round: usize) -> &mut T {
+    if rounds.len() <= round {
+        rounds.resize(round + 1, T::default());
+    }
+    &mut rounds[round]
+}

@@ -1,0 +1,755 @@
+//! Where a viewer is on the clock: pure.
+//!
+//! ```text
+//!   media time   0 .... t(k) ............ t(k+1)
+//!   clock        epoch  epoch + t(k)                 <- segment k is due here, SEND_LEAD before it must be shown
+//! ```
+//! Clients ask ahead of the clock as far as their buffers go; what they ask for keeps its place on it. A request that does not go
+//! on from the one before is a seek, and one for what should have been shown by now comes from a client that was paused: both
+//! move the epoch.
+//!
+//! A viewer who jumps within what his player has buffered asks for nothing at that place, only sooner for what follows. A buffer does
+//! not grow: who asks farther ahead than it reaches has jumped, and the epoch moves, too. Otherwise his bytes would be due when he has
+//! long wanted to see them, which nobody would notice while the disks are fast.
+//!
+//! Another language or quality is no seek: a player throws away what it has of one strand and asks for it again from what is shown now on, while
+//! the other strand goes on. Only if that comes back as well the viewer has jumped.
+
+use crate::limits::{
+    BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, POINT_NS,
+    REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
+};
+use reel_cache::MediaKind;
+use reel_qos::limits::ROUND_NS;
+
+/// The schedule of one session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schedule {
+    /// Set with the first request for media.
+    anchor: Option<Anchor>,
+    /// How far the client's buffer has been seen to reach, before and after any seek: the most, while `Asked` has the least of late.
+    reach_ns: [Option<i128>; 3],
+    /// How far ahead of what is shown it has ever asked: its buffer reaches as far, though it may not have been seen to be full.
+    farthest_ns: [i128; 3],
+}
+
+#[derive(Clone, Debug)]
+struct Anchor {
+    /// Clock time of media time 0; before the clock's own zero if the film is seeked far into soon after boot.
+    epoch_ns: i128,
+    /// Where the client began to ask.
+    media_ns: u64,
+    /// What it asked for since then: pictures, sound, text.
+    asked: [Option<Asked>; 3],
+    /// The strand that came back last to what is shown.
+    back: Option<Back>,
+}
+
+/// A strand that was asked for again from what is shown now on.
+#[derive(Clone, Copy, Debug)]
+struct Back {
+    strand: MediaKind,
+    /// Media time of where it goes on.
+    from_ns: u64,
+    /// Clock time of the request.
+    at_ns: u64,
+}
+
+/// What was asked for of one strand.
+#[derive(Clone, Debug)]
+struct Asked {
+    until_ns: u64,
+    /// Clock time of its last request.
+    at_ns: u64,
+    /// How far ahead of what is shown that was, and how many requests in a row were so far ahead.
+    ahead_ns: i128,
+    steady: u32,
+    /// How far ahead it asks when its buffer is full: as far as it reaches. The least, since a short pause makes it look less.
+    reach_ns: Option<i128>,
+}
+
+/// A stretch of a track that a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Pictures, sound or text.
+    pub strand: MediaKind,
+    /// Media time of its start.
+    pub from_ns: u64,
+    /// Media time of its end.
+    pub until_ns: u64,
+}
+
+/// How a request stands to the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It goes on from what was asked before.
+    OnSchedule,
+    /// It belongs to a start or a seek that was seen by another request, or begins another language or quality of what is shown: nothing moves, and
+    /// somebody waits for it.
+    Joins,
+    /// It goes on from what was asked before, but the schedule has to move: its client was paused, was kept waiting, or has jumped over what it
+    /// had. It is read as what was promised: among those who begin it would wait for a flood of them.
+    Shifts {
+        /// The media time that is now.
+        media_ns: u64,
+    },
+    /// The schedule has to move, so that this media time is now.
+    Moved {
+        /// The media time.
+        media_ns: u64,
+    },
+}
+
+impl Place {
+    /// The media time that is now, if the schedule has to move.
+    pub(crate) fn moves_to(self) -> Option<u64> {
+        match self {
+            Place::Shifts { media_ns } | Place::Moved { media_ns } => Some(media_ns),
+            Place::OnSchedule | Place::Joins => None,
+        }
+    }
+}
+
+impl Schedule {
+    /// Whether anything was asked for yet.
+    pub(crate) fn is_started(&self) -> bool {
+        self.anchor.is_some()
+    }
+
+    /// How `ask` stands to what was asked before.
+    pub(crate) fn place(&self, ask: &Ask, now_ns: u64) -> Place {
+        let moved = Place::Moved { media_ns: ask.from_ns };
+        let Some(anchor) = &self.anchor else { return moved };
+        // Where there are pictures, they alone tell who jumped or was paused. Sound keeps its own pace, from borders of its own: of two strands
+        // that move the schedule, each makes the other one early or late.
+        let leads = ask.strand == MediaKind::Video || anchor.asked[MediaKind::Video.index()].is_none();
+        let ahead_ns = anchor.ahead_ns(ask, now_ns);
+        let Some(before) = &anchor.asked[ask.strand.index()] else {
+            // Sound and pictures of one place do not begin at the same time.
+            let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
+            let is_due = ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS);
+            return match is_near && !anchor.begins_before(ask) && ahead_ns + i128::from(JOIN_NS) >= 0 {
+                false => moved,
+                true if anchor.is_new(now_ns) && !ask.is_point() && is_due => Place::Joins,
+                true => Place::OnSchedule,
+            };
+        };
+        let reach_ns = before.reach_ns.or(self.reach_ns[ask.strand.index()]);
+        let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
+        match before.goes_on_with(ask) {
+            false if self.comes_back(anchor, before, ask, now_ns) => match anchor.jumps_back(ask, now_ns) {
+                Some(media_ns) => Place::Shifts { media_ns },
+                None => Place::Joins,
+            },
+            false => moved,
+            true if leads && (is_late || is_beyond(reach_ns, ahead_ns)) => {
+                Place::Shifts { media_ns: ask.from_ns }
+            }
+            true => Place::OnSchedule,
+        }
+    }
+
+    /// Media time that `ask`, which stands to the schedule as `place` says, has beyond what was promised, the title once and at its pace: what was asked for
+    /// before, and what moves the schedule.
+    pub(crate) fn beyond_ns(&self, ask: &Ask, place: Place) -> u64 {
+        let Some(anchor) = &self.anchor else { return 0 };
+        match place {
+            Place::Moved { .. } => MOVE_COST_NS,
+            // It is due at once, and counts among what was promised.
+            Place::Shifts { .. } => ask.length_ns().max(MOVE_COST_NS),
+            Place::OnSchedule | Place::Joins => {
+                let until_ns = anchor.asked[ask.strand.index()].as_ref().map_or(0, |asked| asked.until_ns);
+                match ask.strand {
+                    _ if ask.is_point() => until_ns.saturating_sub(ask.from_ns),
+                    _ if ask.until_ns > until_ns => 0,
+                    // All of another language is some kilobytes.
+                    MediaKind::Text => MOVE_COST_NS,
+                    MediaKind::Video | MediaKind::Audio => ask.length_ns(),
+                }
+            }
+        }
+    }
+
+    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach, or later than it would be shown;
+    /// or comes back to what is shown.
+    pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
+        let Some(anchor) = &self.anchor else { return false };
+        let before = anchor.asked[ask.strand.index()].as_ref();
+        let is_near = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
+        is_near
+            && before.is_some_and(|before| {
+                before.goes_on_with(ask) || self.comes_back(anchor, before, ask, now_ns)
+            })
+    }
+
+    /// Whether a strand is asked for again from what is shown now on, or from later on, as far as it was asked for: a player goes on with what it has until it can show something in
+    /// its place, and one that has jumped ahead in a full house is ahead of its schedule. Who plays one strand only has jumped.
+    fn comes_back(&self, anchor: &Anchor, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
+        let other = match ask.strand {
+            MediaKind::Video => MediaKind::Audio,
+            MediaKind::Audio => MediaKind::Video,
+            MediaKind::Text => return false,
+        };
+        let Some(other) = &anchor.asked[other.index()] else { return false };
+        let (shown_ns, tolerated_ns) = (i128::from(now_ns) - anchor.epoch_ns, i128::from(LATE_TOLERATED_NS));
+        let by_schedule_ns = shown_ns - self.behind_ns(anchor, ask.length_ns(), now_ns);
+        let by_buffer_ns = i128::from(other.until_ns) - i128::from(BUFFER_UNSEEN_NS);
+        let is_shown = i128::from(ask.until_ns) + tolerated_ns > by_schedule_ns.min(by_buffer_ns);
+        !ask.is_point() && ask.from_ns < before.until_ns && is_shown
+    }
+
+    /// How far at most the client is behind the schedule: who was paused for less than his buffer reaches has nothing late, so it did not move. When a strand was asked for
+    /// last, that was by how much less far ahead it asked than ever; since then, it is for as long as it was silent beyond a segment. Either strand tells, and the one
+    /// that asks at its own pace tells best.
+    fn behind_ns(&self, anchor: &Anchor, segment_ns: u64, now_ns: u64) -> i128 {
+        let of_strand = |strand: MediaKind| {
+            let asked = anchor.asked[strand.index()].as_ref()?;
+            let silent_ns = now_ns.saturating_sub(asked.at_ns).saturating_sub(segment_ns);
+            Some((self.farthest_ns[strand.index()] - asked.ahead_ns).max(0) + i128::from(silent_ns))
+        };
+        [MediaKind::Video, MediaKind::Audio].into_iter().filter_map(of_strand).min().unwrap_or(0)
+    }
+
+    /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.
+    pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
+        let round_start_ns = now_ns / ROUND_NS * ROUND_NS;
+        let epoch_ns = i128::from(round_start_ns) - i128::from(media_ns / ROUND_NS * ROUND_NS);
+        // Sound that was asked for a moment ago, on the same seek, and reaches beyond its pictures' beginning goes on from there.
+        let same_seek = self.anchor.take().filter(|before| before.is_new(now_ns));
+        let sound = same_seek.and_then(|before| before.asked[MediaKind::Audio.index()].clone());
+        let sound =
+            sound.filter(|sound| (media_ns..=media_ns.saturating_add(JOIN_NS)).contains(&sound.until_ns));
+        let mut asked = [const { None }; 3];
+        asked[MediaKind::Audio.index()] =
+            sound.map(|sound| Asked { ahead_ns: 0, steady: 0, reach_ns: None, ..sound });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, asked, back: None });
+    }
+
+    /// Makes `media_ns` be now, for a client that goes on from what it asked for before: all strands do, wherever they are.
+    pub(crate) fn shift(&mut self, media_ns: u64, now_ns: u64) {
+        let before = self.anchor.take();
+        self.anchor(media_ns, now_ns);
+        if let (Some(before), Some(anchor)) = (before, &mut self.anchor) {
+            let goes_on = |asked: Asked| Asked { ahead_ns: 0, steady: 0, reach_ns: None, ..asked };
+            anchor.asked = before.asked.map(|asked| asked.map(goes_on));
+        }
+    }
+
+    /// Notes that `ask` is being answered.
+    pub(crate) fn asked(&mut self, ask: &Ask, now_ns: u64) {
+        let Some(anchor) = &mut self.anchor else { return };
+        let ahead_ns = anchor.ahead_ns(ask, now_ns);
+        let begins = || Asked { until_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
+        let asked = anchor.asked[ask.strand.index()].get_or_insert_with(begins);
+        if asked.until_ns > 0 && !asked.goes_on_with(ask) {
+            *asked = begins();
+            anchor.back = Some(Back { strand: ask.strand, from_ns: ask.from_ns, at_ns: now_ns });
+        }
+        asked.note(ask, ahead_ns, now_ns);
+        if !ask.is_point() {
+            let farthest_ns = &mut self.farthest_ns[ask.strand.index()];
+            *farthest_ns = ahead_ns.max(*farthest_ns);
+        }
+        let reach_ns = &mut self.reach_ns[ask.strand.index()];
+        *reach_ns = (*reach_ns).max(asked.reach_ns);
+    }
+
+    /// When bytes of this media time must be in memory.
+    pub(crate) fn due_ns(&self, media_ns: u64, now_ns: u64) -> u64 {
+        let Some(anchor) = &self.anchor else { return now_ns };
+        let due_ns = anchor.epoch_ns + i128::from(media_ns) - i128::from(SEND_LEAD_NS);
+        u64::try_from(due_ns.max(i128::from(now_ns))).unwrap_or(u64::MAX)
+    }
+
+    /// When the client will have shown all it asked for. It has nothing left then and asks, unless it is paused or gone.
+    pub(crate) fn dry_ns(&self) -> Option<u64> {
+        let anchor = self.anchor.as_ref()?;
+        Some(u64::try_from(anchor.epoch_ns + i128::from(anchor.until_ns())).unwrap_or(u64::MAX))
+    }
+
+    /// The media time shown now, if the client plays.
+    pub(crate) fn position_ns(&self, now_ns: u64) -> u64 {
+        let Some(anchor) = &self.anchor else { return 0 };
+        u64::try_from((i128::from(now_ns) - anchor.epoch_ns).max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// The same of a client that may be paused or gone: it shows nothing beyond what it has asked for.
+    pub(crate) fn shown_ns(&self, now_ns: u64) -> u64 {
+        self.position_ns(now_ns).min(self.anchor.as_ref().map_or(0, Anchor::until_ns))
+    }
+}
+
+impl Anchor {
+    /// Where what was asked for ends.
+    fn until_ns(&self) -> u64 {
+        let [pictures, sound, _] =
+            self.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
+        match (pictures, sound) {
+            // Who takes one of them alone from here on still plays.
+            (Some(pictures), Some(sound)) => pictures.max(sound),
+            (one, other) => one.or(other).unwrap_or(self.media_ns),
+        }
+    }
+
+    /// Whether the schedule was put where sound begins, in an earlier round than the pictures that are asked for now. A client goes to a time
+    /// that both hold, so it is where the later one begins.
+    fn begins_before(&self, ask: &Ask) -> bool {
+        ask.strand == MediaKind::Video && ask.from_ns / ROUND_NS > self.media_ns / ROUND_NS
+    }
+
+    /// Whether a start or a seek was so short a while ago that its client may still have nothing to show.
+    fn is_new(&self, now_ns: u64) -> bool {
+        i128::from(now_ns) - self.epoch_ns - i128::from(self.media_ns) <= i128::from(JOINING_NS)
+    }
+
+    /// Where the pictures are from now on, if the other strand has come back a moment ago: then that was no change of a language but a jump, by a player that
+    /// throws away all it has.
+    fn jumps_back(&self, ask: &Ask, now_ns: u64) -> Option<u64> {
+        let other = self.back.filter(|back| back.strand != ask.strand)?;
+        let is_picture = ask.strand == MediaKind::Video;
+        (now_ns.saturating_sub(other.at_ns) <= JOINING_NS).then_some(if is_picture {
+            ask.from_ns
+        } else {
+            other.from_ns
+        })
+    }
+
+    /// How long before it would be shown `ask` comes.
+    fn ahead_ns(&self, ask: &Ask, now_ns: u64) -> i128 {
+        self.epoch_ns + i128::from(ask.from_ns) - i128::from(now_ns)
+    }
+}
+
+impl Asked {
+    /// Whether a request follows on, asks again for the last one, or overtook one that was sent with it.
+    fn goes_on_with(&self, ask: &Ask) -> bool {
+        let length_ns = if ask.is_point() { POINT_NS } else { ask.length_ns() };
+        ask.from_ns <= self.until_ns.saturating_add(length_ns)
+            && ask.from_ns.saturating_add(2 * length_ns) >= self.until_ns
+    }
+
+    fn note(&mut self, ask: &Ask, ahead_ns: i128, now_ns: u64) {
+        self.at_ns = now_ns;
+        let same = (ahead_ns - self.ahead_ns).abs() <= i128::from(STEADY_WITHIN_NS);
+        self.steady = if same { self.steady + 1 } else { 1 };
+        self.ahead_ns = ahead_ns;
+        // Where a film that is sent as one file has got to says how much fits into sockets, too.
+        if self.steady >= STEADY_ASKS && !ask.is_point() {
+            self.reach_ns = Some(self.reach_ns.unwrap_or(ahead_ns).min(ahead_ns));
+        }
+        self.until_ns = self.until_ns.max(ask.until_ns);
+    }
+}
+
+impl Ask {
+    fn length_ns(&self) -> u64 {
+        self.until_ns.saturating_sub(self.from_ns)
+    }
+
+    /// No segment: a place in a film that is sent as one file.
+    fn is_point(&self) -> bool {
+        self.length_ns() == 0
+    }
+}
+
+fn is_beyond(reach_ns: Option<i128>, ahead_ns: i128) -> bool {
+    reach_ns.is_some_and(|reach_ns| ahead_ns > reach_ns + i128::from(REACH_TOLERATED_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    /// A clock that is not at the border of a round.
+    const NOW_NS: u64 = 1_000 * SECOND_NS + SECOND_NS / 2;
+
+    fn segment(number: u64) -> Ask {
+        let from_ns = number * 4 * SECOND_NS;
+        Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + 4 * SECOND_NS }
+    }
+
+    /// Asks for segments one after another, at once.
+    fn playing(first: u64, count: u64) -> Schedule {
+        let mut schedule = Schedule::default();
+        for number in first..first + count {
+            if let Place::Moved { media_ns } = schedule.place(&segment(number), NOW_NS) {
+                assert_eq!(number, first, "what goes on does not move");
+                schedule.anchor(media_ns, NOW_NS);
+            }
+            schedule.asked(&segment(number), NOW_NS);
+        }
+        schedule
+    }
+
+    #[test]
+    fn a_client_may_run_ahead_and_its_bytes_stay_due_where_they_were() {
+        let schedule = playing(0, 10);
+        let due_ns = schedule.due_ns(segment(9).from_ns, NOW_NS);
+        assert_eq!(due_ns, 1_000 * SECOND_NS + 36 * SECOND_NS - SEND_LEAD_NS);
+        assert_eq!(schedule.dry_ns(), Some(1_040 * SECOND_NS));
+    }
+
+    #[test]
+    fn nothing_is_due_in_the_past() {
+        assert_eq!(playing(0, 1).due_ns(0, NOW_NS), NOW_NS);
+    }
+
+    #[test]
+    fn a_jump_in_either_direction_is_a_seek() {
+        let schedule = playing(10, 5);
+        // 15 follows, 14 is asked for again, 13 and 16 may have overtaken each other on the way.
+        let places = [
+            (15, false),
+            (14, false),
+            (13, false),
+            (16, false),
+            (17, true),
+            (12, true),
+            (40, true),
+            (3, true),
+        ];
+        for (number, is_seek) in places {
+            let place = schedule.place(&segment(number), NOW_NS);
+            assert_eq!(matches!(place, Place::Moved { .. }), is_seek, "segment {number}");
+        }
+    }
+
+    /// A client whose buffer of 20 s is full asks for one segment after another as it shows them.
+    fn steady(segments: std::ops::Range<u64>, schedule: &mut Schedule, shown_first_ns: u64) -> u64 {
+        let mut now_ns = shown_first_ns;
+        for number in segments {
+            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
+            now_ns += 4 * SECOND_NS;
+        }
+        now_ns
+    }
+
+    #[test]
+    fn a_jump_within_the_buffer_is_seen_by_what_is_asked_for_sooner() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..12, &mut schedule, NOW_NS);
+        // Ten seconds are jumped over, so there is room for two and a half segments.
+        assert_eq!(schedule.place(&segment(12), now_ns - SECOND_NS), Place::OnSchedule, "a bit of jitter");
+        let jumped_ns = now_ns - 3 * SECOND_NS;
+        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        assert_eq!(media_ns, segment(12).from_ns);
+        schedule.shift(media_ns, jumped_ns);
+        assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
+        // Its buffer fills again: that is no jump.
+        for number in 12..17 {
+            assert_eq!(schedule.place(&segment(number), jumped_ns).moves_to(), None, "segment {number}");
+            schedule.asked(&segment(number), jumped_ns);
+        }
+    }
+
+    #[test]
+    fn a_buffer_reaches_as_far_after_a_seek_as_before_it() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..9, &mut schedule, NOW_NS);
+        let Place::Moved { media_ns } = schedule.place(&segment(100), now_ns) else { panic!("it stayed") };
+        schedule.anchor(media_ns, now_ns);
+        for number in 100..106 {
+            assert_eq!(schedule.place(&segment(number), now_ns).moves_to(), None, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
+        }
+        // Ten seconds are jumped over before it has asked for anything at its own pace.
+        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Shifts { .. }));
+    }
+
+    #[test]
+    fn a_film_in_one_file_is_taken_in_gulps() {
+        let point = |second| Ask {
+            until_ns: second * SECOND_NS,
+            from_ns: second * SECOND_NS,
+            strand: MediaKind::Video,
+        };
+        let mut schedule = Schedule::default();
+        schedule.anchor(0, NOW_NS);
+        for (after, second) in [(0, 0), (1, 6), (2, 7), (3, 8), (4, 16), (5, 24), (6, 20)] {
+            assert_eq!(
+                schedule.place(&point(second), NOW_NS + after * SECOND_NS),
+                Place::OnSchedule,
+                "{second}"
+            );
+            schedule.asked(&point(second), NOW_NS + after * SECOND_NS);
+        }
+        assert!(matches!(schedule.place(&point(40), NOW_NS + 7 * SECOND_NS), Place::Moved { .. }));
+    }
+
+    #[test]
+    fn a_short_pause_is_no_jump_and_leaves_none_unseen() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..9, &mut schedule, NOW_NS);
+        let now_ns = steady(9..13, &mut schedule, now_ns + 6 * SECOND_NS);
+        let jumped_ns = now_ns - 3 * SECOND_NS;
+        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Shifts { .. }));
+    }
+
+    #[test]
+    fn a_link_that_recovers_is_no_jump() {
+        let mut schedule = playing(0, 1);
+        let mut now_ns = NOW_NS;
+        for (number, took_ms) in
+            (1..20).zip([3000, 4500, 3400, 4900, 2800, 2000, 1000, 300].into_iter().cycle())
+        {
+            now_ns += took_ms * 1_000_000;
+            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
+            schedule.asked(&segment(number), now_ns);
+        }
+    }
+
+    #[test]
+    fn sound_joins_pictures_wherever_they_are() {
+        let schedule = playing(10, 1);
+        let sound = Ask { strand: MediaKind::Audio, ..segment(10) };
+        assert_eq!(schedule.place(&sound, NOW_NS), Place::Joins);
+    }
+
+    fn sound(number: u64) -> Ask {
+        let from_ns = number * 6 * SECOND_NS;
+        Ask { strand: MediaKind::Audio, from_ns, until_ns: from_ns + 6 * SECOND_NS }
+    }
+
+    #[test]
+    fn a_seek_is_put_where_the_pictures_begin_whichever_strand_is_asked_for_first() {
+        // Of 1338 s and 1340 s, it is 1340 s that is shown.
+        for sound_first in [true, false] {
+            let mut schedule = Schedule::default();
+            let asks = if sound_first { [sound(223), segment(335)] } else { [segment(335), sound(223)] };
+            for ask in asks {
+                match schedule.place(&ask, NOW_NS) {
+                    Place::Moved { media_ns } => schedule.anchor(media_ns, NOW_NS),
+                    place => assert_eq!((place, ask.strand), (Place::Joins, MediaKind::Audio)),
+                }
+                schedule.asked(&ask, NOW_NS);
+            }
+            let due_ns = NOW_NS / ROUND_NS * ROUND_NS + 3 * SECOND_NS;
+            assert_eq!(schedule.due_ns(segment(336).from_ns, NOW_NS), due_ns, "sound first: {sound_first}");
+            // It comes when the first of them is there; nobody waits for it.
+            assert_eq!(schedule.place(&sound(224), NOW_NS + 2 * SECOND_NS), Place::OnSchedule);
+            assert_eq!(schedule.place(&sound(224), NOW_NS), Place::OnSchedule);
+        }
+    }
+
+    #[test]
+    fn sound_beside_pictures_is_neither_early_nor_late() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..12, &mut schedule, NOW_NS);
+        for number in 0..4 {
+            schedule.asked(&sound(number), NOW_NS + number * 6 * SECOND_NS);
+        }
+        // Far ahead of its own pace; and, with its pictures gone on, far behind.
+        for at_ns in [NOW_NS + 6 * SECOND_NS, now_ns + 30 * SECOND_NS] {
+            assert_eq!(schedule.place(&sound(4), at_ns), Place::OnSchedule);
+        }
+        assert!(
+            matches!(schedule.place(&sound(40), now_ns), Place::Moved { .. }),
+            "a seek is one in any strand"
+        );
+    }
+
+    #[test]
+    fn sound_goes_on_where_it_is_when_pictures_shift_the_schedule() {
+        let mut schedule = playing(0, 5);
+        let now_ns = steady(5..12, &mut schedule, NOW_NS);
+        // It has got far ahead of the pictures, as players do whose lines come back.
+        (0..12).for_each(|number| schedule.asked(&sound(number), now_ns));
+        let jumped_ns = now_ns - 3 * SECOND_NS;
+        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        schedule.shift(media_ns, jumped_ns);
+        schedule.asked(&segment(12), jumped_ns);
+        let later_ns = jumped_ns + 2 * SECOND_NS;
+        assert_eq!(schedule.place(&sound(12), later_ns), Place::OnSchedule);
+        schedule.asked(&sound(12), later_ns);
+        assert_eq!(schedule.place(&segment(13), later_ns), Place::OnSchedule);
+        assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
+    }
+
+    /// Pictures and sound in segments of 4 s, asked for as far as 28 s ahead until 72 s, and the clock when 43.5 s are shown.
+    fn with_full_buffers() -> (Schedule, u64) {
+        let mut schedule = playing(0, 1);
+        for number in 0..18_u64 {
+            let now_ns = NOW_NS + number.saturating_sub(7) * 4 * SECOND_NS;
+            for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
+                assert_eq!(schedule.place(&ask, now_ns).moves_to(), None);
+                schedule.asked(&ask, now_ns);
+            }
+        }
+        (schedule, NOW_NS + 43 * SECOND_NS)
+    }
+
+    #[test]
+    fn another_language_or_quality_of_what_is_shown_moves_nothing() {
+        for strand in [MediaKind::Audio, MediaKind::Video] {
+            let (mut schedule, now_ns) = with_full_buffers();
+            let due_ns = schedule.due_ns(72 * SECOND_NS, now_ns);
+            let again = |number| Ask { strand, ..segment(number) };
+            assert_eq!(schedule.place(&again(10), now_ns), Place::Joins, "somebody waits for it");
+            schedule.asked(&again(10), now_ns);
+            for number in 11..18 {
+                assert_eq!(schedule.place(&again(number), now_ns), Place::OnSchedule, "{number}");
+                schedule.asked(&again(number), now_ns);
+            }
+            for strand in [MediaKind::Audio, MediaKind::Video] {
+                let next = Ask { strand, ..segment(18) };
+                assert_eq!(schedule.place(&next, now_ns), Place::OnSchedule);
+            }
+            assert_eq!(schedule.due_ns(72 * SECOND_NS, now_ns), due_ns);
+        }
+    }
+
+    /// Both strands go on with this segment.
+    fn both(schedule: &mut Schedule, number: u64, now_ns: u64) {
+        for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
+            assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
+            schedule.asked(&ask, now_ns);
+        }
+    }
+
+    /// As [`with_full_buffers`], and then at its own pace until 96 s were asked for and 67.5 are shown.
+    fn at_its_own_pace() -> (Schedule, u64) {
+        let (mut schedule, mut now_ns) = with_full_buffers();
+        for number in 18..24 {
+            both(&mut schedule, number, now_ns);
+            now_ns += 4 * SECOND_NS;
+        }
+        (schedule, now_ns)
+    }
+
+    #[test]
+    fn who_was_paused_for_less_than_his_buffer_changes_the_language_where_he_is() {
+        let again = Ask { strand: MediaKind::Audio, ..segment(17) };
+        let (mut schedule, now_ns) = at_its_own_pace();
+        // Of 28 s he has, he was away for 24; 92 s into his schedule he shows 68, and has asked for nothing yet.
+        let now_ns = now_ns + 24 * SECOND_NS;
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        // Or for pictures; or for both.
+        let pictures = segment(24);
+        assert_eq!(schedule.place(&pictures, now_ns), Place::OnSchedule);
+        schedule.asked(&pictures, now_ns);
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        let sound = Ask { strand: MediaKind::Audio, ..segment(24) };
+        schedule.asked(&sound, now_ns);
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        assert!(matches!(
+            schedule.place(&Ask { strand: MediaKind::Audio, ..segment(15) }, now_ns),
+            Place::Moved { .. }
+        ));
+    }
+
+    #[test]
+    fn who_was_paused_as_soon_as_he_began_changes_the_language_where_he_is() {
+        let mut schedule = playing(0, 3);
+        (0..3)
+            .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
+        // Of the 8 s he had when he had seen 4, he was away for 7: he has asked at his own pace only since then.
+        for number in 3..11 {
+            let now_ns = NOW_NS + (number * 4 - 1) * SECOND_NS;
+            for strand in [MediaKind::Video, MediaKind::Audio] {
+                let ask = Ask { strand, ..segment(number) };
+                assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
+                schedule.asked(&ask, now_ns);
+            }
+        }
+        // 43 s into his schedule he shows 36.
+        let again = Ask { strand: MediaKind::Audio, ..segment(8) };
+        assert_eq!(schedule.place(&again, NOW_NS + 43 * SECOND_NS), Place::Joins);
+    }
+
+    #[test]
+    fn who_was_paused_before_his_buffer_was_full_and_again_for_longer_changes_the_language_where_he_is() {
+        let mut schedule = playing(0, 3);
+        (0..3)
+            .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
+        let mut now_ns = NOW_NS + 8 * SECOND_NS;
+        for number in 3..10 {
+            both(&mut schedule, number, now_ns);
+            now_ns += 4 * SECOND_NS;
+        }
+        // He has 12 s, of which 8 were seen, and was away for longer than both.
+        now_ns += 13 * SECOND_NS;
+        let Place::Shifts { media_ns } = schedule.place(&segment(10), now_ns) else { panic!("it stayed") };
+        schedule.shift(media_ns, now_ns);
+        schedule.asked(&segment(10), now_ns);
+        let again = Ask { strand: MediaKind::Audio, ..segment(7) };
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins, "28 s are shown, and 40 by the schedule");
+    }
+
+    #[test]
+    fn who_has_jumped_ahead_in_a_full_house_changes_the_language_where_he_is() {
+        let (mut schedule, now_ns) = at_its_own_pace();
+        // He has jumped from 67.5 s to 84, within what he had, and fills his buffer again; what cannot be promised sooner stays where it was.
+        for number in 24..28 {
+            if number > 24 {
+                assert!(matches!(schedule.place(&segment(number), now_ns), Place::Shifts { .. }));
+            }
+            for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
+                schedule.asked(&ask, now_ns);
+            }
+        }
+        let again = Ask { strand: MediaKind::Audio, ..segment(21) };
+        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+    }
+
+    #[test]
+    fn both_strands_come_back_only_after_a_jump() {
+        for [first, second] in [[MediaKind::Audio, MediaKind::Video], [MediaKind::Video, MediaKind::Audio]] {
+            let (mut schedule, now_ns) = with_full_buffers();
+            let of = |strand, number| Ask { strand, ..segment(number) };
+            assert_eq!(schedule.place(&of(first, 12), now_ns), Place::Joins);
+            schedule.asked(&of(first, 12), now_ns);
+            let place = schedule.place(&of(second, 12), now_ns);
+            assert_eq!(place, Place::Shifts { media_ns: segment(12).from_ns });
+            assert!(schedule.may_stay(&of(second, 12), now_ns), "a full house lets it be");
+            schedule.shift(segment(12).from_ns, now_ns);
+            schedule.asked(&of(second, 12), now_ns);
+            assert_eq!(schedule.due_ns(segment(12).from_ns, now_ns), now_ns);
+            for strand in [first, second] {
+                assert_eq!(schedule.place(&of(strand, 13), now_ns), Place::OnSchedule);
+            }
+        }
+    }
+
+    #[test]
+    fn a_jump_far_back_or_ahead_of_what_is_shown_is_one_in_either_strand() {
+        let (schedule, now_ns) = at_its_own_pace();
+        for (strand, number) in [(MediaKind::Audio, 14), (MediaKind::Video, 14), (MediaKind::Audio, 36)] {
+            let ask = Ask { strand, ..segment(number) };
+            assert_eq!(schedule.place(&ask, now_ns), Place::Moved { media_ns: ask.from_ns });
+        }
+    }
+
+    #[test]
+    fn who_goes_on_with_one_strand_alone_has_not_run_dry() {
+        let mut schedule = playing(0, 1);
+        schedule.asked(&sound(0), NOW_NS);
+        (1..20).for_each(|number| schedule.asked(&segment(number), NOW_NS));
+        assert_eq!(schedule.dry_ns(), Some(1_080 * SECOND_NS));
+    }
+
+    #[test]
+    fn a_client_that_was_paused_moves_the_schedule() {
+        let schedule = playing(0, 2);
+        let later_ns = NOW_NS + 60 * SECOND_NS;
+        assert_eq!(schedule.place(&segment(2), later_ns), Place::Shifts { media_ns: segment(2).from_ns });
+    }
+
+    #[test]
+    fn a_client_that_is_paused_shows_no_more_than_it_has() {
+        let schedule = playing(10, 2);
+        assert_eq!(Schedule::default().shown_ns(NOW_NS), 0);
+        assert_eq!(schedule.shown_ns(NOW_NS + 3 * SECOND_NS), 43 * SECOND_NS + SECOND_NS / 2);
+        assert_eq!(schedule.shown_ns(NOW_NS + 3_600 * SECOND_NS), 48 * SECOND_NS);
+    }
+
+    #[test]
+    fn far_into_a_film_soon_after_boot() {
+        let mut schedule = Schedule::default();
+        schedule.anchor(5_000 * SECOND_NS, SECOND_NS);
+        assert_eq!(schedule.position_ns(SECOND_NS), 5_000 * SECOND_NS);
+        assert_eq!(schedule.due_ns(5_000 * SECOND_NS, SECOND_NS), SECOND_NS);
+        assert_eq!(schedule.dry_ns(), Some(SECOND_NS));
+    }
+}

@@ -1,0 +1,275 @@
+//! QoS contexts: one open instance of a title by one client (Prism, section 4.2).
+//!
+//! The key is the session's name in every URL, so unmodified players carry their class in plain requests.
+
+use crate::allowance::Allowance;
+use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
+use crate::played::{Played, PlayedBy};
+use crate::schedule::{Ask, Place, Schedule};
+use reel_cache::{Choices, PromisedBuffers, SessionKey};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, Demand, ReservationId};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One open instance of a title by one client; `T` is what it plays.
+#[derive(Debug)]
+pub struct Session<T> {
+    pub(crate) key: SessionKey,
+    pub(crate) title_id: String,
+    pub(crate) client: IpAddr,
+    class: Class,
+    opened_ns: u64,
+    used_ns: AtomicU64,
+    sent_bytes: AtomicU64,
+    requests: AtomicU64,
+    playing: Arc<T>,
+    played: Played,
+    /// The best choice that was offered; `None` if nothing was promised.
+    offered: Option<usize>,
+    /// The media memory that is promised to it, as long as anything is.
+    memory: Option<Arc<PromisedBuffers>>,
+    state: Mutex<State>,
+}
+
+/// What of a session changes while it plays.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) schedule: Schedule,
+    pub(crate) promise: Option<Promise>,
+    pub(crate) allowance: Allowance,
+    /// It was closed: a request that is still under way must not reserve anything any more.
+    pub(crate) is_closed: bool,
+}
+
+impl State {
+    /// How `ask` stands to the schedule, if it is part of what was promised or is allowed beyond it. Who has no allowance left and goes on from what he had stays on
+    /// his schedule.
+    pub(crate) fn affords(&mut self, ask: &Ask, now_ns: u64) -> Option<Place> {
+        let Self { schedule, allowance, .. } = self;
+        let place = schedule.place(ask, now_ns);
+        if allowance.takes(schedule.beyond_ns(ask, place), now_ns) {
+            return Some(place);
+        }
+        let stays = matches!(place, Place::Shifts { .. }) && schedule.may_stay(ask, now_ns);
+        let place = Place::OnSchedule;
+        (stays && allowance.takes(schedule.beyond_ns(ask, place), now_ns)).then_some(place)
+    }
+
+    /// Whether `ask` is the beginning of what was reserved when the session was opened, soon enough after it: what is reserved is due no later
+    /// than its client needs it.
+    pub(crate) fn begins_as_promised(&self, ask: &Ask, opened_ns: u64, now_ns: u64) -> bool {
+        let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
+        let is_soon = now_ns.saturating_sub(opened_ns) <= LATE_TOLERATED_NS;
+        is_reserved && is_soon && !self.schedule.is_started() && ask.from_ns < ROUND_NS
+    }
+}
+
+/// What a session was promised.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    /// What the title offers; a session may be promised any of its choices.
+    pub(crate) offers: Choices,
+    /// The choice that is or was reserved.
+    pub(crate) choice: usize,
+    /// Held while the client plays; a paused client has none.
+    pub(crate) reservation: Option<ReservationId>,
+    /// What was reserved came to its end, while its client goes on with the last of its title: he was late, and reads it without.
+    pub(crate) has_ended: bool,
+    /// The best of the lower choices that the client took since it last took the reserved one, and how many segments of such.
+    pub(crate) below: Option<(usize, u32)>,
+}
+
+/// How a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its bytes are promised.
+    Reserved,
+    /// Its client is silent, so what was reserved for it is free; its next request is admitted again.
+    Paused,
+    /// Nothing was promised to it: its class has no deadlines, or admission is off.
+    Unpromised,
+}
+
+/// What the rest of the program may know of a session.
+#[derive(Clone, Debug)]
+pub struct SessionSummary {
+    /// Its key.
+    pub key: SessionKey,
+    /// The title it plays.
+    pub title_id: String,
+    /// The address that opened it.
+    pub client: IpAddr,
+    /// Its class.
+    pub class: Class,
+    /// How it stands.
+    pub standing: Standing,
+    /// The average rate of what is reserved for it, in bits per second.
+    pub rate_bps: u64,
+    /// The media time that is shown; of a client that is paused or gone, at most the end of what it asked for.
+    pub position_ns: u64,
+    /// Nanoseconds since it was opened.
+    pub age_ns: u64,
+    /// Nanoseconds since its last request.
+    pub idle_ns: u64,
+    /// Media bytes sent.
+    pub sent_bytes: u64,
+    /// Requests answered.
+    pub requests: u64,
+}
+
+/// What a session is made of.
+pub(crate) struct Opening<'a, T> {
+    pub(crate) key: SessionKey,
+    pub(crate) title_id: &'a str,
+    pub(crate) playing: Arc<T>,
+    pub(crate) client: IpAddr,
+    pub(crate) class: Class,
+    pub(crate) promise: Option<Promise>,
+    pub(crate) memory: Option<PromisedBuffers>,
+    pub(crate) now_ns: u64,
+}
+
+impl<T> Session<T> {
+    pub(crate) fn new(opening: Opening<'_, T>) -> Self {
+        let Opening { key, title_id, playing, client, class, promise, memory, now_ns } = opening;
+        Self {
+            key,
+            title_id: title_id.to_owned(),
+            client,
+            class,
+            opened_ns: now_ns,
+            used_ns: AtomicU64::new(now_ns),
+            sent_bytes: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            playing,
+            played: Played::default(),
+            offered: promise.as_ref().map(|promise| promise.choice),
+            memory: memory.map(Arc::new),
+            state: Mutex::new(State {
+                schedule: Schedule::default(),
+                promise,
+                allowance: Allowance::new(now_ns),
+                is_closed: false,
+            }),
+        }
+    }
+
+    /// Its name in URLs.
+    pub fn key(&self) -> SessionKey {
+        self.key
+    }
+
+    /// The class of its reads.
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The id of the title it plays.
+    pub fn title_id(&self) -> &str {
+        &self.title_id
+    }
+
+    /// What it plays.
+    pub fn playing(&self) -> &Arc<T> {
+        &self.playing
+    }
+
+    /// The best of the title's choices that it was offered: its playlists show this one and those after it. `None` if nothing was
+    /// promised and everything is shown.
+    pub fn offered(&self) -> Option<usize> {
+        self.offered
+    }
+
+    /// The media memory that its readers are promised together; `None` where nobody is promised any ([`crate::Sessions::reading`]).
+    pub fn memory(&self) -> Option<Arc<PromisedBuffers>> {
+        self.memory.clone()
+    }
+
+    /// Promises it the memory that goes with what is reserved for it now, in buffers of so many bytes.
+    pub(crate) fn settle_memory(&self, state: &State, buffer_bytes: u64) {
+        let reserved = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
+        if let Some(memory) = &self.memory {
+            let buffers = reserved.map_or(0, |promise| promise.demand().held_bytes().div_ceil(buffer_bytes));
+            memory.set(usize::try_from(buffers).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// A response with the film as one file begins. What was promised is for the newest of them.
+    pub fn plays_from(&self) -> PlayedBy {
+        self.played.begins()
+    }
+
+    /// Counts media bytes sent, and keeps the session from growing idle while it is being sent to.
+    pub fn sent(&self, bytes: u64, now_ns: u64) {
+        self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.used_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn touch(&self, now_ns: u64) {
+        self.used_ns.fetch_max(now_ns, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn used_ns(&self) -> u64 {
+        self.used_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn opened_ns(&self) -> u64 {
+        self.opened_ns
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves a reservation that the next sweep looks after.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn summary(&self, now_ns: u64) -> SessionSummary {
+        let state = self.state();
+        let (standing, rate_bps) = match &state.promise {
+            None => (Standing::Unpromised, 0),
+            Some(promise) if promise.reservation.is_none() => (Standing::Paused, 0),
+            Some(promise) => (Standing::Reserved, promise.demand().average_bps()),
+        };
+        SessionSummary {
+            key: self.key,
+            title_id: self.title_id.clone(),
+            client: self.client,
+            class: self.class,
+            standing,
+            rate_bps,
+            position_ns: state.schedule.shown_ns(now_ns),
+            age_ns: now_ns.saturating_sub(self.opened_ns),
+            idle_ns: now_ns.saturating_sub(self.used_ns()),
+            sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Promise {
+    pub(crate) fn new(offers: Choices, choice: usize, reservation: ReservationId) -> Self {
+        Self { offers, choice, reservation: Some(reservation), has_ended: false, below: None }
+    }
+
+    /// The demand of the reserved choice.
+    pub(crate) fn demand(&self) -> &Arc<Demand> {
+        // In range: a choice is made from the offers only.
+        &self.offers.demands[self.choice]
+    }
+
+    /// Notes a segment of `choice`; tells which one to reserve from here on, if it is another one.
+    pub(crate) fn takes(&mut self, choice: usize) -> Option<usize> {
+        if choice <= self.choice {
+            self.below = None;
+            return (choice < self.choice).then_some(choice);
+        }
+        let (best, count) = self.below.map_or((choice, 0), |(best, count)| (best.min(choice), count));
+        self.below = Some((best, count + 1));
+        (count + 1 >= BELOW_SEGMENTS).then(|| {
+            self.below = None;
+            best
+        })
+    }
+}

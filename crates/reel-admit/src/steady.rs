@@ -1,0 +1,32 @@
+//! What a stream of a steady rate will ask: for whom there is no title yet. Pure.
+
+use crate::demand::{Loss, Shown, Sum};
+use crate::limits::{SEND_LEAD_NS, STEADY_ROUNDS, STEADY_SEGMENT_S, STEADY_STRIPES_MAX};
+use reel_cache::Depth;
+use reel_qos::Demand;
+use reel_qos::limits::ROUND_NS;
+use reel_volume::Geometry;
+
+/// The demand of two hours of a steady rate in segments of a steady length, out of an object in consecutive slots: what `capacity` is asked
+/// of. Counted segment by segment as a title's is, since borders cost: a stripe on which a segment ends is read for both.
+///
+/// Of rates beyond all disks it is as much shorter as it has more bytes.
+pub fn steady_demand(geometry: &Geometry, depth: Depth, rate_bps: u64, loss: Loss) -> Demand {
+    let segment_ns = STEADY_SEGMENT_S * ROUND_NS;
+    let upto = |segment: u64| (u128::from(rate_bps) * u128::from(segment * STEADY_SEGMENT_S) / 8) as u64;
+    let stripes_of_segment = upto(1) / geometry.stripe_bytes() as u64 + 1;
+    let most = STEADY_ROUNDS as u64 / STEADY_SEGMENT_S;
+    let segments = (STEADY_STRIPES_MAX / stripes_of_segment).clamp(2, most);
+    let mut sum = Sum::new(geometry.members(), depth, loss);
+    for segment in (0..segments).filter(|&segment| upto(segment) < upto(segment + 1)) {
+        // While the one before it is shown: nothing of a start is in it, which is another's time.
+        let stretch = Shown {
+            range: upto(segment)..upto(segment + 1),
+            from_ns: segment * segment_ns,
+            due_ns: (segment + 1) * segment_ns - SEND_LEAD_NS,
+            duration_ns: segment_ns,
+        };
+        sum.add(geometry, &stretch, |stripe, position| geometry.place(stripe, position).member);
+    }
+    sum.demand_of_rounds((segments * STEADY_SEGMENT_S) as usize)
+}

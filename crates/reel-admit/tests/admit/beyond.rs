@@ -1,0 +1,124 @@
+//! Who takes more than a title once and at its pace: as much as a player may need, and no others' time beyond that.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
+use reel_admit::{Ask, Session, Sessions, SessionsConfig};
+use reel_cache::{Choices, MediaKind};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, ClassTable};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+const START_NS: u64 = 1_000 * ROUND_NS;
+const SEGMENT_ROUNDS: u64 = 4;
+
+/// Nothing is reserved, so whatever is refused is refused for what a client does.
+fn playing() -> (Sessions<()>, Arc<Session<()>>) {
+    let sessions = Sessions::new(SessionsConfig {
+        sessions_max: 10,
+        idle_max_ns: 3_600 * ROUND_NS,
+        capacities: None,
+        classes: ClassTable::default(),
+    });
+    let client = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
+    let session = sessions.open("film", Arc::new(()), Choices::none(), client, START_NS).unwrap();
+    (sessions, session)
+}
+
+fn segment(number: u64) -> Ask {
+    let from_ns = number * SEGMENT_ROUNDS * ROUND_NS;
+    Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_ROUNDS * ROUND_NS }
+}
+
+/// The place in a film that is sent as one file.
+fn point(media_ns: u64) -> Ask {
+    Ask { strand: MediaKind::Video, from_ns: media_ns, until_ns: media_ns }
+}
+
+fn is_promised(sessions: &Sessions<()>, session: &Session<()>, ask: Ask, now_ns: u64) -> bool {
+    sessions.ask(session, None, &ask, now_ns).unwrap().class == Class::PERIODIC
+}
+
+#[test]
+fn the_same_segment_again_and_again_is_not_promised_for_long() {
+    let (sessions, session) = playing();
+    assert!(is_promised(&sessions, &session, segment(0), START_NS));
+    let again = (0..1_000).filter(|_| is_promised(&sessions, &session, segment(0), START_NS)).count() as u64;
+    assert_eq!(again, ALLOWANCE_NS / (SEGMENT_ROUNDS * ROUND_NS));
+    // What he was promised he still gets, and in time a bit more.
+    let later_ns = START_NS + SEGMENT_ROUNDS * ROUND_NS;
+    assert!(is_promised(&sessions, &session, segment(1), later_ns));
+    assert!(is_promised(&sessions, &session, segment(1), later_ns));
+    assert!(!is_promised(&sessions, &session, segment(1), later_ns));
+    assert!(is_promised(&sessions, &session, segment(2), later_ns));
+}
+
+#[test]
+fn the_same_range_of_a_file_again_and_again_is_not_promised_for_long() {
+    let (sessions, session) = playing();
+    let range_ns = 6 * ROUND_NS;
+    let mut ranges = 0;
+    while is_promised(&sessions, &session, point(0), START_NS) {
+        assert!(
+            is_promised(&sessions, &session, point(range_ns), START_NS),
+            "what follows in it is new, or paid for"
+        );
+        ranges += 1;
+        assert!(ranges < 1_000, "nothing ever ends it");
+    }
+    assert_eq!(ranges, 1 + ALLOWANCE_NS / range_ns);
+}
+
+#[test]
+fn who_jumps_about_faster_than_a_hand_is_not_promised_every_place() {
+    let (sessions, session) = playing();
+    let jump = |number: u64| is_promised(&sessions, &session, segment(number % 2 * 100), START_NS);
+    let jumps = (0..1_000).filter(|number| jump(*number)).count();
+    assert!((50..=70).contains(&jumps), "{jumps}");
+    // A hand that searches for a minute, and then a player that goes on.
+    let (sessions, session) = playing();
+    for number in 0..240 {
+        let now_ns = START_NS + number * ROUND_NS / 2;
+        assert!(
+            is_promised(&sessions, &session, segment(number * 37 % 1000), now_ns) || number >= 120,
+            "{number}"
+        );
+    }
+    let now_ns = START_NS + 121 * ROUND_NS;
+    assert!(is_promised(&sessions, &session, segment(500), now_ns));
+    for number in 501..600 {
+        assert!(is_promised(&sessions, &session, segment(number), now_ns), "{number}");
+    }
+}
+
+#[test]
+fn who_takes_each_segment_in_two_qualities_is_promised_both() {
+    let (sessions, session) = playing();
+    for number in 0..200 {
+        let now_ns = START_NS + number * SEGMENT_ROUNDS * ROUND_NS;
+        assert!(is_promised(&sessions, &session, segment(number), now_ns));
+        assert!(is_promised(&sessions, &session, segment(number), now_ns + ROUND_NS));
+    }
+}
+
+#[test]
+fn who_tries_one_language_of_subtitles_after_the_other_may_still_go_elsewhere() {
+    let (sessions, session) = playing();
+    let text = Ask { strand: MediaKind::Text, from_ns: 0, until_ns: 7_200 * ROUND_NS };
+    assert!(is_promised(&sessions, &session, segment(0), START_NS));
+    for _ in 0..30 {
+        assert!(is_promised(&sessions, &session, text, START_NS));
+    }
+    assert!(is_promised(&sessions, &session, segment(100), START_NS));
+}
+
+#[test]
+fn pictures_for_winding_are_spared_as_long_as_somebody_looks_at_them() {
+    let (sessions, session) = playing();
+    for picture in 0..8 * 600 {
+        assert!(sessions.spares(&session, 1, START_NS + picture * PIECE_COST_NS_MIN), "picture {picture}");
+    }
+    let spared =
+        (0..10_000).filter(|_| sessions.spares(&session, 1, START_NS + 600 * ROUND_NS)).count() as u64;
+    assert!(spared <= ALLOWANCE_NS / PIECE_COST_NS_MIN, "{spared}");
+}

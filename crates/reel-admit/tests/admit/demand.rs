@@ -1,0 +1,227 @@
+//! The demand of a film is what reading it costs, whichever member is lost.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
+use proptest::prelude::*;
+use reel_admit::limits::{ROUNDS_MAX, SEND_LEAD_NS, STEADY_ROUNDS};
+use reel_admit::{Loss, Stretch, demand, steady_demand};
+use reel_cache::{Body, Depth, Part};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Demand, DiskDemand};
+use reel_volume::{Geometry, GeometryFields};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+const FILM: usize = 700_000;
+/// Members with arms.
+const DISKS: Depth = Depth::of(true);
+const SEGMENT_NS: u64 = 4 * ROUND_NS;
+
+/// Segments of uneven lengths, four seconds each.
+fn segments() -> Vec<Range<u64>> {
+    let lengths = [90_000, 36_000, 5, 200_000, 60_001, 313_994];
+    assert_eq!(lengths.iter().sum::<u64>(), FILM as u64);
+    let mut at = 0;
+    lengths.map(|length| (at, at += length).0..at).to_vec()
+}
+
+fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
+    let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+        map: &cinema.objects[0],
+        range: range.clone(),
+        from_ns: number.saturating_sub(1) * SEGMENT_NS,
+        due_ns: number * SEGMENT_NS,
+        duration_ns: SEGMENT_NS,
+    });
+    demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap()
+}
+
+fn total(rounds: &[DiskDemand]) -> DiskDemand {
+    rounds.iter().fold(DiskDemand::default(), |sum, round| DiskDemand {
+        reads: sum.reads + round.reads,
+        ways: sum.ways + round.ways,
+        bytes: sum.bytes + round.bytes,
+    })
+}
+
+/// Plays the segments one after another, none from memory; what each member was asked for.
+fn played(cinema: &Cinema) -> Vec<(u64, u64)> {
+    let before = cinema.volume.disks().stats();
+    for range in segments() {
+        let units = cinema.units(8);
+        let mut core = Core::new(&units, 1);
+        let expected = cinema.bytes[0][range.start as usize..range.end as usize].to_vec();
+        core.watch(Body::new([Part::Object(Arc::clone(&cinema.objects[0]), range)]), expected);
+        assert_eq!(core.play(Manners::default()).complete, 1);
+        drop(core);
+        drop(units);
+        assert_eq!(cinema.buffers_taken(), 0);
+    }
+    let after = cinema.volume.disks().stats();
+    before.iter().zip(&after).map(|(a, b)| (b.reads - a.reads, b.read_bytes - a.read_bytes)).collect()
+}
+
+#[test]
+fn playing_asks_no_more_than_was_demanded() {
+    let cinema = Cinema::new(&[FILM], 8 << 20, None);
+    let demand = of(&cinema, &segments());
+    let mut reads_healthy = 0;
+    for (member, (reads, bytes)) in played(&cinema).into_iter().enumerate() {
+        let demanded = total(demand.reads(member));
+        assert!(reads <= u64::from(demanded.reads) && bytes <= demanded.bytes, "member {member}");
+        reads_healthy += reads;
+    }
+    // Not far from it, either: three of the four units of a stripe are data.
+    let demanded: u64 = (0..MEMBERS).map(|member| u64::from(total(demand.reads(member)).reads)).sum();
+    assert!(reads_healthy * 10 >= demanded * 6, "{reads_healthy} of {demanded}");
+}
+
+#[test]
+fn nor_with_any_one_member_lost() {
+    for lost in 0..MEMBERS {
+        let cinema = Cinema::new(&[FILM], 8 << 20, Some(lost));
+        let demand = of(&cinema, &segments());
+        for (member, (reads, bytes)) in played(&cinema).into_iter().enumerate() {
+            let demanded = total(demand.reads(member));
+            assert!(
+                reads <= u64::from(demanded.reads) && bytes <= demanded.bytes,
+                "member {member} without {lost}: {reads} reads of {bytes} bytes, {demanded:?} demanded"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_steady_film_asks_the_same_in_every_round() {
+    let cinema = one();
+    // Four stripes in four seconds: with arms a window of them, without two that are asked for at once.
+    let segments: Vec<Range<u64>> = (0..4)
+        .map(|number| number * 4 * STRIPE_BYTES as u64..(number + 1) * 4 * STRIPE_BYTES as u64)
+        .collect();
+    for depth in [Depth::of(true), Depth::of(false)] {
+        let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+            map: &cinema.objects[0],
+            range: range.clone(),
+            from_ns: number.saturating_sub(1) * SEGMENT_NS,
+            due_ns: number * SEGMENT_NS,
+            duration_ns: SEGMENT_NS,
+        });
+        let demand = demand(MEMBERS, depth, stretches, Loss::AnyOne).unwrap();
+        for member in 0..MEMBERS {
+            let reads: Vec<u32> = demand.reads(member).iter().map(|round| round.reads).collect();
+            // What is shown first is asked for at once.
+            let steady = &reads[4..12];
+            assert!(steady.iter().all(|reads| *reads == 1), "{depth:?}: {reads:?}");
+        }
+    }
+}
+
+#[test]
+fn a_film_longer_than_a_day_has_no_demand() {
+    let cinema = one();
+    let stretch =
+        |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
+    assert!(demand(MEMBERS, DISKS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)], Loss::AnyOne).is_some());
+    assert!(demand(MEMBERS, DISKS, [stretch(ROUNDS_MAX * ROUND_NS)], Loss::AnyOne).is_none());
+    assert!(demand(MEMBERS, DISKS, [stretch(u64::MAX)], Loss::AnyOne).is_none());
+}
+
+#[test]
+fn a_steady_rate_asks_what_a_film_of_that_rate_asks() {
+    let cinema = one();
+    // Seven segments of 100,000 bytes, whose borders lie anywhere in stripes.
+    let segments: Vec<Range<u64>> = (0..7).map(|number| number * 100_000..(number + 1) * 100_000).collect();
+    let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
+        map: &cinema.objects[0],
+        range: range.clone(),
+        from_ns: number * SEGMENT_NS,
+        due_ns: (number + 1) * SEGMENT_NS - SEND_LEAD_NS,
+        duration_ns: SEGMENT_NS,
+    });
+    let film = demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap();
+    let steady = steady_demand(cinema.objects[0].geometry(), DISKS, 200_000, Loss::AnyOne);
+    assert_eq!(steady.rounds(), STEADY_ROUNDS);
+    assert_eq!(steady.average_bps(), 200_000);
+    assert_eq!(steady.held_bytes(), film.held_bytes());
+    for round in 0..7 * 4 - 1 {
+        assert_eq!(steady.sent_bytes()[round], film.sent_bytes()[round], "round {round}");
+        for member in 0..MEMBERS {
+            assert_eq!(steady.reads(member)[round], film.reads(member)[round], "round {round} of {member}");
+        }
+    }
+}
+
+#[test]
+fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
+    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+    let unit_bytes = geometry.unit_bytes() as u64;
+    // Four stripes for a segment, with borders where they end: one way, two of the four may have their parity between two units of it.
+    let rate_bps = geometry.stripe_bytes() as u64 * 8;
+    let of = |loss| steady_demand(&geometry, DISKS, rate_bps, loss);
+    let degraded = of(Loss::AnyOne);
+    let (flash, arms) = (of(Loss::Nobody { arms: false }), of(Loss::Nobody { arms: true }));
+    let segments = STEADY_ROUNDS as u64 / 4;
+    for member in 0..5 {
+        let totals = [&degraded, &flash, &arms].map(|demand| total(demand.reads(member)));
+        assert!(totals.iter().all(|total| u64::from(total.ways) == segments), "{totals:?}");
+        let units = totals.map(|total| total.bytes as f64 / unit_bytes as f64 / segments as f64);
+        for (units, expected) in units.into_iter().zip([4.0, 3.2, 3.6]) {
+            assert!((units - expected).abs() < 0.01, "{units} instead of {expected}");
+        }
+        assert_eq!(totals[1].reads, totals[2].reads);
+    }
+}
+
+#[test]
+fn a_rate_beyond_all_disks_is_counted_soon() {
+    let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
+    let demand = steady_demand(&geometry, DISKS, 1_000_000_000_000, Loss::AnyOne);
+    assert_eq!((demand.rounds(), demand.average_bps()), (8, 1_000_000_000_000));
+    let stripes = 1_000_000_000_000 / 8 / geometry.stripe_bytes() as u64;
+    let reads = u64::from(total(demand.reads(0)).reads);
+    assert!((8 * stripes..8 * stripes + 16).contains(&reads), "{reads}");
+    assert!(demand.reads(0).iter().all(|round| round.reads > 0), "spread over all rounds");
+    assert_eq!(steady_demand(&geometry, DISKS, 0, Loss::AnyOne).average_bps(), 0);
+}
+
+fn one() -> &'static Cinema {
+    static ONE: OnceLock<Cinema> = OnceLock::new();
+    ONE.get_or_init(|| Cinema::new(&[FILM], 0, None))
+}
+
+proptest! {
+    #[test]
+    fn every_byte_and_every_stripe_is_counted_once_and_in_time(
+        cuts in proptest::collection::btree_set(1_u64..FILM as u64, 0..12),
+        segment_ms in 1_u64..20_000,
+    ) {
+        let cinema = one();
+        let borders: Vec<u64> = [0].into_iter().chain(cuts).chain([FILM as u64]).collect();
+        let time = |number: u64| number * segment_ms * 1_000_000;
+        let stretches: Vec<Stretch<'_>> = borders.windows(2).zip(0..).map(|(pair, number): (_, u64)| Stretch {
+            map: &cinema.objects[0],
+            range: pair[0]..pair[1],
+            from_ns: time(number.saturating_sub(1)),
+            due_ns: time(number),
+            duration_ns: time(1),
+        }).collect();
+        let stripe = STRIPE_BYTES as u64;
+        let touched: u64 =
+            stretches.iter().map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1).sum();
+        // The stripes of a reader's window, four, lie behind one another: one way of the arm. Then it asks for three at a time.
+        let ways: u64 = stretches
+            .iter()
+            .map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1)
+            .map(|stripes| 1 + stripes.saturating_sub(4).div_ceil(3))
+            .sum();
+        let last = stretches.last().unwrap();
+        let rounds = ((last.due_ns + last.duration_ns) / ROUND_NS + 1) as usize;
+        let demand = demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap();
+        prop_assert_eq!(demand.sent_bytes().iter().sum::<u64>(), FILM as u64);
+        for member in 0..MEMBERS {
+            prop_assert_eq!(u64::from(total(demand.reads(member)).reads), touched);
+            prop_assert_eq!(u64::from(total(demand.reads(member)).ways), ways);
+        }
+        prop_assert!(demand.rounds() <= rounds);
+    }
+}

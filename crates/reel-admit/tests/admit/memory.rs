@@ -1,0 +1,194 @@
+//! Who was promised memory, beside those who were not.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use reel_admit::{Loss, Session, Sessions, SessionsConfig, Stretch, demand};
+use reel_cache::{Depth, Due, Ramp, Units};
+use reel_disk::Fault;
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+const FILM: usize = 400_000;
+const FILM_NS: u64 = 40 * ROUND_NS;
+/// Three units that are sent, and the parity of one that is lost.
+const PER_VIEWER: usize = 4;
+
+fn film(cinema: &Cinema) -> Arc<Demand> {
+    let map = &cinema.objects[0];
+    let stretch = Stretch { map, range: 0..FILM as u64, from_ns: 0, due_ns: ROUND_NS, duration_ns: FILM_NS };
+    Arc::new(demand(MEMBERS, Depth::of(cinema.volume.disks().has_arms()), [stretch], Loss::AnyOne).unwrap())
+}
+
+/// Only memory is short.
+fn sessions(units: &Units) -> Sessions<()> {
+    let price =
+        DiskPrice { read_request_ns: 1, read_mib_ns: 1, write_request_ns: 1, write_mib_ns: 1, apart: false };
+    let config = SessionsConfig {
+        sessions_max: 100,
+        idle_max_ns: u64::MAX,
+        capacities: Some(Capacities {
+            members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
+            network_bytes: UNLIMITED,
+            core_ns: UNLIMITED,
+            core_mib_ns: 1,
+            arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
+        }),
+        classes: ClassTable::default(),
+    };
+    Sessions::new(config).reading(units)
+}
+
+/// As many as are let in.
+fn audience(sessions: &Sessions<()>, film: &Arc<Demand>) -> Vec<Arc<Session<()>>> {
+    let open = |viewer: u32| {
+        let who = (IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
+        sessions.open("film", Arc::new(()), Arc::from([Arc::clone(film)]), who, ROUND_NS).ok()
+    };
+    (0..100).map_while(open).collect()
+}
+
+fn watch(core: &mut Core, cinema: &Cinema, session: &Session<()>) -> u64 {
+    let due = Due::Ramp(Ramp { due_ns: 2 * ROUND_NS, duration_ns: FILM_NS, bytes: FILM as u64 });
+    core.watch_promised(cinema.whole(0), cinema.bytes[0].clone(), due, session.memory())
+}
+
+/// Downloads of another film that take all they can get, and whose clients then take nothing more.
+fn hoard(core: &mut Core, cinema: &Cinema, count: usize) -> Vec<u64> {
+    let downloads: Vec<u64> =
+        (0..count).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
+    let mut ends = Ends::default();
+    for _ in 0..20 {
+        core.turn(Manners::default(), &mut ends);
+        core.settle(&mut ends);
+        downloads.iter().for_each(|download| core.let_lie(*download));
+    }
+    assert_eq!(ends, Ends::default());
+    downloads
+}
+
+fn cinema() -> (Cinema, Units) {
+    let cinema = Cinema::new(&[FILM, 2_000_000], 3 << 20, None).without_arms();
+    let units = cinema.units(8);
+    (cinema, units)
+}
+
+#[test]
+fn what_is_promised_goes_with_the_reservation() {
+    let (cinema, units) = cinema();
+    let (sessions, film) = (sessions(&units), film(&cinema));
+    let viewers = audience(&sessions, &film);
+    let promised = viewers.len() * PER_VIEWER;
+    assert_eq!(units.budget().promised(), promised);
+    assert!(units.budget().promisable() - promised < PER_VIEWER, "all that may be promised is");
+    assert!(sessions.close(&viewers[0].key()));
+    assert_eq!(units.budget().promised(), promised - PER_VIEWER);
+    // Nobody has asked for anything: all are taken for gone, and nothing is promised to them any more.
+    sessions.tend(100 * ROUND_NS);
+    assert_eq!(units.budget().promised(), 0);
+    assert!(viewers.iter().all(|viewer| viewer.memory().unwrap().buffers() == 0));
+}
+
+#[test]
+fn viewers_get_what_they_were_promised_whatever_downloads_hold() {
+    let (cinema, units) = cinema();
+    let (sessions, film) = (sessions(&units), film(&cinema));
+    let viewers = audience(&sessions, &film);
+    assert!(viewers.len() > 10);
+    let mut core = Core::new(&units, 1);
+    let downloads = hoard(&mut core, &cinema, 40);
+    let held = units.budget().unpromised();
+    assert!(held > 0 && held <= units.budget().total() - units.budget().promised(), "{held}");
+    assert!(
+        units.budget().is_helped_by(false) && !units.budget().is_helped_by(true),
+        "downloads would take more"
+    );
+    let watched: Vec<u64> = viewers.iter().map(|viewer| watch(&mut core, &cinema, viewer)).collect();
+    core.wait_until(Manners::default(), |core| !watched.iter().any(|viewer| core.is_watching(*viewer)));
+    assert!(downloads.iter().all(|download| core.is_watching(*download)), "nobody took anything from them");
+    assert_eq!(units.budget().unpromised(), held);
+}
+
+#[test]
+fn downloads_go_on_while_viewers_hold_all_they_were_promised() {
+    let (cinema, units) = cinema();
+    let (sessions, film) = (sessions(&units), film(&cinema));
+    let mut core = Core::new(&units, 1);
+    for viewer in audience(&sessions, &film) {
+        let number = watch(&mut core, &cinema, &viewer);
+        core.turn(Manners::default(), &mut Ends::default());
+        core.let_lie(number);
+    }
+    let downloads: Vec<u64> =
+        (0..5).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
+    core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
+}
+
+#[test]
+fn who_was_promised_nothing_waits_behind_those_who_were() {
+    let (cinema, units) = cinema();
+    let mut core = Core::new(&units, 1);
+    // All there is, before anybody was promised anything.
+    let early = units.budget().reserve(units.budget().total()).unwrap();
+    let downloads: Vec<u64> =
+        (0..5).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
+    let mut ends = Ends::default();
+    core.turn(Manners::default(), &mut ends);
+    let (sessions, film) = (sessions(&units), film(&cinema));
+    let viewers = audience(&sessions, &film);
+    let watched = watch(&mut core, &cinema, &viewers[0]);
+    core.turn(Manners::default(), &mut ends);
+    assert_eq!(units.budget().starved(), 6);
+    early.give_back(PER_VIEWER);
+    core.wait_until(Manners::default(), |core| !core.is_watching(watched));
+    assert!(downloads.iter().all(|download| core.is_watching(*download)));
+    assert_eq!(units.budget().starved(), 5);
+    drop((viewers, sessions, early));
+    core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
+}
+
+/// Clients come and go faster than the disks answer. What is asked of the disks must be bounded by the memory there is: whoever is still there would wait
+/// behind the reads of those who are not, and ask again for what he had to give up meanwhile.
+#[test]
+fn what_disks_owe_to_those_who_left_is_reserved_until_it_comes() {
+    let (cinema, units) = cinema();
+    let mut core = Core::new(&units, 1);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
+    let total = units.budget().total();
+    let stripes = cinema.bytes[1].len() / STRIPE_BYTES;
+    let mut random = Random(3);
+    for _ in 0..total {
+        // Each somewhere else.
+        let at = random.below(stripes as u64) as usize * STRIPE_BYTES;
+        let body = cinema.whole(1).slice(at as u64..(at + STRIPE_BYTES) as u64);
+        let viewer = core.watch(body, cinema.bytes[1][at..at + STRIPE_BYTES].to_vec());
+        core.turn(Manners::default(), &mut Ends::default());
+        core.leave(viewer);
+        assert!(core.fetcher.in_flight() <= units.budget().reserved());
+    }
+    assert!(units.budget().reserved() > 0 && units.budget().starved() == 0);
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    assert_eq!(units.budget().reserved(), 0);
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// A viewer who seeks has not to wait for what he does not want any more.
+#[test]
+fn who_seeks_is_promised_as_much_for_the_new_place_at_once() {
+    let (cinema, units) = cinema();
+    let (sessions, film) = (sessions(&units), film(&cinema));
+    let viewers = audience(&sessions, &film);
+    let mut core = Core::new(&units, 1);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 4 }));
+    for place in 0..3 {
+        let watched = watch(&mut core, &cinema, &viewers[0]);
+        core.turn(Manners::default(), &mut Ends::default());
+        assert_eq!(units.budget().unpromised(), 0, "place {place}");
+        core.leave(watched);
+        assert!(units.budget().reserved() > 0, "place {place}");
+    }
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    assert_eq!(units.budget().reserved(), 0);
+}

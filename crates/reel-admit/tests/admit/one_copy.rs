@@ -1,0 +1,133 @@
+//! Viewers of one film at different places of it share what one of them has read, beside others who read something else.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
+use reel_admit::{Session, Sessions, SessionsConfig};
+use reel_cache::{MediaKind, Units};
+use reel_qos::{Class, ClassTable};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const STRIPES: usize = 60;
+const STRIPE_NS: u64 = 4_000_000_000;
+/// Units of a stripe that are read while all members are there.
+const UNITS: u64 = 3;
+/// How far the follower is behind, in stripes.
+const LAG: usize = 6;
+/// Stripes of the other object that somebody reads meanwhile, for each stripe of the film.
+const NOISE: usize = 6;
+/// 72 buffers: the interval, a reader's window, and some.
+const ARENA_BYTES: usize = 72 * 12_288;
+
+struct Hall {
+    cinema: Cinema,
+    units: Units,
+    sessions: Sessions<()>,
+    core: Core,
+    at: u64,
+}
+
+impl Hall {
+    fn new() -> Hall {
+        let cinema = Cinema::new(&[STRIPES * STRIPE_BYTES, STRIPES * STRIPE_BYTES], ARENA_BYTES, None);
+        let units = cinema.units(4);
+        let classes = ClassTable::default();
+        let config =
+            SessionsConfig { sessions_max: 9, idle_max_ns: 3_600_000_000_000, capacities: None, classes };
+        let sessions = Sessions::new(config).before(units.audience());
+        let core = Core::new(&units, 1);
+        Hall { cinema, units, sessions, core, at: 0 }
+    }
+
+    fn open(&self) -> Arc<Session<()>> {
+        let who = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
+        self.sessions.open("film", Arc::new(()), Arc::from([]), who, self.at).unwrap()
+    }
+
+    /// Units read from the members to show a stripe of the film to a viewer, or to somebody who tells nothing of himself.
+    fn shows(&mut self, viewer: Option<&Session<()>>, stripe: usize) -> u64 {
+        let film = self.cinema.whole(0);
+        let from = stripe * STRIPE_BYTES;
+        if let Some(viewer) = viewer {
+            let film_ns = STRIPES as u64 * STRIPE_NS;
+            self.sessions.plays(viewer, MediaKind::Video, (&film, from as u64), film_ns, self.at);
+        }
+        self.reads(0, from..from + STRIPE_BYTES)
+    }
+
+    /// Somebody reads the other object.
+    fn noise(&mut self, step: usize) {
+        for stripe in 0..NOISE {
+            let from = (step * NOISE + stripe) % STRIPES * STRIPE_BYTES;
+            self.reads(1, from..from + STRIPE_BYTES);
+        }
+    }
+
+    fn reads(&mut self, object: usize, range: std::ops::Range<usize>) -> u64 {
+        let before = self.units.counters().reads.load(Ordering::Relaxed);
+        let body = self.cinema.whole(object).slice(range.start as u64..range.end as u64);
+        self.core.watch(body, self.cinema.bytes[object][range].to_vec());
+        let ends = self.core.play(Manners::default());
+        assert_eq!(ends, Ends { complete: 1, vanished: 0, lost: 0 });
+        self.units.counters().reads.load(Ordering::Relaxed) - before
+    }
+}
+
+/// What a follower reads for each stripe, beside a leader and somebody who reads much more than both.
+fn follower_reads(is_told: bool) -> u64 {
+    let mut hall = Hall::new();
+    let (leader, follower) = (hall.open(), hall.open());
+    let mut reads = 0;
+    for step in 0..STRIPES + LAG {
+        hall.at += STRIPE_NS;
+        if step < STRIPES {
+            assert_eq!(hall.shows(is_told.then_some(&leader), step), UNITS, "stripe {step} is new");
+        }
+        hall.noise(step);
+        if let Some(stripe) = step.checked_sub(LAG) {
+            reads += hall.shows(is_told.then_some(&follower), stripe);
+        }
+    }
+    assert!(hall.units.counters().evictions.load(Ordering::Relaxed) > 0, "memory was short");
+    reads
+}
+
+#[test]
+fn a_follower_within_the_interval_reads_no_disk() {
+    // Before the follower asks for the first time nobody knows of it: what the leader read by then may be gone.
+    assert!(follower_reads(true) <= LAG as u64 * UNITS);
+    assert!(follower_reads(false) * 10 >= STRIPES as u64 * UNITS * 9, "little stays by chance");
+}
+
+#[test]
+fn a_leader_who_leaves_costs_his_follower_nothing_that_was_read() {
+    let mut hall = Hall::new();
+    let (leader, follower) = (hall.open(), hall.open());
+    hall.shows(Some(&follower), 0);
+    for step in 1..=LAG {
+        hall.shows(Some(&leader), step);
+    }
+    hall.sessions.close(&leader.key());
+    for step in 1..=LAG + 3 {
+        hall.at += STRIPE_NS;
+        hall.noise(step);
+        let expected = if step <= LAG { 0 } else { UNITS };
+        assert_eq!(hall.shows(Some(&follower), step), expected, "stripe {step}");
+    }
+}
+
+#[test]
+fn who_is_paused_for_long_keeps_nothing_from_others() {
+    let mut hall = Hall::new();
+    let follower = hall.open();
+    for step in 0..LAG {
+        hall.shows(None, step);
+    }
+    hall.shows(Some(&follower), 0);
+    // Forgotten by the sweep, after what it has is shown.
+    hall.at += 60 * STRIPE_NS;
+    hall.sessions.tend(hall.at);
+    (0..12).for_each(|step| hall.noise(step));
+    assert_eq!(hall.shows(Some(&follower), 3), UNITS, "nobody was to want it");
+}

@@ -1,0 +1,208 @@
+//! Who plays which object from where: what the table of shared units needs to know of the sessions.
+
+use crate::body::{Body, Part};
+use crate::key::SessionKey;
+use crate::limits::AUDIENCE_PARTS_MAX;
+use crate::next_use::{Front, NextUse};
+use crate::prefetch::TrackOfSession;
+use crate::shared_tracks::{SharedTrack, SharedTracks, Start};
+use reel_volume::ObjectMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The fronts of all sessions, and what of their objects is in memory; shared by all cores, cheap to clone.
+///
+/// One short lock for a few look-ups in ordered sets: once a segment for each viewer, and once or twice a unit of 264 KiB. That
+/// is some ten thousand times a second at 2 GB/s, as often as the arena's own.
+#[derive(Clone, Debug, Default)]
+pub struct Audience {
+    next_use: Arc<Mutex<NextUse>>,
+}
+
+/// Tracks of a session that can have a front of their own: of strands, or of a film as one file.
+pub(crate) const TRACKS_MAX: usize = 4;
+
+impl Audience {
+    /// A session asks on one of its tracks for `body` from `offset` on, and will go on to play the objects that it finds there, each of
+    /// which is shown for `duration_ns` in all.
+    ///
+    /// A film as one file is made of pieces of several objects in turn; of those, each has a front. Returns whether units are to be read to their
+    /// ends: others play one of the objects, too, or `is_roomy`, and others may come.
+    pub fn plays(
+        &self,
+        (session, track): TrackOfSession,
+        (body, offset): (&Body, u64),
+        duration_ns: u64,
+        is_roomy: bool,
+        now_ns: u64,
+    ) -> bool {
+        let mut fronts: Vec<Front> = Vec::new();
+        let mut at = offset;
+        for _ in 0..AUDIENCE_PARTS_MAX {
+            let Some(part) = body.part_at(at) else { break };
+            at += part.bytes();
+            let Part::Object(map, range) = part else { continue };
+            if fronts.iter().any(|front| front.object == map.id()) {
+                continue;
+            }
+            let stripe_bytes = map.geometry().stripe_bytes() as u64;
+            let stripes = map.bytes().div_ceil(stripe_bytes).max(1);
+            fronts.push(Front {
+                object: map.id(),
+                stripe: range.start / stripe_bytes,
+                asked_ns: now_ns,
+                stripe_ns: duration_ns / stripes,
+                offset: range.start,
+                until_stripe: (range.end.max(range.start + 1) - 1) / stripe_bytes,
+                is_whole: false,
+            });
+        }
+        let mut next_use = self.lock();
+        let mut reads_on = is_roomy;
+        let shown: Vec<(Front, usize)> = fronts.into_iter().zip(track..TRACKS_MAX).collect();
+        for &(front, track) in &shown {
+            next_use.shows((session, track), front);
+            reads_on |= next_use.viewers_of(front.object) > 1;
+        }
+        if reads_on {
+            shown.iter().for_each(|(_, track)| next_use.reads_on((session, *track)));
+        }
+        reads_on
+    }
+
+    /// Puts a session where it is about to begin, behind another one of a chain, if all that lies between them is in memory, and what the other one has
+    /// asked for is read so that it will be. It stays from then on: who looks and who lets go of units take turns. What is to be put back if
+    /// the chain cannot be longer after all.
+    pub fn follows(
+        &self,
+        session: SessionKey,
+        (ahead, chain): (SessionKey, u64),
+        starts: &[Start<'_>],
+        now_ns: u64,
+    ) -> Option<Whereabouts> {
+        let mut next_use = self.lock();
+        let is_held = |start: &Start<'_>| next_use.is_held_to(ahead, &start.track.map, start.offset);
+        if starts.is_empty() || next_use.chain_of(ahead) != Some(chain) || !starts.iter().all(is_held) {
+            return None;
+        }
+        let before = next_use.whereabouts(session);
+        next_use.place(session, Some(chain), starts, now_ns);
+        Some(before)
+    }
+
+    /// Puts a chain behind another one, where it is: `leader` is its first session, and `ahead` the next one that plays the same. If all that lies between them is
+    /// in memory, `merge` is asked, and says how many rounds of the longer chain are charged for, or that it cannot be. All under one lock, so that what
+    /// lies between is there until it is kept.
+    pub fn meet(
+        &self,
+        (leader, all): (SessionKey, &[SessionKey]),
+        (ahead, chain): (SessionKey, u64),
+        shared: &SharedTracks,
+        merge: impl FnOnce() -> Option<u64>,
+    ) {
+        let mut next_use = self.lock();
+        let is_held = |(slot, track): (usize, &SharedTrack)| {
+            let Some(front) = next_use.front((leader, slot)) else { return false };
+            front.object == track.map.id() && next_use.is_held_to(ahead, &track.map, front.offset)
+        };
+        if next_use.chain_of(ahead) != Some(chain) || !shared.tracks().all(is_held) {
+            return;
+        }
+        let Some(rounds) = merge() else { return };
+        for (_, track) in shared.tracks() {
+            next_use.keeps(track.map.id(), chain, track.stripes_in(rounds));
+        }
+        for session in all {
+            let Whereabouts { fronts, .. } = next_use.whereabouts(*session);
+            next_use.goes(*session);
+            next_use.joins(*session, Some(chain));
+            fronts.into_iter().for_each(|(track, front)| next_use.shows((*session, track), front));
+        }
+    }
+
+    /// Puts a session where it is about to begin, if that is known, in a chain of which so many rounds are charged for. Units of what lies so far before its
+    /// viewers are kept for them.
+    pub fn begins(
+        &self,
+        session: SessionKey,
+        (chain, rounds): (u64, u64),
+        starts: &[Start<'_>],
+        now_ns: u64,
+    ) {
+        let mut next_use = self.lock();
+        // What it does not share it plays on, from where it will ask.
+        let Whereabouts { fronts, .. } = next_use.whereabouts(session);
+        // A chain that nobody is in forgets what is kept for it.
+        next_use.goes(session);
+        for start in starts {
+            next_use.keeps(start.track.map.id(), chain, start.track.stripes_in(rounds));
+        }
+        next_use.place(session, Some(chain), starts, now_ns);
+        let others = fronts.into_iter().filter(|(slot, _)| starts.iter().all(|start| start.slot != *slot));
+        others.for_each(|(slot, front)| next_use.shows((session, slot), front));
+    }
+
+    /// Puts a session back to where it was.
+    pub fn returns(&self, session: SessionKey, before: Whereabouts) {
+        let mut next_use = self.lock();
+        next_use.goes(session);
+        next_use.joins(session, before.chain);
+        before.fronts.into_iter().for_each(|(track, front)| next_use.shows((session, track), front));
+    }
+
+    /// A session is paused, or over.
+    pub fn leaves(&self, session: SessionKey) {
+        let mut next_use = self.lock();
+        next_use.goes(session);
+        next_use.joins(session, None);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, NextUse> {
+        // A panic elsewhere leaves at worst a unit that is let go too early, or a stretch that is kept too long.
+        self.next_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a session is, and in which chain.
+#[derive(Debug)]
+pub struct Whereabouts {
+    chain: Option<u64>,
+    fronts: Vec<(usize, Front)>,
+}
+
+impl NextUse {
+    /// Whether all of an object from a byte on is in memory to where a session is that plays it, and what that one has asked for is read so that it will be.
+    fn is_held_to(&self, ahead: SessionKey, map: &ObjectMap, offset: u64) -> bool {
+        let mut fronts = (0..TRACKS_MAX).filter_map(|track| self.front((ahead, track)));
+        let Some(front) = fronts.find(|front| front.object == map.id()) else { return false };
+        offset <= front.offset && front.is_whole && self.holds(map, offset..front.offset)
+    }
+
+    fn whereabouts(&self, session: SessionKey) -> Whereabouts {
+        let fronts = (0..TRACKS_MAX).filter_map(|track| Some((track, self.front((session, track))?)));
+        Whereabouts { chain: self.chain_of(session), fronts: fronts.collect() }
+    }
+
+    fn goes(&mut self, session: SessionKey) {
+        (0..TRACKS_MAX).for_each(|track| self.leaves((session, track)));
+    }
+
+    fn place(&mut self, session: SessionKey, chain: Option<u64>, starts: &[Start<'_>], now_ns: u64) {
+        self.goes(session);
+        self.joins(session, chain);
+        for start in starts {
+            let map = &start.track.map;
+            let stripe = start.offset / map.geometry().stripe_bytes() as u64;
+            let front = Front {
+                object: map.id(),
+                stripe,
+                asked_ns: now_ns,
+                stripe_ns: start.track.stripe_ns(),
+                offset: start.offset,
+                until_stripe: stripe,
+                // Of nothing that it has asked for, nothing is missing.
+                is_whole: true,
+            };
+            self.shows((session, start.slot), front);
+        }
+    }
+}

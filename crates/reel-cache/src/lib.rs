@@ -1,0 +1,37 @@
+//! Units of titles in memory, shared by all readers.
+//!
+//! A front end turns a request into a [`Body`] (a list of [`Part`]s), gives it to a [`Reader`], and asks the
+//! reader for [`Chunk`](reel_ring::Chunk)s to send. The reader asks the [`Fetcher`] of its thread for the units it needs;
+//! units are shared between all threads and readers through [`Units`].
+#![forbid(unsafe_code)]
+
+mod around;
+mod audience;
+mod body;
+mod budget;
+mod fetcher;
+mod flight;
+mod held;
+mod key;
+pub mod limits;
+mod media_kind;
+mod next_use;
+mod prefetch;
+mod reader;
+mod runs;
+mod shared_tracks;
+mod units;
+mod window;
+
+pub use audience::{Audience, Whereabouts};
+pub use body::{Body, Part};
+pub use budget::{Budget, KeptBuffers, Place, PromisedBuffers, Reservation};
+pub use fetcher::{Deliver, Fetched, Fetcher};
+pub use key::SessionKey;
+pub use media_kind::MediaKind;
+pub use prefetch::{Plan, Prefetcher, TrackOfSession};
+pub use reader::{Due, Pace, Ramp, Reader, ReaderState, Urgency};
+pub use runs::Runs;
+pub use shared_tracks::{Choices, SharedTrack, SharedTracks, Start};
+pub use units::{StreamCounters, UnitKey, UnitWant, Units};
+pub use window::{Depth, Window};

@@ -1,0 +1,178 @@
+//! How much of a body a reader holds at once, and so how much media memory its viewer is promised: pure.
+//!
+//! ```text
+//!   held   |== stripe that is sent ==|            client takes it as fast as it is shown, or faster
+//!                               |== the next ==|  read when what is left lasts as long as a read may take
+//! ```
+//! A demand is computed by this, and a reader reads by it: what is held is what was promised (docs/design/promise.md, "Windows").
+
+use crate::limits::{
+    READ_TIME_MIN_NS, READER_REFILL, READER_STRIPES_MAX, READER_STRIPES_MIN, STRIPE_ALONE_READS,
+};
+use reel_volume::Geometry;
+
+/// What decides how far ahead readers of a volume read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    has_arms: bool,
+}
+
+/// How much of one body is held at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    stripes: u64,
+    refill: u64,
+    /// With so many bytes left, or fewer, what follows must be asked for.
+    lead_bytes: u64,
+}
+
+impl Depth {
+    /// Of members of which one has an arm ([`reel_qos::DiskPrice::has_arm`]), or none.
+    pub const fn of(has_arms: bool) -> Depth {
+        Depth { has_arms }
+    }
+
+    /// Whether some member has an arm, for which many neighbours at once are worth their memory.
+    pub const fn has_arms(self) -> bool {
+        self.has_arms
+    }
+
+    /// Bytes that are held at once, and so due together, of a body of so many bytes that is shown for so long.
+    pub fn window_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
+        self.window(geometry, bytes, duration_ns).bytes(geometry)
+    }
+
+    /// What is held at once of a body of so many bytes that is shown for so long; 0 if nobody knows.
+    ///
+    /// An arm gets as much at once as memory allows. Without arms what follows is read when what is left to be sent is shown for as long as a
+    /// read may take.
+    pub fn window(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> Window {
+        if self.has_arms || duration_ns == 0 {
+            let (stripes, refill) = (READER_STRIPES_MAX as u64, READER_REFILL as u64);
+            return Window { stripes, refill, lead_bytes: u64::MAX };
+        }
+        let lead_bytes = u128::from(bytes) * u128::from(READ_TIME_MIN_NS) / u128::from(duration_ns);
+        let lead_bytes = u64::try_from(lead_bytes).unwrap_or(u64::MAX);
+        let beside = lead_bytes.div_ceil(geometry.stripe_bytes() as u64);
+        let stripes = beside.saturating_add(1).clamp(READER_STRIPES_MIN as u64, READER_STRIPES_MAX as u64);
+        Window { stripes, refill: 1, lead_bytes }
+    }
+
+    /// Buffers that a reader of such a body ever holds: those of its window, and the parity that lost units of one stripe are computed from.
+    pub fn buffers_max(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
+        let data_rows = geometry.data_rows() as u64;
+        let units = units(geometry, bytes, duration_ns);
+        let window = self.window(geometry, bytes, duration_ns);
+        // Of a single unit that is lost the whole stripe is read.
+        units.min(window.stripes * data_rows).max(data_rows) + geometry.parity_rows() as u64
+    }
+
+    /// Bytes of media memory that a viewer of such a body is promised: what his reader cannot do without.
+    ///
+    /// With arms, and where a stripe is not shown for long, that is all that it ever holds. Otherwise the stripe that is sent, and the parity that a
+    /// lost unit of it is computed from; the next one is read early while there is memory for that, and else when this one has left.
+    pub fn promised_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
+        self.promised_buffers(geometry, bytes, duration_ns).saturating_mul(geometry.unit_bytes() as u64)
+    }
+
+    /// The same in buffers.
+    pub fn promised_buffers(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
+        let window = self.window(geometry, bytes, duration_ns);
+        let is_alone = window.lead_bytes.saturating_mul(STRIPE_ALONE_READS) <= geometry.stripe_bytes() as u64;
+        if !is_alone {
+            return self.buffers_max(geometry, bytes, duration_ns);
+        }
+        units(geometry, bytes, duration_ns).min(geometry.data_rows() as u64) + geometry.parity_rows() as u64
+    }
+}
+
+impl Window {
+    /// Stripes of it.
+    pub fn stripes(self) -> u64 {
+        self.stripes
+    }
+
+    /// Bytes of it.
+    pub fn bytes(self, geometry: &Geometry) -> u64 {
+        self.stripes * geometry.stripe_bytes() as u64
+    }
+
+    /// Whether what follows must be asked for when so many bytes are left.
+    pub(crate) fn is_urgent(self, left_bytes: u64) -> bool {
+        left_bytes <= self.lead_bytes
+    }
+
+    /// Whether stripe `number` of a body is another way of an arm: those of the first window are one, and so are those of each refill.
+    pub fn is_way(self, number: u64) -> bool {
+        match number.checked_sub(self.stripes) {
+            None => number == 0,
+            Some(beyond) => beyond.is_multiple_of(self.refill),
+        }
+    }
+}
+
+/// Units that a body touches at most; of one that is sent with others nobody knows.
+fn units(geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
+    // One row more than it has, since it may begin within one.
+    if duration_ns == 0 { u64::MAX } else { bytes.div_ceil(geometry.row_bytes() as u64) + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_volume::GeometryFields;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+    const FLASH: Depth = Depth::of(false);
+    const DISK: Depth = Depth::of(true);
+
+    fn geometry() -> Geometry {
+        Geometry::new(GeometryFields::cmaf(5)).expect("the default geometry")
+    }
+
+    /// The window of four seconds at this rate.
+    fn window(depth: Depth, rate_bps: u64) -> Window {
+        depth.window(&geometry(), rate_bps / 2, 4 * SECOND_NS)
+    }
+
+    /// Buffers.
+    fn promised(depth: Depth, bytes: u64, seconds: u64) -> u64 {
+        depth.promised_bytes(&geometry(), bytes, seconds * SECOND_NS) / geometry().unit_bytes() as u64
+    }
+
+    fn most(depth: Depth, bytes: u64, seconds: u64) -> u64 {
+        depth.buffers_max(&geometry(), bytes, seconds * SECOND_NS)
+    }
+
+    #[test]
+    fn an_arm_gets_all_at_once_and_others_what_is_shown_while_a_read_takes_its_time() {
+        // A stripe is 8.65 Mb: 200 ms of 43 Mb/s.
+        let rates =
+            [(64_000, 2), (5_000_000, 2), (43_000_000, 2), (44_000_000, 3), (80_000_000, 3), (90_000_000, 4)];
+        for (rate_bps, wanted) in rates {
+            assert_eq!(window(FLASH, rate_bps).stripes(), wanted, "{rate_bps}");
+            assert_eq!(window(DISK, rate_bps).stripes(), 4);
+        }
+        assert_eq!(window(FLASH, u64::MAX).stripes(), 4);
+        assert_eq!(FLASH.window(&geometry(), 1, 0).stripes(), 4, "nobody knows how long");
+        let of_film = window(FLASH, 5_000_000);
+        assert!(of_film.is_urgent(125_000) && !of_film.is_urgent(125_001));
+        assert!(window(DISK, 5_000_000).is_urgent(u64::MAX));
+    }
+
+    #[test]
+    fn what_is_promised_is_what_a_reader_cannot_do_without() {
+        assert_eq!(promised(FLASH, 2_500_000, 4), 5, "the stripe that is sent, and its parity");
+        assert_eq!(most(FLASH, 2_500_000, 4), 9, "two stripes, and the parity of one");
+        assert_eq!((promised(DISK, 2_500_000, 4), most(DISK, 2_500_000, 4)), (17, 17));
+        // Sound touches three units; if one of them is lost, its stripe is read.
+        assert_eq!((promised(FLASH, 64_000, 4), most(FLASH, 64_000, 4)), (4, 5));
+        assert_eq!((promised(DISK, 64_000, 4), most(DISK, 64_000, 4)), (5, 5));
+        // Of a film as one file nobody knows what follows.
+        assert_eq!((promised(FLASH, 64_000, 0), promised(DISK, 64_000, 0)), (17, 17));
+        // 8.65 Mb/s show a stripe for a second.
+        assert_eq!(promised(FLASH, 8_600_000 / 2, 4), 5);
+        assert_eq!(promised(FLASH, 8_700_000 / 2, 4), 9);
+        assert_eq!(promised(FLASH, u64::MAX, 4), 17);
+    }
+}

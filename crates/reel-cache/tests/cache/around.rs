@@ -1,0 +1,269 @@
+//! Members that are lost, slow or silent: what it costs to do without them, and that nobody waits for them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
+use reel_cache::limits::{READER_STRIPES_MAX, SLOW_AWAY_NS, STALL_NS};
+use reel_disk::Fault;
+use reel_qos::Class;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+const FILM: usize = 600_000;
+const STRIPES: u64 = FILM.div_ceil(STRIPE_BYTES) as u64;
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn reads(cinema: &Cinema) -> Vec<u64> {
+    cinema.volume.disks().stats().iter().map(|stats| stats.reads).collect()
+}
+
+/// Reads of each member while `work` is done.
+fn reads_of(cinema: &Cinema, work: impl FnOnce()) -> Vec<u64> {
+    let before = reads(cinema);
+    work();
+    reads(cinema).iter().zip(before).map(|(after, before)| after - before).collect()
+}
+
+#[test]
+fn a_lost_member_costs_every_other_one_read_for_each_stripe() {
+    for lost in 0..MEMBERS {
+        let cinema = Cinema::new(&[FILM], 8 << 20, Some(lost));
+        let units = cinema.units(8);
+        let counts = reads_of(&cinema, || {
+            let mut core = Core::new(&units, 1);
+            core.watch(cinema.whole(0), cinema.bytes[0].clone());
+            assert_eq!(core.play(Manners::default()).complete, 1);
+        });
+        for (member, count) in counts.into_iter().enumerate() {
+            // Where the lost unit is parity, nobody reads the stripe's others for its sake.
+            let at_most = if member == lost { 0 } else { STRIPES };
+            assert!(count <= at_most, "{count} reads of member {member}, {STRIPES} stripes");
+            assert!(member == lost || count >= STRIPES - STRIPES / MEMBERS as u64 - 1, "{count}");
+        }
+        drop(units);
+        assert_eq!(cinema.buffers_taken(), 0);
+    }
+}
+
+#[test]
+fn viewers_on_several_cores_share_what_is_decoded() {
+    let cinema = Cinema::new(&[FILM], 8 << 20, Some(1));
+    let units = cinema.units(8);
+    let decoded = cinema.volume.counters().rows_decoded.get();
+    let counts = reads_of(&cinema, || {
+        thread::scope(|scope| {
+            for seed in 0..4 {
+                let (cinema, units) = (&cinema, &units);
+                scope.spawn(move || {
+                    let mut core = Core::new(units, seed);
+                    for _ in 0..5 {
+                        core.watch(cinema.whole(0), cinema.bytes[0].clone());
+                    }
+                    assert_eq!(core.play(Manners::default()).complete, 5);
+                });
+            }
+        });
+    });
+    assert!(counts.iter().all(|&count| count <= STRIPES), "{counts:?}");
+    let decoded = cinema.volume.counters().rows_decoded.get() - decoded;
+    assert!(decoded <= STRIPES * 3, "{decoded} rows were computed more than once");
+    drop(units);
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// The clock stands still but for the moments that are set here: what is overdue is so because the test says it.
+#[test]
+fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buffer_back() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    let (slow, _) = cinema.objects[0].unit_at(0, 1);
+    // Longer than the test takes: what is played was decoded.
+    cinema.faults.inject(slow, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
+    let mut ends = Ends::default();
+    core.turn(Manners::default(), &mut ends);
+    assert_eq!(core.fetcher.next_due_ns(), Some(200_000_000));
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
+    core.now_ns = 199_999_999;
+    core.turn(Manners::default(), &mut ends);
+    assert_eq!(load(&units.counters().read_around), 0);
+    core.now_ns = 200_000_000;
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    assert_eq!((load(&units.counters().read_around), load(&units.counters().stalled)), (1, 0));
+    assert_eq!(units.counters().deadline_misses.each_ref().map(load).iter().sum::<u64>(), 0);
+    assert_eq!(cinema.volume.counters().rows_decoded.get(), 3);
+    assert_eq!(core.fetcher.in_flight(), 0);
+    assert_eq!(
+        units.budget().reserved(),
+        1,
+        "the buffer that the late answer will give back is nobody else's"
+    );
+    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0, "the late answer gives its buffer back");
+}
+
+#[test]
+fn whoever_is_first_wins() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    let (slow, _) = cinema.objects[0].unit_at(0, 1);
+    let (parity, _) = cinema.objects[0].unit_at(0, 3);
+    cinema.faults.inject(slow, Fault::Delay { delay_ns: SECOND_NS / 4 });
+    cinema.faults.inject(parity, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
+    core.turn(Manners::default(), &mut Ends::default());
+    core.now_ns = 200_000_000;
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    assert_eq!(load(&units.counters().read_around), 1);
+    assert_eq!(cinema.volume.counters().rows_decoded.get(), 0, "its own member was first");
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn only_one_member_at_a_time_is_read_around() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    for position in 0..3 {
+        let (member, _) = cinema.objects[0].unit_at(0, position);
+        cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 5 });
+    }
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
+    core.turn(Manners::default(), &mut Ends::default());
+    core.now_ns = 200_000_000;
+    core.turn(Manners::default(), &mut Ends::default());
+    assert_eq!(load(&units.counters().read_around), 1, "two others are as late");
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// If all are late it is the load, and to read around one of them would only add to it.
+#[test]
+fn nobody_is_read_around_while_others_are_as_late() {
+    const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
+    let cinema = Cinema::new(&[4 * WINDOW], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 5 }));
+    let around = |core: &mut Core, window: usize| {
+        let range = window * WINDOW..(window + 1) * WINDOW;
+        let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
+        core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, 400_000_000);
+        core.turn(Manners::default(), &mut Ends::default());
+        // Half of their lead time is over.
+        core.now_ns += 200_000_000;
+        assert_eq!(core.play(Manners::default()).complete, 1);
+        load(&units.counters().read_around)
+    };
+    let before = around(&mut core, 0);
+    assert!(before > 0, "at first nobody knows how late the others are");
+    for window in 1..4 {
+        assert_eq!(around(&mut core, window), before, "window {window}");
+    }
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// One that is slow is left alone, and asked again when the others miss their deadlines without it: long before its time is over.
+#[test]
+fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
+    const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
+    const WINDOWS: usize = 20;
+    let cinema = Cinema::new(&[2 * WINDOWS * WINDOW], 16 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    // Half of the time in which a member counts as silent goes by between the question and the answers.
+    const PASSES_NS: u64 = STALL_NS / 2;
+    let play = |core: &mut Core, window: usize, due_ns: u64, left: usize| {
+        let range = window * WINDOW..(window + 1) * WINDOW;
+        let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
+        core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, due_ns);
+        core.turn(Manners::default(), &mut Ends::default());
+        core.wait_until(Manners::default(), |core| core.fetcher.in_flight() <= left);
+        core.now_ns += PASSES_NS;
+        assert_eq!(core.play(Manners::default()).complete, 1);
+        // It answers, if late.
+        core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    };
+    let slow = 1;
+    cinema.faults.inject(slow, Fault::Delay { delay_ns: SECOND_NS / 10 });
+    let left_alone = (0..WINDOWS).find(|&window| {
+        play(&mut core, window, 2 * PASSES_NS, READER_STRIPES_MAX);
+        units.is_degraded()
+    });
+    assert!(left_alone.is_some(), "it was late again and again");
+    cinema.faults.clear(slow);
+    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 50 }));
+    let begun_ns = core.now_ns;
+    let again = (WINDOWS..2 * WINDOWS).find(|&window| {
+        play(&mut core, window, PASSES_NS / 2, usize::MAX);
+        !units.is_degraded()
+    });
+    assert!(again.is_some() && core.now_ns - begun_ns < SLOW_AWAY_NS, "{again:?}");
+    assert_eq!(load(&units.counters().stalled), 0, "none of them was silent");
+    drop((core, units));
+}
+
+#[test]
+fn a_silent_member_is_not_asked_again_until_it_answers() {
+    let cinema = Cinema::new(&[FILM], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    let (silent, _) = cinema.objects[0].unit_at(0, 0);
+    cinema.faults.inject(silent, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    // Nobody waits for a deadline: only the silence counts.
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
+    let mut ends = Ends::default();
+    core.turn(Manners::default(), &mut ends);
+    core.now_ns = STALL_NS - 1;
+    core.turn(Manners::default(), &mut ends);
+    assert_eq!(load(&units.counters().stalled), 0);
+    core.now_ns = 2 * STALL_NS;
+    core.turn(Manners::default(), &mut ends);
+    core.now_ns += STALL_NS;
+    core.turn(Manners::default(), &mut ends);
+    assert_eq!(load(&units.counters().stalled), 1);
+    assert!(units.is_degraded());
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    let asked = reads(&cinema)[silent];
+    assert!(asked <= READER_STRIPES_MAX as u64, "it was asked {asked} times, of which one window was before");
+    assert!(load(&units.counters().read_around) > 0);
+    // Its answers come at last.
+    cinema.faults.clear(silent);
+    core.wait_until(Manners::default(), |_| !units.is_degraded());
+    let counts = reads_of(&cinema, || {
+        let units = cinema.units(8);
+        let mut core = Core::new(&units, 2);
+        core.watch(cinema.whole(0), cinema.bytes[0].clone());
+        assert_eq!(core.play(Manners::default()).complete, 1);
+    });
+    assert!(counts[silent] > STRIPES / 2, "and is asked again");
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn a_member_that_fails_every_read_is_out_after_a_few() {
+    let cinema = Cinema::new(&[FILM], 8 << 20, None);
+    let health = cinema.health();
+    let units = cinema.units_with(8, health.clone());
+    let mut core = Core::new(&units, 1);
+    cinema.faults.inject(2, Fault::FailReads);
+    core.watch(cinema.whole(0), cinema.bytes[0].clone());
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    assert!(!health.readable(2) && health.lost() == 1);
+    assert_eq!(cinema.volume.counters().members_taken_out.get(), 1);
+    // The next that fails is one too many to be taken out, and reads go on failing.
+    cinema.faults.inject(1, Fault::FailReads);
+    core.watch(cinema.whole(0), cinema.bytes[0].clone());
+    core.play(Manners::default());
+    assert!(health.readable(1));
+}

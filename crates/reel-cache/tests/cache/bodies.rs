@@ -1,0 +1,143 @@
+//! Any body, read in any steps beside any others, from members in any state: the right bytes, and all memory back.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use reel_cache::{Body, Due, Part};
+use reel_disk::Fault;
+use std::sync::Arc;
+
+const LENGTHS: [usize; 5] = [1, 100, STRIPE_BYTES, STRIPE_BYTES + 1, 400_000];
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    viewers: usize,
+    parts: usize,
+    spare_buffers: usize,
+    manners: Manners,
+    fault: Option<(usize, Fault)>,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let fault = prop_oneof![
+        Just(Fault::FailReads),
+        Just(Fault::CorruptReads),
+        Just(Fault::Vanish),
+        Just(Fault::Delay { delay_ns: 1_000_000 }),
+        (0u64..400_000).prop_map(|at| Fault::FailRange((1 << 20) + at..(1 << 20) + at + 9_000)),
+        (0u64..400_000).prop_map(|at| Fault::CorruptRange((1 << 20) + at..(1 << 20) + at + 9_000)),
+    ];
+    let manners =
+        (prop_oneof![Just(0u64), Just(1)], 0u64..30).prop_map(|(vanish, stall)| Manners { vanish, stall });
+    (any::<u64>(), 1usize..8, 1usize..12, 4..BUFFERS - 3, manners, proptest::option::of((0..MEMBERS, fault)))
+        .prop_map(|(seed, viewers, parts, spare_buffers, manners, fault)| Case {
+            seed,
+            viewers,
+            parts,
+            spare_buffers,
+            manners,
+            fault,
+        })
+}
+
+/// A body of random parts and its bytes.
+fn body(cinema: &Cinema, random: &mut Random, parts: usize) -> (Body, Vec<u8>) {
+    let mut expected = Vec::new();
+    let mut all = Vec::new();
+    for _ in 0..parts {
+        if random.below(4) == 0 {
+            let length = random.below(5_000) as usize;
+            let bytes: Arc<[u8]> = random.bytes(length).into();
+            let from = random.below(bytes.len() as u64 + 1) as usize;
+            expected.extend_from_slice(&bytes[from..]);
+            all.push(Part::Bytes(Arc::clone(&bytes), from..bytes.len()));
+        } else {
+            let object = random.below(LENGTHS.len() as u64) as usize;
+            let length = LENGTHS[object] as u64;
+            let from = random.below(length + 1);
+            let to = from + random.below(length - from + 1).min(150_000);
+            expected.extend_from_slice(&cinema.bytes[object][from as usize..to as usize]);
+            all.push(Part::Object(Arc::clone(&cinema.objects[object]), from..to));
+        }
+    }
+    let whole = Body::new(all);
+    let from = random.below(whole.bytes() + 1) / 4;
+    (whole.slice(from..whole.bytes()), expected.split_off(from as usize))
+}
+
+fn play(cinema: &Cinema, case: &Case) {
+    if let Some((member, fault)) = &case.fault {
+        cinema.faults.inject(*member, fault.clone());
+    }
+    let units = cinema.units(case.spare_buffers);
+    let mut core = Core::new(&units, case.seed);
+    let mut random = Random(case.seed ^ 1);
+    for _ in 0..case.viewers {
+        let (body, expected) = body(cinema, &mut random, case.parts);
+        // Some read units to their ends, as others play the same, and some only what they want.
+        core.watch_on(body, expected, Due::After(1), random.below(2) == 0);
+    }
+    let ends = core.play(case.manners);
+    assert_eq!(ends.lost, 0);
+    assert_eq!(ends.complete + ends.vanished, case.viewers);
+    // What is on its way for those who vanished is reserved until it has come.
+    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    assert_eq!(units.budget().starved(), 0);
+    drop((core, units));
+    (0..MEMBERS).for_each(|member| cinema.faults.clear(member));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+fn play_all(cinema: &Cinema, cases_max: u32, faults: bool) {
+    let config = Config { cases: cases_max, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&cases(), |mut case| {
+            if !faults {
+                case.fault = None;
+            }
+            play(cinema, &case);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn any_body_from_members_that_fail_lie_or_dawdle() {
+    play_all(&Cinema::new(&LENGTHS, 0, None), 150, true);
+}
+
+#[test]
+fn any_body_while_a_member_is_away() {
+    play_all(&Cinema::new(&LENGTHS, 0, Some(1)), 60, false);
+}
+
+#[test]
+fn any_body_in_plenty_of_memory() {
+    play_all(&Cinema::new(&LENGTHS, 4 << 20, None), 60, true);
+}
+
+#[test]
+fn two_lost_rows_end_those_who_need_them_and_are_not_remembered() {
+    let cinema = Cinema::new(&LENGTHS, 0, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 7);
+    cinema.faults.inject(0, Fault::FailReads);
+    cinema.faults.inject(1, Fault::FailReads);
+    for _ in 0..20 {
+        core.watch(cinema.whole(4), cinema.bytes[4].clone());
+    }
+    assert_eq!(core.play(Manners::default()), Ends { complete: 0, vanished: 0, lost: 20 });
+    (0..2).for_each(|member| cinema.faults.clear(member));
+    for _ in 0..20 {
+        core.watch(cinema.whole(4), cinema.bytes[4].clone());
+    }
+    assert_eq!(
+        core.play(Manners::default()),
+        Ends { complete: 20, vanished: 0, lost: 0 },
+        "no failure is kept"
+    );
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}

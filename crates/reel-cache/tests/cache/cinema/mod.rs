@@ -1,0 +1,464 @@
+//! A small volume with known bytes, and cores that play them: a mailbox and a loop.
+#![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use reel_cache::{
+    Body, Deliver, Due, Fetched, Fetcher, Part, Prefetcher, PromisedBuffers, Reader, ReaderState, Units,
+};
+use reel_disk::{DiskDone, DisksConfig, Faults, Reply};
+use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
+use reel_ring::Chunk;
+use reel_volume::{
+    ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
+    VolumeOptions,
+};
+
+pub const MEMBERS: usize = 4;
+/// Three data rows of 4000 bytes, three matrices.
+pub const STRIPE_BYTES: usize = 36_000;
+/// The least a volume of this geometry takes: four stripes of four units.
+pub const BUFFERS: usize = 16;
+
+/// A volume whose members fail when they are told to.
+pub struct Cinema {
+    pub volume: Volume,
+    pub faults: Faults,
+    pub objects: Vec<Arc<ObjectMap>>,
+    pub bytes: Vec<Vec<u8>>,
+    _directory: tempfile::TempDir,
+}
+
+/// One thread's end of the streams room.
+pub struct Core {
+    pub fetcher: Fetcher,
+    news: Receiver<News>,
+    /// Units that came for a prefetcher.
+    pub prefetched: Vec<Fetched>,
+    viewers: HashMap<u64, Viewer>,
+    next_viewer: u64,
+    /// Those who take nothing.
+    lazy: HashSet<u64>,
+    random: Random,
+    /// What the last sends hold until their sockets have it.
+    sending: Vec<Chunk>,
+    /// Deadlines and misses are counted from here.
+    pub now_ns: u64,
+    /// The most buffers that one of its readers held.
+    pub most_held: usize,
+    /// Bytes that a client takes in a turn, if not some.
+    pub pace: Option<usize>,
+    /// The most turns in which one of its clients found nothing to take.
+    pub most_late: usize,
+}
+
+/// How the clients of a core behave, in chances of a hundred per turn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manners {
+    pub vanish: u64,
+    pub stall: u64,
+}
+
+/// How a core's viewers ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    pub complete: usize,
+    pub vanished: usize,
+    pub lost: usize,
+}
+
+struct Viewer {
+    reader: Reader,
+    expected: Vec<u8>,
+    got: usize,
+    late: usize,
+}
+
+enum News {
+    Disk(DiskDone),
+    Unit(Fetched),
+}
+
+struct Post(Sender<News>);
+
+/// A small generator, so that a seed tells all (splitmix64).
+pub struct Random(pub u64);
+
+impl Cinema {
+    /// Objects of these lengths in `arena_bytes` of memory, or the least there can be.
+    pub fn new(lengths: &[usize], arena_bytes: usize, lost_member: Option<usize>) -> Cinema {
+        let directory = tempfile::tempdir().unwrap();
+        let options = VolumeOptions {
+            members: Members::Count(MEMBERS),
+            size_bytes: MEMBERS as u64 * (8 << 20),
+            symbol_bytes: Some(400),
+            row_symbols: Some(10),
+            unit_rows: Some(3),
+            catalogue_bytes: Some(256 << 10),
+            ..VolumeOptions::default()
+        };
+        Volume::create(directory.path(), options).unwrap();
+        let faults = Faults::default();
+        let open = || {
+            let disks = DisksConfig { faults: faults.clone(), ..DisksConfig::default() };
+            let arena = ArenaBudget { bytes: arena_bytes, huge_pages: false };
+            Volume::open(directory.path(), OpenOptions { arena, disks, ..OpenOptions::default() }).unwrap()
+        };
+        let bytes: Vec<Vec<u8>> =
+            lengths.iter().enumerate().map(|(seed, length)| Random(seed as u64).bytes(*length)).collect();
+        let mut volume = open();
+        publish(&volume, &bytes);
+        if let Some(member) = lost_member {
+            drop(volume);
+            std::fs::remove_file(directory.path().join(format!("member-{member}.reel"))).unwrap();
+            volume = open();
+        }
+        let title = volume.title("film").unwrap();
+        let objects = title.objects.iter().map(|entry| volume.map(&entry.object).unwrap()).collect();
+        Cinema { volume, faults, objects, bytes, _directory: directory }
+    }
+
+    /// Its members have no arms: a read costs next to nothing.
+    pub fn without_arms(self) -> Cinema {
+        let price = DiskPrice {
+            read_request_ns: 100_000,
+            read_mib_ns: 400_000,
+            write_request_ns: 100_000,
+            write_mib_ns: 400_000,
+            apart: false,
+        };
+        (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
+        self
+    }
+
+    pub fn units(&self, spare_buffers: usize) -> Units {
+        self.units_with(spare_buffers, self.health())
+    }
+
+    /// As good as new, whatever its members did before.
+    pub fn health(&self) -> Health {
+        Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
+    }
+
+    pub fn units_with(&self, spare_buffers: usize, health: Health) -> Units {
+        let volume = &self.volume;
+        Units::new(volume.arena().clone(), volume.disks().clone(), health, spare_buffers)
+    }
+
+    pub fn whole(&self, object: usize) -> Body {
+        Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
+    }
+
+    /// Buffers of the arena that somebody holds; waits a moment for answers that are still on their way.
+    pub fn buffers_taken(&self) -> usize {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let taken = self.volume.arena().usage().buffers_taken;
+            if taken == 0 || Instant::now() > until {
+                return taken;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Core {
+    pub fn new(units: &Units, seed: u64) -> Core {
+        let (sender, news) = channel();
+        let post = Arc::new(Post(sender));
+        let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
+        let random = Random(seed);
+        let (viewers, sending) = (HashMap::new(), Vec::new());
+        let prefetched = Vec::new();
+        let (next_viewer, now_ns, most_held, pace, most_late) = (0, 0, 0, None, 0);
+        Core {
+            fetcher,
+            news,
+            prefetched,
+            viewers,
+            next_viewer,
+            lazy: HashSet::new(),
+            random,
+            sending,
+            now_ns,
+            most_held,
+            pace,
+            most_late,
+        }
+    }
+
+    /// A viewer of `body`, which must be these bytes.
+    pub fn watch(&mut self, body: Body, expected: Vec<u8>) -> u64 {
+        self.watch_in_class(body, expected, Class::PERIODIC, 1)
+    }
+
+    pub fn watch_in_class(&mut self, body: Body, expected: Vec<u8>, class: Class, due_ns: u64) -> u64 {
+        self.watch_due(body, expected, class, Due::After(due_ns))
+    }
+
+    pub fn watch_due(&mut self, body: Body, expected: Vec<u8>, class: Class, due: Due) -> u64 {
+        let number = self.next_viewer;
+        self.next_viewer += 1;
+        assert_eq!(body.bytes(), expected.len() as u64);
+        self.watch_by(Reader::new(body, class, due, number).in_runs(), expected)
+    }
+
+    /// A viewer of a segment who plays on, as others do.
+    pub fn watch_on(&mut self, body: Body, expected: Vec<u8>, due: Due, reads_on: bool) -> u64 {
+        let number = self.next_viewer;
+        self.next_viewer += 1;
+        self.watch_by(Reader::new(body, Class::PERIODIC, due, number).reading_on(reads_on), expected)
+    }
+
+    /// A viewer of `body` who was promised memory for it.
+    pub fn watch_promised(
+        &mut self,
+        body: Body,
+        expected: Vec<u8>,
+        due: Due,
+        promised: Option<Arc<PromisedBuffers>>,
+    ) -> u64 {
+        let number = self.next_viewer;
+        self.next_viewer += 1;
+        self.watch_by(Reader::new(body, Class::PERIODIC, due, number).promised(promised), expected)
+    }
+
+    /// Its client has gone.
+    pub fn leave(&mut self, viewer: u64) {
+        self.viewers.remove(&viewer);
+    }
+
+    fn watch_by(&mut self, reader: Reader, expected: Vec<u8>) -> u64 {
+        let number = reader.connection();
+        self.viewers.insert(number, Viewer { reader, expected, got: 0, late: 0 });
+        number
+    }
+
+    /// A download of `body`: nobody waits for it at a fixed time.
+    pub fn download(&mut self, body: Body, expected: Vec<u8>) -> u64 {
+        self.watch_in_class(body, expected, Class::APERIODIC, DEADLINE_NONE_NS)
+    }
+
+    /// From here on its client takes nothing.
+    pub fn let_lie(&mut self, viewer: u64) {
+        self.lazy.insert(viewer);
+    }
+
+    /// Takes back the memory of those who take nothing, as a server does.
+    pub fn release_lazy(&mut self) {
+        for viewer in &self.lazy {
+            if let Some(viewer) = self.viewers.get_mut(viewer) {
+                viewer.reader.release(&self.fetcher);
+            }
+        }
+    }
+
+    pub fn is_watching(&self, viewer: u64) -> bool {
+        self.viewers.contains_key(&viewer)
+    }
+
+    /// Plays until every viewer has ended. Panics when nothing has moved for long: that is a deadlock.
+    pub fn play(&mut self, manners: Manners) -> Ends {
+        let mut ends = Ends::default();
+        let mut moved = Instant::now();
+        while !self.viewers.is_empty() {
+            if self.turn(manners, &mut ends) {
+                moved = Instant::now();
+            }
+            assert!(moved.elapsed() < Duration::from_secs(20), "nothing moves: {}", self.state());
+        }
+        self.sending.clear();
+        ends
+    }
+
+    /// Takes turns until it is so. Panics when that takes long.
+    pub fn wait_until(&mut self, manners: Manners, mut is_so: impl FnMut(&Core) -> bool) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !is_so(self) {
+            self.turn(manners, &mut Ends::default());
+            assert!(Instant::now() < until, "it does not come: {}", self.state());
+        }
+    }
+
+    /// Every viewer takes what there is, once; `true` if anything moved.
+    pub fn turn(&mut self, manners: Manners, ends: &mut Ends) -> bool {
+        let mut moved = self.read_news(ends);
+        self.fetcher.retry(self.now_ns);
+        if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
+            self.fetcher.overdue(self.now_ns);
+        }
+        self.sending.clear();
+        let mut numbers: Vec<u64> = self.viewers.keys().copied().collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            moved |= self.step(number, manners, ends);
+        }
+        if !moved {
+            // Memory may come free on another core, of which there is no news.
+            if let Ok(news) = self.news.recv_timeout(Duration::from_millis(1)) {
+                self.take(news, ends);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Waits until everything that was asked for has come: as if reads took no time.
+    pub fn settle(&mut self, ends: &mut Ends) {
+        self.sending.clear();
+        self.fetcher.retry(self.now_ns);
+        while self.fetcher.in_flight() > 0 {
+            if let Ok(news) = self.news.recv_timeout(Duration::from_secs(10)) {
+                self.take(news, ends);
+            }
+            self.fetcher.retry(self.now_ns);
+        }
+        self.read_news(ends);
+    }
+
+    fn step(&mut self, number: u64, manners: Manners, ends: &mut Ends) -> bool {
+        let Some(viewer) = self.viewers.get_mut(&number) else { return false };
+        if self.random.chance(manners.vanish) {
+            self.viewers.remove(&number);
+            ends.vanished += 1;
+            return true;
+        }
+        if self.lazy.contains(&number) {
+            viewer.reader.give_back_early(&self.fetcher);
+            return false;
+        }
+        if self.random.chance(manners.stall) {
+            viewer.reader.release(&self.fetcher);
+            return false;
+        }
+        // As a server does with those who wait for their sockets.
+        viewer.reader.give_back_early(&self.fetcher);
+        let state = viewer.reader.fill(&mut self.fetcher, self.now_ns);
+        self.most_held = self.most_held.max(viewer.reader.held_buffers());
+        match state {
+            ReaderState::Done => {
+                assert_eq!(viewer.got, viewer.expected.len());
+                self.viewers.remove(&number);
+                ends.complete += 1;
+                true
+            }
+            ReaderState::Ready => {
+                let chunks = viewer.reader.chunks();
+                let offered: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+                assert!(offered > 0, "ready with nothing");
+                let some = 1 + self.random.below(offered as u64) as usize;
+                let taken = self.pace.map_or(some, |pace| pace.min(offered));
+                let mut left = taken;
+                for chunk in &chunks {
+                    let part = &chunk[..left.min(chunk.len())];
+                    assert!(part == &viewer.expected[viewer.got..viewer.got + part.len()], "wrong bytes");
+                    viewer.got += part.len();
+                    left -= part.len();
+                }
+                viewer.reader.advance(taken as u64);
+                // As a server does: who has just given memory back takes the next at once if he may.
+                viewer.reader.fill(&mut self.fetcher, self.now_ns);
+                self.most_held = self.most_held.max(viewer.reader.held_buffers());
+                self.sending.extend(chunks);
+                true
+            }
+            ReaderState::AwaitUnits | ReaderState::AwaitMemory => {
+                viewer.late += 1;
+                self.most_late = self.most_late.max(viewer.late);
+                false
+            }
+        }
+    }
+
+    fn read_news(&mut self, ends: &mut Ends) -> bool {
+        let mut any = false;
+        while let Ok(news) = self.news.try_recv() {
+            self.take(news, ends);
+            any = true;
+        }
+        any
+    }
+
+    fn take(&mut self, news: News, ends: &mut Ends) {
+        match news {
+            News::Disk(done) => self.fetcher.disk_done(done, self.now_ns),
+            News::Unit(fetched) if Prefetcher::is_for_prefetch(fetched.connection) => {
+                self.prefetched.push(fetched)
+            }
+            News::Unit(fetched) => {
+                let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
+                if viewer.reader.fetched(&fetched).is_err() {
+                    self.viewers.remove(&fetched.connection);
+                    ends.lost += 1;
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> String {
+        let budget = self.fetcher.units().budget();
+        let states: Vec<ReaderState> = self.viewers.values().map(|viewer| viewer.reader.state()).collect();
+        format!(
+            "{states:?}; {} of {} reserved, {} starved, hungry: {}, {} reads under way",
+            budget.reserved(),
+            budget.total(),
+            budget.starved(),
+            self.fetcher.is_hungry(),
+            self.fetcher.in_flight()
+        )
+    }
+}
+
+impl Reply for Post {
+    fn deliver(&self, done: DiskDone) {
+        let _ = self.0.send(News::Disk(done));
+    }
+}
+
+impl Deliver for Post {
+    fn fetched(&self, fetched: Fetched) {
+        let _ = self.0.send(News::Unit(fetched));
+    }
+}
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn chance(&mut self, of_a_hundred: u64) -> bool {
+        self.below(100) < of_a_hundred
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| self.next().to_le_bytes()).collect();
+        bytes.truncate(length);
+        bytes
+    }
+}
+
+fn publish(volume: &Volume, objects: &[Vec<u8>]) {
+    let entry = |(number, bytes): (usize, &Vec<u8>)| {
+        let mut writer = volume.writer(Class::APERIODIC).unwrap();
+        writer.write(bytes).unwrap();
+        ObjectEntry { role: Role::Track, number: number as u32, object: writer.finish().unwrap() }
+    };
+    let title = TitleRecord {
+        id: "film".to_owned(),
+        name: "The film".to_owned(),
+        added_unix_s: 1_790_000_000,
+        source: SourceFile { file_name: "film.mp4".to_owned(), bytes: 1, modified_unix_s: 2 },
+        objects: objects.iter().enumerate().map(entry).collect(),
+    };
+    volume.publish(title).unwrap();
+}

@@ -1,0 +1,207 @@
+//! What the disks are told of reads under way, whoever made them: that somebody more urgent joins, or that nobody waits any more.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
+use reel_cache::Units;
+use reel_disk::{
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
+    SchedulerView,
+};
+use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+/// Members that answer nothing until they are let go.
+struct Held {
+    disks: Disks,
+    waiting: Mutex<Vec<DiskRequest>>,
+    /// Member, token, class and deadline.
+    promoted: Mutex<Vec<(usize, u64, Class, u64)>>,
+}
+
+impl Held {
+    fn new(cinema: &Cinema) -> (Arc<Held>, Units) {
+        let disks = cinema.volume.disks().clone();
+        let held = Arc::new(Held { disks, waiting: Mutex::default(), promoted: Mutex::default() });
+        let backend = Disks::with_backend(Arc::clone(&held) as Arc<dyn DiskBackend>);
+        (held, Units::new(cinema.volume.arena().clone(), backend, cinema.health(), 8))
+    }
+
+    fn let_go(&self) {
+        self.disks.submit_all(std::mem::take(&mut *self.waiting.lock().unwrap()));
+    }
+
+    /// All of them go on but one member.
+    fn let_go_but(&self, kept: usize) {
+        let keeps = |request: &mut DiskRequest| request.member != kept;
+        self.disks.submit_all(self.waiting.lock().unwrap().extract_if(.., keeps));
+    }
+
+    fn waiting(&self) -> Vec<(usize, u64)> {
+        self.waiting.lock().unwrap().iter().map(|request| (request.member, request.token)).collect()
+    }
+
+    /// What was promoted since it was asked last, in the order of the members.
+    fn promoted(&self) -> Vec<(usize, u64, Class, u64)> {
+        let mut promoted = std::mem::take(&mut *self.promoted.lock().unwrap());
+        promoted.sort_by_key(|&(member, token, ..)| (member, token));
+        promoted
+    }
+}
+
+impl DiskBackend for Held {
+    fn submit(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
+        self.waiting.lock().unwrap().extend(requests);
+    }
+
+    fn promote(&self, member: usize, token: u64, reply: &Arc<dyn Reply>, class: Class, deadline_ns: u64) {
+        let waiting = self.waiting.lock().unwrap();
+        let same = |request: &&DiskRequest| {
+            (request.member, request.token) == (member, token) && Arc::ptr_eq(&request.reply, reply)
+        };
+        assert_eq!(waiting.iter().filter(same).count(), 1, "there is no such request");
+        self.promoted.lock().unwrap().push((member, token, class, deadline_ns));
+    }
+
+    fn withdraw(&self, member: usize, token: u64, reply: &Arc<dyn Reply>) {
+        let mut waiting = self.waiting.lock().unwrap();
+        let same = |request: &DiskRequest| {
+            (request.member, request.token) == (member, token) && Arc::ptr_eq(&request.reply, reply)
+        };
+        let place = waiting.iter().position(same).expect("there is no such request");
+        let DiskWork::Read { buffer, .. } = waiting.remove(place).work else { panic!("no read") };
+        let result = Err(DiskError::Withdrawn);
+        reply.deliver(DiskDone { token, member, result, buffer: Some(buffer), queued_ns: 0, device_ns: 0 });
+    }
+
+    fn members(&self) -> usize {
+        self.disks.members()
+    }
+
+    fn is_present(&self, member: usize) -> bool {
+        self.disks.is_present(member)
+    }
+
+    fn stats(&self) -> Vec<MemberStats> {
+        self.disks.stats()
+    }
+
+    fn views(&self) -> Vec<SchedulerView> {
+        self.disks.views()
+    }
+
+    fn classes(&self) -> Arc<ClassTable> {
+        self.disks.classes()
+    }
+
+    fn set_classes(&self, classes: Arc<ClassTable>) {
+        self.disks.set_classes(classes);
+    }
+
+    fn price(&self, member: usize) -> DiskPrice {
+        self.disks.price(member)
+    }
+
+    fn set_price(&self, member: usize, price: DiskPrice) {
+        self.disks.set_price(member, price);
+    }
+
+    fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
+        self.disks.replace(member, file)
+    }
+
+    fn stop(&self) -> Result<(), DiskError> {
+        self.disks.stop()
+    }
+}
+
+/// A viewer of the whole title.
+fn watch(core: &mut Core, cinema: &Cinema, class: Class, due_ns: u64) {
+    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), class, due_ns);
+    core.turn(Manners::default(), &mut Ends::default());
+}
+
+#[test]
+fn a_read_becomes_as_urgent_as_whoever_joins_it() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
+    let (held, units) = Held::new(&cinema);
+    let (mut first, mut second) = (Core::new(&units, 1), Core::new(&units, 2));
+    watch(&mut first, &cinema, Class::APERIODIC, DEADLINE_NONE_NS);
+    let under_way = held.waiting();
+    assert_eq!(under_way.len(), 3);
+    // From another core, by class; then by deadline; then by neither.
+    watch(&mut second, &cinema, Class::PERIODIC, 5_000);
+    let promoted = held.promoted();
+    assert_eq!(promoted.len(), 3);
+    for (member, token, class, deadline_ns) in promoted {
+        assert!(under_way.contains(&(member, token)));
+        assert_eq!((class, deadline_ns), (Class::PERIODIC, 5_000));
+    }
+    watch(&mut first, &cinema, Class::PERIODIC, 4_000);
+    assert!(held.promoted().iter().all(|&(.., class, due_ns)| (class, due_ns) == (Class::PERIODIC, 4_000)));
+    watch(&mut second, &cinema, Class::PERIODIC, 9_000);
+    // Its deadline counts, its class does not take anything back.
+    watch(&mut second, &cinema, Class::INTERACTIVE, 4_500);
+    assert_eq!(held.promoted(), []);
+    assert_eq!(units.counters().promotions.load(Ordering::Relaxed), 6);
+    // It is read around by what its viewers expect now, on the core that made it.
+    first.turn(Manners::default(), &mut Ends::default());
+    assert_eq!(first.fetcher.next_due_ns(), Some(2_000));
+    held.let_go();
+    assert_eq!(first.play(Manners::default()).complete, 2);
+    assert_eq!(second.play(Manners::default()).complete, 3);
+    drop((first, second, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn what_a_unit_is_computed_from_becomes_urgent_with_it() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, Some(1));
+    let (held, units) = Held::new(&cinema);
+    let (mut first, mut second) = (Core::new(&units, 1), Core::new(&units, 2));
+    let lost = (0..3).find(|&position| cinema.objects[0].unit_at(0, position).0 == 1).unwrap();
+    let body = |position: usize| {
+        let from = position * 4_000;
+        let part = reel_cache::Part::Object(Arc::clone(&cinema.objects[0]), from as u64..from as u64 + 4_000);
+        (reel_cache::Body::new([part]), cinema.bytes[0][from..from + 4_000].to_vec())
+    };
+    let (wanted, expected) = body(lost);
+    first.watch_in_class(wanted, expected, Class::APERIODIC, DEADLINE_NONE_NS);
+    first.turn(Manners::default(), &mut Ends::default());
+    assert_eq!(held.waiting().len(), 3, "all others of the stripe");
+    let (wanted, expected) = body(lost);
+    second.watch_in_class(wanted, expected, Class::INTERACTIVE, 7_000);
+    second.turn(Manners::default(), &mut Ends::default());
+    let promoted = held.promoted();
+    assert_eq!(promoted.len(), 3);
+    assert!(promoted.iter().all(|&(.., class, due_ns)| (class, due_ns) == (Class::INTERACTIVE, 7_000)));
+    held.let_go();
+    assert_eq!(first.play(Manners::default()).complete, 1);
+    assert_eq!(second.play(Manners::default()).complete, 1);
+    drop((first, second, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn what_others_have_given_is_taken_back_from_the_member_that_was_read_around() {
+    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
+    let (held, units) = Held::new(&cinema);
+    let mut core = Core::new(&units, 1);
+    let (slow, _) = cinema.objects[0].unit_at(0, 1);
+    watch(&mut core, &cinema, Class::PERIODIC, 400_000_000);
+    held.let_go_but(slow);
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
+    core.now_ns = 200_000_000;
+    core.turn(Manners::default(), &mut Ends::default());
+    assert_eq!(units.counters().read_around.load(Ordering::Relaxed), 1);
+    core.wait_until(Manners::default(), |_| {
+        held.let_go_but(slow);
+        held.waiting().is_empty()
+    });
+    assert_eq!(core.play(Manners::default()).complete, 1);
+    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    assert_eq!(units.counters().withdrawn.load(Ordering::Relaxed), 1, "it would have been served to nobody");
+    assert_eq!(core.fetcher.next_due_ns(), None, "nothing is owed any more");
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}

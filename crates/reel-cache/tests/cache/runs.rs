@@ -1,0 +1,163 @@
+//! Downloads in runs: the right bytes, long runs for those who take them, nobody held up, and all memory back.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use reel_cache::{Body, Part};
+use reel_disk::Fault;
+use std::sync::Arc;
+
+const LENGTHS: [usize; 4] = [700_000, 100, 500_000 + STRIPE_BYTES, 3_000_001];
+/// Room for long runs.
+const ARENA_BYTES: usize = 24 << 20;
+
+/// Pictures and sound by turns, as in a film as one file, and some bytes of the server's own.
+fn film(cinema: &Cinema, random: &mut Random) -> (Body, Vec<u8>) {
+    let (mut at, mut parts, mut expected) = ([0_usize; 2], Vec::new(), Vec::new());
+    let own: Arc<[u8]> = random.bytes(300).into();
+    expected.extend_from_slice(&own);
+    parts.push(Part::Bytes(own, 0..300));
+    for number in 0.. {
+        let track = number % 2;
+        let object = [0, 2][track];
+        let bytes = [60_000, 9_000][track] + random.below(5_000) as usize;
+        let (from, to) = (at[track], (at[track] + bytes).min(LENGTHS[object]));
+        if track == 0 && from == to {
+            return (Body::new(parts), expected);
+        }
+        expected.extend_from_slice(&cinema.bytes[object][from..to]);
+        parts.push(Part::Object(Arc::clone(&cinema.objects[object]), from as u64..to as u64));
+        at[track] = to;
+    }
+    unreachable!("the pictures end")
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    downloads: usize,
+    viewers: usize,
+    spare_buffers: usize,
+    manners: Manners,
+    fault: Option<(usize, Fault)>,
+}
+
+fn cases(buffers: usize) -> impl Strategy<Value = Case> {
+    let fault = prop_oneof![
+        Just(Fault::FailReads),
+        Just(Fault::CorruptReads),
+        Just(Fault::Vanish),
+        Just(Fault::Delay { delay_ns: 1_000_000 }),
+    ];
+    let manners =
+        (prop_oneof![Just(0u64), Just(1)], 0u64..30).prop_map(|(vanish, stall)| Manners { vanish, stall });
+    // From plenty of memory to nearly none.
+    let spare = prop_oneof![Just(4), buffers - 40..buffers - 12];
+    (any::<u64>(), 1usize..6, 0usize..4, spare, manners, proptest::option::of((0..MEMBERS, fault))).prop_map(
+        |(seed, downloads, viewers, spare_buffers, manners, fault)| Case {
+            seed,
+            downloads,
+            viewers,
+            spare_buffers,
+            manners,
+            fault,
+        },
+    )
+}
+
+fn play(cinema: &Cinema, case: &Case) {
+    if let Some((member, fault)) = &case.fault {
+        cinema.faults.inject(*member, fault.clone());
+    }
+    let units = cinema.units(case.spare_buffers);
+    let mut core = Core::new(&units, case.seed);
+    let mut random = Random(case.seed ^ 1);
+    for _ in 0..case.downloads {
+        let (body, expected) = film(cinema, &mut random);
+        core.download(body, expected);
+    }
+    for _ in 0..case.viewers {
+        let (body, expected) = film(cinema, &mut random);
+        core.watch(body, expected);
+    }
+    let ends = core.play(case.manners);
+    assert_eq!(ends.lost, 0);
+    assert_eq!(ends.complete + ends.vanished, case.downloads + case.viewers);
+    // What is on its way for those who vanished is reserved until it has come.
+    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    assert_eq!((units.budget().starved(), units.runs().readers()), (0, 0));
+    drop((core, units));
+    (0..MEMBERS).for_each(|member| cinema.faults.clear(member));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn films_come_whole_beside_viewers_faults_and_those_who_dawdle() {
+    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
+    let buffers = cinema.volume.arena().usage().buffers_total;
+    let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&cases(buffers), |case| {
+            play(&cinema, &case);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn films_come_whole_while_a_member_is_away() {
+    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, Some(1));
+    let buffers = cinema.volume.arena().usage().buffers_total;
+    let config = Config { cases: 20, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&cases(buffers), |case| {
+            play(&cinema, &Case { fault: None, ..case });
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// A member of which nothing was measured counts as a slow hard disk, so runs are worth it.
+#[test]
+fn who_takes_gets_long_runs_and_gives_them_back_when_he_stops() {
+    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
+    let units = cinema.units(4);
+    let mut core = Core::new(&units, 5);
+    let download = core.download(cinema.whole(3), cinema.bytes[3].clone());
+    // More than a window of those with deadlines.
+    let window = 4 * 3;
+    core.wait_until(Manners::default(), |core| core.fetcher.units().budget().reserved() > 2 * window);
+    assert_eq!(units.runs().readers(), 1);
+    core.let_lie(download);
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    assert!(units.budget().reserved() > 2 * window);
+    // As a server does: again while a unit that found no memory at first is still to come.
+    for _ in 0..1000 {
+        core.release_lazy();
+        if units.runs().readers() == 0 {
+            break;
+        }
+        core.turn(Manners::default(), &mut Ends::default());
+    }
+    assert_eq!((units.budget().reserved(), units.runs().readers()), (0, 0));
+}
+
+#[test]
+fn eighty_who_take_nothing_hold_up_none_of_four() {
+    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
+    let units = cinema.units(4);
+    let mut core = Core::new(&units, 6);
+    for _ in 0..80 {
+        let lazy = core.download(cinema.whole(0), cinema.bytes[0].clone());
+        // They have asked, and never take.
+        core.turn(Manners { vanish: 0, stall: 0 }, &mut Ends::default());
+        core.let_lie(lazy);
+    }
+    let held = units.budget().reserved();
+    assert!(held <= 80 * 5 * 3, "none of them has a long run: {held} buffers");
+    let four: Vec<u64> = (0..4).map(|_| core.download(cinema.whole(3), cinema.bytes[3].clone())).collect();
+    core.wait_until(Manners::default(), |core| core.fetcher.units().runs().readers() > 0);
+    core.wait_until(Manners::default(), |core| four.iter().all(|one| !core.is_watching(*one)));
+    assert_eq!(units.runs().readers(), 0);
+}

@@ -1,0 +1,9 @@
+//! Front end for programs on this machine: their streams go through shared memory (`reel-client` is the other side).
+#![forbid(unsafe_code)]
+
+pub mod limits;
+mod outlet;
+mod streams;
+
+pub use outlet::{ArenaMap, MappedOutlet};
+pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};

@@ -1,0 +1,395 @@
+//! Streams in sets: one call serves many.
+//!
+//! The calls are those of the MARS stream API (Buddhikot and others, WUCS-97-38): open, read, send, both at once, state, close. A stream
+//! has a chain of what was read and not yet done with; where it goes is its [`Outlet`].
+//!
+//! ```text
+//!   Reader --read--> chain [.. offered, not done with ..|.. not offered ..] --send--> Outlet
+//!     ^------------------ what its reader is done with ----------------------------------'
+//! ```
+//! The reader counts bytes as sent only when whoever reads them is done: so the memory that a chain holds is reserved all the time.
+
+use reel_arena::mms::Ending;
+use reel_cache::limits::SEND_BYTES_MAX;
+use reel_cache::{Body, Due, Fetched, Fetcher, PromisedBuffers, Reader, ReaderState};
+use reel_qos::Class;
+use reel_ring::Chunk;
+use reel_volume::VolumeError;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// A stream of a set; never used again for another. It is also the connection under which its units are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// Where a stream goes.
+pub trait Outlet {
+    /// Takes a message, or its beginning, and says how many bytes it took; 0 if it has no room.
+    fn offer(&mut self, message: &Offer<'_>) -> u64;
+
+    /// How many bytes its reader has done with since this was asked last, or why the stream must end.
+    fn done_bytes(&mut self) -> Result<u64, Ending>;
+
+    /// All that could be offered was. `more` says whether there will be more. Returns what is to be done.
+    fn settle(&mut self, more: bool) -> Settled;
+
+    /// Nothing more is offered. `true` if its reader is to be woken.
+    fn end(&mut self, ending: Ending) -> bool;
+}
+
+/// A message on its way out.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// Its bytes.
+    pub chunk: &'a Chunk,
+    /// The place of its first byte in the stream.
+    pub position: u64,
+    /// When that is due, or `u64::MAX`.
+    pub due_ns: u64,
+}
+
+/// What an outlet wants after a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Its reader waits and is to be woken.
+    pub ring: bool,
+    /// There is room again already: send once more.
+    pub again: bool,
+}
+
+/// How a stream begins.
+pub struct Opening<O> {
+    /// What is streamed.
+    pub body: Body,
+    /// The place of its first byte in the stream, which is not 0 if it begins later.
+    pub position: u64,
+    /// Class of the reads.
+    pub class: Class,
+    /// When its bytes are due, by their place in `body`.
+    pub due: Due,
+    /// Most bytes that its chain holds; bounded by [`SEND_BYTES_MAX`].
+    pub chain_bytes_max: usize,
+    /// The memory that was promised for it, if any was.
+    pub promised: Option<Arc<PromisedBuffers>>,
+    /// Where it goes.
+    pub outlet: O,
+}
+
+/// How a stream stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamState {
+    /// What its reader can do next; [`ReaderState::Done`] when all was done with.
+    pub reader: ReaderState,
+    /// Bytes that were read and are not done with.
+    pub chain_bytes: u64,
+    /// Of those, bytes that were offered to the outlet and taken.
+    pub offered_bytes: u64,
+    /// Bytes that are done with.
+    pub done_bytes: u64,
+    /// Bytes to come, those of the chain included.
+    pub left_bytes: u64,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Streams whose readers are to be woken.
+    pub ring: Vec<StreamId>,
+    /// Streams of which bytes were done with, and how many.
+    pub done: Vec<(StreamId, u64)>,
+    /// Streams whose memory runs short.
+    pub starved: Vec<StreamId>,
+    /// Streams that have ended, and why.
+    pub ended: Vec<(StreamId, Ending)>,
+}
+
+/// The streams of one core.
+pub struct Streams<O> {
+    streams: BTreeMap<StreamId, Stream<O>>,
+    next: u64,
+}
+
+struct Stream<O> {
+    reader: Reader,
+    outlet: O,
+    due: Due,
+    first_position: u64,
+    chain: VecDeque<Chunk>,
+    chain_bytes: u64,
+    /// Of the chain, from its front.
+    offered_bytes: u64,
+    chain_bytes_max: u64,
+    /// All of it was offered and its outlet knows.
+    complete: bool,
+}
+
+impl<O: Outlet> Default for Streams<O> {
+    fn default() -> Self {
+        Self { streams: BTreeMap::new(), next: 0 }
+    }
+}
+
+impl<O: Outlet> Streams<O> {
+    /// Opens streams; nothing is read yet.
+    pub fn open(&mut self, set: impl IntoIterator<Item = Opening<O>>) -> Vec<StreamId> {
+        set.into_iter().map(|opening| self.open_one(opening)).collect()
+    }
+
+    /// Asks for what comes next of each, and appends to its chain what came. Never waits.
+    pub fn read(&mut self, set: &[StreamId], fetcher: &mut Fetcher, now_ns: u64) -> Batch {
+        let mut batch = Batch::default();
+        for id in set {
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            if stream.read(fetcher, now_ns) {
+                batch.starved.push(*id);
+            }
+        }
+        batch
+    }
+
+    /// Offers each stream's chain to its outlet, and lets go of what its reader is done with. Never waits.
+    pub fn send(&mut self, set: &[StreamId]) -> Batch {
+        let mut batch = Batch::default();
+        for id in set {
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.send(*id, &mut batch);
+            }
+        }
+        batch
+    }
+
+    /// Both for each stream, in turn, until there is nothing more to do at once.
+    pub fn read_send(&mut self, set: &[StreamId], fetcher: &mut Fetcher, now_ns: u64) -> Batch {
+        let mut batch = Batch::default();
+        for id in set {
+            let Some(stream) = self.streams.get_mut(id) else { continue };
+            let mut starved = false;
+            for _ in 0..ROUNDS_MAX {
+                // What is done with makes room for what is read.
+                let done = stream.let_go(*id, &mut batch);
+                starved = stream.read(fetcher, now_ns);
+                if !done || !stream.send(*id, &mut batch) {
+                    break;
+                }
+            }
+            if starved {
+                batch.starved.push(*id);
+            }
+        }
+        batch
+    }
+
+    /// How each stands; `None` for one that is closed.
+    pub fn state(&self, set: &[StreamId]) -> Vec<Option<StreamState>> {
+        set.iter().map(|id| self.streams.get(id).map(Stream::state)).collect()
+    }
+
+    /// Ends streams. What is under way for them is finished for others who want it, and for nobody else. `true` for a stream whose
+    /// reader is to be woken.
+    pub fn close(&mut self, set: &[StreamId], ending: Ending) -> Vec<bool> {
+        let mut end = |id: &StreamId| {
+            self.streams.remove(id).is_some_and(|mut stream| {
+                // The outlet first: its reader must know before the memory is used again.
+                stream.outlet.end(ending)
+            })
+        };
+        set.iter().map(&mut end).collect()
+    }
+
+    /// Changes how many bytes the chains of streams may hold, from here on.
+    pub fn resize(&mut self, set: &[StreamId], chain_bytes_max: usize) {
+        for id in set {
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.chain_bytes_max = chain_bytes_max.min(SEND_BYTES_MAX) as u64;
+            }
+        }
+    }
+
+    /// What is asked for from here on is of another class or due at other times.
+    pub fn set_terms(&mut self, id: StreamId, class: Class, due: Due) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.due = due.clone();
+            stream.reader.set_terms(class, due);
+        }
+    }
+
+    /// Takes a unit to the stream that waits for it; its id if there is one. An error means that its bytes are lost.
+    pub fn fetched(&mut self, fetched: &Fetched) -> Result<Option<StreamId>, Arc<VolumeError>> {
+        let id = StreamId(fetched.connection);
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
+        stream.reader.fetched(fetched)?;
+        Ok(Some(id))
+    }
+
+    /// All of them.
+    pub fn ids(&self) -> Vec<StreamId> {
+        self.streams.keys().copied().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Where a stream goes.
+    pub fn outlet_mut(&mut self, id: StreamId) -> Option<&mut O> {
+        self.streams.get_mut(&id).map(|stream| &mut stream.outlet)
+    }
+
+    fn open_one(&mut self, opening: Opening<O>) -> StreamId {
+        let id = StreamId(self.next);
+        self.next += 1;
+        let Opening { body, position, class, due, chain_bytes_max, promised, outlet } = opening;
+        let stream = Stream {
+            reader: Reader::new(body, class, due.clone(), id.0).promised(promised),
+            outlet,
+            due,
+            first_position: position,
+            chain: VecDeque::new(),
+            chain_bytes: 0,
+            offered_bytes: 0,
+            chain_bytes_max: chain_bytes_max.min(SEND_BYTES_MAX) as u64,
+            complete: false,
+        };
+        self.streams.insert(id, stream);
+        id
+    }
+}
+
+/// Times that one stream is served in a row when its reader frees as fast as it is given: then it is the next one's turn.
+const ROUNDS_MAX: usize = 4;
+
+impl<O: Outlet> Stream<O> {
+    /// `true` if it waits for memory.
+    fn read(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
+        let state = self.reader.fill(fetcher, now_ns);
+        let mut skip_bytes = self.chain_bytes;
+        for chunk in self.reader.chunks() {
+            let bytes = chunk.len() as u64;
+            if skip_bytes >= bytes {
+                skip_bytes -= bytes;
+                continue;
+            }
+            if self.chain_bytes >= self.chain_bytes_max {
+                break;
+            }
+            // Fits: less than the length of a chunk.
+            let chunk = tail(&chunk, skip_bytes as usize);
+            skip_bytes = 0;
+            self.chain_bytes += chunk.len() as u64;
+            self.chain.push_back(chunk);
+        }
+        state == ReaderState::AwaitMemory
+    }
+
+    /// Lets go of what was done with; `false` if the stream has ended.
+    fn let_go(&mut self, id: StreamId, batch: &mut Batch) -> bool {
+        let bytes = match self.outlet.done_bytes() {
+            Ok(bytes) if bytes <= self.offered_bytes => bytes,
+            Ok(_) => {
+                batch.ended.push((id, Ending::Lied));
+                return false;
+            }
+            Err(ending) => {
+                batch.ended.push((id, ending));
+                return false;
+            }
+        };
+        if bytes == 0 {
+            return true;
+        }
+        let mut left = bytes;
+        while left > 0 {
+            let Some(chunk) = self.chain.pop_front() else { break };
+            let whole = chunk.len() as u64;
+            if whole > left {
+                // Fits: less than the length of a chunk.
+                self.chain.push_front(tail(&chunk, left as usize));
+                break;
+            }
+            left -= whole;
+        }
+        self.chain_bytes -= bytes;
+        self.offered_bytes -= bytes;
+        self.reader.advance(bytes);
+        batch.done.push((id, bytes));
+        true
+    }
+
+    /// Offers what was not offered; `true` if there was room again at once.
+    fn send(&mut self, id: StreamId, batch: &mut Batch) -> bool {
+        if !self.let_go(id, batch) {
+            return false;
+        }
+        let mut start = 0;
+        'chain: for chunk in &self.chain {
+            let bytes = chunk.len() as u64;
+            while self.offered_bytes < start + bytes {
+                // Fits: less than the length of a chunk.
+                let rest = tail(chunk, (self.offered_bytes - start) as usize);
+                let offset = self.reader.sent_bytes() + self.offered_bytes;
+                let offer = Offer {
+                    chunk: &rest,
+                    position: self.first_position + offset,
+                    due_ns: due_ns(&self.due, self.first_position + offset),
+                };
+                let taken = self.outlet.offer(&offer).min(rest.len() as u64);
+                if taken == 0 {
+                    break 'chain;
+                }
+                self.offered_bytes += taken;
+            }
+            start += bytes;
+        }
+        let more = self.offered_bytes < self.reader.unsent_bytes();
+        let mut settled = self.outlet.settle(more);
+        if !more && !self.complete {
+            self.complete = true;
+            settled.ring |= self.outlet.end(Ending::Complete);
+        }
+        if settled.ring && !batch.ring.contains(&id) {
+            batch.ring.push(id);
+        }
+        if self.reader.unsent_bytes() == 0 {
+            batch.ended.push((id, Ending::Complete));
+            return false;
+        }
+        settled.again
+    }
+
+    fn state(&self) -> StreamState {
+        StreamState {
+            reader: self.reader.state(),
+            chain_bytes: self.chain_bytes,
+            offered_bytes: self.offered_bytes,
+            done_bytes: self.reader.sent_bytes(),
+            left_bytes: self.reader.unsent_bytes(),
+        }
+    }
+}
+
+/// A chunk without its first bytes.
+fn tail(chunk: &Chunk, skip: usize) -> Chunk {
+    match chunk {
+        Chunk::Lease(lease) => Chunk::Lease(lease.slice(skip..lease.len())),
+        Chunk::Bytes(bytes, range) => Chunk::Bytes(Arc::clone(bytes), range.start + skip..range.end),
+    }
+}
+
+/// When the byte at `position` of the stream is due, if it is at a fixed time.
+fn due_ns(due: &Due, position: u64) -> u64 {
+    match due {
+        Due::Paced(pace) => {
+            // A pace counts from where its body begins.
+            let media_ns = pace.media_ns(position.saturating_sub(pace.from_offset));
+            pace.due_ns.saturating_add(media_ns.saturating_sub(pace.media_ns))
+        }
+        Due::Ramp(ramp) => ramp.due_ns,
+        Due::After(_) => u64::MAX,
+    }
+}

@@ -1,0 +1,263 @@
+//! Streams in sets: what comes out, what is held, and what is left when they end.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+use crate::cinema::{Cinema, Random, STRIPE_BYTES};
+use reel_arena::mms::Ending;
+use reel_cache::{Body, Deliver, Due, Fetched, Fetcher, Part, ReaderState, Units};
+use reel_disk::{DiskDone, Reply};
+use reel_local::{Offer, Opening, Outlet, Settled, StreamId, Streams};
+use reel_qos::Class;
+use reel_ring::Chunk;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+enum News {
+    Disk(DiskDone),
+    Unit(Fetched),
+}
+
+struct Post(Sender<News>);
+
+impl Reply for Post {
+    fn deliver(&self, done: DiskDone) {
+        let _ = self.0.send(News::Disk(done));
+    }
+}
+
+impl Deliver for Post {
+    fn fetched(&self, fetched: Fetched) {
+        let _ = self.0.send(News::Unit(fetched));
+    }
+}
+
+/// A reader that takes pieces, keeps them for a while and looks at them only then.
+struct Slow {
+    expected: Vec<u8>,
+    random: Random,
+    room: usize,
+    held: VecDeque<(u64, Chunk, u64)>,
+    looked_at: u64,
+    /// Says that it is done with more than it was given.
+    lies: bool,
+    endings: Vec<Ending>,
+}
+
+impl Slow {
+    fn new(expected: Vec<u8>, seed: u64) -> Slow {
+        let random = Random(seed);
+        Slow {
+            expected,
+            random,
+            room: 6,
+            held: VecDeque::new(),
+            looked_at: 0,
+            lies: false,
+            endings: Vec::new(),
+        }
+    }
+}
+
+impl Outlet for Slow {
+    fn offer(&mut self, offer: &Offer<'_>) -> u64 {
+        if self.held.len() >= self.room {
+            return 0;
+        }
+        let taken = 1 + self.random.below(offer.chunk.len() as u64);
+        self.held.push_back((offer.position, offer.chunk.clone(), taken));
+        taken
+    }
+
+    fn done_bytes(&mut self) -> Result<u64, Ending> {
+        if self.lies {
+            return Ok(u64::MAX);
+        }
+        let mut done = 0;
+        for _ in 0..self.random.below(self.room as u64 + 1) {
+            let Some((position, chunk, taken)) = self.held.pop_front() else { break };
+            assert_eq!(position, self.looked_at, "in order, without a gap");
+            let at = position as usize;
+            assert!(chunk[..taken as usize] == self.expected[at..at + taken as usize], "other bytes at {at}");
+            self.looked_at += taken;
+            done += taken;
+        }
+        Ok(done)
+    }
+
+    fn settle(&mut self, _more: bool) -> Settled {
+        Settled { ring: false, again: self.random.below(4) == 0 }
+    }
+
+    fn end(&mut self, ending: Ending) -> bool {
+        self.endings.push(ending);
+        true
+    }
+}
+
+struct Core {
+    fetcher: Fetcher,
+    news: Receiver<News>,
+    streams: Streams<Slow>,
+}
+
+impl Core {
+    fn new(units: &Units) -> Core {
+        let (sender, news) = channel();
+        let post = Arc::new(Post(sender));
+        let fetcher = Fetcher::new(units.clone(), Arc::clone(&post) as Arc<dyn Reply>, post);
+        Core { fetcher, news, streams: Streams::default() }
+    }
+
+    fn read_news(&mut self) {
+        for news in self.news.try_iter().collect::<Vec<_>>() {
+            match news {
+                News::Disk(done) => self.fetcher.disk_done(done, 0),
+                News::Unit(fetched) => drop(self.streams.fetched(&fetched).unwrap()),
+            }
+        }
+        self.fetcher.retry(0);
+    }
+
+    /// Serves a set until all of it has ended; why each did, in that order.
+    fn serve(&mut self, mut set: Vec<StreamId>, in_two_calls: bool) -> Vec<(StreamId, Ending)> {
+        let (mut ended, begun) = (Vec::new(), Instant::now());
+        while !set.is_empty() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "nothing moves: {:?}",
+                self.streams.state(&set)
+            );
+            self.read_news();
+            let batch = if in_two_calls {
+                self.streams.read(&set, &mut self.fetcher, 0);
+                self.streams.send(&set)
+            } else {
+                self.streams.read_send(&set, &mut self.fetcher, 0)
+            };
+            for (id, ending) in batch.ended {
+                self.streams.close(&[id], ending);
+                set.retain(|other| *other != id);
+                ended.push((id, ending));
+            }
+        }
+        ended
+    }
+}
+
+fn opening(body: Body, expected: Vec<u8>, seed: u64) -> Opening<Slow> {
+    let outlet = Slow::new(expected, seed);
+    let (class, due) = (Class::APERIODIC, Due::After(1 << 40));
+    Opening { body, position: 0, class, due, chain_bytes_max: 1 << 20, promised: None, outlet }
+}
+
+/// A head of bytes at hand, and an object after it.
+fn with_head(cinema: &Cinema, object: usize) -> (Body, Vec<u8>) {
+    let head: Arc<[u8]> = Arc::from(&b"a head that the server made"[..]);
+    let bytes = [&head[..], &cinema.bytes[object][..]].concat();
+    (Body::new([Part::Bytes(Arc::clone(&head), 0..head.len())]).then(cinema.whole(object)), bytes)
+}
+
+#[test]
+fn one_call_serves_many() {
+    for in_two_calls in [false, true] {
+        let cinema = Cinema::new(&[300_000, 1, STRIPE_BYTES, 100_001], 8 << 20, None);
+        let units = cinema.units(8);
+        let mut core = Core::new(&units);
+        let openings = (0..12).map(|number| {
+            let (body, bytes) = with_head(&cinema, number % 4);
+            opening(body, bytes, number as u64)
+        });
+        let set = core.streams.open(openings.collect::<Vec<_>>());
+        assert_eq!(core.streams.state(&set).into_iter().flatten().count(), 12);
+        let ended = core.serve(set.clone(), in_two_calls);
+        assert_eq!(ended.len(), 12);
+        assert!(ended.iter().all(|(_, ending)| *ending == Ending::Complete));
+        assert!(core.streams.is_empty());
+        assert_eq!(core.streams.state(&set), vec![None; 12]);
+        drop((core, units));
+        assert_eq!(cinema.buffers_taken(), 0);
+    }
+}
+
+#[test]
+fn streams_share_the_least_memory_there_is() {
+    let cinema = Cinema::new(&[200_000, 150_000, 100_000], 0, None);
+    let units = cinema.units(4);
+    let mut core = Core::new(&units);
+    let openings = (0..9).map(|number| {
+        let (body, bytes) = with_head(&cinema, number % 3);
+        opening(body, bytes, number as u64)
+    });
+    let set = core.streams.open(openings.collect::<Vec<_>>());
+    assert_eq!(core.serve(set, false).len(), 9);
+    assert_eq!(units.budget().reserved(), 0);
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+#[test]
+fn a_chain_can_be_made_shorter() {
+    let cinema = Cinema::new(&[300_000], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units);
+    let (body, bytes) = with_head(&cinema, 0);
+    let set = core.streams.open([opening(body, bytes, 1)]);
+    core.streams.resize(&set, 5_000);
+    let begun = Instant::now();
+    let mut ended = false;
+    while !ended {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing moves");
+        core.read_news();
+        ended = !core.streams.read_send(&set, &mut core.fetcher, 0).ended.is_empty();
+        let state = core.streams.state(&set)[0].unwrap();
+        // One row more than what it was made, since rows come whole.
+        assert!(state.chain_bytes < 5_000 + 4_000 && state.offered_bytes <= state.chain_bytes, "{state:?}");
+    }
+    assert_eq!(core.streams.state(&set)[0].unwrap().reader, ReaderState::Done);
+}
+
+#[test]
+fn who_lies_ends_alone() {
+    let cinema = Cinema::new(&[300_000], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units);
+    let openings = (0..3).map(|number| {
+        let (body, bytes) = with_head(&cinema, 0);
+        let mut opening = opening(body, bytes, number);
+        opening.outlet.lies = number == 1;
+        opening
+    });
+    let set = core.streams.open(openings.collect::<Vec<_>>());
+    let ended = core.serve(set.clone(), false);
+    for (id, ending) in ended {
+        assert_eq!(ending, if id == set[1] { Ending::Lied } else { Ending::Complete });
+    }
+}
+
+#[test]
+fn closing_gives_everything_back_at_any_time() {
+    let cinema = Cinema::new(&[300_000], 8 << 20, None);
+    for turns in 0..12 {
+        let units = cinema.units(8);
+        let mut core = Core::new(&units);
+        let (body, bytes) = with_head(&cinema, 0);
+        let set = core.streams.open([opening(body, bytes, turns)]);
+        for _ in 0..turns {
+            core.read_news();
+            let batch = core.streams.read_send(&set, &mut core.fetcher, 0);
+            assert!(batch.ended.is_empty());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(core.streams.close(&set, Ending::Closed), [true]);
+        assert_eq!(core.streams.close(&set, Ending::Closed), [false], "it is closed");
+        let begun = Instant::now();
+        while core.fetcher.in_flight() > 0 {
+            core.read_news();
+            assert!(begun.elapsed() < Duration::from_secs(20), "reads stay under way");
+        }
+        assert_eq!(units.budget().reserved(), 0, "after {turns} turns");
+        drop((core, units));
+        assert_eq!(cinema.buffers_taken(), 0);
+    }
+}
