@@ -162,7 +162,10 @@ export interface JobList {
  */
 export type JobState = "receiving" | "ingesting" | "running" | "done" | "failed" | "cancelled";
 
-/** A session as any client sees it. A key opens its session, so only the client that opened the session is told it. */
+/**
+ * A session as any client sees it. A key opens its session, so only the client that opened the
+ * session is told it.
+ */
 export interface ListedSession {
   /** Seconds without a request after which the session ends. */
   expires_in_s: number;
@@ -246,7 +249,9 @@ export interface OpenSession {
 
 /** The device time that reads cost. */
 export interface Price {
-  /** Requests and bytes are limited independently: the longer of both times decides, not their sum. */
+  /**
+   * Requests and bytes are limited independently: the longer of both times decides, not their sum.
+   */
   independent_limits: boolean;
   /** Of a MiB. */
   read_mib_us: number;
@@ -256,11 +261,13 @@ export interface Price {
 
 /**
  * A problem document (RFC 9457). A refusal has the type `urn:reel:problem:not-admitted`, or
- * `urn:reel:problem:too-long` if asking again is of no use; `resource`, `member`, `asked`, `available` and
- * `grantable_rate_bps` are fields of refusals.
+ * `urn:reel:problem:too-long` if asking again is of no use; `resource`, `member`, `asked`,
+ * `available` and `grantable_rate_bps` are fields of refusals.
  */
 export interface Problem {
-  /** What the stream needs of it in one round, in nanoseconds or bytes; of memory, the bytes held. */
+  /**
+   * What the stream needs of it in one round, in nanoseconds or bytes; of memory, the bytes held.
+   */
   asked?: number;
   /** What is left in that round. */
   available?: number;
@@ -322,8 +329,10 @@ export interface Replacement {
 
 /**
  * What can be used up.
- * - "disk": Device time of a disk; where its requests and bytes are limited independently, that of its requests.
- * - "disk-bytes": Device time of the bytes of a disk whose requests and bytes are limited independently.
+ * - "disk": Device time of a disk; where its requests and bytes are limited independently, that of
+ * its requests.
+ * - "disk-bytes": Device time of the bytes of a disk whose requests and bytes are limited
+ * independently.
  * - "network": Bytes sent.
  * - "processor": Processor time of the threads that serve.
  * - "memory": Media memory.
@@ -414,7 +423,8 @@ export interface SessionRow {
 /**
  * Whether the bytes of a session are reserved.
  * - "playing": They are.
- * - "paused": The client is silent: what was reserved is free, and its next request is admitted again.
+ * - "paused": The client is silent: what was reserved is free, and its next request is admitted
+ * again.
  * - "unpromised": They never were: its class has no deadlines, or admission is off.
  */
 export type SessionState = "playing" | "paused" | "unpromised";
