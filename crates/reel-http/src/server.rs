@@ -240,6 +240,7 @@ impl Server {
             sessions: session_service,
             admission,
             volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
+            is_media: crate::data::is_media,
         };
         let control = ControlPlane::new(config.control, services, metrics);
         let (handover, handed_over) = channel(HANDOVERS_MAX);

@@ -115,8 +115,13 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
     };
     let admission = Arc::new(NoAdmission(volume.disks().clone()));
     let library = Arc::new(Library::new(volume));
-    let services =
-        Services { library, sessions: Arc::new(NoSessions), admission, volume_jobs: Arc::new(NoVolumeJobs) };
+    let services = Services {
+        library,
+        sessions: Arc::new(NoSessions),
+        admission,
+        volume_jobs: Arc::new(NoVolumeJobs),
+        is_media: |_| false,
+    };
     ControlPlane::new(config, services, metrics).router()
 }
 

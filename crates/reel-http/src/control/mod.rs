@@ -102,6 +102,8 @@ pub struct Services {
     pub admission: Arc<dyn AdmissionService>,
     /// Long work on the volume.
     pub volume_jobs: Arc<dyn VolumeJobs>,
+    /// Whether requests for a path are answered by the data plane.
+    pub is_media: fn(path: &str) -> bool,
 }
 
 struct Inner {
@@ -254,6 +256,10 @@ impl ControlPlane {
 
     fn admission(&self) -> &dyn AdmissionService {
         &*self.inner.services.admission
+    }
+
+    fn is_media(&self, path: &str) -> bool {
+        (self.inner.services.is_media)(path)
     }
 
     fn volume_jobs(&self) -> &dyn VolumeJobs {

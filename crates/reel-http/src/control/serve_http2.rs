@@ -48,12 +48,14 @@ where
     let activity = Activity::default();
     let told = Arc::new(Notify::new());
     let (router, seen, answered) = (control.router(), activity.clone(), told.clone());
+    let media = control.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
         if full {
             answered.notify_one();
         }
-        answer(request, router.clone(), full, seen.begin())
+        let is_media = media.is_media(request.uri().path());
+        answer(request, router.clone(), (is_media, full), seen.begin())
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -105,10 +107,10 @@ where
 async fn answer(
     request: hyper::Request<Incoming>,
     mut router: Router,
-    full: bool,
+    (is_media, full): (bool, bool),
     under_way: UnderWay,
 ) -> Result<hyper::Response<ResponseBody>, h2::Error> {
-    if crate::data::is_media(request.uri().path()) {
+    if is_media {
         return Err(h2::Error::from(h2::Reason::HTTP_1_1_REQUIRED));
     }
     let response = if full {

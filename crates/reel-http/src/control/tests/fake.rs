@@ -85,6 +85,7 @@ impl Server {
             sessions,
             admission: admission.clone(),
             volume_jobs: volume_jobs.clone(),
+            is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
         let control = ControlPlane::new(config, services, MetricsRegistry::default());
         Server { control, library, admission, volume_jobs, spool }
