@@ -14,6 +14,8 @@ export default defineConfig({
     chunkSizeWarningLimit: 700,
   },
   server: {
-    proxy: Object.fromEntries(["/api", "/s", "/watch", "/files", "/img"].map((path) => [`^${path}/`, { target: reel }])),
+    proxy: Object.fromEntries(
+      ["/api", "/s", "/watch", "/files", "/img"].map((path) => [`^${path}/`, { target: reel }]),
+    ),
   },
 });

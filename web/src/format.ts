@@ -60,12 +60,23 @@ function scaled(value: number, unit: string): string {
 }
 
 /**
- * The usual name of a picture size: 1920x800 -> "1080p" (a wide film cut from 1080 lines), 3840x2160 -> "4K".
+ * The usual name of a picture size: 1920x800 -> "1080p" (a wide film cut from 1080 lines),
+ * 3840x2160 -> "4K".
  */
 export function resolutionLabel(width: number, height: number): string {
   const lines = Math.max(Math.min(width, height), (Math.max(width, height) * 9) / 16);
   if (!(lines > 0)) return "";
-  for (const [bar, label] of [[4320, "8K"], [2160, "4K"], [1440, "1440p"], [1080, "1080p"], [720, "720p"], [576, "576p"], [480, "480p"], [360, "360p"], [240, "240p"]] as const) {
+  for (const [bar, label] of [
+    [4320, "8K"],
+    [2160, "4K"],
+    [1440, "1440p"],
+    [1080, "1080p"],
+    [720, "720p"],
+    [576, "576p"],
+    [480, "480p"],
+    [360, "360p"],
+    [240, "240p"],
+  ] as const) {
     if (lines >= bar * 0.94) return label;
   }
   return `${Math.round(lines)}p`;
@@ -114,4 +125,9 @@ export function nameFromFile(fileName: string): string {
 
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}
+
+/** The first letter in upper case. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

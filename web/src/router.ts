@@ -1,12 +1,15 @@
 import { Problem } from "./api/problem.ts";
 import { dashboardPage } from "./dashboard/page.ts";
-import { libraryPage } from "./library/page.ts";
 import { header } from "./library/header.ts";
+import { libraryPage } from "./library/page.ts";
 import { h } from "./ui/dom.ts";
 import { failure } from "./ui/failure.ts";
 import { closeMenu } from "./ui/menu.ts";
 
-/** Shows the page of the address and follows links without loading anew. A page lives until its signal aborts. */
+/**
+ * Shows the page of the address and follows links without loading anew. A page lives until its
+ * signal aborts.
+ */
 export function startRouter(root: HTMLElement): void {
   let life = new AbortController();
   history.scrollRestoration = "manual";
@@ -43,7 +46,15 @@ export function startRouter(root: HTMLElement): void {
   };
 
   document.addEventListener("click", (event) => {
-    if (event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>("a[href]") : null;
     if (!link || link.hasAttribute("download") || link.target) return;
     const url = new URL(link.href);
@@ -51,8 +62,12 @@ export function startRouter(root: HTMLElement): void {
     event.preventDefault();
     go(url);
   });
-  window.addEventListener("popstate", (event) => void show((event.state as { scroll?: number } | null)?.scroll ?? 0));
-  // The page may be put away and taken out again by the browser; a player must give its session back meanwhile.
+  window.addEventListener(
+    "popstate",
+    (event) => void show((event.state as { scroll?: number } | null)?.scroll ?? 0),
+  );
+  // The browser may keep the page and show it again later; a player must give its session back in
+  // between.
   window.addEventListener("pagehide", () => life.abort());
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) void show(0);
@@ -73,16 +88,31 @@ function decoded(part: string): string | undefined {
   }
 }
 
-/** A part of the program did not come: the server is away, or another version of it is there now, with other parts. */
+/**
+ * A part of the program was not loaded: the server does not answer, or has another version now,
+ * with other parts.
+ */
 function brokenPage(page: HTMLElement): void {
   document.title = "Reel";
   const again = h("button", { type: "button", class: "button" }, "Load again");
   again.addEventListener("click", () => location.reload());
-  const problem = new Problem(0, { title: "This page could not be loaded", detail: "Reel does not answer, or was renewed since this page was opened." });
+  const problem = new Problem(0, {
+    title: "This page could not be loaded",
+    detail: "Reel does not answer, or was renewed since this page was opened.",
+  });
   page.append(header(), h("main", { class: "watch" }, failure(problem, again)));
 }
 
 function lostPage(page: HTMLElement): void {
   document.title = "Not found · Reel";
-  page.append(header(), h("main", { class: "empty small" }, h("h2", {}, "There is no such page"), h("p", {}, "The address may be mistyped."), h("a", { class: "button", href: "/" }, "To the library")));
+  page.append(
+    header(),
+    h(
+      "main",
+      { class: "empty small" },
+      h("h2", {}, "There is no such page"),
+      h("p", {}, "The address may be mistyped."),
+      h("a", { class: "button", href: "/" }, "To the library"),
+    ),
+  );
 }

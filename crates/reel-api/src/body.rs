@@ -22,8 +22,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not-json",
                 "The body must be JSON",
-                format!("send it with \"Content-Type: application/json\"; this request says {media_type:?}"),
-            ));
+                format!("this request says that its body is {media_type:?}"),
+            )
+            .help("send it with \"Content-Type: application/json\""));
         }
         let reading = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX);
         let bytes = timeout(BODY_SECONDS_MAX, reading)
@@ -37,10 +38,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 )
             })?
             .map_err(|e| {
-                // The only two ways it can fail: the limit, or the connection; the latter gets no answer anyway.
-                Problem::too_large(format!(
-                    "the body could not be read ({e}); at most {BODY_BYTES_MAX} bytes are taken here"
-                ))
+                // The only two ways it can fail: the limit, or the connection; the latter gets no
+                // answer anyway.
+                Problem::too_large(format!("the body could not be read: {e}"))
+                    .help(format!("send at most {BODY_BYTES_MAX} bytes to this address"))
             })?;
         serde_json::from_slice(&bytes)
             .map(JsonBody)

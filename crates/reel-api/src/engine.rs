@@ -1,4 +1,4 @@
-//! Counters of the rooms below: disks and media memory.
+//! Counters of the crates below: disks and media memory.
 
 use reel_arena::Arena;
 use reel_disk::{Disks, MemberStats, SchedulerView};
@@ -46,13 +46,13 @@ impl MetricsSource for ArenaMetrics {
     }
 }
 
-/// How a member's scheduler keeps what was promised.
+/// Whether a member's scheduler keeps what is reserved.
 fn collect_scheduler(page: &mut MetricsPage, member: &str, view: &SchedulerView) {
     let of = [("member", member), ("policy", view.policy)];
     let seconds = |ns: i64| ns as f64 / 1e9;
     page.gauge(
         "reel_slack_seconds",
-        "Device time left in this round beyond what is promised; below 0 some of it will be late.",
+        "Device time left in this round beyond what is reserved; below 0 some of it will be late.",
         &of,
         seconds(view.slack_ns),
     );
@@ -121,7 +121,7 @@ fn collect_member(page: &mut MetricsPage, member: &str, stats: &MemberStats) {
     let mut buckets = Vec::new();
     for (power, count) in stats.service_us_log2.iter().enumerate() {
         below += count;
-        // The last bucket takes whatever is slower: its bound would be a lie.
+        // The last bucket counts everything slower: it has no bound.
         if power + 1 < stats.service_us_log2.len() {
             buckets.push(((1_u64 << power) as f64 / 1e6, below));
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn slack_and_what_each_class_got_are_told() {
+    fn slack_and_what_each_class_got_are_reported() {
         let mut stats = MemberStats::default();
         stats.classes[2].bytes = 77;
         let classes = [0, 250_000_000].map(|used_ns| ClassView { used_ns, ..ClassView::default() });

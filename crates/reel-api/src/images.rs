@@ -8,10 +8,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use reel_library::Poster;
 
-/// A poster may change when a title is removed and another of its name added; ten minutes of the old one are harmless.
+/// A poster may change when a title is removed and another of its name added; ten minutes of the
+/// old one are harmless.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=600");
 
-/// A picture brings nothing along and runs nothing, whatever is in it.
+/// A picture loads nothing and runs nothing, whatever it contains.
 const POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
 
@@ -23,7 +24,7 @@ pub(super) async fn poster(
 ) -> Result<Response, Problem> {
     let no_such = || Problem::no_such_address(&format!("/img/{file}"));
     let (id, extension) = file.rsplit_once('.').ok_or_else(no_such)?;
-    let (kind, mark) = control.shelf().poster_mark(id)?;
+    let (kind, mark) = control.library().poster_mark(id)?;
     if kind.extension() != extension {
         return Err(no_such());
     }
@@ -32,7 +33,7 @@ pub(super) async fn poster(
         return Ok(not_modified(&etag, CACHE));
     }
     let id = id.to_owned();
-    let Poster { kind, bytes } = on_blocking_thread(move || control.shelf().poster(&id)).await??;
+    let Poster { kind, bytes } = on_blocking_thread(move || control.library().poster(&id)).await??;
     let mut response = bytes.into_response();
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind.media_type()));

@@ -1,47 +1,49 @@
 //! Long jobs and how far they are: what `GET /api/v1/jobs` shows.
 //!
-//! A job is a file on its way to being a title, or work on the volume, of which there is one at a time.
+//! A job is the ingest of a file, or work on the volume. One job at a time works on the volume.
 
 use crate::limits::{JOBS_ENDED_MAX, JOBS_RUNNING_MAX};
 use reel_library::Stop;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A rate is taken over at least this long: shorter spans measure the operating system's mood.
+/// A rate is measured over at least this long: shorter spans measure how the operating system
+/// buffers.
 const RATE_SPAN: Duration = Duration::from_millis(500);
 
 /// What a job is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobKind {
     /// A file becomes a title.
     Ingest,
-    /// All that is stored is read, and silent damage mended.
+    /// All that is stored is read, and silent damage repaired.
     Scrub,
     /// What a member lacks is computed from the others and written to it.
     Rebuild,
-    /// A member gets a successor.
+    /// A member gets a replacement.
     Replace,
 }
 
 /// What a job is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// The file is on its way to us.
+    /// The file is being received.
     Receiving,
     /// It is being stored, or waits for others to be stored.
     Ingesting,
     /// Work on the volume goes on.
     Running,
-    /// It is a title now, or the work is done.
+    /// The file is a title, or the work is done.
     Done,
-    /// It will not be; `error` says why.
+    /// The file did not become a title, or the work was not done; `error` says why.
     Failed,
-    /// Somebody ended it before it was done.
+    /// It was ended before it was done.
     Cancelled,
 }
 
@@ -62,7 +64,8 @@ pub enum VolumeJobRefused {
 }
 
 /// A job as the API shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Job")]
 pub struct JobStatus {
     /// Names it in `/api/v1/jobs/{id}`.
     pub id: String,
@@ -78,7 +81,7 @@ pub struct JobStatus {
     pub total_bytes: Option<u64>,
     /// Bytes per second, recently.
     pub rate_bytes_per_s: u64,
-    /// Seconds until the current state's work is done, if it can be told.
+    /// Seconds until the current state's work is done, if it can be estimated.
     pub eta_s: Option<u64>,
     /// The title made.
     pub title_id: Option<String>,
@@ -86,7 +89,7 @@ pub struct JobStatus {
     pub error: Option<String>,
     /// What came of work on the volume, in words.
     pub result: Option<String>,
-    /// What the person should know.
+    /// What the operator should know.
     pub warnings: Vec<String>,
 }
 
@@ -95,7 +98,8 @@ pub struct JobStatus {
 pub struct Jobs {
     list: Arc<Mutex<VecDeque<Entry>>>,
     next: Arc<AtomicU64>,
-    /// Makes ids differ from those before a restart, so that nobody follows a stranger's job.
+    /// Makes ids differ from those before a restart, so that no client follows another job by an
+    /// old id.
     epoch: u64,
 }
 
@@ -106,7 +110,7 @@ struct Entry {
     mark_bytes: u64,
 }
 
-/// A running job; its owner tells its progress. Dropped without an end, the job counts as failed.
+/// A running job; its owner reports its progress. A job that is dropped without an end has failed.
 pub struct Job {
     jobs: Jobs,
     id: String,
@@ -127,7 +131,10 @@ impl Jobs {
         self.begin(&mut self.lock(), JobKind::Ingest, file_name, state, total_bytes)
     }
 
-    /// Starts work on the volume, unless some is under way.
+    /// Starts work on the volume, unless other work is running.
+    ///
+    /// # Errors
+    /// Other work is running, or the list is full.
     pub fn start_on_volume(&self, kind: JobKind, subject: &str) -> Result<Job, VolumeJobRefused> {
         let mut list = self.lock();
         let under_way = |entry: &&Entry| entry.status.state == JobState::Running;
@@ -137,7 +144,8 @@ impl Jobs {
         self.begin(&mut list, kind, subject, JobState::Running, None).ok_or(VolumeJobRefused::TooMany)
     }
 
-    /// Asks a job to end, and gives it as it was before; `None` if there is no such job. One that is over stays as it is.
+    /// Asks a job to end, and returns it as it was before; `None` if there is no such job. One that
+    /// is over is not changed.
     pub fn cancel(&self, id: &str) -> Option<JobStatus> {
         let list = self.lock();
         let entry = list.iter().find(|entry| entry.status.id == id)?;
@@ -146,10 +154,10 @@ impl Jobs {
     }
 
     /// Asks work on the volume to end.
-    pub(super) fn cancel_volume_work(&self) {
+    pub(super) fn cancel_volume_jobs(&self) {
         let list = self.lock();
-        let works = list.iter().filter(|entry| entry.status.state == JobState::Running);
-        works.for_each(|entry| entry.stop.stop());
+        let running = list.iter().filter(|entry| entry.status.state == JobState::Running);
+        running.for_each(|entry| entry.stop.stop());
     }
 
     /// Asks all of them to end: the server stops.
@@ -228,7 +236,7 @@ impl Job {
         &self.id
     }
 
-    /// Raised when somebody wants it to end.
+    /// Raised when it is to end.
     pub fn stop_flag(&self) -> &Stop {
         &self.stop
     }
@@ -246,12 +254,12 @@ impl Job {
         });
     }
 
-    /// So far of the current state's work.
+    /// Reports how much of the current state's work is done.
     pub fn progress(&self, done_bytes: u64) {
         self.jobs.change(&self.id, |entry| entry.progress(done_bytes, Instant::now()));
     }
 
-    /// So far of work on the volume, and of how much.
+    /// Reports how much work on the volume is done, and how much there is.
     pub fn worked(&self, done_bytes: u64, total_bytes: u64) {
         self.jobs.change(&self.id, |entry| {
             entry.status.total_bytes = Some(total_bytes);
@@ -282,7 +290,7 @@ impl Job {
         });
     }
 
-    /// It will not be one. Of a job that was asked to end, that is what it failed by.
+    /// It failed. A job that was asked to end was cancelled.
     pub fn failed(mut self, error: &str) {
         self.fail(error);
     }
@@ -305,7 +313,7 @@ impl Drop for Job {
             self.fail(if receives {
                 "the connection closed before the file was complete"
             } else {
-                "the work broke off; the log says why"
+                "the work was not finished; the log says why"
             });
         }
     }
@@ -318,7 +326,7 @@ impl Entry {
         if span >= RATE_SPAN {
             let recent = done_bytes.saturating_sub(self.mark_bytes) as f64 / span.as_secs_f64();
             let before = self.status.rate_bytes_per_s as f64;
-            // Half of the old and half of the new: calm to look at, right within a few seconds.
+            // Half of the old and half of the new: steady, and right within a few seconds.
             let rate = if before > 0.0 { (before + recent) / 2.0 } else { recent };
             self.status.rate_bytes_per_s = rate as u64;
             (self.mark, self.mark_bytes) = (now, done_bytes);
@@ -366,7 +374,7 @@ mod tests {
         assert!(status.error.expect("a reason").contains("closed"));
         let id = jobs.start("a", JobState::Ingesting, None).map(|job| job.id().to_owned());
         let status = jobs.find(&id.expect("started")).expect("listed");
-        assert!(status.error.expect("a reason").contains("broke off"));
+        assert!(status.error.expect("a reason").contains("not finished"));
     }
 
     #[test]

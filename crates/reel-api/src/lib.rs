@@ -1,12 +1,13 @@
-//! The control plane: everything HTTP that is not media. JSON API, web pages, posters, health, metrics.
+//! The control plane: everything HTTP that is not media. JSON API, web pages, posters, health,
+//! metrics.
 //!
-//! The data plane accepts every connection and reads its first request; one that is not for media is handed over
-//! here with its socket ([`serve_connection`]). Handlers are tokio tasks; whatever touches a disk runs on tokio's
-//! blocking threads, never on the data plane's.
+//! The data plane accepts every connection and reads its first request; one that is not for media
+//! is handed over here with its socket ([`serve_connection`]). Handlers are tokio tasks; what
+//! touches a disk runs on tokio's blocking threads, never on the data plane's.
 
 #![forbid(unsafe_code)]
 
-mod admission_service;
+mod admission;
 mod body;
 mod classes;
 mod dashboard;
@@ -15,19 +16,20 @@ mod etag;
 mod images;
 mod jobs;
 mod library;
+mod library_service;
 pub mod limits;
 mod openapi;
 mod origin;
 mod pages;
 mod problem;
-mod promises;
 mod requests;
 mod rfc3339;
 mod serve;
 mod serve_http2;
-mod session_service;
+mod server_admission;
+mod server_sessions;
+mod server_volume_jobs;
 mod sessions;
-mod shelf;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -35,25 +37,32 @@ mod titles;
 mod tls_stream;
 mod upload;
 mod volume_jobs;
-mod volume_work;
 mod watch;
+pub mod wire;
 
-pub use admission_service::AdmissionService;
+pub use admission::{
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, SessionState, SessionView,
+    SharingReport,
+};
+pub use classes::ClassKind;
 pub use engine::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
+pub use library_service::{
+    GeometryReport, LibraryService, MemberReport, MemberStateCode, VolumeReport, VolumeState,
+};
 pub use openapi::document as openapi_document;
 pub use origin::OwnNames;
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
-pub use promises::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
 pub use serve::serve_connection;
-pub use session_service::SessionService;
-pub use sessions::{SessionRefusal, SessionReport, Sessions};
-pub use shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+pub use server_admission::ServerAdmission;
+pub use server_sessions::ServerSessions;
+pub use server_volume_jobs::ServerVolumeJobs;
+pub use sessions::{SessionRefusal, SessionReport, SessionService};
 pub use upload::prepare_spool;
-pub use volume_jobs::VolumeJobs;
-pub use volume_work::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
+pub use volume_jobs::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 pub use watch::{Watching, watch_directory};
+pub use wire::ResourceCode;
 
 use axum::Router;
 use axum::extract::Request;
@@ -61,7 +70,8 @@ use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
-use limits::{CONNECTIONS_MAX, TOLD_FULL_MAX, UPLOADS_MAX};
+use etag::Tags;
+use limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX, UPLOADS_MAX};
 use reel_library::Stop;
 use reel_metrics::MetricsRegistry;
 use requests::Requests;
@@ -78,7 +88,7 @@ pub struct ControlConfig {
     pub upload_bytes_max: u64,
     /// Files stored at once; others wait. Each keeps the members busy on its own.
     pub ingests_max: usize,
-    /// What this server is called.
+    /// The names of this server.
     pub names: OwnNames,
 }
 
@@ -88,57 +98,59 @@ pub struct ControlPlane {
     inner: Arc<Inner>,
 }
 
-/// What a control plane speaks for.
+/// The parts of a server that a control plane speaks for.
 #[derive(Clone)]
-pub struct Rooms {
+pub struct Services {
     /// The titles.
-    pub shelf: Arc<dyn Shelf>,
+    pub library: Arc<dyn LibraryService>,
     /// The sessions.
-    pub sessions: Arc<dyn Sessions>,
-    /// What was promised, and how the members keep it.
-    pub promises: Arc<dyn Promises>,
+    pub sessions: Arc<dyn SessionService>,
+    /// What is reserved, and how the members keep it.
+    pub admission: Arc<dyn AdmissionService>,
     /// Long work on the volume.
-    pub work: Arc<dyn VolumeWork>,
-    /// Whether a path is answered by a front end for media alone, and never here.
-    pub is_media: fn(&str) -> bool,
+    pub volume_jobs: Arc<dyn VolumeJobs>,
+    /// Whether requests for a path are answered by the data plane.
+    pub is_media: fn(path: &str) -> bool,
 }
 
 struct Inner {
     config: ControlConfig,
     names: Arc<OwnNames>,
-    rooms: Rooms,
+    services: Services,
     jobs: Jobs,
+    tags: Tags,
     metrics: MetricsRegistry,
     requests: Arc<Requests>,
     stop: Stop,
-    stage: latest::Sender<Stage>,
+    stage: latest::Sender<ShutdownStage>,
     connections: Arc<Semaphore>,
-    /// Connections beyond those, which are told so.
-    told_full: Arc<Semaphore>,
+    /// Slots of connections beyond those, which are answered that there are too many.
+    refused_connections: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     ingests: Arc<Semaphore>,
 }
 
 /// What a connection holds until it ends.
-struct Place {
-    /// There was none to be served on: it is told so, and nothing else.
+struct ConnectionSlot {
+    /// Too many connections are open: this one is answered so, and nothing else.
     is_full: bool,
     _held: OwnedSemaphorePermit,
 }
 
-/// How far a server is on the way to its end.
+/// How far the shutdown of a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum ShutdownStage {
     Serving,
     /// What is under way goes on, and nothing new is begun.
     Draining,
-    /// What is still under way is broken off.
+    /// What is still under way is ended.
     Ending,
 }
 
 impl ControlPlane {
-    /// A control plane over the titles and sessions of a server. Registers its own counters in `metrics`.
-    pub fn new(config: ControlConfig, rooms: Rooms, metrics: MetricsRegistry) -> ControlPlane {
+    /// A control plane over the titles and sessions of a server. Registers its own counters in
+    /// `metrics`.
+    pub fn new(config: ControlConfig, services: Services, metrics: MetricsRegistry) -> ControlPlane {
         let requests = Arc::new(Requests::default());
         metrics.register(requests.clone());
         let ingests = Arc::new(Semaphore::new(config.ingests_max.max(1)));
@@ -148,14 +160,15 @@ impl ControlPlane {
             inner: Arc::new(Inner {
                 names: Arc::new(config.names.clone()),
                 config,
-                rooms,
+                services,
                 jobs,
+                tags: Tags::default(),
                 metrics,
                 requests,
                 stop: Stop::default(),
-                stage: latest::Sender::new(Stage::Serving),
+                stage: latest::Sender::new(ShutdownStage::Serving),
                 connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-                told_full: Arc::new(Semaphore::new(TOLD_FULL_MAX)),
+                refused_connections: Arc::new(Semaphore::new(REFUSED_CONNECTIONS_MAX)),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 ingests,
             }),
@@ -180,46 +193,54 @@ impl ControlPlane {
             .with_state(self.clone())
     }
 
-    /// Begins nothing new, and makes `/readyz` say that the server goes away. Uploads and their ingests go on; work on the volume ends,
-    /// since nobody waits for it and it goes on at the next start. For good.
+    /// Begins nothing new, and makes `/readyz` say that the server is shutting down. Uploads and
+    /// their ingests go on. Work on the volume ends: no client waits for it, and it goes on at the
+    /// next start. There is no way back.
     pub fn drain(&self) {
         self.inner.stop.stop();
-        self.inner.jobs.cancel_volume_work();
-        self.enter(Stage::Draining);
+        self.inner.jobs.cancel_volume_jobs();
+        self.enter(ShutdownStage::Draining);
     }
 
-    /// Comes back when all uploads are titles and all connections have their answers.
+    /// Returns when all uploads are titles and all connections have their answers.
     pub async fn drained(&self) {
-        // Whoever has all places knows that nobody else has one. They are never closed.
+        // All slots can be taken only when no upload and no connection holds one. The semaphores
+        // are never closed.
         let _uploads = self.inner.uploads.acquire_many(UPLOADS_MAX as u32).await;
         let _connections = self.inner.connections.acquire_many(CONNECTIONS_MAX as u32).await;
     }
 
-    /// Breaks off what [`ControlPlane::drain`] let go on; whoever waits for it is told with a 503.
+    /// Ends what [`ControlPlane::drain`] let go on; clients that wait for it are answered with a
+    /// 503.
     pub fn stop(&self) {
         self.drain();
-        self.enter(Stage::Ending);
+        self.enter(ShutdownStage::Ending);
         self.inner.jobs.cancel_all();
     }
 
-    fn enter(&self, stage: Stage) {
+    fn enter(&self, stage: ShutdownStage) {
         self.inner.stage.send_modify(|now| *now = stage.max(*now));
     }
 
-    /// Waits until the server is so far on the way to its end.
-    async fn entered(&self, stage: Stage) {
-        // The sender is ours: it does not go away while we wait.
+    /// Waits until the shutdown has come to this stage.
+    async fn entered(&self, stage: ShutdownStage) {
+        // This control plane owns the sender, so the sender outlives the wait.
         let _ = self.inner.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
-    /// Whether what is under way is being broken off.
+    /// Whether what is under way is being ended.
     fn is_ending(&self) -> bool {
-        *self.inner.stage.borrow() >= Stage::Ending
+        *self.inner.stage.borrow() >= ShutdownStage::Ending
     }
 
     /// The jobs shown by the API.
     pub fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    /// The entity tags of this server's answers.
+    fn tags(&self) -> &Tags {
+        &self.inner.tags
     }
 
     /// The counters shown by `/metrics`.
@@ -232,20 +253,24 @@ impl ControlPlane {
         &self.inner.config
     }
 
-    fn shelf(&self) -> &dyn Shelf {
-        &*self.inner.rooms.shelf
+    fn library(&self) -> &dyn LibraryService {
+        &*self.inner.services.library
     }
 
-    fn sessions(&self) -> &dyn Sessions {
-        &*self.inner.rooms.sessions
+    fn sessions(&self) -> &dyn SessionService {
+        &*self.inner.services.sessions
     }
 
-    fn promises(&self) -> &dyn Promises {
-        &*self.inner.rooms.promises
+    fn admission(&self) -> &dyn AdmissionService {
+        &*self.inner.services.admission
     }
 
-    fn volume_work(&self) -> &dyn VolumeWork {
-        &*self.inner.rooms.work
+    fn is_media(&self, path: &str) -> bool {
+        (self.inner.services.is_media)(path)
+    }
+
+    fn volume_jobs(&self) -> &dyn VolumeJobs {
+        &*self.inner.services.volume_jobs
     }
 
     /// Set when what is under way is to end.
@@ -254,31 +279,32 @@ impl ControlPlane {
     }
 
     #[cfg(test)]
-    fn connection_places(&self) -> Arc<Semaphore> {
+    fn connection_slots(&self) -> Arc<Semaphore> {
         self.inner.connections.clone()
     }
 
-    /// A place for one more connection. `None` if there are so many that it cannot even be told that there is none: whoever opens
-    /// connections without end must not get all descriptors.
-    fn place(&self) -> Option<Place> {
-        let Inner { connections, told_full, .. } = &*self.inner;
+    /// A slot for one more connection. `None` if there are so many that the connection cannot even
+    /// be answered that there are too many: a client that opens connections without end must not
+    /// take all descriptors.
+    fn take_slot(&self) -> Option<ConnectionSlot> {
+        let Inner { connections, refused_connections, .. } = &*self.inner;
         let (is_full, held) = match connections.clone().try_acquire_owned() {
             Ok(held) => (false, held),
-            Err(_full) => (true, told_full.clone().try_acquire_owned().ok()?),
+            Err(_full) => (true, refused_connections.clone().try_acquire_owned().ok()?),
         };
-        Some(Place { is_full, _held: held })
+        Some(ConnectionSlot { is_full, _held: held })
     }
 
-    /// Whether the next connection would find no place.
+    /// Whether all connections that can be served are open.
     fn is_full(&self) -> bool {
         self.inner.connections.available_permits() == 0
     }
 
-    fn upload_places(&self) -> Arc<Semaphore> {
+    fn upload_slots(&self) -> Arc<Semaphore> {
         self.inner.uploads.clone()
     }
 
-    fn ingest_turns(&self) -> Arc<Semaphore> {
+    fn ingest_slots(&self) -> Arc<Semaphore> {
         self.inner.ingests.clone()
     }
 }
@@ -298,9 +324,9 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).delete(titles::remove)),
         ("/api/v1/volume", get(status::volume)),
-        ("/api/v1/volume/rebuild", post(volume_work::rebuild)),
-        ("/api/v1/volume/replace", post(volume_work::replace)),
-        ("/api/v1/volume/scrub", post(volume_work::scrub)),
+        ("/api/v1/volume/rebuild", post(volume_jobs::rebuild)),
+        ("/api/v1/volume/replace", post(volume_jobs::replace)),
+        ("/api/v1/volume/scrub", post(volume_jobs::scrub)),
         ("/assets/{*file}", get(pages::asset)),
         ("/dashboard", get(pages::dashboard)),
         ("/healthz", get(status::alive)),
@@ -316,33 +342,32 @@ async fn method_not_allowed(request: Request) -> Response {
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",
         "This address does not know the method",
-        format!(
-            "{} has no {}; the Allow field names the methods it has",
-            request.uri().path(),
-            request.method()
-        ),
+        format!("{} has no {}", request.uri().path(), request.method()),
     )
+    .help("the Allow field names the methods it has")
     .into_response()
 }
 
 /// What every response carries.
 async fn finish(version: Version, mut response: Response) -> Response {
     let fields = response.headers_mut();
-    // The next request of this client may be for media: it must come to the data plane, over a connection of its own. With HTTP/2
-    // that is told otherwise, and only to those who ask for media.
+    // The next request of this client may be for media: it must arrive at the data plane, over a
+    // connection of its own. HTTP/2 has another way to say that, used only for requests for media.
     if version < Version::HTTP_2 {
         fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    // What the API says changes at any time.
+    // The state that the API reports changes at any time.
     fields.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// Runs what may wait for a disk.
+/// Runs what may wait for a disk on a thread that may.
 async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|e| Problem::internal(format!("the work broke off: {e}")))
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| Problem::internal(format!("the work was not finished: {e}")))
 }

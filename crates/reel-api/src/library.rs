@@ -1,6 +1,6 @@
-//! The shelf of a real server: a library over a volume.
+//! The library service of a running server: a library over a volume.
 
-use crate::shelf::{GeometryReport, MemberReport, Shelf, VolumeReport};
+use crate::library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport, VolumeState};
 use reel_library::{
     IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress, Stamp,
     TitleSummary,
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The counters of a volume.
 pub struct VolumeMetrics(pub Arc<Volume>);
 
-impl Shelf for Library {
+impl LibraryService for Library {
     fn titles(&self) -> Vec<Arc<TitleSummary>> {
         self.summaries()
     }
@@ -94,7 +94,7 @@ impl MetricsSource for VolumeMetrics {
                 &counters.members_taken_out,
             ),
             (
-                "reel_volume_units_mended_total",
+                "reel_volume_units_repaired_total",
                 "Units written anew because they were not what was written.",
                 &counters.units_repaired,
             ),
@@ -142,9 +142,9 @@ fn report(volume: &Volume) -> VolumeReport {
         id: status.volume.to_string(),
         writable: status.read_only.is_none(),
         state: match lost {
-            0 => "ok",
-            _ if lost <= geometry.parity_rows() => "degraded",
-            _ => "failed",
+            0 => VolumeState::Ok,
+            _ if lost <= geometry.parity_rows() => VolumeState::Degraded,
+            _ => VolumeState::Failed,
         },
         bytes: status.capacity_bytes,
         free_bytes: status.free_bytes,
@@ -164,7 +164,7 @@ fn report(volume: &Volume) -> VolumeReport {
             .map(|finding| MemberReport {
                 member: finding.member,
                 path: finding.path.display().to_string(),
-                state: finding.state.name(),
+                state: finding.state.into(),
                 in_use: finding.state.in_use(),
                 text: finding.to_string(),
             })

@@ -1,11 +1,13 @@
 //! Refuses changes that a page of another site makes a visitor's browser ask for.
 //!
-//! There are no accounts yet, so whoever reaches the port may change things; but a web page somewhere else must
-//! not do it through a browser that happens to reach us. Browsers say where a request comes from: `Sec-Fetch-Site`
-//! (Fetch Metadata, W3C) in all current ones, `Origin` (RFC 6454) in older ones. Other programs send neither.
+//! There are no accounts yet: a client that reaches the port may change things. But a page of
+//! another site must not do it through a visitor's browser. A browser says where a request comes
+//! from: `Sec-Fetch-Site` (Fetch Metadata, W3C) in all current ones, `Origin` (RFC 6454) in older
+//! ones. Other programs send neither.
 //!
-//! A site may also have its own name lead to our address once its page is loaded (DNS rebinding). To the browser that page is then ours, so
-//! what it calls us has to be a name that no stranger can have.
+//! A site may also have its own name resolve to this server's address once its page is loaded (DNS
+//! rebinding). To the browser that page then belongs to this server. So the host that a request
+//! names has to be one that another site cannot own.
 
 use crate::problem::Problem;
 use axum::extract::{Request, State};
@@ -16,22 +18,23 @@ use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What follows a machine's name in networks of houses and firms, and that nobody can register: RFC 6762 section 3 and appendix G, RFC 8375,
-/// and `internal`, which ICANN set aside in 2024.
+/// Suffixes of private networks, which cannot be registered: RFC 6762 section 3 and appendix G, RFC
+/// 8375, and `internal`, which ICANN set aside in 2024.
 const PRIVATE_SUFFIXES: [&str; 9] =
     ["local", "lan", "home", "home.arpa", "internal", "localdomain", "intranet", "private", "corp"];
 
-/// What browsers may call this server when they ask for changes, besides its addresses and `localhost`.
+/// The hosts that a browser may name when it requests a change, besides the server's addresses and
+/// `localhost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnNames {
-    /// What the machine calls itself.
+    /// The machine's own name.
     pub machine: String,
-    /// What the operator says.
+    /// The names that the operator configured.
     pub others: Vec<String>,
 }
 
 impl OwnNames {
-    /// Whether a host is one that only this server can be reached by.
+    /// Whether a host can only be this server.
     fn include(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
@@ -44,14 +47,14 @@ impl OwnNames {
             && (host == machine
                 || match host.split_once('.') {
                     None => host == first,
-                    // Not any suffix: `nas.example` may be a stranger's.
+                    // Not any suffix: `nas.example` may belong to another owner.
                     Some((name, suffix)) => name == first && PRIVATE_SUFFIXES.contains(&suffix),
                 });
         is_machine || self.others.iter().any(|other| other.eq_ignore_ascii_case(&host))
     }
 }
 
-/// The middleware: passes on what [`foreign_origin`] and [`unknown_host`] have no objection to.
+/// The middleware: refuses requests that [`foreign_origin`] or [`unknown_host`] finds.
 pub(super) async fn refuse_foreign(
     State(names): State<Arc<OwnNames>>,
     request: Request,
@@ -63,11 +66,9 @@ pub(super) async fn refuse_foreign(
             StatusCode::FORBIDDEN,
             "foreign-origin",
             "Another site may not change anything here",
-            format!(
-                "a browser sent this {method} on behalf of {origin}; changes are taken only from this server's own pages, or from \
-                 programs that are not browsers"
-            ),
+            format!("a browser sent this {method} on behalf of {origin}"),
         )
+        .help("make changes from this server's own pages, or with a program that is not a browser")
         .into_response();
     }
     if let Some(host) = unknown_host(&names, method, uri, headers) {
@@ -75,17 +76,15 @@ pub(super) async fn refuse_foreign(
             StatusCode::FORBIDDEN,
             "unknown-host",
             "Browsers may not change anything here under this name",
-            format!(
-                "a browser sent this {method} to {host}, and any site can have a name of its own lead here; if this one is yours, put it into \
-                 `hosts` in reel.toml, or else use this machine's address or name"
-            ),
+            format!("a browser sent this {method} to {host}, and any site can have such a name resolve to this server"),
         )
+        .help("put the name into `hosts` in reel.toml if it is yours, or use this machine's address or name")
         .into_response();
     }
     next.run(request).await
 }
 
-/// Whose page asks for a change, if it is not one of ours.
+/// The origin of a page that requests a change, if it is not this server.
 fn foreign_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if method.is_safe() {
         return None;
@@ -105,7 +104,7 @@ fn foreign_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Str
     }
 }
 
-/// What a browser called this server when it asked for a change, if that is not one of its names.
+/// The host that a browser named when it requested a change, if it is not one of this server.
 fn unknown_host(names: &OwnNames, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let is_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
     if method.is_safe() || !is_browser {
@@ -121,7 +120,8 @@ fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     field.or_else(|| uri.authority().map(Authority::as_str))
 }
 
-/// Whether an origin's authority is the host asked for; the scheme's own port may be left out on either side.
+/// Whether an origin's authority is the host asked for; the scheme's own port may be left out on
+/// either side.
 fn same_authority(scheme: &str, authority: &str, host: &str) -> bool {
     let default = match scheme {
         "http" => ":80",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_pages_and_programs_may_change_things() {
+    fn only_pages_of_this_server_and_programs_may_change_things() {
         let post = Method::POST;
         let host = ("host", "reel.lan:8080");
         assert!(verdict(post.clone(), &[host]), "curl");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn browsers_change_things_only_under_names_that_are_ours() {
+    fn browsers_change_things_only_under_names_of_this_server() {
         let names = OwnNames { machine: "Nas".to_owned(), others: vec!["Media.example.org".to_owned()] };
         let own = |host: &str, fields: &[(&'static str, &str)]| {
             let mut map = HeaderMap::new();

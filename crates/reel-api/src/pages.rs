@@ -1,7 +1,7 @@
 //! The web pages, embedded in the binary.
 
 use crate::ControlPlane;
-use crate::etag::{if_none_match, not_modified};
+use crate::etag::{ASK_FIRST, if_none_match, not_modified};
 use crate::problem::Problem;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 use std::fmt::Write as _;
 
-/// What `npm run build` made. May have been missing when this crate was compiled: the pages then say so.
+/// The files that `npm run build` made. If they were missing when this crate was compiled, the
+/// pages say so.
 #[derive(RustEmbed)]
 #[folder = "../../web/dist"]
 #[allow_missing = true]
@@ -17,14 +18,14 @@ struct Web;
 
 const INDEX: &str = "index.html";
 
-/// Nothing but our own files; media and workers may also be blobs made by the player (Media Source Extensions).
+/// Only files of this server; media and workers may also be blobs made by the player (Media Source
+/// Extensions).
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; media-src 'self' blob:; worker-src 'self' blob:; img-src 'self' data:; frame-ancestors 'self'",
 );
 
 /// The names of built files contain a hash of their content.
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-const ASK_FIRST: HeaderValue = HeaderValue::from_static("no-cache");
 
 const NOT_BUILT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title>Reel</title>\
 <h1>Reel is running, its pages are not built in</h1>\
@@ -42,13 +43,14 @@ pub(super) async fn dashboard(headers: HeaderMap) -> Response {
     page(StatusCode::OK, &headers)
 }
 
-/// `GET /title/{id}`: the same program; the status tells those who do not run it whether the title exists.
+/// `GET /title/{id}`: the same program; the status says whether the title exists, also to clients
+/// that do not run the program.
 pub(super) async fn player(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let status = if control.shelf().has(&id) { StatusCode::OK } else { StatusCode::NOT_FOUND };
+    let status = if control.library().has(&id) { StatusCode::OK } else { StatusCode::NOT_FOUND };
     page(status, &headers)
 }
 
@@ -61,8 +63,8 @@ pub(super) async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Respo
     }
 }
 
-/// Whatever has no route: the built files beside the page (icons), else a page or a problem saying that nothing is
-/// there, as the client prefers.
+/// Addresses without a route: the built files beside the page (icons), else a page or a problem
+/// that says that nothing is there, as the client prefers.
 pub(super) async fn fallback(request: Request) -> Response {
     let path = request.uri().path();
     let reading = matches!(*request.method(), Method::GET | Method::HEAD);

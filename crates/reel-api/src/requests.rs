@@ -25,7 +25,7 @@ pub(super) async fn observe(State(requests): State<Arc<Requests>>, request: Requ
     if let Some(count) = requests.by_class.get(usize::from(status / 100).wrapping_sub(1)) {
         count.fetch_add(1, Ordering::Relaxed);
     }
-    // The path only: a query may hold the name of somebody's film.
+    // The path only: a query may contain the name of a private file.
     tracing::info!(
         target: "reel_http::access",
         %method,

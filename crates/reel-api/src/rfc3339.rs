@@ -1,6 +1,7 @@
 //! Times as RFC 3339 writes them.
 
-/// Seconds since 1970 as `2026-11-21T09:00:00Z`. Years beyond 9999, which the format cannot write, become 9999's end.
+/// Seconds since 1970 as `2026-11-21T09:00:00Z`. Years beyond 9999, which the format cannot write,
+/// become 9999's end.
 pub(super) fn rfc3339(unix_s: u64) -> String {
     // 9999-12-31T23:59:59Z
     let unix_s = unix_s.min(253_402_300_799);
@@ -9,8 +10,8 @@ pub(super) fn rfc3339(unix_s: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// The date of a day counted from 1970-01-01, in the Gregorian calendar: whole 400-year cycles of 146,097 days,
-/// counted from 0000-03-01 so that the leap day comes last in its year.
+/// The date of a day counted from 1970-01-01, in the Gregorian calendar: whole 400-year cycles of
+/// 146,097 days, counted from 0000-03-01 so that the leap day comes last in its year.
 fn civil(days_since_1970: u64) -> (u64, u64, u64) {
     let days = days_since_1970 + 719_468;
     let (cycle, day_of_cycle) = (days / 146_097, days % 146_097);

@@ -1,11 +1,11 @@
 //! One connection of the control plane: with HTTP/1.1 one request, one response; with HTTP/2 many.
 
-use super::serve_http2::serve_http2;
 use crate::ControlPlane;
 use crate::limits::{
     HEAD_BYTES_MAX, HEAD_SECONDS_MAX, LINGER_BYTES_MAX, LINGER_SECONDS_MAX, RESPONSE_SECONDS_MAX,
 };
 use crate::problem::Problem;
+use crate::serve_http2::serve_http2;
 use crate::sessions::Client;
 use crate::tls_stream::TlsStream;
 use axum::response::IntoResponse;
@@ -24,19 +24,20 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tower_service::Service;
 
-/// Answers the request of one connection and closes it. `already_read` are the bytes the data plane took from the
-/// socket before it saw that they were not for it: the request's head, and perhaps the start of its body.
+/// Answers the request of one connection and closes it. `already_read` are the bytes the data plane
+/// took from the socket before it saw that they were not for it: the request's head, and perhaps
+/// the start of its body.
 ///
 /// Ends after one response; every wait on the client has a limit, so the future always ends.
 ///
-/// With `tls`, `already_read` was opened with its keys; what else comes and goes is opened and sealed here.
+/// With `tls`, `already_read` was opened with its keys; all other bytes are opened and sealed here.
 pub async fn serve_connection(
     stream: TcpStream,
     tls: Option<Box<reel_tls::Connection>>,
     already_read: Vec<u8>,
     control: ControlPlane,
 ) {
-    // A client that is gone already has no address, and will not miss its answer.
+    // A client that has disconnected has no address, and needs no answer.
     let Ok(peer) = stream.peer_addr() else { return };
     match tls {
         None => {
@@ -58,17 +59,17 @@ pub(super) async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some(place) = control.place() else {
+    let Some(slot) = control.take_slot() else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
     let io = TokioIo::new(io);
     let answered = Arc::new(Notify::new());
     let (router, told) = (control.router(), answered.clone());
-    let full = place.is_full;
+    let full = slot.is_full;
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
         let (mut router, told) = (router.clone(), told.clone());
-        // Boxed because taking the connection apart at its end wants a future that may be moved.
+        // Boxed because taking the connection apart at its end needs a future that can be moved.
         Box::pin(async move {
             let response = if full {
                 Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
@@ -96,9 +97,10 @@ where
         sleep(RESPONSE_SECONDS_MAX).await;
     };
     tokio::select! {
-        // Run to its end, the connection flushes and closes our side; `without_shutdown` may end with bytes unsent.
+        // Run to its end, the connection flushes and closes this side; `without_shutdown` may end
+        // with bytes unsent.
         ended = &mut connection => if let Err(error) = ended {
-            tracing::debug!(%error, "a control connection broke off");
+            tracing::debug!(%error, "a control connection failed");
         },
         () = taken_in_time => {
             tracing::debug!("a client took too long for its response");
@@ -108,8 +110,8 @@ where
     linger(connection.into_parts().io.into_inner()).await;
 }
 
-/// Reads what the client still sends: closing a socket with unread bytes resets it, and the client might lose the
-/// response it was sent.
+/// Reads what the client still sends: closing a socket with unread bytes resets it, and the client
+/// might lose the response it was sent.
 async fn linger<S: AsyncRead + Unpin>(io: S) {
     let mut rest = io.take(LINGER_BYTES_MAX);
     let _ = timeout(LINGER_SECONDS_MAX, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;

@@ -1,7 +1,9 @@
-//! A connection of the control plane that speaks HTTP/2: pages and API over many requests at once, and no media.
+//! A connection of the control plane that speaks HTTP/2: pages and API over many requests at once,
+//! and no media.
 //!
-//! Media is the data plane's, which speaks HTTP/1.1. A request for it is answered with `HTTP_1_1_REQUIRED` (RFC 9113 section 7), upon
-//! which clients ask again over a connection with HTTP/1.1, and browsers stay with that for the whole site.
+//! Media is the data plane's, which speaks HTTP/1.1. A request for it is answered with
+//! `HTTP_1_1_REQUIRED` (RFC 9113 section 7), upon which clients ask again over a connection with
+//! HTTP/1.1, and browsers stay with that for the whole site.
 
 use crate::limits::{
     HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY, HTTP2_STREAMS_MAX,
@@ -9,7 +11,8 @@ use crate::limits::{
 };
 use crate::problem::Problem;
 use crate::sessions::Client;
-use crate::{ControlPlane, Stage};
+use crate::{ControlPlane, ShutdownStage};
+use axum::Router;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -32,42 +35,27 @@ type ResponseBody = Watched<UnsyncBoxBody<Bytes, axum::Error>>;
 
 /// Answers the requests of one connection until it is idle, its client leaves, or takes too long.
 ///
-/// One that finds no place is told so once and then to leave: if it stayed, its client would hear the same when there is room again.
+/// A connection beyond those that are served is answered once that there are too many, and then
+/// closed: its client would get the same answer even when there is room again.
 pub(super) async fn serve_http2<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some(place) = control.place() else {
+    let Some(slot) = control.take_slot() else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
-    let full = place.is_full;
+    let full = slot.is_full;
     let activity = Activity::default();
-    let is_media = control.inner.rooms.is_media;
     let told = Arc::new(Notify::new());
     let (router, seen, answered) = (control.router(), activity.clone(), told.clone());
+    let media = control.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
-        let (mut router, answered) = (router.clone(), answered.clone());
-        let under_way = seen.begin();
-        async move {
-            if full {
-                answered.notify_one();
-            }
-            if is_media(request.uri().path()) {
-                return Err(h2::Error::from(h2::Reason::HTTP_1_1_REQUIRED));
-            }
-            let response = if full {
-                Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
-            } else {
-                match router.call(request).await {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                }
-            };
-            under_way.answered();
-            Ok(response
-                .map(|body| -> ResponseBody { Watched { body: body.boxed_unsync(), _under_way: under_way } }))
+        if full {
+            answered.notify_one();
         }
+        let is_media = media.is_media(request.uri().path());
+        answer(request, router.clone(), (is_media, full), seen.begin())
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -83,7 +71,7 @@ where
         tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a control connection broke off");
+                    tracing::debug!(%error, "a control connection failed");
                 }
                 return;
             }
@@ -93,8 +81,8 @@ where
                 leaving = Some(Instant::now());
                 connection.as_mut().graceful_shutdown();
             }
-            // What was asked for is answered; the client asks for more elsewhere.
-            () = control.entered(Stage::Draining), if leaving.is_none() => {
+            // Requests that have arrived are answered; the client sends further ones elsewhere.
+            () = control.entered(ShutdownStage::Draining), if leaving.is_none() => {
                 leaving = Some(Instant::now());
                 connection.as_mut().graceful_shutdown();
             }
@@ -103,7 +91,7 @@ where
         let verdict = activity.verdict(Instant::now(), idle_max);
         match (verdict, leaving) {
             (Verdict::Stuck, _) => return tracing::debug!("a client took too long for its responses"),
-            // Who was told to leave has the time of a response for it.
+            // A client that was asked to leave has the time of a response for it.
             (_, Some(since)) if Instant::now().duration_since(since) > RESPONSE_SECONDS_MAX => return,
             (Verdict::Idle, None) => {
                 leaving = Some(Instant::now());
@@ -114,7 +102,30 @@ where
     }
 }
 
-/// How often a connection is looked over for its times.
+/// Answers one request: with the router, or that there are too many connections. A request for media is sent to another
+/// connection.
+async fn answer(
+    request: hyper::Request<Incoming>,
+    mut router: Router,
+    (is_media, full): (bool, bool),
+    under_way: UnderWay,
+) -> Result<hyper::Response<ResponseBody>, h2::Error> {
+    if is_media {
+        return Err(h2::Error::from(h2::Reason::HTTP_1_1_REQUIRED));
+    }
+    let response = if full {
+        Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
+    } else {
+        match router.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    };
+    under_way.answered();
+    Ok(response.map(|body| Watched { body: body.boxed_unsync(), _under_way: under_way }))
+}
+
+/// How often the times of a connection are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// What a connection is doing.

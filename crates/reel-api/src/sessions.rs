@@ -1,7 +1,8 @@
-//! Sessions: what the API asks of the room that keeps them, and its three calls.
+//! Sessions: what the API asks of the service that holds them, and its three calls.
 
 use crate::body::JsonBody;
 use crate::problem::Problem;
+use crate::wire::{ListedSession, OpenSession, Session, SessionList};
 use crate::{ControlPlane, on_blocking_thread};
 use axum::Extension;
 use axum::Json;
@@ -9,17 +10,19 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reel_qos::Refusal;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The address a request came from, set on every request by the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Client(pub(super) IpAddr);
 
-/// The keeper of sessions.
-pub trait Sessions: Send + Sync + 'static {
-    /// Opens a session on a title for a client address. May block: the title's index may have to be read first.
+/// The sessions of a running server.
+pub trait SessionService: Send + Sync + 'static {
+    /// Opens a session on a title for a client address. May block: the title's index may have to be
+    /// read first.
+    ///
+    /// # Errors
+    /// There is no such title, it cannot be read, or its deadlines cannot be reserved.
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 
     /// All open sessions, oldest first.
@@ -32,7 +35,7 @@ pub trait Sessions: Send + Sync + 'static {
 /// An open session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionReport {
-    /// Its key: stands in its URLs, and whoever knows it may play.
+    /// Its key: a part of its addresses, and the right to play.
     pub key: String,
     /// The title's id.
     pub title: String,
@@ -48,48 +51,23 @@ pub enum SessionRefusal {
     Failed(String),
     /// There is no such title.
     NoSuchTitle,
-    /// Nothing can be promised so far ahead; the text says what can be done.
+    /// Nothing can be reserved so far ahead; the text says how far.
     TooLong(String),
-    /// The machine has no room for one more.
+    /// One more session does not fit.
     Refused {
         /// What is exhausted and what to do.
         detail: String,
         /// When to ask again.
         retry_after_s: u64,
-        /// Which resource is short, if it is for want of one.
+        /// Of which resource there is too little; `None` if there are too many sessions.
         refusal: Option<Refusal>,
     },
 }
 
-/// A session with its addresses, as the API shows it.
-#[derive(Serialize)]
-struct SessionBody {
-    key: String,
-    title: String,
-    hls: String,
-    dash: String,
-    progressive: String,
-    expires_in_s: u64,
-}
-
-/// A session as it is listed for anybody who asks: whoever has a key has the session, so a key is told to nobody but its client.
-#[derive(Serialize)]
-struct ListedSession {
-    key_hint: String,
-    title: String,
-    expires_in_s: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct OpenSession {
-    title: String,
-}
-
-impl From<SessionReport> for SessionBody {
-    fn from(session: SessionReport) -> SessionBody {
+impl From<SessionReport> for Session {
+    fn from(session: SessionReport) -> Session {
         let SessionReport { key, title, expires_in_s } = session;
-        SessionBody {
+        Session {
             hls: format!("/s/{key}/master.m3u8"),
             dash: format!("/s/{key}/manifest.mpd"),
             progressive: format!("/s/{key}/{title}.mp4"),
@@ -100,7 +78,33 @@ impl From<SessionReport> for SessionBody {
     }
 }
 
-/// As much of a key as tells two apart.
+impl SessionRefusal {
+    /// What to do about it, where the refusal itself does not say so.
+    pub fn help(&self) -> Option<&'static str> {
+        match self {
+            SessionRefusal::TooLong(_) => Some("download it, or watch it with ?class=aperiodic"),
+            SessionRefusal::Failed(_) | SessionRefusal::NoSuchTitle | SessionRefusal::Refused { .. } => None,
+        }
+    }
+
+    fn into_problem(self, title: &str) -> Problem {
+        let help = self.help();
+        let problem = match self {
+            SessionRefusal::NoSuchTitle => Problem::no_such_title(title),
+            SessionRefusal::Refused { detail, retry_after_s, refusal } => {
+                Problem::not_admitted(detail, retry_after_s, refusal.as_ref())
+            }
+            SessionRefusal::TooLong(detail) => Problem::too_long(detail),
+            SessionRefusal::Failed(detail) => Problem::internal(detail),
+        };
+        match help {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
+    }
+}
+
+/// Characters of a key that are enough to tell two sessions from each other.
 const KEY_HINT_CHARS: usize = 4;
 
 /// `POST /api/v1/sessions`
@@ -113,16 +117,9 @@ pub(super) async fn open(
     let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0);
     let title = wanted.title.clone();
     let opened = on_blocking_thread(move || control.sessions().open(&title, address)).await?;
-    let session = opened.map_err(|refusal| match refusal {
-        SessionRefusal::NoSuchTitle => Problem::no_such_title(&wanted.title),
-        SessionRefusal::Refused { detail, retry_after_s, refusal } => {
-            Problem::not_admitted(detail, retry_after_s, refusal.as_ref())
-        }
-        SessionRefusal::TooLong(detail) => Problem::too_long(detail),
-        SessionRefusal::Failed(detail) => Problem::internal(detail),
-    })?;
+    let session = opened.map_err(|refusal| refusal.into_problem(&wanted.title))?;
     let location = format!("/api/v1/sessions/{}", session.key);
-    let mut response = (StatusCode::CREATED, Json(SessionBody::from(session))).into_response();
+    let mut response = (StatusCode::CREATED, Json(Session::from(session))).into_response();
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -130,14 +127,13 @@ pub(super) async fn open(
 }
 
 /// `GET /api/v1/sessions`
-pub(super) async fn list(State(control): State<ControlPlane>) -> Json<serde_json::Value> {
+pub(super) async fn list(State(control): State<ControlPlane>) -> Json<SessionList> {
     let listed = |SessionReport { key, title, expires_in_s }: SessionReport| ListedSession {
         key_hint: key.chars().take(KEY_HINT_CHARS).collect(),
         title,
         expires_in_s,
     };
-    let sessions: Vec<ListedSession> = control.sessions().list().into_iter().map(listed).collect();
-    Json(json!({ "sessions": sessions }))
+    Json(SessionList { sessions: control.sessions().list().into_iter().map(listed).collect() })
 }
 
 /// `DELETE /api/v1/sessions/{key}`
@@ -152,7 +148,7 @@ pub(super) async fn close(
             StatusCode::NOT_FOUND,
             "no-such-session",
             "No such session",
-            "there is no session of this key: it has ended, or never was",
+            "there is no session with this key: it has ended, or never was",
         ))
     }
 }

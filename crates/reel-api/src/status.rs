@@ -1,19 +1,20 @@
-//! Jobs, volume, health and metrics: everything that only looks.
+//! Jobs, volume, health and metrics: what is read and not changed.
 
-use super::openapi;
 use crate::ControlPlane;
+use crate::library_service::{VolumeReport, VolumeState};
+use crate::openapi;
 use crate::problem::Problem;
-use crate::shelf::VolumeReport;
+use crate::wire::{JobList, Readiness, ReadinessCheck};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reel_metrics::METRICS_MEDIA_TYPE;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// `GET /api/v1/jobs`
-pub(super) async fn jobs(State(control): State<ControlPlane>) -> Json<Value> {
-    Json(json!({ "jobs": control.jobs().list() }))
+pub(super) async fn jobs(State(control): State<ControlPlane>) -> Json<JobList> {
+    Json(JobList { jobs: control.jobs().list() })
 }
 
 /// `GET /api/v1/jobs/{id}`
@@ -45,7 +46,7 @@ fn no_such_job(id: &str) -> Problem {
 
 /// `GET /api/v1/volume`
 pub(super) async fn volume(State(control): State<ControlPlane>) -> Json<VolumeReport> {
-    Json(control.shelf().volume())
+    Json(control.library().volume())
 }
 
 /// `GET /api/v1/openapi.json`
@@ -65,33 +66,39 @@ pub(super) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: 200 when films can be played. A volume that plays with less parity, or takes no new titles, is
-/// ready; the checks say what is amiss with it.
+/// `GET /readyz`: 200 when titles can be played. A volume that plays with less parity, or takes no
+/// new titles, is ready; the checks say what is not in order.
 pub(super) async fn ready(State(control): State<ControlPlane>) -> Response {
-    let volume = control.shelf().volume();
+    let volume = control.library().volume();
     let stopping = control.stop_flag().is_stopped();
-    let readable = volume.state != "failed";
-    let absent: Vec<&str> =
-        volume.members.iter().filter(|member| !member.in_use).map(|member| member.text.as_str()).collect();
+    let readable = volume.state != VolumeState::Failed;
     let ready = readable && !stopping;
-    let check = |name: &str, ok: bool, detail: String| json!({ "name": name, "ok": ok, "detail": detail });
-    let body = json!({
-        "ready": ready,
-        "checks": [
-            check("server", !stopping, if stopping { "shutting down" } else { "running" }.to_owned()),
-            check("volume", readable, format!("the volume is {}", volume.state)),
-            check(
-                "writable",
-                volume.writable,
-                if volume.writable { "titles can be added and removed" } else { "the volume is open for reading only" }.to_owned(),
-            ),
-            check(
-                "members",
-                absent.is_empty(),
-                if absent.is_empty() { format!("all {} are in order", volume.members.len()) } else { absent.join("; ") },
-            ),
-        ],
-    });
+    let body = Readiness { ready, checks: readiness_checks(&volume, stopping) };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(body)).into_response()
+}
+
+fn readiness_checks(volume: &VolumeReport, stopping: bool) -> Vec<ReadinessCheck> {
+    let check = |name, ok, detail: &str| ReadinessCheck { name, ok, detail: detail.to_owned() };
+    let health = match volume.state {
+        VolumeState::Ok => "the volume is ok",
+        VolumeState::Degraded => "the volume is degraded",
+        VolumeState::Failed => "the volume is failed",
+    };
+    let writable = match volume.writable {
+        true => "titles can be added and removed",
+        false => "the volume is open for reading only",
+    };
+    let unused: Vec<&str> =
+        volume.members.iter().filter(|member| !member.in_use).map(|member| member.text.as_str()).collect();
+    let members = match unused.is_empty() {
+        true => format!("all {} are in order", volume.members.len()),
+        false => unused.join("; "),
+    };
+    vec![
+        check("server", !stopping, if stopping { "shutting down" } else { "running" }),
+        check("volume", volume.state != VolumeState::Failed, health),
+        check("writable", volume.writable, writable),
+        check("members", unused.is_empty(), &members),
+    ]
 }

@@ -6,8 +6,8 @@ use crate::limits::{
     JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_STEP_BYTES, UPLOAD_STEP_MAX,
 };
 use crate::problem::Problem;
-use crate::titles::title_body;
-use crate::{ControlPlane, Stage, on_blocking_thread};
+use crate::wire::Title;
+use crate::{ControlPlane, ShutdownStage, on_blocking_thread};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use reel_library::{IngestError, IngestOptions, Ingested, Input, Stop, clean_file_name};
 use reel_volume::VolumeError;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -26,11 +27,15 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, timeout_at};
 
-#[derive(Deserialize)]
+/// The query of `POST /api/v1/titles`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UploadQuery {
+    /// The file's name
     filename: Option<String>,
+    /// The title's name; without it, made from filename
     name: Option<String>,
+    /// Answer only when the title can be played
     #[serde(default)]
     wait: bool,
 }
@@ -44,7 +49,7 @@ pub(super) async fn upload(
     refuse_forms(request.headers())?;
     let bytes = content_length(request.headers());
     check_room(&control, bytes)?;
-    let place = control.upload_places().try_acquire_owned().map_err(|_| {
+    let place = control.upload_slots().try_acquire_owned().map_err(|_| {
         Problem::unavailable("too many uploads are under way; this one was not begun").retry_after_s(30)
     })?;
     let file_name = clean_file_name(query.filename.as_deref().or(query.name.as_deref()).unwrap_or("upload"));
@@ -54,39 +59,44 @@ pub(super) async fn upload(
     let spooled = match received {
         Ok(spooled) => spooled,
         Err(problem) => {
-            job.failed(problem.detail());
+            job.failed(&problem.to_string());
             return Err(problem);
         }
     };
     let input = Input { path: spooled.path.clone(), file_name: Some(file_name) };
-    // What is not a film is told at once, not in a job that somebody has to look at later.
+    // A file that is no title is refused in this answer, not in a job that has to be looked at
+    // later.
     let (probed, control_of_probe) = (input.clone(), control.clone());
-    if let Err(error) = on_blocking_thread(move || control_of_probe.shelf().probe(&probed)).await? {
+    if let Err(error) = on_blocking_thread(move || control_of_probe.library().probe(&probed)).await? {
         let problem = Problem::from(error);
-        job.failed(problem.detail());
+        job.failed(&problem.to_string());
         return Err(problem);
     }
     let job_address = format!("/api/v1/jobs/{}", job.id());
     let job_id = job.id().to_owned();
     job.ingesting(spooled.bytes);
     let options = IngestOptions { name: query.name, no_sidecars: true, stop: job.stop_flag().clone() };
-    // A task of its own: it goes on when the client does not wait for it or goes away.
+    // A separate task: it goes on when the client does not wait for it or disconnects.
     let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, input, options, place));
     if !query.wait {
         let status = control.jobs().find(&job_id);
         return Ok(with_location(&job_address, (StatusCode::ACCEPTED, Json(status)).into_response()));
     }
     let ingested = ingest.await.map_err(|e| Problem::internal(format!("the ingest broke off: {e}")))?;
-    // Of one that was cancelled for that, the reason is what the client wants to know.
+    // An ingest that was cancelled because of the shutdown is reported as that.
     let ingested = ingested.map_err(|problem| if control.is_ending() { broken_off() } else { problem })?;
     let id = ingested.id.clone();
-    let title = on_blocking_thread(move || control.shelf().title(&id)).await??;
+    let title = on_blocking_thread(move || control.library().title(&id)).await??;
     let address = format!("/api/v1/titles/{}", ingested.id);
-    Ok(with_location(&address, (StatusCode::CREATED, Json(title_body(&title))).into_response()))
+    Ok(with_location(&address, (StatusCode::CREATED, Json(Title::from(&*title))).into_response()))
 }
 
 impl ControlPlane {
-    /// Takes a file that lies on this machine, as a job in the list; it waits its turn among the uploads.
+    /// Takes a file of this machine, as a job in the list; it waits its turn among the uploads.
+    ///
+    /// # Errors
+    /// The server is shutting down, there are too many jobs, the job was cancelled, or the file
+    /// cannot be taken.
     pub async fn ingest_file(&self, path: PathBuf) -> Result<Ingested, Problem> {
         let file_name =
             path.file_name().map(|name| clean_file_name(&name.to_string_lossy())).unwrap_or_default();
@@ -107,14 +117,14 @@ impl ControlPlane {
     async fn turn(&self, job: Job) -> Result<(Job, OwnedSemaphorePermit), Problem> {
         let turn = tokio::select! {
             // Never closed.
-            turn = self.ingest_turns().acquire_owned() => turn.ok(),
+            turn = self.ingest_slots().acquire_owned() => turn.ok(),
             () = asked_to_end(job.stop_flag()) => None,
         };
         match turn {
             Some(turn) => Ok((job, turn)),
             None => {
                 let problem = Problem::from(IngestError::Cancelled);
-                job.failed(problem.detail());
+                job.failed(&problem.to_string());
                 Err(problem)
             }
         }
@@ -122,7 +132,7 @@ impl ControlPlane {
 
     fn run_ingest(&self, job: Job, input: &Input, options: &IngestOptions) -> Result<Ingested, IngestError> {
         let mut told_total = false;
-        let result = self.shelf().ingest(input, options, &mut |progress| {
+        let result = self.library().ingest(input, options, &mut |progress| {
             if !told_total {
                 told_total = true;
                 job.ingesting(progress.total_bytes);
@@ -148,7 +158,7 @@ async fn ingest_spooled(
     let (job, turn) = control.turn(job).await?;
     let result = on_blocking_thread(move || {
         let result = control.run_ingest(job, &input, &options);
-        // The spool file lives until here, and its place with it.
+        // The spool file and its slot are needed until here.
         drop((spooled, turn, place));
         result
     })
@@ -168,18 +178,19 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     let dir = control.config().spool_dir.clone();
     let opened = on_blocking_thread(move || open_spool(&dir)).await?;
     let file = opened.map_err(|e| spool_problem(control, &e))?;
-    // Other opens of the same bytes: the demuxer's, and ffmpeg's for the poster. /proc/self would be ffmpeg's own.
+    // The demuxer opens the same bytes again, and so does ffmpeg for the poster: /proc/self would
+    // be ffmpeg's own directory.
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     let file = Arc::new(file);
     let writer = file.try_clone().map_err(|e| spool_problem(control, &e))?;
     let mut writer = tokio::fs::File::from_std(writer);
     writer.set_max_buf_size(1 << 20);
     let mut bytes: u64 = 0;
-    let mut patience = Patience::new(Instant::now());
+    let mut deadline = UploadDeadline::new(Instant::now());
     loop {
         let frame = tokio::select! {
-            frame = timeout_at(patience.ends, body.frame()) => frame,
-            () = control.entered(Stage::Ending) => return Err(broken_off()),
+            frame = timeout_at(deadline.ends, body.frame()) => frame,
+            () = control.entered(ShutdownStage::Ending) => return Err(broken_off()),
             () = asked_to_end(job.stop_flag()) => return Err(ended(control)),
         };
         let frame = frame.map_err(|_| {
@@ -188,27 +199,29 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
                 "too-slow",
                 "The upload stood still",
                 format!(
-                    "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all; send the file over a faster line",
+                    "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all",
                     UPLOAD_STEP_MAX.as_secs()
                 ),
             )
+            .help("send the file over a faster line")
         })?;
         let Some(frame) = frame else { break };
-        let frame = frame
-            .map_err(|e| Problem::bad_request(format!("the upload broke off after {bytes} bytes: {e}")))?;
+        let frame = frame.map_err(|e| {
+            Problem::bad_request(format!("the upload was interrupted after {bytes} bytes: {e}"))
+        })?;
         let Ok(chunk) = frame.into_data() else { continue };
         if job.stop_flag().is_stopped() {
             return Err(ended(control));
         }
         bytes += chunk.len() as u64;
-        patience.arrived(bytes, Instant::now());
+        deadline.arrived(bytes, Instant::now());
         if bytes > limit {
             return Err(too_large(limit));
         }
         let writing = Instant::now();
         writer.write_all(&chunk).await.map_err(|e| spool_problem(control, &e))?;
-        // What our own disk takes is not the client's time.
-        patience.ends += writing.elapsed();
+        // The time that the server's own disk takes is not the client's.
+        deadline.ends += writing.elapsed();
         job.progress(bytes);
     }
     writer.flush().await.map_err(|e| spool_problem(control, &e))?;
@@ -221,19 +234,19 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
     Ok(Spooled { path, bytes, _file: file })
 }
 
-/// How long an upload is waited for.
-struct Patience {
+/// When an upload is given up.
+struct UploadDeadline {
     ends: Instant,
     /// Bytes that must have arrived by then.
     wanted_bytes: u64,
 }
 
-impl Patience {
+impl UploadDeadline {
     fn new(now: Instant) -> Self {
         Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: UPLOAD_STEP_BYTES }
     }
 
-    /// So many bytes in all have arrived.
+    /// Moves the deadline when enough bytes have arrived in all.
     fn arrived(&mut self, bytes: u64, now: Instant) {
         if bytes >= self.wanted_bytes {
             *self = Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: bytes + UPLOAD_STEP_BYTES };
@@ -241,7 +254,8 @@ impl Patience {
     }
 }
 
-/// Makes the spool directory if only it is missing, and looks whether files can be written there.
+/// Makes the spool directory if it is missing and its parent is not, and checks that files can be
+/// written there.
 ///
 /// # Errors
 /// Its parent is missing: a disk that is not mounted, or a misspelt path. Or it cannot be written.
@@ -262,7 +276,7 @@ fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem>
     if bytes > limit {
         return Err(too_large(limit));
     }
-    let free = control.shelf().free_bytes();
+    let free = control.library().free_bytes();
     if bytes > free {
         return Err(Problem::from(IngestError::NoSpace { needed_bytes: bytes, free_bytes: free }));
     }
@@ -273,11 +287,11 @@ fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem>
         let available = stat.f_bavail.saturating_mul(stat.f_frsize);
         if bytes.saturating_add(SPOOL_RESERVE_BYTES) > available {
             return Err(Problem::no_space(format!(
-                "the file has {bytes} bytes and the spool directory {} has room for {}: free some space there, or set \
-                 upload.spool_dir to a larger place",
+                "the file has {bytes} bytes and the spool directory {} has space for {}",
                 dir.display(),
                 available.saturating_sub(SPOOL_RESERVE_BYTES)
-            )));
+            ))
+            .help(LARGER_SPOOL));
         }
     }
     Ok(())
@@ -290,58 +304,56 @@ fn start_job(
     bytes: Option<u64>,
 ) -> Result<Job, Problem> {
     if control.stop_flag().is_stopped() {
-        return Err(Problem::unavailable(
-            "the server is stopping and begins nothing new; send the file when it is back",
-        )
-        .retry_after_s(STOPPING_RETRY_S));
+        return Err(Problem::unavailable("the server is shutting down and begins nothing new")
+            .help("send the file when the server is back")
+            .retry_after_s(STOPPING_RETRY_S));
     }
     let job = control
         .jobs()
         .start(file_name, state, bytes)
         .ok_or_else(|| Problem::unavailable("too many jobs are running").retry_after_s(30))?;
-    // Whoever ended the server meanwhile has already asked the other jobs to end.
+    // A shutdown that began meanwhile has asked only the jobs before this one to end.
     if control.is_ending() {
         job.stop_flag().stop();
     }
     Ok(job)
 }
 
-/// Waits until a job is asked to end, which is looked at now and then.
+/// Waits until a job is asked to end, by looking now and then.
 async fn asked_to_end(stop: &Stop) {
     while !stop.is_stopped() {
         sleep(JOB_LOOK_EVERY).await;
     }
 }
 
-/// What the client of an upload is told that was asked to end: by the end of the server, or by somebody.
+/// The answer to an upload that was asked to end: by the shutdown, or by a request to cancel it.
 fn ended(control: &ControlPlane) -> Problem {
     if control.is_ending() { broken_off() } else { IngestError::Cancelled.into() }
 }
 
-/// The time for this is over, as [`ControlPlane::stop`] says.
+/// The answer to an upload that [`ControlPlane::stop`] ended.
 fn broken_off() -> Problem {
-    Problem::unavailable(
-        "the server stopped before this upload was a title, and nothing of it was kept; send it again when the server is back",
-    )
-    .retry_after_s(STOPPING_RETRY_S)
+    Problem::unavailable("the server stopped before this upload was a title, and nothing of it was kept")
+        .help("send it again when the server is back")
+        .retry_after_s(STOPPING_RETRY_S)
 }
+
+const LARGER_SPOOL: &str = "free some space there, or set upload.spool_dir to a larger file system";
 
 fn spool_problem(control: &ControlPlane, error: &io::Error) -> Problem {
     let dir = control.config().spool_dir.display();
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Problem::no_space(format!(
-            "the spool directory {dir} is full: free some space there, or set upload.spool_dir to a larger place"
-        )),
-        _ => Problem::internal(format!(
-            "the spool directory {dir} cannot be written: {error}; set upload.spool_dir to a directory that can"
-        )),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Problem::no_space(format!("the spool directory {dir} is full")).help(LARGER_SPOOL)
+        }
+        _ => Problem::internal(format!("the spool directory {dir} cannot be written: {error}"))
+            .help("set upload.spool_dir to a directory that can be written"),
     }
 }
 
 fn too_large(limit: u64) -> Problem {
-    Problem::too_large(format!(
-        "at most {limit} bytes are taken by upload (upload.max_bytes); larger files: reel ingest on the server itself"
-    ))
+    Problem::too_large(format!("at most {limit} bytes are taken by upload (upload.max_bytes)"))
+        .help("use `reel ingest` on the server itself for larger files")
 }
 
 /// A form wraps the file in boundaries; taken as it is, it would be an unknown container.
@@ -352,7 +364,10 @@ fn refuse_forms(headers: &HeaderMap) -> Result<(), Problem> {
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "form-upload",
             "The body must be the file itself",
-            "this is a form; send the bytes as they are: curl --data-binary @film.mp4 'http://.../api/v1/titles?filename=film.mp4'",
+            "this is a form",
+        )
+        .help(
+            "send the bytes as they are: curl --data-binary @film.mp4 'http://.../api/v1/titles?filename=film.mp4'",
         ));
     }
     Ok(())

@@ -1,120 +1,229 @@
-//! Long work on the volume of a running server.
+//! `POST /api/v1/volume/scrub`, `rebuild`, `replace`: long work on the volume, as jobs, one at a
+//! time.
 
-use crate::{VolumeWork, WorkDone, WorkFailed, WorkProgress};
-use reel_volume::{
-    CheckProgress, CheckReport, MemberState, RebuildReport, RepairOptions, Replacement, Volume, VolumeError,
-};
+use crate::ControlPlane;
+use crate::body::JsonBody;
+use crate::jobs::{Job, JobKind, VolumeJobRefused};
+use crate::problem::Problem;
+use crate::wire::Replacement;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
-/// The volume of a server.
-pub struct VolumeJobs(pub Arc<Volume>);
+/// Work on the volume that takes long. Every call blocks until the work is done, and is made on a
+/// blocking thread. `watch` is told how far the work is, and answers `false` to end it soon.
+///
+/// # Errors
+/// Every call fails with what happened and what to do about it: the work is not possible, was
+/// ended, or a disk failed.
+pub trait VolumeJobs: Send + Sync + 'static {
+    /// Reads all that is stored and repairs what is damaged.
+    ///
+    /// # Errors
+    /// As every call of this trait.
+    fn scrub(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
-/// Whom a rebuild fills, in this order: what is new or half filled, what was away, what failed and may answer again.
-const REBUILT: [MemberState; 3] = [MemberState::Rebuilding, MemberState::Stale, MemberState::Failed];
+    /// Computes what members lack from the others, and writes it to them.
+    ///
+    /// # Errors
+    /// As every call of this trait; also if no member lacks anything.
+    fn rebuild(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
-impl VolumeWork for VolumeJobs {
-    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let report = self.0.scrub(RepairOptions::default(), &mut |at| watch(progress(at))).map_err(failed)?;
-        if report.complete { Ok(scrubbed(&report)) } else { Err(ended()) }
-    }
-
-    fn rebuild(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        let members = self.0.status().members;
-        let of_state = |state: MemberState| members.iter().filter(move |finding| finding.state == state);
-        let wanting: Vec<usize> =
-            REBUILT.into_iter().flat_map(of_state).map(|finding| finding.member).collect();
-        if wanting.is_empty() {
-            return Err(WorkFailed(match members.iter().find(|finding| !finding.state.in_use()) {
-                Some(finding) => {
-                    format!("there is nothing to rebuild on: {finding}; give it a successor with replace")
-                }
-                None => "no member lacks anything; a scrub verifies what they hold".to_owned(),
-            }));
-        }
-        let mut done = WorkDone::default();
-        for member in wanting {
-            let report = self
-                .0
-                .rebuild(member, RepairOptions::default(), &mut |at| watch(progress(at)))
-                .map_err(failed)?;
-            if !report.complete {
-                return Err(ended());
-            }
-            rebuilt(&report, &mut done);
-        }
-        Ok(done)
-    }
-
+    /// Puts another file or device in the place of a member, and fills it.
+    ///
+    /// # Errors
+    /// As every call of this trait; also if the member is healthy, or the file or device is too
+    /// short or not empty.
     fn replace(
         &self,
         member: usize,
         path: &Path,
-        watch: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
-        // Never by force: whoever reaches the port must not overwrite what lies somewhere on the server.
-        let replacement = Replacement { member, path: path.to_owned(), force: false, replace_healthy: false };
-        self.0.replace(&replacement).map_err(failed)?;
-        // A successor that is not filled protects nobody.
-        self.rebuild(watch)
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>;
+
+    /// Whether a rebuild was begun and has not come to its end.
+    fn is_rebuild_unfinished(&self) -> bool;
+}
+
+/// How far work on the volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeJobProgress {
+    /// Bytes of units worked through.
+    pub done_bytes: u64,
+    /// Bytes of units in all.
+    pub total_bytes: u64,
+}
+
+/// What came of work on the volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeJobDone {
+    /// In a sentence.
+    pub text: String,
+    /// What the operator should know.
+    pub warnings: Vec<String>,
+}
+
+/// Why work on the volume was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeJobFailed {
+    what: String,
+    help: Option<&'static str>,
+}
+
+impl VolumeJobFailed {
+    /// `what` says what happened, and why.
+    pub fn new(what: impl Into<String>) -> VolumeJobFailed {
+        VolumeJobFailed { what: what.into(), help: None }
     }
 
-    fn is_rebuild_unfinished(&self) -> bool {
-        !self.0.rebuilding().is_empty()
+    /// Says what to do about it.
+    pub fn help(mut self, help: &'static str) -> VolumeJobFailed {
+        self.help = Some(help);
+        self
     }
 }
 
-fn progress(at: CheckProgress) -> WorkProgress {
-    WorkProgress { done_bytes: at.bytes_done, total_bytes: at.bytes_total }
+/// What happened, and what to do.
+impl fmt::Display for VolumeJobFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        match self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
 }
 
-fn failed(error: VolumeError) -> WorkFailed {
-    WorkFailed(match error {
-        VolumeError::Healthy { member, path } => format!(
-            "member {member} ({}) is in use and healthy; stop the server and use `reel volume replace --replace-healthy` to replace it anyway",
-            path.display()
-        ),
-        // Overwriting is not permitted here either.
-        VolumeError::NotEmpty { path, found } => format!(
-            "{} {found}; choose another place, or stop the server and use `reel volume replace --force` to overwrite it",
-            path.display()
-        ),
-        VolumeError::TooShort { path, needed_bytes, has_bytes } => format!(
-            "{} has {has_bytes} bytes and a member of this volume has {needed_bytes}; use a larger disk or a new file",
-            path.display()
-        ),
-        other => other.to_string(),
-    })
+impl std::error::Error for VolumeJobFailed {}
+
+/// `POST /api/v1/volume/scrub`
+pub(super) async fn scrub(State(control): State<ControlPlane>) -> Result<Response, Problem> {
+    start(&control, JobKind::Scrub, "the volume", |work, watch| work.scrub(watch))
 }
 
-fn ended() -> WorkFailed {
-    WorkFailed("it was ended before it was done; what was done stays done".to_owned())
+/// `POST /api/v1/volume/rebuild`
+pub(super) async fn rebuild(State(control): State<ControlPlane>) -> Result<Response, Problem> {
+    start(&control, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch))
 }
 
-fn scrubbed(report: &CheckReport) -> WorkDone {
-    let mended: u64 = report.members.iter().map(|member| member.repaired_rows).sum();
-    let text = match (report.is_clean(), mended) {
-        (true, 0) => "everything is as it was written".to_owned(),
-        (_, 0) => "not everything is as it was written".to_owned(),
-        (_, 1) => "one damaged row was mended".to_owned(),
-        (_, rows) => format!("{rows} damaged rows were mended"),
+/// `POST /api/v1/volume/replace`
+pub(super) async fn replace(
+    State(control): State<ControlPlane>,
+    JsonBody(Replacement { member, path }): JsonBody<Replacement>,
+) -> Result<Response, Problem> {
+    let members = control.library().volume().members.len();
+    let unusable = |detail: String| {
+        let title = "This member cannot be replaced like this";
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unusable-replacement", title, detail)
     };
-    let away = report.members.iter().filter(|member| !member.finding.state.in_use());
-    let away = away.map(|member| format!("not looked at: {}", member.finding));
-    let lost = report.titles.iter().filter(|title| title.lost_rows > 0);
-    let lost = lost.map(|title| format!("{}: {} rows are lost", title.id, title.lost_rows));
-    WorkDone { text, warnings: away.chain(lost).collect() }
+    if member >= members {
+        return Err(unusable(format!("there is no member {member}"))
+            .help(format!("the members are 0 to {}", members - 1)));
+    }
+    if !path.is_absolute() {
+        return Err(unusable(format!("{} is not an absolute path", path.display()))
+            .help("name the file or device as it is called on the server"));
+    }
+    let subject = format!("member {member}: {}", path.display());
+    start(&control, JobKind::Replace, &subject, move |work, watch| work.replace(member, &path, watch))
 }
 
-fn rebuilt(report: &RebuildReport, done: &mut WorkDone) {
-    if !done.text.is_empty() {
-        done.text.push_str("; ");
+impl ControlPlane {
+    /// Goes on with a rebuild that the previous run of the server did not finish. To be called
+    /// where tokio runs.
+    pub fn resume_rebuild(&self) {
+        if !self.volume_jobs().is_rebuild_unfinished() {
+            return;
+        }
+        match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
+            Ok(_) => tracing::info!("going on with the rebuild of a member"),
+            Err(problem) => tracing::warn!("a member is not rebuilt yet: {problem}"),
+        }
     }
-    done.text.push_str(&format!("member {} is in use", report.member));
-    if report.lost_rows > 0 {
-        done.warnings.push(format!(
-            "{} rows could not be computed: `reel volume check` says of which titles",
-            report.lost_rows
+}
+
+/// Begins a job, if no other is running on the volume, and answers with it.
+fn start(
+    control: &ControlPlane,
+    kind: JobKind,
+    subject: &str,
+    work: impl FnOnce(
+        &dyn VolumeJobs,
+        &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>
+    + Send
+    + 'static,
+) -> Result<Response, Problem> {
+    if control.stop_flag().is_stopped() {
+        return Err(Problem::unavailable("the server is shutting down"));
+    }
+    if !control.library().volume().writable {
+        return Err(Problem::unavailable(
+            "the volume is open for reading only; nothing can be repaired on it",
         ));
+    }
+    let job = control.jobs().start_on_volume(kind, subject).map_err(|refused| match refused {
+        VolumeJobRefused::Busy(busy) => Problem::new(
+            StatusCode::CONFLICT,
+            "volume-busy",
+            "The volume is being worked on",
+            format!("the job {} ({}) is running", busy.id, name(busy.kind)),
+        )
+        .help(format!("wait for it, or end it with DELETE /api/v1/jobs/{}", busy.id))
+        .job(busy.id),
+        VolumeJobRefused::TooMany => Problem::unavailable("too many jobs are running").retry_after_s(30),
+    })?;
+    let status = control.jobs().find(job.id());
+    let address = format!("/api/v1/jobs/{}", job.id());
+    let control = control.clone();
+    drop(tokio::task::spawn_blocking(move || run(&control, job, kind, work)));
+    let mut response = (StatusCode::ACCEPTED, Json(status)).into_response();
+    if let Ok(address) = HeaderValue::from_str(&address) {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    Ok(response)
+}
+
+fn run(
+    control: &ControlPlane,
+    job: Job,
+    kind: JobKind,
+    work: impl FnOnce(
+        &dyn VolumeJobs,
+        &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed>,
+) {
+    let stop = job.stop_flag().clone();
+    let done = work(control.volume_jobs(), &mut |VolumeJobProgress { done_bytes, total_bytes }| {
+        job.worked(done_bytes, total_bytes);
+        !stop.is_stopped() && !control.stop_flag().is_stopped()
+    });
+    match done {
+        Ok(VolumeJobDone { text, warnings }) => {
+            tracing::info!(job = job.id(), kind = name(kind), "{text}");
+            job.finished(&text, warnings);
+        }
+        Err(error) => {
+            tracing::warn!(job = job.id(), kind = name(kind), %error, "not done");
+            job.failed(&error.to_string());
+        }
+    }
+}
+
+fn name(kind: JobKind) -> &'static str {
+    match kind {
+        JobKind::Ingest => "ingest",
+        JobKind::Scrub => "scrub",
+        JobKind::Rebuild => "rebuild",
+        JobKind::Replace => "replace",
     }
 }

@@ -1,4 +1,4 @@
-//! A watched directory: its new films become jobs like uploads.
+//! A watched directory: its new files become jobs like uploads.
 
 use crate::ControlPlane;
 use reel_library::watch;
@@ -16,13 +16,16 @@ pub struct Watching {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Watches `dir` on a thread of its own. Each new film is ingested by itself; a failure is logged once, and the file
-/// left where it is.
+/// Watches `dir` on a separate thread. Each new file is ingested; a failure is logged once, and the
+/// file stays where it is.
+///
+/// # Errors
+/// The thread cannot be started.
 pub fn watch_directory(control: ControlPlane, dir: &Path, runtime: Handle) -> io::Result<Watching> {
     let (sender, stop) = mpsc::channel();
     let dir: PathBuf = dir.to_owned();
     let thread = thread::Builder::new().name("reel-watch".to_owned()).spawn(move || {
-        let known = |stamp: &_| control.shelf().knows(stamp);
+        let known = |stamp: &_| control.library().knows(stamp);
         watch(&dir, &stop, known, |arrival| {
             if control.stop_flag().is_stopped() {
                 return;
@@ -48,7 +51,7 @@ impl Drop for Watching {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // An ingest under way is ended by `ControlPlane::stop`, which comes first at shutdown.
+            // `ControlPlane::stop` comes first at shutdown, and ends a running ingest.
             let _ = thread.join();
         }
     }

@@ -169,7 +169,10 @@ pub(crate) fn binary(named: Option<&Path>) -> Result<PathBuf> {
 pub(crate) fn capacity(server: &Server, rate_bps: u64) -> Result<(u64, String)> {
     let answer = api::get(server.address, &format!("/api/v1/capacity?rate_bps={rate_bps}"))?;
     let viewers = answer["viewers"].as_u64().context("no number of viewers in the answer about capacity")?;
-    Ok((viewers, answer["stopped_by"].as_str().unwrap_or("nothing").to_owned()))
+    let stopped_by = &answer["stopped_by"];
+    let resource = stopped_by["resource"].as_str().unwrap_or("nothing");
+    let member = stopped_by["member"].as_u64().map(|member| format!(" {member}"));
+    Ok((viewers, format!("{resource}{}", member.unwrap_or_default())))
 }
 
 /// Device nanoseconds that each class had on all members together, by the class's name.

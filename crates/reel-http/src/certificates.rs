@@ -280,6 +280,7 @@ fn now_s() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn files(directory: &Path, generate_for: Option<Vec<String>>) -> CertificateFiles {
         CertificateFiles {

@@ -139,10 +139,15 @@ impl Response {
             "retry_after_s": retry_after_s,
         });
         if let OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) = refused {
-            problem["resource"] = refusal.resource.to_string().into();
+            problem["resource"] = refusal.resource.code().into();
+            if let Some(member) = refusal.resource.member() {
+                problem["member"] = member.into();
+            }
             problem["asked"] = refusal.asked.into();
             problem["available"] = refusal.available.into();
             problem["grantable_rate_bps"] = refusal.grantable_bps.into();
+        } else {
+            problem["resource"] = "sessions".into();
         }
         let fields = format!(
             "Content-Type: application/problem+json\r\nCache-Control: no-store\r\nRetry-After: {retry_after_s}\r\n"
@@ -216,8 +221,8 @@ fn reason(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::crate::date::seconds_of_http_date;
     use super::*;
+    use crate::date::seconds_of_http_date;
 
     fn text(response: &Response) -> String {
         let mut all = Vec::new();

@@ -37,8 +37,8 @@ impl MetricsRegistry {
     }
 }
 
-/// A page being written. Names start with `reel_` and end with their unit; counters end with `_total`. Several
-/// sources may add samples to one name.
+/// A page being written. Names start with `reel_` and end with their unit; counters end with
+/// `_total`. Several sources may add samples to one name.
 #[derive(Debug, Default)]
 pub struct MetricsPage {
     families: BTreeMap<&'static str, Family>,
@@ -63,8 +63,8 @@ impl MetricsPage {
         self.sample(name, help, "gauge", "", labels, &number(value));
     }
 
-    /// A distribution: `buckets` are (upper bound, samples at or below it) with growing bounds; the bucket without
-    /// bound is `count`.
+    /// A distribution: `buckets` are (upper bound, samples at or below it) with growing bounds; the
+    /// bucket without bound is `count`.
     pub fn histogram(
         &mut self,
         name: &'static str,

@@ -25,8 +25,9 @@ pub struct PlayCounters {
     pub core_mib_ns: AtomicU64,
 }
 
-/// The names of the places in [`PlayCounters::not_admitted`].
-pub const RESOURCES: [&str; 4] = ["member", "network", "core", "arena"];
+/// What the places of [`PlayCounters::not_admitted`] count; the first place is that of all members.
+pub const RESOURCES: [Resource; 4] =
+    [Resource::Member(0), Resource::Network, Resource::Core, Resource::Arena];
 
 impl PlayCounters {
     /// Counters of so many serving threads.

@@ -63,7 +63,7 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
             page.counter(
                 "reel_refusals_total",
                 "Streams whose deadlines could not be promised, by what there was too little of.",
-                &[("resource", resource)],
+                &[("resource", resource.code())],
                 load(count),
             );
         }

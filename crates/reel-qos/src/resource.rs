@@ -123,6 +123,25 @@ impl Resource {
         }
     }
 
+    /// Its code in problem documents, in the API and in the labels of metrics.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Resource::Arena => "memory",
+            Resource::Network => "network",
+            Resource::Core => "processor",
+            Resource::Member(_) => "disk",
+            Resource::MemberBytes(_) => "disk-bytes",
+        }
+    }
+
+    /// The member that it is a part of, if it is one.
+    pub const fn member(self) -> Option<usize> {
+        match self {
+            Resource::Member(member) | Resource::MemberBytes(member) => Some(member),
+            Resource::Arena | Resource::Network | Resource::Core => None,
+        }
+    }
+
     /// An amount of it, with its unit, in words.
     pub fn amount(self, amount: u64) -> String {
         let number = amount as f64;

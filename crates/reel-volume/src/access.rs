@@ -164,7 +164,7 @@ impl ReadContext {
 
     /// For a maintenance job (scrub, rebuild), whose reads no client waits for.
     pub(crate) fn maintenance() -> ReadContext {
-        ReadContext { class: Class::APERIODIC, requester: Requester::upkeep() }
+        ReadContext { class: Class::APERIODIC, requester: Requester::maintenance() }
     }
 }
 

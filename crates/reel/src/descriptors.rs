@@ -1,12 +1,12 @@
 //! The limit of open files, since each connection is one.
 
 use crate::limits::DESCRIPTORS_OTHER;
-use reel_api::limits::{CONNECTIONS_MAX, TOLD_FULL_MAX};
+use reel_api::limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors reserved for everything but the connections of the data plane. Connections that were
 /// handed over to the control plane are not counted by the data plane any more.
-const RESERVED: u64 = (CONNECTIONS_MAX + TOLD_FULL_MAX + DESCRIPTORS_OTHER) as u64;
+const RESERVED: u64 = (CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + DESCRIPTORS_OTHER) as u64;
 
 /// Raises this process's limit as far as allowed, and returns how many of `connections_wanted` it
 /// allows.
@@ -61,6 +61,6 @@ mod tests {
     #[test]
     fn a_full_control_plane_takes_nothing_from_the_rest() {
         let allowed = within(Some(4096), 16_384);
-        assert!(allowed + CONNECTIONS_MAX + TOLD_FULL_MAX + 256 <= 4096, "{allowed}");
+        assert!(allowed + CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + 256 <= 4096, "{allowed}");
     }
 }

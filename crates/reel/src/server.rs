@@ -6,8 +6,8 @@ use housekeeping::Housekeeping;
 
 use reel_admit::{Sessions, SessionsConfig};
 use reel_api::{
-    AdmissionService, ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, Rooms, SessionService,
-    VolumeJobs, VolumeMetrics, Watching, serve_connection, watch_directory,
+    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
+    ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use reel_cache::Units;
 use reel_cache::limits::READER_STRIPES_MAX;
@@ -409,7 +409,7 @@ fn control_plane(
     metrics: MetricsRegistry,
 ) -> ControlPlane {
     let volume = library.volume();
-    let admission = Arc::new(AdmissionService {
+    let admission = Arc::new(ServerAdmission {
         sessions: Arc::clone(&common.sessions),
         counters: Arc::clone(&common.play),
         units: common.units.clone(),
@@ -417,16 +417,16 @@ fn control_plane(
         geometry: *volume.geometry(),
     });
     metrics.register(admission.clone());
-    let services = Rooms {
-        shelf: Arc::clone(library) as _,
-        sessions: Arc::new(SessionService {
+    let services = Services {
+        library: Arc::clone(library) as _,
+        sessions: Arc::new(ServerSessions {
             sessions: Arc::clone(&common.sessions),
             titles: Arc::clone(&common.titles),
             disks: volume.disks().clone(),
             counters: Arc::clone(&common.play),
         }),
-        promises: admission,
-        work: Arc::new(VolumeJobs(Arc::clone(volume))),
+        admission,
+        volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         is_media,
     };
     ControlPlane::new(config, services, metrics)

@@ -1,18 +1,44 @@
 import { Problem, problemFrom, unreachable } from "./problem.ts";
-import type { Dashboard, Job, Session, Title, TrafficClass, Volume, VolumeWork } from "./types.ts";
+import type {
+  Dashboard,
+  Job,
+  JobKind,
+  JobList,
+  Session,
+  Title,
+  TitleList,
+  TrafficClass,
+  Volume,
+} from "./types.ts";
 
 const API = "/api/v1";
 
-/** A server that has not answered after so long is told of as one that does not answer. What it is asked to do may take longer than to say how things are. */
+const NO_CONTENT = 204;
+const NOT_MODIFIED = 304;
+
+/**
+ * A server that has not answered after this time counts as one that does not answer. A change may
+ * take longer than a report.
+ */
 const ANSWER_MAX_MS = { get: 10_000, other: 30_000 };
 
-export async function listTitles(signal?: AbortSignal): Promise<Title[]> {
-  const answer = await ask<{ titles: Title[] }>("GET", "/titles", signal ? { signal } : {});
-  return answer.titles;
+/** The titles, and the server's tag of this state of the list. */
+export interface TaggedTitles {
+  titles: Title[];
+  tag: string | undefined;
+}
+
+/** The titles; undefined if the list is still the one with this tag. */
+export async function listTitles(tag?: string, signal?: AbortSignal): Promise<TaggedTitles | undefined> {
+  const { titles, response } = await exchange("GET", "/titles", { tag, signal }, async (response) => {
+    if (response.status === NOT_MODIFIED) return { titles: undefined, response };
+    return { titles: ((await response.json()) as TitleList).titles, response };
+  });
+  return titles && { titles, tag: response.headers.get("etag") ?? undefined };
 }
 
 export function getTitle(id: string, signal?: AbortSignal): Promise<Title> {
-  return ask("GET", `/titles/${encodeURIComponent(id)}`, signal ? { signal } : {});
+  return ask("GET", `/titles/${encodeURIComponent(id)}`, { signal });
 }
 
 export async function removeTitle(id: string): Promise<void> {
@@ -20,16 +46,16 @@ export async function removeTitle(id: string): Promise<void> {
 }
 
 export async function listJobs(signal?: AbortSignal): Promise<Job[]> {
-  const answer = await ask<{ jobs: Job[] }>("GET", "/jobs", signal ? { signal } : {});
+  const answer = await ask<JobList>("GET", "/jobs", { signal });
   return answer.jobs;
 }
 
 export function getVolume(signal?: AbortSignal): Promise<Volume> {
-  return ask("GET", "/volume", signal ? { signal } : {});
+  return ask("GET", "/volume", { signal });
 }
 
 export function getDashboard(signal?: AbortSignal): Promise<Dashboard> {
-  return ask("GET", "/dashboard", signal ? { signal } : {});
+  return ask("GET", "/dashboard", { signal });
 }
 
 /** All classes at once; throws a Problem with status 422 when they do not add up. */
@@ -37,12 +63,12 @@ export function setClasses(classes: TrafficClass[]): Promise<TrafficClass[]> {
   return ask("PUT", "/classes", { body: JSON.stringify(classes) });
 }
 
-/** Begins work on the volume; throws a Problem with status 409 while other work goes on. */
-export function startVolumeWork(work: "scrub" | "rebuild"): Promise<Job> {
-  return ask("POST", `/volume/${work satisfies VolumeWork}`);
+/** Begins a job on the volume; throws a Problem with status 409 while another is running. */
+export function startVolumeJob(kind: "scrub" | "rebuild"): Promise<Job> {
+  return ask("POST", `/volume/${kind satisfies JobKind}`);
 }
 
-export async function cancelJob(id: string | number): Promise<void> {
+export async function cancelJob(id: string): Promise<void> {
   await ask("DELETE", jobLocation(id));
 }
 
@@ -51,17 +77,23 @@ export async function getJob(location: string): Promise<Job> {
   return ask("GET", location);
 }
 
-export function jobLocation(id: string | number): string {
-  return `${API}/jobs/${encodeURIComponent(String(id))}`;
+export function jobLocation(id: string): string {
+  return `${API}/jobs/${encodeURIComponent(id)}`;
 }
 
-/** Opens a session: the server's promise to carry this film. Throws a Problem with status 503 when it cannot promise. */
+/**
+ * Opens a session: the title's bytes are reserved. Throws a Problem with status 503 when they
+ * cannot be.
+ */
 export function openSession(title: string, signal?: AbortSignal): Promise<Session> {
   const body = JSON.stringify({ title });
-  return ask("POST", "/sessions", signal ? { body, signal } : { body });
+  return ask("POST", "/sessions", { body, signal });
 }
 
-/** Gives the reservation back. Survives the page being closed; its outcome does not matter, the server expires idle sessions. */
+/**
+ * Gives the reservation back. Survives the page being closed; its outcome does not matter, the
+ * server expires idle sessions.
+ */
 export function closeSession(key: string): void {
   fetch(`${API}/sessions/${encodeURIComponent(key)}`, { method: "DELETE", keepalive: true }).catch(() => {});
 }
@@ -70,10 +102,33 @@ export function uploadUrl(fileName: string, name: string): string {
   return `${API}/titles?${new URLSearchParams({ filename: fileName, name })}`;
 }
 
-async function ask<T>(method: string, path: string, options: { body?: string; signal?: AbortSignal } = {}): Promise<T> {
+interface Options {
+  body?: string | undefined;
+  signal?: AbortSignal | undefined;
+  /** The entity tag of what is known already: the answer may be a 304. */
+  tag?: string | undefined;
+}
+
+function ask<T>(method: string, path: string, options: Options = {}): Promise<T> {
+  return exchange(method, path, options, async (response) =>
+    response.status === NO_CONTENT ? (undefined as T) : ((await response.json()) as T),
+  );
+}
+
+/**
+ * Sends a request and reads its answer; anything but a success (or the 304 that was asked for) is a
+ * Problem.
+ */
+async function exchange<T>(
+  method: string,
+  path: string,
+  options: Options,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
   const url = path.startsWith(API) ? path : API + path;
   const headers: Record<string, string> = { accept: "application/json" };
   if (options.body !== undefined) headers["content-type"] = "application/json";
+  if (options.tag !== undefined) headers["if-none-match"] = options.tag;
   const late = AbortSignal.timeout(method === "GET" ? ANSWER_MAX_MS.get : ANSWER_MAX_MS.other);
   const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
   let response: Response;
@@ -83,16 +138,23 @@ async function ask<T>(method: string, path: string, options: { body?: string; si
     if (options.signal?.aborted) throw error;
     throw unreachable();
   }
-  if (!response.ok) {
+  if (!response.ok && response.status !== NOT_MODIFIED) {
     const text = await response.text().catch(() => "");
-    throw problemFrom(response.status, response.headers.get("content-type"), text, response.headers.get("retry-after"));
+    throw problemFrom(
+      response.status,
+      response.headers.get("content-type"),
+      text,
+      response.headers.get("retry-after"),
+    );
   }
-  if (response.status === 204) return undefined as T;
   try {
-    return (await response.json()) as T;
+    return await read(response);
   } catch (error) {
     if (options.signal?.aborted) throw error;
     if (late.aborted) throw unreachable();
-    throw new Problem(response.status, { title: "Unreadable answer", detail: `The server's answer to ${method} ${url} is not JSON.` });
+    throw new Problem(response.status, {
+      title: "Unreadable answer",
+      detail: `The server's answer to ${method} ${url} is not JSON.`,
+    });
   }
 }

@@ -1,4 +1,7 @@
-import type { ProblemBody } from "./types.ts";
+import type { Problem as ProblemDocument } from "./types.ts";
+
+/** A problem document, or as much of one as is known. */
+export type ProblemBody = Partial<ProblemDocument>;
 
 /** An answer that is not a success, or no answer at all (`status` 0). */
 export class Problem extends Error {
@@ -24,8 +27,10 @@ export class Problem extends Error {
     return text.charAt(0).toUpperCase() + text.slice(1);
   }
 
+  /** What happened this time, and what to do about it. */
   get detail(): string {
-    return this.body.detail ?? "";
+    const { detail, help } = this.body;
+    return [detail, help].filter(Boolean).join("; ");
   }
 }
 
@@ -33,25 +38,37 @@ export class Problem extends Error {
 export function unreachable(): Problem {
   return new Problem(0, {
     title: "Reel does not answer",
-    detail: "The server could not be reached. Check that it is running and that this device is on its network.",
+    detail:
+      "The server could not be reached. Check that it is running and that this device is on its network.",
   });
 }
 
 /**
- * Reads an error answer. Bodies that are not problem+json (a proxy's page, an empty body) still give words.
+ * Reads an error answer. Bodies that are not problem+json (a proxy's page, an empty body) still
+ * give words.
  */
-export function problemFrom(status: number, contentType: string | null, text: string, retryAfter: string | null): Problem {
+export function problemFrom(
+  status: number,
+  contentType: string | null,
+  text: string,
+  retryAfter: string | null,
+): Problem {
   const seconds = retryAfter === null ? Number.NaN : Number.parseFloat(retryAfter);
   const retryAfterS = Number.isFinite(seconds) ? seconds : undefined;
   if (contentType?.includes("json")) {
     try {
       const body: unknown = JSON.parse(text);
-      if (typeof body === "object" && body !== null) return new Problem(status, body as ProblemBody, retryAfterS);
+      if (typeof body === "object" && body !== null)
+        return new Problem(status, body as ProblemBody, retryAfterS);
     } catch {
-      // Not JSON after all: say what is known below.
+      // Not JSON after all: the answer below says what is known.
     }
   }
-  return new Problem(status, { title: statusWords(status), detail: `The server answered ${status} without giving a reason.` }, retryAfterS);
+  return new Problem(
+    status,
+    { title: statusWords(status), detail: `The server answered ${status} without giving a reason.` },
+    retryAfterS,
+  );
 }
 
 /** Any thrown value as a Problem, for one way of showing errors. */

@@ -1,180 +1,564 @@
-/** What the server's JSON interface (`/api/v1`) says. Units are in the names. */
+// Written by `cargo xtask api-types` from the types of the server. Do not edit.
 
-export interface VideoTrack {
-  track: number;
-  width: number;
-  height: number;
-  codec: string;
-  frame_rate: number;
-  bitrate_bps: number;
-}
+/* The JSON of the server's API (`/api/v1`). Units are in the names. */
 
+/** A sound track. */
 export interface AudioTrack {
-  track: number;
-  language: string;
-  name: string;
-  codec: string;
+  /** How many. */
   channels: number;
-  sample_rate: number;
+  /** As RFC 6381 writes it. */
+  codec: string;
+  /** Played when no other is chosen. */
   default: boolean;
-}
-
-export interface SubtitleTrack {
-  track: number;
+  /** As BCP 47 writes it; empty if it is not known. */
   language: string;
+  /** For people; may be empty. */
   name: string;
-  forced: boolean;
+  /** Samples in a second. */
+  sample_rate: number;
+  /** The track's number in addresses. */
+  track: number;
 }
 
-export interface Title {
-  id: string;
+/** How many viewers of a stream there can be. */
+export interface Capacity {
+  /** How many there can be beside the open sessions; null if admission is off. */
+  more_now: number | null;
+  /** The rate of the stream. */
+  rate_bps: number;
+  /** What stops one more of those; null if only the number of reservations does. */
+  stopped_by: ResourceId | null;
+  /** How many there can be if no other session is open. */
+  viewers: number;
+}
+
+/**
+ * How a class of traffic is served.
+ * - "periodic": With deadlines that were reserved: audio and video of admitted sessions.
+ * - "interactive": As soon as possible, since a person waits; without a reservation.
+ * - "aperiodic": With what the others leave, but never nothing: downloads, ingest, checks.
+ */
+export type ClassKind = "periodic" | "interactive" | "aperiodic";
+
+/** A class of traffic, and what it got since the start. */
+export interface ClassUse {
+  /** Units that were read after their deadline. */
+  deadline_misses: number;
+  /** How it is served. */
+  kind: ClassKind;
+  /** Its name. */
   name: string;
-  duration_s: number;
-  /** RFC 3339. */
-  added: string;
-  bytes: number;
-  video: VideoTrack[];
-  audio: AudioTrack[];
-  subtitles: SubtitleTrack[];
-  poster: string;
-  watch: { hls: string; dash: string; progressive: string };
-  download: string;
-  /** Present when the title cannot be read; says why. */
-  problem?: string;
-}
-
-export interface Session {
-  key: string;
-  title: string;
-  hls: string;
-  dash: string;
-  progressive: string;
-  expires_in_s: number;
-}
-
-export interface Volume {
-  /** "ok", "degraded" (films play, with less parity than made for) or "failed" (some bytes cannot be read). */
-  state: string;
-  writable: boolean;
-  bytes: number;
-  free_bytes: number;
-  /** "present", or what was found at the start; `text` says it for people. */
-  members: { state: string; in_use: boolean; text: string }[];
-}
-
-export type JobState = "receiving" | "ingesting" | "running" | "done" | "failed" | "cancelled";
-export type VolumeWork = "scrub" | "rebuild" | "replace";
-
-export interface Job {
-  id: string | number;
-  kind: "ingest" | VolumeWork;
-  file_name: string;
-  state: JobState;
-  done_bytes: number;
-  total_bytes: number | null;
-  rate_bytes_per_s: number | null;
-  eta_s: number | null;
-  title_id: string | null;
-  error: string | null;
-  /** What came of work on the volume. */
-  result: string | null;
-  warnings: string[];
-}
-
-/** A class of traffic. The shares of all classes make 1000. */
-export interface TrafficClass {
-  name: string;
-  kind: "periodic" | "interactive" | "aperiodic";
+  /** Media bytes taken by clients. */
+  sent_bytes: number;
+  /** Its share of every device under scarcity, in thousandths. */
   share_permille: number;
 }
 
-export interface MemberClass {
-  class: string;
-  queued: number;
-  /** Device time it may claim in a round under scarcity, and was given in the last whole one. */
-  quota_ms: number;
-  used_ms: number;
-  total_ms: number;
-}
-
-export interface Member {
-  member: number;
-  path: string;
-  /** As in Volume. */
-  state: string;
-  in_use: boolean;
-  text: string;
-  policy: string;
-  rounds: number;
-  /** Device time left beyond what is promised; below 0 something will be late. */
-  slack_ms: number;
-  least_slack_ms: number;
-  late: number;
-  queued: number;
-  in_device: number;
-  errors: number;
-  price: { read_request_us: number; read_mib_us: number; independent_limits: boolean };
-  classes: MemberClass[];
-}
-
-export interface ResourceUse {
-  resource: string;
-  /** Nanoseconds or bytes of each round; of media memory, bytes held. */
-  unit: "ns" | "bytes";
-  used: number;
-  /** null: not known. */
-  capacity: number | null;
-  peak_used: number;
-}
-
-export interface SessionRow {
-  key_hint: string;
-  /** The title's id. */
-  title: string;
-  client: string;
-  class: string;
-  rate_bps: number;
-  state: "playing" | "paused" | "unpromised";
-  reserved: boolean;
-  position_s: number;
-  sent_bytes: number;
-  age_s: number;
-}
-
-/** Sessions that play the same so closely that one of them reads for all. */
-export interface Sharing {
-  groups: number;
-  followers: number;
-  kept_bytes: number;
-}
-
+/** The state of admission, of the disks, and of all that uses them. */
 export interface Dashboard {
-  now_s: number;
-  round_ns: number;
-  volume: { state: string; writable: boolean };
+  /** The classes of traffic. */
+  classes: ClassUse[];
+  /** Jobs, newest first. */
+  jobs: Job[];
+  /** The disks, in the volume's order. */
   members: Member[];
+  /** Seconds on the server's clock, from an unknown beginning. */
+  now_s: number;
+  /** Refusals since the server started. */
+  refusals: RefusalCount[];
+  /** What is reserved of everything that can be used up; empty if admission is off. */
   resources: ResourceUse[];
-  classes: (TrafficClass & { sent_bytes: number; deadline_misses: number })[];
-  sessions_total: number;
-  /** Those of all to which something is promised. */
-  sessions_reserved: number;
+  /** The length of a round. */
+  round_ns: number;
+  /** The first of them: those with a reservation first, the oldest first. */
   sessions: SessionRow[];
+  /** How many of them hold a reservation. */
+  sessions_reserved: number;
+  /** How many sessions are open. */
+  sessions_total: number;
+  /** The sessions that share what one of them reads. */
   sharing: Sharing;
-  refusals: { resource: string; count: number }[];
+  /** The volume. */
+  volume: DashboardVolume;
+}
+
+/** The volume, in short. */
+export interface DashboardVolume {
+  /** How much of it works. */
+  state: VolumeState;
+  /** Titles can be added and removed. */
+  writable: boolean;
+}
+
+/** The layout of a volume. */
+export interface Geometry {
+  /** Data rows of a matrix (D). */
+  data_rows: number;
+  /** Parity rows of a matrix (P): how many members may be lost. */
+  parity_rows: number;
+  /** Symbols of a row (L). */
+  row_symbols: number;
+  /** Object bytes of a stripe. */
+  stripe_bytes: number;
+  /** Bytes of a symbol (E). */
+  symbol_bytes: number;
+  /** Bytes of a unit on its member. */
+  unit_bytes: number;
+  /** Rows of a unit (M). */
+  unit_rows: number;
+}
+
+/** A job as the API shows it. */
+export interface Job {
+  /** Bytes of the current state's work done. */
+  done_bytes: number;
+  /** Why it failed. */
+  error: string | null;
+  /** Seconds until the current state's work is done, if it can be estimated. */
+  eta_s: number | null;
+  /** The file being taken; of work on the volume, what is worked on. */
+  file_name: string;
+  /** Names it in `/api/v1/jobs/{id}`. */
+  id: string;
+  /** What it is for. */
+  kind: JobKind;
+  /** Bytes per second, recently. */
+  rate_bytes_per_s: number;
+  /** What came of work on the volume, in words. */
+  result: string | null;
+  /** What is being done. */
+  state: JobState;
+  /** The title made. */
+  title_id: string | null;
+  /** All of them, if known. */
+  total_bytes: number | null;
+  /** What the operator should know. */
+  warnings: string[];
+}
+
+/**
+ * What a job is for.
+ * - "ingest": A file becomes a title.
+ * - "scrub": All that is stored is read, and silent damage repaired.
+ * - "rebuild": What a member lacks is computed from the others and written to it.
+ * - "replace": A member gets a replacement.
+ */
+export type JobKind = "ingest" | "scrub" | "rebuild" | "replace";
+
+/** The jobs of a server, newest first. */
+export interface JobList {
+  /** Those that run, and the last ones that ended. */
   jobs: Job[];
 }
 
-/** RFC 9457 problem details, with the members a refusal adds. */
-export interface ProblemBody {
-  type?: string;
-  title?: string;
-  status?: number;
-  detail?: string;
-  /** What is short: "member 3", "the network", "the processor", "media memory". */
-  resource?: string;
-  /** In one second of it: nanoseconds of members and processor, bytes of the network; bytes of memory. */
+/**
+ * What a job is doing.
+ * - "receiving": The file is being received.
+ * - "ingesting": It is being stored, or waits for others to be stored.
+ * - "running": Work on the volume goes on.
+ * - "done": The file is a title, or the work is done.
+ * - "failed": The file did not become a title, or the work was not done; `error` says why.
+ * - "cancelled": It was ended before it was done.
+ */
+export type JobState = "receiving" | "ingesting" | "running" | "done" | "failed" | "cancelled";
+
+/**
+ * A session as any client sees it. A key opens its session, so only the client that opened the
+ * session is told it.
+ */
+export interface ListedSession {
+  /** Seconds without a request after which the session ends. */
+  expires_in_s: number;
+  /** The first characters of the key, which tell two sessions from each other. */
+  key_hint: string;
+  /** The title's id. */
+  title: string;
+}
+
+/** A disk. */
+export interface Member {
+  /** What each class has of it. */
+  classes: MemberClass[];
+  /** Requests that failed. */
+  errors: number;
+  /** Requests in the device. */
+  in_device: number;
+  /** It is read and written. */
+  in_use: boolean;
+  /** Requests given to the device after their deadline was out of reach. */
+  late: number;
+  /** The least slack of the last rounds. */
+  least_slack_ms: number;
+  /** Its number in the volume. */
+  member: number;
+  /** Where it is. */
+  path: string;
+  /** How its requests are scheduled: `rounds` keeps reservations. */
+  policy: string;
+  /** What its reads cost. */
+  price: Price;
+  /** Requests that wait for the device. */
+  queued: number;
+  /** Rounds begun. */
+  rounds: number;
+  /** Device time left in this round beyond what is reserved; below 0 some of it will be late. */
+  slack_ms: number;
+  /** How it is. */
+  state: MemberState;
+  /** Its state in a sentence. */
+  text: string;
+}
+
+/** What a class has of a disk. */
+export interface MemberClass {
+  /** Bytes read and written since the start. */
+  bytes: number;
+  /** The name of the class. */
+  class: string;
+  /** Requests that wait for the device. */
+  queued: number;
+  /** Device time that the class may claim in a round under scarcity. */
+  quota_ms: number;
+  /** Device time that it was given since the start. */
+  total_ms: number;
+  /** Device time that it was given in the last whole round. */
+  used_ms: number;
+}
+
+/**
+ * How a member is. It is in use if it is `present`, `swapped` or `repaired`.
+ * - "present": In order.
+ * - "swapped": In order, at the path of another member.
+ * - "repaired": In order; a part of it that is kept twice was damaged and is repaired.
+ * - "missing": Nothing is at its path, or it cannot be opened.
+ * - "denied": It is there, but the server may not open or write it.
+ * - "truncated": It is too short.
+ * - "damaged": Its superblock cannot be read.
+ * - "foreign": It belongs to another volume, or to none.
+ * - "stale": The volume was written while it was missing.
+ * - "failed": It failed while it was in use.
+ * - "rebuilding": What it lacks is being written to it.
+ */
+export type MemberState = "present" | "swapped" | "repaired" | "missing" | "denied" | "truncated" | "damaged" | "foreign" | "stale" | "failed" | "rebuilding";
+
+/** What is to be played. */
+export interface OpenSession {
+  /** A title's id. */
+  title: string;
+}
+
+/** The device time that reads cost. */
+export interface Price {
+  /**
+   * Requests and bytes are limited independently: the longer of both times decides, not their sum.
+   */
+  independent_limits: boolean;
+  /** Of a MiB. */
+  read_mib_us: number;
+  /** Of a request. */
+  read_request_us: number;
+}
+
+/**
+ * A problem document (RFC 9457). A refusal has the type `urn:reel:problem:not-admitted`, or
+ * `urn:reel:problem:too-long` if asking again is of no use; `resource`, `member`, `asked`,
+ * `available` and `grantable_rate_bps` are fields of refusals.
+ */
+export interface Problem {
+  /**
+   * What the stream needs of it in one round, in nanoseconds or bytes; of memory, the bytes held.
+   */
   asked?: number;
+  /** What is left in that round. */
   available?: number;
+  /** What happened this time, and why. */
+  detail: string;
+  /** The rate at which the same stream could have been granted; 0: none. */
   grantable_rate_bps?: number;
+  /** What to do about it, if `detail` does not say so. */
+  help?: string;
+  /** The job that prevents the request. */
+  job?: string;
+  /** Which disk, if it is one. */
+  member?: number;
+  /** What there is too little of. */
+  resource?: ResourceCode;
+  /** Seconds after which it makes sense to ask again; absent if it is not known, or never. */
   retry_after_s?: number;
+  /** The status of the response. */
+  status: number;
+  /** The same for every problem of a type. */
+  title: string;
+  /** `urn:reel:problem:` and the kind of problem. */
+  type: string;
+}
+
+/** Whether titles can be played. */
+export interface Readiness {
+  /** What was looked at. */
+  checks: ReadinessCheck[];
+  /** All that is needed for it is in order. */
+  ready: boolean;
+}
+
+/** One of the things that were looked at. */
+export interface ReadinessCheck {
+  /** In words. */
+  detail: string;
+  /** What it is about. */
+  name: string;
+  /** In order. */
+  ok: boolean;
+}
+
+/** How often sessions were refused because there was too little of one resource. */
+export interface RefusalCount {
+  /** How often. */
+  count: number;
+  /** What there was too little of; of all disks together. */
+  resource: ResourceCode;
+}
+
+/** What a member is replaced with. */
+export interface Replacement {
+  /** The member's number. */
+  member: number;
+  /** An absolute path on the server. */
+  path: string;
+}
+
+/**
+ * What can be used up.
+ * - "disk": Device time of a disk; where its requests and bytes are limited independently, that of
+ * its requests.
+ * - "disk-bytes": Device time of the bytes of a disk whose requests and bytes are limited
+ * independently.
+ * - "network": Bytes sent.
+ * - "processor": Processor time of the threads that serve.
+ * - "memory": Media memory.
+ * - "sessions": The table of sessions, or the part of it that one client may hold.
+ */
+export type ResourceCode = "disk" | "disk-bytes" | "network" | "processor" | "memory" | "sessions";
+
+/** One thing that can be used up. */
+export interface ResourceId {
+  /** Which disk, by its number in the volume; only of disks. */
+  member?: number;
+  /** What it is. */
+  resource: ResourceCode;
+}
+
+/**
+ * What an amount of a resource counts.
+ * - "ns": Nanoseconds in a round.
+ * - "bytes": Bytes in a round; of memory, bytes held.
+ */
+export type ResourceUnit = "ns" | "bytes";
+
+/** How much of a resource is reserved. */
+export interface ResourceUse {
+  /** What can be reserved in a round; null: not known, and nothing is refused for its sake. */
+  capacity: number | null;
+  /** Which disk, by its number in the volume; only of disks. */
+  member?: number;
+  /** The most that is reserved in this or any later round. */
+  peak_used: number;
+  /** What it is. */
+  resource: ResourceCode;
+  /** What the numbers count. */
+  unit: ResourceUnit;
+  /** Reserved in this round. */
+  used: number;
+}
+
+/** A session with its addresses. */
+export interface Session {
+  /** The address of the DASH manifest. */
+  dash: string;
+  /** Seconds without a request after which the session ends. */
+  expires_in_s: number;
+  /** The address of the HLS playlist. */
+  hls: string;
+  /** The session's secret: a client that knows it may play and end the session. */
+  key: string;
+  /** Instead of `hls` or `dash`: a session reserves what is asked for first. */
+  progressive: string;
+  /** The title's id. */
+  title: string;
+}
+
+/** All open sessions. */
+export interface SessionList {
+  /** The oldest first. */
+  sessions: ListedSession[];
+}
+
+/** A session, without its key, which is a secret of its client. */
+export interface SessionRow {
+  /** Seconds since it was opened. */
+  age_s: number;
+  /** The name of its class. */
+  class: string;
+  /** The address of its client. */
+  client: string;
+  /** The first characters of the key, which tell two sessions from each other. */
+  key_hint: string;
+  /**
+   * The media time that is shown; of a client that is paused or gone, at most the end of what it
+   * asked for.
+   */
+  position_s: number;
+  /** The average rate of what is or was reserved for it. */
+  rate_bps: number;
+  /** It holds a reservation now. */
+  reserved: boolean;
+  /** Media bytes sent to it. */
+  sent_bytes: number;
+  /** Whether its bytes are reserved. */
+  state: SessionState;
+  /** The title's id. */
+  title: string;
+}
+
+/**
+ * Whether the bytes of a session are reserved.
+ * - "playing": They are.
+ * - "paused": The client is silent: what was reserved is free, and its next request is admitted
+ * again.
+ * - "unpromised": They never were: its class has no deadlines, or admission is off.
+ */
+export type SessionState = "playing" | "paused" | "unpromised";
+
+/** Sessions that play the same title closely enough that one of them reads for all. */
+export interface Sharing {
+  /** Sessions in them that find in memory what others have read. */
+  followers: number;
+  /** Groups of such sessions. */
+  groups: number;
+  /** Media memory that is reserved for those. */
+  kept_bytes: number;
+}
+
+/** A track of subtitles. */
+export interface SubtitleTrack {
+  /** Shown even if no subtitles are chosen. */
+  forced: boolean;
+  /** As BCP 47 writes it; empty if it is not known. */
+  language: string;
+  /** For people; may be empty. */
+  name: string;
+  /** The track's number in addresses. */
+  track: number;
+}
+
+/** A title. */
+export interface Title {
+  /** When it was added (RFC 3339). */
+  added: string;
+  /** Its sound tracks. */
+  audio: AudioTrack[];
+  /** The bytes that it takes of the volume. */
+  bytes: number;
+  /** The address of the whole title as one file, without a reservation. */
+  download: string;
+  /** Its length. */
+  duration_s: number;
+  /** Names it in addresses. */
+  id: string;
+  /** Its name for people. */
+  name: string;
+  /** The address of its picture. */
+  poster: string;
+  /** Present when the title cannot be played: why. */
+  problem?: string;
+  /** Its subtitles. */
+  subtitles: SubtitleTrack[];
+  /** The renditions of its picture. */
+  video: VideoTrack[];
+  /** Where it is played: each address opens a session. */
+  watch: WatchAddresses;
+}
+
+/** All titles, by name. */
+export interface TitleList {
+  /** The titles. */
+  titles: Title[];
+}
+
+/** A class of traffic. The shares of all classes add up to 1000. */
+export interface TrafficClass {
+  /** How it is served. */
+  kind: ClassKind;
+  /** Its name: lower-case letters, digits and `-`. */
+  name: string;
+  /** Its share of every device under scarcity, in thousandths. */
+  share_permille: number;
+}
+
+/** A rendition of the picture. */
+export interface VideoTrack {
+  /** The average rate. */
+  bitrate_bps: number;
+  /** As RFC 6381 writes it. */
+  codec: string;
+  /** Pictures in a second. */
+  frame_rate: number;
+  /** In pixels. */
+  height: number;
+  /** The track's number in addresses. */
+  track: number;
+  /** In pixels. */
+  width: number;
+}
+
+/** The state of a volume. */
+export interface Volume {
+  /** Bytes of titles it can hold in all, parity left out. */
+  bytes: number;
+  /** Of these, not in use. */
+  free_bytes: number;
+  /** How bytes are laid out. */
+  geometry: Geometry;
+  /** Its identity, in hexadecimal. */
+  id: string;
+  /** Its members in order. */
+  members: VolumeMember[];
+  /** How much of it works. */
+  state: VolumeState;
+  /** Number of titles. */
+  titles: number;
+  /** Titles can be added and removed. */
+  writable: boolean;
+}
+
+/** The state of one member. */
+export interface VolumeMember {
+  /** Whether it is read and written. */
+  in_use: boolean;
+  /** Its number, from 0. */
+  member: number;
+  /** Where it is. */
+  path: string;
+  /** How it is. */
+  state: MemberState;
+  /** The same in a sentence. */
+  text: string;
+}
+
+/**
+ * How much of a volume works.
+ * - "ok": Every member is in order.
+ * - "degraded": Titles play, with less parity than the volume was made for.
+ * - "failed": Some bytes cannot be read.
+ */
+export type VolumeState = "ok" | "degraded" | "failed";
+
+/** Addresses that open a session and lead to it. */
+export interface WatchAddresses {
+  /** To its DASH manifest. */
+  dash: string;
+  /** To its HLS playlist. */
+  hls: string;
+  /** To one MP4 file, for players without HLS or DASH. */
+  progressive: string;
 }

@@ -1,6 +1,6 @@
 import { h } from "../ui/dom.ts";
 
-/** A bar for the eye; the figures stand beside it in words. */
+/** A bar; the figures stand beside it as text. */
 export function makeBar(): { element: HTMLElement; fill(percent: number, mark?: number): void } {
   const filled = h("span", { class: "bar-fill" });
   const marked = h("span", { class: "bar-mark", hidden: true });
@@ -16,8 +16,14 @@ export function makeBar(): { element: HTMLElement; fill(percent: number, mark?: 
   };
 }
 
-/** Keeps as many rows as there are things, each of them made once, so that nothing loses its focus every second. */
-export function rows<T>(parent: HTMLElement, make: () => { element: HTMLElement; show(thing: T): void }): (things: T[]) => void {
+/**
+ * Keeps as many rows as there are things. A row is made once, so that it does not lose the focus
+ * every second.
+ */
+export function rows<T>(
+  parent: HTMLElement,
+  make: () => { element: HTMLElement; show(thing: T): void },
+): (things: T[]) => void {
   const made: { element: HTMLElement; show(thing: T): void }[] = [];
   return (things) => {
     while (made.length > things.length) made.pop()?.element.remove();
@@ -26,6 +32,6 @@ export function rows<T>(parent: HTMLElement, make: () => { element: HTMLElement;
       made.push(row);
       parent.append(row.element);
     }
-    things.forEach((thing, i) => made[i]?.show(thing));
+    for (const [i, thing] of things.entries()) made[i]?.show(thing);
   };
 }

@@ -12,7 +12,10 @@ export interface Sample {
   least_ms: number;
 }
 
-/** Keeps what the chart still shows. A server that started anew counts from another zero: then all is new. */
+/**
+ * Keeps what the chart still shows. A server that restarted counts from another zero: then all is
+ * new.
+ */
 export function keep(samples: Sample[], next: Sample): Sample[] {
   const last = samples.at(-1);
   if (last && next.at_s < last.at_s) return [next];
@@ -21,7 +24,12 @@ export function keep(samples: Sample[], next: Sample): Sample[] {
 }
 
 /** The points of a line in a box of this size, the newest at the right edge. Pure. */
-export function points(samples: Sample[], value: (sample: Sample) => number, low: number, high: number): string {
+export function points(
+  samples: Sample[],
+  value: (sample: Sample) => number,
+  low: number,
+  high: number,
+): string {
   const now_s = samples.at(-1)?.at_s ?? 0;
   return samples
     .map((sample) => {
@@ -33,12 +41,22 @@ export function points(samples: Sample[], value: (sample: Sample) => number, low
 }
 
 /** An empty chart, and how to draw into it. `round_ms` is the most that slack can be. */
-export function makeChart(): { element: SVGElement; draw(samples: Sample[], round_ms: number, label: string): void } {
+export function makeChart(): {
+  element: SVGElement;
+  draw(samples: Sample[], round_ms: number, label: string): void;
+} {
   const area = svg("polygon", { class: "chart-area" });
   const least = svg("polyline", { class: "chart-least" });
   const slack = svg("polyline", { class: "chart-slack" });
   const zero = svg("line", { x1: 0, x2: WIDTH, class: "chart-zero" });
-  const element = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", class: "chart" }, area, zero, least, slack);
+  const element = svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", class: "chart" },
+    area,
+    zero,
+    least,
+    slack,
+  );
   return {
     element,
     draw(samples, round_ms, label) {
@@ -49,7 +67,10 @@ export function makeChart(): { element: SVGElement; draw(samples: Sample[], roun
       const first = line.slice(0, line.indexOf(","));
       slack.setAttribute("points", line);
       area.setAttribute("points", `${first},${y0} ${line} ${WIDTH},${y0}`);
-      least.setAttribute("points", points(samples, ({ least_ms }) => least_ms, low, high));
+      least.setAttribute(
+        "points",
+        points(samples, ({ least_ms }) => least_ms, low, high),
+      );
       zero.setAttribute("y1", y0);
       zero.setAttribute("y2", y0);
       element.setAttribute("aria-label", label);

@@ -9,7 +9,9 @@ import { shareOf, shareText } from "./words.ts";
 
 type Row = Dashboard["classes"][number];
 
-/** The classes of traffic. Their shares are changed in place, all together, since they must add up. */
+/**
+ * The classes of traffic. Their shares are changed in place, all together, since they must add up.
+ */
 export function classTable(changed: () => void): { element: HTMLElement; show(classes: Row[]): void } {
   const body = h("tbody", {});
   const sum = h("span", { class: "share-sum", role: "status" });
@@ -24,7 +26,15 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
       "table",
       { class: "grid-table" },
       h("caption", { class: "visually-hidden" }, "Classes of traffic and their shares"),
-      h("thead", {}, h("tr", {}, ...["Class", "Kind", "Share", "Sent", "Late units"].map((word) => h("th", { scope: "col" }, word)))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ...["Class", "Kind", "Share", "Sent", "Late units"].map((word) => h("th", { scope: "col" }, word)),
+        ),
+      ),
       body,
     ),
     error,
@@ -32,7 +42,8 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   );
   let known: Row[] = [];
   const fields = () => [...body.querySelectorAll("input")];
-  const isChanged = () => fields().some((field, i) => field.value !== shareText(known[i]?.share_permille ?? 0));
+  const isChanged = () =>
+    fields().some((field, i) => field.value !== shareText(known[i]?.share_permille ?? 0));
   const tell = () => {
     actions.hidden = !isChanged();
     const total = fields().reduce((all, field) => all + shareOf(field.value), 0);
@@ -42,7 +53,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   const showRows = rows<Row>(body, () => classRow(tell));
 
   const reset = () => {
-    fields().forEach((field, i) => (field.value = shareText(known[i]?.share_permille ?? 0)));
+    for (const [i, field] of fields().entries()) field.value = shareText(known[i]?.share_permille ?? 0);
     error.hidden = true;
     tell();
   };
@@ -56,14 +67,22 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
     const shares = fields().map((field) => shareOf(field.value));
     const wrong = shares.findIndex((share) => !Number.isInteger(share) || share < 0);
     if (wrong >= 0) {
-      setText(error, `“${fields()[wrong]?.value ?? ""}” is no share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`);
+      setText(
+        error,
+        `“${fields()[wrong]?.value ?? ""}” is no share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
+      );
       error.hidden = false;
       return;
     }
     save.disabled = true;
     try {
-      const now = await setClasses(known.map(({ name, kind }, i) => ({ name, kind, share_permille: shares[i] ?? 0 })));
-      known = known.map((row, i) => ({ ...row, share_permille: now[i]?.share_permille ?? row.share_permille }));
+      const now = await setClasses(
+        known.map(({ name, kind }, i) => ({ name, kind, share_permille: shares[i] ?? 0 })),
+      );
+      known = known.map((row, i) => ({
+        ...row,
+        share_permille: now[i]?.share_permille ?? row.share_permille,
+      }));
       error.hidden = true;
       reset();
       toast("The shares were changed");
@@ -79,7 +98,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   return {
     element: form,
     show(classes) {
-      // What somebody is writing stays; everything else follows the server.
+      // A field that is being edited stays; everything else follows the server.
       const writing = known.length === classes.length && isChanged();
       if (!writing) known = classes;
       showRows(classes);
@@ -97,7 +116,15 @@ function classRow(tell: () => void): { element: HTMLElement; show(row: Row): voi
   const late = h("td", { class: "figure" });
   share.addEventListener("input", tell);
   return {
-    element: h("tr", {}, name, kind, h("td", { class: "share" }, share, h("span", { "aria-hidden": "true" }, "%")), sent, late),
+    element: h(
+      "tr",
+      {},
+      name,
+      kind,
+      h("td", { class: "share" }, share, h("span", { "aria-hidden": "true" }, "%")),
+      sent,
+      late,
+    ),
     show(row) {
       setText(name, row.name);
       setText(kind, row.kind);

@@ -1,24 +1,27 @@
-import { cancelJob, startVolumeWork } from "../api/client.ts";
+import { cancelJob, startVolumeJob } from "../api/client.ts";
 import { asProblem } from "../api/problem.ts";
 import type { Job } from "../api/types.ts";
-import { bytes, byteRate, timeLeft } from "../format.ts";
+import { byteRate, bytes, timeLeft } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { toast } from "../ui/toast.ts";
 import { rows } from "./bar.ts";
 
-/** Ended work that is still shown. */
+/** Ended jobs that are still shown. */
 const ENDED_MAX = 4;
 
 const names = { scrub: "Scrub", rebuild: "Rebuild", replace: "Replace", ingest: "Ingest" } as const;
 
-/** Work on the volume: what goes on, what came of the last, and the buttons that begin it. */
-export function volumeJobs(changed: () => void): { element: HTMLElement; show(jobs: Job[], writable: boolean): void } {
+/** Jobs on the volume: the running one, the last results, and the buttons that begin one. */
+export function volumeJobs(changed: () => void): {
+  element: HTMLElement;
+  show(jobs: Job[], writable: boolean): void;
+} {
   const list = h("ul", { class: "jobs" });
   const error = h("p", { class: "share-error", role: "alert", hidden: true });
   const begin = (work: "scrub" | "rebuild", words: string) => {
     const button = h("button", { type: "button", class: "button small" }, words);
     button.addEventListener("click", () => {
-      startVolumeWork(work).then(
+      startVolumeJob(work).then(
         () => {
           error.hidden = true;
           changed();
@@ -32,7 +35,11 @@ export function volumeJobs(changed: () => void): { element: HTMLElement; show(jo
     return button;
   };
   const buttons = [begin("scrub", "Scrub"), begin("rebuild", "Rebuild")];
-  const help = h("p", { class: "quiet-line" }, "Scrub reads everything and mends silent damage. Rebuild fills a disk that lacks something. Both take only the time that nobody else wants.");
+  const help = h(
+    "p",
+    { class: "quiet-line" },
+    "Scrub reads everything and repairs silent damage. Rebuild fills a disk that lacks something. Both take only the time that nothing else needs.",
+  );
   const showRows = rows<Job>(list, () => jobRow(changed));
   return {
     element: h("div", {}, h("div", { class: "job-buttons" }, ...buttons), help, error, list),
@@ -52,7 +59,7 @@ function jobRow(changed: () => void): { element: HTMLElement; show(job: Job): vo
   const bar = h("progress", { class: "tray-bar", max: 1 });
   const line = h("p", { class: "tray-line" });
   const element = h("li", { class: "job tray-item" }, h("div", { class: "tray-top" }, name, stop), bar, line);
-  let id: string | number = "";
+  let id = "";
   stop.addEventListener("click", () => {
     cancelJob(id).then(changed, (thrown: unknown) => toast(asProblem(thrown).headline));
   });
@@ -78,7 +85,13 @@ function describe(job: Job): string {
   switch (job.state) {
     case "running": {
       const amount = job.total_bytes ? `${bytes(job.done_bytes)} of ${bytes(job.total_bytes)}` : "Beginning";
-      return [amount, job.rate_bytes_per_s ? byteRate(job.rate_bytes_per_s) : "", job.eta_s !== null && job.total_bytes ? timeLeft(job.eta_s) : ""].filter(Boolean).join(" · ");
+      return [
+        amount,
+        job.rate_bytes_per_s ? byteRate(job.rate_bytes_per_s) : "",
+        job.eta_s !== null && job.total_bytes ? timeLeft(job.eta_s) : "",
+      ]
+        .filter(Boolean)
+        .join(" · ");
     }
     case "done":
       return ["Done", job.result ?? "", ...job.warnings].filter(Boolean).join(" · ");

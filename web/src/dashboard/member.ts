@@ -5,8 +5,11 @@ import { makeBar, rows } from "./bar.ts";
 import { keep, makeChart, type Sample } from "./chart.ts";
 import { milliseconds, pathEnd, stateWords } from "./words.ts";
 
-/** One disk: how it is, how much time it has left, who uses it. */
-export function memberCard(): { element: HTMLElement; show(member: Member, at_s: number, round_ms: number): void } {
+/** One disk: its state, the time it has left, and the classes that use it. */
+export function memberCard(): {
+  element: HTMLElement;
+  show(member: Member, at_s: number, round_ms: number): void;
+} {
   const name = h("h3", {});
   const state = h("span", { class: "state" });
   const path = h("p", { class: "member-path" });
@@ -41,13 +44,17 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
       trouble.hidden = member.state === "present";
       setText(trouble, member.text);
       samples = keep(samples, { at_s, slack_ms: member.slack_ms, least_ms: member.least_slack_ms });
-      // Other policies than the one that keeps promises know no slack.
+      // Only the policy that keeps reservations has a slack.
       const knows = member.policy === "rounds" && member.in_use;
       setText(slack, knows ? milliseconds(member.slack_ms) : "none known");
       setText(least, knows ? `min ${milliseconds(member.least_slack_ms)}` : "");
       element.toggleAttribute("data-late", knows && member.least_slack_ms < 0);
       chart.element.toggleAttribute("data-off", !knows);
-      chart.draw(samples, round_ms, `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`);
+      chart.draw(
+        samples,
+        round_ms,
+        `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`,
+      );
       showClasses(member.classes);
       const { read_request_us, read_mib_us, independent_limits } = member.price;
       showFacts([
@@ -56,7 +63,11 @@ export function memberCard(): { element: HTMLElement; show(member: Member, at_s:
         ["In the disk", count(member.in_device, "request"), false],
         ["Late", count(member.late, "request"), member.late > 0],
         ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-        ["A read", `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${independent_limits ? ", the longer" : ""}`, false],
+        [
+          "A read",
+          `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${independent_limits ? ", the longer" : ""}`,
+          false,
+        ],
       ]);
     },
   };

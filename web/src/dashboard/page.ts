@@ -16,16 +16,37 @@ import { refusalList, sessionTable } from "./sessions.ts";
 /** How often the titles are asked for while the name of one that is played is not known. */
 const NAMES_S = 10;
 
-/** How the promises stand: what is promised, to whom, and how the disks keep it. */
+/** The state of admission: what is reserved, for which sessions, and how the disks keep it. */
 export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   document.title = "Dashboard · Reel";
   const bar = header();
-  bar.prepend(h("a", { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" }, icon("back")));
+  bar.prepend(
+    h(
+      "a",
+      { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" },
+      icon("back"),
+    ),
+  );
   const tally = h("p", { class: "tally" });
-  const gone = h("div", { class: "notice failed", hidden: true }, icon("warning"), h("div", {}, h("strong", { role: "alert" }, "Reel does not answer"), h("p", { class: "gone-text" })));
+  const gone = h(
+    "div",
+    { class: "notice failed", hidden: true },
+    icon("warning"),
+    h("div", {}, h("strong", { role: "alert" }, "Reel does not answer"), h("p", { class: "gone-text" })),
+  );
   const content = h("div", { class: "dashboard-content", hidden: true });
   const broken = h("div", {});
-  root.append(bar, h("main", { class: "dashboard" }, h("div", { class: "library-bar" }, h("h1", {}, "Dashboard"), tally), gone, broken, content));
+  root.append(
+    bar,
+    h(
+      "main",
+      { class: "dashboard" },
+      h("div", { class: "library-bar" }, h("h1", {}, "Dashboard"), tally),
+      gone,
+      broken,
+      content,
+    ),
+  );
 
   let ask: () => void = () => {};
   const members = h("div", { class: "members" });
@@ -42,9 +63,14 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   const refusals = refusalList();
   const jobs = volumeJobs(() => ask());
   content.append(
-    panel("Who is watching", sessions.element, "wide"),
+    panel("Sessions", sessions.element, "wide"),
     h("div", { class: "stack" }, panel("Promised", resources.element), panel("Refused", refusals.element)),
-    h("div", { class: "stack" }, panel("Classes", classes.element), panel("Work on the volume", jobs.element)),
+    h(
+      "div",
+      { class: "stack" },
+      panel("Classes", classes.element),
+      panel("Work on the volume", jobs.element),
+    ),
     h("section", { class: "panel-bare wide", "aria-label": "Disks" }, h("h2", {}, "Disks"), members),
   );
 
@@ -56,11 +82,21 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     at_s = dashboard.now_s;
     round_ms = dashboard.round_ns / 1e6;
     const amiss = dashboard.members.filter((member) => !member.in_use).length;
-    setText(tally, [count(dashboard.sessions_total, "session"), `${dashboard.sessions_reserved} promised`, amiss === 0 ? `all ${count(dashboard.members.length, "disk")} in order` : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`].join(" · "));
+    setText(
+      tally,
+      [
+        count(dashboard.sessions_total, "session"),
+        `${dashboard.sessions_reserved} promised`,
+        amiss === 0
+          ? `all ${count(dashboard.members.length, "disk")} in order`
+          : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`,
+      ].join(" · "),
+    );
     showMembers(dashboard.members);
     resources.show(dashboard.resources, dashboard.sharing);
     classes.show(dashboard.classes);
-    // Their ids are shown until their names are known: of films that came since, or before a server that was away answers.
+    // A title is shown by its id until its name is known: it may be new, or the list not loaded
+    // yet.
     if (dashboard.now_s >= names_s + NAMES_S || dashboard.now_s < names_s) {
       names_s = dashboard.now_s;
       if (dashboard.sessions.some(({ title }) => !knownTitle(title))) refreshTitles(signal).catch(() => {});
@@ -70,22 +106,33 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
     jobs.show(dashboard.jobs, dashboard.volume.writable);
   };
 
-  ask = pollDashboard({
-    heard: show,
-    missed(problem, silent_s) {
-      if (content.hidden) {
-        replaceIfOther(broken, [failure(problem)]);
-        return;
-      }
-      content.setAttribute("data-old", "");
-      gone.hidden = false;
-      setText(gone.querySelector("strong") ?? gone, problem.headline);
-      setText(gone.querySelector(".gone-text") ?? gone, `What is shown is ${count(silent_s ?? 0, "second")} old. This page goes on asking.`);
+  ask = pollDashboard(
+    {
+      heard: show,
+      missed(problem, silent_s) {
+        if (content.hidden) {
+          replaceIfOther(broken, [failure(problem)]);
+          return;
+        }
+        content.setAttribute("data-old", "");
+        gone.hidden = false;
+        setText(gone.querySelector("strong") ?? gone, problem.headline);
+        setText(
+          gone.querySelector(".gone-text") ?? gone,
+          `What is shown is ${count(silent_s ?? 0, "second")} old. This page goes on asking.`,
+        );
+      },
     },
-  }, signal);
+    signal,
+  );
   refreshTitles(signal).catch(() => {});
 }
 
 function panel(heading: string, content: HTMLElement, more = ""): HTMLElement {
-  return h("section", { class: more ? `panel ${more}` : "panel", "aria-label": heading }, h("h2", {}, heading), content);
+  return h(
+    "section",
+    { class: more ? `panel ${more}` : "panel", "aria-label": heading },
+    h("h2", {}, heading),
+    content,
+  );
 }

@@ -11,22 +11,33 @@ export interface Listener {
   missed(problem: Problem, silent_s: number | undefined): void;
 }
 
-/** Asks once a second while the page is looked at. Gives a function that asks at once. */
+/**
+ * Asks once a second while the page is visible. The function that is returned asks at once, and
+ * drops an answer that is on its way: it may be older than the change that it is called for.
+ */
 export function pollDashboard(listener: Listener, signal: AbortSignal): () => void {
   let heard_ms: number | undefined;
   let asking = false;
-  const ask = async () => {
-    if (asking || document.visibilityState !== "visible") return;
-    asking = true;
+  let outdated = false;
+  const askOnce = async () => {
+    outdated = false;
     try {
       const dashboard = await getDashboard(signal);
+      if (outdated) return;
       heard_ms = performance.now();
       listener.heard(dashboard);
     } catch (error) {
-      if (!signal.aborted) listener.missed(asProblem(error), heard_ms === undefined ? undefined : Math.round((performance.now() - heard_ms) / 1000));
-    } finally {
-      asking = false;
+      if (signal.aborted || outdated) return;
+      const silent_s = heard_ms === undefined ? undefined : Math.round((performance.now() - heard_ms) / 1000);
+      listener.missed(asProblem(error), silent_s);
     }
+  };
+  const ask = async () => {
+    if (asking || document.visibilityState !== "visible") return;
+    asking = true;
+    do await askOnce();
+    while (outdated && !signal.aborted);
+    asking = false;
   };
   const run = async () => {
     while (!signal.aborted) {
@@ -37,5 +48,8 @@ export function pollDashboard(listener: Listener, signal: AbortSignal): () => vo
   document.addEventListener("visibilitychange", () => void ask(), { signal });
   // Ends by the signal's abort and in no other way.
   run().catch(() => {});
-  return () => void ask();
+  return () => {
+    outdated = true;
+    void ask();
+  };
 }

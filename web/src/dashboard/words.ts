@@ -1,39 +1,48 @@
-/** What the dashboard's figures are called. Pure. */
+/** The names of the codes and figures on the dashboard. Pure. */
 
-import type { ResourceUse, Sharing } from "../api/types.ts";
-import { bitRate, bytes, count } from "../format.ts";
+import type { MemberState, ResourceCode, ResourceUse, Sharing } from "../api/types.ts";
+import { bitRate, bytes, capitalized, count } from "../format.ts";
 
-const states: Record<string, string> = {
+const states: Record<MemberState, string> = {
   present: "In order",
   swapped: "In order, in another place",
   repaired: "In order, repaired",
   missing: "Missing",
+  denied: "Not accessible",
   truncated: "Too short",
   damaged: "Damaged",
   foreign: "Of another volume",
   stale: "Out of date",
   failed: "Failed",
   rebuilding: "Being rebuilt",
-  lost: "Lost",
 };
 
-export function stateWords(state: string): string {
-  return states[state] ?? state.charAt(0).toUpperCase() + state.slice(1);
+/** A server newer than this page may have a state that is not listed here. */
+export function stateWords(state: MemberState): string {
+  return states[state] ?? capitalized(state);
 }
 
-/** "member 3" -> "Disk 3", "the bytes of member 3" -> "Disk 3, bytes", "the network" -> "Network". */
-export function resourceName(resource: string): string {
-  const member = /^member (\d+)$/.exec(resource)?.[1];
-  if (member !== undefined) return `Disk ${member}`;
-  const ofBytes = /^the bytes of member (\d+)$/.exec(resource)?.[1];
-  if (ofBytes !== undefined) return `Disk ${ofBytes}, bytes`;
-  const bare = resource.replace(/^the /, "");
-  return bare.charAt(0).toUpperCase() + bare.slice(1);
+const resources: Record<ResourceCode, string> = {
+  disk: "Disk",
+  "disk-bytes": "Disk",
+  network: "Network",
+  processor: "Processor",
+  memory: "Media memory",
+  sessions: "Sessions",
+};
+
+/** "Disk 3", "Disk 3, bytes", "Network". */
+export function resourceName({ resource, member }: Pick<ResourceUse, "resource" | "member">): string {
+  const name = resources[resource] ?? capitalized(resource);
+  const numbered = member === undefined ? name : `${name} ${member}`;
+  return resource === "disk-bytes" ? `${numbered}, bytes` : numbered;
 }
 
-/** Reasons of refusals, as the server counts them. */
-export function refusalName(resource: string): string {
-  return { member: "Disks", network: "Network", core: "Processor", arena: "Media memory", table: "Too many sessions" }[resource] ?? resourceName(resource);
+/** Reasons of refusals; those of all disks are counted together. */
+export function refusalName(resource: ResourceCode): string {
+  if (resource === "disk") return "Disks";
+  if (resource === "sessions") return "Too many sessions";
+  return resourceName({ resource });
 }
 
 /** "412 ms", "8.0 ms", "−35 ms", "1.00 s". */
@@ -46,19 +55,25 @@ export function milliseconds(ms: number): string {
 
 /** "120 ms of 700 ms", "4.1 Mb/s, no limit known". */
 export function useWords({ resource, unit, used, capacity }: ResourceUse): string {
-  const isRate = unit === "bytes" && /network/.test(resource);
-  const amount = (value: number) => (unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value));
+  const isRate = resource === "network";
+  const amount = (value: number) =>
+    unit === "ns" ? milliseconds(value / 1e6) : isRate ? bitRate(value * 8) : bytes(value);
   return capacity === null ? `${amount(used)}, no limit known` : `${amount(used)} of ${amount(capacity)}`;
 }
 
 /** "38 sessions read no disk: others have read for them what they play (1 group, 12.3 MB kept)." */
 export function sharingWords({ groups, followers, kept_bytes }: Sharing): string {
   if (followers === 0) return "";
-  const who = followers === 1 ? "1 session reads no disk: another has read for it what it plays" : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
-  return `${who} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
+  const sessions =
+    followers === 1
+      ? "1 session reads no disk: another has read for it what it plays"
+      : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
+  return `${sessions} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
 }
 
-/** The end of a path, which tells disks apart: "/srv/reel/disk0/member" -> "…/disk0/member". */
+/**
+ * The end of a path, which differs from disk to disk: "/srv/reel/disk0/member" -> "…/disk0/member".
+ */
 export function pathEnd(path: string): string {
   const parts = path.split("/").filter(Boolean);
   return parts.length > 2 ? `…/${parts.slice(-2).join("/")}` : path;

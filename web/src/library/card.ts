@@ -1,5 +1,5 @@
-import { clock, count, languageName, resolutionLabel, spokenTime } from "../format.ts";
 import type { Title } from "../api/types.ts";
+import { clock, count, languageName, resolutionLabel, spokenTime } from "../format.ts";
 import { loadPosition } from "../player/resume.ts";
 import { h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
@@ -20,10 +20,24 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
     seen.style.setProperty("--seen", String(position.at_s / position.of_s));
     picture.append(seen);
   }
-  const more = h("button", { type: "button", class: "icon-button card-more", "aria-label": `More for ${title.name}`, "aria-haspopup": "menu", "aria-expanded": false }, icon("more"));
+  const more = h(
+    "button",
+    {
+      type: "button",
+      class: "icon-button card-more",
+      "aria-label": `More for ${title.name}`,
+      "aria-haspopup": "menu",
+      "aria-expanded": false,
+    },
+    icon("more"),
+  );
   more.addEventListener("click", () =>
     toggleMenu(more, document.body, title.name, [
-      { label: position ? `Continue at ${clock(position.at_s)}` : "Play", icon: "play", href: titleUrl(title.id) },
+      {
+        label: position ? `Continue at ${clock(position.at_s)}` : "Play",
+        icon: "play",
+        href: titleUrl(title.id),
+      },
       { label: "Download", icon: "download", href: title.download, download: true },
       { label: "Delete…", icon: "trash", danger: true, run: () => remove(title) },
     ]),
@@ -33,11 +47,19 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
     { class: "card", "data-id": title.id },
     h(
       "a",
-      { class: "card-link", href: titleUrl(title.id), "aria-label": `${title.name}, ${spokenTime(title.duration_s)}${label ? `, ${label}` : ""}` },
+      {
+        class: "card-link",
+        href: titleUrl(title.id),
+        "aria-label": `${title.name}, ${spokenTime(title.duration_s)}${label ? `, ${label}` : ""}`,
+      },
       picture,
       h("span", { class: "card-name", title: title.name }, title.name),
     ),
-    h("div", { class: title.problem ? "card-meta failed" : "card-meta", title: title.problem }, title.problem ? "Cannot be read" : summary(title)),
+    h(
+      "div",
+      { class: title.problem ? "card-meta failed" : "card-meta", title: title.problem },
+      title.problem ? "Cannot be read" : summary(title),
+    ),
     more,
   );
 }
@@ -47,12 +69,16 @@ export function titleUrl(id: string): string {
 }
 
 export function largest(title: Title) {
-  return [...title.video].sort((a, b) => b.width * b.height - a.width * a.height || b.bitrate_bps - a.bitrate_bps)[0];
+  return [...title.video].sort(
+    (a, b) => b.width * b.height - a.width * a.height || b.bitrate_bps - a.bitrate_bps,
+  )[0];
 }
 
-/** "German, English · subtitles": what tells similar titles apart. */
+/** "German, English · subtitles": the difference between similar titles. */
 function summary(title: Title): string {
-  const spoken = [...new Set(title.audio.map((track) => languageName(track.language)).filter((name) => name !== ""))];
+  const spoken = [
+    ...new Set(title.audio.map((track) => languageName(track.language)).filter((name) => name !== "")),
+  ];
   const parts: string[] = [];
   if (spoken.length > 2) parts.push(count(spoken.length, "language"));
   else if (spoken.length > 0) parts.push(spoken.join(", "));
@@ -60,6 +86,9 @@ function summary(title: Title): string {
   else if (title.audio.length > 1) parts.push(count(title.audio.length, "sound track"));
   if (title.subtitles.length > 0) parts.push("subtitles");
   if (title.video.length === 0) parts.push("Sound only");
-  if (parts.length === 0) parts.push(new Date(title.added).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" }));
+  if (parts.length === 0)
+    parts.push(
+      new Date(title.added).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" }),
+    );
   return parts.join(" · ");
 }

@@ -15,13 +15,27 @@ export function emptyLibrary(): HTMLElement {
     h(
       "div",
       { class: "empty-ways" },
-      h("div", { class: "empty-way drop-target" }, h("h3", {}, "From this browser"), h("p", {}, "Drop MP4, MOV, MKV, WebM or TS files anywhere on this page."), choose),
+      h(
+        "div",
+        { class: "empty-way drop-target" },
+        h("h3", {}, "From this browser"),
+        h("p", {}, "Drop MP4, MOV, MKV, WebM or TS files anywhere on this page."),
+        choose,
+      ),
       h(
         "div",
         { class: "empty-way" },
         h("h3", {}, "On the server"),
         h("p", {}, "Several sizes of one film become one title that adapts to each viewer:"),
-        h("pre", {}, h("code", {}, "reel ingest VOLUME film.mkv\n\nreel ingest VOLUME --title \"Film\" \\\n  1080.mp4 720.mp4 480.mp4")),
+        h(
+          "pre",
+          {},
+          h(
+            "code",
+            {},
+            'reel ingest VOLUME film.mkv\n\nreel ingest VOLUME --title "Film" \\\n  1080.mp4 720.mp4 480.mp4',
+          ),
+        ),
       ),
     ),
   );
@@ -30,10 +44,22 @@ export function emptyLibrary(): HTMLElement {
 export function nothingFound(query: string, clear: () => void): HTMLElement {
   const button = h("button", { type: "button", class: "button" }, "Show all titles");
   button.addEventListener("click", clear);
-  return h("section", { class: "empty small" }, h("h2", {}, `Nothing matches “${query.trim()}”`), h("p", {}, "Names, languages, codecs and sizes such as 1080p are searched."), button);
+  return h(
+    "section",
+    { class: "empty small" },
+    h("h2", {}, `Nothing matches “${query.trim()}”`),
+    h("p", {}, "Names, languages, codecs and sizes such as 1080p are searched."),
+    button,
+  );
 }
 
 /** The grid's shape while the list is on its way. */
 export function skeleton(): HTMLElement {
-  return h("ul", { class: "grid skeleton", "aria-hidden": "true" }, ...Array.from({ length: 8 }, () => h("li", { class: "card" }, h("div", { class: "poster" }), h("div", { class: "skeleton-line" }))));
+  return h(
+    "ul",
+    { class: "grid skeleton", "aria-hidden": "true" },
+    ...Array.from({ length: 8 }, () =>
+      h("li", { class: "card" }, h("div", { class: "poster" }), h("div", { class: "skeleton-line" })),
+    ),
+  );
 }

@@ -1,5 +1,5 @@
-import { codecName, languageName, resolutionLabel } from "../format.ts";
 import type { Title } from "../api/types.ts";
+import { codecName, languageName, resolutionLabel } from "../format.ts";
 
 export const orders = {
   added: "Recently added",
@@ -15,7 +15,9 @@ export function isOrder(text: string | null): text is Order {
 
 /** The titles that hold every word of `query`, in `order`. Accents and case do not matter. */
 export function select(titles: readonly Title[], query: string, order: Order): Title[] {
-  const words = fold(query).split(/\s+/).filter((word) => word !== "");
+  const words = fold(query)
+    .split(/\s+/)
+    .filter((word) => word !== "");
   const found = titles.filter((title) => {
     const text = haystack(title);
     return words.every((word) => text.includes(word));

@@ -1,7 +1,17 @@
-import { h, type Child } from "../ui/dom.ts";
+import { type Child, h } from "../ui/dom.ts";
 import { mark } from "../ui/icons.ts";
 
 /** The bar on top of every page. */
 export function header(...children: Child[]): HTMLElement {
-  return h("header", { class: "header" }, h("a", { class: "brand", href: "/", "aria-label": "Reel, library" }, mark(), h("span", { class: "brand-name" }, "Reel")), ...children);
+  return h(
+    "header",
+    { class: "header" },
+    h(
+      "a",
+      { class: "brand", href: "/", "aria-label": "Reel, library" },
+      mark(),
+      h("span", { class: "brand-name" }, "Reel"),
+    ),
+    ...children,
+  );
 }

@@ -11,12 +11,12 @@ import { toast } from "../ui/toast.ts";
 import { pickFiles } from "../upload/drop.ts";
 import { card } from "./card.ts";
 import { emptyLibrary, nothingFound, skeleton } from "./empty.ts";
-import { isOrder, orders, select, type Order } from "./filter.ts";
+import { isOrder, type Order, orders, select } from "./filter.ts";
 import { header } from "./header.ts";
-import { volumeNotice, watchVolume } from "./volume.ts";
 import { dropTitle, knownTitles, onTitles, refreshTitles } from "./store.ts";
+import { volumeNotice, watchVolume } from "./volume.ts";
 
-/** How often the list is asked for while the page is looked at: films also arrive by command and watched folder. */
+/** How often a visible page asks for the list: titles also arrive by command and watched folder. */
 const REFRESH_MS = 10_000;
 
 export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
@@ -25,19 +25,63 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   let query = asked.get("q") ?? "";
   let order: Order = isOrder(asked.get("sort")) ? (asked.get("sort") as Order) : "added";
 
-  const search = h("input", { type: "search", class: "search-input", placeholder: "Search", "aria-label": "Search titles", value: query, autocomplete: "off", spellcheck: false, enterkeyhint: "search" });
-  const sort = h("select", { class: "select", "aria-label": "Sort by" }, ...Object.entries(orders).map(([value, label]) => h("option", { value, selected: value === order }, label)));
+  const search = h("input", {
+    type: "search",
+    class: "search-input",
+    placeholder: "Search",
+    "aria-label": "Search titles",
+    value: query,
+    autocomplete: "off",
+    spellcheck: false,
+    enterkeyhint: "search",
+  });
+  const sort = h(
+    "select",
+    { class: "select", "aria-label": "Sort by" },
+    ...Object.entries(orders).map(([value, label]) =>
+      h("option", { value, selected: value === order }, label),
+    ),
+  );
   const tallyCount = h("span", {});
   const tallySize = h("span", { class: "tally-size" });
   const tally = h("p", { class: "tally", role: "status" }, tallyCount, tallySize);
   const content = h("div", { class: "library-content" });
-  const add = h("button", { type: "button", class: "button primary add-film" }, icon("plus"), h("span", {}, "Add film"));
+  const add = h(
+    "button",
+    { type: "button", class: "button primary add-film" },
+    icon("plus"),
+    h("span", {}, "Add film"),
+  );
   add.addEventListener("click", pickFiles);
-  const promises = h("a", { class: "icon-button to-dashboard", href: "/dashboard", "aria-label": "Dashboard", title: "Dashboard" }, icon("speed"));
+  const promises = h(
+    "a",
+    { class: "icon-button to-dashboard", href: "/dashboard", "aria-label": "Dashboard", title: "Dashboard" },
+    icon("speed"),
+  );
 
   root.append(
-    header(h("label", { class: "search" }, icon("search"), search, h("kbd", { class: "search-key", "aria-hidden": "true" }, "/")), h("div", { class: "header-actions" }, promises, add)),
-    h("main", { class: "library" }, h("div", { class: "library-bar" }, h("h1", {}, "Library"), tally, h("label", { class: "sort" }, h("span", { class: "sort-word" }, "Sort"), sort)), content),
+    header(
+      h(
+        "label",
+        { class: "search" },
+        icon("search"),
+        search,
+        h("kbd", { class: "search-key", "aria-hidden": "true" }, "/"),
+      ),
+      h("div", { class: "header-actions" }, promises, add),
+    ),
+    h(
+      "main",
+      { class: "library" },
+      h(
+        "div",
+        { class: "library-bar" },
+        h("h1", {}, "Library"),
+        tally,
+        h("label", { class: "sort" }, h("span", { class: "sort-word" }, "Sort"), sort),
+      ),
+      content,
+    ),
   );
 
   let free = "";
@@ -75,7 +119,8 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
       replaceIfOther(content, [nothingFound(query, () => setQuery(""))]);
       return;
     }
-    // Cards that are taken out lose the keyboard's focus, even if they come back at once: only what differs is touched.
+    // A card that is removed loses the focus, even if it is put back at once: only what differs is
+    // touched.
     const wanted = new Set<Element>(found.map(cardOf));
     for (const element of [...grid.children]) if (!wanted.has(element)) element.remove();
     let next = grid.firstElementChild;
@@ -113,7 +158,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   async function remove(title: Title): Promise<void> {
     const sure = await confirm({
       heading: `Delete “${title.name}”?`,
-      body: `This frees ${bytes(title.bytes)} of the volume and cannot be undone. Whoever is watching it now sees it to the end.`,
+      body: `This frees ${bytes(title.bytes)} of the volume and cannot be undone. Sessions that play it now can finish.`,
       action: "Delete",
       danger: true,
     });
@@ -166,17 +211,22 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     order = sort.value as Order;
     refine();
   });
-  document.addEventListener("keydown", (event) => {
-    const typing = event.target instanceof Element && event.target.closest("input, select, textarea, dialog") !== null;
-    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      event.preventDefault();
-      search.focus();
-      search.select();
-    } else if (event.key === "Escape" && event.target === search && query !== "") {
-      event.preventDefault();
-      setQuery("");
-    }
-  }, { signal });
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      const typing =
+        event.target instanceof Element && event.target.closest("input, select, textarea, dialog") !== null;
+      if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        search.focus();
+        search.select();
+      } else if (event.key === "Escape" && event.target === search && query !== "") {
+        event.preventDefault();
+        setQuery("");
+      }
+    },
+    { signal },
+  );
 
   onTitles(show, signal);
   const titles = knownTitles();
@@ -188,7 +238,11 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     if (document.visibilityState === "visible") load();
   }, REFRESH_MS);
   signal.addEventListener("abort", () => clearInterval(timer));
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible") load();
-  }, { signal });
+  document.addEventListener(
+    "visibilitychange",
+    () => {
+      if (document.visibilityState === "visible") load();
+    },
+    { signal },
+  );
 }

@@ -1,14 +1,23 @@
 import type { Title } from "../api/types.ts";
 import { h, svg } from "../ui/dom.ts";
 
-/** The title's picture; where the server has none that loads, a card drawn from the title's name. */
+/**
+ * The title's picture; where the server has none that loads, a card drawn from the title's name.
+ */
 export function poster(title: Pick<Title, "id" | "name" | "poster">): HTMLElement {
   const frame = h("div", { class: "poster" });
   if (!title.poster) {
     frame.append(placeholder(title.id, title.name));
     return frame;
   }
-  const image = h("img", { src: title.poster, alt: "", loading: "lazy", decoding: "async", width: 640, height: 360 });
+  const image = h("img", {
+    src: title.poster,
+    alt: "",
+    loading: "lazy",
+    decoding: "async",
+    width: 640,
+    height: 360,
+  });
   image.addEventListener("load", () => image.classList.add("loaded"), { once: true });
   image.addEventListener("error", () => image.replaceWith(placeholder(title.id, title.name)), { once: true });
   frame.append(image);
@@ -21,7 +30,8 @@ function placeholder(id: string, name: string): SVGElement {
   const hue = seed % 360;
   const turn = (seed >>> 9) % 360;
   const gradientId = `glow-${id}`;
-  const tone = (offset: number, saturation: number, light: number) => `hsl(${(hue + offset) % 360} ${saturation}% ${light}%)`;
+  const tone = (offset: number, saturation: number, light: number) =>
+    `hsl(${(hue + offset) % 360} ${saturation}% ${light}%)`;
   const arcs = [150, 108, 66].map((radius, i) =>
     svg("circle", {
       cx: 320,
@@ -61,7 +71,11 @@ function placeholder(id: string, name: string): SVGElement {
 export function initials(name: string): string {
   const words = name.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "" && !/^(the|a|an)$/i.test(word));
   const chosen = words.length > 0 ? words : [name.trim() || "?"];
-  return chosen.slice(0, 2).map((word) => [...word][0] ?? "").join("").toUpperCase();
+  return chosen
+    .slice(0, 2)
+    .map((word) => [...word][0] ?? "")
+    .join("")
+    .toUpperCase();
 }
 
 /** FNV-1a, 32 bits: spreads short ids evenly enough for colours. */

@@ -6,12 +6,12 @@ import { icon } from "../ui/icons.ts";
 
 const WATCH_MS = 15_000;
 
-/** Tells how the disks are, now and while the page lives. */
+/** Reports the state of the disks, now and as long as the page is shown. */
 export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal): void {
   const watch = async () => {
     while (!signal.aborted) {
       if (document.visibilityState === "visible") {
-        // A server that does not answer is told of by the list of titles; this is only an addition to it.
+        // The list of titles reports a server that does not answer; this is only an addition to it.
         await getVolume(signal).then(tell, () => {});
       }
       await wait(WATCH_MS, signal);
@@ -21,9 +21,9 @@ export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal)
   watch().catch(() => {});
 }
 
-/** Nothing while all is well. */
-export function volumeNotice(volume: Volume): HTMLElement[] {
-  // One that was repaired or moved to another place is told of by the dashboard; nothing is to be done about it.
+/** Nothing while all disks are in use. */
+export function volumeNotice(volume: Pick<Volume, "state" | "members">): HTMLElement[] {
+  // The dashboard reports a disk that was repaired or moved; nothing is to be done about it.
   const amiss = volume.members.filter((member) => !member.in_use);
   if (volume.state === "ok" && amiss.length === 0) return [];
   const words =

@@ -1,8 +1,8 @@
 import { h } from "../ui/dom.ts";
 
 /**
- * Draws the cues of a hidden text track. Not left to the browser, because it draws them under the controls and in
- * its own type.
+ * Draws the cues of a hidden text track. Not left to the browser, because it draws them under the
+ * controls and in its own type.
  */
 export class Captions {
   readonly element = h("div", { class: "captions" });
@@ -31,7 +31,10 @@ export class Captions {
   }
 }
 
-/** Only upper or lower half is kept of a cue's position: enough to leave a sign in the picture readable. */
+/**
+ * Only upper or lower half is kept of a cue's position: enough to leave a sign in the picture
+ * readable.
+ */
 function isHigh(cue: VTTCue): boolean {
   if (typeof cue.line !== "number") return false;
   return cue.snapToLines ? cue.line >= 0 && cue.line < 6 : cue.line < 40;

@@ -1,30 +1,34 @@
 import { clock } from "../format.ts";
 import { setText } from "../ui/dom.ts";
-import { setControl, type Stage } from "./stage.ts";
-import { commandOf, stepSpeed, type Command } from "./keys.ts";
+import { type Command, commandOf, stepSpeed } from "./keys.ts";
 import { recall, remember } from "./preferences.ts";
+import { type Stage, setControl } from "./stage.ts";
 
-/** What the controls ask of the player. */
+/** What the controls need of the player. */
 export interface Actions {
   duration_s(): number;
-  /** Where the film is, or will begin. */
+  /** Where the title is, or will begin. */
   at_s(): number;
   seek(at_s: number): void;
   play(): void;
-  /** Answers what to tell the viewer. */
+  /** Returns the message for the viewer. */
   toggleSubtitles(): string;
   statistics(): void;
   help(): void;
 }
 
 const IDLE_MS = 2600;
-/** Who walks the controls by keyboard gets longer to read them. */
+/** A viewer who uses the controls by keyboard gets longer to read them. */
 const IDLE_KEYS_MS = 6000;
 const BUBBLE_MS = 900;
 const DOUBLE_TAP_MS = 300;
 
-/** Buttons, keys, mouse and touch; and back: what the video does, on the controls. */
-export function installControls(stage: Stage, actions: Actions, signal: AbortSignal): { setSpeed: (speed: number) => void } {
+/** Buttons, keys, mouse and touch act on the video; the controls show the state of the video. */
+export function installControls(
+  stage: Stage,
+  actions: Actions,
+  signal: AbortSignal,
+): { setSpeed: (speed: number) => void; showTime: () => void } {
   const { element, video } = stage;
 
   let bubbleTimer: ReturnType<typeof setTimeout> | undefined;
@@ -38,7 +42,6 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
   const toggle = () => (video.paused ? actions.play() : video.pause());
   const seekBy = (seconds: number) => {
     actions.seek(actions.at_s() + seconds);
-    showTime();
     say(`${seconds > 0 ? "+" : "−"}${Math.abs(seconds)} s`);
   };
   const setVolume = (volume: number) => {
@@ -52,7 +55,7 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
     say(video.muted ? "Sound off" : "Sound on");
   };
   const setSpeed = (speed: number) => {
-    // What is loaded anew begins with the default.
+    // A title that is loaded again begins with the default.
     video.defaultPlaybackRate = speed;
     video.playbackRate = speed;
     say(`${speed}×`);
@@ -77,8 +80,7 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
       case "seekBy":
         return seekBy(command.seconds);
       case "seekTo":
-        actions.seek(command.fraction * actions.duration_s());
-        return showTime();
+        return actions.seek(command.fraction * actions.duration_s());
       case "volumeBy":
         return setVolume(Math.round((video.volume + command.step) * 100) / 100);
       case "speedBy":
@@ -96,21 +98,26 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
     [stage.fullscreen, () => void toggleFullscreen(stage)],
   ];
   for (const [button, action] of buttons) button.addEventListener("click", action);
-  // A pressed button keeps the focus and would then take the space bar, which belongs to the film.
+  // A pressed button keeps the focus and would then take the space bar, which plays and pauses.
   stage.controls.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;
-    if (event.detail > 0 && button && button.getAttribute("aria-haspopup") === null) element.focus({ preventScroll: true });
+    if (event.detail > 0 && button && button.getAttribute("aria-haspopup") === null)
+      element.focus({ preventScroll: true });
   });
   stage.volume.addEventListener("input", () => setVolume(stage.volume.valueAsNumber));
 
-  document.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || !mayTake(event)) return;
-    const command = commandOf(event);
-    if (!command) return;
-    event.preventDefault();
-    wake();
-    run(command);
-  }, { signal });
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.defaultPrevented || !mayTake(event)) return;
+      const command = commandOf(event);
+      if (!command) return;
+      event.preventDefault();
+      wake();
+      run(command);
+    },
+    { signal },
+  );
 
   const wake = installIdle(stage, signal);
   installPointer(stage, { toggle, seekBy, wake }, signal);
@@ -121,7 +128,7 @@ export function installControls(stage: Stage, actions: Actions, signal: AbortSig
   video.muted = muted ?? false;
   if (!document.pictureInPictureEnabled) stage.pip.hidden = true;
   if (!document.fullscreenEnabled && !("webkitEnterFullscreen" in video)) stage.fullscreen.hidden = true;
-  return { setSpeed };
+  return { setSpeed, showTime };
 }
 
 /** Keys typed into a field, and the keys by which a focused button is pressed, are not commands. */
@@ -131,12 +138,17 @@ function mayTake(event: KeyboardEvent): boolean {
   return !(target?.closest("button, a") && (event.key === " " || event.key === "Enter"));
 }
 
-/** Hides the controls when nothing happens while the film runs. Gives a function that shows them. */
+/**
+ * Hides the controls when nothing happens while the film runs. Gives a function that shows them.
+ */
 function installIdle(stage: Stage, signal: AbortSignal): () => void {
   const { element, video } = stage;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const rest = () => {
-    const held = video.paused || element.hasAttribute("data-menu-open") || stage.seekbar.element.hasAttribute("data-dragging");
+    const held =
+      video.paused ||
+      element.hasAttribute("data-menu-open") ||
+      stage.seekbar.element.hasAttribute("data-dragging");
     if (held) timer = setTimeout(rest, IDLE_MS);
     else element.setAttribute("data-idle", "");
   };
@@ -162,34 +174,49 @@ function installIdle(stage: Stage, signal: AbortSignal): () => void {
   return wake;
 }
 
-/** Mouse: one click plays or pauses, two fill the screen. Touch: one tap shows or hides the controls, two seek. */
-function installPointer(stage: Stage, act: { toggle: () => void; seekBy: (seconds: number) => void; wake: () => void }, signal: AbortSignal): void {
+/**
+ * Mouse: one click plays or pauses, two fill the screen. Touch: one tap shows or hides the
+ * controls, two seek.
+ */
+function installPointer(
+  stage: Stage,
+  act: { toggle: () => void; seekBy: (seconds: number) => void; wake: () => void },
+  signal: AbortSignal,
+): void {
   const { element, video } = stage;
   let lastTap_ms = 0;
   let lastKind = "mouse";
   video.addEventListener("pointerdown", (event) => (lastKind = event.pointerType), { signal });
-  video.addEventListener("click", (event) => {
-    if (lastKind === "mouse") {
-      act.toggle();
-      return;
-    }
-    const now = performance.now();
-    const third = (event.clientX - video.getBoundingClientRect().left) / video.clientWidth;
-    if (now - lastTap_ms < DOUBLE_TAP_MS && (third < 0.36 || third > 0.64)) {
-      act.seekBy(third < 0.5 ? -10 : 10);
-    } else if (element.hasAttribute("data-idle") || video.paused) {
-      act.wake();
-    } else {
-      element.setAttribute("data-idle", "");
-    }
-    lastTap_ms = now;
-  }, { signal });
-  video.addEventListener("dblclick", () => {
-    if (lastKind === "mouse") void toggleFullscreen(stage);
-  }, { signal });
+  video.addEventListener(
+    "click",
+    (event) => {
+      if (lastKind === "mouse") {
+        act.toggle();
+        return;
+      }
+      const now = performance.now();
+      const third = (event.clientX - video.getBoundingClientRect().left) / video.clientWidth;
+      if (now - lastTap_ms < DOUBLE_TAP_MS && (third < 0.36 || third > 0.64)) {
+        act.seekBy(third < 0.5 ? -10 : 10);
+      } else if (element.hasAttribute("data-idle") || video.paused) {
+        act.wake();
+      } else {
+        element.setAttribute("data-idle", "");
+      }
+      lastTap_ms = now;
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "dblclick",
+    () => {
+      if (lastKind === "mouse") void toggleFullscreen(stage);
+    },
+    { signal },
+  );
 }
 
-/** Shows on the controls what the video does. Gives a function that shows where it is now. */
+/** Shows the state of the video on the controls. Returns a function that shows the present time. */
 function reflect(stage: Stage, actions: Actions, signal: AbortSignal): () => void {
   const { element, video } = stage;
   const on = (names: string, listener: () => void) => {
@@ -217,17 +244,31 @@ function reflect(stage: Stage, actions: Actions, signal: AbortSignal): () => voi
   });
   on("volumechange", () => {
     const silent = video.muted || video.volume === 0;
-    setControl(stage.mute, silent ? "muted" : video.volume < 0.5 ? "volumeLow" : "volume", silent ? "Sound on" : "Mute");
+    setControl(
+      stage.mute,
+      silent ? "muted" : video.volume < 0.5 ? "volumeLow" : "volume",
+      silent ? "Sound on" : "Mute",
+    );
     stage.volume.valueAsNumber = video.muted ? 0 : video.volume;
     stage.volume.style.setProperty("--volume", String(video.muted ? 0 : video.volume));
     remember({ volume: video.volume, muted: video.muted });
   });
-  on("ratechange", () => setText(stage.speed.querySelector(".control-text") ?? stage.speed, `${video.playbackRate}×`));
-  document.addEventListener("fullscreenchange", () => {
-    const full = document.fullscreenElement === element;
-    element.toggleAttribute("data-full", full);
-    setControl(stage.fullscreen, full ? "windowed" : "fullscreen", full ? "Leave full screen" : "Full screen");
-  }, { signal });
+  on("ratechange", () =>
+    setText(stage.speed.querySelector(".control-text") ?? stage.speed, `${video.playbackRate}×`),
+  );
+  document.addEventListener(
+    "fullscreenchange",
+    () => {
+      const full = document.fullscreenElement === element;
+      element.toggleAttribute("data-full", full);
+      setControl(
+        stage.fullscreen,
+        full ? "windowed" : "fullscreen",
+        full ? "Leave full screen" : "Full screen",
+      );
+    },
+    { signal },
+  );
   signal.addEventListener("abort", () => cancelAnimationFrame(frame));
   element.toggleAttribute("data-paused", true);
   stage.volume.style.setProperty("--volume", "1");
@@ -248,7 +289,8 @@ async function toggleFullscreen(stage: Stage): Promise<void> {
       (video as HTMLVideoElement & { webkitEnterFullscreen?: () => void }).webkitEnterFullscreen?.();
     }
   } catch {
-    // Desktops cannot be turned, and a page in a frame may not fill the screen: both leave the film as it was.
+    // Desktops cannot be turned, and a page in a frame may not fill the screen: nothing changes
+    // then.
   }
 }
 

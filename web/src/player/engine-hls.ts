@@ -1,5 +1,14 @@
-import Hls, { ErrorDetails, ErrorTypes, Events, type ErrorData, type HlsConfig, type Level as HlsLevel, type LoadPolicy, type MediaPlaylist } from "hls.js";
-import { problemFrom, type Problem } from "../api/problem.ts";
+import Hls, {
+  type ErrorData,
+  ErrorDetails,
+  ErrorTypes,
+  Events,
+  type HlsConfig,
+  type Level as HlsLevel,
+  type LoadPolicy,
+  type MediaPlaylist,
+} from "hls.js";
+import { type Problem, problemFrom } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
@@ -8,22 +17,31 @@ import { TextTracks } from "./texttracks.ts";
 
 const REFUSED = 503;
 
-/** So long before the picture would stand a refused segment is asked for once more. */
+/** A refused segment is requested once more so long before the buffer ends. */
 const LAST_TRY_S = 1;
 
-/** What a first visit assumes of the way to the server, until it is measured: enough to start at 1080p on a home network. */
+/**
+ * The rate that a first visit assumes until it is measured: enough to start at 1080p on a home
+ * network.
+ */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
 
 /**
- * How segments are loaded: as hls.js does by itself, except that a refusal (503) is not asked again. The server will not have room
- * for this quality in a second, but may have it for a lower one, which hls.js then takes; it tries upward again after half a minute.
+ * How segments are loaded: as hls.js does by default, except that a refused segment (503) is not
+ * requested again. The server will not have room for this quality in a second, but may have room
+ * for a lower one, which hls.js then takes. hls.js tries a higher one after half a minute.
  */
 const segmentPolicy: LoadPolicy = {
   default: {
     maxTimeToFirstByteMs: 10_000,
     maxLoadTimeMs: 120_000,
     timeoutRetry: { maxNumRetry: 4, retryDelayMs: 0, maxRetryDelayMs: 0 },
-    errorRetry: { maxNumRetry: 6, retryDelayMs: 1000, maxRetryDelayMs: 8000, shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED },
+    errorRetry: {
+      maxNumRetry: 6,
+      retryDelayMs: 1000,
+      maxRetryDelayMs: 8000,
+      shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED,
+    },
   },
 };
 
@@ -72,7 +90,7 @@ export class HlsEngine implements Engine {
     hls.on(Events.AUDIO_TRACKS_UPDATED, changed);
     hls.on(Events.AUDIO_TRACK_SWITCHED, changed);
     hls.on(Events.SUBTITLE_TRACKS_UPDATED, () => {
-      // Subtitles are shown only to who asked for them once, whatever the playlist marks as default.
+      // Subtitles are shown only if they were chosen once, whatever the playlist marks as default.
       if (!subtitleLanguage) hls.subtitleTrack = -1;
       changed();
     });
@@ -94,12 +112,21 @@ export class HlsEngine implements Engine {
 
   ready(): boolean {
     const { levels, allAudioTracks, audioTracks, allSubtitleTracks, subtitleTracks } = this.hls;
-    // The playlist names them all at once, but hls.js takes a choice only among those of the level it begins with.
-    return levels.length > 0 && audioTracks.length > 0 === allAudioTracks.length > 0 && subtitleTracks.length > 0 === allSubtitleTracks.length > 0;
+    // The playlist names them all at once, but hls.js takes a choice only among those of the level
+    // it begins with.
+    return (
+      levels.length > 0 &&
+      audioTracks.length > 0 === allAudioTracks.length > 0 &&
+      subtitleTracks.length > 0 === allSubtitleTracks.length > 0
+    );
   }
 
   levels(): Level[] {
-    return this.shown().map(({ level: { width, height, bitrate } }) => ({ width, height, bitrate_bps: bitrate }));
+    return this.shown().map(({ level: { width, height, bitrate } }) => ({
+      width,
+      height,
+      bitrate_bps: bitrate,
+    }));
   }
 
   level(): number {
@@ -122,7 +149,12 @@ export class HlsEngine implements Engine {
     return this.heard().map((track) => ({
       language: track.lang ?? "",
       name: track.name,
-      detail: [track.channels ? channelLabel(Number.parseInt(track.channels, 10)) : "", track.audioCodec ? codecName(track.audioCodec) : ""].filter(Boolean).join(" "),
+      detail: [
+        track.channels ? channelLabel(Number.parseInt(track.channels, 10)) : "",
+        track.audioCodec ? codecName(track.audioCodec) : "",
+      ]
+        .filter(Boolean)
+        .join(" "),
       active: track.url === now?.url,
     }));
   }
@@ -137,18 +169,26 @@ export class HlsEngine implements Engine {
       hls.audioTrack = inGroup;
       return;
     }
-    // A track of another codec is in another group, which only other variants of the same pictures have.
+    // A track of another codec is in another group, which only other variants of the same pictures
+    // have.
     hls.setAudioOption(track);
     if (this.wanted < 0) return;
     const height = hls.levels[this.wanted]?.height;
-    const twin = hls.levels.findIndex((level) => level.height === height && level.hasAudioGroup(track.groupId));
+    const twin = hls.levels.findIndex(
+      (level) => level.height === height && level.hasAudioGroup(track.groupId),
+    );
     if (twin < 0) return;
     this.wanted = twin;
     this.switchTo(twin);
   }
 
   subtitles(): Choice[] {
-    return this.hls.subtitleTracks.map((track, index) => ({ language: track.lang ?? "", name: track.name, detail: track.forced ? "forced" : "", active: index === this.hls.subtitleTrack }));
+    return this.hls.subtitleTracks.map((track, index) => ({
+      language: track.lang ?? "",
+      name: track.name,
+      detail: track.forced ? "forced" : "",
+      active: index === this.hls.subtitleTrack,
+    }));
   }
 
   chooseSubtitle(index: number): void {
@@ -172,11 +212,16 @@ export class HlsEngine implements Engine {
     this.texts.clear();
   }
 
-  /** Begins in the group of the wanted language: hls.js looks for it only among the tracks of the level it starts with. */
+  /**
+   * Begins in the group of the wanted language: hls.js looks for it only among the tracks of the
+   * level it starts with.
+   */
   private startWith(language: string, bandwidth_bps: number): void {
     const { hls } = this;
     const group = this.heard().find((track) => track.lang === language)?.groupId;
-    const levels = hls.levels.map((level, at) => ({ level, at })).filter(({ level }) => level.hasAudioGroup(group));
+    const levels = hls.levels
+      .map((level, at) => ({ level, at }))
+      .filter(({ level }) => level.hasAudioGroup(group));
     if (group === undefined || levels.length === hls.levels.length) return;
     const byRate = levels.sort((a, b) => a.level.bitrate - b.level.bitrate);
     const start = byRate.findLast(({ level }) => level.bitrate <= bandwidth_bps * 0.8) ?? byRate[0];
@@ -184,12 +229,16 @@ export class HlsEngine implements Engine {
   }
 
   private switchTo(at: number): void {
-    // While the picture stands the switch shows at once; while it moves it comes at a segment's border, without a gap.
+    // While the picture stands the switch shows at once; while it moves it comes at a segment's
+    // border, without a gap.
     if (this.options.video.paused) this.hls.currentLevel = at;
     else this.hls.nextLevel = at;
   }
 
-  /** The levels to choose from, each with its number in hls.js: those with the group of the sound now heard. */
+  /**
+   * The levels to choose from, each with its number in hls.js: those with the group of the sound
+   * now heard.
+   */
   private shown(): { level: HlsLevel; at: number }[] {
     const { hls } = this;
     const group = hls.audioTracks[hls.audioTrack]?.groupId;
@@ -197,12 +246,20 @@ export class HlsEngine implements Engine {
     return group === undefined ? all : all.filter(({ level }) => level.hasAudioGroup(group));
   }
 
-  /** The sound tracks of all groups that this browser can play: hls.js has dropped the levels it cannot. */
+  /**
+   * The sound tracks of all groups that this browser can play: hls.js has dropped the levels it
+   * cannot.
+   */
   private heard(): MediaPlaylist[] {
-    return this.hls.allAudioTracks.filter((track) => this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)));
+    return this.hls.allAudioTracks.filter((track) =>
+      this.hls.levels.some((level) => level.hasAudioGroup(track.groupId)),
+    );
   }
 
-  /** Nothing more comes for now. What is in memory plays on, and just before its end it is asked again; only then is it said. */
+  /**
+   * Nothing more arrives for now. What is buffered plays on; just before its end the segment is
+   * requested once more.
+   */
   private refused(problem: Problem): void {
     const left_s = ahead_s(this.options.video) - LAST_TRY_S;
     if (left_s <= 0) {
@@ -210,7 +267,10 @@ export class HlsEngine implements Engine {
       return;
     }
     clearTimeout(this.again);
-    this.again = setTimeout(() => this.hls.startLoad(), Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000);
+    this.again = setTimeout(
+      () => this.hls.startLoad(),
+      Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000,
+    );
   }
 
   private onError(data: ErrorData): void {
@@ -220,7 +280,7 @@ export class HlsEngine implements Engine {
       return;
     }
     if (status === REFUSED && this.wanted >= 0) {
-      // hls.js has gone over to choosing by itself; the menu says so.
+      // hls.js chooses the level again; the menu shows it.
       this.wanted = -1;
       this.options.changed();
     }
@@ -229,13 +289,19 @@ export class HlsEngine implements Engine {
       this.refused(refusalOf(data.networkDetails));
       return;
     }
-    if (data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR || data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR) {
+    if (
+      data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR ||
+      data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR
+    ) {
       this.options.failed({ reason: "unsupported", detail: data.error.message });
     } else if (data.type === ErrorTypes.MEDIA_ERROR && this.recoveries < 2) {
       this.recoveries += 1;
       this.hls.recoverMediaError();
     } else if (data.type === ErrorTypes.NETWORK_ERROR) {
-      this.options.failed({ reason: "network", detail: status ? `The server answered ${status}.` : "The server does not answer." });
+      this.options.failed({
+        reason: "network",
+        detail: status ? `The server answered ${status}.` : "The server does not answer.",
+      });
     } else {
       this.options.failed({ reason: "media", detail: data.error.message });
     }
@@ -246,5 +312,10 @@ export class HlsEngine implements Engine {
 function refusalOf(details: unknown): Problem {
   if (!(details instanceof XMLHttpRequest)) return problemFrom(REFUSED, null, "", null);
   const text = details.response instanceof ArrayBuffer ? new TextDecoder().decode(details.response) : "";
-  return problemFrom(REFUSED, details.getResponseHeader("content-type"), text, details.getResponseHeader("retry-after"));
+  return problemFrom(
+    REFUSED,
+    details.getResponseHeader("content-type"),
+    text,
+    details.getResponseHeader("retry-after"),
+  );
 }

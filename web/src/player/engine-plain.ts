@@ -12,7 +12,7 @@ interface AudioTrackLike {
 }
 type WithAudioTracks = HTMLVideoElement & { audioTracks?: ArrayLike<AudioTrackLike> };
 
-/** The browser does all: its own HLS, or one MP4 with byte ranges. */
+/** The browser does everything: its own HLS, or one MP4 with byte ranges. */
 export class PlainEngine implements Engine {
   readonly kind: "native" | "progressive";
   private readonly options: EngineOptions;
@@ -30,7 +30,12 @@ export class PlainEngine implements Engine {
     if (kind === "progressive") {
       for (const track of title.subtitles) {
         const src = new URL(`${track.track}/text.vtt`, new URL(session.hls, location.href)).href;
-        const element = h("track", { kind: "subtitles", src, srclang: track.language, label: track.name || track.language });
+        const element = h("track", {
+          kind: "subtitles",
+          src,
+          srclang: track.language,
+          label: track.name || track.language,
+        });
         this.added.push(element);
         video.append(element);
       }
@@ -52,7 +57,9 @@ export class PlainEngine implements Engine {
   levels(): Level[] {
     const { videoWidth: width, videoHeight: height } = this.options.video;
     if (width === 0) return [];
-    const track = this.options.title.video.find((v) => v.width === width && v.height === height) ?? this.options.title.video[0];
+    const track =
+      this.options.title.video.find((v) => v.width === width && v.height === height) ??
+      this.options.title.video[0];
     return [{ width, height, bitrate_bps: track?.bitrate_bps ?? 0 }];
   }
 
@@ -71,10 +78,17 @@ export class PlainEngine implements Engine {
   audio(): Choice[] {
     const tracks = (this.options.video as WithAudioTracks).audioTracks;
     if (tracks && tracks.length > 0) {
-      return Array.from(tracks, (track) => ({ language: track.language, name: track.label, detail: "", active: track.enabled }));
+      return Array.from(tracks, (track) => ({
+        language: track.language,
+        name: track.label,
+        detail: "",
+        active: track.enabled,
+      }));
     }
     const track = this.options.title.audio.find((a) => a.default) ?? this.options.title.audio[0];
-    return track ? [{ language: track.language, name: track.name, detail: codecName(track.codec), active: true }] : [];
+    return track
+      ? [{ language: track.language, name: track.name, detail: codecName(track.codec), active: true }]
+      : [];
   }
 
   chooseAudio(index: number): void {
@@ -88,7 +102,12 @@ export class PlainEngine implements Engine {
   }
 
   subtitles(): Choice[] {
-    return this.texts().map((track) => ({ language: track.language, name: track.label, detail: "", active: track.mode !== "disabled" }));
+    return this.texts().map((track) => ({
+      language: track.language,
+      name: track.label,
+      detail: "",
+      active: track.mode !== "disabled",
+    }));
   }
 
   chooseSubtitle(index: number): void {
@@ -113,11 +132,14 @@ export class PlainEngine implements Engine {
   }
 
   private texts(): TextTrack[] {
-    return [...this.options.video.textTracks].filter((track) => track.kind === "subtitles" || track.kind === "captions");
+    return [...this.options.video.textTracks].filter(
+      (track) => track.kind === "subtitles" || track.kind === "captions",
+    );
   }
 
   private show(index: number): void {
-    // A phone's own full-screen player draws no page over the picture: it must draw the cues itself.
+    // A phone's own full-screen player draws no page over the picture: it must draw the cues
+    // itself.
     const drawnByBrowser = !document.fullscreenEnabled;
     this.texts().forEach((track, i) => {
       track.mode = i !== index ? "disabled" : drawnByBrowser ? "showing" : "hidden";
@@ -127,24 +149,40 @@ export class PlainEngine implements Engine {
   private onError(): void {
     const error = this.options.video.error;
     const detail = error?.message ?? "";
-    if (error?.code === MediaError.MEDIA_ERR_NETWORK) void this.tellMissingFrom({ reason: "network", detail });
-    else if (error?.code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED) void this.tellMissingFrom({ reason: "unsupported", detail });
+    if (error?.code === MediaError.MEDIA_ERR_NETWORK)
+      void this.tellMissingFrom({ reason: "network", detail });
+    else if (error?.code === MediaError.MEDIA_ERR_SRC_NOT_SUPPORTED)
+      void this.tellMissingFrom({ reason: "unsupported", detail });
     else this.options.failed({ reason: "media", detail });
   }
 
-  /** A media element gives the same errors for bytes it cannot decode, for bytes that stop, and for an answer that is none. */
+  /**
+   * A media element gives the same error for bytes it cannot decode, for bytes that stop, and for a
+   * refusal.
+   */
   private async tellMissingFrom(otherwise: Failure): Promise<void> {
-    // One byte of it, since a refusal is told only to who asks for media; the rest is not waited for.
-    const answer = await fetch(this.options.video.currentSrc, { headers: { range: "bytes=0-0" } }).catch(() => undefined);
+    // One byte, since only a request for media is refused; the rest is not waited for.
+    const answer = await fetch(this.options.video.currentSrc, { headers: { range: "bytes=0-0" } }).catch(
+      () => undefined,
+    );
     const text = answer && !answer.ok ? await answer.text().catch(() => "") : "";
     if (this.ends.signal.aborted) return;
     const status = answer?.status ?? 0;
     if (answer && status === 503) {
-      this.options.failed({ reason: "refused", problem: problemFrom(status, answer.headers.get("content-type"), text, answer.headers.get("retry-after")) });
+      this.options.failed({
+        reason: "refused",
+        problem: problemFrom(
+          status,
+          answer.headers.get("content-type"),
+          text,
+          answer.headers.get("retry-after"),
+        ),
+      });
       return;
     }
     if (status === 404 || status === 410 || status === 403) this.options.failed({ reason: "session-gone" });
-    else if (status === 0 || status >= 500) this.options.failed({ reason: "network", detail: "The server does not answer." });
+    else if (status === 0 || status >= 500)
+      this.options.failed({ reason: "network", detail: "The server does not answer." });
     else this.options.failed(otherwise);
   }
 }

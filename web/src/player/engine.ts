@@ -1,10 +1,10 @@
 import { Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
 
-/** One way of getting a film into a <video>: hls.js, the browser's own HLS, or one MP4. */
+/** One way of getting a title into a <video>: hls.js, the browser's own HLS, or one MP4. */
 export interface Engine {
   readonly kind: EngineKind;
-  /** Whether it is known yet what there is to choose from. */
+  /** Whether the choices are known yet. */
   ready(): boolean;
   levels(): Level[];
   /** Index of the level on screen; -1 when unknown. */
@@ -19,7 +19,7 @@ export interface Engine {
   chooseSubtitle(index: number): void;
   /** The text track whose cues are to be shown now. */
   textTrack(): TextTrack | undefined;
-  /** What the engine believes the way from the server carries. */
+  /** The engine's estimate of the rate from the server. */
   bandwidth_bps(): number | undefined;
   destroy(): void;
 }
@@ -43,11 +43,11 @@ export interface Choice {
 export type Failure =
   /** The server no longer knows the session: it expired. Another one can be opened. */
   | { reason: "session-gone" }
-  /** The server cannot promise what the client asks for now, not at any quality. */
+  /** The server cannot reserve what the client asks for now, at no quality. */
   | { reason: "refused"; problem: Problem }
   /** The browser cannot decode this title. */
   | { reason: "unsupported"; detail: string }
-  /** The bytes do not come. */
+  /** The bytes do not arrive. */
   | { reason: "network"; detail: string }
   | { reason: "media"; detail: string };
 
@@ -62,7 +62,7 @@ export interface EngineOptions {
   failed: (failure: Failure) => void;
 }
 
-/** Chooses the way. `?via=` in the page's address forces one, for those who look for a fault. */
+/** Chooses the engine. `?via=` in the page's address forces one, to look for a fault. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const forced = new URLSearchParams(location.search).get("via");
   const kind = isKind(forced) ? forced : undefined;
@@ -72,11 +72,17 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
   const { PlainEngine } = await import("./engine-plain.ts").catch(missing);
   const native = options.video.canPlayType("application/vnd.apple.mpegurl") !== "";
-  return new PlainEngine(options, kind === "native" || (kind === undefined && native) ? "native" : "progressive");
+  return new PlainEngine(
+    options,
+    kind === "native" || (kind === undefined && native) ? "native" : "progressive",
+  );
 }
 
 function missing(): never {
-  throw new Problem(0, { title: "The player could not be loaded", detail: "Reel does not answer, or was renewed since this page was opened. Load the page again." });
+  throw new Problem(0, {
+    title: "The player could not be loaded",
+    detail: "Reel does not answer, or was renewed since this page was opened. Load the page again.",
+  });
 }
 
 function isKind(text: string | null): text is EngineKind {

@@ -78,6 +78,9 @@ export const speeds = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2] as const;
 
 /** The next speed up or down from one that may lie between the steps. */
 export function stepSpeed(now: number, steps: number): number {
-  const nearest = speeds.reduce((best, speed, i) => (Math.abs(speed - now) < Math.abs((speeds[best] ?? 1) - now) ? i : best), 0);
+  const nearest = speeds.reduce(
+    (best, speed, i) => (Math.abs(speed - now) < Math.abs((speeds[best] ?? 1) - now) ? i : best),
+    0,
+  );
   return speeds[Math.min(speeds.length - 1, Math.max(0, nearest + steps))] ?? 1;
 }

@@ -6,8 +6,16 @@ import { failure } from "../ui/failure.ts";
 import type { Failure } from "./engine.ts";
 import { explainRefusal } from "./refusal.ts";
 
-/** A refused film: why, and a countdown to the next try. `again` is called once, by the clock or the button, and told whether somebody pressed it. */
-export function showRefusal(place: HTMLElement, problem: Problem, again: (isPressed: boolean) => void, signal: AbortSignal): void {
+/**
+ * A refused title: why, and a countdown to the next try. `again` is called once: by the button with
+ * true, by the clock with false.
+ */
+export function showRefusal(
+  place: HTMLElement,
+  problem: Problem,
+  again: (isPressed: boolean) => void,
+  signal: AbortSignal,
+): void {
   const { heading, lines, retry_s } = explainRefusal(problem);
   const button = h("button", { type: "button", class: "button primary" }, "Try now");
   const count = h("p", { class: "refusal-count" });
@@ -28,18 +36,34 @@ export function showRefusal(place: HTMLElement, problem: Problem, again: (isPres
   signal.addEventListener("abort", stop, { once: true });
   button.addEventListener("click", () => retry(true));
   tell();
-  place.replaceChildren(h("div", { class: "refusal", role: "alert" }, h("h2", {}, heading), ...lines.map((line) => h("p", {}, line))), count, h("div", { class: "failure-actions" }, button, h("a", { class: "button", href: "/" }, "To the library")));
+  place.replaceChildren(
+    h(
+      "div",
+      { class: "refusal", role: "alert" },
+      h("h2", {}, heading),
+      ...lines.map((line) => h("p", {}, line)),
+    ),
+    count,
+    h("div", { class: "failure-actions" }, button, h("a", { class: "button", href: "/" }, "To the library")),
+  );
   place.hidden = false;
 }
 
-/** A film that cannot go on: what happened and what can be done. */
-export function showFailure(place: HTMLElement, problem: Problem, again: (() => void) | undefined, otherwise?: HTMLElement): void {
+/** A title that cannot go on: what happened and what can be done. */
+export function showFailure(
+  place: HTMLElement,
+  problem: Problem,
+  again: (() => void) | undefined,
+  otherwise?: HTMLElement,
+): void {
   const retry = again && h("button", { type: "button", class: "button primary" }, "Try again");
   retry?.addEventListener("click", () => {
     place.hidden = true;
     again?.();
   });
-  place.replaceChildren(failure(problem, retry, otherwise, h("a", { class: "button", href: "/" }, "To the library")));
+  place.replaceChildren(
+    failure(problem, retry, otherwise, h("a", { class: "button", href: "/" }, "To the library")),
+  );
   place.hidden = false;
 }
 
@@ -50,19 +74,29 @@ export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, ti
       const codecs = undecodable(title).map(codecName).join(" and ");
       return new Problem(0, {
         title: `This browser cannot play ${codecs || "this title"}`,
-        detail: "Reel sends films as they are stored. Another browser, or a player such as VLC or mpv with an address from below, may play it.",
+        detail:
+          "Reel sends films as they are stored. Another browser, or a player such as VLC or mpv with an address from below, may play it.",
       });
     }
     case "network":
-      return new Problem(0, { title: "The film does not arrive", detail: `${reason.detail} The position is kept.`.trim() });
+      return new Problem(0, {
+        title: "The film does not arrive",
+        detail: `${reason.detail} The position is kept.`.trim(),
+      });
     case "session-gone":
-      return new Problem(0, { title: "The session ended", detail: "The server closed this session more than once. The position is kept." });
+      return new Problem(0, {
+        title: "The session ended",
+        detail: "The server closed this session more than once. The position is kept.",
+      });
     case "media":
-      return new Problem(0, { title: "The browser could not go on", detail: `Its decoder stopped${reason.detail ? `: ${reason.detail}` : "."}` });
+      return new Problem(0, {
+        title: "The browser could not go on",
+        detail: `Its decoder stopped${reason.detail ? `: ${reason.detail}` : "."}`,
+      });
   }
 }
 
-/** The codecs this browser says it has not; all of the title's if it claims to have them. */
+/** The codecs that this browser does not have; all of the title's if it claims to have them. */
 function undecodable(title: Title): string[] {
   const probe = document.createElement("video");
   const codecs = [...new Set([...title.video, ...title.audio].map((track) => track.codec))];

@@ -13,14 +13,23 @@ import { Player } from "./player.ts";
 export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): void {
   const main = h("main", { class: "watch" });
   const bar = header();
-  bar.prepend(h("a", { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" }, icon("back")));
+  bar.prepend(
+    h(
+      "a",
+      { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" },
+      icon("back"),
+    ),
+  );
   root.append(bar, main);
   document.title = "Reel";
 
   const show = (title: Title) => {
     document.title = `${title.name} · Reel`;
     const player = new Player(title, signal);
-    main.replaceChildren(h("div", { class: "stage-frame" }, player.stage.element), details(title, () => showHelp(player.stage.element)));
+    main.replaceChildren(
+      h("div", { class: "stage-frame" }, player.stage.element),
+      details(title, () => showHelp(player.stage.element)),
+    );
     player.start();
     player.stage.element.focus({ preventScroll: true });
   };
@@ -37,7 +46,13 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
       const problem = asProblem(error);
       const again = h("button", { type: "button", class: "button" }, "Try again");
       again.addEventListener("click", load);
-      main.replaceChildren(failure(problem, problem.status === 404 ? null : again, h("a", { class: "button", href: "/" }, "To the library")));
+      main.replaceChildren(
+        failure(
+          problem,
+          problem.status === 404 ? null : again,
+          h("a", { class: "button", href: "/" }, "To the library"),
+        ),
+      );
     });
   };
   load();

@@ -3,8 +3,8 @@ import { asProblem, type Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
 import { clock } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
-import { installControls, type Actions } from "./controls.ts";
-import { startEngine, type Engine, type Failure } from "./engine.ts";
+import { type Actions, installControls } from "./controls.ts";
+import { type Engine, type Failure, startEngine } from "./engine.ts";
 import { showHelp } from "./help.ts";
 import { installMenus, showChoices } from "./menus.ts";
 import { failureWords, showFailure, showRefusal } from "./messages.ts";
@@ -17,24 +17,32 @@ import { installWaiting } from "./waiting.ts";
 
 const SAVE_MS = 5000;
 const NOTE_MS = 8000;
-/** A session that is gone this often without the film going on between is a fault of the server, not an expiry. */
+/**
+ * A session that ends this often while nothing plays in between is a fault of the server, not an
+ * expiry.
+ */
 const RENEWALS = 3;
 const GOES_ON_S = 2;
 
-/** One film on its stage, from the session's opening to its return. */
+/** One title on its stage, from the session's opening to its return. */
 export class Player {
   readonly stage: Stage;
   private readonly title: Title;
   private readonly signal: AbortSignal;
   private readonly stalls = new StallMeter();
+  private readonly showTime: () => void;
   private session: Session | undefined;
   private engine: Engine | undefined;
   private renewals = 0;
   private busy = false;
   /** Whether it shall play as soon as it can. */
   private playing = false;
-  /** Where the film is; while there is no picture, where it will begin. */
+  /** Where the title is; while there is no picture, where it will begin. */
   private place_s = 0;
+  /**
+   * Whether the video was sent to `place_s` since it has metadata. Until then it stands at zero.
+   */
+  private placed = false;
   /** Where the engine was told to begin. */
   private begun_s = 0;
   /** What the viewer chose before and while the film was opened anew, for the engine to come. */
@@ -54,22 +62,45 @@ export class Player {
       statistics: () => this.toggleStatistics(),
       help: () => showHelp(this.stage.element),
     };
-    const { setSpeed } = installControls(this.stage, actions, signal);
-    installMenus(this.stage, () => this.engine, (choice) => this.choose(choice), setSpeed);
+    const { setSpeed, showTime } = installControls(this.stage, actions, signal);
+    installMenus(
+      this.stage,
+      () => this.engine,
+      (choice) => this.choose(choice),
+      setSpeed,
+    );
     showChoices(this.stage, undefined);
     installWaiting(this.stage, this.stalls, signal);
     announceMedia(title, video, actions, signal);
 
-    video.addEventListener("loadedmetadata", () => {
-      // Where the viewer went meanwhile, even if that is the beginning: the engine was told another place.
-      if (this.place_s > 0 || this.begun_s > 0) video.currentTime = this.place_s;
-    }, { signal });
+    this.showTime = showTime;
+    video.addEventListener(
+      "loadedmetadata",
+      () => {
+        // The viewer may have gone elsewhere since the engine began, even to the beginning.
+        if (this.place_s > 0 || this.begun_s > 0) video.currentTime = this.place_s;
+        this.placed = true;
+        this.showTime();
+      },
+      { signal },
+    );
+    video.addEventListener(
+      "emptied",
+      () => {
+        this.placed = false;
+      },
+      { signal },
+    );
     video.addEventListener("timeupdate", () => this.moved(), { signal });
     video.addEventListener("play", () => (this.playing = true), { signal });
-    video.addEventListener("pause", () => {
-      // A browser pauses by itself what it cannot load, or no longer shall.
-      if (this.engine && !video.error) this.playing = false;
-    }, { signal });
+    video.addEventListener(
+      "pause",
+      () => {
+        // A browser also pauses what it cannot load, or what was unloaded.
+        if (this.engine && !video.error) this.playing = false;
+      },
+      { signal },
+    );
     const save = () => this.save();
     const timer = setInterval(save, SAVE_MS);
     video.addEventListener("pause", save, { signal });
@@ -86,7 +117,9 @@ export class Player {
     const left = loadPosition(this.title.id);
     this.place_s = left?.at_s ?? 0;
     if (left) this.showResumed(left.at_s);
-    // Without a press or key anywhere on the site browsers refuse sound; the large button then waits for one.
+    this.showTime();
+    // Without a press or key anywhere on the site browsers refuse sound; the large button then
+    // waits for one.
     this.playing = navigator.userActivation?.hasBeenActive ?? true;
     void this.open();
   }
@@ -98,7 +131,7 @@ export class Player {
     const { message, element } = this.stage;
     element.setAttribute("data-loading", "");
     try {
-      // Not given up when the page is left: what the server reserves meanwhile has to be given back.
+      // Not aborted when the page is left: what the server reserves meanwhile has to be given back.
       const session = await openSession(this.title.id);
       if (this.signal.aborted) {
         closeSession(session.key);
@@ -128,15 +161,24 @@ export class Player {
       this.leave();
       element.removeAttribute("data-loading");
       const again = () => this.openAgain(true);
-      if (isForEver(problem)) showFailure(message, problem, undefined, h("a", { class: "button primary", href: this.title.download, download: true }, "Download"));
-      else if (problem.status === 503) showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);
+      if (isForEver(problem))
+        showFailure(
+          message,
+          problem,
+          undefined,
+          h("a", { class: "button primary", href: this.title.download, download: true }, "Download"),
+        );
+      else if (problem.status === 503)
+        showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);
       else showFailure(message, problem, problem.status === 404 ? undefined : again);
     } finally {
       this.busy = false;
     }
   }
 
-  /** The viewer wants it, or time has passed: then a film that was paused is shown where it stands. */
+  /**
+   * After a press it plays; after the countdown a title that was paused is shown where it stands.
+   */
   private openAgain(isPressed: boolean): void {
     this.renewals = 0;
     if (isPressed) this.playing = true;
@@ -153,7 +195,7 @@ export class Player {
     showChoices(this.stage, this.engine);
     this.stage.captions.show(this.engine.textTrack());
     if (!this.engine.ready()) return;
-    // Not before the engine has gone through its event: hls.js then makes its own first choice.
+    // Not before the engine has handled its event: hls.js then makes its own first choice.
     for (const choice of this.chosen.splice(0)) queueMicrotask(() => this.choose(choice));
   }
 
@@ -175,10 +217,17 @@ export class Player {
       showRefusal(this.stage.message, failure.problem, (isPressed) => this.openAgain(isPressed), this.signal);
       return;
     }
-    showFailure(this.stage.message, failureWords(failure, this.title), failure.reason === "unsupported" ? undefined : () => this.openAgain(true));
+    showFailure(
+      this.stage.message,
+      failureWords(failure, this.title),
+      failure.reason === "unsupported" ? undefined : () => this.openAgain(true),
+    );
   }
 
-  /** Has the next engine begin with what this one plays: by language alone a commentary could not be told from the film's own sound. */
+  /**
+   * Has the next engine begin with the tracks that this one plays. The language alone does not do:
+   * a commentary has the language of the title's own sound.
+   */
   private keepChoices(engine: Engine): void {
     if (!engine.ready()) return;
     const level = engine.chosenLevel();
@@ -188,7 +237,8 @@ export class Player {
       if (next.chosenLevel() !== level) next.chooseLevel(level);
       if (sound >= 0 && next.audio()[sound]?.active === false) next.chooseAudio(sound);
       const subtitles = next.subtitles();
-      if (subtitle < subtitles.length && subtitles.findIndex((choice) => choice.active) !== subtitle) next.chooseSubtitle(subtitle);
+      if (subtitle < subtitles.length && subtitles.findIndex((choice) => choice.active) !== subtitle)
+        next.chooseSubtitle(subtitle);
     });
   }
 
@@ -202,24 +252,30 @@ export class Player {
 
   private play(): void {
     this.stage.video.play().catch(() => {
-      // Refused for want of a press: the large button shows. Any other cause comes as the engine's failure.
+      // Refused because nothing was pressed yet: the large button shows. Other causes come as the
+      // engine's failure.
     });
   }
 
   private seek(at_s: number): void {
-    // The very end would close the film; half a second before it shows its last pictures.
+    // The very end would end the title; half a second before it shows the last pictures.
     this.place_s = Math.max(0, Math.min(at_s, Math.max(0, this.duration_s() - 0.5)));
     if (this.hasPlace()) this.stage.video.currentTime = this.place_s;
     this.stage.note.hidden = true;
+    this.showTime();
   }
 
   private at_s(): number {
     return this.hasPlace() ? this.stage.video.currentTime : this.place_s;
   }
 
-  /** Whether the video knows where it is: before its first metadata it stands at zero, wherever it will begin. */
+  /** Whether the video is where the title is. Its metadata are there before their event is. */
   private hasPlace(): boolean {
-    return this.engine !== undefined && this.stage.video.readyState >= HTMLMediaElement.HAVE_METADATA;
+    return (
+      this.engine !== undefined &&
+      this.placed &&
+      this.stage.video.readyState >= HTMLMediaElement.HAVE_METADATA
+    );
   }
 
   private moved(): void {
@@ -233,8 +289,9 @@ export class Player {
 
   private save(): void {
     const { video } = this.stage;
-    // Before the first picture the element stands at zero, which would wipe out the position to resume.
-    if (video.readyState >= 1 && video.currentTime > 0 && !video.ended) savePosition(this.title.id, { at_s: video.currentTime, of_s: this.duration_s() });
+    // Before it is placed the video stands at zero, which would overwrite the position to resume.
+    if (this.hasPlace() && video.currentTime > 0 && !video.ended)
+      savePosition(this.title.id, { at_s: video.currentTime, of_s: this.duration_s() });
   }
 
   private showResumed(at_s: number): void {
@@ -247,14 +304,24 @@ export class Player {
     });
     note.replaceChildren(h("span", {}, `Continuing at ${clock(at_s)}`), restart);
     note.hidden = false;
-    this.stage.video.addEventListener("playing", () => setTimeout(() => (note.hidden = true), NOTE_MS), { once: true, signal: this.signal });
+    this.stage.video.addEventListener("playing", () => setTimeout(() => (note.hidden = true), NOTE_MS), {
+      once: true,
+      signal: this.signal,
+    });
   }
 
   private toggleSubtitles(): string {
     const choices = this.engine?.subtitles() ?? [];
     if (!this.engine || choices.length === 0) return "No subtitles in this title";
     const active = choices.findIndex((choice) => choice.active);
-    this.engine.chooseSubtitle(active >= 0 ? -1 : Math.max(0, choices.findIndex((choice) => choice.detail !== "forced")));
+    this.engine.chooseSubtitle(
+      active >= 0
+        ? -1
+        : Math.max(
+            0,
+            choices.findIndex((choice) => choice.detail !== "forced"),
+          ),
+    );
     return active >= 0 ? "Subtitles off" : "Subtitles on";
   }
 

@@ -1,4 +1,5 @@
 import type { Problem } from "../api/problem.ts";
+import type { ResourceCode } from "../api/types.ts";
 import { bitRate, bytes } from "../format.ts";
 
 /** How long to wait when the server does not say. */
@@ -10,29 +11,41 @@ export interface Refusal {
   retry_s: number;
 }
 
-/** A film was refused (503): what is short, by how much, what would have been possible. Pure. */
+/**
+ * A title was refused (503): what there is too little of, by how much, what would have been
+ * possible. Pure.
+ */
 export function explainRefusal(problem: Problem): Refusal {
-  const { resource, asked, available, grantable_rate_bps, detail } = problem.body;
+  const { resource, member, asked, available, grantable_rate_bps } = problem.body;
   const lines: string[] = [];
   if (resource && asked !== undefined && available !== undefined) {
-    const name = nameOf(resource);
+    const name = nameOf(resource, member);
     const free = available > 0 ? `${amount(resource, available)} is left` : "nothing is left";
     const time = isTime(resource) ? " of each second of its time" : "";
-    lines.push(`${name} is booked by those who are watching: this film needs ${amount(resource, asked)}${time}, and ${free}.`);
-  } else if (resource) {
-    lines.push(`${nameOf(resource)} is booked by those who are watching.`);
-  } else if (detail) {
-    lines.push(detail);
+    lines.push(
+      `${name} is booked by other viewers: this film needs ${amount(resource, asked)}${time}, and ${free}.`,
+    );
+  } else if (problem.detail) {
+    lines.push(problem.detail);
   }
-  if (grantable_rate_bps !== undefined && grantable_rate_bps > 0) lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
+  if (grantable_rate_bps !== undefined && grantable_rate_bps > 0)
+    lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
   lines.push("Reel starts a film only when it can promise that it will not stall.");
-  return { heading: "There is no room for one more viewer just now", lines, retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))) };
+  return {
+    heading: "There is no room for one more viewer just now",
+    lines,
+    retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))),
+  };
 }
 
-/** Time of disks and processors comes in nanoseconds of one second, the network in bytes of one second, memory in bytes. */
-function amount(resource: string, value: number): string {
-  switch (kindOf(resource)) {
+/**
+ * Time of disks and processors comes in nanoseconds of one second, the network in bytes of one
+ * second, memory in bytes.
+ */
+function amount(resource: ResourceCode, value: number): string {
+  switch (resource) {
     case "disk":
+    case "disk-bytes":
     case "processor":
       return milliseconds(value);
     case "network":
@@ -44,9 +57,8 @@ function amount(resource: string, value: number): string {
   }
 }
 
-function isTime(resource: string): boolean {
-  const kind = kindOf(resource);
-  return kind === "disk" || kind === "processor";
+function isTime(resource: ResourceCode): boolean {
+  return resource === "disk" || resource === "disk-bytes" || resource === "processor";
 }
 
 function milliseconds(ns: number): string {
@@ -55,17 +67,20 @@ function milliseconds(ns: number): string {
 }
 
 /** As a sentence begins with it. */
-function nameOf(resource: string): string {
-  const kind = kindOf(resource);
-  const member = /\d+/.exec(resource)?.[0];
-  if (kind === "disk") return member === undefined ? "A disk" : `Disk ${member}`;
-  return { network: "The network", memory: "The server's memory", processor: "The processor", other: resource }[kind];
-}
-
-function kindOf(resource: string): "disk" | "network" | "memory" | "processor" | "other" {
-  if (/member|disk/i.test(resource)) return "disk";
-  if (/network/i.test(resource)) return "network";
-  if (/memory|arena/i.test(resource)) return "memory";
-  if (/processor|core/i.test(resource)) return "processor";
-  return "other";
+function nameOf(resource: ResourceCode, member: number | undefined): string {
+  switch (resource) {
+    case "disk":
+    case "disk-bytes":
+      return member === undefined ? "A disk" : `Disk ${member}`;
+    case "network":
+      return "The network";
+    case "processor":
+      return "The processor";
+    case "memory":
+      return "The server's memory";
+    case "sessions":
+      return "The table of sessions";
+    default:
+      return `The server's ${resource satisfies never}`;
+  }
 }

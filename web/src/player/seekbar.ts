@@ -1,7 +1,10 @@
 import { clock, spokenTime } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 
-/** The line of the film: what is seen, what is in memory, where the pointer is. Arrow keys are the page's. */
+/**
+ * The time line: what was played, what is buffered, where the pointer is. The page handles the
+ * arrow keys.
+ */
 export class SeekBar {
   readonly element: HTMLElement;
   private readonly line = h("div", { class: "seek-line" });
@@ -14,7 +17,21 @@ export class SeekBar {
   constructor(seek: (at_s: number) => void) {
     this.seek = seek;
     this.line.append(this.ranges, h("div", { class: "seek-seen" }));
-    this.element = h("div", { class: "seek", role: "slider", tabindex: 0, "aria-label": "Position", "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0 }, this.line, h("div", { class: "seek-knob" }), this.hint);
+    this.element = h(
+      "div",
+      {
+        class: "seek",
+        role: "slider",
+        tabindex: 0,
+        "aria-label": "Position",
+        "aria-valuemin": 0,
+        "aria-valuemax": 0,
+        "aria-valuenow": 0,
+      },
+      this.line,
+      h("div", { class: "seek-knob" }),
+      this.hint,
+    );
     this.element.addEventListener("pointerdown", (event) => this.grab(event));
     this.element.addEventListener("pointermove", (event) => this.follow(event));
     this.element.addEventListener("pointerup", (event) => this.release(event));
@@ -39,7 +56,8 @@ export class SeekBar {
 
   private showBuffered(buffered: TimeRanges): void {
     while (this.ranges.childElementCount > buffered.length) this.ranges.lastElementChild?.remove();
-    while (this.ranges.childElementCount < buffered.length) this.ranges.append(h("div", { class: "seek-range" }));
+    while (this.ranges.childElementCount < buffered.length)
+      this.ranges.append(h("div", { class: "seek-range" }));
     [...this.ranges.children].forEach((range, i) => {
       const { style } = range as HTMLElement;
       style.setProperty("--from", String(this.fraction(buffered.start(i))));

@@ -1,5 +1,5 @@
-import { h, type Child } from "../ui/dom.ts";
-import { icon, type IconName } from "../ui/icons.ts";
+import { type Child, h } from "../ui/dom.ts";
+import { type IconName, icon } from "../ui/icons.ts";
 import { Captions } from "./captions.ts";
 import { SeekBar } from "./seekbar.ts";
 
@@ -13,7 +13,15 @@ export function makeStage(name: string, seek: (at_s: number) => void) {
   const rewind = control("rewind", "Back 10 seconds", "j");
   const forward = control("forward", "Forward 10 seconds", "l");
   const mute = control("volume", "Mute", "m");
-  const volume = h("input", { type: "range", class: "volume", min: 0, max: 1, step: 0.01, value: 1, "aria-label": "Volume" });
+  const volume = h("input", {
+    type: "range",
+    class: "volume",
+    min: 0,
+    max: 1,
+    step: 0.01,
+    value: 1,
+    "aria-label": "Volume",
+  });
   const now = h("span", { class: "time-now" }, "0:00");
   const total = h("span", { class: "time-total" }, "0:00");
   const quality = menuButton("Quality", h("span", { class: "control-text" }, "Auto"));
@@ -23,8 +31,17 @@ export function makeStage(name: string, seek: (at_s: number) => void) {
   const pip = control("pip", "Picture in picture", "p");
   const fullscreen = control("fullscreen", "Full screen", "f");
 
-  const bigPlay = h("button", { type: "button", class: "big-play", "aria-label": "Play", tabindex: -1 }, icon("play"));
-  const waiting = h("div", { class: "waiting", hidden: true }, h("div", { class: "spinner" }), h("p", { class: "waiting-text" }));
+  const bigPlay = h(
+    "button",
+    { type: "button", class: "big-play", "aria-label": "Play", tabindex: -1 },
+    icon("play"),
+  );
+  const waiting = h(
+    "div",
+    { class: "waiting", hidden: true },
+    h("div", { class: "spinner" }),
+    h("p", { class: "waiting-text" }),
+  );
   const bubble = h("div", { class: "bubble", role: "status" });
   const note = h("div", { class: "note", hidden: true });
   const message = h("div", { class: "message", hidden: true });
@@ -51,9 +68,47 @@ export function makeStage(name: string, seek: (at_s: number) => void) {
       fullscreen,
     ),
   );
-  const element = h("section", { class: "stage", "aria-label": `Player: ${name}`, tabindex: -1 }, video, captions.element, h("div", { class: "stage-title" }, name), waiting, bigPlay, bubble, note, statistics, controls, message);
+  const element = h(
+    "section",
+    { class: "stage", "aria-label": `Player: ${name}`, tabindex: -1 },
+    video,
+    captions.element,
+    h("div", { class: "stage-title" }, name),
+    waiting,
+    bigPlay,
+    bubble,
+    note,
+    statistics,
+    controls,
+    message,
+  );
 
-  return { element, video, captions, seekbar, play, rewind, forward, mute, volume, now, total, quality, speed, audio, subtitles, pip, fullscreen, bigPlay, waiting, bubble, note, message, statistics, controls };
+  return {
+    element,
+    video,
+    captions,
+    seekbar,
+    play,
+    rewind,
+    forward,
+    mute,
+    volume,
+    now,
+    total,
+    quality,
+    speed,
+    audio,
+    subtitles,
+    pip,
+    fullscreen,
+    bigPlay,
+    waiting,
+    bubble,
+    note,
+    message,
+    statistics,
+    controls,
+  };
 }
 
 export type Stage = ReturnType<typeof makeStage>;
@@ -69,9 +124,33 @@ export function setControl(button: HTMLButtonElement, name: IconName, label: str
 }
 
 function control(name: IconName, label: string, key: string): HTMLButtonElement {
-  return h("button", { type: "button", class: "control", "aria-label": label, title: `${label} (${key})`, "data-key": key, "data-icon": name, "data-control": label.split(" ")[0]?.toLowerCase() }, icon(name));
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "control",
+      "aria-label": label,
+      title: `${label} (${key})`,
+      "data-key": key,
+      "data-icon": name,
+      "data-control": label.split(" ")[0]?.toLowerCase(),
+    },
+    icon(name),
+  );
 }
 
 function menuButton(label: string, content: Child): HTMLButtonElement {
-  return h("button", { type: "button", class: "control", "aria-label": label, title: label, "aria-haspopup": "menu", "aria-expanded": false, "data-control": label.split(" ")[0]?.toLowerCase() }, content);
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "control",
+      "aria-label": label,
+      title: label,
+      "aria-haspopup": "menu",
+      "aria-expanded": false,
+      "data-control": label.split(" ")[0]?.toLowerCase(),
+    },
+    content,
+  );
 }

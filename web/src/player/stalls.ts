@@ -1,6 +1,7 @@
 /**
- * Counts how often and how long the picture stood while it should have moved. Waiting for the first picture and
- * waiting after a seek are not stalls; they are told apart by whoever calls. Pure: the caller brings the clock.
+ * Counts how often and how long the picture stood while it should have moved. Waiting for the first
+ * picture and waiting after a seek are not stalls; the caller knows the difference. Pure: the
+ * caller brings the clock.
  */
 export class StallMeter {
   private since_ms: number | undefined;
@@ -15,7 +16,7 @@ export class StallMeter {
     if (this.since_ms === undefined) return;
     const length = now_ms - this.since_ms;
     this.since_ms = undefined;
-    // Decoders report waits of a frame or two which nobody can see.
+    // Decoders report waits of a frame or two, which are not visible.
     if (length < StallMeter.visible_ms) return;
     this.ended += 1;
     this.finished_ms += length;

@@ -1,11 +1,23 @@
 import type { Title } from "../api/types.ts";
 import type { Actions } from "./controls.ts";
 
-/** Tells the system what plays: the lock screen's picture and name, a keyboard's or headphone's play key. */
-export function announceMedia(title: Title, video: HTMLVideoElement, actions: Actions, signal: AbortSignal): void {
+/**
+ * Registers the title with the system: the lock screen's picture and name, the play key of a
+ * keyboard or headphone.
+ */
+export function announceMedia(
+  title: Title,
+  video: HTMLVideoElement,
+  actions: Actions,
+  signal: AbortSignal,
+): void {
   const media = navigator.mediaSession;
   if (!media) return;
-  media.metadata = new MediaMetadata({ title: title.name, artist: "Reel", artwork: [{ src: new URL(title.poster, location.href).href }] });
+  media.metadata = new MediaMetadata({
+    title: title.name,
+    artist: "Reel",
+    artwork: [{ src: new URL(title.poster, location.href).href }],
+  });
   const handlers: Partial<Record<MediaSessionAction, MediaSessionActionHandler>> = {
     play: () => actions.play(),
     pause: () => video.pause(),

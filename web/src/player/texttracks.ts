@@ -1,6 +1,6 @@
 /**
- * Text tracks of a <video> which hls.js fills through us. Its own way puts <track> elements with data: addresses
- * into the page, which the content security policy forbids.
+ * Text tracks of a <video> which hls.js fills through us. Its own way puts <track> elements with
+ * data: addresses into the page, which the content security policy forbids.
  */
 export class TextTracks {
   private readonly video: HTMLVideoElement;
@@ -21,7 +21,8 @@ export class TextTracks {
 
   /** Only this track keeps its cues running; -1 for none. */
   select(index: number): void {
-    // A phone's own full-screen player draws no page over the picture: it must draw the cues itself.
+    // A phone's own full-screen player draws no page over the picture: it must draw the cues
+    // itself.
     const mode = document.fullscreenEnabled ? "hidden" : "showing";
     for (const [i, track] of this.tracks) track.mode = i === index ? mode : "disabled";
   }
@@ -30,7 +31,10 @@ export class TextTracks {
     return this.tracks.get(index);
   }
 
-  /** Tracks made by script cannot be taken out of a video again; they are emptied, and used by the next engine. */
+  /**
+   * Tracks made by script cannot be taken out of a video again; they are emptied, and used by the
+   * next engine.
+   */
   clear(): void {
     for (const track of this.tracks.values()) {
       track.mode = "hidden";
@@ -42,7 +46,11 @@ export class TextTracks {
 
   private ensure(index: number, label: string, language: string): TextTrack {
     const taken = new Set(this.tracks.values());
-    let track = this.tracks.get(index) ?? Array.from(this.video.textTracks).find((t) => !taken.has(t) && t.label === label && t.language === language);
+    let track =
+      this.tracks.get(index) ??
+      Array.from(this.video.textTracks).find(
+        (t) => !taken.has(t) && t.label === label && t.language === language,
+      );
     if (!track) track = this.video.addTextTrack("subtitles", label, language);
     this.tracks.set(index, track);
     // A disabled track has no list of cues to add to.

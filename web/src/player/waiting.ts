@@ -2,10 +2,10 @@ import { setText } from "../ui/dom.ts";
 import type { Stage } from "./stage.ts";
 import type { StallMeter } from "./stalls.ts";
 
-/** Shorter waits show nothing: a flash of a wheel disturbs more than it tells. */
+/** Shorter waits show nothing: a spinner that flashes disturbs and does not inform. */
 const SHOW_AFTER_MS = 300;
 
-/** Shows that the picture stands, and why; a stall is called a stall. */
+/** Shows that the picture stands still, and why; a stall is called a stall. */
 export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSignal): void {
   const { video, waiting, element } = stage;
   const text = waiting.querySelector(".waiting-text") ?? waiting;
@@ -18,7 +18,8 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
     const now = performance.now();
     waiting.hidden = now - since_ms < SHOW_AFTER_MS;
     const stalled_ms = stalls.current_ms(now);
-    if (why === "stall" && stalled_ms !== undefined) setText(text, `Stalled for ${Math.max(1, Math.round(stalled_ms / 1000))} s, waiting for data`);
+    if (why === "stall" && stalled_ms !== undefined)
+      setText(text, `Stalled for ${Math.max(1, Math.round(stalled_ms / 1000))} s, waiting for data`);
     else setText(text, why === "start" && now - since_ms > 3000 ? "Waiting for the first pictures" : "");
   };
   const wait = (reason: "start" | "seek" | "stall") => {
@@ -39,35 +40,64 @@ export function installWaiting(stage: Stage, stalls: StallMeter, signal: AbortSi
     element.removeAttribute("data-loading");
   };
 
-  video.addEventListener("loadstart", () => {
-    begun = false;
-    if (element.hasAttribute("data-loading")) wait("start");
-  }, { signal });
-  video.addEventListener("seeking", () => {
-    stalls.forget();
-    wait(begun ? "seek" : "start");
-  }, { signal });
-  video.addEventListener("waiting", () => {
-    if (video.ended) return;
-    wait(!begun ? "start" : video.seeking || why === "seek" ? "seek" : "stall");
-  }, { signal });
-  video.addEventListener("playing", () => {
-    begun = true;
-    go();
-  }, { signal });
-  video.addEventListener("timeupdate", () => {
-    // Some browsers move on without saying "playing".
-    if (why === "stall" && !video.seeking && video.readyState >= 3) go();
-  }, { signal });
+  video.addEventListener(
+    "loadstart",
+    () => {
+      begun = false;
+      if (element.hasAttribute("data-loading")) wait("start");
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "seeking",
+    () => {
+      stalls.forget();
+      wait(begun ? "seek" : "start");
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "waiting",
+    () => {
+      if (video.ended) return;
+      wait(!begun ? "start" : video.seeking || why === "seek" ? "seek" : "stall");
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "playing",
+    () => {
+      begun = true;
+      go();
+    },
+    { signal },
+  );
+  video.addEventListener(
+    "timeupdate",
+    () => {
+      // Some browsers move on without saying "playing".
+      if (why === "stall" && !video.seeking && video.readyState >= 3) go();
+    },
+    { signal },
+  );
   for (const name of ["seeked", "canplay"] as const) {
-    video.addEventListener(name, () => {
-      if (video.readyState >= 3 || video.paused) go();
-    }, { signal });
+    video.addEventListener(
+      name,
+      () => {
+        if (video.readyState >= 3 || video.paused) go();
+      },
+      { signal },
+    );
   }
-  for (const name of ["pause", "ended"] as const) video.addEventListener(name, () => {
-    if (!video.seeking) go();
-  }, { signal });
-  // What there was of a film is gone when another session for it is asked for already: it still loads.
+  for (const name of ["pause", "ended"] as const)
+    video.addEventListener(
+      name,
+      () => {
+        if (!video.seeking) go();
+      },
+      { signal },
+    );
+  // The video is empty while another session is opened for the title: it still loads.
   video.addEventListener("emptied", still, { signal });
   signal.addEventListener("abort", () => clearInterval(timer));
 }

@@ -1,5 +1,5 @@
 import type { Problem } from "../api/problem.ts";
-import { h, type Child } from "./dom.ts";
+import { type Child, h } from "./dom.ts";
 import { icon } from "./icons.ts";
 
 /** A problem in the place of the content it prevented. */

@@ -34,7 +34,13 @@ const drawings = {
 export type IconName = keyof typeof drawings;
 
 export function icon(name: IconName): SVGElement {
-  const element = svg("svg", { viewBox: "0 0 24 24", width: 24, height: 24, "aria-hidden": "true", class: "icon" });
+  const element = svg("svg", {
+    viewBox: "0 0 24 24",
+    width: 24,
+    height: 24,
+    "aria-hidden": "true",
+    class: "icon",
+  });
   for (const part of drawings[name].split(/ (?=[sft]:)/)) {
     const kind = part[0];
     const data = part.slice(2);
@@ -60,5 +66,10 @@ export function mark(): SVGElement {
       class: i === 4 ? "mark-parity" : "mark-disc",
     });
   });
-  return svg("svg", { viewBox: "0 0 24 24", width: 24, height: 24, "aria-hidden": "true", class: "mark" }, svg("circle", { cx: 12, cy: 12, r: 1.9, class: "mark-disc" }), ...discs);
+  return svg(
+    "svg",
+    { viewBox: "0 0 24 24", width: 24, height: 24, "aria-hidden": "true", class: "mark" },
+    svg("circle", { cx: 12, cy: 12, r: 1.9, class: "mark-disc" }),
+    ...discs,
+  );
 }

@@ -1,5 +1,5 @@
 import { h } from "./dom.ts";
-import { icon, type IconName } from "./icons.ts";
+import { type IconName, icon } from "./icons.ts";
 
 export interface MenuItem {
   label: string;
@@ -18,7 +18,10 @@ export interface MenuItem {
 /** So that a second press on the button that opened a menu closes it. */
 let open: { button: HTMLElement; close: (refocus: boolean) => void } | undefined;
 
-/** Opens a menu at `button`, inside `host` (which must be the full-screen element when there is one). */
+/**
+ * Opens a menu at `button`, inside `host` (which must be the full-screen element when there is
+ * one).
+ */
 export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: string, items: MenuItem[]): void {
   const wasMine = open?.button === button;
   open?.close(wasMine);
@@ -26,7 +29,12 @@ export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: stri
 
   const ends = new AbortController();
   const rows = items.map((item) => row(item, (byKey) => close(byKey)));
-  const menu = h("div", { class: "menu", role: "menu", "aria-label": heading }, h("div", { class: "menu-heading", "aria-hidden": "true" }, heading), ...rows);
+  const menu = h(
+    "div",
+    { class: "menu", role: "menu", "aria-label": heading },
+    h("div", { class: "menu-heading", "aria-hidden": "true" }, heading),
+    ...rows,
+  );
   const shade = h("div", { class: "menu-shade" });
 
   function close(refocus: boolean) {
@@ -48,10 +56,14 @@ export function toggleMenu(button: HTMLElement, host: HTMLElement, heading: stri
 
   const { signal } = ends;
   menu.addEventListener("keydown", (event) => keys(event, rows, close), { signal });
-  shade.addEventListener("pointerdown", (event) => {
-    event.preventDefault();
-    close(false);
-  }, { signal });
+  shade.addEventListener(
+    "pointerdown",
+    (event) => {
+      event.preventDefault();
+      close(false);
+    },
+    { signal },
+  );
   window.addEventListener("resize", () => close(false), { signal });
   window.addEventListener("scroll", () => close(false), { signal, passive: true });
   const first = rows.find((r) => r.getAttribute("aria-checked") === "true") ?? rows[0];
@@ -72,7 +84,11 @@ function row(item: MenuItem, close: (byKey: boolean) => void): HTMLElement {
     tabindex: -1,
   };
   const content = [
-    choice ? h("span", { class: "menu-tick" }, item.checked ? icon("check") : null) : item.icon ? h("span", { class: "menu-tick" }, icon(item.icon)) : null,
+    choice
+      ? h("span", { class: "menu-tick" }, item.checked ? icon("check") : null)
+      : item.icon
+        ? h("span", { class: "menu-tick" }, icon(item.icon))
+        : null,
     h("span", { class: "menu-label" }, item.label),
     item.hint ? h("span", { class: "menu-hint" }, item.hint) : null,
   ];
@@ -80,7 +96,7 @@ function row(item: MenuItem, close: (byKey: boolean) => void): HTMLElement {
     ? h("a", { ...attributes, href: item.href, download: item.download }, ...content)
     : h("button", { ...attributes, type: "button" }, ...content);
   element.addEventListener("click", (event) => {
-    // Whoever used the mouse wants the keys for the page again, not for the button that opened the menu.
+    // After a click the keys belong to the page again, not to the button that opened the menu.
     close(event.detail === 0);
     item.run?.();
   });
@@ -100,7 +116,10 @@ function keys(event: KeyboardEvent, rows: HTMLElement[], close: (refocus: boolea
   }
 }
 
-/** Above or below the button, whichever has room; narrow windows show the menu as a sheet, by style alone. */
+/**
+ * Above or below the button, whichever has room; narrow windows show the menu as a sheet, by style
+ * alone.
+ */
 function place(menu: HTMLElement, button: HTMLElement): void {
   const at = button.getBoundingClientRect();
   const size = menu.getBoundingClientRect();
@@ -109,7 +128,8 @@ function place(menu: HTMLElement, button: HTMLElement): void {
   const above = at.top - size.height - margin;
   const below = at.bottom + margin;
   const fitsBelow = below + size.height + margin <= window.innerHeight;
-  const top = fitsBelow && (above < margin || at.top < window.innerHeight / 2) ? below : Math.max(margin, above);
+  const top =
+    fitsBelow && (above < margin || at.top < window.innerHeight / 2) ? below : Math.max(margin, above);
   menu.style.setProperty("--menu-left", `${left}px`);
   menu.style.setProperty("--menu-top", `${top}px`);
 }

@@ -9,7 +9,14 @@ export function pickFiles(): void {
   input.click();
 }
 
-const input = h("input", { type: "file", multiple: true, accept: ACCEPT, class: "hidden-input", "aria-label": "Films to add", tabindex: -1 });
+const input = h("input", {
+  type: "file",
+  multiple: true,
+  accept: ACCEPT,
+  class: "hidden-input",
+  "aria-label": "Films to add",
+  tabindex: -1,
+});
 input.addEventListener("change", () => {
   if (input.files) addFiles(input.files);
   input.value = "";
@@ -17,9 +24,20 @@ input.addEventListener("change", () => {
 
 /** The whole window is the drop zone. */
 export function installDropZone(): void {
-  const veil = h("div", { class: "drop-veil", "aria-hidden": "true" }, h("div", { class: "drop-veil-card" }, icon("upload"), h("strong", {}, "Drop to add"), h("span", {}, "MP4, MOV, MKV, WebM or TS")));
+  const veil = h(
+    "div",
+    { class: "drop-veil", "aria-hidden": "true" },
+    h(
+      "div",
+      { class: "drop-veil-card" },
+      icon("upload"),
+      h("strong", {}, "Drop to add"),
+      h("span", {}, "MP4, MOV, MKV, WebM or TS"),
+    ),
+  );
   document.body.append(input, veil);
-  // dragenter and dragleave come for every element passed; only their balance tells whether the pointer is inside.
+  // dragenter and dragleave come for every element passed: the pointer is inside while the first
+  // outnumber the second.
   let depth = 0;
   const show = (visible: boolean) => document.body.toggleAttribute("data-dropping", visible);
   window.addEventListener("dragenter", (event) => {

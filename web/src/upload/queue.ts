@@ -8,8 +8,8 @@ import { RateMeter } from "./rate.ts";
 import { send } from "./send.ts";
 
 /**
- * Everything on its way into the volume: files sent from here, one at a time, and jobs the server runs for others.
- * Lives beside the pages, so that an upload goes on while a film is watched.
+ * Everything on its way into the volume: files sent from here, one at a time, and jobs that began
+ * elsewhere. It does not belong to a page, so that an upload goes on while a title is played.
  */
 export interface Item {
   readonly id: number;
@@ -60,14 +60,17 @@ export function dismiss(item: Item): void {
   tell();
 }
 
-/** Follows the jobs which others started (another browser, the watched folder), for as long as the page lives. */
+/**
+ * Follows jobs that began elsewhere (another browser, the watched folder), as long as the page is
+ * shown.
+ */
 export async function watchJobs(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     if (document.visibilityState === "visible") {
       try {
         for (const job of await listJobs(signal)) adopt(job);
       } catch {
-        // The library page itself says when the server is away.
+        // The library page reports a server that does not answer.
       }
     }
     await wait(WATCH_MS, signal);
@@ -102,7 +105,7 @@ async function sendOne(item: Item, file: File, signal: AbortSignal): Promise<voi
       signal,
     );
     item.cancel = undefined;
-    jobIds.add(String(job.id));
+    jobIds.add(job.id);
     take(item, job);
     // Not awaited: the next file may be sent while this one is being stored.
     void follow(item, location);
@@ -129,10 +132,10 @@ async function follow(item: Item, location: string): Promise<void> {
 }
 
 function adopt(job: Job): void {
-  const id = String(job.id);
+  const id = job.id;
   // Work on the volume is shown by the dashboard.
   if (jobIds.has(id) || job.kind !== "ingest" || isOver(job)) return;
-  // Our own upload also is a job there, before we are told its number.
+  // An upload of this page is a job of the server before the page knows its id.
   if (job.state === "receiving" && sending) return;
   jobIds.add(id);
   const item = newItem(nameFromFile(job.file_name), job.total_bytes ?? 0);
@@ -149,7 +152,11 @@ function take(item: Item, job: Job): void {
   item.left_s = job.eta_s ?? undefined;
   item.title_id = job.title_id ?? undefined;
   item.warnings = job.warnings ?? [];
-  if (item.state === "failed") item.problem = new Problem(0, { title: job.state === "cancelled" ? "Cancelled" : "Not stored", detail: job.error ?? "The server gave no reason." });
+  if (item.state === "failed")
+    item.problem = new Problem(0, {
+      title: job.state === "cancelled" ? "Cancelled" : "Not stored",
+      detail: job.error ?? "The server gave no reason.",
+    });
   if (job.state === "done") refreshTitles().catch(() => {});
   tell();
 }
@@ -166,7 +173,19 @@ function fail(item: Item, problem: Problem): void {
 }
 
 function newItem(name: string, total_bytes: number): Item {
-  return { id: nextId++, name, total_bytes, done_bytes: 0, state: "waiting", rate_bytes_per_s: undefined, left_s: undefined, title_id: undefined, problem: undefined, warnings: [], cancel: undefined };
+  return {
+    id: nextId++,
+    name,
+    total_bytes,
+    done_bytes: 0,
+    state: "waiting",
+    rate_bytes_per_s: undefined,
+    left_s: undefined,
+    title_id: undefined,
+    problem: undefined,
+    warnings: [],
+    cancel: undefined,
+  };
 }
 
 function tell(): void {

@@ -10,7 +10,8 @@ export class RateMeter {
   /** `bytes` = all bytes so far. */
   sample(at_ms: number, bytes: number): void {
     this.samples.push({ at_ms, bytes });
-    while (this.samples.length > 2 && at_ms - (this.samples[0]?.at_ms ?? at_ms) > this.window_ms) this.samples.shift();
+    while (this.samples.length > 2 && at_ms - (this.samples[0]?.at_ms ?? at_ms) > this.window_ms)
+      this.samples.shift();
   }
 
   /** Undefined until a quarter of a second has been seen: before that any figure is a guess. */

@@ -9,10 +9,15 @@ export interface Accepted {
 }
 
 /**
- * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch still tells nothing about bytes sent.
- * Rejects with a Problem; with the signal's reason when aborted.
+ * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch does not report bytes
+ * sent. Rejects with a Problem; with the signal's reason when aborted.
  */
-export function send(file: File, name: string, progress: (sent: number) => void, signal: AbortSignal): Promise<Accepted> {
+export function send(
+  file: File,
+  name: string,
+  progress: (sent: number) => void,
+  signal: AbortSignal,
+): Promise<Accepted> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", uploadUrl(file.name, name));
@@ -21,21 +26,34 @@ export function send(file: File, name: string, progress: (sent: number) => void,
     request.upload.addEventListener("progress", (event) => progress(event.loaded));
     request.addEventListener("load", () => {
       if (request.status < 200 || request.status >= 300) {
-        reject(problemFrom(request.status, request.getResponseHeader("content-type"), request.responseText, request.getResponseHeader("retry-after")));
+        reject(
+          problemFrom(
+            request.status,
+            request.getResponseHeader("content-type"),
+            request.responseText,
+            request.getResponseHeader("retry-after"),
+          ),
+        );
         return;
       }
       try {
         const job = JSON.parse(request.responseText) as Job;
         resolve({ job, location: request.getResponseHeader("location") ?? `/api/v1/jobs/${job.id}` });
       } catch {
-        reject(new Problem(request.status, { title: "Unreadable answer", detail: "The server took the file but its answer is not JSON." }));
+        reject(
+          new Problem(request.status, {
+            title: "Unreadable answer",
+            detail: "The server took the file but its answer is not JSON.",
+          }),
+        );
       }
     });
     request.addEventListener("error", () =>
       reject(
         new Problem(0, {
           title: "The connection broke off",
-          detail: "The file was not stored. Either the network failed, or the server refused the file while it was still being sent.",
+          detail:
+            "The file was not stored. Either the network failed, or the server refused the file while it was still being sent.",
         }),
       ),
     );

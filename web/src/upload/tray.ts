@@ -1,15 +1,21 @@
-import { bytes, byteRate, count, timeLeft } from "../format.ts";
+import { byteRate, bytes, count, timeLeft } from "../format.ts";
 import { titleUrl } from "../library/card.ts";
 import { h, setText } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
-import { dismiss, onItems, type Item } from "./queue.ts";
+import { dismiss, type Item, onItems } from "./queue.ts";
 
-/** The panel in the corner that shows what is on its way in. Absent when nothing is. */
+/** The panel in the corner that lists uploads and ingests. Hidden when there are none. */
 export function installTray(): void {
   const list = h("ul", { class: "tray-list" });
   const heading = h("h2", { class: "tray-heading" });
   const status = h("p", { class: "visually-hidden", role: "status" });
-  const tray = h("section", { class: "tray", "aria-label": "Films being added", hidden: true }, heading, list, status);
+  const tray = h(
+    "section",
+    { class: "tray", "aria-label": "Films being added", hidden: true },
+    heading,
+    list,
+    status,
+  );
   document.body.append(tray);
   const rows = new Map<Item, Row>();
 
@@ -31,9 +37,23 @@ export function installTray(): void {
     }
     const active = items.filter((item) => item.state !== "done" && item.state !== "failed").length;
     const failed = items.some((item) => item.state === "failed");
-    setText(heading, active > 0 ? `Adding ${count(active, "film")}` : failed ? (items.some((item) => item.state === "done") ? "Not everything was added" : "Not added") : "Added");
+    setText(
+      heading,
+      active > 0
+        ? `Adding ${count(active, "film")}`
+        : failed
+          ? items.some((item) => item.state === "done")
+            ? "Not everything was added"
+            : "Not added"
+          : "Added",
+    );
     const ended = items.filter((item) => item.state === "done" || item.state === "failed").at(-1);
-    setText(status, ended ? `${ended.name}: ${ended.state === "done" ? "ready" : ended.problem?.headline ?? "failed"}` : "");
+    setText(
+      status,
+      ended
+        ? `${ended.name}: ${ended.state === "done" ? "ready" : (ended.problem?.headline ?? "failed")}`
+        : "",
+    );
   });
 }
 
@@ -48,7 +68,13 @@ function makeRow(item: Item): Row {
   const stop = h("button", { type: "button", class: "icon-button" }, icon("close"));
   const bar = h("progress", { class: "tray-bar", max: 1, value: 0, "aria-label": `${item.name}: progress` });
   const line = h("p", { class: "tray-line" });
-  const element = h("li", { class: "tray-item" }, h("div", { class: "tray-top" }, name, watch, stop), bar, line);
+  const element = h(
+    "li",
+    { class: "tray-item" },
+    h("div", { class: "tray-top" }, name, watch, stop),
+    bar,
+    line,
+  );
   stop.addEventListener("click", () => (item.cancel ? item.cancel() : dismiss(item)));
   watch.addEventListener("click", () => dismiss(item));
 
@@ -73,7 +99,10 @@ function makeRow(item: Item): Row {
 
 function describe(item: Item): string {
   const amount = `${bytes(item.done_bytes)} of ${bytes(item.total_bytes)}`;
-  const speed = [item.rate_bytes_per_s ? byteRate(item.rate_bytes_per_s) : "", item.left_s !== undefined ? timeLeft(item.left_s) : ""];
+  const speed = [
+    item.rate_bytes_per_s ? byteRate(item.rate_bytes_per_s) : "",
+    item.left_s !== undefined ? timeLeft(item.left_s) : "",
+  ];
   switch (item.state) {
     case "waiting":
       return `Waiting · ${bytes(item.total_bytes)}`;

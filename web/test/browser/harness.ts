@@ -5,10 +5,10 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before } from "node:test";
-import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Title, VideoTrack } from "../../src/api/types.ts";
 import { ensureMedia } from "../mock/media.ts";
-import { startMock, type Mock } from "../mock/server.ts";
+import { type Mock, startMock } from "../mock/server.ts";
 import { dist, mediaDirectory, results } from "../places.ts";
 
 export const windows = {
@@ -17,7 +17,7 @@ export const windows = {
 } as const;
 export type Window = keyof typeof windows;
 
-/** How long a thing may take on a machine that does many others; only the length of a failure depends on it. */
+/** How long one step may take on a busy machine; only the length of a failure depends on it. */
 export const PATIENCE_MS = 30_000;
 
 export interface Stage {
@@ -26,7 +26,7 @@ export interface Stage {
   mock: Mock | undefined;
   media: string;
   titles(): Promise<Title[]>;
-  /** Opens a page whose every complaint fails the test that calls `calm` on it. */
+  /** Opens a page; `calm` fails the test if the page complained. */
   open(path: string, options?: OpenOptions): Promise<Opened>;
 }
 
@@ -91,29 +91,57 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
 async function ensureFilm(stage: Stage): Promise<void> {
   if ((await stage.titles()).some(isRich)) return;
   const body = readFileSync(join(stage.media, "upload.mkv"));
-  const answer = await fetch(`${stage.url}/api/v1/titles?filename=harbour.mkv&name=Harbour&wait=true`, { method: "POST", body, headers: { "content-type": "video/x-matroska" } });
-  if (answer.status !== 201) throw new Error(`the server did not take the test film: ${answer.status} ${await answer.text()}`);
+  const answer = await fetch(`${stage.url}/api/v1/titles?filename=harbour.mkv&name=Harbour&wait=true`, {
+    method: "POST",
+    body,
+    headers: { "content-type": "video/x-matroska" },
+  });
+  if (answer.status !== 201)
+    throw new Error(`the server did not take the test film: ${answer.status} ${await answer.text()}`);
 }
 
 function isRich(title: Title): boolean {
-  return title.audio.length > 1 && title.subtitles.length > 0 && title.video.some((v) => v.codec.startsWith("avc1")) && title.duration_s >= 20;
+  return (
+    title.audio.length > 1 &&
+    title.subtitles.length > 0 &&
+    title.video.some((v) => v.codec.startsWith("avc1")) &&
+    title.duration_s >= 20
+  );
 }
 
-/** The title that the tests of the player play: with the most renditions among those that offer every choice. */
+/**
+ * The title that the tests of the player play: with the most renditions among those that offer
+ * every choice.
+ */
 export async function pickFilm(stage: Stage): Promise<Title> {
   const wanted = process.env.REEL_TITLE;
   const titles = await stage.titles();
-  const rich = titles.filter((title) => (wanted ? title.id === wanted : isRich(title))).sort((a, b) => b.video.length - a.video.length);
+  const rich = titles
+    .filter((title) => (wanted ? title.id === wanted : isRich(title)))
+    .sort((a, b) => b.video.length - a.video.length);
   const first = rich[0];
   if (!first) throw new Error("the server has no title with two sound tracks and subtitles");
   return first;
 }
 
-function launch(profile: string, { window = "desktop", scheme = "dark" }: OpenOptions): Promise<BrowserContext> {
+function launch(
+  profile: string,
+  { window = "desktop", scheme = "dark" }: OpenOptions,
+): Promise<BrowserContext> {
   return chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     headless: true,
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio"],
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--mute-audio",
+    ],
     viewport: windows[window],
     colorScheme: scheme,
     hasTouch: window === "phone",
@@ -122,7 +150,11 @@ function launch(profile: string, { window = "desktop", scheme = "dark" }: OpenOp
   });
 }
 
-async function openPage(context: BrowserContext, url: string, { expected, prepare }: OpenOptions): Promise<Opened> {
+async function openPage(
+  context: BrowserContext,
+  url: string,
+  { expected, prepare }: OpenOptions,
+): Promise<Opened> {
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const complaints: string[] = [];
@@ -130,20 +162,22 @@ async function openPage(context: BrowserContext, url: string, { expected, prepar
     if (!expected?.test(text)) complaints.push(text);
   };
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") complain(`console ${message.type()}: ${message.text()} ${message.location().url}`);
+    if (message.type() === "error" || message.type() === "warning")
+      complain(`console ${message.type()}: ${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => complain(`thrown: ${error.message}`));
   page.on("response", (response) => {
     if (response.status() >= 400) complain(`answered ${response.status()}: ${response.url()}`);
   });
   page.on("requestfailed", (request) => {
-    // A seek or a change of quality gives up what is still on its way; that is no failure.
+    // A seek or a change of quality aborts requests; that is no failure.
     const why = request.failure()?.errorText ?? "";
     if (why !== "net::ERR_ABORTED") complain(`failed: ${request.url()} ${why}`);
   });
   page.on("request", (request) => {
     const { protocol, origin } = new URL(request.url());
-    if (protocol.startsWith("http") && origin !== new URL(url).origin) complain(`left the server: ${request.url()}`);
+    if (protocol.startsWith("http") && origin !== new URL(url).origin)
+      complain(`left the server: ${request.url()}`);
   });
   await prepare?.(page);
   await page.goto(url);
@@ -164,12 +198,32 @@ export function videoState(page: Page) {
   return page.evaluate(() => {
     const video = document.querySelector("video");
     if (!video) throw new Error("no video element");
-    const { currentTime, duration, paused, videoWidth, videoHeight, muted, volume, playbackRate, readyState } = video;
-    return { currentTime, duration, paused, videoWidth, videoHeight, muted, volume, playbackRate, readyState };
+    const {
+      currentTime,
+      duration,
+      paused,
+      videoWidth,
+      videoHeight,
+      muted,
+      volume,
+      playbackRate,
+      readyState,
+    } = video;
+    return {
+      currentTime,
+      duration,
+      paused,
+      videoWidth,
+      videoHeight,
+      muted,
+      volume,
+      playbackRate,
+      readyState,
+    };
   });
 }
 
-/** Waits until the film runs and has moved on by `seconds` of its own time. */
+/** Waits until the title plays and has moved on by `seconds` of media time. */
 export async function untilPlayed(page: Page, seconds: number): Promise<void> {
   const from = await page.evaluate(() => document.querySelector("video")?.currentTime ?? 0);
   await page.waitForFunction((until) => {
@@ -178,7 +232,19 @@ export async function untilPlayed(page: Page, seconds: number): Promise<void> {
   }, from + seconds);
 }
 
-/** Waits for what only the server can tell. */
+/**
+ * Waits until the title has played from this place on: on a slow machine it may be further already
+ * when it is looked at.
+ */
+export async function untilPlayedFrom(page: Page, at_s: number): Promise<void> {
+  await page.waitForFunction((at_s) => {
+    const played = document.querySelector("video")?.played;
+    const starts = Array.from({ length: played?.length ?? 0 }, (_, i) => played?.start(i) ?? 0);
+    return starts.some((start_s) => Math.abs(start_s - at_s) < 1);
+  }, at_s);
+}
+
+/** Waits for something that only the server knows. */
 export async function until(holds: () => Promise<boolean> | boolean, what: string): Promise<void> {
   const end_ms = Date.now() + PATIENCE_MS;
   while (!(await holds())) {
@@ -188,12 +254,17 @@ export async function until(holds: () => Promise<boolean> | boolean, what: strin
 }
 
 /** Presses the large button if the browser did not allow sound without a press. */
-export async function begin(page: Page): Promise<void> {
+export async function press(page: Page): Promise<void> {
   await page.waitForFunction(() => {
     const video = document.querySelector("video");
     return video !== null && video.readyState >= 2 && !document.querySelector(".stage[data-loading]");
   });
   if (await page.evaluate(() => document.querySelector("video")?.paused)) await page.click(".big-play");
+}
+
+/** Begins, and waits until the title plays. */
+export async function begin(page: Page): Promise<void> {
+  await press(page);
   await untilPlayed(page, 0.3);
 }
 
@@ -203,8 +274,14 @@ export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrac
   if (!smallest) throw new Error("the film has no pictures");
   if (film.video.length > 1) {
     await page.click('[data-control="quality"]');
-    await page.locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` }).first().click();
-    await page.waitForFunction((height) => document.querySelector("video")?.videoHeight === height, smallest.height);
+    await page
+      .locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` })
+      .first()
+      .click();
+    await page.waitForFunction(
+      (height) => document.querySelector("video")?.videoHeight === height,
+      smallest.height,
+    );
     await page.hover("video");
   }
   return smallest;
@@ -213,7 +290,9 @@ export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrac
 /** The key of the session that the page has used last, from the addresses it has asked for. */
 export async function sessionKey(page: Page): Promise<string> {
   return page.evaluate(() => {
-    const entries = performance.getEntriesByType("resource").map((entry) => /\/s\/([^/]+)\//.exec(entry.name)?.[1]);
+    const entries = performance
+      .getEntriesByType("resource")
+      .map((entry) => /\/s\/([^/]+)\//.exec(entry.name)?.[1]);
     return entries.filter(Boolean).at(-1) ?? "";
   });
 }

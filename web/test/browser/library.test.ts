@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { until, useStage, windows, type Window } from "./harness.ts";
+import { until, useStage, type Window, windows } from "./harness.ts";
 
 const stage = useStage();
 
@@ -13,7 +13,9 @@ const degraded = {
   bytes: 1e12,
   free_bytes: 4e11,
   members: [0, 1, 2, 3, 4].map((n) =>
-    n === 2 ? { state: "missing", in_use: false, text: "member 2 (/srv/reel/2.member) is missing: no such file" } : { state: n === 3 ? "swapped" : "present", in_use: true, text: "" },
+    n === 2
+      ? { state: "missing", in_use: false, text: "member 2 (/srv/reel/2.member) is missing: no such file" }
+      : { state: n === 3 ? "swapped" : "present", in_use: true, text: "" },
   ),
 };
 
@@ -31,7 +33,9 @@ for (const window of Object.keys(windows) as Window[]) {
         await card.locator(".poster > .loaded").waitFor();
       }
       await page.evaluate(() => scrollTo(0, 0));
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
       assert.ok(overflow <= 0, `the page is ${overflow} px wider than the window`);
       await page.waitForTimeout(400);
       await shot(`library-${window}-${scheme}`);
@@ -48,10 +52,16 @@ test("typing filters, accents and case do not matter, and the address keeps it",
   assert.ok(title);
   await page.keyboard.press("/");
   await page.keyboard.type(title.name.toUpperCase());
-  await page.waitForFunction((name) => [...document.querySelectorAll(".card-name")].every((element) => element.textContent === name), title.name);
+  await page.waitForFunction(
+    (name) => [...document.querySelectorAll(".card-name")].every((element) => element.textContent === name),
+    title.name,
+  );
   assert.match(page.url(), /\?q=/);
   await page.keyboard.press("Escape");
-  await page.waitForFunction((count) => document.querySelectorAll(".card").length === count, (await stage.titles()).length);
+  await page.waitForFunction(
+    (count) => document.querySelectorAll(".card").length === count,
+    (await stage.titles()).length,
+  );
   await page.fill(".search-input", "zzzz no such film");
   await page.waitForSelector("text=Nothing matches");
   await shot("library-nothing-found");
@@ -76,11 +86,12 @@ test("what did not change stays when the server is asked again: the focus, and a
   });
   await page.waitForSelector(".notice");
   const link = page.locator(".card .card-link").first();
-  const focused = () => page.evaluate(() => document.activeElement?.closest(".card, .empty")?.textContent ?? "");
+  const focused = () =>
+    page.evaluate(() => document.activeElement?.closest(".card, .empty")?.textContent ?? "");
   await link.focus();
   const name = await focused();
   const notice = await page.$(".notice");
-  // Whoever asks for the fourth time has heard the third.
+  // A page that asks for the fourth time has handled the third answer.
   await until(async () => {
     await page.clock.fastForward(16_000);
     return asked >= 4;
@@ -92,7 +103,10 @@ test("what did not change stays when the server is asked again: the focus, and a
   const [first] = titles;
   assert.ok(first);
   const another = page.locator('.card[data-id="another"]');
-  titles = [{ ...first, id: "another", name: "Another", poster: "", added: new Date().toISOString() }, ...titles];
+  titles = [
+    { ...first, id: "another", name: "Another", poster: "", added: new Date().toISOString() },
+    ...titles,
+  ];
   await until(async () => {
     await page.clock.fastForward(11_000);
     return (await another.count()) === 1;
@@ -123,7 +137,10 @@ test("sorting by name puts the names in order", async () => {
   await page.waitForSelector(".card");
   await page.selectOption(".select", "name");
   const names = await page.locator(".card-name").allTextContents();
-  assert.deepEqual(names, [...names].sort(new Intl.Collator("en", { numeric: true, sensitivity: "base" }).compare));
+  assert.deepEqual(
+    names,
+    [...names].sort(new Intl.Collator("en", { numeric: true, sensitivity: "base" }).compare),
+  );
   calm();
   await close();
 });
@@ -131,7 +148,11 @@ test("sorting by name puts the names in order", async () => {
 test("a film is sent, stored, listed, and deleted after being asked", async () => {
   const { page, calm, shot, close } = await stage.open("/");
   await page.waitForSelector(".library-content > *");
-  await page.setInputFiles("input[type=file]", { name: "My_test film.mkv", mimeType: "video/x-matroska", buffer: readFileSync(join(stage.media, "upload.mkv")) });
+  await page.setInputFiles("input[type=file]", {
+    name: "My_test film.mkv",
+    mimeType: "video/x-matroska",
+    buffer: readFileSync(join(stage.media, "upload.mkv")),
+  });
   await page.waitForSelector(".tray-item");
   await shot("upload-running");
   await page.waitForSelector('.tray-item[data-state="done"]');
@@ -147,7 +168,11 @@ test("a film is sent, stored, listed, and deleted after being asked", async () =
   await shot("card-menu");
   await page.click(".menu-item.danger");
   await page.waitForSelector("dialog[open]");
-  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Cancel", "the harmless choice has the focus");
+  assert.equal(
+    await page.evaluate(() => document.activeElement?.textContent),
+    "Cancel",
+    "the harmless choice has the focus",
+  );
   await shot("delete-confirm");
   await page.keyboard.press("Escape");
   assert.ok((await stage.titles()).some((title) => title.name === "My_test film"));
@@ -164,7 +189,11 @@ test("a film is sent, stored, listed, and deleted after being asked", async () =
 test("a file that is no film is refused in words", async () => {
   const { page, shot, close } = await stage.open("/", { expected: /answered 4|status of 4/ });
   await page.waitForSelector(".library-content > *");
-  await page.setInputFiles("input[type=file]", { name: "letter.mp4", mimeType: "video/mp4", buffer: Buffer.from("fail: Dear Sir, this is not a film. ".repeat(400)) });
+  await page.setInputFiles("input[type=file]", {
+    name: "letter.mp4",
+    mimeType: "video/mp4",
+    buffer: Buffer.from("fail: Dear Sir, this is not a film. ".repeat(400)),
+  });
   await page.waitForSelector('.tray-item[data-state="failed"]');
   const words = (await page.textContent(".tray-line")) ?? "";
   assert.ok(words.length > 20, `too few words: ${words}`);
@@ -207,7 +236,9 @@ for (const window of Object.keys(windows) as Window[]) {
 }
 
 test("a disk that is missing is told of, and a server that fails is too", async () => {
-  const { page, shot, calm, close } = await stage.open("/", { prepare: (page) => page.route("**/api/v1/volume", (route) => route.fulfill({ json: degraded })) });
+  const { page, shot, calm, close } = await stage.open("/", {
+    prepare: (page) => page.route("**/api/v1/volume", (route) => route.fulfill({ json: degraded })),
+  });
   await page.waitForSelector(".notice");
   assert.match((await page.textContent(".notice")) ?? "", /1 of 5 disks.*member 2/s);
   await shot("volume-degraded");
@@ -217,19 +248,33 @@ test("a disk that is missing is told of, and a server that fails is too", async 
   let asked = 0;
   const failing = await stage.open("/", {
     expected: /500/,
-    prepare: (page) => page.route("**/api/v1/titles", (route) => {
-      asked += 1;
-      return route.fulfill({ status: 500, contentType: "application/problem+json", body: JSON.stringify({ title: "The catalogue cannot be read", detail: "Three of five members are missing." }) });
-    }),
+    prepare: (page) =>
+      page.route("**/api/v1/titles", (route) => {
+        asked += 1;
+        return route.fulfill({
+          status: 500,
+          contentType: "application/problem+json",
+          body: JSON.stringify({
+            title: "The catalogue cannot be read",
+            detail: "Three of five members are missing.",
+          }),
+        });
+      }),
   });
   const told = await failing.page.waitForSelector(".failure");
-  assert.match((await failing.page.textContent(".failure")) ?? "", /catalogue cannot be read.*Three of five/s);
+  assert.match(
+    (await failing.page.textContent(".failure")) ?? "",
+    /catalogue cannot be read.*Three of five/s,
+  );
   await failing.shot("library-failure");
-  // It is asked again by itself; who is about to press the button keeps it.
+  // The page asks again after a while; the button keeps the focus meanwhile.
   await failing.page.focus(".failure .button");
   await failing.page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-  await until(() => asked === 2, "the titles are asked for again");
+  await until(() => asked >= 2, "the titles are asked for again");
   await failing.page.waitForTimeout(500);
-  assert.ok(await told.evaluate((element) => element.isConnected && element.contains(document.activeElement)), "it is not read out again, and keeps the focus");
+  assert.ok(
+    await told.evaluate((element) => element.isConnected && element.contains(document.activeElement)),
+    "it is not read out again, and keeps the focus",
+  );
   await failing.close();
 });

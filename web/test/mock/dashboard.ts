@@ -1,6 +1,6 @@
 /** What the mock says of disks and promises: made up, but moving as the real thing does. */
 
-import type { Dashboard, Job, Member, TrafficClass } from "../../src/api/types.ts";
+import type { Dashboard, Job, Member, ResourceUse, TrafficClass } from "../../src/api/types.ts";
 
 export interface MockPromises {
   dashboard(sessions: Map<string, string>): Dashboard;
@@ -16,7 +16,8 @@ export interface MockPromises {
   lost: number | undefined;
 }
 
-const WORK_S = 20;
+/** Longer than any test takes on a slow machine, so that a job ends only when it is told to. */
+const WORK_S = 600;
 const WORK_BYTES = 41_000_000_000;
 
 export function mockPromises(): MockPromises {
@@ -31,13 +32,27 @@ export function mockPromises(): MockPromises {
     ],
     change(wanted) {
       const sum = wanted.reduce((all, { share_permille }) => all + share_permille, 0);
-      if (sum !== 1000) return `these classes are not possible: their shares make ${sum} thousandths; they must make 1000`;
+      if (sum !== 1000)
+        return `these classes are not possible: their shares make ${sum} thousandths; they must make 1000`;
       self.classes = wanted;
       return undefined;
     },
     start(kind) {
       if (self.jobs().some(({ state }) => state === "running")) return undefined;
-      const job: Job = { id: `work-${works.length + 1}`, kind, file_name: "the volume", state: "running", done_bytes: 0, total_bytes: WORK_BYTES, rate_bytes_per_s: 0, eta_s: null, title_id: null, error: null, result: null, warnings: [] };
+      const job: Job = {
+        id: `work-${works.length + 1}`,
+        kind,
+        file_name: "the volume",
+        state: "running",
+        done_bytes: 0,
+        total_bytes: WORK_BYTES,
+        rate_bytes_per_s: 0,
+        eta_s: null,
+        title_id: null,
+        error: null,
+        result: null,
+        warnings: [],
+      };
       works.unshift({ job, since_ms: Date.now() });
       return job;
     },
@@ -52,7 +67,11 @@ export function mockPromises(): MockPromises {
       for (const { job, since_ms } of works) {
         if (job.state !== "running") continue;
         const part = Math.min(1, (Date.now() - since_ms) / (WORK_S * 1000));
-        Object.assign(job, { done_bytes: Math.round(part * WORK_BYTES), rate_bytes_per_s: WORK_BYTES / WORK_S, eta_s: Math.round((1 - part) * WORK_S) });
+        Object.assign(job, {
+          done_bytes: Math.round(part * WORK_BYTES),
+          rate_bytes_per_s: WORK_BYTES / WORK_S,
+          eta_s: Math.round((1 - part) * WORK_S),
+        });
         if (part === 1) Object.assign(job, { state: "done", result: "everything is as it was written" });
       }
       return works.map(({ job }) => job);
@@ -61,27 +80,58 @@ export function mockPromises(): MockPromises {
       const now_s = 5000 + Math.floor((Date.now() - began_ms) / 1000);
       const playing = sessions.size;
       const load = Math.min(0.68, 0.16 + playing * 0.07);
-      const use = (resource: string, unit: "ns" | "bytes", capacity: number | null, part: number) => ({ resource, unit, used: Math.round((capacity ?? 4e6) * part), capacity, peak_used: Math.round((capacity ?? 4e6) * Math.min(1, part * 1.3)) });
+      const use = (
+        of: Pick<ResourceUse, "resource" | "member">,
+        unit: "ns" | "bytes",
+        capacity: number | null,
+        part: number,
+      ) => ({
+        ...of,
+        unit,
+        used: Math.round((capacity ?? 4e6) * part),
+        capacity,
+        peak_used: Math.round((capacity ?? 4e6) * Math.min(1, part * 1.3)),
+      });
       return {
         now_s,
         round_ns: 1_000_000_000,
         volume: { state: self.lost === undefined ? "ok" : "degraded", writable: true },
         members: [0, 1, 2, 3, 4].map((number) => member(number, now_s, load, self)),
         resources: [
-          use("media memory", "bytes", 1_600_000_000, load * 0.6),
-          use("the network", "bytes", null, load),
-          use("the processor", "ns", 2_800_000_000, load * 0.2),
-          ...[0, 1, 2, 3, 4].map((number) => use(`member ${number}`, "ns", 700_000_000, load + number * 0.02)),
+          use({ resource: "memory" }, "bytes", 1_600_000_000, load * 0.6),
+          use({ resource: "network" }, "bytes", null, load),
+          use({ resource: "processor" }, "ns", 2_800_000_000, load * 0.2),
+          ...[0, 1, 2, 3, 4].map((number) =>
+            use({ resource: "disk", member: number }, "ns", 700_000_000, load + number * 0.02),
+          ),
         ],
-        classes: self.classes.map((spec, i) => ({ ...spec, sent_bytes: [81_300_000_000, 412_000_000, 9_870_000_000][i] ?? 0, deadline_misses: i === 2 ? 3 : 0 })),
+        classes: self.classes.map((spec, i) => ({
+          ...spec,
+          sent_bytes: [81_300_000_000, 412_000_000, 9_870_000_000][i] ?? 0,
+          deadline_misses: i === 2 ? 3 : 0,
+        })),
         sessions_total: playing,
         sessions_reserved: playing - (playing > 3 ? 1 : 0),
-        sessions: [...sessions].map(([key, title], i) => ({ key_hint: key.padEnd(4, "0").slice(0, 4), title, client: `192.168.1.${20 + i}`, class: "periodic", rate_bps: 1_700_000, state: i === 3 ? ("paused" as const) : ("playing" as const), reserved: i !== 3, position_s: 61 + 733 * i, sent_bytes: 43_000_000 * (i + 1), age_s: 64 })),
-        sharing: playing > 1 ? { groups: 1, followers: playing - 1, kept_bytes: 63_000_000 } : { groups: 0, followers: 0, kept_bytes: 0 },
+        sessions: [...sessions].map(([key, title], i) => ({
+          key_hint: key.padEnd(4, "0").slice(0, 4),
+          title,
+          client: `192.168.1.${20 + i}`,
+          class: "periodic",
+          rate_bps: 1_700_000,
+          state: i === 3 ? ("paused" as const) : ("playing" as const),
+          reserved: i !== 3,
+          position_s: 61 + 733 * i,
+          sent_bytes: 43_000_000 * (i + 1),
+          age_s: 64,
+        })),
+        sharing:
+          playing > 1
+            ? { groups: 1, followers: playing - 1, kept_bytes: 63_000_000 }
+            : { groups: 0, followers: 0, kept_bytes: 0 },
         refusals: [
-          { resource: "member", count: 4 },
+          { resource: "disk", count: 4 },
           { resource: "network", count: 0 },
-          { resource: "table", count: 1 },
+          { resource: "sessions", count: 1 },
         ],
         jobs: self.jobs(),
       };
@@ -100,7 +150,9 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
     path: `/srv/reel/disk${number}/member`,
     state: there ? "present" : "missing",
     in_use: there,
-    text: there ? `member ${number} is in order` : `member ${number} is not at /srv/reel/disk${number}/member; films play from the others`,
+    text: there
+      ? `member ${number} is in order`
+      : `member ${number} is not at /srv/reel/disk${number}/member; films play from the others`,
     policy: "rounds",
     rounds: now_s,
     slack_ms,
@@ -110,6 +162,13 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
     in_device: there ? 2 : 0,
     errors: there ? 0 : 17,
     price: { read_request_us: 112.5, read_mib_us: 2210, independent_limits: false },
-    classes: classes.map((spec, i) => ({ class: spec.name, queued: i, quota_ms: spec.share_permille, used_ms: there ? Math.max(0, used[i] ?? 0) : 0, total_ms: 1 })),
+    classes: classes.map((spec, i) => ({
+      class: spec.name,
+      queued: i,
+      quota_ms: spec.share_permille,
+      used_ms: there ? Math.max(0, used[i] ?? 0) : 0,
+      total_ms: 1,
+      bytes: 0,
+    })),
   };
 }

@@ -9,15 +9,34 @@ const RATE = 24;
 /** To be raised when the films change. */
 const RECIPE = 2;
 
-/** The one film every mock title plays: two renditions, two sound tracks of different codecs, two subtitle tracks. */
+/**
+ * The one film every mock title plays: two renditions, two sound tracks of different codecs, two
+ * subtitle tracks.
+ */
 export const tracks = {
   video: [
     { track: 0, width: 1280, height: 720, bitrate_bps: 1_600_000 },
     { track: 1, width: 640, height: 360, bitrate_bps: 500_000 },
   ],
   audio: [
-    { track: 2, language: "en", name: "English", hz: 330, group: "audio-aac", codec: "mp4a.40.2", encoder: ["-c:a", "aac", "-b:a", "96k"] },
-    { track: 3, language: "de", name: "German", hz: 440, group: "audio-opus", codec: "opus", encoder: ["-c:a", "libopus", "-b:a", "96k"] },
+    {
+      track: 2,
+      language: "en",
+      name: "English",
+      hz: 330,
+      group: "audio-aac",
+      codec: "mp4a.40.2",
+      encoder: ["-c:a", "aac", "-b:a", "96k"],
+    },
+    {
+      track: 3,
+      language: "de",
+      name: "German",
+      hz: 440,
+      group: "audio-opus",
+      codec: "opus",
+      encoder: ["-c:a", "libopus", "-b:a", "96k"],
+    },
   ],
   subtitles: [
     { track: 4, language: "en", name: "English", words: "Light number" },
@@ -25,7 +44,10 @@ export const tracks = {
   ],
 };
 
-/** Directory with `{track}/init.mp4`, `{track}/{n}.m4s`, `{track}/text.vtt`, `film.mp4`, `upload.mkv`, `poster-{i}.jpg`. */
+/**
+ * Directory with `{track}/init.mp4`, `{track}/{n}.m4s`, `{track}/text.vtt`, `film.mp4`,
+ * `upload.mkv`, `poster-{i}.jpg`.
+ */
 export function ensureMedia(directory: string): string {
   const complete = join(directory, `complete-${RECIPE}`);
   if (existsSync(complete)) return directory;
@@ -34,13 +56,39 @@ export function ensureMedia(directory: string): string {
   mkdirSync(making, { recursive: true });
   for (const video of tracks.video) {
     segments(making, video.track, [
-      ...["-f", "lavfi", "-i", `gradients=s=${video.width}x${video.height}:r=${RATE}:d=${SECONDS}:c0=0x1b2a49:c1=0xc9713d:c2=0x2f6f6b:n=3:speed=0.03:seed=7,format=yuv420p`],
-      ...["-c:v", "libx264", "-preset", "veryfast", "-b:v", String(video.bitrate_bps), "-maxrate", String(video.bitrate_bps), "-bufsize", String(video.bitrate_bps)],
+      ...[
+        "-f",
+        "lavfi",
+        "-i",
+        `gradients=s=${video.width}x${video.height}:r=${RATE}:d=${SECONDS}:c0=0x1b2a49:c1=0xc9713d:c2=0x2f6f6b:n=3:speed=0.03:seed=7,format=yuv420p`,
+      ],
+      ...[
+        "-c:v",
+        "libx264",
+        "-preset",
+        "veryfast",
+        "-b:v",
+        String(video.bitrate_bps),
+        "-maxrate",
+        String(video.bitrate_bps),
+        "-bufsize",
+        String(video.bitrate_bps),
+      ],
       ...["-g", String(RATE * 4), "-keyint_min", String(RATE * 4), "-sc_threshold", "0"],
     ]);
   }
   for (const audio of tracks.audio) {
-    segments(making, audio.track, ["-f", "lavfi", "-i", `sine=f=${audio.hz}:d=${SECONDS}:r=48000`, "-af", "volume=0.08", "-ac", "2", ...audio.encoder]);
+    segments(making, audio.track, [
+      "-f",
+      "lavfi",
+      "-i",
+      `sine=f=${audio.hz}:d=${SECONDS}:r=48000`,
+      "-af",
+      "volume=0.08",
+      "-ac",
+      "2",
+      ...audio.encoder,
+    ]);
   }
   for (const text of tracks.subtitles) {
     mkdirSync(join(making, String(text.track)), { recursive: true });
@@ -51,7 +99,19 @@ export function ensureMedia(directory: string): string {
     ...["-map", "0:v", "-map", "1:a", "-c", "copy", "-movflags", "+faststart", join(making, "film.mp4")],
   ]);
   smallFilm(join(making, "upload.mkv"), making);
-  landscapes.forEach((colours, i) => ffmpeg(["-f", "lavfi", "-i", landscape(colours), "-frames:v", "1", "-q:v", "3", join(making, `poster-${i}.jpg`)]));
+  for (const [i, colours] of landscapes.entries()) {
+    ffmpeg([
+      "-f",
+      "lavfi",
+      "-i",
+      landscape(colours),
+      "-frames:v",
+      "1",
+      "-q:v",
+      "3",
+      join(making, `poster-${i}.jpg`),
+    ]);
+  }
   writeFileSync(join(making, `complete-${RECIPE}`), "");
   // Another file of tests may have been faster.
   if (existsSync(complete)) {
@@ -69,19 +129,106 @@ function smallFilm(path: string, directory: string): void {
   writeFileSync(text, subtitles("Light number"));
   ffmpeg([
     ...["-f", "lavfi", "-i", `testsrc2=s=640x360:r=${RATE}:d=${SECONDS}`],
-    ...["-f", "lavfi", "-i", `sine=f=330:d=${SECONDS}:r=48000`, "-f", "lavfi", "-i", `sine=f=440:d=${SECONDS}:r=48000`, "-i", text],
-    ...["-map", "0", "-map", "1", "-map", "2", "-map", "3", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "48", "-c:a", "aac", "-ac", "2", "-c:s", "srt"],
-    ...["-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=ger", "-metadata:s:s:0", "language=eng", path],
+    ...[
+      "-f",
+      "lavfi",
+      "-i",
+      `sine=f=330:d=${SECONDS}:r=48000`,
+      "-f",
+      "lavfi",
+      "-i",
+      `sine=f=440:d=${SECONDS}:r=48000`,
+      "-i",
+      text,
+    ],
+    ...[
+      "-map",
+      "0",
+      "-map",
+      "1",
+      "-map",
+      "2",
+      "-map",
+      "3",
+      "-c:v",
+      "libx264",
+      "-preset",
+      "veryfast",
+      "-pix_fmt",
+      "yuv420p",
+      "-g",
+      "48",
+      "-c:a",
+      "aac",
+      "-ac",
+      "2",
+      "-c:s",
+      "srt",
+    ],
+    ...[
+      "-metadata:s:a:0",
+      "language=eng",
+      "-metadata:s:a:1",
+      "language=ger",
+      "-metadata:s:s:0",
+      "language=eng",
+      path,
+    ],
   ]);
 }
 
 /** Sky above, sky below, far hills, near hills, each red, green, blue; and where the sun is. */
 const landscapes = [
-  { colours: [[38, 52, 92], [236, 150, 96], [84, 62, 92], [28, 24, 44]], sun: 420, height: 215 },
-  { colours: [[150, 186, 204], [226, 232, 226], [98, 128, 140], [40, 60, 70]], sun: 180, height: 110 },
-  { colours: [[24, 40, 58], [52, 110, 120], [26, 66, 78], [10, 26, 36]], sun: 500, height: 90 },
-  { colours: [[242, 198, 130], [250, 232, 196], [190, 120, 80], [96, 52, 44]], sun: 320, height: 160 },
-  { colours: [[58, 30, 58], [196, 92, 104], [96, 44, 76], [36, 18, 40]], sun: 140, height: 200 },
+  {
+    colours: [
+      [38, 52, 92],
+      [236, 150, 96],
+      [84, 62, 92],
+      [28, 24, 44],
+    ],
+    sun: 420,
+    height: 215,
+  },
+  {
+    colours: [
+      [150, 186, 204],
+      [226, 232, 226],
+      [98, 128, 140],
+      [40, 60, 70],
+    ],
+    sun: 180,
+    height: 110,
+  },
+  {
+    colours: [
+      [24, 40, 58],
+      [52, 110, 120],
+      [26, 66, 78],
+      [10, 26, 36],
+    ],
+    sun: 500,
+    height: 90,
+  },
+  {
+    colours: [
+      [242, 198, 130],
+      [250, 232, 196],
+      [190, 120, 80],
+      [96, 52, 44],
+    ],
+    sun: 320,
+    height: 160,
+  },
+  {
+    colours: [
+      [58, 30, 58],
+      [196, 92, 104],
+      [96, 44, 76],
+      [36, 18, 40],
+    ],
+    sun: 140,
+    height: 200,
+  },
 ];
 
 function landscape({ colours, sun, height }: (typeof landscapes)[number]): string {
@@ -99,17 +246,42 @@ function segments(directory: string, track: number, source: string[]): void {
   mkdirSync(to, { recursive: true });
   ffmpeg([
     ...source,
-    ...["-f", "hls", "-hls_time", "4", "-hls_playlist_type", "vod", "-hls_segment_type", "fmp4", "-hls_flags", "independent_segments", "-start_number", "1"],
-    ...["-hls_fmp4_init_filename", "init.mp4", "-hls_segment_filename", join(to, "%d.m4s"), join(to, "media.m3u8")],
+    ...[
+      "-f",
+      "hls",
+      "-hls_time",
+      "4",
+      "-hls_playlist_type",
+      "vod",
+      "-hls_segment_type",
+      "fmp4",
+      "-hls_flags",
+      "independent_segments",
+      "-start_number",
+      "1",
+    ],
+    ...[
+      "-hls_fmp4_init_filename",
+      "init.mp4",
+      "-hls_segment_filename",
+      join(to, "%d.m4s"),
+      join(to, "media.m3u8"),
+    ],
   ]);
 }
 
 function subtitles(words: string): string {
   const stamp = (s: number) => `00:00:${String(s).padStart(2, "0")}.000`;
-  const cues = Array.from({ length: SECONDS / 2 }, (_, i) => `${stamp(i * 2)} --> ${stamp(i * 2 + 2)}\n${words} ${i + 1},\nand <i>another line</i> to read\n`);
+  const cues = Array.from(
+    { length: SECONDS / 2 },
+    (_, i) =>
+      `${stamp(i * 2)} --> ${stamp(i * 2 + 2)}\n${words} ${i + 1},\nand <i>another line</i> to read\n`,
+  );
   return `WEBVTT\n\n${cues.join("\n")}`;
 }
 
 function ffmpeg(args: string[]): void {
-  execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args], { stdio: ["ignore", "inherit", "inherit"] });
+  execFileSync("ffmpeg", ["-hide_banner", "-loglevel", "error", "-nostdin", "-y", ...args], {
+    stdio: ["ignore", "inherit", "inherit"],
+  });
 }

@@ -1,7 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keep, points, SPAN_S, type Sample } from "../../src/dashboard/chart.ts";
-import { milliseconds, pathEnd, percent, refusalName, resourceName, shareOf, shareText, sharingWords, stateWords, useWords } from "../../src/dashboard/words.ts";
+import type { MemberState } from "../../src/api/types.ts";
+import { keep, points, type Sample, SPAN_S } from "../../src/dashboard/chart.ts";
+import {
+  milliseconds,
+  pathEnd,
+  percent,
+  refusalName,
+  resourceName,
+  shareOf,
+  shareText,
+  sharingWords,
+  stateWords,
+  useWords,
+} from "../../src/dashboard/words.ts";
 
 const sample = (at_s: number, slack_ms = 500): Sample => ({ at_s, slack_ms, least_ms: slack_ms - 10 });
 
@@ -15,31 +27,51 @@ test("a chart keeps two minutes, each second once, and begins anew with the serv
 });
 
 test("the newest point is at the right edge, the least slack at the bottom", () => {
-  const line = points([sample(340, 0), sample(370, 1000), sample(400, -5000)], ({ slack_ms }) => slack_ms, -500, 1000);
+  const line = points(
+    [sample(340, 0), sample(370, 1000), sample(400, -5000)],
+    ({ slack_ms }) => slack_ms,
+    -500,
+    1000,
+  );
   assert.equal(line, "120.0,42.7 180.0,0.0 240.0,64.0");
 });
 
 test("figures in words", () => {
-  assert.deepEqual([412.4, 8.04, 0, -35.2, -0.01].map(milliseconds), ["412 ms", "8.0 ms", "0 ms", "−35 ms", "0.0 ms"]);
+  assert.deepEqual([412.4, 8.04, 0, -35.2, -0.01].map(milliseconds), [
+    "412 ms",
+    "8.0 ms",
+    "0 ms",
+    "−35 ms",
+    "0.0 ms",
+  ]);
   assert.deepEqual([999.6, 1000, -2800].map(milliseconds), ["1.00 s", "1.00 s", "−2.80 s"]);
   assert.deepEqual(["/srv/reel/disk0/member", "/dev/sdb"].map(pathEnd), ["…/disk0/member", "/dev/sdb"]);
-  assert.equal(resourceName("member 3"), "Disk 3");
-  assert.equal(resourceName("the bytes of member 3"), "Disk 3, bytes");
-  assert.equal(resourceName("the network"), "Network");
-  assert.equal(refusalName("core"), "Processor");
+  assert.equal(resourceName({ resource: "disk", member: 3 }), "Disk 3");
+  assert.equal(resourceName({ resource: "disk-bytes", member: 3 }), "Disk 3, bytes");
+  assert.equal(resourceName({ resource: "network" }), "Network");
+  assert.equal(refusalName("processor"), "Processor");
   assert.equal(stateWords("missing"), "Missing");
-  assert.equal(stateWords("sleepy"), "Sleepy", "a state of a newer server");
-  const use = { resource: "the network", unit: "bytes", used: 1e6, capacity: null, peak_used: 2e6 } as const;
+  assert.equal(stateWords("sleepy" as MemberState), "Sleepy", "a state of a newer server");
+  const use = { resource: "network", unit: "bytes", used: 1e6, capacity: null, peak_used: 2e6 } as const;
   assert.equal(useWords(use), "8 Mb/s, no limit known");
-  assert.equal(useWords({ ...use, resource: "member 0", unit: "ns", used: 120e6, capacity: 700e6 }), "120 ms of 700 ms");
-  assert.equal(useWords({ ...use, resource: "media memory", capacity: 4e6 }), "1 MB of 4 MB");
+  assert.equal(
+    useWords({ ...use, resource: "disk", member: 0, unit: "ns", used: 120e6, capacity: 700e6 }),
+    "120 ms of 700 ms",
+  );
+  assert.equal(useWords({ ...use, resource: "memory", capacity: 4e6 }), "1 MB of 4 MB");
   assert.deepEqual([percent(1, 4), percent(9, 4), percent(1, 0), percent(1, null)], [25, 100, 0, 0]);
 });
 
-test("who reads no disk is told in words, and nothing where everybody reads", () => {
+test("sessions that read no disk are counted in words, and nothing is said if there are none", () => {
   assert.equal(sharingWords({ groups: 0, followers: 0, kept_bytes: 0 }), "");
-  assert.equal(sharingWords({ groups: 1, followers: 1, kept_bytes: 12e6 }), "1 session reads no disk: another has read for it what it plays (1 group, 12 MB kept).");
-  assert.match(sharingWords({ groups: 2, followers: 1038, kept_bytes: 63e6 }), /^1,038 sessions read no disk: .* \(2 groups, 63 MB kept\)\.$/);
+  assert.equal(
+    sharingWords({ groups: 1, followers: 1, kept_bytes: 12e6 }),
+    "1 session reads no disk: another has read for it what it plays (1 group, 12 MB kept).",
+  );
+  assert.match(
+    sharingWords({ groups: 2, followers: 1038, kept_bytes: 63e6 }),
+    /^1,038 sessions read no disk: .* \(2 groups, 63 MB kept\)\.$/,
+  );
 });
 
 test("shares are written in percent and counted in thousandths", () => {

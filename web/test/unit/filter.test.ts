@@ -5,7 +5,8 @@ import { initials } from "../../src/library/poster.ts";
 import { mockTitles } from "../mock/titles.ts";
 
 const titles = mockTitles();
-const ids = (query: string, order: Parameters<typeof select>[2] = "name") => select(titles, query, order).map((title) => title.id);
+const ids = (query: string, order: Parameters<typeof select>[2] = "name") =>
+  select(titles, query, order).map((title) => title.id);
 
 test("every word must be found, accents and case aside", () => {
   assert.deepEqual(ids("CAFE place"), ["cafe-sur-la-place"]);
@@ -32,7 +33,10 @@ test("orders", () => {
 test("the list that came is not reordered", () => {
   const before = titles.map((title) => title.id);
   select(titles, "", "name");
-  assert.deepEqual(titles.map((title) => title.id), before);
+  assert.deepEqual(
+    titles.map((title) => title.id),
+    before,
+  );
 });
 
 test("initials for a card", () => {

@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bitRate, byteRate, bytes, clock, codecName, languageName, nameFromFile, resolutionLabel, spokenTime, timeLeft } from "../../src/format.ts";
+import {
+  bitRate,
+  byteRate,
+  bytes,
+  clock,
+  codecName,
+  languageName,
+  nameFromFile,
+  resolutionLabel,
+  spokenTime,
+  timeLeft,
+} from "../../src/format.ts";
 
 test("clock", () => {
   assert.equal(clock(0), "0:00");
@@ -55,7 +66,8 @@ test("picture sizes have the names people use, wide and upright films too", () =
     [160, 90, "90p"],
     [0, 0, ""],
   ];
-  for (const [width, height, label] of cases) assert.equal(resolutionLabel(width, height), label, `${width}x${height}`);
+  for (const [width, height, label] of cases)
+    assert.equal(resolutionLabel(width, height), label, `${width}x${height}`);
 });
 
 test("languages and codecs by name", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import type { Volume } from "../../src/api/types.ts";
+import type { MemberState, Volume } from "../../src/api/types.ts";
 import { volumeNotice } from "../../src/library/volume.ts";
 import { wait } from "../../src/ui/dom.ts";
 
@@ -15,7 +15,14 @@ test("waiting leaves nothing behind, and ends with its signal", async () => {
 });
 
 test("a disk that was repaired or moved and is in use is no reason for a notice", () => {
-  const members = ["present", "repaired", "swapped"].map((state, n) => ({ state, in_use: true, text: `member ${n} is ${state}` }));
-  const volume: Volume = { state: "ok", writable: true, bytes: 1e12, free_bytes: 4e11, members };
+  const states: MemberState[] = ["present", "repaired", "swapped"];
+  const members = states.map((state, n) => ({
+    member: n,
+    path: `/srv/reel/disk${n}/member`,
+    state,
+    in_use: true,
+    text: `member ${n} is ${state}`,
+  }));
+  const volume: Pick<Volume, "state" | "members"> = { state: "ok", members };
   assert.deepEqual(volumeNotice(volume), []);
 });

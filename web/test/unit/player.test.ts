@@ -17,7 +17,13 @@ test("keys", () => {
 });
 
 test("every key in the help does something", () => {
-  const names: Record<string, string> = { Space: " ", "←": "ArrowLeft", "→": "ArrowRight", "↑": "ArrowUp", "↓": "ArrowDown" };
+  const names: Record<string, string> = {
+    Space: " ",
+    "←": "ArrowLeft",
+    "→": "ArrowRight",
+    "↑": "ArrowUp",
+    "↓": "ArrowDown",
+  };
   for (const [keys] of keyHelp) for (const key of keys) assert.ok(commandOf({ key: names[key] ?? key }), key);
 });
 
@@ -38,7 +44,7 @@ test("a stall counts from its begin to its end, once", () => {
   assert.deepEqual([meter.count, meter.total_ms], [1, 2000]);
   meter.begin(10_000);
   meter.end(10_020);
-  assert.equal(meter.count, 1, "what nobody can see is no stall");
+  assert.equal(meter.count, 1, "a wait that is not visible is no stall");
   meter.begin(11_000);
   meter.forget();
   meter.end(20_000);
@@ -46,14 +52,31 @@ test("a stall counts from its begin to its end, once", () => {
 });
 
 test("a refusal in words", () => {
-  const disk = explainRefusal(new Problem(503, { resource: "member 3", asked: 12_400_000, available: 3_000_000, grantable_rate_bps: 2.1e6, retry_after_s: 20 }));
-  assert.equal(disk.lines[0], "Disk 3 is booked by those who are watching: this film needs 12 ms of each second of its time, and 3.0 ms is left.");
+  const disk = explainRefusal(
+    new Problem(503, {
+      resource: "disk",
+      member: 3,
+      asked: 12_400_000,
+      available: 3_000_000,
+      grantable_rate_bps: 2.1e6,
+      retry_after_s: 20,
+    }),
+  );
+  assert.equal(
+    disk.lines[0],
+    "Disk 3 is booked by other viewers: this film needs 12 ms of each second of its time, and 3.0 ms is left.",
+  );
   assert.equal(disk.lines[1], "A stream of up to 2.1 Mb/s could start now.");
   assert.equal(disk.retry_s, 20);
-  const full = explainRefusal(new Problem(503, { resource: "the network", asked: 1e6, available: 0, grantable_rate_bps: 0 }));
-  assert.equal(full.lines[0], "The network is booked by those who are watching: this film needs 8 Mb/s, and nothing is left.");
+  const full = explainRefusal(
+    new Problem(503, { resource: "network", asked: 1e6, available: 0, grantable_rate_bps: 0 }),
+  );
+  assert.equal(
+    full.lines[0],
+    "The network is booked by other viewers: this film needs 8 Mb/s, and nothing is left.",
+  );
   assert.equal(full.lines.length, 2, "no rate where none could be granted");
-  const memory = explainRefusal(new Problem(503, { resource: "media memory", asked: 64e6, available: 12e6 }));
+  const memory = explainRefusal(new Problem(503, { resource: "memory", asked: 64e6, available: 12e6 }));
   assert.match(memory.lines.join(" "), /needs 64 MB, and 12 MB is left/);
   const bare = explainRefusal(new Problem(503, { detail: "No place." }, 7));
   assert.ok(bare.lines.includes("No place."));
@@ -63,7 +86,10 @@ test("a refusal in words", () => {
 });
 
 test("an error answer always has words", () => {
-  assert.equal(problemFrom(507, "application/problem+json", '{"title":"Full","detail":"d"}', null).detail, "d");
+  assert.equal(
+    problemFrom(507, "application/problem+json", '{"title":"Full","detail":"d"}', null).detail,
+    "d",
+  );
   assert.equal(problemFrom(502, "text/html", "<h1>Bad gateway</h1>", null).headline, "The server failed");
   assert.equal(problemFrom(503, "application/json", "not json", "12").retryAfterS, 12);
   assert.equal(problemFrom(503, null, "", "Fri, 31 Dec 1999 23:59:59 GMT").retryAfterS, undefined);
@@ -83,6 +109,7 @@ test("the rate of a transfer is that of its last seconds", () => {
   for (let second = 1; second <= 10; second += 1) meter.sample(second * 1000, second * 1_000_000);
   assert.equal(meter.bytesPerSecond(), 1_000_000);
   assert.equal(meter.secondsLeft(20_000_000), 10);
-  for (let second = 11; second <= 20; second += 1) meter.sample(second * 1000, 10_000_000 + (second - 10) * 4_000_000);
+  for (let second = 11; second <= 20; second += 1)
+    meter.sample(second * 1000, 10_000_000 + (second - 10) * 4_000_000);
   assert.equal(meter.bytesPerSecond(), 4_000_000);
 });

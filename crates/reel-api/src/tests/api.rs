@@ -1,6 +1,7 @@
 //! Titles, sessions, volume, health, pages: what is asked without a body of its own.
 
 use super::fake::Server;
+use crate::VolumeState;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use std::sync::atomic::Ordering;
@@ -31,6 +32,24 @@ async fn titles_are_listed_shown_and_removed() {
         let detail = server.call(method, "/api/v1/titles/big-film").await.problem(404);
         assert!(detail.contains("big-film"), "{detail}");
     }
+}
+
+#[tokio::test]
+async fn the_list_of_titles_is_sent_again_only_when_it_has_changed() {
+    let server = Server::new();
+    server.add("Film").await;
+    let list = server.get("/api/v1/titles").await;
+    assert_eq!(list.header("content-type"), "application/json");
+    let ask = |tag: &str| Request::get("/api/v1/titles").header("if-none-match", tag).body(Body::empty());
+    let tag = list.header("etag").to_owned();
+    let again = server.send(ask(&tag).expect("a request")).await;
+    assert_eq!((again.status, again.header("etag")), (StatusCode::NOT_MODIFIED, tag.as_str()));
+    assert!(again.body.is_empty());
+    server.add("Another").await;
+    let changed = server.send(ask(&tag).expect("a request")).await;
+    assert_eq!(changed.status, StatusCode::OK);
+    assert_eq!(changed.json()["titles"].as_array().map(Vec::len), Some(2));
+    assert_ne!(changed.header("etag"), tag);
 }
 
 #[tokio::test]
@@ -66,7 +85,7 @@ async fn what_is_not_there_is_a_problem() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_told_the_right_ones() {
+async fn a_wrong_method_is_answered_with_the_right_ones() {
     let server = Server::new();
     for (method, path, allow) in [
         ("PUT", "/api/v1/titles", "GET,HEAD,POST"),
@@ -134,7 +153,7 @@ async fn bodies_that_are_not_what_is_asked_for() {
 }
 
 #[tokio::test]
-async fn other_sites_may_look_but_not_touch() {
+async fn other_sites_may_read_but_not_change() {
     let server = Server::new();
     server.add("a").await;
     let request = |method: &str, site: &str| {
@@ -157,15 +176,15 @@ async fn health_and_readiness_are_different_things() {
     let server = Server::new();
     assert_eq!(server.get("/healthz").await.text(), "ok\n");
     assert_eq!(server.get("/readyz").await.json()["ready"], true);
-    *server.shelf.state.lock().expect("lock") = "degraded";
+    *server.library.state.lock().expect("lock") = VolumeState::Degraded;
     let degraded = server.get("/readyz").await;
     assert_eq!(
         (degraded.status, &degraded.json()["checks"][3]["ok"]),
         (StatusCode::OK, &serde_json::json!(false))
     );
-    *server.shelf.state.lock().expect("lock") = "failed";
+    *server.library.state.lock().expect("lock") = VolumeState::Failed;
     assert_eq!(server.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
-    *server.shelf.state.lock().expect("lock") = "ok";
+    *server.library.state.lock().expect("lock") = VolumeState::Ok;
     server.control.stop();
     assert_eq!(server.get("/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.get("/healthz").await.status, StatusCode::OK);
@@ -174,7 +193,7 @@ async fn health_and_readiness_are_different_things() {
 #[tokio::test]
 async fn the_volume_is_described() {
     let server = Server::new();
-    server.shelf.free_bytes.store(77, Ordering::Relaxed);
+    server.library.free_bytes.store(77, Ordering::Relaxed);
     let volume = server.get("/api/v1/volume").await.json();
     assert_eq!(volume["free_bytes"], 77);
     assert_eq!(volume["members"][0]["state"], "present");
@@ -246,7 +265,7 @@ async fn heads_have_no_body() {
     assert_eq!(head.header("content-length"), server.get("/api/v1/volume").await.body.len().to_string());
 }
 
-/// DNS rebinding: to the browser, the page of another site is ours.
+/// DNS rebinding: to the browser, the page of another site belongs to this server.
 #[tokio::test]
 async fn a_site_whose_name_leads_here_changes_nothing() {
     let server = Server::new();

@@ -10,7 +10,8 @@ async fn connected(server: &Server, already_read: &[u8]) -> (TcpStream, tokio::t
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let client = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("connected");
     let (stream, _) = listener.accept().await.expect("accepted");
-    // As it comes from the data plane: new to this runtime, which does not know yet that it can be written to.
+    // As it comes from the data plane: new to this runtime, which does not know yet that it can be
+    // written to.
     let stream = TcpStream::from_std(stream.into_std().expect("a socket")).expect("registered");
     let task = tokio::spawn(serve_connection(stream, None, already_read.to_vec(), server.control.clone()));
     (client, task)
@@ -37,7 +38,7 @@ async fn the_bytes_already_read_come_first() {
 }
 
 #[tokio::test]
-async fn an_upload_goes_over_the_hand_over() {
+async fn an_upload_continues_over_the_hand_over() {
     let server = Server::new();
     let body = format!("FILM{}", "x".repeat(300_000));
     let request = format!(
@@ -73,7 +74,7 @@ async fn a_refused_upload_still_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_leaves_nothing() {
+async fn a_client_that_disconnects_leaves_nothing() {
     let server = Server::new();
     let (mut client, task) = connected(
         &server,
@@ -107,9 +108,10 @@ async fn a_head_that_never_ends_is_cut_off() {
     drop(client);
 }
 
-/// A response that is ready before the socket is must not be lost when the request's body is of no interest.
+/// A response that is ready before the socket is must not be lost when the request's body is of no
+/// interest.
 #[tokio::test]
-async fn every_refusal_is_heard() {
+async fn every_refusal_arrives() {
     let server = Server::with_limit(10);
     for (head, status) in [
         ("Content-Length: 5\r\nContent-Length: 6", "400"),

@@ -1,9 +1,8 @@
-//! A shelf in memory, whose films are files beginning with `FILM`.
+//! A library in memory, whose titles are files that begin with `FILM`.
 
 use crate::*;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
-use reel_admit::Sharing;
 use reel_disk::{ClassView, MemberStats, SchedulerView};
 use reel_library::*;
 use reel_media::MediaError;
@@ -16,39 +15,39 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tower::ServiceExt;
 
 /// Titles in memory.
-pub(super) struct FakeShelf {
+pub(super) struct FakeLibrary {
     pub(super) titles: Mutex<BTreeMap<String, Arc<TitleSummary>>>,
     pub(super) free_bytes: AtomicU64,
-    pub(super) state: Mutex<&'static str>,
+    pub(super) state: Mutex<VolumeState>,
     /// An ingest waits until this is not locked.
     pub(super) gate: tokio::sync::Mutex<()>,
 }
 
-/// Sessions with the keys k0, k1, ...; at most two.
+/// SessionService with the keys k0, k1, ...; at most two.
 #[derive(Default)]
 pub(super) struct FakeSessions {
     open: Mutex<Vec<SessionReport>>,
 }
 
-/// Promises of one member and some sessions, of which one holds nothing.
-pub(super) struct FakePromises {
+/// Admission with one member and some sessions, of which one has no reservation.
+pub(super) struct FakeAdmission {
     pub(super) classes: Mutex<Arc<ClassTable>>,
-    /// Sessions that hold a reservation.
+    /// SessionService that hold a reservation.
     pub(super) reserved: AtomicUsize,
 }
 
-/// Work that goes on until it is told to end, or the gate is opened.
+/// Work that goes on until it is cancelled, or the gate is opened.
 #[derive(Default)]
-pub(super) struct FakeWork {
+pub(super) struct FakeVolumeJobs {
     pub(super) gate: Mutex<bool>,
 }
 
 /// A server for a test, and the directory it spools to.
 pub(super) struct Server {
     pub(super) control: ControlPlane,
-    pub(super) shelf: Arc<FakeShelf>,
-    pub(super) promises: Arc<FakePromises>,
-    pub(super) work: Arc<FakeWork>,
+    pub(super) library: Arc<FakeLibrary>,
+    pub(super) admission: Arc<FakeAdmission>,
+    pub(super) volume_jobs: Arc<FakeVolumeJobs>,
     pub(super) spool: tempfile::TempDir,
 }
 
@@ -66,10 +65,10 @@ impl Server {
 
     pub(super) fn with_limit(upload_bytes_max: u64) -> Server {
         let spool = tempfile::tempdir().expect("tempdir");
-        let shelf = Arc::new(FakeShelf {
+        let library = Arc::new(FakeLibrary {
             titles: Mutex::default(),
             free_bytes: AtomicU64::new(1 << 30),
-            state: Mutex::new("ok"),
+            state: Mutex::new(VolumeState::Ok),
             gate: tokio::sync::Mutex::default(),
         });
         let config = ControlConfig {
@@ -79,18 +78,17 @@ impl Server {
             names: OwnNames { machine: "reel".to_owned(), ..OwnNames::default() },
         };
         let sessions = Arc::new(FakeSessions::default());
-        let work = Arc::new(FakeWork::default());
-        let promises = Arc::new(FakePromises { classes: Mutex::default(), reserved: AtomicUsize::new(1) });
-        let is_media = |path: &str| path.starts_with("/s/");
-        let rooms = Rooms {
-            shelf: shelf.clone(),
+        let volume_jobs = Arc::new(FakeVolumeJobs::default());
+        let admission = Arc::new(FakeAdmission { classes: Mutex::default(), reserved: AtomicUsize::new(1) });
+        let services = Services {
+            library: library.clone(),
             sessions,
-            promises: promises.clone(),
-            work: work.clone(),
-            is_media,
+            admission: admission.clone(),
+            volume_jobs: volume_jobs.clone(),
+            is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
-        let control = ControlPlane::new(config, rooms, MetricsRegistry::default());
-        Server { control, shelf, promises, work, spool }
+        let control = ControlPlane::new(config, services, MetricsRegistry::default());
+        Server { control, library, admission, volume_jobs, spool }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
@@ -112,7 +110,7 @@ impl Server {
         self.send(Request::builder().method("POST").uri(path).body(body.into()).expect("a request")).await
     }
 
-    /// Puts a title on the shelf.
+    /// Adds a title to the library.
     pub(super) async fn add(&self, name: &str) -> String {
         let answer = self.post(&format!("/api/v1/titles?filename={name}.mp4&wait=true"), "FILM").await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
@@ -138,7 +136,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    /// Checks that this is a well-formed problem and returns its detail.
+    /// Checks that this is a well-formed problem; returns its detail and its help.
     pub(super) fn problem(&self, status: u16) -> String {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
         assert_eq!(self.header("content-type"), "application/problem+json", "{}", self.text());
@@ -147,11 +145,11 @@ impl Answer {
         for field in ["type", "title", "detail"] {
             assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field} in {body}");
         }
-        body["detail"].as_str().expect("checked").to_owned()
+        [&body["detail"], &body["help"]].into_iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
     }
 }
 
-impl Shelf for FakeShelf {
+impl LibraryService for FakeLibrary {
     fn titles(&self) -> Vec<Arc<TitleSummary>> {
         self.titles.lock().expect("lock").values().cloned().collect()
     }
@@ -285,15 +283,19 @@ impl Shelf for FakeShelf {
             members: vec![MemberReport {
                 member: 0,
                 path: "/m0".to_owned(),
-                state: if state == "ok" { "present" } else { "missing" },
-                in_use: state == "ok",
-                text: format!("member 0 is {state}"),
+                state: if state == VolumeState::Ok {
+                    MemberStateCode::Present
+                } else {
+                    MemberStateCode::Missing
+                },
+                in_use: state == VolumeState::Ok,
+                text: format!("member 0 is {state:?}"),
             }],
         }
     }
 }
 
-impl Sessions for FakeSessions {
+impl SessionService for FakeSessions {
     fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
@@ -332,8 +334,8 @@ impl Sessions for FakeSessions {
     }
 }
 
-impl Promises for FakePromises {
-    fn report(&self) -> PromisesReport {
+impl AdmissionService for FakeAdmission {
+    fn report(&self) -> AdmissionReport {
         let mut counts = [ClassCounts::default(); CLASSES_MAX];
         counts[0] = ClassCounts { sent_bytes: 1000, deadline_misses: 2 };
         let usage = |resource, capacity| ResourceUsage {
@@ -345,7 +347,7 @@ impl Promises for FakePromises {
         };
         let mut sessions = vec![session("cd34", false)];
         sessions.resize(1 + self.reserved.load(Ordering::Relaxed), session("ab12", true));
-        PromisesReport {
+        AdmissionReport {
             now_ns: 77_900_000_000,
             members: vec![MemberView {
                 stats: MemberStats { queued: 4, in_device: 2, errors: 1, ..MemberStats::default() },
@@ -374,8 +376,8 @@ impl Promises for FakePromises {
             classes: self.classes(),
             counts,
             sessions,
-            sharing: Sharing { chains: 1, followers: 3, interval_bytes: 5_000_000 },
-            refusals: vec![("member", 6)],
+            sharing: SharingReport { groups: 1, followers: 3, kept_bytes: 5_000_000 },
+            refusals: vec![(ResourceCode::Disk, 6)],
         }
     }
 
@@ -400,7 +402,7 @@ fn session(key_hint: &str, reserved: bool) -> SessionView {
         client: "10.0.0.7".parse().expect("an address"),
         class: "periodic".to_owned(),
         rate_bps: 5_000_000,
-        state: if reserved { "playing" } else { "paused" },
+        state: if reserved { SessionState::Playing } else { SessionState::Paused },
         reserved,
         position_s: 61,
         sent_bytes: 5,
@@ -408,28 +410,37 @@ fn session(key_hint: &str, reserved: bool) -> SessionView {
     }
 }
 
-impl VolumeWork for FakeWork {
-    fn scrub(&self, watch: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        while watch(WorkProgress { done_bytes: 30, total_bytes: 100 }) {
+impl VolumeJobs for FakeVolumeJobs {
+    fn scrub(
+        &self,
+        watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        while watch(VolumeJobProgress { done_bytes: 30, total_bytes: 100 }) {
             if *self.gate.lock().expect("lock") {
-                return Ok(WorkDone { text: "all is well".to_owned(), warnings: vec!["one row".to_owned()] });
+                return Ok(VolumeJobDone {
+                    text: "all is well".to_owned(),
+                    warnings: vec!["one row".to_owned()],
+                });
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        Err(WorkFailed("it was told to end".to_owned()))
+        Err(VolumeJobFailed::new("it was told to end"))
     }
 
-    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no member lacks anything".to_owned()))
+    fn rebuild(
+        &self,
+        _: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed::new("no member lacks anything"))
     }
 
     fn replace(
         &self,
         member: usize,
         path: &std::path::Path,
-        _: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
-        Ok(WorkDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })
+        _: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Ok(VolumeJobDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })
     }
 
     fn is_rebuild_unfinished(&self) -> bool {

@@ -1,7 +1,8 @@
-//! Connections with HTTP/2, and what becomes of those that find no place. Over pipes, in tokio's own time.
+//! Connections with HTTP/2, and those beyond the number that is served. Over pipes, in tokio's
+//! simulated time.
 
 use super::fake::Server;
-use crate::limits::{CONNECTIONS_MAX, HTTP2_IDLE_WHEN_FULL_MAX, TOLD_FULL_MAX, TOLD_FULL_TIME_MAX};
+use crate::limits::{CONNECTIONS_MAX, HTTP2_IDLE_WHEN_FULL_MAX, REFUSED_CONNECTIONS_MAX, TOLD_FULL_TIME_MAX};
 use crate::serve::serve_http1;
 use crate::serve_http2::serve_http2;
 use axum::http::{Request, StatusCode};
@@ -15,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// More than any wait here: what has not come by then never comes.
+/// More than any wait here: what has not arrived by then never arrives.
 const NEVER: Duration = Duration::from_secs(600);
 
 /// A client, and the tasks of both ends of its connection.
@@ -46,7 +47,7 @@ impl Client {
     }
 }
 
-/// A connection with HTTP/2 of which nobody has said anything yet.
+/// A connection with HTTP/2 on which nothing was sent yet.
 fn pipe(server: &Server) -> (DuplexStream, JoinHandle<()>) {
     let (ours, theirs) = duplex(64 << 10);
     (ours, tokio::spawn(serve_http2(theirs, PEER, server.control.clone())))
@@ -64,12 +65,12 @@ async fn ask_http1(server: &Server) -> String {
     text
 }
 
-fn take(server: &Server, places: usize) -> OwnedSemaphorePermit {
-    server.control.connection_places().try_acquire_many_owned(places as u32).expect("they are free")
+fn take(server: &Server, slots: usize) -> OwnedSemaphorePermit {
+    server.control.connection_slots().try_acquire_many_owned(slots as u32).expect("they are free")
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_place_is_told_so_and_leaves_for_a_connection_that_has_one() {
+async fn a_connection_too_many_is_answered_so_and_its_client_is_served_over_another() {
     let server = Server::new();
     let all = take(&server, CONNECTIONS_MAX);
     let client = Client::new(&server).await;
@@ -84,7 +85,7 @@ async fn who_finds_no_place_is_told_so_and_leaves_for_a_connection_that_has_one(
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_finds_no_place_and_says_nothing_is_closed_all_the_same() {
+async fn a_silent_connection_too_many_is_closed_too() {
     let server = Server::new();
     let _all = take(&server, CONNECTIONS_MAX);
     let (_silent, served) = pipe(&server);
@@ -94,10 +95,10 @@ async fn who_finds_no_place_and_says_nothing_is_closed_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_are_told_that_there_is_no_place() {
+async fn only_so_many_connections_too_many_are_answered() {
     let server = Server::new();
     let all = take(&server, CONNECTIONS_MAX);
-    let told: Vec<_> = (0..TOLD_FULL_MAX).map(|_| pipe(&server)).collect();
+    let told: Vec<_> = (0..REFUSED_CONNECTIONS_MAX).map(|_| pipe(&server)).collect();
     tokio::task::yield_now().await;
     let (_ours, dropped) = pipe(&server);
     let from = Instant::now();
@@ -113,7 +114,7 @@ async fn only_so_many_are_told_that_there_is_no_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_for_nothing_gives_way_when_places_are_short() {
+async fn an_idle_connection_gives_way_when_all_are_open() {
     let server = Server::new();
     let quiet = Client::new(&server).await;
     assert_eq!(quiet.ask().await.0, StatusCode::OK);

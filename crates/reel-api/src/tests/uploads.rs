@@ -81,7 +81,7 @@ async fn forms_and_odd_queries_are_refused() {
 }
 
 #[tokio::test]
-async fn too_large_is_said_before_and_during() {
+async fn too_large_is_reported_before_and_during_the_upload() {
     let server = Server::with_limit(10);
     let announced = Request::post("/api/v1/titles")
         .header("content-length", "11")
@@ -94,9 +94,9 @@ async fn too_large_is_said_before_and_during() {
 }
 
 #[tokio::test]
-async fn a_full_volume_is_said_at_once_or_at_the_end() {
+async fn a_full_volume_is_reported_at_once_or_at_the_end() {
     let server = Server::new();
-    server.shelf.free_bytes.store(3, Ordering::Relaxed);
+    server.library.free_bytes.store(3, Ordering::Relaxed);
     let announced = Request::post("/api/v1/titles")
         .header("content-length", "4")
         .body(Body::from("FILM"))
@@ -111,7 +111,7 @@ async fn a_full_volume_is_said_at_once_or_at_the_end() {
 #[tokio::test]
 async fn a_spool_directory_without_room_or_rights_is_named() {
     let server = Server::with_limit(u64::MAX);
-    server.shelf.free_bytes.store(u64::MAX, Ordering::Relaxed);
+    server.library.free_bytes.store(u64::MAX, Ordering::Relaxed);
     let huge = Request::post("/api/v1/titles")
         .header("content-length", (1_u64 << 60).to_string())
         .body(Body::empty());
@@ -135,9 +135,9 @@ async fn a_body_that_breaks_off_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ingests_wait_their_turn_and_stop_when_told() {
+async fn ingests_wait_their_turn_and_can_be_cancelled() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().await;
+    let gate = server.library.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.get(&second).await.json()["state"], "ingesting");
@@ -149,11 +149,11 @@ async fn ingests_wait_their_turn_and_stop_when_told() {
     }
 }
 
-/// Its place, and what it holds in the spool directory, are free for others then.
+/// Its slot, and its space in the spool directory, are free for others then.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_waits_ends_when_it_is_told() {
+async fn a_job_that_waits_can_be_cancelled() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().await;
+    let gate = server.library.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.call("DELETE", &second).await.status, StatusCode::ACCEPTED);
@@ -164,7 +164,7 @@ async fn a_job_that_waits_ends_when_it_is_told() {
 }
 
 #[tokio::test]
-async fn an_upload_that_stands_still_ends_when_it_is_told() {
+async fn an_upload_that_stands_still_can_be_cancelled() {
     let server = Server::new();
     let parts = futures_util::stream::iter([Ok::<_, std::io::Error>("FILM")]);
     let body = Body::from_stream(futures_util::StreamExt::chain(parts, futures_util::stream::pending()));
@@ -182,19 +182,19 @@ async fn an_upload_that_stands_still_ends_when_it_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_drains_takes_what_is_under_way_and_nothing_new() {
+async fn a_server_that_drains_finishes_running_uploads_and_begins_no_new_ones() {
     let server = Server::new();
-    let gate = server.shelf.gate.lock().await;
+    let gate = server.library.gate.lock().await;
     let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
     server.control.drain();
     let detail = upload(&server, "filename=b.mp4", "FILM").await.problem(503);
-    assert!(detail.contains("stopping"), "{detail}");
+    assert!(detail.contains("shutting down"), "{detail}");
     drop(gate);
     server.control.drained().await;
     assert_eq!(server.get(&first).await.json()["state"], "done");
 }
 
-/// Each holds one of the few places for uploads.
+/// Each holds one of the few slots for uploads.
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_hardly_moves_ends_and_one_over_a_slow_line_does_not() {
     let server = Server::new();
@@ -214,7 +214,7 @@ async fn an_upload_that_hardly_moves_ends_and_one_over_a_slow_line_does_not() {
 }
 
 #[tokio::test]
-async fn an_upload_that_stands_still_at_the_end_is_told_so() {
+async fn an_upload_that_stands_still_at_shutdown_gets_an_answer() {
     let server = Server::new();
     let parts = futures_util::stream::iter([Ok::<_, std::io::Error>("FILM")]);
     let body = Body::from_stream(futures_util::StreamExt::chain(parts, futures_util::stream::pending()));

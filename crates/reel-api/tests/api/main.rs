@@ -4,9 +4,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use reel_api::{
-    ArenaMetrics, CapacityReport, ControlConfig, ControlPlane, DiskMetrics, OwnNames, Promises,
-    PromisesReport, Rooms, SessionRefusal, SessionReport, Sessions, VolumeMetrics, VolumeWork, WorkDone,
-    WorkFailed, WorkProgress,
+    AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, ControlConfig, ControlPlane,
+    DiskMetrics, OwnNames, Services, SessionRefusal, SessionReport, SessionService, SharingReport,
+    VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs, VolumeMetrics,
 };
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
@@ -21,7 +21,7 @@ use tower::ServiceExt;
 
 struct NoSessions;
 
-impl Sessions for NoSessions {
+impl SessionService for NoSessions {
     fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle)
     }
@@ -35,18 +35,18 @@ impl Sessions for NoSessions {
     }
 }
 
-struct NoPromises(reel_disk::Disks);
+struct NoAdmission(reel_disk::Disks);
 
-impl Promises for NoPromises {
-    fn report(&self) -> PromisesReport {
-        PromisesReport {
+impl AdmissionService for NoAdmission {
+    fn report(&self) -> AdmissionReport {
+        AdmissionReport {
             now_ns: 0,
             members: Vec::new(),
             usage: Vec::new(),
             classes: self.0.classes(),
             counts: Default::default(),
             sessions: Vec::new(),
-            sharing: reel_admit::Sharing::default(),
+            sharing: SharingReport::default(),
             refusals: Vec::new(),
         }
     }
@@ -64,24 +64,27 @@ impl Promises for NoPromises {
     }
 }
 
-struct NoWork;
+struct NoVolumeJobs;
 
-impl VolumeWork for NoWork {
-    fn scrub(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no".to_owned()))
+impl VolumeJobs for NoVolumeJobs {
+    fn scrub(&self, _: &mut dyn FnMut(VolumeJobProgress) -> bool) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed::new("no"))
     }
 
-    fn rebuild(&self, _: &mut dyn FnMut(WorkProgress) -> bool) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no".to_owned()))
+    fn rebuild(
+        &self,
+        _: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed::new("no"))
     }
 
     fn replace(
         &self,
         _: usize,
         _: &Path,
-        _: &mut dyn FnMut(WorkProgress) -> bool,
-    ) -> Result<WorkDone, WorkFailed> {
-        Err(WorkFailed("no".to_owned()))
+        _: &mut dyn FnMut(VolumeJobProgress) -> bool,
+    ) -> Result<VolumeJobDone, VolumeJobFailed> {
+        Err(VolumeJobFailed::new("no"))
     }
 
     fn is_rebuild_unfinished(&self) -> bool {
@@ -111,16 +114,16 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         ingests_max: 1,
         names: OwnNames::default(),
     };
-    let promises = Arc::new(NoPromises(volume.disks().clone()));
+    let admission = Arc::new(NoAdmission(volume.disks().clone()));
     let library = Arc::new(Library::new(volume));
-    let rooms = Rooms {
-        shelf: library,
+    let services = Services {
+        library,
         sessions: Arc::new(NoSessions),
-        promises,
-        work: Arc::new(NoWork),
+        admission,
+        volume_jobs: Arc::new(NoVolumeJobs),
         is_media: |_| false,
     };
-    ControlPlane::new(config, rooms, metrics).router()
+    ControlPlane::new(config, services, metrics).router()
 }
 
 /// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.

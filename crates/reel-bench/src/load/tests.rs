@@ -82,7 +82,7 @@ fn refusals_are_counted_with_their_reason_and_what_would_be_granted() {
     let server = Server::start(move |request| {
         if request.path.starts_with("/watch") && admitted.fetch_add(1, Ordering::SeqCst) >= 2 {
             return Answer::problem(
-                r#"{"title":"Not admitted","resource":"member 3","grantable_rate_bps":1500000}"#,
+                r#"{"title":"Not admitted","resource":"disk","member":3,"grantable_rate_bps":1500000}"#,
             );
         }
         film(&request.path)
@@ -91,7 +91,7 @@ fn refusals_are_counted_with_their_reason_and_what_would_be_granted() {
     let viewers = &outcome.viewers;
     assert_eq!((viewers.came, viewers.admitted, viewers.refused, viewers.failed), (6, 2, 4, 0));
     let refusal = &viewers.refusals[0];
-    assert_eq!((refusal.reason.as_str(), refusal.count), ("member 3", 4));
+    assert_eq!((refusal.reason.as_str(), refusal.count), ("disk 3", 4));
     assert_eq!(refusal.grantable_bps, Some((1_500_000, 1_500_000)));
 }
 

@@ -58,7 +58,11 @@ impl Refusal {
         let number = |name: &str| problem.get(name).and_then(Value::as_u64);
         // Without a type of its own the title only repeats the status (RFC 9457 section 4.2.1).
         let title = text("title").filter(|_| text("type").is_some_and(|kind| kind != "about:blank"));
-        let reason = text("resource").or(title).or_else(|| text("detail")).or_else(|| text("title"));
+        let resource = text("resource").map(|code| match number("member") {
+            Some(member) => format!("{code} {member}"),
+            None => code,
+        });
+        let reason = resource.or(title).or_else(|| text("detail")).or_else(|| text("title"));
         Self {
             reason: reason.unwrap_or_else(|| "503 without a reason".to_owned()),
             grantable_bps: number("grantable_rate_bps"),
@@ -108,9 +112,9 @@ mod tests {
     #[test]
     fn a_problem_names_the_resource_and_what_could_be_granted() {
         let body = r#"{"type":"urn:reel:problem:not-admitted","title":"Not admitted","status":503,"detail":"x",
-            "resource":"member 3","asked":10,"available":4,"grantable_rate_bps":3200000,"retry_after_s":17}"#;
+            "resource":"disk","member":3,"asked":10,"available":4,"grantable_rate_bps":3200000,"retry_after_s":17}"#;
         let refusal = Refusal::parse(body, None);
-        assert_eq!(refusal.reason, "member 3");
+        assert_eq!(refusal.reason, "disk 3");
         assert_eq!((refusal.grantable_bps, refusal.retry_after_s), (Some(3_200_000), Some(17)));
         // The header goes before the body.
         assert_eq!(Refusal::parse(body, Some(5)).retry_after_s, Some(5));

@@ -31,13 +31,13 @@ impl Promises {
                 continue;
             };
             let place = match name {
-                "the processor" => &mut promises.core,
-                "media memory" => &mut promises.arena,
-                "the network" => continue,
+                "processor" => &mut promises.core,
+                "memory" => &mut promises.arena,
+                "network" => continue,
                 _ => &mut promises.member,
             };
             *place = place.max(used / capacity.max(1.0));
-            if name == "media memory" {
+            if name == "memory" {
                 promises.kept = number("kept_bytes") / capacity.max(1.0);
             }
         }

@@ -58,7 +58,7 @@ fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
     assert_eq!(before["members"][4]["state"], "present");
     let network = |shown: &Value| {
         let all = shown["resources"].as_array().expect("a list").clone();
-        let network = all.iter().find(|r| r["resource"] == "the network").expect("the network").clone();
+        let network = all.iter().find(|r| r["resource"] == "network").expect("the network").clone();
         (network["peak_used"].as_u64().expect("bytes"), network["capacity"].as_u64().expect("bytes"))
     };
     assert_eq!(network(&before).0, 0);

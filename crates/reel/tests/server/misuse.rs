@@ -257,10 +257,7 @@ fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
         }
         let (status, problem) = send(&rig, "POST /api/v1/sessions", r#"{"title":"long"}"#);
         assert_eq!((status, problem["type"].as_str()), (503, Some("urn:reel:problem:too-long")), "{problem}");
-        assert!(
-            problem["detail"].as_str().is_some_and(|detail| detail.contains("?class=aperiodic")),
-            "{problem}"
-        );
+        assert!(problem["help"].as_str().is_some_and(|help| help.contains("?class=aperiodic")), "{problem}");
     });
     // It is there all the same, for whoever does not need a promise.
     assert_eq!(rig.connect().ask("HEAD /files/long.mp4", "").status, 200);

@@ -30,7 +30,7 @@ fn a_stream_that_cannot_be_promised_is_refused_with_what_could_be() {
         assert!(retry_after_s > 0);
         let problem = problem(&refused);
         assert_eq!(problem["type"], "urn:reel:problem:not-admitted");
-        assert_eq!(problem["resource"], "the network");
+        assert_eq!(problem["resource"], "network");
         assert!(problem["asked"].as_u64() > problem["available"].as_u64());
         assert!(problem["grantable_rate_bps"].as_u64().expect("a rate") < 20_000);
         assert_eq!(problem["retry_after_s"].as_u64(), Some(retry_after_s));

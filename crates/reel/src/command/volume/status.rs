@@ -1,6 +1,6 @@
 //! `reel volume status`: shows members, geometry and space.
 
-use reel_api::Shelf;
+use reel_api::LibraryService;
 use reel_volume::VolumeStatus;
 
 use crate::args::VolumeArguments;
@@ -14,7 +14,7 @@ pub(super) fn run(arguments: &VolumeArguments) -> Result<Exit, Failure> {
     let library = open_library(&arguments.volume, Access::Read)?;
     if arguments.json {
         // The same document as GET /api/v1/volume.
-        let report = serde_json::to_string(&Shelf::volume(&library))
+        let report = serde_json::to_string(&LibraryService::volume(&library))
             .map_err(|error| Failure::failed(format!("cannot write the status as JSON: {error}")))?;
         print(&report)?;
     } else {

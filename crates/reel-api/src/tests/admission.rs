@@ -26,7 +26,7 @@ async fn ended(server: &Server, location: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
+async fn the_dashboard_shows_members_resources_classes_and_sessions() {
     let server = Server::new();
     let shown = server.get("/api/v1/dashboard").await.json();
     assert_eq!((&shown["now_s"], &shown["round_ns"]), (&json!(77), &json!(1_000_000_000)));
@@ -44,24 +44,24 @@ async fn the_dashboard_shows_members_resources_classes_and_who_holds_what() {
     assert_eq!(
         shown["resources"],
         json!([
-            { "resource": "media memory", "unit": "bytes", "used": 300, "capacity": 1000, "peak_used": 400 },
-            { "resource": "the network", "unit": "bytes", "used": 300, "capacity": null, "peak_used": 400 },
+            { "resource": "memory", "unit": "bytes", "used": 300, "capacity": 1000, "peak_used": 400 },
+            { "resource": "network", "unit": "bytes", "used": 300, "capacity": null, "peak_used": 400 },
         ])
     );
     assert_eq!(shown["classes"][0]["deadline_misses"], 2);
     assert_eq!(shown["classes"][2]["share_permille"], 150);
     assert_eq!(shown["sessions_total"], 2);
-    assert_eq!(shown["sessions"][1]["state"], "paused", "who holds nothing comes last");
+    assert_eq!(shown["sessions"][1]["state"], "paused", "a session without a reservation comes last");
     let session = &shown["sessions"][0];
     assert_eq!((&session["client"], &session["position_s"]), (&json!("10.0.0.7"), &json!(61)));
     assert_eq!(shown["sharing"], json!({ "groups": 1, "followers": 3, "kept_bytes": 5_000_000 }));
-    assert_eq!(shown["refusals"], json!([{ "resource": "member", "count": 6 }]));
+    assert_eq!(shown["refusals"], json!([{ "resource": "disk", "count": 6 }]));
 }
 
 #[tokio::test]
-async fn the_dashboard_counts_all_who_hold_something_and_lists_some() {
+async fn the_dashboard_counts_all_reservations_and_lists_some_sessions() {
     let server = Server::new();
-    server.promises.reserved.store(DASHBOARD_SESSIONS_MAX + 7, Ordering::Relaxed);
+    server.admission.reserved.store(DASHBOARD_SESSIONS_MAX + 7, Ordering::Relaxed);
     let shown = server.get("/api/v1/dashboard").await.json();
     assert_eq!(shown["sessions"].as_array().map(Vec::len), Some(DASHBOARD_SESSIONS_MAX));
     assert_eq!(shown["sessions_total"], DASHBOARD_SESSIONS_MAX + 8);
@@ -108,7 +108,7 @@ async fn the_capacity_for_a_rate() {
     let server = Server::new();
     assert_eq!(
         server.get("/api/v1/capacity?rate_bps=8000000").await.json(),
-        json!({ "rate_bps": 8_000_000, "viewers": 12, "stopped_by": "member 0", "more_now": 11 })
+        json!({ "rate_bps": 8_000_000, "viewers": 12, "stopped_by": { "resource": "disk", "member": 0 }, "more_now": 11 })
     );
     for bad in ["", "?rate_bps=0", "?rate_bps=-1", "?rate_bps=fast", "?rate_bps=99999999999", "?rate=1"] {
         server.get(&format!("/api/v1/capacity{bad}")).await.problem(400);
@@ -116,7 +116,7 @@ async fn the_capacity_for_a_rate() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_is_short() {
+async fn a_refusal_names_the_resource_by_its_code() {
     let server = Server::new();
     let open = || send(&server, "POST", "/api/v1/sessions", json!({ "title": "film" }));
     open().await;
@@ -126,8 +126,8 @@ async fn a_refusal_says_what_is_short() {
     assert_eq!(refused.header("retry-after"), "7");
     let body = refused.json();
     assert_eq!(
-        (&body["type"], &body["resource"]),
-        (&json!("urn:reel:problem:not-admitted"), &json!("member 3"))
+        (&body["type"], &body["resource"], &body["member"]),
+        (&json!("urn:reel:problem:not-admitted"), &json!("disk"), &json!(3))
     );
     assert_eq!((&body["asked"], &body["available"]), (&json!(800), &json!(200)));
     assert_eq!((&body["grantable_rate_bps"], &body["retry_after_s"]), (&json!(2_000_000), &json!(7)));
@@ -147,7 +147,7 @@ async fn a_scrub_is_a_job_alone_on_the_volume() {
         assert!(reason.contains("scrub") && reason.contains(job["id"].as_str().expect("an id")), "{reason}");
         assert_eq!(busy.json()["job"], job["id"]);
     }
-    *server.work.gate.lock().expect("lock") = true;
+    *server.volume_jobs.gate.lock().expect("lock") = true;
     let job = ended(&server, &location).await;
     assert_eq!((&job["state"], &job["result"]), (&json!("done"), &json!("all is well")));
     assert_eq!((&job["total_bytes"], &job["warnings"]), (&json!(100), &json!(["one row"])));
@@ -168,7 +168,7 @@ async fn work_on_the_volume_is_cancelled_and_ends_with_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_work_cannot_be_done_is_said() {
+async fn a_job_that_cannot_be_done_says_why() {
     let server = Server::new();
     let location = server.post("/api/v1/volume/rebuild", "").await.header("location").to_owned();
     let job = ended(&server, &location).await;
@@ -189,7 +189,7 @@ async fn what_work_cannot_be_done_is_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_waits_to_be_stored_is_cancelled() {
     let server = Server::new();
-    let held = server.shelf.gate.lock().await;
+    let held = server.library.gate.lock().await;
     let location = server.post("/api/v1/titles?filename=a.mp4", "FILM").await.header("location").to_owned();
     assert_eq!(server.call("DELETE", &location).await.status, 202);
     drop(held);

@@ -1,6 +1,7 @@
-//! The control plane's view of sessions: opens, lists and ends them on behalf of the API.
+//! The sessions of a running server, as the control plane sees them: opened, listed and ended for
+//! the API.
 
-use crate::{SessionRefusal, SessionReport, Sessions};
+use crate::{SessionRefusal, SessionReport, SessionService};
 use reel_admit::OpenRefused;
 use reel_disk::Disks;
 use reel_library::LibraryError;
@@ -10,8 +11,8 @@ use reel_rt::now_ns;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What answers for sessions, and what it needs for that.
-pub struct SessionService {
+/// Opens, lists and ends sessions.
+pub struct ServerSessions {
     /// All sessions.
     pub sessions: Arc<reel_admit::Sessions<PlayableTitle>>,
     /// The titles that can be opened.
@@ -22,7 +23,7 @@ pub struct SessionService {
     pub counters: Arc<PlayCounters>,
 }
 
-impl Sessions for SessionService {
+impl SessionService for ServerSessions {
     fn open(&self, id: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
         let title = self.titles.open(id).map_err(|error| match error {
             LibraryError::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,

@@ -1,46 +1,48 @@
-//! What the control plane asks of the ledger and the disks of a running server.
+//! Admission of a running server, as the control plane sees it: the ledger and the disks.
 
-use crate::{CapacityReport, ClassCounts, MemberView, Promises, PromisesReport, SessionView};
+use crate::{
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, ResourceCode, SessionState,
+    SessionView, SharingReport,
+};
 use reel_admit::limits::STEADY_ROUNDS;
-use reel_admit::{Loss, SessionSummary, Sessions, Standing, steady_demand};
+use reel_admit::{Loss, SessionSummary, Sessions, Sharing, Standing, steady_demand};
 use reel_cache::Units;
 use reel_disk::Disks;
 use reel_metrics::{MetricsPage, MetricsSource};
 use reel_play::{PlayCounters, PlayableTitle, RESOURCES};
-use reel_qos::{
-    Capacities, Class, ClassTable, Ledger, MemberCapacity, Resource, ResourceUsage, Starts, UNLIMITED,
-};
+use reel_qos::{Capacities, Class, ClassTable, Ledger, MemberCapacity, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
 use reel_volume::Geometry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The ledger, the sessions and the disks of a server.
-pub struct AdmissionService {
+pub struct ServerAdmission {
     /// All sessions.
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// What all engines count.
     pub counters: Arc<PlayCounters>,
     /// Shared units.
     pub units: Units,
-    /// What there was to promise when the server started.
+    /// What could be reserved when the server started.
     pub capacities: Capacities,
     /// The geometry of the volume.
     pub geometry: Geometry,
 }
 
-impl Promises for AdmissionService {
-    fn report(&self) -> PromisesReport {
+impl AdmissionService for ServerAdmission {
+    fn report(&self) -> AdmissionReport {
         let now_ns = now_ns();
         let classes = self.disks().classes();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let misses = &self.units.counters().deadline_misses;
         let disks = self.disks();
         let members = disks.stats().into_iter().zip(disks.views()).enumerate();
-        let mut refusals: Vec<_> =
-            RESOURCES.iter().copied().zip(self.counters.not_admitted.iter().map(load)).collect();
-        refusals.push(("table", load(&self.counters.sessions_refused)));
-        PromisesReport {
+        let not_admitted = self.counters.not_admitted.iter().map(load);
+        let mut refusals: Vec<(ResourceCode, u64)> =
+            RESOURCES.into_iter().map(ResourceCode::from).zip(not_admitted).collect();
+        refusals.push((ResourceCode::Sessions, load(&self.counters.sessions_refused)));
+        AdmissionReport {
             now_ns,
             members: members
                 .map(|(member, (stats, view))| MemberView { stats, view, price: disks.price(member) })
@@ -51,7 +53,7 @@ impl Promises for AdmissionService {
                 deadline_misses: load(&misses[class]),
             }),
             sessions: self.sessions.list(now_ns).into_iter().map(|session| view(session, &classes)).collect(),
-            sharing: self.sessions.sharing(),
+            sharing: sharing(self.sessions.sharing()),
             classes,
             refusals,
         }
@@ -62,7 +64,7 @@ impl Promises for AdmissionService {
     }
 
     fn set_classes(&self, classes: ClassTable) {
-        // The ledger hears of it with the next round, as of every change of what there is to promise.
+        // The ledger takes it over with the next round, like every change of what can be reserved.
         self.disks().set_classes(Arc::new(classes));
     }
 
@@ -71,13 +73,14 @@ impl Promises for AdmissionService {
         let demand = steady_demand(&self.geometry, self.units.depth(), rate_bps, Loss::AnyOne);
         let mut capacities = self.capacities.clone();
         for (member, capacity) in capacities.members.iter_mut().enumerate() {
-            // As admission counts: a device that proves quicker is not promised more until it is measured again.
+            // As admission counts: more is reserved of a device that proves faster only when it is
+            // measured again.
             *capacity = MemberCapacity::found(capacity.price, disks.price(member));
         }
         capacities.core_mib_ns =
             capacities.core_mib_ns.max(self.counters.core_mib_ns.load(Ordering::Relaxed));
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
-        // An empty ledger has nothing that a change of shares could be too much for.
+        // An empty ledger has no reservation that a change of shares could overcommit.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));
         let alone = empty.how_many(Class::PERIODIC, &demand, Starts::Spread).ok();
         let more = self.sessions.how_many(Class::PERIODIC, &demand);
@@ -89,13 +92,13 @@ impl Promises for AdmissionService {
     }
 }
 
-impl AdmissionService {
+impl ServerAdmission {
     fn disks(&self) -> &Disks {
         self.units.disks()
     }
 }
 
-impl MetricsSource for AdmissionService {
+impl MetricsSource for ServerAdmission {
     fn collect(&self, page: &mut MetricsPage) {
         for usage in self.sessions.usage(now_ns()) {
             collect_usage(page, &usage);
@@ -112,27 +115,27 @@ fn collect_usage(page: &mut MetricsPage, usage: &ResourceUsage) {
     if usage.capacity == UNLIMITED || usage.capacity == 0 {
         return;
     }
-    let resource = match usage.resource {
-        Resource::Member(member) => format!("member {member}"),
-        Resource::MemberBytes(member) => format!("member {member} bytes"),
-        Resource::Network => "network".to_owned(),
-        Resource::Core => "core".to_owned(),
-        Resource::Arena => "arena".to_owned(),
-    };
-    let labels = [("resource", resource.as_str())];
+    let member = usage.resource.member().map(|member| member.to_string());
+    let mut labels = vec![("resource", usage.resource.code())];
+    labels.extend(member.iter().map(|member| ("member", member.as_str())));
     let part = |used: u64| used as f64 / usage.capacity as f64;
     page.gauge(
         "reel_promised_ratio",
-        "Part of a resource that is promised in this round.",
+        "Part of a resource that is reserved in this round.",
         &labels,
         part(usage.used),
     );
     page.gauge(
         "reel_promised_peak_ratio",
-        "The most of a resource that is promised in this or any later round.",
+        "The most of a resource that is reserved in this or any later round.",
         &labels,
         part(usage.peak_used),
     );
+}
+
+fn sharing(sharing: Sharing) -> SharingReport {
+    let Sharing { chains, followers, interval_bytes } = sharing;
+    SharingReport { groups: chains, followers, kept_bytes: interval_bytes }
 }
 
 fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
@@ -143,9 +146,9 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         class: classes.spec(session.class).name.clone(),
         rate_bps: session.rate_bps,
         state: match session.standing {
-            Standing::Reserved => "playing",
-            Standing::Paused => "paused",
-            Standing::Unpromised => "unpromised",
+            Standing::Reserved => SessionState::Playing,
+            Standing::Paused => SessionState::Paused,
+            Standing::Unpromised => SessionState::Unpromised,
         },
         reserved: session.standing == Standing::Reserved,
         position_s: session.position_ns / 1_000_000_000,

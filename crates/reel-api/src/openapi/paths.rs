@@ -1,0 +1,298 @@
+//! Every address with its operations.
+
+use super::describe::{Describe, Operation, path, plain, query, text};
+use crate::classes::ClassBody;
+use crate::dashboard::CapacityQuery;
+use crate::jobs::JobStatus;
+use crate::library_service::VolumeReport;
+use crate::upload::UploadQuery;
+use crate::wire::{
+    Capacity, Dashboard, JobList, OpenSession, Readiness, Replacement, Session, SessionList, Title, TitleList,
+};
+use serde_json::{Map, Value, json};
+
+/// All paths of the document.
+pub(super) fn all(describe: &mut Describe) -> Map<String, Value> {
+    let groups: [fn(&mut Describe) -> Paths; 7] = [titles, sessions, admission, volume, server, pages, media];
+    groups.into_iter().flat_map(|group| group(describe)).map(|(path, item)| (path.to_owned(), item)).collect()
+}
+
+type Paths = Vec<(&'static str, Value)>;
+
+fn titles(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "titles", id, summary };
+    let list = [
+        ("200", describe.json::<TitleList>("The titles; ETag names this state of the list")),
+        ("304", plain("As the client has them", [])),
+    ];
+    let one = [("200", describe.json::<Title>("The title")), ("404", describe.problem("No such title"))];
+    let removed = [
+        ("204", plain("Removed; sessions that play it may finish", [])),
+        ("404", describe.problem("No such title")),
+    ];
+    let poster = [
+        ("200", plain("The picture", ["image/jpeg", "image/svg+xml"])),
+        ("304", plain("As the client has it", [])),
+        ("404", describe.problem("No such poster")),
+    ];
+    vec![
+        (
+            "/api/v1/titles",
+            json!({
+                "get": describe.operation(op("listTitles", "All titles, by name"), list),
+                "post": upload(describe),
+            }),
+        ),
+        (
+            "/api/v1/titles/{id}",
+            json!({
+                "parameters": [path("id", "A title's id")],
+                "get": describe.operation(op("getTitle", "One title"), one),
+                "delete": describe.operation(op("removeTitle", "Remove a title"), removed),
+            }),
+        ),
+        (
+            "/img/{file}",
+            json!({
+                "parameters": [path("file", "{id}.jpg or {id}.svg, as the title's poster field says")],
+                "get": describe.operation(op("getPoster", "A title's poster"), poster),
+            }),
+        ),
+    ]
+}
+
+fn upload(describe: &mut Describe) -> Value {
+    let responses = [
+        ("201", describe.json::<Title>("With wait: the title")),
+        ("202", describe.json::<JobStatus>("The job; Location is its address")),
+        ("413", describe.problem("Larger than upload.max_bytes")),
+        ("415", describe.problem("The body is a form, not a file")),
+        ("422", describe.problem("Not a file that can be taken; the detail says why")),
+        ("503", describe.problem("Too many uploads at once")),
+        ("507", describe.problem("The volume or the spool directory is full")),
+    ];
+    let summary = "Take a title: the body is the file itself";
+    let mut post = describe.operation(Operation { tag: "titles", id: "uploadTitle", summary }, responses);
+    post["description"] = json!(
+        "MP4, MOV, Matroska, WebM or MPEG-TS; codecs are kept as they are. The answer comes when the file has \
+         arrived; storing it goes on as a job unless wait is set."
+    );
+    post["parameters"] = query::<UploadQuery>();
+    post["requestBody"] = json!({ "required": true, "content": { "application/octet-stream": {} } });
+    post
+}
+
+fn sessions(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "sessions", id, summary };
+    let list = [("200", describe.json::<SessionList>("The sessions"))];
+    let opened = [
+        ("201", describe.json::<Session>("Granted; Location is the session's address")),
+        ("404", describe.problem("No such title")),
+        ("415", describe.problem("The body is not JSON")),
+        ("503", describe.problem(REFUSED)),
+    ];
+    let closed = [("204", plain("Ended", [])), ("404", describe.problem("No such session"))];
+    let mut open =
+        describe.operation(op("openSession", "Ask for a title to be played without stalls"), opened);
+    open["requestBody"] = describe.body::<OpenSession>();
+    vec![
+        (
+            "/api/v1/sessions",
+            json!({ "get": describe.operation(op("listSessions", "All sessions"), list), "post": open }),
+        ),
+        (
+            "/api/v1/sessions/{key}",
+            json!({
+                "parameters": [path("key", "A session's key")],
+                "delete": describe.operation(op("closeSession", "End a session"), closed),
+            }),
+        ),
+    ]
+}
+
+const REFUSED: &str = "Refused: what there is too little of, and what could have been granted; Retry-After says when \
+                       to ask again. Of type urn:reel:problem:too-long, and without Retry-After, if the title is \
+                       longer than what can ever be reserved";
+
+fn admission(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "admission", id, summary };
+    let dashboard = [("200", describe.json::<Dashboard>("Everything"))];
+    let classes = [("200", describe.json::<Vec<ClassBody>>("All of them"))];
+    let changed = [
+        ("200", describe.json::<Vec<ClassBody>>("All of them as they are now")),
+        ("415", describe.problem("The body is not JSON")),
+        (
+            "422",
+            describe.problem("They do not add up, or a name or kind is not possible; the detail says which"),
+        ),
+    ];
+    let capacity = [
+        ("200", describe.json::<Capacity>("The numbers")),
+        ("400", describe.problem("No rate, or not one that can be")),
+    ];
+    let mut change = describe.operation(op("setClasses", "Change the classes and their shares"), changed);
+    change["description"] = json!(
+        "All of them at once: the shares of all classes add up to 1000 thousandths. Holds until the server ends; \
+         what was reserved stays reserved."
+    );
+    change["requestBody"] = describe.body::<Vec<ClassBody>>();
+    let summary = "How many viewers of a stream of this rate can be admitted";
+    let mut how_many = describe.operation(op("getCapacity", summary), capacity);
+    how_many["parameters"] = query::<CapacityQuery>();
+    let summary = "The state of admission: members, resources, classes, sessions, refusals, jobs";
+    vec![
+        ("/api/v1/dashboard", json!({ "get": describe.operation(op("getDashboard", summary), dashboard) })),
+        (
+            "/api/v1/classes",
+            json!({
+                "get": describe.operation(op("getClasses", "The classes of traffic and their shares"), classes),
+                "put": change,
+            }),
+        ),
+        ("/api/v1/capacity", json!({ "get": how_many })),
+    ]
+}
+
+fn volume(describe: &mut Describe) -> Paths {
+    let op = Operation { tag: "server", id: "getVolume", summary: "The volume and its members" };
+    let state = [("200", describe.json::<VolumeReport>("Its state"))];
+    let scrub = volume_job(describe, "scrubVolume", "Read all that is stored and repair what is damaged");
+    let rebuild = volume_job(describe, "rebuildVolume", "Compute what members lack from the others");
+    let summary = "Put another file or device in the place of a member";
+    let mut replace = volume_job(describe, "replaceMember", summary);
+    replace["requestBody"] = describe.body::<Replacement>();
+    replace["responses"]["422"] = describe.problem("There is no such member, or the path is not absolute");
+    vec![
+        ("/api/v1/volume", json!({ "get": describe.operation(op, state) })),
+        ("/api/v1/volume/scrub", json!({ "post": scrub })),
+        ("/api/v1/volume/rebuild", json!({ "post": rebuild })),
+        ("/api/v1/volume/replace", json!({ "post": replace })),
+    ]
+}
+
+fn volume_job(describe: &mut Describe, id: &'static str, summary: &'static str) -> Value {
+    let responses = [
+        ("202", describe.json::<JobStatus>("The job; Location is its address")),
+        ("409", describe.problem("Another job is running on the volume")),
+        ("503", describe.problem("The volume is open for reading only")),
+    ];
+    describe.operation(Operation { tag: "server", id, summary }, responses)
+}
+
+fn server(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "server", id, summary };
+    let jobs = [("200", describe.json::<JobList>("The jobs"))];
+    let job = [("200", describe.json::<JobStatus>("The job")), ("404", describe.problem("No such job"))];
+    let cancelled = [
+        ("202", describe.json::<JobStatus>("The job as it is; it ends soon")),
+        ("404", describe.problem("No such job")),
+        ("409", describe.problem("The job is over already")),
+    ];
+    let ready = [
+        ("200", describe.json::<Readiness>("Yes")),
+        ("503", describe.json::<Readiness>("No; the checks say why")),
+    ];
+    let document = json!({
+        "description": "OpenAPI 3.1", "content": { "application/json": { "schema": { "type": "object" } } },
+    });
+    let metrics = [("200", text("Text exposition format 0.0.4", "text/plain"))];
+    let summary = "Jobs that run, and the last ones that ended, newest first";
+    vec![
+        ("/api/v1/jobs", json!({ "get": describe.operation(op("listJobs", summary), jobs) })),
+        (
+            "/api/v1/jobs/{id}",
+            json!({
+                "parameters": [path("id", "A job's id")],
+                "get": describe.operation(op("getJob", "One job"), job),
+                "delete": describe.operation(op("cancelJob", "Ask a job to end"), cancelled),
+            }),
+        ),
+        (
+            "/api/v1/openapi.json",
+            json!({ "get": describe.operation(op("getOpenApi", "This document"), [("200", document)]) }),
+        ),
+        (
+            "/healthz",
+            json!({
+                "get": describe.operation(op("isAlive", "The process answers"), [("200", text("ok", "text/plain"))]),
+            }),
+        ),
+        ("/readyz", json!({ "get": describe.operation(op("isReady", "Titles can be played"), ready) })),
+        (
+            "/metrics",
+            json!({ "get": describe.operation(op("getMetrics", "Counters for Prometheus"), metrics) }),
+        ),
+    ]
+}
+
+fn pages(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "pages", id, summary };
+    let page = || text("The page", "text/html");
+    let player =
+        [("200", page()), ("404", text("The page, saying that there is no such title", "text/html"))];
+    let file = [
+        ("200", plain("The file", [])),
+        ("304", plain("As the client has it", [])),
+        ("404", describe.problem("No such file")),
+    ];
+    vec![
+        ("/", json!({ "get": describe.operation(op("libraryPage", "The library"), [("200", page())]) })),
+        (
+            "/dashboard",
+            json!({ "get": describe.operation(op("dashboardPage", "The state of admission"), [("200", page())]) }),
+        ),
+        (
+            "/title/{id}",
+            json!({
+                "parameters": [path("id", "A title's id")],
+                "get": describe.operation(op("playerPage", "The player"), player),
+            }),
+        ),
+        (
+            "/assets/{file}",
+            json!({
+                "parameters": [path("file", "A built file")],
+                "get": describe.operation(op("asset", "Scripts and styles of the pages"), file),
+            }),
+        ),
+    ]
+}
+
+fn media(describe: &mut Describe) -> Paths {
+    let id = || path("id", "A title's id");
+    let download = [
+        ("200", plain("All of it", ["video/mp4"])),
+        ("206", plain("The range asked for", ["video/mp4"])),
+        ("404", describe.problem("No such title")),
+    ];
+    let summary = "The title as one MP4 file, without a reservation";
+    let download = describe.operation(Operation { tag: "media", id: "download", summary }, download);
+    let mut watch = |parameters: Value, id, summary| {
+        let responses = [
+            ("307", plain("To the session's own address", [])),
+            ("404", describe.problem("No such title")),
+            ("503", describe.problem("Refused: one more viewer does not fit, or the title is too long")),
+        ];
+        let get = describe.operation(Operation { tag: "media", id, summary }, responses);
+        json!({ "parameters": parameters, "get": get })
+    };
+    vec![
+        (
+            "/watch/{id}/master.m3u8",
+            watch(json!([id()]), "watchHls", "Opens a session and leads to its HLS playlist"),
+        ),
+        (
+            "/watch/{id}/manifest.mpd",
+            watch(json!([id()]), "watchDash", "Opens a session and leads to its DASH manifest"),
+        ),
+        (
+            "/watch/{id}/{name}.mp4",
+            watch(
+                json!([id(), path("name", "The same id again")]),
+                "watchProgressive",
+                "Opens a session and leads to one MP4 file, for players without HLS or DASH",
+            ),
+        ),
+        ("/files/{id}.mp4", json!({ "parameters": [id()], "get": download })),
+    ]
+}

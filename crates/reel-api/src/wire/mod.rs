@@ -1,0 +1,22 @@
+//! The JSON of the API as types: the one source of the answers, of the OpenAPI document, and of the
+//! web client's `types.ts`.
+//!
+//! A comment on a type or a field here is its description in the document and in the web client.
+//! Units are in the names of the fields.
+
+mod dashboard;
+mod problem;
+mod resource;
+mod server;
+mod sessions;
+mod titles;
+
+pub use dashboard::{
+    Capacity, ClassUse, Dashboard, DashboardVolume, Member, MemberClass, Price, RefusalCount, ResourceUnit,
+    ResourceUse,
+};
+pub use problem::ProblemBody;
+pub use resource::{ResourceCode, ResourceId};
+pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
+pub use sessions::{ListedSession, OpenSession, Session, SessionList};
+pub use titles::{AudioTrack, SubtitleTrack, Title, TitleList, VideoTrack, WatchAddresses};

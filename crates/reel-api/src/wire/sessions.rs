@@ -1,0 +1,48 @@
+//! Sessions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is to be played.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenSession {
+    /// A title's id.
+    pub title: String,
+}
+
+/// A session with its addresses.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Session {
+    /// The session's secret: a client that knows it may play and end the session.
+    pub key: String,
+    /// The title's id.
+    pub title: String,
+    /// The address of the HLS playlist.
+    pub hls: String,
+    /// The address of the DASH manifest.
+    pub dash: String,
+    /// Instead of `hls` or `dash`: a session reserves what is asked for first.
+    pub progressive: String,
+    /// Seconds without a request after which the session ends.
+    pub expires_in_s: u64,
+}
+
+/// A session as any client sees it. A key opens its session, so only the client that opened the
+/// session is told it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListedSession {
+    /// The first characters of the key, which tell two sessions from each other.
+    pub key_hint: String,
+    /// The title's id.
+    pub title: String,
+    /// Seconds without a request after which the session ends.
+    pub expires_in_s: u64,
+}
+
+/// All open sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SessionList {
+    /// The oldest first.
+    pub sessions: Vec<ListedSession>,
+}

@@ -1,0 +1,171 @@
+//! Titles.
+
+use crate::rfc3339::rfc3339;
+use reel_library::TitleSummary;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// All titles, by name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TitleList {
+    /// The titles.
+    pub titles: Vec<Title>,
+}
+
+/// A title.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Title {
+    /// Names it in addresses.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its length.
+    pub duration_s: f64,
+    /// When it was added (RFC 3339).
+    #[schemars(extend("format" = "date-time"))]
+    pub added: String,
+    /// The bytes that it takes of the volume.
+    pub bytes: u64,
+    /// The renditions of its picture.
+    pub video: Vec<VideoTrack>,
+    /// Its sound tracks.
+    pub audio: Vec<AudioTrack>,
+    /// Its subtitles.
+    pub subtitles: Vec<SubtitleTrack>,
+    /// The address of its picture.
+    pub poster: String,
+    /// Where it is played: each address opens a session.
+    pub watch: WatchAddresses,
+    /// The address of the whole title as one file, without a reservation.
+    pub download: String,
+    /// Present when the title cannot be played: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A rendition of the picture.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct VideoTrack {
+    /// The track's number in addresses.
+    pub track: u32,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+    /// As RFC 6381 writes it.
+    pub codec: String,
+    /// Pictures in a second.
+    pub frame_rate: f64,
+    /// The average rate.
+    pub bitrate_bps: u64,
+}
+
+/// A sound track.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct AudioTrack {
+    /// The track's number in addresses.
+    pub track: u32,
+    /// As BCP 47 writes it; empty if it is not known.
+    pub language: String,
+    /// For people; may be empty.
+    pub name: String,
+    /// As RFC 6381 writes it.
+    pub codec: String,
+    /// How many.
+    pub channels: u16,
+    /// Samples in a second.
+    pub sample_rate: u32,
+    /// Played when no other is chosen.
+    pub default: bool,
+}
+
+/// A track of subtitles.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SubtitleTrack {
+    /// The track's number in addresses.
+    pub track: u32,
+    /// As BCP 47 writes it; empty if it is not known.
+    pub language: String,
+    /// For people; may be empty.
+    pub name: String,
+    /// Shown even if no subtitles are chosen.
+    pub forced: bool,
+}
+
+/// Addresses that open a session and lead to it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct WatchAddresses {
+    /// To its HLS playlist.
+    pub hls: String,
+    /// To its DASH manifest.
+    pub dash: String,
+    /// To one MP4 file, for players without HLS or DASH.
+    pub progressive: String,
+}
+
+impl From<&TitleSummary> for Title {
+    fn from(title: &TitleSummary) -> Title {
+        let id = &title.id;
+        Title {
+            id: id.clone(),
+            name: title.name.clone(),
+            duration_s: rounded(title.duration_s),
+            added: rfc3339(title.added_unix_s),
+            bytes: title.bytes,
+            video: title.video.iter().map(VideoTrack::from).collect(),
+            audio: title.audio.iter().map(AudioTrack::from).collect(),
+            subtitles: title.subtitles.iter().map(SubtitleTrack::from).collect(),
+            poster: format!("/img/{id}.{}", title.poster.extension()),
+            watch: WatchAddresses {
+                hls: format!("/watch/{id}/master.m3u8"),
+                dash: format!("/watch/{id}/manifest.mpd"),
+                progressive: format!("/watch/{id}/{id}.mp4"),
+            },
+            download: format!("/files/{id}.mp4"),
+            problem: title.problem.clone(),
+        }
+    }
+}
+
+impl From<&reel_library::VideoSummary> for VideoTrack {
+    fn from(track: &reel_library::VideoSummary) -> VideoTrack {
+        VideoTrack {
+            track: track.track,
+            width: track.width,
+            height: track.height,
+            codec: track.codec.clone(),
+            frame_rate: rounded(track.frame_rate),
+            bitrate_bps: track.bitrate_bps,
+        }
+    }
+}
+
+impl From<&reel_library::AudioSummary> for AudioTrack {
+    fn from(track: &reel_library::AudioSummary) -> AudioTrack {
+        AudioTrack {
+            track: track.track,
+            language: track.language.clone().unwrap_or_default(),
+            name: track.name.clone().unwrap_or_default(),
+            codec: track.codec.clone(),
+            channels: track.channels,
+            sample_rate: track.sample_rate,
+            default: track.default,
+        }
+    }
+}
+
+impl From<&reel_library::SubtitleSummary> for SubtitleTrack {
+    fn from(track: &reel_library::SubtitleSummary) -> SubtitleTrack {
+        SubtitleTrack {
+            track: track.track,
+            language: track.language.clone().unwrap_or_default(),
+            name: track.name.clone().unwrap_or_default(),
+            forced: track.forced,
+        }
+    }
+}
+
+/// Three digits behind the point: milliseconds, and 23.976 of 24000/1001.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
