@@ -171,7 +171,7 @@ fn a_truncated_member_is_replaced_at_its_path() {
     member.set_len(20 << 20).unwrap();
     let check = place.reel(&["volume", "check", "volume"]);
     assert!(check.stdout.contains("Bring the right one back, or replace it"), "{}", check.stdout);
-    let words = ["member 0", "is truncated", "help: bring the right one back, or replace it with"];
+    let words = ["member 0", "is truncated", "help: bring the right disk back, or replace it with"];
     place.reel(&["volume", "rebuild", "volume"]).refused(2, &words);
     place.reel(&["volume", "rebuild", "volume", "0"]).refused(2, &words);
     let replace = ["volume", "replace", "volume", "0", "volume/member-0.reel"];

@@ -136,7 +136,7 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
                 MemberState::Denied => {
                     "give this user permission to access it, or mount its file system for writing"
                 }
-                _ => "bring the right one back, or replace it with `reel volume replace`",
+                _ => "bring the right disk back, or replace it with `reel volume replace`",
             })),
             None => Err(Failure::usage("every member is in use")
                 .help("`reel volume scrub` verifies and repairs them")),
