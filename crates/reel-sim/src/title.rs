@@ -1,7 +1,6 @@
 //! Titles: what their tracks hold, where they lie, and what their viewers may be promised.
 
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
-use crate::rng::Rng;
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_code::Code;
 use reel_qos::Demand;
@@ -9,6 +8,7 @@ use reel_stream::limits::SEND_LEAD_NS;
 use reel_stream::{
     Ask, Body, Choices, Depth, Loss, Part, SharedTrack, SharedTracks, Strand, Stretch, demand, shared_demand,
 };
+use reel_testkit::Rng;
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
 use std::sync::Arc;

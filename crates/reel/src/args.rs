@@ -75,7 +75,7 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Load(LoadArguments),
 
-    /// Run an experiment: `reel bench path --help`
+    /// Run an experiment: `reel bench peers --help`
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
 
@@ -84,7 +84,7 @@ pub(crate) enum Command {
     Sim(SimArguments),
 }
 
-/// `reel bench`: everything is handed to the program `reel-bench`, so that the server does not carry its experiments about.
+/// `reel bench`: all arguments go to the program `reel-bench`, so that the server does not contain its experiments.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
@@ -100,7 +100,7 @@ pub(crate) struct SimArguments {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// `reel load`: handed to `reel-bench` too.
+/// `reel load`: all arguments go to the program `reel-load`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Addresses of playlists or of a Reel server, and options

@@ -11,15 +11,10 @@ use crate::failure::{Exit, Failure};
 
 /// `reel bench`.
 pub(super) fn run(arguments: &BenchArguments) -> Result<Exit, Failure> {
-    become_bench(&arguments.arguments)
+    become_program("reel-bench", &arguments.arguments)
 }
 
-/// Goes on as the program `reel-bench` beside this one.
-pub(super) fn become_bench(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Exit, Failure> {
-    become_program("reel-bench", arguments)
-}
-
-/// Goes on as another program of this workspace, which lies beside this one.
+/// Replaces this process by another program of this workspace, in the directory of this one.
 pub(super) fn become_program(
     name: &str,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -27,7 +22,7 @@ pub(super) fn become_program(
     let own =
         env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
     let program = own.with_file_name(name);
-    // Comes back only if it could not be started.
+    // It returns only if the program could not be started.
     let error = Command::new(&program).args(arguments).exec();
     match error.kind() {
         ErrorKind::NotFound => Err(Failure::not_found(format!("{} is not there", program.display()))
