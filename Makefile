@@ -25,7 +25,7 @@ test: ## everything: format, lint, the house, the pages, all tests, fuzz and ben
 bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, priority, degraded or capacity
 	scripts/setup test
 	scripts/web build
-	$(CARGO) build --release --locked --package reel --package reel-bench --package reel-ring --examples --bins
+	$(CARGO) build --release --locked --package reel --package reel-bench --package reel-load
 	target/release/reel bench $(BENCH)
 
 sim: ## the server on simulated disks, clients and time, for an hour; SEED=number

@@ -1,7 +1,9 @@
-//! `mms`: handing messages to another process, by memory-mapped stream, pipe, Unix socket and iceoryx2.
+//! `mms`: handing messages to another process, by memory-mapped stream, pipe, Unix socket and
+//! iceoryx2.
 //!
-//! The measured programs are an example of `reel-arena` and a small program of its own workspace; see their heads for what they do. Here they
-//! are run in turn, and the medians of their runs are compared.
+//! The measured programs are an example of `reel-arena` and a small program of its own workspace;
+//! see their heads for what they do. Here they are run in turn, and the medians of their runs are
+//! compared.
 #![forbid(unsafe_code)]
 
 mod pairs;
@@ -133,7 +135,8 @@ fn throughput(rates: &Path, extent: &mut Extent, report: &mut Report) -> Result<
     for bytes in SIZES {
         for run in 0..extent.runs.div_ceil(3) {
             extent.pairs.next()?;
-            // Pages that are given to a pipe must not be written again, so vmsplice has no part in this.
+            // Pages that are given to a pipe must not be written again, so vmsplice has no part in
+            // this.
             for way in [MAPPED, "pipe", "pipe-64k", "unix-stream", "unix-seqpacket"] {
                 rate(rates, way, bytes, MADE, run, extent, report)?;
             }

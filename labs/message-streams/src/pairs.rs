@@ -1,18 +1,21 @@
 //! Two programs on two processors, and how far those are apart.
 //!
-//! What one processor wrote reaches another in 40 ns if they share a cache, and in 200 ns or more if they do not. On a virtual machine it is unknown which
-//! do: the host puts a virtual processor where it likes, and moves it within seconds. So programs that are compared are kept to the same two, and the
-//! time a cache line takes between these is measured before and after each.
+//! What one processor wrote reaches another in 40 ns if they share a cache, and in 200 ns or more
+//! if they do not. On a virtual machine it is unknown which do: the host puts a virtual processor
+//! where it likes, and moves it within seconds. So programs that are compared are kept to the same
+//! two, and the time a cache line takes between these is measured before and after each.
 
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What lies between processors that share a cache (37 to 70 ns where this was looked into) and those that do not (200 to 220 ns).
+/// What lies between processors that share a cache (37 to 70 ns where this was looked into) and
+/// those that do not (200 to 220 ns).
 const APART_NS: f64 = 120.0;
 
-/// There and back, so often for one reading, of which the least counts: whatever disturbs makes it longer.
+/// There and back, so often for one reading, of which the least counts: whatever disturbs makes it
+/// longer.
 const ROUNDS: u64 = 500;
 const READINGS: usize = 8;
 

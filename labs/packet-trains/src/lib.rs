@@ -1,7 +1,8 @@
-//! `udp`: what it costs a processor to send packets, lent to the device in trains, beside the ways to have them copied.
+//! `udp`: what it costs a processor to send packets, lent to the device in trains, beside the ways
+//! to have them copied.
 //!
-//! The measured programs are examples of `reel-ring` (trains as fast as they go) and `reel-stream` (flows at their rates); their heads say
-//! what they do.
+//! The measured programs are examples of `reel-ring` (trains as fast as they go) and `reel-stream`
+//! (flows at their rates); their heads say what they do.
 #![forbid(unsafe_code)]
 
 mod network;
@@ -21,8 +22,8 @@ const LONG: usize = 46;
 const FLOWS: usize = 200;
 const RATE_BPS: u64 = 8_000_000;
 
-/// Payload that stays in the processor's cache, and payload that does not, in MiB. What a disk has just read is not in the cache, or in a part of
-/// it at best.
+/// Payload that stays in the processor's cache, and payload that does not, in MiB. What a disk has
+/// just read is not in the cache, or in a part of it at best.
 const MEMORIES: [(&str, usize); 2] = [("hot", 2), ("cold", 512)];
 
 const LENT: &str = "lent";
@@ -77,7 +78,8 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
         for (memory, mib) in MEMORIES {
             let mib = if arguments.quick { mib.min(16) } else { mib };
             for net in Net::ALL {
-                // What has a receiver copies, and the receiver reads what is copied: cold memory would show nothing more.
+                // What has a receiver copies, and the receiver reads what is copied: cold memory
+                // would show nothing more.
                 if net != Net::Ifb && memory == "cold" {
                     continue;
                 }

@@ -10,8 +10,9 @@ use std::process::{Child, Command, Stdio};
 /// A way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Net {
-    /// A device that takes packets as they come, whole trains with their pages, and drops them, as a card that sends them would: no program on
-    /// this machine gets them, so nothing makes the kernel copy.
+    /// A device that takes packets as they come, whole trains with their pages, and drops them, as
+    /// a card that sends them would: no program on this machine gets them, so nothing makes the
+    /// kernel copy.
     Ifb,
     /// To a receiver in the same name space.
     Loopback,
@@ -73,7 +74,8 @@ impl TestNetwork {
         Ok(network)
     }
 
-    /// Runs a sender with its addresses, and a receiver where the network has one; returns what the sender prints.
+    /// Runs a sender with its addresses, and a receiver where the network has one; returns what the
+    /// sender prints.
     pub(super) fn send(&self, net: Net, (sender, trains): (&Path, &Path), words: &[String]) -> Result<Value> {
         let (from, to) = net.addresses();
         let receiver = match net {

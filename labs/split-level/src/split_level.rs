@@ -1,5 +1,5 @@
-//! `splitlevel`: Govindan's tables 7.1 and 7.2 and experiments E1 to E6 in today's units, beside a thread for each stream and
-//! tokio.
+//! `splitlevel`: Govindan's tables 7.1 and 7.2 and experiments E1 to E6 in today's units, beside a
+//! thread for each stream and tokio.
 
 mod live;
 mod paths;

@@ -1,4 +1,5 @@
-//! `upcalls`: functions that a core calls every 1, 5 and 20 ms, beside busy processes (MARS, third experiment).
+//! `upcalls`: functions that a core calls every 1, 5 and 20 ms, beside busy processes (MARS, third
+//! experiment).
 
 use crate::cores::Cores;
 use anyhow::Result;

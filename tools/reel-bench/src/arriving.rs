@@ -1,5 +1,5 @@
-//! Films that arrive while others are watched, at the rate of a line. Reel takes them by upload through the
-//! server; a rival takes them as files that grow in its directories.
+//! Films that arrive while others are watched, at the rate of a line. Reel takes them by upload
+//! through the server; a rival takes them as files that grow in its directories.
 
 use crate::api;
 use anyhow::{Context, Result, ensure};

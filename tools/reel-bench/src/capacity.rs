@@ -1,8 +1,11 @@
-//! `capacity`: what Reel says a healthy volume carries, against the number of players at which the first byte is late.
+//! `capacity`: what Reel says a healthy volume carries, against the number of players at which the
+//! first byte is late.
 //!
-//! Every viewer is admitted, and nothing else goes on. Players come evenly over the length of a film and begin another one when theirs has
-//! ended, so after that the volume carries the same at any time, as long as the measurement goes on: a few viewers too many for the
-//! disks lives on what was read ahead for a while. A film is as long as it takes the server to forget it, and there is one for each player.
+//! Every viewer is admitted, and nothing else goes on. Players come evenly over the length of a
+//! film and begin another one when theirs has ended, so after that the volume carries the same at
+//! any time, as long as the measurement goes on: a few viewers too many for the disks lives on what
+//! was read ahead for a while. A film is as long as it takes the server to forget it, and there is
+//! one for each player.
 
 mod search;
 
@@ -43,11 +46,14 @@ pub(crate) struct CapacityArguments {
 /// What viewers watch.
 const RATE_BPS: u64 = 6_000_000;
 
-/// How long a film lasts: ten segments. Until it is read again, much more has passed through memory than there is of it beside what players hold. (What
-/// is left over serves its part of the viewers even so: it is not known which will be asked for, and a cycle is kinder to that than to the order of last use.)
+/// How long a film lasts: ten segments. Until it is read again, much more has passed through memory
+/// than there is of it beside what players hold. (What is left over serves its part of the viewers
+/// even so: it is not known which will be asked for, and a cycle is kinder to that than to the
+/// order of last use.)
 const FILM_S: u64 = 40;
 
-/// What players hold: the segment that is shown and the one that is fetched. With more, an overload shows only after minutes.
+/// What players hold: the segment that is shown and the one that is fetched. With more, an overload
+/// shows only after minutes.
 const BUFFER: Duration = Duration::from_secs(4);
 
 /// How often a number is tried again at which the fleet itself was as late as what came late.
@@ -59,7 +65,8 @@ pub(crate) enum Members {
     /// Modelled hard disks: seeks cost more than transfers.
     #[value(alias = "arms")]
     Disks,
-    /// Loop devices with a bound on bytes that requests do not come near to, as solid-state disks have.
+    /// Loop devices with a bound on bytes that requests do not come near to, as solid-state disks
+    /// have.
     Flash,
     /// Loop devices with bounds on bytes and on requests: those of a volume in a cloud.
     Throttled,

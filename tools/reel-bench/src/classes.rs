@@ -1,4 +1,5 @@
-//! `classes`: streams, browsers and downloads on the same disks (Prism section 5, figures 5, 6, 8 and 9).
+//! `classes`: streams, browsers and downloads on the same disks (Prism section 5, figures 5, 6, 8
+//! and 9).
 
 mod admitted;
 mod carried;
@@ -198,26 +199,38 @@ fn measure(
         return Ok(());
     }
     if kind == Kind::Plain {
-        report.note("skipped: the rival needs disks with file systems, which need root");
+        report.note("skipped: rivals need disks with file systems, which need root");
     } else if wanted(Part::Held) || wanted(Part::Growth) {
         let (disk_set, films) = make()?;
         let theirs = Testbed::ext4(disk_set, &films, None)?;
         for &rival in rivals {
-            let [shipped, tuned] = ["shipped", "tuned"].map(|how| format!("{} {how}", rival.name()));
-            if wanted(Part::Held) {
-                let shipped = (&*shipped, Tuning::shipped(rival));
-                held::rival(set, &theirs, &films, report, shipped, &mut found)?;
-            }
-            let streams = (tuning::Streams::Files, rival);
-            let tuned = (&*tuned, tuning::best(set, &theirs, &films, report, streams)?);
-            if wanted(Part::Held) {
-                held::rival(set, &theirs, &films, report, tuned, &mut found)?;
-                found.claim(rival, report);
-            }
-            if wanted(Part::Growth) {
-                growth::rival(set, &theirs, &films, report, tuned)?;
-            }
+            beside(set, (&theirs, &films), (parts, rival), &mut found, report)?;
         }
+    }
+    Ok(())
+}
+
+/// One rival, as shipped and as an expert would tune it.
+fn beside(
+    set: &Set,
+    (theirs, films): (&Testbed, &Films),
+    (parts, rival): (&[Part], Rival),
+    found: &mut held::Found,
+    report: &mut Report,
+) -> Result<()> {
+    let wanted = |part| parts.contains(&part);
+    let [shipped, tuned] = ["shipped", "tuned"].map(|how| format!("{} {how}", rival.name()));
+    if wanted(Part::Held) {
+        held::rival(set, theirs, films, report, (&shipped, Tuning::shipped(rival)), found)?;
+    }
+    let streams = (tuning::Streams::Files, rival);
+    let tuned = (&*tuned, tuning::best(set, theirs, films, report, streams)?);
+    if wanted(Part::Held) {
+        held::rival(set, theirs, films, report, tuned, found)?;
+        found.claim(rival, report);
+    }
+    if wanted(Part::Growth) {
+        growth::rival(set, theirs, films, report, tuned)?;
     }
     Ok(())
 }

@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 pub(crate) struct Fetched {
     pub(crate) bytes: u64,
     pub(crate) took_s: f64,
-    /// XOR of all 8-byte words: enough to see that two servers sent the same bytes. Zero unless asked for.
+    /// XOR of all 8-byte words: enough to see that two servers sent the same bytes. Zero unless
+    /// asked for.
     pub(crate) sum: u64,
 }
 
-/// Fetches `path` over `connections` sockets at once, each its share of `bytes`; time counts until the last byte.
+/// Fetches `path` over `connections` sockets at once, each its share of `bytes`; time counts until
+/// the last byte.
 pub(crate) fn fetch(
     server: impl Into<Endpoint>,
     path: &str,

@@ -1,4 +1,5 @@
-//! Devices to measure on: modelled hard disks, loop devices, throttles, file systems, and a process that removes them.
+//! Devices to measure on: modelled hard disks, loop devices, throttles, file systems, and a process
+//! that removes them.
 
 mod files;
 mod kernel;

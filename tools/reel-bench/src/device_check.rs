@@ -1,4 +1,5 @@
-//! `devices`: whether the modelled disks behave as modelled, measured by fio, directly and through a loop device.
+//! `devices`: whether the modelled disks behave as modelled, measured by fio, directly and through
+//! a loop device.
 
 use crate::device::{Change, DeviceOwner, DeviceRequest, DiskCounts};
 use crate::disk_set::{Kind, modelled};

@@ -35,8 +35,8 @@ impl Kind {
     }
 }
 
-/// Modelled disks, if this machine lets us make them. A smoke run goes on with plain files where it does not: there it shows
-/// only that the experiment works.
+/// Modelled disks, if this machine lets us make them. A smoke run goes on with plain files where it
+/// does not: there it shows only that the experiment works.
 pub(crate) fn modelled(arguments: &CommonOptions, report: &mut Report) -> Result<Kind> {
     match DiskSet::make(&arguments.dir, Kind::Modelled, 1, 1 << 26) {
         Ok(_) => Ok(Kind::Modelled),
@@ -182,8 +182,8 @@ impl DiskSet {
         Ok(())
     }
 
-    /// Runs `command` to its end with the disks as slow as they are: a throttle applies only to processes in its group, so the command
-    /// begins when it is.
+    /// Runs `command` to its end with the disks as slow as they are: a throttle applies only to
+    /// processes in its group, so the command begins when it is.
     pub(crate) fn run(&self, command: &Command) -> Result<()> {
         let mut waiting = Command::new("sh");
         waiting.args(["-c", "read -r go && exec \"$@\"", "sh"]).arg(command.get_program());
@@ -207,8 +207,8 @@ impl DiskSet {
         Ok(())
     }
 
-    /// What the modelled disks did while `work` went on, all together: megabytes read a second, reads a second, share of their
-    /// time. Nothing for other kinds.
+    /// What the modelled disks did while `work` went on, all together: megabytes read a second,
+    /// reads a second, share of their time. Nothing for other kinds.
     pub(crate) fn watched<T>(
         &self,
         work: impl FnOnce() -> Result<T>,
@@ -258,7 +258,8 @@ impl Drop for DiskSet {
     }
 }
 
-/// Says so if `dir` has no room for what is written to disks, which are filled to three quarters: halfway, every write would fail.
+/// Says so if `dir` has no room for what is written to disks, which are filled to three quarters:
+/// halfway, every write would fail.
 fn has_room(dir: &Path, bytes: u64) -> Result<()> {
     let space = rustix::fs::statvfs(dir)?;
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
@@ -272,8 +273,8 @@ fn has_room(dir: &Path, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Takes the files below `dir` out of the page cache, and nothing else: a modelled disk may keep its own bytes in memory, it
-/// takes the model's time anyway.
+/// Takes the files below `dir` out of the page cache, and nothing else: a modelled disk may keep
+/// its own bytes in memory, it takes the model's time anyway.
 pub(crate) fn forget(dir: &Path) -> Result<()> {
     rustix::fs::sync();
     drop_below(dir)

@@ -1,4 +1,5 @@
-//! Films of a given size or rate, made with ffmpeg: noise that no codec can shrink much, so that they are quickly large.
+//! Films of a given size or rate, made with ffmpeg: noise that no codec can shrink much, so that
+//! they are quickly large.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -20,7 +21,8 @@ pub(crate) fn make(dir: &Path, mib: u64) -> Result<PathBuf> {
     })
 }
 
-/// A film of `seconds` whose rate goes up and down around `rate_bps`: quiet scenes and noisy ones of 10 s in turn. Made once.
+/// A film of `seconds` whose rate goes up and down around `rate_bps`: quiet scenes and noisy ones
+/// of 10 s in turn. Made once.
 pub(crate) fn varying(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBuf> {
     once(dir, &format!("varying-{seconds}s-{}k.mp4", rate_bps / 1000), |making| {
         // A minute is encoded and repeated.
@@ -35,7 +37,8 @@ pub(crate) fn varying(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBuf
     })
 }
 
-/// A film of `seconds` at exactly `rate_bps`, every second of it: a constant-rate reader is then a player of it. Made once.
+/// A film of `seconds` at exactly `rate_bps`, every second of it: a constant-rate reader is then a
+/// player of it. Made once.
 pub(crate) fn constant(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBuf> {
     once(dir, &format!("constant-{seconds}s-{}k.mp4", rate_bps / 1000), |making| {
         let source = "-f lavfi -i testsrc2=size=854x480:rate=25,noise=alls=30:allf=t";
@@ -47,7 +50,8 @@ pub(crate) fn constant(dir: &Path, seconds: u64, rate_bps: u64) -> Result<PathBu
     })
 }
 
-/// `count` titles of the same film in `dir`, as links named `NAME-000.mp4` and so on. A server cannot know that they are equal.
+/// `count` titles of the same film in `dir`, as links named `NAME-000.mp4` and so on. A server
+/// cannot know that they are equal.
 pub(crate) fn titles(dir: &Path, film: &Path, name: &str, count: usize) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(dir)?;
     let mut titles = Vec::new();
@@ -59,7 +63,8 @@ pub(crate) fn titles(dir: &Path, film: &Path, name: &str, count: usize) -> Resul
     Ok(titles)
 }
 
-/// The film of this name, made by `make` if it is not there. A film that is not whole never has its name.
+/// The film of this name, made by `make` if it is not there. A film that is not whole never has its
+/// name.
 fn once(dir: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let film = dir.join(name);
     if !film.exists() {

@@ -1,19 +1,22 @@
-//! The clients of an experiment: a mix of the three kinds, played by the same fleet for every server.
+//! The clients of an experiment: a mix of the three kinds, played by the same fleet for every
+//! server.
 
 use crate::testbed::{Films, Playing};
 use anyhow::{Result, ensure};
 use reel_load::{ArrivalShape, Arrivals, Hls, Outcome, Paced, Plan, Reading, Viewing};
 use std::time::Duration;
 
-/// A stream reads a second of its film at a time (Prism section 5 reads frame by frame, from a local disk; over HTTP this is what a
-/// segment of a low-latency player is).
+/// A stream reads a second of its film at a time (Prism section 5 reads frame by frame, from a
+/// local disk; over HTTP this is what a segment of a low-latency player is).
 fn block_bytes(rate_bps: u64) -> u64 {
     rate_bps / 8
 }
 
-/// A second is asked for so long before it is due, and the first is due so long after a stream begins: the buffer of a client.
+/// A second is asked for so long before it is due, and the first is due so long after a stream
+/// begins: the buffer of a client.
 const AHEAD: Duration = Duration::from_secs(3);
-/// What a browser asks for, and how long it thinks: Prism's interactive clients read 4 to 12 KB and pause for 70 ms on average.
+/// What a browser asks for, and how long it thinks: Prism's interactive clients read 4 to 12 KB and
+/// pause for 70 ms on average.
 const BROWSE_BYTES: u64 = 12 << 10;
 const THINK: Duration = Duration::from_millis(70);
 /// Players keep two segments; with more, an overload shows only after minutes.

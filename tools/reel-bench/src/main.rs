@@ -1,6 +1,7 @@
 //! Experiments: each prints a table, JSON and an SVG.
 //!
-//! Rules: same work, same machine, alternating runs, medians and spreads, ratios first; measured at the receiver.
+//! Rules: same work, same machine, alternating runs, medians and spreads, ratios first; measured at
+//! the receiver.
 #![forbid(unsafe_code)]
 
 mod all;
@@ -46,13 +47,16 @@ struct Arguments {
 enum Experiment {
     /// Every experiment in turn, and one table of what all of them claim.
     All(all::AllArguments),
-    /// Processor time per GB and throughput of Reel beside its rivals: HLS viewers, one file, HTTPS, ingest (root, clang).
+    /// Processor time per GB and throughput of Reel beside its rivals: HLS viewers, one file,
+    /// HTTPS, ingest (root, clang).
     Peers(peers::PeersArguments),
     /// One title as one file, and ingest: `peers --parts ingest,file`, by default on loopback.
     Path(peers::path::PathArguments),
-    /// The highest number of viewers of 5 Mb/s with nothing late, Reel beside its rivals (root, clang).
+    /// The highest number of viewers of 5 Mb/s with nothing late, Reel beside its rivals (root,
+    /// clang).
     Viewers(viewers::ViewersArguments),
-    /// Streams, interactive clients and downloads on the same disks, beside rivals on ext4 as shipped and tuned (root).
+    /// Streams, interactive clients and downloads on the same disks, beside rivals on ext4 as
+    /// shipped and tuned (root).
     Classes(classes::ClassesArguments),
     /// One transfer of 400 MB beside readers of a lower class.
     Priority(priority::PriorityArguments),
@@ -64,19 +68,25 @@ enum Experiment {
     Devices(CommonOptions),
     /// Parallel downloads on disks with moving heads, beside a read/write loop and rivals (root).
     Transfers(transfers::TransfersArguments),
-    /// Laboratory: functions called every 1, 5 and 20 ms by a core beside busy processes, with SCHED_FIFO and without.
+    /// Laboratory: functions called every 1, 5 and 20 ms by a core beside busy processes, with
+    /// SCHED_FIFO and without.
     Upcalls(CommonOptions),
-    /// Laboratory: what it costs to schedule messages by deadline, beside a thread for each stream and tokio.
+    /// Laboratory: what it costs to schedule messages by deadline, beside a thread for each stream
+    /// and tokio.
     Splitlevel(CommonOptions),
-    /// Whether the wire, on which others measure, sends what it should and copies nothing (root, clang).
+    /// Whether the wire, on which others measure, sends what it should and copies nothing (root,
+    /// clang).
     Wire(wire_check::WireArguments),
-    /// Laboratory: UDP packets as trains that are lent to the device, beside copies, on ifb, loopback and veth (root).
+    /// Laboratory: UDP packets as trains that are lent to the device, beside copies, on ifb,
+    /// loopback and veth (root).
     Udp(CommonOptions),
-    /// Laboratory: messages to another process: memory-mapped streams beside pipe, Unix socket and iceoryx2.
+    /// Laboratory: messages to another process: memory-mapped streams beside pipe, Unix socket and
+    /// iceoryx2.
     Mms(CommonOptions),
     /// Disk bytes and memory of many viewers of one title, beside those of one viewer.
     Onecopy(onecopy::OneCopyArguments),
-    /// Makes devices for an experiment and removes them when its input ends; started by experiments.
+    /// Makes devices for an experiment and removes them when its input ends; started by
+    /// experiments.
     #[command(hide = true)]
     OwnDevices,
     /// Sends files by a read/write loop; started by experiments.

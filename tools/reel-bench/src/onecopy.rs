@@ -1,7 +1,9 @@
-//! `onecopy`: what a crowd of viewers of one title costs the disks and the memory, beside what one of them costs (Halvorsen 4.2).
+//! `onecopy`: what a crowd of viewers of one title costs the disks and the memory, beside what one
+//! of them costs (Halvorsen 4.2).
 //!
-//! The crowd comes over a minute, so its viewers are at as many places of the film. **One wave front** is what lies between the first and
-//! the last of them: the bytes that are shown in the time over which they come, and in the time that players fetch ahead.
+//! The crowd comes over a minute, so its viewers are at as many places of the film. **One wave
+//! front** is what lies between the first and the last of them: the bytes that are shown in the
+//! time over which they come, and in the time that players fetch ahead.
 
 use crate::api;
 use crate::classes::DISKS;
@@ -186,7 +188,8 @@ fn measure(
     Ok(())
 }
 
-/// What one viewer has read from the disks, and how many buffers a server keeps from viewers. He fetches all of the film at once.
+/// What one viewer has read from the disks, and how many buffers a server keeps from viewers. He
+/// fetches all of the film at once.
 fn one_viewer(
     testbed: &Testbed,
     films: &Films,
@@ -293,7 +296,8 @@ fn sum(page: &str, name: &str, label: &str) -> Result<f64> {
     Ok(values.into_iter().sum())
 }
 
-/// Bytes that the server has fetched from storage, as the kernel counts them (proc(5), `read_bytes`).
+/// Bytes that the server has fetched from storage, as the kernel counts them (proc(5),
+/// `read_bytes`).
 fn process_bytes(playing: &Playing) -> Result<f64> {
     let mut bytes = 0.0;
     for pid in playing.server.processes()? {

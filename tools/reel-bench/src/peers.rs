@@ -1,7 +1,7 @@
 //! `peers`: what it costs to send films, Reel beside what people run today.
 //!
-//! Parts: HLS viewers (`hls`), one title as one file (`file`), the same over HTTPS (`tls`), and ingest beside a
-//! plain write of the same bytes (`ingest`). All servers send the same bytes.
+//! Parts: HLS viewers (`hls`), one title as one file (`file`), the same over HTTPS (`tls`), and
+//! ingest beside a plain write of the same bytes (`ingest`). All servers send the same bytes.
 
 pub(crate) mod contender;
 mod file;
@@ -52,10 +52,12 @@ pub(crate) struct PeersArguments {
     /// Size of a viewer's title in MiB.
     #[arg(long, default_value_t = 64)]
     title_mib: u64,
-    /// How many titles are made, on Reel's volume and as files; cold viewers share them; default: one for each viewer.
+    /// How many titles are made, on Reel's volume and as files; cold viewers share them; default:
+    /// one for each viewer.
     #[arg(long)]
     title_count: Option<usize>,
-    /// The congestion control on the wire, one of tcp_available_congestion_control; default: the machine's.
+    /// The congestion control on the wire, one of tcp_available_congestion_control; default: the
+    /// machine's.
     #[arg(long)]
     congestion: Option<String>,
     /// Memory of a server in MiB: Reel's arena; for a rival, page cache and all.
@@ -73,7 +75,8 @@ pub(crate) struct PeersArguments {
     /// The probability that a segment is lost on the wire.
     #[arg(long, default_value_t = 0.0)]
     loss: f64,
-    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
+    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this
+    /// program.
     #[arg(long)]
     floor: Option<PathBuf>,
     /// Tell where each server's time goes, by function (perf). It costs a little itself.
@@ -126,7 +129,8 @@ pub(crate) fn run(arguments: &PeersArguments) -> Result<()> {
 }
 
 impl PeersArguments {
-    /// HLS viewers on loopback are measured beside the wire too: its meter tells whose work an interrupt is.
+    /// HLS viewers on loopback are measured beside the wire too: its meter tells whose work an
+    /// interrupt is.
     fn needs_wire(&self) -> bool {
         let has_file = self.parts.contains(&Part::File) && self.nets.contains(&Net::Wire);
         self.parts.contains(&Part::Hls) || has_file
@@ -195,8 +199,8 @@ impl FileParts<'_> {
     }
 }
 
-/// Empties the page cache, so that nothing of what was played before is in memory. A quick run goes on without the
-/// right to, because its figures mean nothing.
+/// Empties the page cache, so that nothing of what was played before is in memory. A quick run goes
+/// on without the right to, because its figures mean nothing.
 pub(crate) fn drop_caches(quick: bool) -> Result<()> {
     rustix::fs::sync();
     match fs::write("/proc/sys/vm/drop_caches", "1") {

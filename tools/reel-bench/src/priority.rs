@@ -21,7 +21,8 @@ pub(crate) struct PriorityArguments {
     common: CommonOptions,
     #[command(flatten)]
     against: Against,
-    /// Over how many connections the transfer comes; as many as there were stream-reads in the table.
+    /// Over how many connections the transfer comes; as many as there were stream-reads in the
+    /// table.
     #[arg(long, value_delimiter = ',', default_values_t = [4, 32])]
     connections: Vec<usize>,
     /// Readers beside it.
@@ -32,7 +33,8 @@ pub(crate) struct PriorityArguments {
 /// MARS table 2.
 const TRANSFER_BYTES: u64 = 400_000_000;
 const CASE: &str = "transfer";
-/// Readers may have a two-hundredth of the disks' time while the transfer wants all of it: each of their reads also costs it the way back.
+/// Readers may have a two-hundredth of the disks' time while the transfer wants all of it: each of
+/// their reads also costs it the way back.
 const SHARES: [u32; 3] = [10, 985, 5];
 const TITLE: &str = "film-000";
 /// Seconds that readers run before the transfer begins.

@@ -1,7 +1,8 @@
-//! The simplest way to send a file: a thread for each client that reads a piece and writes it, through the page cache.
+//! The simplest way to send a file: a thread for each client that reads a piece and writes it,
+//! through the page cache.
 //!
-//! A process of its own, so that it is measured and bounded like any server. It knows as much of HTTP as the receivers of an
-//! experiment say.
+//! A process of its own, so that it is measured and bounded like any server. It knows as much of
+//! HTTP as the receivers of an experiment say.
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{Advice, fadvise};

@@ -32,7 +32,8 @@ impl Settings {
         Self::default()
     }
 
-    /// The three classes every server has with these shares in thousandths: periodic, interactive, aperiodic.
+    /// The three classes every server has with these shares in thousandths: periodic, interactive,
+    /// aperiodic.
     pub(crate) fn shared(self, shares: [u32; 3]) -> Self {
         Self { classes: classes(shares), ..self }
     }
@@ -62,7 +63,8 @@ impl Settings {
     }
 }
 
-/// Lines of the table `[classes]`: the three classes every server has with these shares in thousandths, periodic, interactive, aperiodic.
+/// Lines of the table `[classes]`: the three classes every server has with these shares in
+/// thousandths, periodic, interactive, aperiodic.
 pub(crate) fn classes(shares: [u32; 3]) -> Vec<String> {
     let names = ["periodic", "interactive", "aperiodic"];
     let line = |(name, share)| format!("{name} = {{ kind = \"{name}\", share_permille = {share} }}");
@@ -76,7 +78,8 @@ pub(crate) struct Volume {
 }
 
 impl Volume {
-    /// Makes a volume of all disks of the set, puts `films` on it and measures the disks, as an operator would.
+    /// Makes a volume of all disks of the set, puts `films` on it and measures the disks, as an
+    /// operator would.
     pub(crate) fn make(reel: &Path, disk_set: &DiskSet, films: &[PathBuf]) -> Result<Self> {
         let volume = Self { reel: reel.to_owned(), dir: disk_set.dir().join("volume") };
         disk_set.load()?;
@@ -94,7 +97,8 @@ impl Volume {
         Ok(volume)
     }
 
-    /// `reel probe` for so many seconds, with the disks as slow as they are for servers: the price of the members, which admission needs.
+    /// `reel probe` for so many seconds, with the disks as slow as they are for servers: the price
+    /// of the members, which admission needs.
     pub(crate) fn probe(&self, disk_set: &DiskSet, seconds: u64) -> Result<()> {
         disk_set.run(self.command(&["probe"]).args(["--seconds", &seconds.to_string()]))
     }

@@ -1,4 +1,5 @@
-//! The servers that people run today, and how each is set up as its experts would, or as it is shipped.
+//! The servers that people run today, and how each is set up as its experts would, or as it is
+//! shipped.
 
 use crate::server::{Server, free_address};
 use anyhow::{Context, Result, ensure};
@@ -75,10 +76,11 @@ impl Rival {
         }
     }
 
-    /// What an expert would try where every byte is encrypted, so that nothing can be sent straight from a file.
+    /// What an expert would try where every byte is encrypted, so that nothing can be sent straight
+    /// from a file.
     ///
-    /// nginx without `directio`: with it, nginx 1.22 breaks off ranges that do not begin at a block (pread: invalid
-    /// argument), and took more time where it did not.
+    /// nginx without `directio`: with it, nginx 1.22 breaks off ranges that do not begin at a block
+    /// (pread: invalid argument), and took more time where it did not.
     pub(crate) fn expert_tls(self) -> &'static [Setup] {
         match self {
             Self::Nginx => &[Setup::Sendfile, Setup::Buffers, Setup::BufferThreads],
@@ -301,7 +303,7 @@ impl<'a> Site<'a> {
     }
 
     fn caddy(&self, address: SocketAddr, run: &Path, root: &Path) -> Result<Server> {
-        let mut text = String::from("{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n");
+        let mut text = String::from("{\n\tadmin off\n\tauto_https off\n");
         if self.tls.is_some() {
             // By the address: a client that names no host gets the certificate too.
             text += &format!("\tdefault_sni {}\n", address.ip());

@@ -26,7 +26,8 @@ pub(crate) enum Stream {
 }
 
 impl Endpoint {
-    /// To a server that shows this certificate and no other. The one cipher is what browsers on machines with AES ask for first.
+    /// To a server that shows this certificate and no other. The one cipher is what browsers on
+    /// machines with AES ask for first.
     pub(crate) fn secured(address: SocketAddr, certificate: &Path) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(

@@ -29,8 +29,8 @@ impl Films {
         Ok(Self { streams, bulk })
     }
 
-    /// Size of each of `disks` disks so that a volume with parity fills three quarters of them: the model's head travels over all
-    /// of a disk, so an empty one would flatter.
+    /// Size of each of `disks` disks so that a volume with parity fills three quarters of them: the
+    /// model's head travels over all of a disk, so an empty one would flatter.
     pub(crate) fn disk_bytes(bytes: u64, disks: usize) -> u64 {
         let stored = bytes * disks as u64 / (disks as u64 - 1);
         (stored / disks as u64 * 4 / 3 + (256 << 20)).next_multiple_of(64 << 20)
@@ -95,7 +95,8 @@ pub(crate) struct Testbed {
 
 enum Holds {
     Reel(Volume),
-    /// ext4 file systems, one on each disk, films in turn: what the stock stack can do with so many disks without RAID.
+    /// ext4 file systems, one on each disk, films in turn: what the stock stack can do with so many
+    /// disks without RAID.
     Ext4(PathBuf),
 }
 
@@ -106,7 +107,8 @@ impl Testbed {
         Ok(Self { disk_set, holds: Holds::Reel(volume) })
     }
 
-    /// Films on ext4, each on one disk; streams as the playlists and segments of a film below `segments`, if it is given.
+    /// Films on ext4, each on one disk; streams as the playlists and segments of a film below
+    /// `segments`, if it is given.
     pub(crate) fn ext4(disk_set: DiskSet, films: &Films, segments: Option<&Path>) -> Result<Self> {
         let root = disk_set.dir().join("www");
         disk_set.load()?;
@@ -215,7 +217,8 @@ impl Playing {
         self.bulk(films, "files", "")
     }
 
-    /// Bulk films of those numbers. For Reel these are sessions of `class`, opened once: a browser keeps its own.
+    /// Bulk films of those numbers. For Reel these are sessions of `class`, opened once: a browser
+    /// keeps its own.
     pub(crate) fn sessions(&self, films: &Films, numbers: Range<usize>, class: &str) -> Result<Vec<String>> {
         let urls = self.bulk(films, "watch", &format!("?class={class}"));
         let urls = urls.into_iter().cycle().skip(numbers.start).take(numbers.len());

@@ -1,4 +1,5 @@
-//! `transfers`: parallel downloads on disks with moving heads, beside a read/write loop and rivals (dsplice, note 2).
+//! `transfers`: parallel downloads on disks with moving heads, beside a read/write loop and rivals
+//! (dsplice, note 2).
 
 mod receiver;
 
@@ -106,7 +107,8 @@ pub(crate) fn run(arguments: &TransfersArguments) -> Result<()> {
             reel,
             seconds,
             runs,
-            // More than all disks give in that time, so that no download takes what another has taken.
+            // More than all disks give in that time, so that no download takes what another has
+            // taken.
             film_mib: 32 * (seconds + AHEAD.as_secs()),
             viewers: 24,
             probe_seconds: 15,
@@ -290,8 +292,9 @@ fn download(
     Ok(())
 }
 
-/// What each of so many downloads takes, one film after the other: with fewer than there are films, every so many-th, so that no two take
-/// the same. A rival's begin on as many disks as there are, or on one with `every` so many-th film.
+/// What each of so many downloads takes, one film after the other: with fewer than there are films,
+/// every so many-th, so that no two take the same. A rival's begin on as many disks as there are,
+/// or on one with `every` so many-th film.
 fn paths(playing: &Playing, films: &Films, downloads: usize, every: usize) -> Vec<Vec<String>> {
     let root = format!("http://{}", playing.server.address);
     let all: Vec<String> = playing.downloads(films).into_iter().step_by(every).collect();
@@ -324,7 +327,8 @@ fn claim(report: &mut Report) {
         claims.push(Claim::at_least(claim, ours / theirs.max(1e-9), bar));
     }
     for rival in loops {
-        // Each of Reel's downloads is on all disks, so each of its disks serves all of them, as a rival's one disk does.
+        // Each of Reel's downloads is on all disks, so each of its disks serves all of them, as a
+        // rival's one disk does.
         let four = DOWNLOADS[1];
         let ours = median("reel", four, "mb_per_s") / DISKS as f64;
         let theirs = in_case(ONE_DISK, rival, four, "mb_per_s");

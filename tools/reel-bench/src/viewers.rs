@@ -1,10 +1,10 @@
-//! `viewers`: the highest number of viewers of 5 Mb/s with nothing late, Reel beside its rivals, alone and with bulk
-//! downloads and an ingest beside.
+//! `viewers`: the highest number of viewers of 5 Mb/s with nothing late, Reel beside its rivals,
+//! alone and with bulk downloads and an ingest beside.
 //!
-//! A number is carried if nothing is late by the viewers' own schedules, no viewer failed, and as much arrived as was
-//! played while all viewers played: otherwise only their buffers last. Reel refuses viewers whose film it cannot
-//! reserve; refused viewers are not carried. Numbers are doubled while they are carried, then halved in between. All
-//! servers take turns.
+//! A number is carried if nothing is late by the viewers' own schedules, no viewer failed, and as
+//! much arrived as was played while all viewers played: otherwise only their buffers last. Reel
+//! refuses viewers whose film it cannot reserve; refused viewers are not carried. Numbers are
+//! doubled while they are carried, then halved in between. All servers take turns.
 
 mod disk;
 mod probe;
@@ -59,7 +59,8 @@ pub(crate) struct ViewersArguments {
     /// Memory of a server in MiB: Reel's arena, a peer's page cache and all. Less than all titles.
     #[arg(long, default_value_t = 4096)]
     memory_mib: u64,
-    /// Thousandths of the disks' time that are for streams with Reel; people and downloads share the rest. Default: as delivered.
+    /// Thousandths of the disks' time that are for streams with Reel; people and downloads share
+    /// the rest. Default: as delivered.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=998))]
     streams_permille: Option<u32>,
     /// Rate at which films arrive, in Mb/s.
@@ -71,10 +72,12 @@ pub(crate) struct ViewersArguments {
     /// Window of a viewer on the wire, in KiB.
     #[arg(long, default_value_t = 1024)]
     window_kib: u32,
-    /// Seconds of `reel probe` before anything else, as an operator would; 0: what is known of the disks is good enough.
+    /// Seconds of `reel probe` before anything else, as an operator would; 0: what is known of the
+    /// disks is good enough.
     #[arg(long, default_value_t = 10)]
     probe_seconds: u64,
-    /// Nothing is begun that would not be over after so many seconds. A search that was not over says so.
+    /// Nothing is begun that would not be over after so many seconds. A search that was not over
+    /// says so.
     #[arg(long, default_value_t = 3600)]
     budget_seconds: u64,
     /// Only make the titles.
@@ -123,7 +126,8 @@ fn smoked(contenders: &[Contender]) -> Vec<Contender> {
     contenders.iter().copied().filter(|&who| who == Contender::REEL).chain(rival).collect()
 }
 
-/// Memory of a server that is only tried: for a handful of viewers and an ingest, on a machine that has other things to do.
+/// Memory of a server that is only tried: for a handful of viewers and an ingest, on a machine that
+/// has other things to do.
 const QUICK_MEMORY_MIB: u64 = 256;
 
 /// Room on the disks for films that arrive while others are played, and where it is only tried.
@@ -364,7 +368,8 @@ impl Bench<'_> {
     }
 }
 
-/// Each viewer has two connections at once for a moment, and so has the server, which has its limits from us.
+/// Each viewer has two connections at once for a moment, and so has the server, which has its
+/// limits from us.
 fn raise_descriptors() -> Result<()> {
     let limits = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })

@@ -1,7 +1,8 @@
 //! `wire`: whether the wire is what it claims to be, before anybody measures on it.
 //!
-//! Every way of sending is tried: what viewers keep must be the file, with and without losses; what the kernel reports of zero-copy sends must
-//! be "not copied"; and what a segment costs the sender for our looking at it is said.
+//! Every way of sending is tried: what viewers keep must be the file, with and without losses; what
+//! the kernel reports of zero-copy sends must be "not copied"; and what a segment costs the sender
+//! for our looking at it is said.
 
 use crate::rival::{Against, Setup, Site};
 use crate::server::{Server, free_address};
@@ -21,7 +22,8 @@ pub(crate) struct WireArguments {
     common: CommonOptions,
     #[command(flatten)]
     against: Against,
-    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this program.
+    /// The bare server, the example `floor` of reel-ring; default: in `examples` beside this
+    /// program.
     #[arg(long)]
     floor: Option<PathBuf>,
 }
@@ -102,7 +104,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// One server: what is kept, with and without losses, then what sending costs. It is still there afterwards.
+    /// One server: what is kept, with and without losses, then what sending costs. It is still
+    /// there afterwards.
     fn one(
         &mut self,
         who: &str,
@@ -187,7 +190,8 @@ impl Check<'_> {
         }
     }
 
-    /// What the kernel reported of zero-copy sends: on the wire none may have been copied; loopback is told beside.
+    /// What the kernel reported of zero-copy sends: on the wire none may have been copied; loopback
+    /// is told beside.
     fn copied(&mut self, who: &str, on: &str, report: &str) -> Result<()> {
         let (free, copied) = report.split_once(' ').context("an unexpected report of the bare server")?;
         let (free, copied): (u64, u64) = (free.parse()?, copied.parse()?);

@@ -39,17 +39,20 @@ pub(crate) struct LoadArguments {
     /// Which rendition players take.
     #[arg(long, value_enum, default_value_t = Rendition::Highest, help_heading = "Players")]
     rendition: Rendition,
-    /// Media that must lie ready before the picture moves; at least one segment. With --paced: time to the first deadline [one block].
+    /// Media that must lie ready before the picture moves; at least one segment. With --paced: time
+    /// to the first deadline [one block].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Players")]
     startup: Option<Duration>,
-    /// Media that is fetched ahead of the picture [30]. With --paced: how long before its deadline a block is asked for [two blocks].
+    /// Media that is fetched ahead of the picture [30]. With --paced: how long before its deadline
+    /// a block is asked for [two blocks].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Players")]
     buffer: Option<Duration>,
     /// Viewers pause, seek and change titles, once in so many seconds on average.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, require_equals = true,
           default_missing_value = "60", help_heading = "Players")]
     vcr: Option<Duration>,
-    /// Choose titles by Zipf's law with this exponent, the first URL being the most popular; otherwise they take turns.
+    /// Choose titles by Zipf's law with this exponent, the first URL being the most popular;
+    /// otherwise they take turns.
     #[arg(long, value_name = "ALPHA", help_heading = "Players")]
     zipf: Option<f64>,
     /// Refused viewers ask again when the server said; otherwise they leave.
@@ -100,7 +103,8 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "All clients")]
     rate_limit: Option<u64>,
 
-    /// Own addresses that clients come from in turn (ADDR or FIRST-LAST); by default each has another on loopback.
+    /// Own addresses that clients come from in turn (ADDR or FIRST-LAST); by default each has
+    /// another on loopback.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "All clients")]
     from: Vec<String>,
     /// Fail (exit code 1) if a byte was late, or if nothing was shown.

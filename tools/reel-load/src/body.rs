@@ -43,7 +43,8 @@ impl Body {
         }
     }
 
-    /// The most that may be read without reading into the next response; `None` where the bytes themselves must be looked at.
+    /// The most that may be read without reading into the next response; `None` where the bytes
+    /// themselves must be looked at.
     pub(crate) fn may_discard(&self) -> Option<u64> {
         match self {
             Self::Length(left) => Some(*left),

@@ -1,4 +1,5 @@
-//! Seeded chance. Each client has a sequence of its own for each purpose, so that timing changes no choices.
+//! Seeded chance. Each client has a sequence of its own for each purpose, so that timing changes no
+//! choices.
 
 use reel_testkit::Rng;
 

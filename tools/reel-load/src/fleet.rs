@@ -72,7 +72,8 @@ impl Fleet {
     /// Checks the plan, finds the titles and starts the clients.
     ///
     /// # Errors
-    /// A plan that cannot be carried out, titles that cannot be found, too few descriptors or threads.
+    /// A plan that cannot be carried out, titles that cannot be found, too few descriptors or
+    /// threads.
     pub fn start(plan: Plan) -> Result<Self> {
         check(&plan)?;
         let plan = Arc::new(plan);

@@ -1,4 +1,5 @@
-//! A client's connection: HTTP/1.1 with keep-alive, ranges and redirects (RFC 9112). Content is counted as it arrives and thrown away.
+//! A client's connection: HTTP/1.1 with keep-alive, ranges and redirects (RFC 9112). Content is
+//! counted as it arrives and thrown away.
 
 use super::body::{Body, Chunked};
 use super::limits::{
@@ -16,7 +17,8 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// One client's connection to whatever server it asks; opened when needed, kept as long as the server keeps it.
+/// One client's connection to whatever server it asks; opened when needed, kept as long as the
+/// server keeps it.
 pub(crate) struct Connection {
     thread: Rc<Thread>,
     from: Origin,
@@ -68,8 +70,9 @@ impl Connection {
         }
     }
 
-    /// Asks for a file or a range of it (first byte, number of bytes), follows redirects, and returns where it was found. A 503 is a
-    /// refusal, every other status than 200 and 206 a failure.
+    /// Asks for a file or a range of it (first byte, number of bytes), follows redirects, and
+    /// returns where it was found. A 503 is a refusal, every other status than 200 and 206 a
+    /// failure.
     pub(crate) async fn get(&mut self, url: &Url, range: Option<(u64, u64)>) -> Result<(Url, Head), Trouble> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
@@ -363,7 +366,8 @@ pub(super) async fn when_readable<T>(
     }
 }
 
-/// Throws away up to `scratch.len()` bytes that have arrived, without copying them here (`MSG_TRUNC`, tcp(7)).
+/// Throws away up to `scratch.len()` bytes that have arrived, without copying them here
+/// (`MSG_TRUNC`, tcp(7)).
 pub(super) fn discard(stream: &TcpStream, scratch: &mut [u8]) -> io::Result<usize> {
     let (_, bytes) = recv(stream, scratch, RecvFlags::TRUNC)?;
     Ok(bytes)

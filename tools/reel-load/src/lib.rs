@@ -1,8 +1,8 @@
 //! A fleet of clients against any HLS server: players, paced readers, downloads and browsers.
 //!
-//! A [`Plan`] says which clients come; [`run`] carries it out and returns the [`Outcome`]. [`Fleet`] does the same
-//! in the background. What happens to a viewer is decided by `player`, which is pure; `session` drives it over
-//! sockets. `reel load` is this library as a program.
+//! A [`Plan`] says which clients come; [`run`] carries it out and returns the [`Outcome`].
+//! [`Fleet`] does the same in the background. What happens to a viewer is decided by `player`,
+//! which is pure; `session` drives it over sockets. `reel load` is this library as a program.
 #![forbid(unsafe_code)]
 
 mod body;

@@ -12,10 +12,12 @@ pub(crate) const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Redirects that are followed for one request, as browsers do.
 pub(crate) const REDIRECTS_MAX: usize = 20;
 
-/// Most bytes taken from a socket at once: its whole buffer, so that a busy client reads seldom and much.
+/// Most bytes taken from a socket at once: its whole buffer, so that a busy client reads seldom and
+/// much.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
-/// A server that sends not one byte for this long does not answer. Longer than any stall that is worth measuring.
+/// A server that sends not one byte for this long does not answer. Longer than any stall that is
+/// worth measuring.
 pub(crate) const SILENCE_MAX_NS: u64 = 60 * SECOND_NS;
 
 /// Tries of one piece before a player gives up; hls.js makes as many.
@@ -30,7 +32,8 @@ pub(crate) const RETRY_AFTER_MAX_S: u64 = 600;
 /// Playlists that one thread keeps for players of the same title; beyond that they are read anew.
 pub(crate) const PLAYLISTS_KEPT_MAX: usize = 1024;
 
-/// Arrivals that are kept of a segment whose length is not known before its end; later ones are counted with the last.
+/// Arrivals that are kept of a segment whose length is not known before its end; later ones are
+/// counted with the last.
 pub(crate) const ARRIVALS_MAX: usize = 4096;
 
 /// Different reasons of refusals or failures that are told apart; the rest is counted together.

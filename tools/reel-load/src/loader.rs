@@ -1,4 +1,5 @@
-//! What a player loads: the playlists of a title, then each track, segment by segment, over a connection of its own.
+//! What a player loads: the playlists of a title, then each track, segment by segment, over a
+//! connection of its own.
 
 use super::http::Connection;
 use super::limits::{RETRY_NS, TRIES_MAX};

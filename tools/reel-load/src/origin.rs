@@ -1,4 +1,5 @@
-//! Where clients come from: a server that limits what one address may hold must not take a fleet for one client.
+//! Where clients come from: a server that limits what one address may hold must not take a fleet
+//! for one client.
 
 use anyhow::{Context, Result, ensure};
 use std::io;
@@ -23,12 +24,14 @@ pub(crate) enum Role {
 }
 
 impl Origin {
-    /// Where the client comes from: of `named` each in its turn, otherwise from an address of its own.
+    /// Where the client comes from: of `named` each in its turn, otherwise from an address of its
+    /// own.
     pub(crate) fn of(named: &[IpAddr], role: Role, number: usize) -> Self {
         if !named.is_empty() {
             return Self::Named(named[number % named.len()]);
         }
-        // 127.0.0.0/8 has 16 roles of a million clients each; the first is for all other programs on this machine.
+        // 127.0.0.0/8 has 16 roles of a million clients each; the first is for all other programs
+        // on this machine.
         let place = ((role as u32 + 1) << 20) | (number as u32 & 0xF_FFFF);
         Self::Own(Ipv4Addr::from_bits(Ipv4Addr::new(127, 0, 0, 0).to_bits() | place))
     }

@@ -65,8 +65,8 @@ pub struct Viewers {
     pub late_segments: u64,
     /// Media bytes.
     pub bytes: u64,
-    /// Media bytes that arrived after their media time, or that had not arrived by then when the viewer left or
-    /// sought elsewhere.
+    /// Media bytes that arrived after their media time, or that had not arrived by then when the
+    /// viewer left or sought elsewhere.
     pub late_bytes: u64,
     /// How late the latest byte was.
     pub latest_s: f64,
@@ -174,7 +174,8 @@ pub struct Sample {
 }
 
 impl Outcome {
-    /// Late bytes of players or paced readers. A paced read that never arrived counts as one at least.
+    /// Late bytes of players or paced readers. A paced read that never arrived counts as one at
+    /// least.
     pub fn late_bytes(&self) -> u64 {
         self.viewers.late_bytes + self.paced.as_ref().map_or(0, |paced| paced.late_bytes + paced.unread)
     }

@@ -11,7 +11,8 @@ use reel_testkit::Url;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Runs reader `number`, which comes at `at_ns` and reads its file once, or without end if the fleet has a duration.
+/// Runs reader `number`, which comes at `at_ns` and reads its file once, or without end if the
+/// fleet has a duration.
 pub(crate) async fn paced_reader(thread: Rc<Thread>, paced: Paced, number: usize, at_ns: u64) {
     thread.sleep_until(at_ns).await;
     thread.tallies.borrow_mut().viewers.came += 1;
@@ -76,7 +77,8 @@ impl Drop for Unopened<'_> {
 }
 
 impl Drop for Reader<'_> {
-    /// What is due and has not come when the fleet ends is late, or else a server would be the better the less it sends.
+    /// What is due and has not come when the fleet ends is late, or else a server would be the
+    /// better the less it sends.
     fn drop(&mut self) {
         let mut end = self.schedule.due_before(self.thread.now_ns());
         if self.thread.plan.duration.is_none() {

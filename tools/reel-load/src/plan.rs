@@ -7,7 +7,8 @@ use std::time::Duration;
 /// A whole run. The same plan and seed make the same choices of titles, arrivals and actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Playlists, a library's root (`http://host:port/`), or plain files when the viewers are paced.
+    /// Playlists, a library's root (`http://host:port/`), or plain files when the viewers are
+    /// paced.
     pub urls: Vec<String>,
     /// Number of players, or of paced readers.
     pub viewers: usize,
@@ -21,7 +22,8 @@ pub struct Plan {
     pub browsers: Reading,
     /// The most that one client takes, in bits per second.
     pub rate_limit_bps: Option<u64>,
-    /// Own addresses that clients come from in turn; empty: on loopback each from another, elsewhere as the kernel likes.
+    /// Own addresses that clients come from in turn; empty: on loopback each from another,
+    /// elsewhere as the kernel likes.
     pub from: Vec<IpAddr>,
     /// When clients come.
     pub arrivals: Arrivals,
@@ -38,7 +40,8 @@ pub struct Plan {
 pub enum Viewing {
     /// HLS players.
     Hls(Hls),
-    /// Readers of plain files at a constant rate with a deadline for every block (Prism section 5: periodic streams).
+    /// Readers of plain files at a constant rate with a deadline for every block (Prism section 5:
+    /// periodic streams).
     Paced(Paced),
 }
 
@@ -51,9 +54,11 @@ pub struct Hls {
     pub startup: Duration,
     /// Media they fetch ahead of the picture.
     pub buffer: Duration,
-    /// Mean time between two actions (pause, seek, another title); `None` is a viewer without a remote control.
+    /// Mean time between two actions (pause, seek, another title); `None` is a viewer without a
+    /// remote control.
     pub vcr: Option<Duration>,
-    /// Titles are chosen by Zipf's law with this exponent, in the order given; `None`: one after another.
+    /// Titles are chosen by Zipf's law with this exponent, in the order given; `None`: one after
+    /// another.
     pub zipf: Option<f64>,
     /// A refused viewer asks again when the server said it might; otherwise it leaves.
     pub retry: bool,
@@ -70,7 +75,8 @@ pub enum Rendition {
     Adaptive,
 }
 
-/// Constant-rate readers. Block k is due `startup + k * block_bytes / rate` after the reader's start, late or not.
+/// Constant-rate readers. Block k is due `startup + k * block_bytes / rate` after the reader's
+/// start, late or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paced {
     /// Bits per second.

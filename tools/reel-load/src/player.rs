@@ -1,11 +1,13 @@
 //! The player: what became of a stream, from when its bytes arrived. Pure: it is told the time.
 //!
-//! Byte b of a segment of S bytes that shows the media from t to t + d belongs to the media time `t + d * b / S`. While the film plays,
-//! media time m is due at `epoch + m`. A byte that comes after its media time was due is **late**; where the next byte is missing when its
-//! media time is due, the film **stalls**. It goes on when the segment under the picture is whole and [`PlayerSettings::startup_ns`] lie
-//! ready; until then everything is still judged by the epoch the viewer had been promised, and then the epoch moves by the length of the
-//! stall. After a start, a seek or a pause nothing is due before the picture moves, and after a start or a seek it moves when as much lies
-//! ready as a segment lasts: a viewer that seeks to the end of a segment has not made the next one late.
+//! Byte b of a segment of S bytes that shows the media from t to t + d belongs to the media time
+//! `t + d * b / S`. While the film plays, media time m is due at `epoch + m`. A byte that comes
+//! after its media time was due is **late**; where the next byte is missing when its media time is
+//! due, the film **stalls**. It goes on when the segment under the picture is whole and
+//! [`PlayerSettings::startup_ns`] are ready. Until then everything is still judged by the old
+//! epoch; then the epoch moves by the length of the stall. After a start, a seek or a pause nothing
+//! is due before the picture moves, and after a start or a seek it moves when as much is ready as a
+//! segment lasts: a viewer that seeks to the end of a segment has not made the next one late.
 
 use super::segment::{Arrived, Segment};
 use reel_testkit::Media;
@@ -26,7 +28,8 @@ pub(crate) struct Player {
     settings: PlayerSettings,
     tracks: Vec<Track>,
     clock: Clock,
-    /// Grows with every seek that throws away what was loaded: what was asked for before it is no longer wanted.
+    /// Grows with every seek that throws away what was loaded: what was asked for before it is no
+    /// longer wanted.
     generation: u64,
     opened_ns: u64,
     tally: Tally,
@@ -122,7 +125,8 @@ impl Player {
         self.tracks.iter().map(|track| track.media.end_ns()).max().unwrap_or(0)
     }
 
-    /// Lets time pass: a stall begins, or the film ends, at the exact time and not when it is polled.
+    /// Lets time pass: a stall begins, or the film ends, at the exact time and not when it is
+    /// polled.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         let Clock::Playing { epoch_ns, since_ns } = self.clock else { return };
         let (until_ns, then) = match self.ready_until_ns() {
@@ -275,8 +279,8 @@ impl Player {
         self.tally
     }
 
-    /// Ends a stall without the bytes that were waited for. They are late, though they never came: else a server that falls silent would
-    /// have nothing late.
+    /// Ends a stall without the bytes that were waited for. They are late, though they never came:
+    /// else a server that falls silent would have nothing late.
     fn give_up(&mut self, now_ns: u64) {
         let Clock::Stalled { epoch_ns, since_ns } = self.clock else { return };
         let now_ns = now_ns.max(since_ns);
@@ -357,7 +361,8 @@ impl Track {
         self.loading.as_ref().map_or(self.covered_ns, Segment::ready_until_ns)
     }
 
-    /// The segment that begins nearest to `media_ns`: borders of renditions may differ by the rounding of their playlists.
+    /// The segment that begins nearest to `media_ns`: borders of renditions may differ by the
+    /// rounding of their playlists.
     fn segment_at(&self, media_ns: u64) -> usize {
         let borders = &self.media.borders_ns;
         let after = borders.partition_point(|border| *border < media_ns);

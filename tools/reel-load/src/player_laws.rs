@@ -9,7 +9,8 @@ use std::rc::Rc;
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
 
-/// What a server does with a request for (track, segment) at a time: when how many bytes come, and whether it says how many.
+/// What a server does with a request for (track, segment) at a time: when how many bytes come, and
+/// whether it says how many.
 type Server<'a> = &'a dyn Fn(usize, usize, u64) -> (Vec<(u64, u64)>, bool);
 
 /// What the viewer does at a time.
@@ -212,8 +213,9 @@ fn seeking_far_loads_anew_and_near_does_not() {
     assert_eq!((seen.phase, tally.stalls, tally.late_bytes), (Phase::Ended, 0, 0));
     assert_eq!((tally.startup_ns, tally.seeks_ns.clone()), (Some(60 * MS), vec![120 * MS]));
     let segments: Vec<_> = seen.asked.iter().map(|asked| asked.2).collect();
-    // 45 s lies in the middle of a segment: as much as a segment lasts is there when the next is whole too.
-    // Up to 11 s ahead at the first seek; from the segment that holds 45 s on; nothing twice.
+    // 45 s lies in the middle of a segment: as much as a segment lasts is there when the next is
+    // whole too. Up to 11 s ahead at the first seek; from the segment that holds 45 s on; nothing
+    // twice.
     assert_eq!(segments[..6], [0, 1, 2, 3, 4, 5][..]);
     assert_eq!(segments[6..], (22..30).collect::<Vec<_>>()[..]);
     // 4.94 s, then 45 s until the second seek, then 49 s to the end.
@@ -308,7 +310,8 @@ fn reckon(lasts_ns: &[u64], startup_ns: u64, came: &[(u64, usize, u64)]) -> (u64
         start_ns += lasts;
     }
     let total_ns = start_ns;
-    // When the film can go on from a media time: all segments up to it, and up to the startup after it, are whole.
+    // When the film can go on from a media time: all segments up to it, and up to the startup after
+    // it, are whole.
     let ready = |media_ns: u64| {
         let (mut start_ns, mut at_ns) = (0, 0);
         for (lasts, whole) in lasts_ns.iter().zip(&whole_ns) {
@@ -364,7 +367,8 @@ fn random_servers_are_judged_as_byte_by_byte() {
             (arrivals, lengths_known)
         };
         let tracks = vec![media(&lasts_ns)];
-        // A buffer for the whole film: what is judged here is what came when, not when it was asked for.
+        // A buffer for the whole film: what is judged here is what came when, not when it was asked
+        // for.
         let seen = play(settings(startup_ns, 1000 * S), tracks, &server, vec![]);
         let tally = &seen.tally;
         let reckoned = reckon(&lasts_ns, startup_ns, &seen.came[0]);

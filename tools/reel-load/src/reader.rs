@@ -20,7 +20,8 @@ pub(crate) enum Kind {
     Browser,
 }
 
-/// One of them; comes at `at_ns` and asks without end, or, as a download of a fleet that has no duration, once.
+/// One of them; comes at `at_ns` and asks without end, or, as a download of a fleet that has no
+/// duration, once.
 pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns: u64) {
     let (reading, purpose, role) = match kind {
         Kind::Download => (&thread.plan.downloads, Purpose::Download, Role::Download),
@@ -41,8 +42,8 @@ pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns:
     };
     let think_ns = reading.think.as_nanos() as f64;
     for turn in 0.. {
-        // Downloads take turns, so that few of them still are of different files; in strides, so that none reads what a
-        // neighbour has just brought into a server's memory.
+        // Downloads take turns, so that few of them still are of different files; in strides, so
+        // that none reads what a neighbour has just brought into a server's memory.
         let url = match kind {
             Kind::Download => &urls[turn_of(number, turn, reading.clients, urls.len())],
             Kind::Browser => &urls[reader.rng.below(urls.len() as u64) as usize],

@@ -31,7 +31,8 @@ impl Choice {
         });
     }
 
-    /// The rendition of the next segment; `now` is the one that plays. Down as far as need be, up one at a time.
+    /// The rendition of the next segment; `now` is the one that plays. Down as far as need be, up
+    /// one at a time.
     pub(crate) fn choose(&self, variants: &[Variant], now: Option<usize>) -> usize {
         let highest = variants.len().saturating_sub(1);
         match (self.rule, self.throughput_bps, now) {

@@ -62,14 +62,16 @@ impl Segment {
         (self.late, all)
     }
 
-    /// How many bytes should be here at `now_ns` and are not. One at least, where their number is unknown.
+    /// How many bytes should be here at `now_ns` and are not. One at least, where their number is
+    /// unknown.
     pub(crate) fn overdue(mut self, now_ns: u64, epoch_ns: i64) -> u64 {
         let Some(bytes) = self.bytes else { return 1 };
         let missing = bytes.saturating_sub(self.received);
         self.judge(Arrival { now_ns, bytes: missing, epoch_ns: Some(epoch_ns) }).late_bytes
     }
 
-    /// The media time of the first byte that is not here. Without a known length that is the first of all.
+    /// The media time of the first byte that is not here. Without a known length that is the first
+    /// of all.
     pub(crate) fn ready_until_ns(&self) -> u64 {
         self.media_ns(self.received)
     }
@@ -120,7 +122,8 @@ mod tests {
         let mut one = segment(Some(1000));
         assert_eq!(one.received(4_100, 250, Some(100)), Arrived::default());
         assert_eq!(one.ready_until_ns(), 5_000);
-        // Bytes 250..500 are due from 5100 to 6096; at 5500 those below (5500 - 4100) / 4 = 350 are late.
+        // Bytes 250..500 are due from 5100 to 6096; at 5500 those below (5500 - 4100) / 4 = 350 are
+        // late.
         assert_eq!(one.received(5_500, 250, Some(100)), Arrived { late_bytes: 100, latest_ns: 400 });
         assert_eq!(one.received(9_000, 500, Some(100)), Arrived { late_bytes: 500, latest_ns: 2_900 });
         assert_eq!(one.complete(), (true, Arrived::default()));

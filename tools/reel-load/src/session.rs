@@ -1,4 +1,5 @@
-//! One viewer and one title: what loaders bring, a player makes of it, and a hand on the remote control wants.
+//! One viewer and one title: what loaders bring, a player makes of it, and a hand on the remote
+//! control wants.
 
 use super::limits::SAMPLE_NS;
 use super::loader::Opened;
@@ -190,7 +191,8 @@ impl Remote {
         }
     }
 
-    /// Pauses, seeks (both two times of five) or wants another title. A picture that does not move is left alone.
+    /// Pauses, seeks (both two times of five) or wants another title. A picture that does not move
+    /// is left alone.
     fn act(&mut self, session: &Session, rng: &mut Rng) -> Option<End> {
         let thread = &session.thread;
         if self.paused {

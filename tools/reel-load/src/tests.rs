@@ -1,4 +1,5 @@
-//! Fleets against a small server. What depends on time is tested in `player_laws`; here it is counts, and times with much room.
+//! Fleets against a small server. What depends on time is tested in `player_laws`; here it is
+//! counts, and times with much room.
 
 mod server;
 
@@ -30,7 +31,8 @@ fn film(path: &str) -> Answer {
     }
 }
 
-/// Players that have the whole film before its picture moves: whatever this machine does meanwhile, nothing can be late.
+/// Players that have the whole film before its picture moves: whatever this machine does meanwhile,
+/// nothing can be late.
 fn careful(server: &Server, viewers: usize) -> Plan {
     let mut plan = Plan::players(vec![server.url("/watch/film/master.m3u8")], viewers);
     plan.viewing = Viewing::Hls(Hls { startup: Duration::from_secs(10), ..Hls::default() });
@@ -69,7 +71,8 @@ fn a_segment_that_is_withheld_stalls_the_player_and_its_bytes_are_late() {
     });
     let outcome = played(Plan::players(vec![server.url("/s/key/master.m3u8")], 1));
     let viewers = &outcome.viewers;
-    // It was asked for at the earliest when segment 1 was asked for, and was due 0.2 s after that had come.
+    // It was asked for at the earliest when segment 1 was asked for, and was due 0.2 s after that
+    // had come.
     assert!(viewers.stalls >= 1 && viewers.stalled_s > 1.0, "{viewers:?}");
     assert!(viewers.late_bytes >= SEGMENT_BYTES as u64 && viewers.latest_s > 1.0, "{viewers:?}");
     assert!(viewers.first_late_s.is_some() && viewers.longest_stall_s <= viewers.stalled_s);

@@ -1,4 +1,5 @@
-//! What the clients of one thread share: the clock, one buffer to read into, addresses, playlists, results.
+//! What the clients of one thread share: the clock, one buffer to read into, addresses, playlists,
+//! results.
 
 use super::catalogue::Catalogue;
 use super::counters::Counters;
@@ -131,7 +132,8 @@ impl Thread {
         Ok(known)
     }
 
-    /// Measures how late this thread comes to what it should do: a byte can only be seen to arrive when its turn comes.
+    /// Measures how late this thread comes to what it should do: a byte can only be seen to arrive
+    /// when its turn comes.
     pub(crate) async fn tick(&self) {
         let mut ticks = interval(Duration::from_nanos(TICK_NS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -49,7 +49,8 @@ impl Trouble {
 }
 
 impl Refusal {
-    /// Reads a problem document (RFC 9457): the resource that has not enough, or what the server called the problem.
+    /// Reads a problem document (RFC 9457): the resource that has not enough, or what the server
+    /// called the problem.
     pub(crate) fn parse(body: &str, retry_after_s: Option<u64>) -> Self {
         let Ok(Value::Object(problem)) = serde_json::from_str(body) else {
             return Self { reason: "503 without a reason".to_owned(), grantable_bps: None, retry_after_s };

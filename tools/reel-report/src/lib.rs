@@ -1,4 +1,5 @@
-//! What experiments have in common: their options, the machine they ran on, and the report of what they found.
+//! What experiments have in common: their options, the machine they ran on, and the report of what
+//! they found.
 #![forbid(unsafe_code)]
 
 mod claim;

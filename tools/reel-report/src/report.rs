@@ -80,7 +80,8 @@ impl Report {
         self.claims.push(claim);
     }
 
-    /// The median of a value over the runs, for a case, a contender and a quantity; `None` if it was not measured.
+    /// The median of a value over the runs, for a case, a contender and a quantity; `None` if it
+    /// was not measured.
     pub fn median(&self, case: &str, who: &str, at: f64, value: &str) -> Option<f64> {
         let rows = self.rows.iter().filter(|row| row.case == case && row.who == who && row.at == at);
         let mut values: Vec<f64> = rows.filter_map(|row| row.values.get(value).copied()).collect();

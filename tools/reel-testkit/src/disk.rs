@@ -1,12 +1,13 @@
-//! A hard disk as a calculation: where its head is, and how long each request takes. Time comes from the caller.
+//! A hard disk as a calculation: where its head is, and how long each request takes. Time comes
+//! from the caller.
 //!
-//! A request costs a seek, the wait until its sector comes round, and its transfer. A request that continues
-//! where the head is costs its transfer alone, because the drive reads ahead. The seek curve is stretched over
-//! the size of the member, so that a small member seeks as far as a large disk. There is no cache: every
-//! request moves the head.
+//! A request costs a seek, the wait until its sector comes round, and its transfer. A request that
+//! continues where the head is costs its transfer alone, because the drive reads ahead. The seek
+//! curve is stretched over the size of the member, so that a small member seeks as far as a large
+//! disk. There is no cache: every request moves the head.
 //!
-//! The simulator has a richer model (`reel-sim/src/device/hdd.rs`: zones, tracks and skew); this one is for
-//! checks whose results must follow from a few figures.
+//! The simulator has a richer model (`reel-sim/src/device/hdd.rs`: zones, tracks and skew); this
+//! one is for checks whose results must follow from a few figures.
 
 use std::collections::VecDeque;
 
@@ -15,8 +16,8 @@ use std::collections::VecDeque;
 pub struct DiskModel {
     /// Bytes of the disk.
     pub capacity_bytes: u64,
-    /// The shortest seek. Up to the longest, seeks follow the curve of Ruemmler and Wilkes (1994): square root
-    /// near, linear far.
+    /// The shortest seek. Up to the longest, seeks follow the curve of Ruemmler and Wilkes (1994):
+    /// square root near, linear far.
     pub shortest_seek_ns: u64,
     /// The longest seek.
     pub longest_seek_ns: u64,
@@ -26,14 +27,15 @@ pub struct DiskModel {
     pub bytes_per_s: u64,
     /// Requests among which the drive chooses (NCQ). Later ones wait in order.
     pub depth: usize,
-    /// A request that has waited this many times its positioning time is served as if it were under the head.
-    /// Drives age their queues like this, or sequential reads would starve all others (Worthington, Ganger,
-    /// Patt 1994: aged shortest access time first).
+    /// A request that has waited this many times its positioning time is served as if it were under
+    /// the head. Drives age their queues like this, or sequential reads would starve all others
+    /// (Worthington, Ganger, Patt 1994: aged shortest access time first).
     pub patience: u64,
 }
 
 impl DiskModel {
-    /// A disk of 7200 rpm with 150 MB/s and seeks of 2 to 16 ms: some 77 random reads of 64 KiB a second.
+    /// A disk of 7200 rpm with 150 MB/s and seeks of 2 to 16 ms: some 77 random reads of 64 KiB a
+    /// second.
     pub fn disk_7200(capacity_bytes: u64) -> Self {
         Self {
             capacity_bytes,
@@ -60,7 +62,8 @@ impl DiskModel {
         (head..head.saturating_add(self.track_bytes())).contains(&offset)
     }
 
-    /// Time until the first byte at `offset` is under the head, if the head is at `head` at `now_ns`.
+    /// Time until the first byte at `offset` is under the head, if the head is at `head` at
+    /// `now_ns`.
     pub fn position_ns(&self, head: u64, offset: u64, now_ns: u64) -> u64 {
         if self.passes(head, offset) {
             return self.transfer_ns(offset - head);
@@ -83,7 +86,8 @@ pub struct Begun {
     pub done_ns: u64,
 }
 
-/// A disk with its queue. It serves first what is nearest by the time until the first byte, less the time waited.
+/// A disk with its queue. It serves first what is nearest by the time until the first byte, less
+/// the time waited.
 #[derive(Debug)]
 pub struct ModelledDisk {
     model: DiskModel,
@@ -115,8 +119,9 @@ impl ModelledDisk {
         self.queue.push_back(Waiting { id, offset, bytes, arrived_ns });
     }
 
-    /// Begins the next request at the time when the disk was free and the request had come. This may be before
-    /// now, so a caller that wakes late does not make the disk slower. `None` if no request waits.
+    /// Begins the next request at the time when the disk was free and the request had come. This
+    /// may be before now, so a caller that wakes late does not make the disk slower. `None` if no
+    /// request waits.
     pub fn begin(&mut self) -> Option<Begun> {
         let start_ns = self.free_ns.max(self.queue.front()?.arrived_ns);
         let seen =

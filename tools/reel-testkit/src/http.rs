@@ -1,7 +1,7 @@
 //! A plain HTTP/1.1 client that blocks: for tests and for questions to a server's API.
 //!
-//! It knows a body by its length or by the end of the connection. The load generator has its own client,
-//! because thousands of those share a thread.
+//! It knows a body by its length or by the end of the connection. The load generator has its own
+//! client, because thousands of those share a thread.
 
 use crate::limits::{ANSWER_BYTES_MAX, HEAD_BYTES_MAX};
 use anyhow::{Context, Result, ensure};
@@ -62,7 +62,8 @@ impl<S: Read + Write> Client<S> {
         self.stream.get_mut()
     }
 
-    /// Sends the head of a request, for example `GET /a HTTP/1.1`; each of `fields` ends with `\r\n`.
+    /// Sends the head of a request, for example `GET /a HTTP/1.1`; each of `fields` ends with
+    /// `\r\n`.
     ///
     /// # Errors
     /// Those of the stream.
@@ -142,7 +143,8 @@ impl Response {
     }
 }
 
-/// One request with its response, over a connection of its own: `body` is a content type and the content.
+/// One request with its response, over a connection of its own: `body` is a content type and the
+/// content.
 ///
 /// Version 1.0, so that the response ends with the connection.
 ///

@@ -1,6 +1,7 @@
 //! What tests, the simulator and the tools share, so that each job is done once.
 //!
-//! No product crate depends on it, except for its tests. Everything here but [`http`] is pure: no I/O, no clock, no threads.
+//! No product crate depends on it, except for its tests. Everything here but [`http`] is pure: no
+//! I/O, no clock, no threads.
 #![forbid(unsafe_code)]
 
 mod disk;

@@ -130,7 +130,8 @@ fn master(text: &str) -> Result<Master> {
     }
     ensure!(waiting.is_none(), "the last rendition has no address");
     ensure!(!variants.is_empty(), "a master playlist without renditions");
-    // The same pictures with another codec of sound are not another rendition: the first is what a player takes.
+    // The same pictures with another codec of sound are not another rendition: the first is what a
+    // player takes.
     let mut seen = Vec::new();
     variants.retain(|variant| {
         let new = !seen.contains(&variant.uri);

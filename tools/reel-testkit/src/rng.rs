@@ -2,9 +2,9 @@
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 ///
-/// Everything derived from it is made of additions, multiplications and divisions, which give the same
-/// bits on every machine; library functions such as `ln` do not. The simulator's digests depend on this
-/// sequence: it must not change.
+/// Everything derived from it is made of additions, multiplications and divisions, which give the
+/// same bits on every machine; library functions such as `ln` do not. The simulator's digests
+/// depend on this sequence: it must not change.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
@@ -18,7 +18,8 @@ impl Rng {
         Rng { state: mix(seed.wrapping_add(STEP)) }
     }
 
-    /// An independent generator for one part of the run: what one part draws does not change what the others draw.
+    /// An independent generator for one part of the run: what one part draws does not change what
+    /// the others draw.
     pub fn part(&self, label: u64) -> Rng {
         Rng { state: mix(self.state ^ mix(label.wrapping_mul(STEP) ^ 0x5851_f42d_4c95_7f2d)) }
     }
@@ -36,7 +37,8 @@ impl Rng {
 
     /// A number below `end`; 0 if there is none.
     pub fn below(&mut self, end: u64) -> u64 {
-        // The product's high half is uniform but for one part in 2^64 / end, far below what a run can show.
+        // The product's high half is uniform but for one part in 2^64 / end, far below what a run
+        // can show.
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
@@ -55,12 +57,14 @@ impl Rng {
         -ln(1.0 - self.fraction()) * mean
     }
 
-    /// The time until an event that happens once every `mean_ns` on average, at any moment alike; at most 20 times the mean.
+    /// The time until an event that happens once every `mean_ns` on average, at any moment alike;
+    /// at most 20 times the mean.
     pub fn wait_ns(&mut self, mean_ns: u64) -> u64 {
         (self.exponential(1.0).min(20.0) * mean_ns as f64) as u64
     }
 
-    /// About the normal distribution: the sum of twelve uniform numbers less six (variance 1, never beyond 6).
+    /// About the normal distribution: the sum of twelve uniform numbers less six (variance 1, never
+    /// beyond 6).
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.fraction()).sum::<f64>() - 6.0
     }
@@ -85,7 +89,8 @@ fn ln(number: f64) -> f64 {
         mantissa *= 2.0;
         halvings += 1.0;
     }
-    // ln m = 2 atanh((m - 1) / (m + 1)); the argument is at most 1/7 in size, so six terms give 11 digits.
+    // ln m = 2 atanh((m - 1) / (m + 1)); the argument is at most 1/7 in size, so six terms give 11
+    // digits.
     let part = (mantissa - 1.0) / (mantissa + 1.0);
     let square = part * part;
     let series = (0..6).rev().fold(0.0, |sum, term| sum * square + 1.0 / f64::from(2 * term + 1));

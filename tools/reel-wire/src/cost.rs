@@ -21,7 +21,8 @@ pub struct Cost {
     pub server_s: f64,
     /// The kernel's threads that receive for the server.
     pub receiving_s: f64,
-    /// Soft interrupts of the measured network, and of disks, that interrupted the idle loop or an unrelated process.
+    /// Soft interrupts of the measured network, and of disks, that interrupted the idle loop or an
+    /// unrelated process.
     pub interrupts_s: f64,
     /// This process: the client.
     pub client_s: f64,
@@ -35,7 +36,8 @@ impl CostMeter {
         Self { interrupts, server, receivers }
     }
 
-    /// A meter for a server on a network that is not the wire's: soft interrupts are not told from other work.
+    /// A meter for a server on a network that is not the wire's: soft interrupts are not told from
+    /// other work.
     pub fn of_processes(server: Vec<u32>) -> Self {
         Self::new(None, server, Vec::new())
     }

@@ -1,7 +1,9 @@
-//! Time of the measured network's soft interrupts by the process they interrupted (`interrupts.bpf.c`).
+//! Time of the measured network's soft interrupts by the process they interrupted
+//! (`interrupts.bpf.c`).
 //!
-//! A server's packets are acknowledged, and its next ones sent, in soft interrupts that may hit anybody. The kernel books them as the time of
-//! whom they hit, so on a machine where others work, what a server costs cannot be told from processes' times alone.
+//! A server's packets are acknowledged, and its next ones sent, in soft interrupts that may hit
+//! anybody. The kernel books them as the time of whom they hit, so on a machine where others work,
+//! what a server costs cannot be told from processes' times alone.
 
 use crate::bpf;
 use anyhow::{Context, Result};
@@ -16,7 +18,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Interrupts(Ebpf);
 
 impl Interrupts {
-    /// For the network of these devices, in the name space of the caller; each must have its clsact queue.
+    /// For the network of these devices, in the name space of the caller; each must have its clsact
+    /// queue.
     ///
     /// # Errors
     /// Without root, clang, or the kernel's types (BTF).

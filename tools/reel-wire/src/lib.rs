@@ -1,9 +1,10 @@
 //! The wire: a network that ends in this process, for measuring what sending really costs a server.
 //!
-//! Loopback and veth hand every byte to a receiver on the same machine. They copy what was sent without a copy,
-//! and do for nothing what a network card would have to fetch. On the wire a program at the device's egress hands
-//! the header of each segment to a sink and drops the segment; the sink plays thousands of viewers that
-//! acknowledge as if they had it. docs/design/wire.md says why, and how far it can be trusted.
+//! Loopback and veth hand every byte to a receiver on the same machine. They copy what was sent
+//! without a copy, and do for nothing what a network card would have to fetch. On the wire a
+//! program at the device's egress hands the header of each segment to a sink and drops the segment;
+//! the sink plays thousands of viewers that acknowledge as if they had it. docs/design/wire.md says
+//! why, and how far it can be trusted.
 //!
 //! [`CostMeter`] measures what sending costs a server, on the wire and on loopback.
 #![forbid(unsafe_code)]
@@ -55,7 +56,8 @@ use viewer::{Viewer, ViewerOutcome};
 /// Sockets of the raw protocol: IP headers are ours (raw(7), IPPROTO_RAW).
 const RAW: u32 = 255;
 
-/// The viewers of a run, and the link to each. Real sockets ignore link, window and steps: the kernel has its own.
+/// The viewers of a run, and the link to each. Real sockets ignore link, window and steps: the
+/// kernel has its own.
 #[derive(Clone, Debug)]
 pub struct Crowd {
     /// One for each viewer.
@@ -153,13 +155,14 @@ impl Wire {
         Ok(Self { tap, interrupts, raw, cable, processors, runs: 0, ports: AtomicU16::new(PORT_FIRST) })
     }
 
-    /// An address for the next server. Each server has a port of its own, because one that is ending may hold its
-    /// port for a while.
+    /// An address for the next server. Each server has a port of its own, because one that is
+    /// ending may hold its port for a while.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from((SERVER, self.ports.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A meter of what a server with these processes costs, on the wire or on the loopback device beside it.
+    /// A meter of what a server with these processes costs, on the wire or on the loopback device
+    /// beside it.
     pub fn meter(&self, server: Vec<u32>) -> CostMeter {
         CostMeter::new(Some(self.interrupts.clone()), server, self.cable.receivers.clone())
     }
@@ -185,7 +188,8 @@ impl Wire {
         self.cable.near.side()
     }
 
-    /// Runs `act` in the server's name space, on any processor; its loopback device is used by nothing else.
+    /// Runs `act` in the server's name space, on any processor; its loopback device is used by
+    /// nothing else.
     ///
     /// # Errors
     /// Those of `act`.
@@ -193,7 +197,8 @@ impl Wire {
         self.cable.near.inside(act)
     }
 
-    /// Runs `act` in the server's name space on the processors of the server: all but the last, which the sink uses.
+    /// Runs `act` in the server's name space on the processors of the server: all but the last,
+    /// which the sink uses.
     ///
     /// # Errors
     /// Those of `act`.
@@ -228,8 +233,8 @@ impl Wire {
         Tap::watch()
     }
 
-    /// Runs a crowd against the server at `address`. `poll` is called several times a second with the bytes of
-    /// bodies that have arrived; returning false ends the run.
+    /// Runs a crowd against the server at `address`. `poll` is called several times a second with
+    /// the bytes of bodies that have arrived; returning false ends the run.
     ///
     /// # Errors
     /// More viewers than the wire has addresses for, and those of the sink.

@@ -29,10 +29,12 @@ pub(crate) const RUNS: u32 = 400;
 /// The cable's end, on both sides.
 pub(crate) const DEVICE: &str = "wire0";
 
-/// Ring between the kernel and the sink: a tenth of a second at 200,000 segments a second with room for heads.
+/// Ring between the kernel and the sink: a tenth of a second at 200,000 segments a second with room
+/// for heads.
 pub(crate) const RING_BYTES: u32 = 32 << 20;
 
-/// First bytes of a response that are handed over: a head with room to spare (nginx: 250 bytes, Reel: 400).
+/// First bytes of a response that are handed over: a head with room to spare (nginx: 250 bytes,
+/// Reel: 400).
 pub(crate) const HEAD_BYTES: usize = 1024;
 
 /// Size of the pieces in which whole payloads are handed over.
@@ -65,5 +67,6 @@ pub(crate) const HELD_NS: u64 = 40_000_000;
 /// A viewer that gets nothing for this long has failed.
 pub(crate) const SILENCE_NS: u64 = 30_000_000_000;
 
-/// How often the sink looks what came: as a card that gathers its interrupts, and well below any round trip worth simulating.
+/// How often the sink looks what came: as a card that gathers its interrupts, and well below any
+/// round trip worth simulating.
 pub(crate) const TURN_NS: u64 = 200_000;

@@ -1,7 +1,9 @@
-//! The link between the server and its viewers: its delay, its rate and its losses. It has no clock of its own.
+//! The link between the server and its viewers: its delay, its rate and its losses. It has no clock
+//! of its own.
 //!
-//! The whole round trip is on the link to the viewer, so that a viewer sees each segment when it would really
-//! have arrived. What a viewer sends arrives at once; to the server this makes no difference.
+//! The whole round trip is on the link to the viewer, so that a viewer sees each segment when it
+//! would really have arrived. What a viewer sends arrives at once; to the server this makes no
+//! difference.
 
 use super::limits::SEGMENT_BYTES;
 use super::segment::{Segment, flag};

@@ -1,4 +1,5 @@
-//! A response as it comes to a viewer that sees its head and the number of its bytes, and its body only where all is handed over.
+//! A response as it comes to a viewer that sees its head and the number of its bytes, and its body
+//! only where all is handed over.
 
 use super::limits::KEPT_BYTES_MAX;
 use anyhow::{Context, Result, bail, ensure};

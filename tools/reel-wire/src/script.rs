@@ -44,7 +44,8 @@ pub struct Timed {
     pub buffer_ns: u64,
     /// The player begins with the segment of this media time.
     pub from_ns: u64,
-    /// What arrives later than this after the crowd's start is counted separately: all players play by then.
+    /// What arrives later than this after the crowd's start is counted separately: all players play
+    /// by then.
     pub settled_ns: u64,
 }
 
@@ -103,7 +104,8 @@ pub(super) struct Script {
     redirects: usize,
     /// The segment that the viewer began with.
     first: usize,
-    /// When the film's first picture was shown, less what was skipped: before the clock's zero, for a viewer that began far into the film.
+    /// When the film's first picture was shown, less what was skipped: before the clock's zero, for
+    /// a viewer that began far into the film.
     epoch_ns: Option<i64>,
     pub(super) shown: Shown,
 }
@@ -265,7 +267,8 @@ impl Script {
             None if media.borders_ns[segment + 1] >= startup_ns => self.epoch_ns = Some(now_ns as i64),
             None => {}
             Some(epoch_ns) => {
-                // A segment is shown from its beginning; all of it counts as late if its end came after that.
+                // A segment is shown from its beginning; all of it counts as late if its end came
+                // after that.
                 let due_ns = at(epoch_ns, media.borders_ns[segment]);
                 if now_ns > due_ns {
                     self.shown.late_segments += 1;
@@ -365,12 +368,14 @@ mod tests {
         script.answered(5, &answer(200, None, MASTER)).expect("a master playlist");
         script.answered(6, &answer(200, None, MEDIA)).expect("a media playlist");
         script.answered(7, &answer(200, None, "init")).expect("what comes first");
-        // Second 5 of the film lies in its second segment, which is due 2 s after the viewer came (at 5 ns).
+        // Second 5 of the film lies in its second segment, which is due 2 s after the viewer came
+        // (at 5 ns).
         assert_eq!(asks(&script, 8), "/watch/b.m4s");
         script.answered(2 * SECOND_NS + 6, &answer(200, None, "late")).expect("a segment");
         assert_eq!((script.shown.late_bytes, script.shown.latest_ns), (4, 1));
         assert_eq!(script.shown.startup_ns, Some(2 * SECOND_NS + 1));
-        // The third ends 8 s after where the viewer began: 4 s of it fit when the picture has moved for 4.
+        // The third ends 8 s after where the viewer began: 4 s of it fit when the picture has moved
+        // for 4.
         assert_eq!(asks(&script, 3 * SECOND_NS), format!("wait {}", 6 * SECOND_NS + 5));
         let mut without = film(Pace::Timed(timed));
         without.answered(5, &answer(200, None, MEDIA)).expect("a media playlist");

@@ -38,7 +38,8 @@ pub(super) struct Name {
 }
 
 impl Segment {
-    /// Reads a record: when it left (monotonic clock), for whom, and what. `None` if it is none of ours.
+    /// Reads a record: when it left (monotonic clock), for whom, and what. `None` if it is none of
+    /// ours.
     pub(super) fn read(record: &[u8]) -> Option<(u64, Name, Self)> {
         let (head, text) = record.split_at_checked(RECORD_BYTES)?;
         let four = |at: usize| Some(u32::from_ne_bytes(head.get(at..at + 4)?.try_into().ok()?));
@@ -74,7 +75,8 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// Appends it to `bytes` as an IPv4 packet (RFC 791, RFC 9293). The kernel fills in IP's length and checksum.
+    /// Appends it to `bytes` as an IPv4 packet (RFC 791, RFC 9293). The kernel fills in IP's length
+    /// and checksum.
     pub(super) fn write(&self, from: Name, to_port: u16, bytes: &mut Vec<u8>) {
         let options = self.options();
         let header = TCP_BYTES + options.len();

@@ -1,5 +1,5 @@
-//! The world behind the wire: one thread that reads what the tap hands over, plays all viewers, and puts their packets into the
-//! server's stack through a raw socket at the far end of the cable.
+//! The world behind the wire: one thread that reads what the tap hands over, plays all viewers, and
+//! puts their packets into the server's stack through a raw socket at the far end of the cable.
 
 use super::limits::{BATCH_PACKETS, TURN_NS};
 use super::segment::{Name, Packet, Segment};

@@ -61,7 +61,8 @@ pub fn run(address: SocketAddr, crowd: Crowd, mut poll: impl FnMut(u64) -> bool)
     Ok(CrowdOutcome { took_s: started.elapsed().as_secs_f64(), ..CrowdOutcome::of(came) })
 }
 
-/// On loopback each viewer has an address of its own, as viewers do elsewhere: servers limit what one address may have.
+/// On loopback each viewer has an address of its own, as viewers do elsewhere: servers limit what
+/// one address may have.
 fn connect(server: SocketAddr, number: usize) -> Result<TcpStream> {
     if !server.ip().is_loopback() {
         return Ok(TcpStream::connect(server)?);

@@ -1,5 +1,6 @@
-//! Network name spaces, and a cable between two of them. They have no names: each lives as long as a child process
-//! that waits for the end of its input, so nothing is left behind however the program ends.
+//! Network name spaces, and a cable between two of them. They have no names: each lives as long as
+//! a child process that waits for the end of its input, so nothing is left behind however the
+//! program ends.
 
 use super::limits::{DEVICE, SERVER, SERVER_BITS, SIDE, VIEWERS, VIEWERS_BITS};
 use anyhow::{Context, Result, bail, ensure};
@@ -108,8 +109,9 @@ pub(super) struct Cable {
 }
 
 impl Cable {
-    /// Makes it. What arrives at the server is taken by a thread of the kernel, which keeps to `processors`: it takes what has come in one
-    /// go, as from a card that gathers interrupts, and its time can be told from that of other work.
+    /// Makes it. What arrives at the server is taken by a thread of the kernel, which keeps to
+    /// `processors`: it takes what has come in one go, as from a card that gathers interrupts, and
+    /// its time can be told from that of other work.
     pub(super) fn make(processors: &CpuSet) -> Result<Self> {
         let mut cable = Self { near: Space::make()?, far: Space::make()?, receivers: Vec::new() };
         let far = cable.far.holder.id().to_string();
@@ -136,7 +138,8 @@ impl Cable {
             Ok(())
         })?;
         cable.neighbours()?;
-        // A cable queues what arrives only if it may be gathered, and what might have been segmented on the far side may not.
+        // A cable queues what arrives only if it may be gathered, and what might have been
+        // segmented on the far side may not.
         cable.near.inside(|| run("ethtool", &["-K", DEVICE, "gro", "on"]))?;
         cable.far.inside(|| run("ethtool", &["-K", DEVICE, "tso", "off"]))?;
         let others = receivers()?;
@@ -145,14 +148,15 @@ impl Cable {
         for &receiver in &cable.receivers {
             sched_setaffinity(Pid::from_raw(receiver), processors)
                 .context("the processors of the receiving thread")?;
-            // An interrupt waits for no process; without this a server's own threads make it lose requests.
+            // An interrupt waits for no process; without this a server's own threads make it lose
+            // requests.
             run("chrt", &["--fifo", "--pid", "1", &receiver.to_string()])?;
         }
         Ok(cable)
     }
 
-    /// Sets the congestion control of the way to the viewers. By the route: a name space may not choose one for all its sockets that the machine
-    /// does not allow to all.
+    /// Sets the congestion control of the way to the viewers. By the route: a name space may not
+    /// choose one for all its sockets that the machine does not allow to all.
     pub(super) fn use_congestion_control(&self, name: &str) -> Result<()> {
         let (viewers, side) = (format!("{VIEWERS}/{VIEWERS_BITS}"), SIDE.to_string());
         self.near.inside(|| ip(&["route", "replace", &viewers, "via", &side, "dev", DEVICE, "congctl", name]))

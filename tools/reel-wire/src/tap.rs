@@ -1,4 +1,5 @@
-//! The program on the cable's near end (`tap.bpf.c`): compiled by clang, loaded and attached here, removed with this value.
+//! The program on the cable's near end (`tap.bpf.c`): compiled by clang, loaded and attached here,
+//! removed with this value.
 
 use super::limits::{DEVICE, HEAD_BYTES, PIECE_BYTES, RING_BYTES, VIEWERS, VIEWERS_BITS};
 use super::space::Space;
@@ -27,8 +28,8 @@ impl Tap {
             let classifier: &mut SchedClassifier =
                 program.program_mut("wire").context("no program in the object")?.try_into()?;
             classifier.load().context("the kernel refused the program of the wire")?;
-            // Not tcx, which Linux has had since 6.6: it cannot take a packet, only pass or drop it.
-            // Behind others: it takes what it sees.
+            // Not tcx, which Linux has had since 6.6: it cannot take a packet, only pass or drop
+            // it. Behind others: it takes what it sees.
             let options = TcAttachOptions::Netlink(NlOptions { priority: 2, ..NlOptions::default() });
             classifier
                 .attach_with_options(DEVICE, TcAttachType::Egress, options)
@@ -39,7 +40,8 @@ impl Tap {
         })
     }
 
-    /// Nanoseconds that the program has run, and how often, while it was measured ([`Self::watch`]).
+    /// Nanoseconds that the program has run, and how often, while it was measured
+    /// ([`Self::watch`]).
     pub(super) fn ran(&self) -> Result<(u64, u64)> {
         let program: &SchedClassifier = self.program.program("wire").context("no program")?.try_into()?;
         let info = program.info()?;
@@ -51,7 +53,8 @@ impl Tap {
         enable_stats(Stats::RunTime).context("measuring BPF programs")
     }
 
-    /// Segments that found the ring full since the program was attached. To the server they were lost on the way.
+    /// Segments that found the ring full since the program was attached. To the server they were
+    /// lost on the way.
     pub(super) fn lost(&self) -> Result<u64> {
         Ok(self.lost.get(&0, 0)?)
     }

@@ -1,5 +1,6 @@
-//! A viewer's end of a TCP connection (RFC 9293), as far as one is needed that sends requests and takes everything: no clock, no
-//! sockets. What it receives it never holds; it knows only how far the bytes have come.
+//! A viewer's end of a TCP connection (RFC 9293), as far as one is needed that sends requests and
+//! takes everything: no clock, no sockets. What it receives it never holds; it knows only how far
+//! the bytes have come.
 
 use super::limits::{ANSWER_NS, HELD_NS, HOLES_MAX, SEGMENT_BYTES, TOLD_MAX, TRIES_MAX};
 use super::segment::{Packet, Segment, flag};
@@ -9,7 +10,8 @@ use super::segment::{Packet, Segment, flag};
 pub(super) struct TcpOptions {
     /// What a server may send ahead of acknowledgements.
     pub(super) window_bytes: u32,
-    /// A longer arrival is acknowledged in several steps. Receivers with GRO take up to 64 KiB at once.
+    /// A longer arrival is acknowledged in several steps. Receivers with GRO take up to 64 KiB at
+    /// once.
     pub(super) step_bytes: u32,
 }
 
@@ -278,7 +280,8 @@ impl Connection {
         out.push(packet);
     }
 
-    /// Sends what is not answered: a SYN, requests, our end. They are small: all of them go each time.
+    /// Sends what is not answered: a SYN, requests, our end. They are small: all of them go each
+    /// time.
     fn transmit(&mut self, now_ns: u64, out: &mut Vec<Packet>) {
         let flags = match self.state {
             State::Opening => flag::SYN,

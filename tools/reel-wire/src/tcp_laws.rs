@@ -1,4 +1,5 @@
-//! Laws of a viewer's connection, with a simple server of the same protocol and a line that loses and reorders.
+//! Laws of a viewer's connection, with a simple server of the same protocol and a line that loses
+//! and reorders.
 
 use super::network::{Line, Link};
 use super::response::Response;
@@ -12,8 +13,8 @@ const MANNER: TcpOptions = TcpOptions { window_bytes: 1 << 20, step_bytes: 64 <<
 /// The server's first sequence number: so near the end that numbers wrap around.
 const FIRST: u32 = u32::MAX - 30_000;
 
-/// A server that sends `bytes` when it is asked, in super-segments, and sends again what is not acknowledged: at the third equal
-/// acknowledgement, or after a while.
+/// A server that sends `bytes` when it is asked, in super-segments, and sends again what is not
+/// acknowledged: at the third equal acknowledgement, or after a while.
 struct Server {
     bytes: Vec<u8>,
     open: bool,
@@ -202,7 +203,8 @@ fn holes_are_told_so_that_only_they_are_sent_again() {
     for seed in 0..40 {
         resent += transfer(seed, 0.01, false).3;
     }
-    // 16 MB with one segment in a hundred lost: what is sent again is of the order of what was lost, far from all.
+    // 16 MB with one segment in a hundred lost: what is sent again is of the order of what was
+    // lost, far from all.
     assert!(resent > 0 && resent < 3_000_000, "{resent}");
 }
 

@@ -1,4 +1,5 @@
-//! One simulated viewer: its visit, over connections of its own. No clock and no sockets; the sink brings what arrives.
+//! One simulated viewer: its visit, over connections of its own. No clock and no sockets; the sink
+//! brings what arrives.
 
 use super::limits::SILENCE_NS;
 use super::network::Line;
@@ -106,7 +107,8 @@ impl Viewer {
             connection.arrived(now_ns, segment, &mut self.packets);
             flush(&mut self.packets, port, out);
         } else if segment.has(flag::FIN) {
-            // A connection that is long forgotten: its end is acknowledged, so that the server may forget it, too.
+            // A connection that is long forgotten: its end is acknowledged, so that the server may
+            // forget it, too.
             let acknowledged = segment.sequence.wrapping_add(segment.bytes + 1);
             let sequence = segment.acknowledged;
             let packet = Packet { flags: flag::ACK, sequence, acknowledged, ..Packet::default() };
@@ -224,7 +226,8 @@ impl Viewer {
                 State::Broken(why) if exchange.asked.is_some() => return Err(anyhow!(why)),
                 State::Broken(_) | State::Closed => self.current = None,
                 _ if exchange.connection.server_ended() => {
-                    // Servers end connections that were used often enough. What was not begun is asked for again.
+                    // Servers end connections that were used often enough. What was not begun is
+                    // asked for again.
                     if exchange
                         .asked
                         .as_ref()

@@ -107,7 +107,8 @@ fn claim(report: &mut Report, fifo: bool, quick: bool) {
             report.claim(Claim::at_most(claim, our_ns / their_ns, 0.25));
         }
     }
-    // The thesis' anchors: staying within the member halves the cost, and with one member there is no difference.
+    // The thesis' anchors: staying within the member halves the cost, and with one member there is
+    // no difference.
     for (members, bar) in [(1.0, 1.1), (4.0, 0.5)] {
         let of =
             |policy: &str| median(report, "E6 workahead", &format!("reel, {policy}"), members, "overhead_ns");

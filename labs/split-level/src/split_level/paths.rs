@@ -5,7 +5,8 @@ use crate::cores::Cores;
 use anyhow::Result;
 use reel_report::{Claim, CommonOptions, Report};
 
-/// A row of the tables: what it is called there, and by the measured program for us and for threads.
+/// A row of the tables: what it is called there, and by the measured program for us and for
+/// threads.
 struct Path {
     case: &'static str,
     ours: &'static str,
@@ -43,7 +44,8 @@ const PATHS: [Path; 8] = [
 
 /// In-process steps may cost this part of what they cost threads; steps between processes as much.
 const PART: f64 = 0.25;
-/// System calls of 100,000 messages that are not counted: those for the way in and out of the measured loop.
+/// System calls of 100,000 messages that are not counted: those for the way in and out of the
+/// measured loop.
 const CALLS: f64 = 0.001;
 
 pub(super) fn measure(

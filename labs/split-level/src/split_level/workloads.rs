@@ -1,12 +1,14 @@
 //! The workloads of E1 to E6, in the thesis' units.
 
-/// What 0.9 ms of work per message were in 1991, against a system call of 34 us, are 2.5 us against one of about 95 ns.
+/// What 0.9 ms of work per message were in 1991, against a system call of 34 us, are 2.5 us against
+/// one of about 95 ns.
 pub(super) const WORK_NS: f64 = 2_500.0;
 pub(super) const WORK_1991_NS: f64 = 900_000.0;
 /// Today's time for one of 1991 where system calls are what decides.
 pub(super) const BY_CALLS: f64 = WORK_NS / WORK_1991_NS;
-/// The same where the processor changes hands: a switch between processes took 180 to 297 us, and takes 3 to 5. Divided like system
-/// calls, two switches would take longer than the work of a message, and no stream could ever work ahead.
+/// The same where the processor changes hands: a switch between processes took 180 to 297 us, and
+/// takes 3 to 5. Divided like system calls, two switches would take longer than the work of a
+/// message, and no stream could ever work ahead.
 pub(super) const BY_SWITCHES: f64 = 1.0 / 60.0;
 
 /// One workload: streams, and the work of one message.

@@ -21,7 +21,8 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// From `from` on, with at most `most`; it ends when what is open is no more than one part in `fineness` of what was carried.
+    /// From `from` on, with at most `most`; it ends when what is open is no more than one part in
+    /// `fineness` of what was carried.
     pub(super) fn new(from: usize, most: usize, fineness: usize) -> Self {
         Self { well: 0, late: None, next: from, most, fineness: fineness.max(1) }
     }

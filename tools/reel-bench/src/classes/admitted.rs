@@ -11,13 +11,14 @@ use reel_report::{Claim, Report};
 use std::fs;
 use std::path::Path;
 
-/// Titles, and their length: more than viewers, so that no viewer finds in memory what another has read; a viewer that has seen one takes
-/// the next, and is admitted anew.
+/// Titles, and their length: more than viewers, so that no viewer finds in memory what another has
+/// read; a viewer that has seen one takes the next, and is admitted anew.
 const TITLES: usize = 150;
 const TITLE_S: u64 = 60;
 const BULK: usize = 40;
 
-/// More players of films of varying rate than can be reserved: the admitted ones must not miss a byte.
+/// More players of films of varying rate than can be reserved: the admitted ones must not miss a
+/// byte.
 pub(super) fn run(set: &Set, dir: &Path, kind: Kind, report: &mut Report) -> Result<()> {
     let (titles, bulk, length_s) = if set.quick { (6, 4, 10) } else { (TITLES, BULK, TITLE_S) };
     let film = film::varying(dir, length_s, RATE_BPS)?;

@@ -1,4 +1,5 @@
-//! The most viewers with nothing late on disks with moving heads: alone, and with bulk downloads and films that arrive beside.
+//! The most viewers with nothing late on disks with moving heads: alone, and with bulk downloads
+//! and films that arrive beside.
 
 use super::held::{SHARES, search, values};
 use super::{BESIDE, DISKS, Set, tuning};
@@ -24,7 +25,8 @@ const RATE_BPS: u64 = 5_000_000;
 /// Rate at which films arrive: of a few cameras.
 const ARRIVES_BPS: u64 = 80_000_000;
 
-/// Of a hundred viewers, 99 see a picture by then: players that wait for their first segment have nothing late.
+/// Of a hundred viewers, 99 see a picture by then: players that wait for their first segment have
+/// nothing late.
 const STARTUP_MS_MAX: f64 = 10_000.0;
 
 struct Case {
@@ -129,7 +131,8 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// More viewers come than Reel can reserve for; how many are admitted, if nothing is late to them.
+    /// More viewers come than Reel can reserve for; how many are admitted, if nothing is late to
+    /// them.
     fn delivered(&self, case: &Case, report: &mut Report) -> Result<usize> {
         let playing = self.testbed.start_reel(&Settings::promised())?;
         let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;

@@ -13,7 +13,8 @@ const CASE: &str = "downloads grow";
 const DOWNLOADS: [usize; 5] = [0, 8, 16, 32, 64];
 /// Prism's split: ten browsers that think 70 ms ask for more than the default of 150 thousandths.
 const SPLIT: [u32; 3] = [500, 250, 250];
-/// Streams of the rival, and of Reel at most: Reel admits them, the rival is only asked to carry as many.
+/// Streams of the rival, and of Reel at most: Reel admits them, the rival is only asked to carry as
+/// many.
 const STREAMS: usize = 24;
 
 /// Reel with admission.

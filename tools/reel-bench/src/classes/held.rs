@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// A number of streams is held if not more than so many of their reads are late (Prism figure 5).
 const LATE_PERCENT: f64 = 12.0;
 const CASE: &str = "streams held";
-/// Thousandths of the disks' time for streams, people and downloads: of a machine that is there for its streams. The rival has no such
-/// setting.
+/// Thousandths of the disks' time for streams, people and downloads: of a machine that is there for
+/// its streams. The rival has no such setting.
 pub(super) const SHARES: [u32; 3] = [900, 50, 50];
 
 /// How many streams each server held, run by run.

@@ -13,9 +13,11 @@ use std::time::Duration;
 
 /// Bulk classes and their shares in thousandths; with the two of every server that makes 1000.
 const BULK: [(&str, u32); 3] = [("gold", 400), ("silver", 200), ("bronze", 100)];
-/// Clients of each bulk class: a share is only scarce while its class has a round of work waiting on every member.
+/// Clients of each bulk class: a share is only scarce while its class has a round of work waiting
+/// on every member.
 const CLIENTS: usize = 80;
-/// Memory of the server: for all clients' readers, and for little of what a class reads, or it would read that from there.
+/// Memory of the server: for all clients' readers, and for little of what a class reads, or it
+/// would read that from there.
 const MEMORY_BYTES: u64 = 1280 << 20;
 /// Before anything is measured, all have begun.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -33,7 +35,8 @@ pub(super) fn reel(set: &Set, testbed: &Testbed, films: &Films, report: &mut Rep
         BULK.map(|(name, share)| format!("{name} = {{ kind = \"aperiodic\", share_permille = {share} }}")),
     );
     let playing = testbed.start_reel(&Settings { classes, ..Settings::open().in_memory(MEMORY_BYTES) })?;
-    // A fleet for each class: the clients of one fleet take turns on all its films. Sessions are opened before anybody reads.
+    // A fleet for each class: the clients of one fleet take turns on all its films. Sessions are
+    // opened before anybody reads.
     let mut plans = Vec::new();
     let third = (films.bulk.len() / BULK.len()).max(1);
     for (number, (name, _)) in BULK.into_iter().enumerate() {

@@ -38,8 +38,8 @@ impl Streams {
     }
 }
 
-/// The settings with the fewest late reads: every way of reading with every read-ahead, then every scheduler with the best of
-/// them.
+/// The settings with the fewest late reads: every way of reading with every read-ahead, then every
+/// scheduler with the best of them.
 pub(super) fn best(
     set: &Set,
     testbed: &Testbed,

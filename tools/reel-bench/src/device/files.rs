@@ -1,4 +1,5 @@
-//! The modelled disks as files of a small file system (FUSE), so that everything that opens a path can use them.
+//! The modelled disks as files of a small file system (FUSE), so that everything that opens a path
+//! can use them.
 
 use super::kernel::unmount;
 use super::member::{Answer, Change, Counts, Member, Work};
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The largest request the kernel sends: four units of a volume, or the read-ahead of a tuned file system.
+/// The largest request the kernel sends: four units of a volume, or the read-ahead of a tuned file
+/// system.
 const REQUEST_BYTES: u32 = 1 << 20;
 /// Requests under way at once; the default of 12 would be a second queue in front of the disks'.
 const BACKGROUND: u16 = 1024;
@@ -122,7 +124,8 @@ impl DiskSystem {
 
 impl Filesystem for DiskSystem {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without them the kernel sends one direct request after the other, and no queue forms in the disk.
+        // Without them the kernel sends one direct request after the other, and no queue forms in
+        // the disk.
         let wanted = InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_ASYNC_READ;
         config
             .add_capabilities(wanted)

@@ -1,5 +1,5 @@
-//! Things of the kernel that go away with the value that stands for them. A failure to take one away is printed: it can only be
-//! told then.
+//! Things of the kernel that go away with the value that stands for them. A failure to take one
+//! away is printed: it can only be told then.
 
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -71,7 +71,8 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         told(run(Command::new("losetup").arg("--detach").arg(&self.device)));
-        // The kernel detaches it when the last user is gone, and until then what is below it cannot be taken away.
+        // The kernel detaches it when the last user is gone, and until then what is below it cannot
+        // be taken away.
         let name = self.device.file_name().unwrap_or_default();
         let attached = Path::new("/sys/block").join(name).join("loop/backing_file");
         for _ in 0..LEAVING_TRIES {
@@ -89,7 +90,8 @@ pub(super) struct Ext4(PathBuf);
 
 impl Ext4 {
     pub(super) fn make(device: &Path, at: &Path) -> Result<Self> {
-        // Tables are written at once: otherwise the kernel writes them later, in the middle of a measurement.
+        // Tables are written at once: otherwise the kernel writes them later, in the middle of a
+        // measurement.
         let tables = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
         run(Command::new("mkfs.ext4").args(["-q", "-F", "-E", tables]).arg(device))?;
         fs::create_dir_all(at)?;
@@ -105,8 +107,8 @@ impl Drop for Ext4 {
     }
 }
 
-/// Control groups (version 1) with limits for the processes in them: what they read from devices, how much memory they and
-/// their page cache take.
+/// Control groups (version 1) with limits for the processes in them: what they read from devices,
+/// how much memory they and their page cache take.
 #[derive(Default)]
 pub(super) struct Group {
     made: Vec<PathBuf>,
@@ -187,7 +189,8 @@ impl Drop for OwnedServer {
     }
 }
 
-/// Sets scheduler and read-ahead of a block device. Loop devices are made anew each time, so nothing need be set back.
+/// Sets scheduler and read-ahead of a block device. Loop devices are made anew each time, so
+/// nothing need be set back.
 pub(super) fn set_queue(device: &Path, scheduler: Option<&str>, read_ahead_kib: Option<u64>) -> Result<()> {
     let name = device.file_name().context("a device without a name")?;
     let queue = Path::new("/sys/block").join(name).join("queue");

@@ -66,7 +66,8 @@ impl Member {
         let counts = Arc::new(Counts::default());
         let counted = counts.clone();
         let thread = thread::Builder::new().name(format!("disk-{number}")).spawn(move || {
-            // Without it every sleep is 50 us longer. A refusal makes the disk that much slower, no more.
+            // Without it every sleep is 50 us longer. A refusal makes the disk that much slower, no
+            // more.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             Turning::new(model, file, counted).run(&receiver);
         })?;
@@ -184,7 +185,8 @@ impl Turning {
         }
     }
 
-    /// Begins what is next. Its bytes are fetched at once and kept until the model's disk would have them.
+    /// Begins what is next. Its bytes are fetched at once and kept until the model's disk would
+    /// have them.
     fn begin(&mut self) {
         if let Change::Stalls { stall_ms, every_ms } = self.change {
             let (stall_ns, every_ns) = (stall_ms * 1_000_000, every_ms.max(1) * 1_000_000);

@@ -1,5 +1,5 @@
-//! The experiment's side of the device owner: a process that makes devices and removes them when the experiment ends,
-//! however it ends.
+//! The experiment's side of the device owner: a process that makes devices and removes them when
+//! the experiment ends, however it ends.
 
 use super::member::Change;
 use anyhow::{Context, Result, bail, ensure};
@@ -77,7 +77,8 @@ impl DeviceOwner {
             "modelled disks, loop devices and throttles need root; run this experiment as root"
         );
         let mut command = Command::new(env::current_exe()?);
-        // A process group of its own: an interrupt from the terminal ends this process, and the owner after it has cleaned up.
+        // A process group of its own: an interrupt from the terminal ends this process, and the
+        // owner after it has cleaned up.
         command.arg("own-devices").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context("starting the owner of devices")?;
         let (Some(asks), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {

@@ -1,4 +1,5 @@
-//! The device owner's own side: makes what it is asked for, and removes all of it, last made first, when the experiment is gone.
+//! The device owner's own side: makes what it is asked for, and removes all of it, last made first,
+//! when the experiment is gone.
 
 use super::files::DiskFiles;
 use super::kernel::{Ext4, Group, LoopDevice, OwnedDir, OwnedFile, OwnedServer, set_queue};

@@ -86,7 +86,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) floor: Option<&'a Path>,
     /// Whether Reel admits only viewers whose film it can reserve.
     pub(crate) is_promised: bool,
-    /// Shares of streams, people and downloads with Reel, in thousandths, if not those it has by itself.
+    /// Shares of streams, people and downloads with Reel, in thousandths, if not those it has by
+    /// itself.
     pub(crate) shares: Option<[u32; 3]>,
     /// Whether the memory of peers is bounded, which needs control groups.
     pub(crate) is_bounded: bool,

@@ -1,8 +1,9 @@
-//! One title as one file (MARS table 1, Halvorsen 5.4-5.7): throughput in the clear, processor time over HTTPS.
+//! One title as one file (MARS table 1, Halvorsen 5.4-5.7): throughput in the clear, processor time
+//! over HTTPS.
 //!
-//! Servers take turns. Each is started anew and the page cache is emptied before every run, so no server has
-//! anything in memory; a hot run fetches the same bytes once before it is measured. Of a rival's setups the best one
-//! counts.
+//! Servers take turns. Each is started anew and the page cache is emptied before every run, so no
+//! server has anything in memory; a hot run fetches the same bytes once before it is measured. Of a
+//! rival's setups the best one counts.
 
 use super::{Titles, drop_caches};
 use crate::client::{fetch, length, resolve};
@@ -121,7 +122,8 @@ impl FileTitle {
         self.reel(&["ingest".as_ref(), volume.as_ref(), film, "--name".as_ref(), TITLE.as_ref()])
     }
 
-    /// Ingests the film, unless that was done, and exports it: rivals serve the very bytes that Reel serves.
+    /// Ingests the film, unless that was done, and exports it: rivals serve the very bytes that
+    /// Reel serves.
     pub(super) fn put_in_place(&self, is_ingested: bool) -> Result<()> {
         if !is_ingested {
             self.empty_volume()?;
@@ -234,7 +236,8 @@ impl FileTitle {
         Ok(Measured::new(fetched.bytes, fetched.took_s, used.server_s, used.system_s()))
     }
 
-    /// The same over connections of simulated viewers. One piece is kept and compared with the file.
+    /// The same over connections of simulated viewers. One piece is kept and compared with the
+    /// file.
     fn on_wire(
         &self,
         running: &Running,
@@ -271,7 +274,8 @@ impl FileTitle {
         Ok(Measured::new(outcome.body_bytes, outcome.took_s, used.server_s, used.sender_s()))
     }
 
-    /// All servers in turn, as often as asked for: what each run of Reel measured, and of each setup.
+    /// All servers in turn, as often as asked for: what each run of Reel measured, and of each
+    /// setup.
     fn all(
         &self,
         setups: &[Setup],
@@ -351,8 +355,8 @@ pub(super) fn measure_tls(title: &FileTitle, rivals: &Rivals, report: &mut Repor
             let name = format!("https {heat}, {connections} conn.");
             let mut case = Case { name, connections, titles, secured: true, wire: None };
             let (ours, theirs) = title.all(&setups, &mut case, report)?;
-            // The system's time is what counts; it needs a machine that does nothing else. The servers' own is
-            // reported beside it.
+            // The system's time is what counts; it needs a machine that does nothing else. The
+            // servers' own is reported beside it.
             let of: [(&str, Figure); 2] =
                 [("system", |one| one.system_s_per_gb), ("server", |one| one.server_s_per_gb)];
             for (rival, (what, of)) in rivals.iter().flat_map(|rival| of.map(|of| (rival, of))) {

@@ -1,8 +1,9 @@
 //! What it costs to send films to HLS viewers.
 //!
-//! Viewers take one segment after another. Cold: each viewer has a title of its own, and all titles together are
-//! several times what a server may keep in memory. Hot: one title that fits. What counts is the processor time of
-//! the whole machine less the client's, per GB of media that arrived, over a window in which all viewers are served.
+//! Viewers take one segment after another. Cold: each viewer has a title of its own, and all titles
+//! together are several times what a server may keep in memory. Hot: one title that fits. What
+//! counts is the processor time of the whole machine less the client's, per GB of media that
+//! arrived, over a window in which all viewers are served.
 
 use super::contender::Launcher;
 use super::material::{Material, Wanted};
@@ -92,8 +93,9 @@ impl Bench<'_> {
         for run in 0..runs {
             let mut costs = Vec::new();
             for who in self.contenders.clone() {
-                // nginx turns O_DIRECT off for the end of a file, for all requests that share its descriptor: with
-                // one title for all viewers they fail. No expert would choose it for titles in memory either.
+                // nginx turns O_DIRECT off for the end of a file, for all requests that share its
+                // descriptor: with one title for all viewers they fail. No expert would choose it
+                // for titles in memory either.
                 if who == Contender::Rival(Setup::Direct) && case.titles == Titles::Hot {
                     continue;
                 }

@@ -22,7 +22,8 @@ pub(super) fn measure(title: &FileTitle, report: &mut Report) -> Result<()> {
     for run in 0..title.runs {
         title.empty_volume()?;
         drop_caches(title.quick)?;
-        // A plain write has its bytes in memory. So must the ingest, or reading the film would be measured.
+        // A plain write has its bytes in memory. So must the ingest, or reading the film would be
+        // measured.
         io::copy(&mut File::open(&title.film)?, &mut io::sink())?;
         let started = Instant::now();
         title.ingest()?;

@@ -19,7 +19,8 @@ pub(crate) struct PathArguments {
     /// Over HTTPS on both sides: processor time per GB, cold and hot; nothing else.
     #[arg(long, conflicts_with = "wire")]
     tls: bool,
-    /// Measure serving on the wire instead of loopback, where nothing that was sent is copied (root, clang).
+    /// Measure serving on the wire instead of loopback, where nothing that was sent is copied
+    /// (root, clang).
     #[arg(long)]
     wire: bool,
 }

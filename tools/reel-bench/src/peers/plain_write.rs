@@ -12,7 +12,8 @@ use std::time::Instant;
 const WRITE_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// Seconds to write `bytes` with O_DIRECT over `members` preallocated files at once, and to sync them.
+/// Seconds to write `bytes` with O_DIRECT over `members` preallocated files at once, and to sync
+/// them.
 pub(super) fn plain_write(dir: &Path, members: usize, bytes: u64) -> Result<f64> {
     let share = bytes.div_ceil(members as u64).next_multiple_of(WRITE_BYTES as u64);
     let mut files = Vec::new();

@@ -1,4 +1,5 @@
-//! Downloads as fast as they come, side by side, each one film after the other: what each of them received.
+//! Downloads as fast as they come, side by side, each one film after the other: what each of them
+//! received.
 
 use anyhow::{Result, anyhow};
 use reel_testkit::http::Client;
@@ -32,7 +33,8 @@ impl Received {
     }
 }
 
-/// Runs a download for each list of paths, over and over, and counts what comes in `window` after `ahead`.
+/// Runs a download for each list of paths, over and over, and counts what comes in `window` after
+/// `ahead`.
 pub(super) fn receive(
     server: SocketAddr,
     downloads: &[Vec<String>],

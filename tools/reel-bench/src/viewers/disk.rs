@@ -14,7 +14,8 @@ const READERS: usize = 8;
 /// What each asks for at once.
 const READ_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
-/// diskstats counts in these, whatever the device's own are (Documentation/admin-guide/iostats.rst).
+/// diskstats counts in these, whatever the device's own are
+/// (Documentation/admin-guide/iostats.rst).
 const SECTOR_BYTES: u64 = 512;
 
 /// A block device.
@@ -54,7 +55,8 @@ impl Disk {
 /// How plain readers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Past the page cache, into small pages: a device takes one segment for each, which may cost more than its bandwidth allows.
+    /// Past the page cache, into small pages: a device takes one segment for each, which may cost
+    /// more than its bandwidth allows.
     Direct,
     /// Into the page cache, with the kernel's read-ahead and large folios.
     Cached,

@@ -52,8 +52,8 @@ fn shares(streams_permille: u32) -> [u32; 3] {
 }
 
 impl Times {
-    /// Viewers come over the time of a segment, so that their requests are spread evenly afterwards. A player's first wait is one too,
-    /// since it holds two.
+    /// Viewers come over the time of a segment, so that their requests are spread evenly
+    /// afterwards. A player's first wait is one too, since it holds two.
     pub(super) fn of(settled_s: u64) -> Self {
         let segment = Duration::from_secs(4);
         let settled = Duration::from_secs(settled_s);
@@ -210,8 +210,8 @@ impl Probe<'_> {
         })
     }
 
-    /// Viewers at equal distances in all titles, so far from the ends that they do not come to them. They come in an order that
-    /// has nothing to do with where they are.
+    /// Viewers at equal distances in all titles, so far from the ends that they do not come to
+    /// them. They come in an order that has nothing to do with where they are.
     fn viewers(&self, who: Contender, address: SocketAddr, count: usize) -> Result<Vec<Visit>> {
         let titles = self.material.titles;
         let title_ns = (self.film.len() as u64 * 8).saturating_mul(1_000_000_000) / RATE_BPS;
@@ -295,7 +295,8 @@ impl Probed {
             ("downloads_mb_per_s", self.others_bytes_per_s / 1e6),
             ("arrived_mb_per_s", self.arrived_bytes_per_s / 1e6),
             ("overrun", seen.overrun as f64),
-            // Of viewers' packets on the wire: a viewer that loses a request there asks again after a second.
+            // Of viewers' packets on the wire: a viewer that loses a request there asks again after
+            // a second.
             ("dropped", seen.dropped as f64),
             ("sink_late_ms", seen.sink_late_ms),
         ];
@@ -320,8 +321,9 @@ impl Probed {
         format!("{name} (used to {:.0} %, {other} to {:.0} %)", part * 100.0, less * 100.0)
     }
 
-    /// How many viewers the resource allows that ends first, and which it is: the disk at the most that anybody had of it, less what others get,
-    /// or the server's processors at what a viewer costs here.
+    /// How many viewers the resource allows that ends first, and which it is: the disk at the most
+    /// that anybody had of it, less what others get, or the server's processors at what a viewer
+    /// costs here.
     pub(super) fn allowed(&self, rate_bps: u64, disk_bytes_per_s: f64) -> (f64, &'static str) {
         let others = self.others_bytes_per_s + self.arrived_bytes_per_s;
         let disk = (disk_bytes_per_s - others) * 8.0 / rate_bps as f64;

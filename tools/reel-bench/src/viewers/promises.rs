@@ -4,14 +4,16 @@ use crate::api;
 use anyhow::Result;
 use std::net::SocketAddr;
 
-/// How much of each resource is reserved, and which resource was exhausted when a viewer was refused.
+/// How much of each resource is reserved, and which resource was exhausted when a viewer was
+/// refused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Promises {
     /// The greatest of all members.
     pub(super) member: f64,
     pub(super) core: f64,
     pub(super) arena: f64,
-    /// Viewers that find in memory what others have read, and the part of the memory that is reserved for them.
+    /// Viewers that find in memory what others have read, and the part of the memory that is
+    /// reserved for them.
     pub(super) followers: f64,
     pub(super) kept: f64,
     /// Resource, and how often it was the reason of a refusal.

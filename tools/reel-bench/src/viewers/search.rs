@@ -25,12 +25,14 @@ impl Search {
         (!self.is_over).then_some(self.next)
     }
 
-    /// Of `asked` viewers, `carried` had nothing late and the others were refused; `None` if something was late.
+    /// Of `asked` viewers, `carried` had nothing late and the others were refused; `None` if
+    /// something was late.
     pub(super) fn report(&mut self, asked: usize, carried: Option<usize>) {
         match carried {
             Some(carried) => {
                 self.carried = self.carried.max(carried);
-                // A server that refuses some and serves the others has shown its number: more would be refused, too.
+                // A server that refuses some and serves the others has shown its number: more would
+                // be refused, too.
                 self.is_over |= carried < asked;
             }
             None => self.fails = Some(self.fails.map_or(asked, |fails| fails.min(asked))),
