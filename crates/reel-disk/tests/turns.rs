@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use reel_disk::{Asker, DepthBound, Policy, Queued, Scheduler};
 use reel_qos::limits::{ROUND_NS, RUN_WAYS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+use reel_testkit::Rng;
 use std::collections::{HashMap, VecDeque};
 
 const MS: u64 = 1_000_000;
@@ -46,7 +47,7 @@ struct Device {
     ways: u64,
     now_ns: u64,
     next: u64,
-    random: u64,
+    rng: Rng,
     price: DiskPrice,
     /// What it takes, in thousandths of what its price says.
     permille: u64,
@@ -71,7 +72,7 @@ impl Device {
             ways: 0,
             now_ns: 10 * ROUND_NS,
             next: 0,
-            random: 0x9e37_79b9_7f4a_7c15,
+            rng: Rng::new(1),
             price,
             permille,
         };
@@ -83,7 +84,7 @@ impl Device {
     fn ask(&mut self, number: usize) {
         let Reader { asker, waiting, bytes, run } = self.readers[number].clone();
         while self.asked[number] < waiting {
-            let place = self.random() % (1 << 40);
+            let place = self.rng.below(1 << 40);
             for nth in 0..run {
                 let (id, class, offset) = (self.next, Class::APERIODIC, place + nth * bytes);
                 let (bytes, deadline_ns) = (bytes as usize, DEADLINE_NONE_NS);
@@ -123,13 +124,6 @@ impl Device {
     fn shares(&self) -> Vec<f64> {
         let all: u64 = self.got_ns.iter().sum();
         self.got_ns.iter().map(|&ns| ns as f64 / all as f64 * self.got_ns.len() as f64).collect()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
     }
 }
 
