@@ -133,7 +133,12 @@ impl Experiment {
         let Reported { claims, notes } = reported(&path);
         let failure = (!status.success()).then(|| {
             let early = notes.iter().find_map(|note| note.strip_prefix("ended early: "));
-            early.map_or_else(|| format!("{status}, without a report"), str::to_owned)
+            // The last line says what; a server's log may come before it.
+            let last = early.and_then(|early| early.lines().last());
+            last.map_or_else(
+                || format!("{status}, without a report"),
+                |line| line.trim_start_matches(": ").to_owned(),
+            )
         });
         let skipped = notes.into_iter().filter(|note| note.starts_with("skipped")).collect();
         Ok(Outcome { experiment: self.name, failure, claims, skipped })

@@ -24,8 +24,8 @@ impl Server {
             if let Some(status) = server.child.try_wait()? {
                 bail!("{name} ended at once: {status}");
             }
-            if started.elapsed() > Duration::from_secs(30) {
-                bail!("{name} does not listen on {address} after 30 s");
+            if started.elapsed() > Duration::from_secs(120) {
+                bail!("{name} does not listen on {address} after 120 s");
             }
             sleep(Duration::from_millis(20));
         }
