@@ -5,7 +5,7 @@ LISTEN ?=
 CARGO ?= cargo
 SEED ?= 1
 SEEDS ?= 10000
-BENCH ?= path
+BENCH ?= peers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench sim sim-nightly fmt lint web fuzz-smoke setup
@@ -22,10 +22,10 @@ demo: ## a server with a few short films; MEDIA=dir uses the films in dir, LISTE
 test: ## everything: format, lint, the house, the pages, all tests, fuzz and bench smoke
 	scripts/test
 
-bench: ## one experiment, Reel beside nginx; BENCH=path, classes, priority, degraded or capacity
+bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, priority, degraded or capacity
 	scripts/setup test
 	scripts/web build
-	$(CARGO) build --release --locked --package reel --package reel-bench
+	$(CARGO) build --release --locked --package reel --package reel-bench --package reel-load
 	target/release/reel bench $(BENCH)
 
 sim: ## the server on simulated disks, clients and time, for an hour; SEED=number

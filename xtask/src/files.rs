@@ -15,6 +15,14 @@ pub(crate) struct TextFile {
     pub(crate) text: String,
 }
 
+/// Directories that hold crates.
+const HOMES: [&str; 3] = ["crates/", "labs/", "tools/"];
+
+/// The crate's directory name and the path inside it; `None` for files of no crate.
+pub(crate) fn crate_of(path: &str) -> Option<(&str, &str)> {
+    HOMES.iter().find_map(|home| path.strip_prefix(home))?.split_once('/')
+}
+
 /// Every text file git knows of or would add; deleted and binary ones left out.
 pub(crate) fn text_files(root: &Path) -> Result<Vec<TextFile>> {
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! Floors: a crate uses only crates of lower floors.
+//! Floors: a crate uses only crates of lower floors; tools and laboratories, all on the highest, also each other.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,6 +13,8 @@ use crate::finding::Finding;
 #[derive(Debug, Clone)]
 struct Room {
     name: String,
+    /// Where its manifest is, from the root.
+    manifest: String,
     floor: Option<u64>,
     uses: Vec<Use>,
 }
@@ -33,16 +35,19 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
         .context("cannot run cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
-    Ok(findings(&rooms(&metadata)))
+    Ok(findings(&rooms(&metadata, root)))
 }
 
-fn rooms(metadata: &Value) -> Vec<Room> {
+fn rooms(metadata: &Value, root: &Path) -> Vec<Room> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     list(&metadata["packages"])
         .iter()
         .map(|package| Room {
             name: text(&package["name"]),
+            manifest: Path::new(&text(&package["manifest_path"]))
+                .strip_prefix(root)
+                .map_or_else(|_| text(&package["manifest_path"]), |path| path.to_string_lossy().into_owned()),
             floor: package["metadata"]["reel"]["floor"].as_u64(),
             uses: list(&package["dependencies"])
                 .iter()
@@ -52,26 +57,37 @@ fn rooms(metadata: &Value) -> Vec<Room> {
         .collect()
 }
 
+impl Room {
+    /// Whether it is no part of the product: a tool, a laboratory, the simulator or the chores.
+    fn is_tool(&self) -> bool {
+        ["tools/", "labs/", "xtask/", "crates/reel-sim/"].iter().any(|home| self.manifest.starts_with(home))
+    }
+}
+
 fn findings(rooms: &[Room]) -> Vec<Finding> {
-    let floors: BTreeMap<&str, Option<u64>> =
-        rooms.iter().map(|room| (room.name.as_str(), room.floor)).collect();
+    let by_name: BTreeMap<&str, &Room> = rooms.iter().map(|room| (room.name.as_str(), room)).collect();
     let mut findings = Vec::new();
     for room in rooms {
-        let manifest = format!("{}/Cargo.toml", room.name);
+        let manifest = &room.manifest;
         let Some(floor) = room.floor else {
-            findings.push(Finding::at(&manifest, 0, "has no [package.metadata.reel] floor"));
+            findings.push(Finding::at(manifest, 0, "has no [package.metadata.reel] floor"));
             continue;
         };
         for used in &room.uses {
-            let Some(Some(below)) = floors.get(used.name.as_str()) else { continue };
-            // Tests may also use a neighbour, and the crate itself.
-            let allowed = if used.for_tests { *below <= floor } else { *below < floor };
-            if !allowed {
+            let Some(other) = by_name.get(used.name.as_str()) else { continue };
+            let Some(below) = other.floor else { continue };
+            // Tests may also use a neighbour, and the crate itself; so may tools and laboratories.
+            let is_neighbour_allowed = used.for_tests || (room.is_tool() && other.is_tool());
+            let is_allowed = if is_neighbour_allowed { below <= floor } else { below < floor };
+            if !is_allowed {
                 let text = format!(
                     "floor {floor} uses {} on floor {below}; only lower floors may be used",
                     used.name
                 );
-                findings.push(Finding::at(&manifest, 0, text));
+                findings.push(Finding::at(manifest, 0, text));
+            } else if !used.for_tests && other.is_tool() && !room.is_tool() {
+                let text = format!("uses {}, a tool; only the tests of a product crate may", used.name);
+                findings.push(Finding::at(manifest, 0, text));
             }
         }
     }
@@ -83,8 +99,12 @@ mod tests {
     use super::*;
 
     fn room(name: &str, floor: Option<u64>, uses: &[(&str, bool)]) -> Room {
+        room_in("crates", name, floor, uses)
+    }
+
+    fn room_in(home: &str, name: &str, floor: Option<u64>, uses: &[(&str, bool)]) -> Room {
         let uses = uses.iter().map(|&(name, for_tests)| Use { name: name.into(), for_tests }).collect();
-        Room { name: name.into(), floor, uses }
+        Room { name: name.into(), manifest: format!("{home}/{name}/Cargo.toml"), floor, uses }
     }
 
     #[test]
@@ -107,6 +127,20 @@ mod tests {
         assert_eq!(findings(&rooms), []);
         let rooms = [room("a", Some(0), &[("c", true)]), room("c", Some(1), &[])];
         assert_eq!(findings(&rooms).len(), 1);
+    }
+
+    #[test]
+    fn tools_may_use_each_other_and_are_used_by_no_product_crate() {
+        let load = || room_in("tools", "load", Some(7), &[]);
+        let rooms = [room_in("labs", "lab", Some(7), &[("load", false)]), load()];
+        assert_eq!(findings(&rooms), []);
+        let server = |for_tests| room("server", Some(7), &[("load", for_tests)]);
+        assert_eq!(findings(&[server(false), load()]).len(), 1);
+        assert_eq!(findings(&[server(true), load()]), []);
+        // Not even where its floor is low.
+        let kit = room_in("tools", "kit", Some(0), &[]);
+        assert_eq!(findings(&[room("server", Some(7), &[("kit", false)]), kit.clone()]).len(), 1);
+        assert_eq!(findings(&[room("server", Some(0), &[("kit", true)]), kit]), []);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::files::{self, TextFile};
+use crate::files::{self, TextFile, crate_of};
 use crate::finding::Finding;
 
 const PAGE: &str = "docs/limits.md";
@@ -38,17 +38,12 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
 fn page(files: &[TextFile]) -> String {
     let mut page = HEAD.to_owned();
     for file in files {
-        let Some(crate_name) =
-            file.path.strip_prefix("crates/").and_then(|path| path.split_once('/')).map(|(name, _)| name)
-        else {
-            continue;
-        };
+        let Some((crate_name, inside)) = crate_of(&file.path) else { continue };
         let limits = limits(&file.text);
         if !file.path.ends_with("/limits.rs") || limits.is_empty() {
             continue;
         }
-        let module = file.path.trim_start_matches("crates/").trim_start_matches(crate_name);
-        let module = module.trim_start_matches("/src/").trim_end_matches("limits.rs").trim_end_matches('/');
+        let module = inside.trim_start_matches("src/").trim_end_matches("limits.rs").trim_end_matches('/');
         let heading =
             if module.is_empty() { crate_name.to_owned() } else { format!("{crate_name}, {module}") };
         // Writing to a string cannot fail.

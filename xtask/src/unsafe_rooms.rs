@@ -1,6 +1,6 @@
 //! `unsafe` stays in its five rooms, and says there why it is sound.
 
-use crate::files::TextFile;
+use crate::files::{TextFile, crate_of};
 use crate::finding::Finding;
 use crate::rust_text::{RustText, has_word, word_positions};
 
@@ -87,11 +87,10 @@ fn explained(text: &RustText, line: usize) -> bool {
 }
 
 fn is_crate_root(path: &str) -> bool {
-    let below = path.strip_prefix("crates/").or_else(|| path.strip_prefix("labs/"));
-    let Some(inside) = below.and_then(|path| path.split_once('/')).map(|(_, inside)| inside) else {
-        return path == "xtask/src/main.rs";
-    };
-    matches!(inside, "src/lib.rs" | "src/main.rs")
+    match crate_of(path) {
+        Some((_, inside)) => matches!(inside, "src/lib.rs" | "src/main.rs"),
+        None => path == "xtask/src/main.rs",
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +111,8 @@ mod tests {
     #[test]
     fn crate_roots_forbid_it() {
         assert_eq!(findings("crates/reel-disk/src/lib.rs", "//! Disks.\n"), 1);
+        assert_eq!(findings("tools/reel-load/src/main.rs", "//! Load.\n"), 1);
+        assert_eq!(findings("labs/a/src/lib.rs", "//! A.\n"), 1);
         assert_eq!(findings("crates/reel-disk/src/lib.rs", "//! Disks.\n#![forbid(unsafe_code)]\n"), 0);
         assert_eq!(findings("crates/reel-ring/src/lib.rs", "//! Rings.\n"), 0);
         assert_eq!(findings("labs/other/src/lib.rs", "//! Measures.\n"), 1);

@@ -5,6 +5,7 @@
 
 use reel_disk::{DepthBound, Policy, Queued, Requester};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
+use reel_testkit::Rng;
 use rustix::time::{ClockId, clock_gettime};
 
 const DISK: DiskPrice = DiskPrice {
@@ -50,10 +51,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Each request that is done is followed by another, from one of `used` classes.
 fn cost_ns(policy: Policy, price: DiskPrice, classes: usize, used: u64, waiting: u64, requests: u64) -> u64 {
     let mut scheduler = policy.scheduler(&table(classes), price, DepthBound::default());
-    let mut state = Random(0x9e37_79b9_7f4a_7c15);
+    let mut rng = Rng::new(1);
     let mut now_ns = 1_000_000_000;
     for id in 0..waiting {
-        scheduler.push(request(id, &mut state, used, now_ns), now_ns);
+        scheduler.push(request(id, &mut rng, used, now_ns), now_ns);
     }
     let mut in_device = std::collections::VecDeque::new();
     let service_ns = if price == FLASH { 200_000 } else { 7_000_000 };
@@ -66,7 +67,7 @@ fn cost_ns(policy: Policy, price: DiskPrice, classes: usize, used: u64, waiting:
         if let Some(done) = in_device.pop_front() {
             scheduler.done(done, now_ns);
         }
-        scheduler.push(request(id, &mut state, used, now_ns), now_ns);
+        scheduler.push(request(id, &mut rng, used, now_ns), now_ns);
     }
     assert!(scheduler.len() as u64 + 16 > waiting, "the queue stays as long");
     (cpu_ns() - started_ns) / requests
@@ -78,15 +79,15 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn request(id: u64, random: &mut Random, classes: u64, now_ns: u64) -> Queued {
-    let class = Class::new((random.next() % classes) as usize).unwrap_or(Class::APERIODIC);
+fn request(id: u64, rng: &mut Rng, classes: u64, now_ns: u64) -> Queued {
+    let class = Class::new(rng.below(classes) as usize).unwrap_or(Class::APERIODIC);
     // A second to thirty seconds ahead.
     let deadline_ns = match class {
         Class::INTERACTIVE | Class::APERIODIC => DEADLINE_NONE_NS,
-        _ => now_ns + 1_000_000_000 + random.next() % 30_000_000_000,
+        _ => now_ns + 1_000_000_000 + rng.below(30_000_000_000),
     };
-    let requester = Requester::default().of(random.next() % ASKERS);
-    Queued { id, class, requester, deadline_ns, offset: random.next() % (1 << 40), bytes: UNIT, write: false }
+    let requester = Requester::default().of(rng.below(ASKERS));
+    Queued { id, class, requester, deadline_ns, offset: rng.below(1 << 40), bytes: UNIT, write: false }
 }
 
 /// The built-in classes and others of all kinds.
@@ -98,16 +99,4 @@ fn table(classes: usize) -> ClassTable {
         specs[0].share_permille -= 10;
     }
     ClassTable::new(specs).unwrap_or_default()
-}
-
-/// Marsaglia's xorshift: cheap, so that it is not what is measured.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }

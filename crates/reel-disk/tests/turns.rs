@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::{ROUND_NS, RUN_SEEKS};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+use reel_testkit::Rng;
 use std::collections::{HashMap, VecDeque};
 
 const MS: u64 = 1_000_000;
@@ -47,7 +48,7 @@ struct Device {
     seeks: u64,
     now_ns: u64,
     next: u64,
-    random: u64,
+    rng: Rng,
     price: DiskPrice,
     /// What it takes, in thousandths of its price.
     permille: u64,
@@ -73,7 +74,7 @@ impl Device {
             seeks: 0,
             now_ns: 10 * ROUND_NS,
             next: 0,
-            random: 0x9e37_79b9_7f4a_7c15,
+            rng: Rng::new(1),
             price,
             permille,
         };
@@ -85,7 +86,7 @@ impl Device {
     fn ask(&mut self, number: usize) {
         let Reader { requester, waiting, bytes, run } = self.readers[number].clone();
         while self.asked[number] < waiting {
-            let place = self.random() % (1 << 40);
+            let place = self.rng.below(1 << 40);
             for nth in 0..run {
                 let (id, class, offset) = (self.next, Class::APERIODIC, place + nth * bytes);
                 let (bytes, deadline_ns) = (bytes as usize, DEADLINE_NONE_NS);
@@ -125,13 +126,6 @@ impl Device {
     fn shares(&self) -> Vec<f64> {
         let all: u64 = self.got_ns.iter().sum();
         self.got_ns.iter().map(|&ns| ns as f64 / all as f64 * self.got_ns.len() as f64).collect()
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
     }
 }
 

@@ -1,6 +1,6 @@
 //! Streams for programs on this machine: one core that reads titles into memory that programs map.
 //!
-//! A program's socket carries what it asks for and bells; its messages go through shared memory (`reel_stream::programs`). Its streams are
+//! A program's socket carries what it asks for and bells; its messages go through shared memory (`reel-client`). Its streams are
 //! admitted like any viewer's. Follow one: [`Programs::heard`] -> [`Programs::opened`] -> [`Programs::pump`].
 
 mod opening;

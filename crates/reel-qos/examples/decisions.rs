@@ -9,6 +9,7 @@ use reel_qos::{
     Capacities, Class, Demand, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId, Starts,
     UNLIMITED,
 };
+use reel_testkit::Rng;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,15 +23,15 @@ const UNIT_BYTES: u64 = 264 << 10;
 
 fn main() {
     let wanted: usize = std::env::args().nth(1).map_or(10_000, |count| count.parse().unwrap());
-    let mut random = Random(7);
-    let titles: Vec<Arc<Demand>> = (0..FILMS).map(|_| Arc::new(title(&mut random))).collect();
+    let mut rng = Rng::new(7);
+    let titles: Vec<Arc<Demand>> = (0..FILMS).map(|_| Arc::new(title(&mut rng))).collect();
     let mut ledger = Ledger::new(plenty(), TIMELINE_ROUNDS);
     ledger.advance(1_000_000);
     let mut now_round = ledger.now_round();
     let mut held: Vec<ReservationId> = Vec::new();
     for _ in 0..wanted {
-        let from_round = random.below(FILM_ROUNDS as u64 * 19 / 20) as usize;
-        let title = &titles[random.below(FILMS as u64) as usize];
+        let from_round = rng.below(FILM_ROUNDS as u64 * 19 / 20) as usize;
+        let title = &titles[rng.below(FILMS as u64) as usize];
         held.push(ledger.admit(Class::PERIODIC, title, from_round, now_round, "a viewer").unwrap());
     }
     println!(
@@ -48,7 +49,7 @@ fn main() {
         let title = &titles[turn % FILMS];
         check.time(|| ledger.check(Class::PERIODIC, title, 0, now_round).unwrap());
         let id = admit.time(|| ledger.admit(Class::PERIODIC, title, 0, now_round + 2, "a viewer").unwrap());
-        let to = random.below(FILM_ROUNDS as u64 / 2) as usize;
+        let to = rng.below(FILM_ROUNDS as u64 / 2) as usize;
         seek.time(|| ledger.change(id, title, to, now_round + 2).unwrap());
         assert!(ledger.release(id));
         let id = ledger.admit(Class::PERIODIC, title, 0, now_round + 2, "a viewer").unwrap();
@@ -131,10 +132,10 @@ fn plenty() -> Capacities {
 }
 
 /// Segments of four seconds, each between a third and two and a half times the mean rate.
-fn title(random: &mut Random) -> Demand {
+fn title(rng: &mut Rng) -> Demand {
     let (mut reads, mut sent) = (Vec::new(), Vec::new());
     for _ in 0..FILM_ROUNDS / 4 {
-        let segment_bytes = 2_500_000 * (33 + random.below(134)) / 100;
+        let segment_bytes = 2_500_000 * (33 + rng.below(134)) / 100;
         let stripes = segment_bytes.div_ceil(4 * UNIT_BYTES) + 1;
         for quarter in 0..4 {
             let reads_of = |quarter: u64| (stripes * quarter).div_ceil(4);
@@ -168,18 +169,5 @@ impl Times {
         self.us.sort_by(f64::total_cmp);
         let at = |permille: usize| self.us[(self.us.len() - 1) * permille / 1000];
         println!("{:<58}{:>9.1}{:>9.1}{:>9.1}", self.name, at(500), at(990), at(1000));
-    }
-}
-
-/// The same numbers in every run (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % bound
     }
 }

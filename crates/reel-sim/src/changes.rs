@@ -4,8 +4,8 @@
 use crate::limits::{
     DRIFT_LEAST_PERMILLE, DRIFT_MOST_PERMILLE, PERIODIC_SHARES_PERMILLE, SHARE_LEAST_PERMILLE,
 };
-use crate::rng::Rng;
 use reel_qos::{ClassSpec, ClassTable, Kind};
+use reel_testkit::Rng;
 
 /// Something that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]

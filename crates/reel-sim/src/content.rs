@@ -1,8 +1,8 @@
 //! What titles hold: a function of title and place, so that every byte can be checked anywhere.
 
-use crate::rng::mix;
 use crate::scale::{ROW_BYTES, UNIT_ROWS};
 use reel_code::Code;
+use reel_testkit::mix;
 use reel_volume::Geometry;
 use std::ops::Range;
 

@@ -2,12 +2,12 @@
 
 use crate::library::{directory, still_options, title_record, write_stripe};
 use crate::medium::{Medium, copy_head};
-use crate::rng::Rng;
 use crate::shelf::Shelf;
 use crate::still::StillDisks;
 use crate::upkeep::{Board, Ingested, wrong_unit};
 use anyhow::{Context, Result, bail, ensure};
 use reel_qos::Class;
+use reel_testkit::Rng;
 use reel_volume::{MemberUse, RepairOptions, Volume};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What goes wrong with members, and when: drawn from the seed, never with more members at once than parity covers.
 
-use crate::rng::{Rng, mix};
+use reel_testkit::{Rng, mix};
 
 /// What is wrong with a member for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What happened: a digest of all of it, and the last of it for the story that is told when something breaks.
 
 use crate::limits::STORY_ENTRIES;
-use crate::rng::mix;
+use reel_testkit::mix;
 use std::collections::VecDeque;
 use std::fmt;
 

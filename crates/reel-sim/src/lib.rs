@@ -22,7 +22,6 @@ mod medium;
 mod member;
 pub mod probe;
 mod report;
-pub mod rng;
 pub mod scale;
 mod scenario;
 mod shares;

@@ -3,7 +3,6 @@
 use crate::content;
 use crate::limits::{CATALOGUE_BYTES, INGEST_SLOTS_MIN};
 use crate::medium::Medium;
-use crate::rng::Rng;
 use crate::scale::{ROW_BYTES, UNIT_BYTES, UNIT_ROWS};
 use crate::shelf::{Place, Shelf};
 use crate::still::StillDisks;
@@ -11,6 +10,7 @@ use crate::title::{TitleSpec, TrackPlan};
 use anyhow::{Context, Result, bail};
 use reel_cache::Depth;
 use reel_qos::Class;
+use reel_testkit::Rng;
 use reel_volume::{
     ArenaBudget, Geometry, Members, ObjectEntry, ObjectMap, ObjectRecord, ObjectWriter, OpenOptions, Role,
     SourceFile, Superblock, TitleRecord, Volume, VolumeOptions,

@@ -5,10 +5,10 @@
 
 use crate::content::Unit;
 use crate::fault::FaultSpan;
-use crate::rng::{Rng, mix};
 use crate::scale::{ROW_BYTES, UNIT_BYTES};
 use crate::shelf::Shelf;
 use reel_disk::MemberFile;
+use reel_testkit::{Rng, mix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

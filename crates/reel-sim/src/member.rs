@@ -505,7 +505,7 @@ impl Member {
         let Some(span) = self.fault.filter(|span| matches!(span.fault, Fault::Lies(_))) else { return };
         for (unit, bytes) in (offset / UNIT_BYTES as u64..).zip(bytes.chunks_mut(UNIT_BYTES)) {
             if span.fault.meets(&span, unit) {
-                bytes[crate::rng::mix(unit) as usize % size_of::<Unit>()] ^= 0x10;
+                bytes[reel_testkit::mix(unit) as usize % size_of::<Unit>()] ^= 0x10;
             }
         }
     }

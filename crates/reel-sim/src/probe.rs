@@ -2,10 +2,10 @@
 //! ascending order at the scheduler's own depth, and the cost that 99 of 100 windows keep to.
 
 use crate::device::{DeviceSpec, Transfer};
-use crate::rng::Rng;
 use crate::scale::REAL_UNIT_BYTES;
 use reel_qos::DiskPrice;
 use reel_qos::limits::ROUND_NS;
+use reel_testkit::Rng;
 
 /// The price of real bytes on devices like this one.
 pub fn price(spec: &DeviceSpec, depth: usize, rng: &Rng) -> DiskPrice {

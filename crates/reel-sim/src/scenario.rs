@@ -3,9 +3,9 @@
 use crate::client::PlayerSpec;
 use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
 use crate::fault::FaultMenu;
-use crate::rng::Rng;
 use crate::title::TitleSpec;
 use reel_disk::Policy;
+use reel_testkit::Rng;
 
 /// One run.
 #[derive(Clone, Debug)]

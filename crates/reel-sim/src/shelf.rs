@@ -1,10 +1,10 @@
 //! The titles of a volume and where they lie.
 
 use crate::content::{self, Unit};
-use crate::rng::Rng;
 use crate::title::{self, Layout, Title, TitleSpec, Track, TrackPlan};
 use reel_cache::Depth;
 use reel_code::Code;
+use reel_testkit::Rng;
 use reel_volume::{Extent, Geometry, UnitAddress, VolumeCounters};
 use std::collections::BTreeMap;
 use std::sync::Arc;

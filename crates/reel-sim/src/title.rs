@@ -1,7 +1,6 @@
 //! Titles: what their tracks hold, where they lie, and what their viewers may be promised.
 
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
-use crate::rng::Rng;
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_admit::limits::SEND_LEAD_NS;
 use reel_admit::{Ask, Loss, Stretch, demand, shared_demand};
@@ -9,6 +8,7 @@ use reel_cache::{Body, Choices, Depth, MediaKind, Part, SharedTrack, SharedTrack
 use reel_code::Code;
 use reel_play::{Form, PlainFile, Playable, Segment};
 use reel_qos::Demand;
+use reel_testkit::Rng;
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
 use std::sync::Arc;

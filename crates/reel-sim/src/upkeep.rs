@@ -3,10 +3,10 @@
 use crate::content;
 use crate::library::{title_record, write_stripe};
 use crate::limits::{INGEST_ROOM_PART, INGEST_STRIPES, PROGRESS_NS, READ_BACK_PERMILLE, RETRY_NS};
-use crate::rng::Rng;
 use crate::stage::{Clock, Stage};
 use reel_code::Code;
 use reel_qos::Class;
+use reel_testkit::Rng;
 use reel_volume::{
     CheckProgress, CooperativeWait, ObjectRecord, RepairOptions, Replacement, Volume, VolumeError,
 };

@@ -79,7 +79,7 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Load(LoadArguments),
 
-    /// Run an experiment: `reel bench path --help`
+    /// Run an experiment: `reel bench peers --help`
     #[command(disable_help_flag = true)]
     Bench(BenchArguments),
 
@@ -89,8 +89,7 @@ pub(crate) enum Command {
     Sim(SimArguments),
 }
 
-/// `reel bench`: all arguments are passed to the program `reel-bench`, so that the server does not
-/// contain the experiments.
+/// `reel bench`: all arguments go to the program `reel-bench`, so that the server does not contain its experiments.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options
@@ -106,7 +105,7 @@ pub(crate) struct SimArguments {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// `reel load`: all arguments are passed to `reel-bench`.
+/// `reel load`: all arguments go to the program `reel-load`.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// Addresses of playlists or of a Reel server, and options

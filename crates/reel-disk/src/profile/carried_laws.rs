@@ -7,6 +7,7 @@ use crate::probe::mixture::Mixture;
 use crate::{DepthBound, Policy, Queued};
 use proptest::prelude::*;
 use reel_qos::{Class, ClassTable, DiskDemand, DiskPrice};
+use reel_testkit::{DiskModel, Rng};
 use std::collections::VecDeque;
 
 const MS: u64 = 1_000_000;
@@ -40,18 +41,16 @@ struct Device {
     free_ns: u64,
     /// When the budget of requests is even, and that of bytes.
     even_ns: [u64; 2],
-    random: u64,
+    rng: Rng,
 }
 
 impl Device {
     fn new(model: Model) -> Self {
-        Self { model, head: 0, free_ns: 0, even_ns: [0; 2], random: 0x9e37_79b9_7f4a_7c15 }
+        Self { model, head: 0, free_ns: 0, even_ns: [0; 2], rng: Rng::new(1) }
     }
 
     /// When a request that comes at `now_ns` is done.
     fn serve(&mut self, offset: u64, bytes: u64, now_ns: u64) -> u64 {
-        const TURN_NS: u64 = 8_333_333;
-        let transfer_ns = |bytes: u64| bytes * 1000 / 150;
         let start_ns = self.free_ns.max(now_ns);
         let took_ns = match self.model {
             Model::Budgets { iops, bps } => {
@@ -64,29 +63,13 @@ impl Device {
             }
             Model::Throttle { iops, bps } => (SECOND_NS / iops).max(bytes * SECOND_NS / bps),
             Model::Rotational => {
-                let track = TURN_NS * 150 / 1000;
-                let seek_ns = match offset.checked_sub(self.head) {
-                    Some(passed) if passed < track => transfer_ns(passed),
-                    _ => {
-                        let way = self.head.abs_diff(offset) as f64 / DISK_BYTES as f64;
-                        let seek_ns = 2 * MS + (14e6 * (0.6 * way.sqrt() + 0.4 * way)) as u64;
-                        let angle_ns = (start_ns + seek_ns) % TURN_NS;
-                        seek_ns + (transfer_ns(offset % track) + TURN_NS - angle_ns) % TURN_NS
-                    }
-                };
-                seek_ns + transfer_ns(bytes)
+                let disk = DiskModel::disk_7200(DISK_BYTES);
+                disk.position_ns(self.head, offset, start_ns) + disk.transfer_ns(bytes)
             }
         };
         self.head = offset + bytes;
         self.free_ns = start_ns + took_ns;
         self.free_ns
-    }
-
-    fn random(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
     }
 
     /// What a measurement finds: sorted sweeps over all of it, its last and its first eighth.
@@ -116,7 +99,7 @@ impl Device {
                     _ => 0..DISK_BYTES,
                 };
                 let mut places: Vec<u64> =
-                    (0..COUNT).map(|_| zone.start + self.random(zone.end - zone.start - bytes)).collect();
+                    (0..COUNT).map(|_| zone.start + self.rng.below(zone.end - zone.start - bytes)).collect();
                 places.sort_unstable();
                 let begun_ns = self.free_ns;
                 self.even_ns = [begun_ns; 2];
@@ -141,7 +124,8 @@ impl Device {
 fn late(model: Model, price: DiskPrice, segment: &[(u64, u64)], viewers: u64) -> u64 {
     let mut device = Device::new(model);
     let mut scheduler = Policy::Rounds.scheduler(&ClassTable::default(), price, DepthBound::default());
-    let mut places: Vec<u64> = (0..viewers).map(|_| device.random(DISK_BYTES / UNIT - 200) * UNIT).collect();
+    let mut places: Vec<u64> =
+        (0..viewers).map(|_| device.rng.below(DISK_BYTES / UNIT - 200) * UNIT).collect();
     let (mut inside, mut late, mut id): (VecDeque<(Queued, u64)>, _, _) = (VecDeque::new(), 0, 0);
     let mut now_ns = 10 * SECOND_NS;
     let end_ns = now_ns + 120 * SECOND_NS;

@@ -4,6 +4,7 @@
 use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+use reel_testkit::Rng;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -77,7 +78,7 @@ pub(crate) struct Sim {
     /// What the device takes in thousandths of its model, whatever its price says.
     pub(crate) slowness_permille: u64,
     next: u64,
-    random: u64,
+    rng: Rng,
 }
 
 impl Sim {
@@ -97,12 +98,12 @@ impl Sim {
             head: 0,
             slowness_permille: 1000,
             next: 0,
-            random: 0x9e37_79b9_7f4a_7c15,
+            rng: Rng::new(1),
         }
     }
 
     pub(crate) fn add(&mut self, client: Client) {
-        let at_ns = self.now_ns + self.random() % MS;
+        let at_ns = self.now_ns + self.rng.below(MS);
         self.wake(at_ns, self.clients.len());
         self.clients.push(client);
     }
@@ -225,7 +226,7 @@ impl Sim {
         self.start_next();
         match self.clients.get(client).cloned() {
             Some(Client::Interactive { think_ns, .. }) => {
-                let wait_ns = self.random() % (2 * think_ns);
+                let wait_ns = self.rng.below(2 * think_ns);
                 self.wake(self.now_ns + wait_ns, client);
             }
             Some(Client::Bulk { class, bytes, .. }) => {
@@ -267,7 +268,7 @@ impl Sim {
         let (seek_ns, turn_ns) = if distance == 0.0 {
             (0, 0)
         } else {
-            (MS + (9e6 * distance.sqrt()) as u64, self.random() % (8 * MS))
+            (MS + (9e6 * distance.sqrt()) as u64, self.rng.below(8 * MS))
         };
         let took_ns = (seek_ns + turn_ns + request.bytes as u64 * 8) * self.slowness_permille / 1000;
         self.head = request.offset + request.bytes as u64;
@@ -282,14 +283,7 @@ impl Sim {
     }
 
     fn offset(&mut self) -> u64 {
-        (self.random() % (DISK_BYTES >> 12)) << 12
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
+        self.rng.below(DISK_BYTES >> 12) << 12
     }
 }
 

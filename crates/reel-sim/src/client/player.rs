@@ -3,10 +3,10 @@
 use crate::limits::{
     BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, LANGUAGE_PERMILLE, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE,
 };
-use crate::rng::Rng;
 use crate::title::{Title, Track};
 use reel_admit::limits::STEADY_ASKS;
 use reel_cache::MediaKind;
+use reel_testkit::Rng;
 use std::sync::Arc;
 
 /// How people watch: the means of what they do.

@@ -5,7 +5,7 @@
 //! outer zones hold more sectors per track; tracks are skewed so that the head switches to the next one without losing a turn.
 
 use super::{Device, Transfer, stretched, transfer_ns};
-use crate::rng::Rng;
+use reel_testkit::Rng;
 
 /// The make of a hard disk.
 #[derive(Clone, Copy, Debug, PartialEq)]

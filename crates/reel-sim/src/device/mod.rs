@@ -8,7 +8,7 @@ pub use hdd::{Hdd, HddSpec};
 pub use ssd::{Ssd, SsdSpec};
 pub use throttled::{Throttled, ThrottledSpec};
 
-use crate::rng::Rng;
+use reel_testkit::Rng;
 
 /// A device. Its driver pushes requests as they come, takes what has ended at [`Device::next_ns`], and never lets time run past that.
 pub trait Device: Send {

@@ -5,7 +5,7 @@
 //! What was written must be cleaned up: now and then a channel copies and erases, and reads of it wait.
 
 use super::{Device, Transfer, stretched, transfer_ns};
-use crate::rng::Rng;
+use reel_testkit::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -2,10 +2,10 @@
 
 use crate::client::Player;
 use crate::desk::Seat;
-use crate::rng::Rng;
 use crate::scale::OBJECT_SCALE;
 use crate::scenario::Scenario;
 use reel_cache::MediaKind;
+use reel_testkit::Rng;
 
 /// One client.
 pub(super) struct Client {

@@ -95,7 +95,7 @@ impl World {
         found.map_err(|error| format!("had the world stopped now: {error:#}"))
     }
 
-    fn wreck(&self, rng: &mut crate::rng::Rng) -> anyhow::Result<Wreck> {
+    fn wreck(&self, rng: &mut reel_testkit::Rng) -> anyhow::Result<Wreck> {
         let member_at = |path: &Path| {
             let is_there = |medium: &Medium| medium.path() == path;
             (0..self.disks.members())

@@ -11,15 +11,10 @@ use crate::failure::{Exit, Failure};
 
 /// `reel bench`.
 pub(super) fn run(arguments: &BenchArguments) -> Result<Exit, Failure> {
-    become_bench(&arguments.arguments)
+    become_program("reel-bench", &arguments.arguments)
 }
 
-/// Replaces this process by the program `reel-bench` in the same directory.
-pub(super) fn become_bench(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Exit, Failure> {
-    become_program("reel-bench", arguments)
-}
-
-/// Replaces this process by another program of this workspace, in the same directory.
+/// Replaces this process by another program of this workspace, in the directory of this one.
 pub(super) fn become_program(
     name: &str,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -27,7 +22,7 @@ pub(super) fn become_program(
     let own =
         env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
     let program = own.with_file_name(name);
-    // Returns only if the program could not be started.
+    // It returns only if the program could not be started.
     let error = Command::new(&program).args(arguments).exec();
     match error.kind() {
         ErrorKind::NotFound => Err(Failure::not_found(format!("{} does not exist", program.display()))

@@ -1,0 +1,118 @@
+//! Experiments: each prints a table, JSON and an SVG.
+//!
+//! Rules: same work, same machine, alternating runs, medians and spreads, ratios first; measured at
+//! the receiver.
+#![forbid(unsafe_code)]
+
+mod all;
+mod api;
+mod arriving;
+mod capacity;
+mod classes;
+mod client;
+mod degraded;
+mod device;
+mod device_check;
+mod disk_set;
+mod film;
+mod fleet;
+mod onecopy;
+mod peers;
+mod priority;
+mod pump;
+mod reel;
+mod rival;
+mod secured;
+mod segments;
+mod server;
+mod testbed;
+mod transfers;
+mod viewers;
+mod window;
+mod wire_check;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use reel_report::CommonOptions;
+
+/// Reel's experiments. Every figure in docs/benchmarks.md comes from one of these commands.
+#[derive(Parser)]
+#[command(name = "reel bench")]
+struct Arguments {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// Every experiment in turn, and one table of what all of them claim.
+    All(all::AllArguments),
+    /// Processor time per GB and throughput of Reel beside its rivals: HLS viewers, one file,
+    /// HTTPS, ingest (root, clang).
+    Peers(peers::PeersArguments),
+    /// One title as one file, and ingest: `peers --parts ingest,file`, by default on loopback.
+    Path(peers::path::PathArguments),
+    /// The highest number of viewers of 5 Mb/s with nothing late, Reel beside its rivals (root,
+    /// clang).
+    Viewers(viewers::ViewersArguments),
+    /// Streams, interactive clients and downloads on the same disks, beside rivals on ext4 as
+    /// shipped and tuned (root).
+    Classes(classes::ClassesArguments),
+    /// One transfer of 400 MB beside readers of a lower class.
+    Priority(priority::PriorityArguments),
+    /// A disk removed and rebuilt, a disk that stalls, at capacity (root).
+    Degraded(CommonOptions),
+    /// Predicted viewers against the number at which the first byte is late.
+    Capacity(capacity::CapacityArguments),
+    /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
+    Devices(CommonOptions),
+    /// Parallel downloads on disks with moving heads, beside a read/write loop and rivals (root).
+    Transfers(transfers::TransfersArguments),
+    /// Laboratory: functions called every 1, 5 and 20 ms by a core beside busy processes, with
+    /// SCHED_FIFO and without.
+    Upcalls(CommonOptions),
+    /// Laboratory: what it costs to schedule messages by deadline, beside a thread for each stream
+    /// and tokio.
+    Splitlevel(CommonOptions),
+    /// Whether the wire, on which others measure, sends what it should and copies nothing (root,
+    /// clang).
+    Wire(wire_check::WireArguments),
+    /// Laboratory: UDP packets as trains that are lent to the device, beside copies, on ifb,
+    /// loopback and veth (root).
+    Udp(CommonOptions),
+    /// Laboratory: messages to another process: memory-mapped streams beside pipe, Unix socket and
+    /// iceoryx2.
+    Mms(CommonOptions),
+    /// Disk bytes and memory of many viewers of one title, beside those of one viewer.
+    Onecopy(onecopy::OneCopyArguments),
+    /// Makes devices for an experiment and removes them when its input ends; started by
+    /// experiments.
+    #[command(hide = true)]
+    OwnDevices,
+    /// Sends files by a read/write loop; started by experiments.
+    #[command(hide = true)]
+    Pump(pump::PumpArguments),
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().experiment {
+        Experiment::All(arguments) => all::run(&arguments),
+        Experiment::Peers(arguments) => peers::run(&arguments),
+        Experiment::Path(arguments) => peers::path::run(&arguments),
+        Experiment::Viewers(arguments) => viewers::run(&arguments),
+        Experiment::Classes(arguments) => classes::run(&arguments),
+        Experiment::Priority(arguments) => priority::run(&arguments),
+        Experiment::Degraded(arguments) => degraded::run(&arguments),
+        Experiment::Capacity(arguments) => capacity::run(&arguments),
+        Experiment::Devices(arguments) => device_check::run(&arguments),
+        Experiment::Upcalls(arguments) => lab_split_level::upcalls(&arguments),
+        Experiment::Splitlevel(arguments) => lab_split_level::split_level(&arguments),
+        Experiment::Wire(arguments) => wire_check::run(&arguments),
+        Experiment::Udp(arguments) => lab_packet_trains::run(&arguments),
+        Experiment::Mms(arguments) => lab_message_streams::run(&arguments),
+        Experiment::Transfers(arguments) => transfers::run(&arguments),
+        Experiment::Onecopy(arguments) => onecopy::run(&arguments),
+        Experiment::OwnDevices => device::own(),
+        Experiment::Pump(arguments) => pump::pump(&arguments),
+    }
+}

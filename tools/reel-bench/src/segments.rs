@@ -1,0 +1,35 @@
+//! A title as a server without a catalogue has it: playlists and segments as files.
+
+use anyhow::{Context, Result, ensure};
+use reel_testkit::Url;
+use reel_wire::{Crowd, Link, Pace, Visit, sockets};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Fetches a title from Reel as a player would, and keeps it below `dir`.
+pub(crate) fn save(server: SocketAddr, playlist: &str, dir: &Path) -> Result<()> {
+    let playlist = Url::parse(&format!("http://{server}{playlist}"))?;
+    let pace = Pace::Playing { startup_ns: u64::MAX, buffer_ns: u64::MAX };
+    let crowd = Crowd {
+        visits: vec![Visit::Film { playlist, pace, begins_ns: 0, keep: true }],
+        link: Link { round_trip_ns: 0, line_bps: None, loss: 0.0 },
+        window_bytes: 0,
+        step_bytes: 0,
+        seed: 0,
+        most: Duration::from_secs(120),
+    };
+    let seen = sockets::run(server, crowd, |_| true)?;
+    ensure!(seen.unfinished == 0, "a title could not be fetched: {:?}", seen.failures);
+    for (want, body) in seen.kept {
+        // `/s/KEY/...`: what comes behind the key is the same for every session.
+        let Some(path) = want.target.strip_prefix("/s/").and_then(|rest| rest.split_once('/')) else {
+            continue;
+        };
+        let file = dir.join(path.1);
+        fs::create_dir_all(file.parent().context("a file without a directory")?)?;
+        fs::write(&file, body).with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What there is to see: the plan's addresses, or the titles of a Reel library.
+
+use super::http::Connection;
+use super::origin::{Origin, Role};
+use super::plan::{Plan, Viewing};
+use super::thread::Thread;
+use super::trouble::Trouble;
+use anyhow::{Context, Result, anyhow, ensure};
+use reel_testkit::Url;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// What clients choose from.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    /// What viewers open.
+    pub(crate) titles: Vec<Url>,
+    /// What downloads fetch.
+    pub(crate) downloads: Vec<Url>,
+    /// What browsers ask for.
+    pub(crate) pages: Vec<Url>,
+}
+
+impl Catalogue {
+    /// Asks the libraries among the plan's addresses for their titles.
+    pub(crate) async fn find(plan: &Plan, thread: &Rc<Thread>) -> Result<Self> {
+        let mut all = Self::default();
+        for text in &plan.urls {
+            let url = Url::parse(text)?;
+            if url.path() == "/" {
+                all.add_library(plan, &url, thread)
+                    .await
+                    .with_context(|| format!("asking {url} for its titles"))?;
+            } else {
+                all.add_address(plan, url);
+            }
+        }
+        let parse = |urls: &[String]| urls.iter().map(|url| Url::parse(url)).collect::<Result<Vec<_>>>();
+        if !plan.downloads.urls.is_empty() {
+            all.downloads = parse(&plan.downloads.urls)?;
+        }
+        if !plan.browsers.urls.is_empty() {
+            all.pages = parse(&plan.browsers.urls)?;
+        }
+        if all.pages.is_empty() {
+            all.pages.clone_from(&all.titles);
+        }
+        ensure!(
+            plan.viewers == 0 || !all.titles.is_empty(),
+            "there is nothing to watch; ingest a film first"
+        );
+        ensure!(
+            plan.downloads.clients == 0 || !all.downloads.is_empty(),
+            "there is nothing to download; name it with --download-url"
+        );
+        ensure!(
+            plan.browsers.clients == 0 || !all.pages.is_empty(),
+            "there is nothing to ask for; name it with --browse-url"
+        );
+        Ok(all)
+    }
+
+    async fn add_library(&mut self, plan: &Plan, root: &Url, thread: &Rc<Thread>) -> Result<()> {
+        let mut connection = Connection::new(thread, Origin::of(&plan.from, Role::Browser, 0));
+        let trouble = |trouble: Trouble| anyhow!("{}", trouble.reason());
+        connection.get(&root.join("/api/v1/titles")?, None).await.map_err(trouble)?;
+        let text = connection.text().await.map_err(trouble)?;
+        let body: Value =
+            serde_json::from_str(&text).context("the answer is no JSON; is this a Reel server?")?;
+        let titles = body["titles"].as_array().context("the answer has no titles; is this a Reel server?")?;
+        self.pages.extend([root.clone(), root.join("/api/v1/titles")?]);
+        for title in titles {
+            let at = |name: &str, value: &Value| {
+                let path = value.as_str().with_context(|| format!("a title without {name}"))?;
+                root.join(path)
+            };
+            let watch = match plan.viewing {
+                Viewing::Hls(_) => at("watch.hls", &title["watch"]["hls"])?,
+                Viewing::Paced(_) => at("watch.progressive", &title["watch"]["progressive"])?,
+            };
+            self.titles.push(in_class(plan, watch));
+            self.downloads.push(at("download", &title["download"])?);
+            self.pages.push(at("poster", &title["poster"])?);
+        }
+        Ok(())
+    }
+
+    fn add_address(&mut self, plan: &Plan, url: Url) {
+        let mut names = url.path().split('/').skip(1);
+        if let (Some("watch"), Some(title)) = (names.next(), names.next())
+            && let Ok(download) = url.join(&format!("/files/{title}.mp4"))
+        {
+            self.downloads.push(download);
+        }
+        self.titles.push(in_class(plan, url));
+    }
+}
+
+fn in_class(plan: &Plan, url: Url) -> Url {
+    match &plan.class {
+        Some(class) => url.with_query("class", class),
+        None => url,
+    }
+}

@@ -1,0 +1,14 @@
+//! What experiments have in common: their options, the machine they ran on, and the report of what
+//! they found.
+#![forbid(unsafe_code)]
+
+mod claim;
+mod machine;
+mod options;
+mod report;
+mod svg;
+
+pub use claim::{Claim, spread};
+pub use machine::Machine;
+pub use options::CommonOptions;
+pub use report::{Chart, Report, Row};
