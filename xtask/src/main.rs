@@ -1,8 +1,9 @@
-//! Repository chores: `cargo xtask house` checks the rules of the house, `limits` writes the page of all limits, and
-//! `tally LOG` adds up test runs.
+//! Repository chores: `cargo xtask house` checks the rules of the house, `limits` writes the page of all limits,
+//! `test` is `cargo test` with time limits and skipped tests counted, and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod dependencies;
+mod descendants;
 mod documents;
 mod files;
 mod finding;
@@ -10,7 +11,10 @@ mod floors;
 mod house;
 mod licences;
 mod limits;
+mod progress;
+mod runner;
 mod rust_text;
+mod skips;
 mod sources;
 mod tally;
 mod unsafe_rooms;
@@ -25,8 +29,13 @@ fn main() -> Result<ExitCode> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["house"] => house::run(&repository()?),
         ["limits"] => limits::run(&repository()?),
-        ["tally", log] => tally::run(Path::new(log)),
-        _ => bail!("usage: cargo xtask house | limits | tally LOG"),
+        ["test", ..] => runner::cargo_test(&arguments[1..]),
+        ["run-tests", program, ..] => runner::run(program, &arguments[2..]),
+        ["tally", log] => tally::run(Path::new(log), None),
+        ["tally", log, expected] => tally::run(Path::new(log), Some(Path::new(expected))),
+        _ => bail!(
+            "usage: cargo xtask house | limits | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
+        ),
     }
 }
 

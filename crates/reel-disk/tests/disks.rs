@@ -7,7 +7,7 @@ use reel_disk::{
     OpenMode, Policy, Reply, SchedulerView,
 };
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
-use reel_ring::DriverChoice;
+use reel_ring::{DriverChoice, Ring, RingConfig};
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -41,6 +41,10 @@ fn rig(driver: DriverChoice) -> Rig {
 }
 
 fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig {
+    let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
+    if driver == DriverChoice::Auto && Ring::new(uring, None).is_err() {
+        println!("skipped: no io_uring");
+    }
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let open = |member: u8| {
         let path = dir.path().join(format!("member-{member}"));
@@ -197,7 +201,7 @@ fn stopping_answers_everything() {
 fn a_file_system_without_direct_io_is_read_all_the_same() {
     let shared_memory = Path::new("/dev/shm");
     if !shared_memory.is_dir() {
-        return;
+        return println!("skipped: no /dev/shm");
     }
     let file = tempfile::NamedTempFile::new_in(shared_memory).unwrap();
     fs::write(file.path(), vec![3; BLOCK]).unwrap();
@@ -373,7 +377,7 @@ fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     // sysfs has no direct I/O, whatever the kernel; its files read as shorter than they claim to be.
     let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
     if !path.exists() {
-        return;
+        return println!("skipped: no file without direct I/O: {}", path.display());
     }
     let member = MemberFile::open(path, OpenMode::ReadOnly).unwrap();
     assert!(!member.direct());

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
-use reel_ring::{Done, DriverChoice, Op, RingConfig};
+use reel_ring::{Done, DriverChoice, Op, Ring, RingConfig};
 use reel_rt::{Core, CoreConfig, Mailbox, RtError, Service, spawn};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,6 +13,10 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(30);
 
 fn config(driver: DriverChoice, cpu: Option<usize>) -> CoreConfig {
+    let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
+    if driver == DriverChoice::Auto && Ring::new(uring, None).is_err() {
+        println!("skipped: no io_uring");
+    }
     let name = "a name that is longer than the kernel's".to_owned();
     CoreConfig { name, cpu, ring: RingConfig { entries: 8, driver }, arena: None }
 }

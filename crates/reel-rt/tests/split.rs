@@ -350,7 +350,7 @@ fn who_sleeps_through_his_look_loses_the_processor() {
 
 /// A process that joins and does as `fault` says. Run by the tests below, as a child.
 #[test]
-#[ignore = "a part of the tests that start it"]
+#[ignore = "child of the tests that start it"]
 fn child() {
     let (Ok(path), Ok(fault)) = (std::env::var("REEL_TEST_BOARD"), std::env::var("REEL_TEST_FAULT")) else {
         return;

@@ -1,7 +1,7 @@
 //! Tasks of a core: their order, what becomes of them, and that they leave room for messages.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use reel_ring::{Chunk, Done, DriverChoice, Op, RingConfig};
+use reel_ring::{Chunk, Done, DriverChoice, Op, Ring, RingConfig};
 use reel_rt::limits::TURN_SEND_BYTES;
 use reel_rt::{
     Core, CoreConfig, Mailbox, Next, Service, SharedCore, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns,
@@ -18,6 +18,9 @@ const LONG: Duration = Duration::from_secs(30);
 const HOUR_NS: u64 = 3_600_000_000_000;
 
 fn config() -> CoreConfig {
+    if Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None).is_err() {
+        println!("skipped: no io_uring");
+    }
     let ring = RingConfig { entries: 8, driver: DriverChoice::Auto };
     CoreConfig { name: "test-tasks".into(), cpu: None, ring, arena: None }
 }

@@ -19,7 +19,7 @@ type Titles = BTreeSet<String>;
 
 /// Publishes and removes until it is killed. Says what was acknowledged.
 #[test]
-#[ignore = "the child of the next test"]
+#[ignore = "child of the next test"]
 fn child() {
     let Some(place) = std::env::var_os("REEL_TEST_VOLUME") else { return };
     let volume = Volume::open(PathBuf::from(place), open_options()).unwrap();

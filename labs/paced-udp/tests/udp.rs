@@ -17,8 +17,8 @@ fn drivers() -> Vec<DriverChoice> {
     let config = RingConfig { entries: 1, driver: DriverChoice::Uring };
     match Ring::new(config, None) {
         Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
-        Err(error) => {
-            eprintln!("io_uring is not tested: {error}");
+        Err(_) => {
+            println!("skipped: no io_uring");
             vec![DriverChoice::Portable]
         }
     }

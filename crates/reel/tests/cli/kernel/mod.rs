@@ -214,8 +214,7 @@ fn rings_that_cannot_be_made_are_done_without_or_named() {
 #[test]
 fn a_small_memlock_costs_speed_and_nothing_else() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("small limits of locked memory are not tested: this needs root");
-        return;
+        return println!("skipped: no root");
     }
     let faulty = Faulty::new(short());
     let demanded = fs::read_to_string(faulty.place.path("reel.toml")).unwrap();
