@@ -1,13 +1,11 @@
 //! A transfer beside readers of a lower class (MARS, table 2), in simulated time on a disk with an arm.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod simulated;
-
+use crate::simulated::{Client, MS, Sim};
 use reel_disk::Policy;
 use reel_disk::limits::{EXPECTED_CREDIT_NS, EXPECTED_PART};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassSpec, ClassTable, Kind};
-use simulated::{Client, MS, Sim};
 
 /// Nearly all for the transfer, as in `reel bench priority`.
 fn classes() -> ClassTable {

@@ -1,12 +1,10 @@
 //! The shapes that Prism and MARS measured, in simulated time on a disk with an arm.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod simulated;
-
+use crate::simulated::{Client, MS, PRICE, Sim};
 use reel_disk::Policy;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
-use simulated::{Client, MS, PRICE, Sim};
 
 const UNIT: usize = 64 << 10;
 
