@@ -262,7 +262,7 @@ fn a_stream_that_is_none_is_refused() {
 /// The C header says the same of every word.
 #[test]
 fn the_header_says_the_same() {
-    let header = include_str!("../../reel-client/c/reel_mms.h");
+    let header = include_str!("../../../reel-client/c/reel_mms.h");
     let value = |name: &str| -> u64 {
         let at = header.find(&format!(" {name} = ")).unwrap_or_else(|| panic!("no {name}"));
         let rest = &header[at + name.len() + 4..];
