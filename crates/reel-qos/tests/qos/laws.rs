@@ -1,9 +1,8 @@
 //! Laws of the ledger, each against a model that makes every sum anew.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod model;
-
-use model::{GOLD, Held, Model, Part, ROUNDS};
+use crate::model;
+use crate::model::{GOLD, Held, Model, Part, ROUNDS};
 use proptest::prelude::*;
 use reel_qos::{
     AdmitError, Answer, Capacities, Class, ClassTable, Demand, DiskDemand, Ledger, Refusal, Starts,
