@@ -2,6 +2,8 @@
 //! lost (a lost one is a deadlock, which the checker reports), and the death of a member keeps nobody waiting.
 //!
 //! Waits for the processor have no timeout: what is lost is found as a deadlock.
+//!
+//! A program of its own: the sources of the library take the checker's atomics from `crate::atomic`.
 #![allow(dead_code, unreachable_pub, reason = "the sources of the library, with the checker's atomics")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

@@ -372,7 +372,7 @@ fn child() {
 fn start_child(core: &SharedCore, fault: &str) -> Child {
     let path = format!("/proc/{}/fd/{}", std::process::id(), core.fd().as_raw_fd());
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored"])
+        .args(["--exact", "split::child", "--ignored"])
         .env("REEL_TEST_BOARD", path)
         .env("REEL_TEST_FAULT", fault)
         .stdout(std::process::Stdio::null())
