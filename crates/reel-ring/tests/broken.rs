@@ -1,4 +1,6 @@
 //! A ring whose descriptor is gone under its hands: who waits goes on waiting, and nothing is lost but what nobody can know.
+//!
+//! A program of its own: descriptors belong to the whole process, and these tests close rings that they find by comparing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::{Arena, ArenaConfig};

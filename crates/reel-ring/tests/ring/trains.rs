@@ -221,7 +221,7 @@ fn a_port_that_nobody_has_is_an_error_that_the_next_train_meets() {
 fn a_device_that_gathers_is_lent_the_bytes() {
     let me = std::env::current_exe().expect("this test");
     let script = "ip link set lo up && ip link add ifb9 type ifb && ip link set ifb9 up && ip addr add 10.9.0.1/24 dev ifb9 && \
-                  ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev ifb9 && exec \"$0\" --ignored --exact inside_the_space --nocapture";
+                  ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev ifb9 && exec \"$0\" --ignored --exact trains::inside_the_space --nocapture";
     let output = Command::new("unshare").args(["--net", "sh", "-c", script]).arg(me).output();
     let output = match output {
         Ok(output) => output,
