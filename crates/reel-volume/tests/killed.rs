@@ -3,6 +3,7 @@
 
 // A file of its own: a test process that starts children holds locks a moment longer than it thinks, because a
 // child has all open files until it runs its program.
+#[path = "volume/volumes/mod.rs"]
 mod volumes;
 
 use std::collections::BTreeSet;

@@ -2,8 +2,6 @@
 //! Whatever is left opens, and holds the old or the new titles, whole.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod volumes;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,7 +10,7 @@ use reel_disk::Fault;
 use reel_qos::Class;
 use reel_volume::{MemberState, MendOptions, OpenOptions, Replacement, Volume, WriteObserver};
 
-use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of};
+use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of};
 
 const SECTOR: usize = 512;
 

@@ -1,8 +1,6 @@
 //! Members that fail, lie or stop while the volume is in use.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod volumes;
-
 use std::fs::OpenOptions as FileOptions;
 
 use reel_disk::{DiskWork, Fault, Faults};
@@ -10,8 +8,8 @@ use reel_qos::Class;
 use reel_volume::limits::WRITER_STRIPES_IN_FLIGHT;
 use reel_volume::{MemberState, Volume, VolumeError};
 
-use volumes::at_once::AtOnce;
-use volumes::{
+use crate::volumes::at_once::AtOnce;
+use crate::volumes::{
     Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
     try_title_of,
 };

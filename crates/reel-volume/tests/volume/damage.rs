@@ -1,15 +1,14 @@
 //! Any one member deleted, cut, overwritten, exchanged: every title reads the same, and what is wrong is named.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod volumes;
-
+use crate::volumes;
 use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use reel_volume::{MemberState, OpenOptions, Volume, VolumeError};
 
-use volumes::{Scratch, assert_all_right, bytes_of, open_options, publish};
+use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish};
 
 const MEMBERS: usize = 4;
 

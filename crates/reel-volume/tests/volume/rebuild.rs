@@ -1,8 +1,7 @@
 //! Scrub, replace and rebuild: what is wrong is mended, what is lost gets a successor, and nobody notices.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod volumes;
-
+use crate::volumes;
 use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -14,8 +13,8 @@ use reel_volume::{
     MemberState, MendOptions, OpenOptions, RebuildReport, Replacement, Role, Volume, VolumeError,
 };
 
-use volumes::at_once::AtOnce;
-use volumes::{
+use crate::volumes::at_once::AtOnce;
+use crate::volumes::{
     Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
 };
 

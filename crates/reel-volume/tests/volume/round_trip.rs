@@ -1,15 +1,13 @@
 //! What is written comes back, whole and in part, from any geometry, also after the volume was closed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod volumes;
-
 use std::io::Read;
 
 use proptest::prelude::*;
 use reel_qos::Class;
 use reel_volume::{ArenaBudget, OpenOptions, Role, Volume, VolumeError};
 
-use volumes::{Scratch, bytes_of, options, publish, read_object, title_of};
+use crate::volumes::{Scratch, bytes_of, options, publish, read_object, title_of};
 
 #[test]
 fn a_title_is_there_after_the_volume_was_closed() {
