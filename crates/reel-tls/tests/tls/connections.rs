@@ -1,9 +1,7 @@
 //! Connections against rustls' own client: every cipher, any cuts, garbage and changed bytes.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod client;
-
-use client::{OTHER, Pair, acceptor, suites};
+use crate::client::{OTHER, Pair, acceptor, suites};
 use proptest::prelude::*;
 use reel_tls::limits::{KEY_UPDATES_MAX, RECORD_PLAIN_BYTES_MAX};
 use reel_tls::{Connection, Protocol, TlsError};
