@@ -1,9 +1,8 @@
 //! Files made by ffmpeg through a real volume and out again.
 
-mod films;
-mod place;
-
-use place::Place;
+use crate::films;
+use crate::place;
+use crate::place::Place;
 use reel_library::{IngestError, IngestOptions, Input, LibraryError, Phase, PosterKind, Progress};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -271,7 +270,7 @@ fn a_killed_ingest_leaves_nothing() {
     // This very test once more, told to ingest and to kill itself on the way.
     for phase in ["Storing", "Finishing"] {
         let status = std::process::Command::new(std::env::current_exe().expect("a path"))
-            .args(["--exact", "a_killed_ingest_leaves_nothing", "--nocapture"])
+            .args(["--exact", "ingest::a_killed_ingest_leaves_nothing", "--nocapture"])
             .env("REEL_TEST_VOLUME", place.volume_dir())
             .env("REEL_TEST_FILM", &film)
             .env("REEL_TEST_PHASE", phase)
