@@ -1,7 +1,7 @@
 //! From MP4 to stored objects, decoded by ffmpeg: the pictures and their times are those of the source.
 
-use crate::files::{H264, PICTURE, TONE, film};
-use crate::sources::{Memory, read};
+use super::files::{H264, PICTURE, TONE, film};
+use super::sources::{Memory, read};
 use reel_media::TrackKind;
 use reel_media::cmaf::{CutPolicy, Packager};
 use std::fs;

@@ -1,7 +1,7 @@
 //! Packets against those ffprobe shows of the same file: time, duration, key flag, size and bytes.
 
-use crate::files::{H264, OTHER_TONE, PICTURE, TONE, film, shown, text};
-use crate::sources::{Memory, Read, read};
+use super::files::{H264, OTHER_TONE, PICTURE, TONE, film, shown, text};
+use super::sources::{Memory, Read, read};
 use reel_media::{Codec, MediaError, TrackKind};
 use std::fs;
 use std::path::Path;

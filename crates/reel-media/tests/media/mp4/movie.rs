@@ -1,6 +1,6 @@
 //! A small movie put together by hand, every part of which a test can change.
 
-use crate::boxes::{boxed, full, words};
+use super::boxes::{boxed, full, words};
 
 /// One track. Its samples lie where `chunks` says, one chunk each.
 pub(crate) struct Trak {

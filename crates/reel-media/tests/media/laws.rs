@@ -2,10 +2,9 @@
 //! number of the index is true.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
-mod film;
-mod isobmff;
-
-use film::{Film, audio, frames, samples, sound, video};
+use crate::film;
+use crate::film::{Film, audio, frames, samples, sound, video};
+use crate::isobmff;
 use proptest::prelude::*;
 use reel_media::cmaf::CutPolicy;
 use reel_media::{TitleIndex, Track, TrackKind, progressive};

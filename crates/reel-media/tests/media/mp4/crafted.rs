@@ -1,9 +1,9 @@
 //! What ffmpeg does not write: movies put together by hand, and films of ffmpeg's with some boxes changed.
 
-use crate::boxes::{boxed, full, rewrite, split, words};
-use crate::files::{H264, PICTURE, TONE, film};
-use crate::movie::{AVCC, Trak, avc_entry, esds, movie, sound_entry, visual_entry};
-use crate::sources::{Memory, Read, Sparse, read};
+use super::boxes::{boxed, full, rewrite, split, words};
+use super::files::{H264, PICTURE, TONE, film};
+use super::movie::{AVCC, Trak, avc_entry, esds, movie, sound_entry, visual_entry};
+use super::sources::{Memory, Read, Sparse, read};
 use reel_media::{Codec, MediaError, TrackKind};
 use std::fs;
 

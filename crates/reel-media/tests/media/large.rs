@@ -1,10 +1,8 @@
 //! Progressive files beyond 4 GiB, without the gigabytes: an index of a long film whose objects exist only by their sizes.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
-mod film;
-mod isobmff;
-
-use film::{Film, audio, frames, samples, sound, video};
+use crate::film::{Film, audio, frames, samples, sound, video};
+use crate::isobmff;
 use reel_media::progressive::{self, ObjectRef, Part};
 use reel_media::{TitleIndex, TrackIndex};
 

@@ -1,9 +1,9 @@
 //! Files that are cut off, damaged or made to harm: an error or an end, never a panic, and no memory beyond the file's own.
 
-use crate::boxes::{boxed, full, rewrite, words};
-use crate::files::{H264, PICTURE, TONE, film};
-use crate::movie::{Trak, movie};
-use crate::sources::{Memory, Sparse, read};
+use super::boxes::{boxed, full, rewrite, words};
+use super::files::{H264, PICTURE, TONE, film};
+use super::movie::{Trak, movie};
+use super::sources::{Memory, Sparse, read};
 use proptest::prelude::*;
 use reel_media::MediaError;
 use std::fs;

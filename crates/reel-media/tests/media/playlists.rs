@@ -1,9 +1,8 @@
 //! Playlists and manifests, read with foreign eyes (m3u8-rs, dash-mpd) and, where every character counts, whole.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
-mod film;
-
-use film::{Film, Stored, audio, frames, samples, sound, subtitle, video};
+use crate::film;
+use crate::film::{Film, Stored, audio, frames, samples, sound, subtitle, video};
 use m3u8_rs::{AlternativeMediaType, MediaPlaylist, Playlist};
 use reel_media::cmaf::CutPolicy;
 use reel_media::{Codec, Track, dash, hls, ladder};

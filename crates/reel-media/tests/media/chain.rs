@@ -2,15 +2,13 @@
 //! Every frame must be the source's, at the source's time, in every form the title is served in.
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
-mod film;
-mod studio;
-
-use film::Stored;
+use crate::film::Stored;
+use crate::studio;
+use crate::studio::{Heard, Shown, Studio};
 use reel_media::cmaf::{CutPolicy, Packager};
 use reel_media::{TrackKind, dash, hls, ladder, progressive};
 use std::path::Path;
 use std::process::Command;
-use studio::{Heard, Shown, Studio};
 
 /// What a source is made of, and what must come back.
 struct Case<'a> {

@@ -1,9 +1,7 @@
 //! From Matroska and transport streams to stored CMAF objects, decoded by ffmpeg: the same pictures and sound as the source.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
-mod oracle;
-
-use oracle::*;
+use crate::oracle::*;
 use reel_media::TrackKind;
 use reel_media::cmaf::{CutPolicy, Packager};
 use std::path::{Path, PathBuf};

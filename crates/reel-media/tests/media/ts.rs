@@ -1,9 +1,7 @@
 //! MPEG transport streams against ffprobe.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
-mod oracle;
-
-use oracle::*;
+use crate::oracle::*;
 use reel_media::{Codec, Demux, MediaError, TrackKind};
 use std::path::Path;
 

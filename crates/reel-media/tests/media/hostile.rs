@@ -1,9 +1,7 @@
 //! Damaged and hostile Matroska and transport stream files: a clear end, no panic, no memory that the file does not hold.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
-mod oracle;
-
-use oracle::*;
+use crate::oracle::*;
 use proptest::prelude::*;
 use std::sync::OnceLock;
 

@@ -1,9 +1,7 @@
 //! Matroska features that ffmpeg does not write, in files put together here from ffmpeg's frames.
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
-mod oracle;
-
-use oracle::*;
+use crate::oracle::*;
 use reel_media::{Codec, Demux, MediaError, Source};
 use std::io;
 use std::sync::Arc;
