@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::films::{large, short};
-use crate::rig::Place;
-use crate::serving::Running;
+use crate::cli::films::{large, short};
+use crate::cli::rig::Place;
+use crate::cli::serving::Running;
 
 /// "Completions were dropped for want of memory".
 const EBADR: i32 = 53;
@@ -26,7 +26,7 @@ fn library() -> PathBuf {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("reel-test-kernel.so");
         // Several test processes may make it at once.
         let making = path.with_extension(format!("{}", std::process::id()));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/kernel/kernel.c");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reel/cli/kernel/kernel.c");
         let made = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
             .args([making.as_os_str(), source.as_ref()])

@@ -1,6 +1,6 @@
 //! Chromium plays films from the real server's pages: the browser suite of `web/test` against a real server.
 
-use crate::rig::{Server, cache_dir, outcome, reel, run};
+use crate::foreign::rig::{Server, cache_dir, outcome, reel, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,7 +56,7 @@ fn film(dir: &Path, height: u32) -> PathBuf {
 #[test]
 fn the_browser_suite_passes_against_the_real_server() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
-    let volume = crate::rig::volume(dir.path(), &[]);
+    let volume = crate::foreign::rig::volume(dir.path(), &[]);
     let films = [720, 360].map(|height| film(dir.path(), height));
     run(reel().arg("ingest").arg(&volume).args(["--title", "A film for people"]).args(&films));
     let server = Server::start(&volume, &[]);

@@ -1,7 +1,7 @@
 //! A crowd: a thousand connections, most of them so slow that they never end, and a hundred players beside them.
 
-use crate::films::FILMS;
-use crate::rig::{Server, cache_dir, outcome, volume};
+use crate::foreign::films::FILMS;
+use crate::foreign::rig::{Server, cache_dir, outcome, volume};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn slow_readers_disturb_nobody() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let film = FILMS.iter().find(|film| film.file == "longer.mp4").unwrap();
     let server = Server::start(&volume(dir.path(), &[film.path()]), &[]);
-    let url = crate::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
+    let url = crate::foreign::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
     let path = url.strip_prefix(&server.url).unwrap().to_owned();
     let whole = outcome(Command::new("curl").args(["--silent", "--fail", &url])).stdout;
     let done = Arc::new(AtomicBool::new(false));
@@ -77,7 +77,7 @@ fn memory_bytes(pid: u32) -> u64 {
 }
 
 fn arena_bytes(server: &Server) -> u64 {
-    let metrics = crate::curl::get(&format!("{}/metrics", server.url));
+    let metrics = crate::foreign::curl::get(&format!("{}/metrics", server.url));
     let line = metrics.lines().find(|line| line.starts_with("reel_arena_size_bytes "));
     line.expect("the arena's size in the metrics").split_whitespace().nth(1).unwrap().parse::<f64>().unwrap()
         as u64

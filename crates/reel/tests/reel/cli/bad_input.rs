@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::films::{large, short};
-use crate::rig::Place;
+use crate::cli::films::{large, short};
+use crate::cli::rig::Place;
 
 #[test]
 fn what_is_no_film_is_refused_and_leaves_nothing() {

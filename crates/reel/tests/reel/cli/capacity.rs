@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::films::short;
-use crate::rig::Place;
+use crate::cli::films::short;
+use crate::cli::rig::Place;
 
 fn ask(place: &Place, arguments: &[&str]) -> Value {
     place.reel(&[&["capacity", "volume", "--json"][..], arguments].concat()).done().json()

@@ -1,6 +1,6 @@
 //! A volume, a server, and commands run to their end.
 
-use crate::films::FILMS;
+use crate::foreign::films::FILMS;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use reel_tls::{Generated, generate};
 
-use crate::rig::{Outcome, Place};
+use crate::cli::rig::{Outcome, Place};
 
 fn made(days_ago: u64) -> Generated {
     generate(&["localhost".to_owned()], SystemTime::now() - Duration::from_secs(days_ago * 86_400)).unwrap()

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::films::{large, short, short_small};
-use crate::rig::Place;
+use crate::cli::films::{large, short, short_small};
+use crate::cli::rig::Place;
 
 #[test]
 fn a_title_comes_is_listed_is_exported_and_goes() {

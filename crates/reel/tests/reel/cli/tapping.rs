@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
-use crate::films::short;
-use crate::rig::Place;
-use crate::serving::Running;
+use crate::cli::films::short;
+use crate::cli::rig::Place;
+use crate::cli::serving::Running;
 
 fn serving(place: &Place) -> Running {
     place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();

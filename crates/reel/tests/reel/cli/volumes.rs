@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::films::short;
-use crate::rig::{Outcome, Place};
+use crate::cli::films::short;
+use crate::cli::rig::{Outcome, Place};
 
 #[test]
 fn a_new_volume_tells_what_it_is() {

@@ -1,7 +1,7 @@
 //! Any one member deleted, cut off, overwritten or replaced: everything still plays and exports, and `check` says what is wrong.
 
-use crate::films::FILMS;
-use crate::rig::{Server, cache_dir, outcome, reel, run, volume};
+use crate::foreign::films::FILMS;
+use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, volume};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn no_single_member_is_needed() {
                 outcome(Command::new("curl").args(["--silent", "--fail", "--location", &url])).stdout;
             assert!(served == *bytes, "member {number} {harm}: {} plays other bytes", film.file);
         }
-        let metrics = crate::curl::get(&format!("{}/metrics", server.url));
+        let metrics = crate::foreign::curl::get(&format!("{}/metrics", server.url));
         let decoded = metrics
             .lines()
             .find(|line| line.starts_with("reel_volume_rows_decoded_total"))

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::films::short;
-use crate::rig::Place;
+use crate::cli::films::short;
+use crate::cli::rig::Place;
 
 #[test]
 fn files_may_be_called_anything() {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::FlockOperation;
 
-use crate::rig::{Outcome, Place};
-use crate::serving::Running;
+use crate::cli::rig::{Outcome, Place};
+use crate::cli::serving::Running;
 
 /// A volume of whose members a part was written that no title uses: what there is to read when films were stored.
 fn used_volume() -> Place {

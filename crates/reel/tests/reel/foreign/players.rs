@@ -1,8 +1,8 @@
 //! ffmpeg plays every film three ways, and sees what it sees in the source.
 
-use crate::films::{FILMS, Film};
-use crate::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
-use crate::rig::shared;
+use crate::foreign::films::{FILMS, Film};
+use crate::foreign::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
+use crate::foreign::rig::shared;
 
 /// Longest decoder warm-up of any codec here.
 const WARM_UP_MAX: usize = 4096;
@@ -56,14 +56,16 @@ fn dash_is_the_source() {
 fn subtitles_are_served_as_webvtt() {
     let server = shared();
     for film in FILMS.iter().filter(|film| film.subtitles > 0) {
-        let master = crate::curl::get(&format!("{}/watch/{}/master.m3u8", server.url, film.id()));
+        let master = crate::foreign::curl::get(&format!("{}/watch/{}/master.m3u8", server.url, film.id()));
         let line = master.lines().find(|line| line.contains("TYPE=SUBTITLES")).expect("a subtitle group");
         let playlist = line.split("URI=\"").nth(1).unwrap().split('"').next().unwrap();
-        let base = crate::curl::effective_url(&format!("{}/watch/{}/master.m3u8", server.url, film.id()));
+        let base =
+            crate::foreign::curl::effective_url(&format!("{}/watch/{}/master.m3u8", server.url, film.id()));
         let playlist_url = format!("{}/{playlist}", base.rsplit_once('/').unwrap().0);
-        let segments = crate::curl::get(&playlist_url);
+        let segments = crate::foreign::curl::get(&playlist_url);
         let segment = segments.lines().find(|line| !line.starts_with('#') && !line.is_empty()).unwrap();
-        let text = crate::curl::get(&format!("{}/{segment}", playlist_url.rsplit_once('/').unwrap().0));
+        let text =
+            crate::foreign::curl::get(&format!("{}/{segment}", playlist_url.rsplit_once('/').unwrap().0));
         assert!(text.starts_with("WEBVTT"), "{text}");
         assert!(text.contains("A first line"), "{text}");
         // Containers move the start of a film by the decoder's warm-up, up to 25 ms here.

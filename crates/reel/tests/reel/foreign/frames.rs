@@ -1,6 +1,6 @@
 //! What ffmpeg decodes: every picture and every sample of sound.
 
-use crate::rig::run;
+use crate::foreign::rig::run;
 use std::process::Command;
 
 /// Decoded pictures: when each is shown, in microseconds after the first, and the checksum of its pixels.
@@ -57,7 +57,7 @@ pub(crate) fn sound(input: &str, track: usize) -> Vec<i16> {
         "s16le",
         "-",
     ]);
-    let output = crate::rig::outcome(&mut ffmpeg);
+    let output = crate::foreign::rig::outcome(&mut ffmpeg);
     assert!(output.status.success(), "{ffmpeg:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
 }

@@ -1,7 +1,7 @@
 //! HTTPS: curl, ffmpeg, openssl and what is sent by none of them, against a server with a certificate of its own.
 
-use crate::films::FILMS;
-use crate::rig::{Server, cache_dir, outcome, reel, run, volume};
+use crate::foreign::films::FILMS;
+use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, volume};
 use std::fs;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! curl: ranges, conditions and methods, against exported bytes.
 
-use crate::films::FILMS;
-use crate::rig::{Server, cache_dir, outcome, reel, run, shared, volume};
+use crate::foreign::films::FILMS;
+use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, shared, volume};
 use std::fs;
 use std::process::Command;
 

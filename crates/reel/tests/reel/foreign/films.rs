@@ -1,6 +1,6 @@
 //! The inputs: films that differ in container, codec, B-frames, frame rate, audio tracks and length, made with ffmpeg.
 
-use crate::rig::{cache_dir, run};
+use crate::foreign::rig::{cache_dir, run};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! GStreamer's adaptive demuxers play HLS and DASH to the end and see every picture.
 
-use crate::films::FILMS;
-use crate::frames::pictures;
-use crate::rig::{outcome, shared};
+use crate::foreign::films::FILMS;
+use crate::foreign::frames::pictures;
+use crate::foreign::rig::{outcome, shared};
 use std::process::Command;
 
 /// Times one film is tried. GStreamer 1.22 gives a fragment up once in some hundred starts ("Couldn't download fragments", after 12 ms)
@@ -53,7 +53,7 @@ fn server_faults() -> Vec<String> {
         "reel_http_connections_timed_out_total ",
         "reel_http_connections_turned_away_total ",
     ];
-    let metrics = crate::curl::get(&format!("{}/metrics", shared().url));
+    let metrics = crate::foreign::curl::get(&format!("{}/metrics", shared().url));
     let faults: Vec<_> = metrics
         .lines()
         .filter(|line| FAULTS.iter().any(|of| line.starts_with(of)))

@@ -1,7 +1,7 @@
 //! Several files as renditions of one title.
 
-use crate::frames::{assert_same_pictures, pictures};
-use crate::rig::{Server, cache_dir, outcome, reel, run};
+use crate::foreign::frames::{assert_same_pictures, pictures};
+use crate::foreign::rig::{Server, cache_dir, outcome, reel, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,17 +39,17 @@ fn rendition(dir: &Path, height: u32, gop: u32) -> PathBuf {
 fn renditions_that_line_up_are_one_title() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let files = [360, 240, 120].map(|height| rendition(dir.path(), height, 50));
-    let volume = crate::rig::volume(dir.path(), &[]);
+    let volume = crate::foreign::rig::volume(dir.path(), &[]);
     run(reel().arg("ingest").arg(&volume).args(["--title", "A ladder"]).args(&files));
     let server = Server::start(&volume, &[]);
     let url = format!("{}/watch/a-ladder/master.m3u8", server.url);
-    let master = crate::curl::get(&url);
+    let master = crate::foreign::curl::get(&url);
     for height in [360, 240, 120] {
         assert!(master.contains(&format!("x{height}")), "{master}");
     }
     assert_eq!(master.matches("#EXT-X-STREAM-INF").count(), 3, "{master}");
     // ffmpeg takes the variants in the order of the playlist; each must be the file it came from.
-    let base = crate::curl::effective_url(&url);
+    let base = crate::foreign::curl::effective_url(&url);
     let base = base.rsplit_once('/').unwrap().0;
     let mut heights = Vec::new();
     let mut lines = master.lines();
@@ -74,7 +74,7 @@ fn renditions_that_line_up_are_one_title() {
                 &pictures(&playlist),
                 &format!("the rendition of {height} lines"),
             );
-            heights.push((height, crate::curl::get(&playlist)));
+            heights.push((height, crate::foreign::curl::get(&playlist)));
         }
     }
     // Switching is clean only if every rendition is cut at the same times.
@@ -82,14 +82,14 @@ fn renditions_that_line_up_are_one_title() {
         playlist.lines().filter(|line| line.starts_with("#EXTINF")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(heights.iter().all(|(_, playlist)| cuts(playlist) == cuts(&heights[0].1)));
-    let manifest = crate::curl::get(&format!("{}/watch/a-ladder/manifest.mpd", server.url));
+    let manifest = crate::foreign::curl::get(&format!("{}/watch/a-ladder/manifest.mpd", server.url));
     assert_eq!(manifest.matches("<Representation").count(), 4, "three pictures and one sound: {manifest}");
 }
 
 #[test]
 fn files_that_do_not_line_up_are_refused_with_the_reason() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
-    let volume = crate::rig::volume(dir.path(), &[]);
+    let volume = crate::foreign::rig::volume(dir.path(), &[]);
     let files = [rendition(dir.path(), 360, 50), rendition(dir.path(), 240, 70)];
     let refused = outcome(reel().arg("ingest").arg(&volume).args(["--title", "A ladder"]).args(&files));
     assert!(!refused.status.success());

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::rig::Place;
-use crate::serving::Running;
+use crate::cli::rig::Place;
+use crate::cli::serving::Running;
 
 #[test]
 fn a_typo_names_the_key_the_line_and_the_nearest_key() {

@@ -1,8 +1,8 @@
 //! `reel tap` and the C example: what comes out of a server's memory is what ffmpeg sees in the source.
 
-use crate::films::FILMS;
-use crate::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
-use crate::rig::{Server, outcome, reel, run, volume};
+use crate::foreign::films::FILMS;
+use crate::foreign::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
+use crate::foreign::rig::{Server, outcome, reel, run, volume};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

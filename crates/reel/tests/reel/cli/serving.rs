@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::films::{large, short};
-use crate::rig::Place;
+use crate::cli::films::{large, short};
+use crate::cli::rig::Place;
 
 /// A server that is killed when the test ends, however it ends.
 pub(crate) struct Running {
