@@ -17,6 +17,7 @@ demo: ## a server with a few short films; MEDIA=dir uses the films in dir, LISTE
 	scripts/setup demo
 	scripts/web build
 	$(CARGO) build --release --locked --package reel
+	scripts/strip target/release/reel
 	target/release/reel demo $(if $(MEDIA),--media "$(MEDIA)") $(if $(LISTEN),--listen "$(LISTEN)")
 
 test: ## everything: format, lint, the house, the pages, all tests, fuzz and bench smoke
@@ -26,6 +27,7 @@ bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, pri
 	scripts/setup test
 	scripts/web build
 	$(CARGO) build --release --locked --package reel --package reel-bench --package reel-load
+	scripts/strip target/release/reel
 	target/release/reel bench $(BENCH)
 
 sim: ## the server on simulated disks, clients and time, for an hour; SEED=number

@@ -1,9 +1,11 @@
 //! Repository chores: `cargo xtask house` checks the rules of the house, `limits` writes the page of all limits,
-//! `api-types` writes the types of the web client, and `tally LOG` adds up test runs.
+//! `api-types` writes the types of the web client, `test` is `cargo test` with time limits and skipped tests counted, and
+//! `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod api_types;
 mod dependencies;
+mod descendants;
 mod documents;
 mod files;
 mod finding;
@@ -11,8 +13,11 @@ mod floors;
 mod house;
 mod licences;
 mod limits;
+mod progress;
 mod results;
+mod runner;
 mod rust_text;
+mod skips;
 mod sources;
 mod tally;
 mod unsafe_rooms;
@@ -33,9 +38,12 @@ fn main() -> Result<ExitCode> {
         ["results"] => results::run(&repository()?, false),
         ["results", "--check"] => results::run(&repository()?, true),
         ["words"] => words::run(&repository()?),
-        ["tally", log] => tally::run(Path::new(log)),
+        ["test", ..] => runner::cargo_test(&arguments[1..]),
+        ["run-tests", program, ..] => runner::run(program, &arguments[2..]),
+        ["tally", log] => tally::run(Path::new(log), None),
+        ["tally", log, expected] => tally::run(Path::new(log), Some(Path::new(expected))),
         _ => bail!(
-            "usage: cargo xtask api-types [--check] | house | limits | results [--check] | words | tally LOG"
+            "usage: cargo xtask api-types [--check] | house | limits | results [--check] | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
         ),
     }
 }

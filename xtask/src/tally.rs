@@ -1,5 +1,6 @@
-//! `cargo xtask tally LOG`: the sum of every test runner's own summary.
+//! `cargo xtask tally LOG [EXPECTED]`: the sum of every test runner's own summary, and what was skipped for which reason.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::AddAssign;
 use std::path::Path;
@@ -7,19 +8,40 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-/// Reads the log of `make test` and ends with one line: `N passed, N failed, N skipped`.
-pub(crate) fn run(log: &Path) -> Result<ExitCode> {
+use crate::skips::{Expected, Line, Skip};
+
+/// Reads the log of `make test`, prints what was skipped, and ends with one line: `N passed, N failed, N skipped`. Fails if a test
+/// failed, if none passed, and if one was skipped that is not on the list `expected`.
+pub(crate) fn run(log: &Path, expected: Option<&Path>) -> Result<ExitCode> {
     let bytes = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
-    let tally = Tally::of(&String::from_utf8_lossy(&bytes));
+    let (tally, skips) = Tally::of(&String::from_utf8_lossy(&bytes));
+    let mut tests_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for skip in &skips {
+        tests_of.entry(&skip.reason).or_default().push(&skip.test);
+    }
+    for (reason, tests) in tests_of {
+        println!("skipped, {reason}: {}", tests.join(", "));
+    }
+    let mut unexpected = 0;
+    if let Some(path) = expected {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let expected = Expected::of(&text).with_context(|| format!("in {}", path.display()))?;
+        for Skip { test, reason } in skips.iter().filter(|skip| !expected.lists(skip)) {
+            println!("error: skipped, but not listed in {}: {test}: {reason}", path.display());
+            unexpected += 1;
+        }
+    }
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
-    Ok(if tally.failed == 0 && tally.passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let good = tally.failed == 0 && tally.passed > 0 && unexpected == 0;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Signed, because a line may say that what a later one counts is to be counted otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
-    passed: u64,
-    failed: u64,
-    skipped: u64,
+    passed: i64,
+    failed: i64,
+    skipped: i64,
 }
 
 impl AddAssign for Tally {
@@ -31,13 +53,23 @@ impl AddAssign for Tally {
 }
 
 impl Tally {
-    /// Adds up the summaries of cargo, node:test and vitest, and the stages that failed without a failed test.
-    fn of(log: &str) -> Self {
+    /// Adds up the summaries of cargo and node:test, and the stages that failed without a failed test; lists what was skipped.
+    fn of(log: &str) -> (Self, Vec<Skip>) {
         let mut whole = Self::default();
         let mut stage = Self::default();
+        let mut skips = Vec::new();
         for line in log.lines().map(plain) {
             let line = line.trim();
-            stage += cargo(line).or_else(|| node(line)).or_else(|| vitest(line)).unwrap_or_default();
+            match Line::of(line) {
+                Some(Line::CountedAsPassed(skip)) => {
+                    stage += Self { passed: -1, failed: 0, skipped: 1 };
+                    skips.push(skip);
+                }
+                Some(Line::CountedAsSkipped(skip)) => skips.push(skip),
+                Some(Line::Child) => stage.skipped -= 1,
+                None => {}
+            }
+            stage += cargo(line).or_else(|| node(line)).unwrap_or_default();
             if let Some(verdict) = line.strip_prefix("stage ") {
                 // What does not compile runs no test, and must not pass for it.
                 if verdict.contains(": FAILED") && stage.failed == 0 {
@@ -47,7 +79,7 @@ impl Tally {
             }
         }
         whole += stage;
-        whole
+        (whole, skips)
     }
 }
 
@@ -72,23 +104,6 @@ fn node(line: &str) -> Option<Tally> {
     }
 }
 
-/// `Tests  1 failed | 4 passed | 2 skipped (7)`.
-fn vitest(line: &str) -> Option<Tally> {
-    let counts = line.strip_prefix("Tests ")?.trim().rsplit_once(" (")?.0;
-    let mut tally = Tally::default();
-    for part in counts.split('|') {
-        let (count, name) = part.trim().split_once(' ')?;
-        let count: u64 = count.parse().ok()?;
-        match name {
-            "passed" => tally.passed += count,
-            "failed" => tally.failed += count,
-            "skipped" | "todo" => tally.skipped += count,
-            _ => return None,
-        }
-    }
-    Some(tally)
-}
-
 /// `line` without terminal colours.
 fn plain(line: &str) -> String {
     let mut text = String::new();
@@ -108,21 +123,32 @@ mod tests {
     #[test]
     fn runners_are_added_up() {
         let log = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
-            stage test: ok in 3 s\n# pass 2\n# fail 0\n# skipped 1\n\
-            \u{1b}[2m      Tests \u{1b}[22m \u{1b}[1m\u{1b}[32m4 passed\u{1b}[39m\u{1b}[22m\u{1b}[90m (4)\u{1b}[39m\n";
-        assert_eq!(Tally::of(log), Tally { passed: 11, failed: 0, skipped: 2 });
+            stage test: ok in 3 s\n\u{1b}[34m# pass 2\u{1b}[39m\n# fail 0\n# skipped 1\n";
+        assert_eq!(Tally::of(log).0, Tally { passed: 7, failed: 0, skipped: 2 });
     }
 
     #[test]
     fn failures_are_counted() {
         let log = "test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\nstage test: FAILED in 1 s\n\
-            Tests  1 failed | 4 passed (5)\nstage web: FAILED in 2 s";
-        assert_eq!(Tally::of(log), Tally { passed: 9, failed: 3, skipped: 0 });
+            ℹ pass 4\nℹ fail 1\nstage web: FAILED in 2 s";
+        assert_eq!(Tally::of(log).0, Tally { passed: 9, failed: 3, skipped: 0 });
     }
 
     #[test]
     fn a_stage_that_runs_no_test_fails_as_one() {
         let log = "error: could not compile\nstage clippy: FAILED in 1 s\nstage docs: ok in 1 s";
-        assert_eq!(Tally::of(log), Tally { passed: 0, failed: 1, skipped: 0 });
+        assert_eq!(Tally::of(log).0, Tally { passed: 0, failed: 1, skipped: 0 });
+    }
+
+    #[test]
+    fn what_returned_early_is_skipped_and_a_child_of_a_test_is_no_test() {
+        let log = "test killed::child ... ignored, child of a_killed_process_leaves_what_it_had_acknowledged\n\
+            test slow ... ignored, takes a day\n\
+            test result: ok. 5 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n\
+            skipped test: reel-ring trains::lent: no ifb: it needs root\nstage test: ok in 3 s";
+        let (tally, skips) = Tally::of(log);
+        assert_eq!(tally, Tally { passed: 4, failed: 0, skipped: 2 });
+        let told: Vec<_> = skips.iter().map(|skip| (skip.test.as_str(), skip.reason.as_str())).collect();
+        assert_eq!(told, [("slow", "takes a day"), ("reel-ring trains::lent", "no ifb: it needs root")]);
     }
 }

@@ -1,5 +1,7 @@
 //! A ring whose descriptor is closed while it works: waiting operations go on, and only what cannot
 //! be known is lost.
+//!
+//! A program of its own: descriptors belong to the whole process, and these tests close rings that they find by comparing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
@@ -38,8 +40,8 @@ fn ring(arena: Option<&Arena>) -> Option<(Ring, BTreeSet<i32>)> {
     let before = rings();
     match Ring::new(RingConfig { entries: 8, driver: DriverChoice::Uring }, arena) {
         Ok(ring) => Some((ring, before)),
-        Err(error) => {
-            eprintln!("not tested: {error}");
+        Err(_) => {
+            println!("skipped: no io_uring");
             None
         }
     }

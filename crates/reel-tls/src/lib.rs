@@ -13,7 +13,7 @@
 #[cfg(test)]
 extern crate self as reel_tls;
 #[cfg(test)]
-#[path = "../tests/client/mod.rs"]
+#[path = "../tests/tls/client/mod.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "the other tests use the rest of it")]
 mod client;
 

@@ -3,6 +3,7 @@
 
 // A file of its own: a test process that starts children holds locks slightly longer than expected,
 // because a child has all open files until it executes its program.
+#[path = "volume/volumes/mod.rs"]
 mod volumes;
 
 use std::collections::BTreeSet;
@@ -19,7 +20,7 @@ type Titles = BTreeSet<String>;
 
 /// Publishes and removes titles until it is killed. Prints what was acknowledged.
 #[test]
-#[ignore = "the child of the next test"]
+#[ignore = "child of the next test"]
 fn child() {
     let Some(place) = std::env::var_os("REEL_TEST_VOLUME") else { return };
     let volume = Volume::open(PathBuf::from(place), open_options()).unwrap();

@@ -81,8 +81,8 @@ fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buf
     let units = cinema.units(8);
     let mut core = Core::new(&units, 1);
     let (slow, _) = cinema.objects[0].unit_at(0, 1);
-    // Longer than the test takes: what is played was decoded.
-    cinema.faults.inject(slow, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    // For as long as the test takes: what is played was decoded.
+    core.hold(slow);
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
     let mut ends = Ends::default();
     core.turn(Manners::default(), &mut ends);
@@ -102,6 +102,7 @@ fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buf
         1,
         "the buffer that the late answer will give back is nobody else's"
     );
+    core.release_all();
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0, "the late answer gives its buffer back");
@@ -114,13 +115,17 @@ fn whoever_is_first_wins() {
     let mut core = Core::new(&units, 1);
     let (slow, _) = cinema.objects[0].unit_at(0, 1);
     let (parity, _) = cinema.objects[0].unit_at(0, 3);
-    cinema.faults.inject(slow, Fault::Delay { delay_ns: SECOND_NS / 4 });
-    cinema.faults.inject(parity, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    core.hold(slow);
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
     core.turn(Manners::default(), &mut Ends::default());
+    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
     core.now_ns = 200_000_000;
-    assert_eq!(core.play(Manners::default()).complete, 1);
+    // The answer of the slow member comes, and that of the parity does not.
+    core.hold(parity);
+    core.turn(Manners::default(), &mut Ends::default());
     assert_eq!(load(&units.counters().read_around), 1);
+    core.release(slow);
+    assert_eq!(core.play(Manners::default()).complete, 1);
     assert_eq!(cinema.volume.counters().rows_decoded.get(), 0, "its own member was first");
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
@@ -133,13 +138,14 @@ fn only_one_member_at_a_time_is_read_around() {
     let mut core = Core::new(&units, 1);
     for position in 0..3 {
         let (member, _) = cinema.objects[0].unit_at(0, position);
-        cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 5 });
+        core.hold(member);
     }
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
     core.turn(Manners::default(), &mut Ends::default());
     core.now_ns = 200_000_000;
     core.turn(Manners::default(), &mut Ends::default());
     assert_eq!(load(&units.counters().read_around), 1, "two others are as late");
+    core.release_all();
     assert_eq!(core.play(Manners::default()).complete, 1);
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
@@ -152,14 +158,16 @@ fn nobody_is_read_around_while_others_are_as_late() {
     let cinema = Cinema::new(&[4 * WINDOW], 8 << 20, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units, 1);
-    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 5 }));
     let around = |core: &mut Core, window: usize| {
+        (0..MEMBERS).for_each(|member| core.hold(member));
         let range = window * WINDOW..(window + 1) * WINDOW;
         let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
         core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, 400_000_000);
         core.turn(Manners::default(), &mut Ends::default());
         // Half of their lead time is over.
         core.now_ns += 200_000_000;
+        core.turn(Manners::default(), &mut Ends::default());
+        core.release_all();
         assert_eq!(core.play(Manners::default()).complete, 1);
         load(&units.counters().read_around)
     };
@@ -182,29 +190,32 @@ fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
     let mut core = Core::new(&units, 1);
     // Half of the time in which a member counts as silent goes by between the question and the answers.
     const PASSES_NS: u64 = STALL_NS / 2;
-    let play = |core: &mut Core, window: usize, due_ns: u64, left: usize| {
+    let play = |core: &mut Core, late: &[usize], window: usize, due_ns: u64, left: usize| {
+        late.iter().for_each(|&member| core.hold(member));
         let range = window * WINDOW..(window + 1) * WINDOW;
         let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
         core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, due_ns);
         core.turn(Manners::default(), &mut Ends::default());
         core.wait_until(Manners::default(), |core| core.fetcher.in_flight() <= left);
         core.now_ns += PASSES_NS;
+        core.turn(Manners::default(), &mut Ends::default());
+        if late.len() == MEMBERS {
+            core.release_all();
+        }
         assert_eq!(core.play(Manners::default()).complete, 1);
         // It answers, if late.
+        core.release_all();
         core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     };
-    let slow = 1;
-    cinema.faults.inject(slow, Fault::Delay { delay_ns: SECOND_NS / 10 });
     let left_alone = (0..WINDOWS).find(|&window| {
-        play(&mut core, window, 2 * PASSES_NS, READER_STRIPES_MAX);
+        play(&mut core, &[1], window, 2 * PASSES_NS, READER_STRIPES_MAX);
         units.is_degraded()
     });
     assert!(left_alone.is_some(), "it was late again and again");
-    cinema.faults.clear(slow);
-    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: SECOND_NS / 50 }));
+    let all: Vec<usize> = (0..MEMBERS).collect();
     let begun_ns = core.now_ns;
     let again = (WINDOWS..2 * WINDOWS).find(|&window| {
-        play(&mut core, window, PASSES_NS / 2, usize::MAX);
+        play(&mut core, &all, window, PASSES_NS / 2, usize::MAX);
         !units.is_degraded()
     });
     assert!(again.is_some() && core.now_ns - begun_ns < SLOW_AWAY_NS, "{again:?}");

@@ -10,7 +10,7 @@ use reel_cache::{
     Arrival, Body, Due, Fetched, Fetcher, Inbox, Part, Prefetcher, PromisedBuffers, Reader, ReaderState,
     Units,
 };
-use reel_disk::{DisksConfig, Faults};
+use reel_disk::{DiskDone, DisksConfig, Faults};
 use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
 use reel_volume::{
@@ -37,6 +37,9 @@ pub struct Cinema {
 pub struct Core {
     pub fetcher: Fetcher,
     news: Receiver<Arrival>,
+    /// Members whose answers do not come yet, and those answers: how late a member is does not depend on the machine.
+    silent: HashSet<usize>,
+    unheard: Vec<DiskDone>,
     /// Units that came for a prefetcher.
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
@@ -174,6 +177,8 @@ impl Core {
         Core {
             fetcher,
             news,
+            silent: HashSet::new(),
+            unheard: Vec::new(),
             prefetched,
             viewers,
             next_viewer,
@@ -221,6 +226,28 @@ impl Core {
         let number = self.next_viewer;
         self.next_viewer += 1;
         self.watch_by(Reader::new(body, Class::PERIODIC, due, number).promised(promised), expected)
+    }
+
+    /// From here on no answer of `member` comes, though the member gives it.
+    pub fn hold(&mut self, member: usize) {
+        self.silent.insert(member);
+    }
+
+    /// The answers of `member` that were held back come now, and it answers as before.
+    pub fn release(&mut self, member: usize) {
+        self.silent.remove(&member);
+        let (come, unheard): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unheard).into_iter().partition(|done| done.member == member);
+        self.unheard = unheard;
+        for done in come {
+            // The answer of a disk is for the fetcher alone; what it makes of it is read with the next turn.
+            assert!(self.fetcher.arrived(Arrival::Disk(done), self.now_ns).is_none());
+        }
+    }
+
+    /// [`Core::release`], of every member.
+    pub fn release_all(&mut self) {
+        (0..MEMBERS).for_each(|member| self.release(member));
     }
 
     /// Its client has gone.
@@ -382,6 +409,10 @@ impl Core {
     }
 
     fn take(&mut self, arrival: Arrival, ends: &mut Ends) {
+        let arrival = match arrival {
+            Arrival::Disk(done) if self.silent.contains(&done.member) => return self.unheard.push(done),
+            arrival => arrival,
+        };
         let Some(fetched) = self.fetcher.arrived(arrival, self.now_ns) else { return };
         if Prefetcher::is_for_prefetch(fetched.connection) {
             return self.prefetched.push(fetched);

@@ -1,0 +1,10 @@
+//! Members, their scheduler and their order of service: on files, and on a simulated device and clock.
+
+mod disks;
+mod laws;
+mod neighbours;
+mod prism;
+mod scheduler;
+mod simulated;
+mod transfer;
+mod turns;

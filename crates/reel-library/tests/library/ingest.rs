@@ -1,0 +1,314 @@
+//! Files made by ffmpeg are ingested into a real volume and exported again.
+
+use crate::films;
+use crate::place;
+use crate::place::Place;
+use reel_library::{IngestError, IngestOptions, Input, LibraryError, Phase, PosterKind, Progress};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+fn named(name: &str) -> IngestOptions {
+    IngestOptions { name: Some(name.to_owned()), ..IngestOptions::default() }
+}
+
+#[test]
+fn an_export_decodes_like_the_ingested_file() {
+    let place = Place::new(96 << 20);
+    let library = place.library();
+    let aac = films::H264_AAC;
+    let vp9: &[&str] =
+        &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "50", "-c:a", "libopus"];
+    for (name, seconds, options) in
+        [("a.mp4", 9, aac), ("b.mkv", 5, aac), ("c.ts", 5, aac), ("d.webm", 3, vp9)]
+    {
+        let film = films::make(place.path(), name, seconds, options);
+        let ingested =
+            library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect(name);
+        let out = place.path().join(format!("{}.out.mp4", ingested.id));
+        let bytes = library
+            .export(&ingested.id, &mut fs::File::create(&out).expect("made"), &mut |_, _| {})
+            .expect("exported");
+        assert_eq!(bytes, fs::metadata(&out).expect("there").len());
+        let (before, after) = (films::frames(&film, "v:0"), films::frames(&out, "v:0"));
+        assert!(before.len() > 25 * (seconds as usize - 1), "{name}");
+        assert_eq!(before, after, "{name}");
+        assert!(!films::frames(&out, "a:0").is_empty(), "{name}");
+
+        let summary = library.summary(&ingested.id).expect("listed");
+        assert_eq!((summary.video[0].width, summary.video[0].height), (320, 180));
+        assert!((summary.video[0].frame_rate - 25.0).abs() < 0.1, "{summary:?}");
+        assert!((summary.duration_s - f64::from(seconds)).abs() < 0.5, "{summary:?}");
+        assert_eq!(summary.problem, None);
+        let poster = library.poster(&ingested.id).expect("a poster");
+        assert_eq!(poster.kind, PosterKind::Jpeg);
+        assert!(poster.bytes.starts_with(&[0xff, 0xd8]));
+    }
+    assert_eq!(library.summaries().iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+}
+
+#[test]
+fn titles_survive_the_volume_being_opened_again() {
+    let place = Place::new(64 << 20);
+    let film = films::make(place.path(), "Ünï ../cödé.mp4".replace('/', "_").as_str(), 3, films::H264_AAC);
+    let library = place.library();
+    let stamp = reel_library::stamp_of(&film).expect("there");
+    assert!(!library.knows(&stamp));
+    let id = library
+        .ingest(&[Input::new(&film)], &named("../../Am\u{202e}élie\0"), &mut |_| {})
+        .expect("taken")
+        .id;
+    assert_eq!(id, "am-elie");
+    assert!(library.knows(&stamp));
+    let again = library.ingest(&[Input::new(&film)], &named("am elie"), &mut |_| {}).expect("taken").id;
+    assert_eq!(again, "am-elie-2");
+    drop(library);
+    let library = place.library();
+    assert_eq!(library.summary("am-elie").expect("there").name, "../../Am élie");
+    assert!(library.knows(&stamp));
+    let title = library.open("am-elie").expect("opens");
+    assert!(library.opened("am-elie").is_some_and(|other| Arc::ptr_eq(&other, &title)), "read once");
+    assert_eq!(title.index().tracks.len(), 2);
+}
+
+#[test]
+fn sidecars_names_and_progress_are_as_expected() {
+    let place = Place::new(64 << 20);
+    let film = films::make(place.path(), "my_film.mp4", 5, films::H264_AAC);
+    fs::write(place.path().join("my_film.de.forced.srt"), "1\n00:00:01,000 --> 00:00:02,000\nGrüße\n")
+        .expect("written");
+    fs::write(place.path().join("my_film.fr.srt"), "nothing in it").expect("written");
+    let library = place.library();
+    let mut reports: Vec<Progress> = Vec::new();
+    let ingested = library
+        .ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |progress| reports.push(progress))
+        .expect("taken");
+    assert_eq!(ingested.id, "my-film");
+    assert!(ingested.warnings.iter().any(|w| w.contains("my_film.fr.srt")), "{:?}", ingested.warnings);
+    let summary = library.summary("my-film").expect("there");
+    assert_eq!(summary.name, "my film");
+    assert_eq!(summary.subtitles.len(), 1);
+    assert_eq!((summary.subtitles[0].language.as_deref(), summary.subtitles[0].forced), (Some("de"), true));
+    assert!(reports.windows(2).all(|pair| pair[0].done_bytes <= pair[1].done_bytes));
+    let last = reports.last().expect("reports");
+    assert_eq!((last.done_bytes, last.phase), (last.total_bytes, Phase::Finishing));
+    assert_eq!(last.total_bytes, fs::metadata(&film).expect("there").len());
+}
+
+#[test]
+fn renditions_become_a_ladder_or_are_refused() {
+    let place = Place::new(96 << 20);
+    let library = place.library();
+    let small: Vec<&str> = films::H264_AAC.iter().copied().chain(["-vf", "scale=160:90"]).collect();
+    let odd: Vec<&str> = films::H264_AAC
+        .iter()
+        .copied()
+        .chain(["-g", "37", "-keyint_min", "37", "-sc_threshold", "0"])
+        .collect();
+    let large = films::make(place.path(), "large.mp4", 9, films::H264_AAC);
+    let small = films::make(place.path(), "small.mp4", 9, &small);
+    let odd = films::make(place.path(), "odd.mp4", 9, &odd);
+    let song = films::make(place.path(), "song.mp4", 9, &["-map", "1:a", "-c:a", "aac"]);
+    let inputs = |files: &[&PathBuf]| files.iter().map(|file| Input::new(*file)).collect::<Vec<_>>();
+
+    let free = library.volume().free_bytes();
+    for (files, word) in [(&[&large, &odd], "segment"), (&[&large, &song], "no video")] {
+        let error = library.ingest(&inputs(files), &named("film"), &mut |_| {}).expect_err("refused");
+        assert!(matches!(&error, IngestError::Ladder { .. }) && error.to_string().contains(word), "{error}");
+        assert_eq!(library.volume().free_bytes(), free, "nothing remains of it");
+    }
+
+    let ingested = library.ingest(&inputs(&[&small, &large]), &named("film"), &mut |_| {}).expect("taken");
+    assert!(
+        ingested.warnings.iter().any(|w| w.contains("large.mp4") && w.contains("audio")),
+        "{:?}",
+        ingested.warnings
+    );
+    let summary = library.summary("film").expect("there");
+    assert_eq!(summary.video.iter().map(|v| v.height).collect::<Vec<_>>(), [180, 90], "best first");
+    assert_eq!(summary.audio.len(), 1);
+    let out = place.path().join("out.mp4");
+    library.export("film", &mut fs::File::create(&out).expect("made"), &mut |_, _| {}).expect("exported");
+    assert_eq!(films::frames(&out, "v:0"), films::frames(&large, "v:0"), "the best one is exported");
+}
+
+#[test]
+fn bad_files_are_refused_and_leave_nothing() {
+    let place = Place::new(64 << 20);
+    let library = place.library();
+    let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
+    let bytes = fs::read(&film).expect("read");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = place.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    };
+    let noise: Vec<u8> = (0..100_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let free = library.volume().free_bytes();
+    let cases: [(PathBuf, &str); 5] = [
+        (write("empty.mp4", b""), "empty"),
+        (write("noise.mp4", &noise), "not an MP4"),
+        (write("half.mp4", &bytes[..bytes.len() / 2]), "half.mp4"),
+        (place.path().join("none.mp4"), "cannot open"),
+        (place.path().to_owned(), "cannot open"),
+    ];
+    for (path, word) in &cases {
+        let error =
+            library.ingest(&[Input::new(path)], &IngestOptions::default(), &mut |_| {}).expect_err("refused");
+        assert!(error.to_string().contains(word), "{error}");
+        assert_eq!(library.volume().free_bytes(), free, "{error}");
+        assert!(library.summaries().is_empty());
+    }
+    assert!(matches!(library.ingest(&[], &IngestOptions::default(), &mut |_| {}), Err(IngestError::NoInput)));
+    let many = vec![Input::new(&film); 17];
+    assert!(matches!(
+        library.ingest(&many, &IngestOptions::default(), &mut |_| {}),
+        Err(IngestError::TooManyInputs { files: 17 })
+    ));
+}
+
+#[test]
+fn a_full_volume_is_reported_before_anything_is_written() {
+    let place = Place::new(64 << 20);
+    let library = place.library();
+    let large = place.path().join("large.mp4");
+    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
+    fs::copy(&film, &large).expect("copied");
+    // Padding after the last box: the file is large, and still valid.
+    let bytes = 80_000_000 - fs::metadata(&large).expect("there").len();
+    append_free_box(&large, bytes);
+    let mut phases = Vec::new();
+    let error = library
+        .ingest(&[Input::new(&large)], &IngestOptions::default(), &mut |progress| phases.push(progress.phase))
+        .expect_err("no space");
+    assert!(matches!(error, IngestError::NoSpace { .. }), "{error}");
+    assert!(!phases.contains(&Phase::Storing));
+    // Titles until the volume is full: the last one fails, and all the others are complete.
+    let mut titles = 0;
+    let error = loop {
+        match library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}) {
+            Ok(_) => titles += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, IngestError::NoSpace { .. }), "{error}");
+    assert!(titles > 2);
+    assert_eq!(library.summaries().len(), titles);
+    for summary in library.summaries() {
+        library.remove(&summary.id).expect("removed");
+    }
+    assert!(
+        library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).is_ok(),
+        "there is space again"
+    );
+}
+
+#[test]
+fn a_stopped_ingest_leaves_nothing() {
+    let place = Place::new(64 << 20);
+    let library = place.library();
+    let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
+    let free = library.volume().free_bytes();
+    for at in [Phase::Storing, Phase::Finishing] {
+        let options = IngestOptions::default();
+        let stop = options.stop.clone();
+        let result = library.ingest(&[Input::new(&film)], &options, &mut |progress| {
+            if progress.phase == at {
+                stop.stop();
+            }
+        });
+        assert!(matches!(result, Err(IngestError::Cancelled)), "{result:?}");
+        assert_eq!(library.volume().free_bytes(), free);
+    }
+}
+
+#[test]
+fn a_removed_title_is_freed_when_its_last_holder_drops_it() {
+    let place = Place::new(64 << 20);
+    let library = place.library();
+    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
+    let free = library.volume().free_bytes();
+    let id = library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect("taken").id;
+    library.summaries();
+    let playing = library.open(&id).expect("opens");
+    library.remove(&id).expect("removed");
+    assert!(matches!(library.open(&id), Err(LibraryError::NoSuchTitle { .. })));
+    assert!(matches!(library.remove(&id), Err(LibraryError::NoSuchTitle { .. })));
+    assert!(library.volume().free_bytes() < free, "its bytes are still being played");
+    drop(playing);
+    assert_eq!(library.volume().free_bytes(), free);
+}
+
+#[test]
+fn a_title_opened_by_many_at_once_is_open_once() {
+    let place = Place::new(64 << 20);
+    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
+    let id = place.library().ingest(&[Input::new(&film)], &named("Film"), &mut |_| {}).expect("taken").id;
+    let library = place.library();
+    let start = Barrier::new(8);
+    let open = || {
+        start.wait();
+        library.open(&id).expect("opened")
+    };
+    let titles: Vec<_> = thread::scope(|scope| {
+        let openers: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        openers.into_iter().map(|opener| opener.join().expect("no panic")).collect()
+    });
+    assert!(titles.iter().all(|title| Arc::ptr_eq(title, &titles[0])));
+}
+
+#[test]
+fn a_killed_ingest_leaves_nothing() {
+    if let Ok(volume_dir) = std::env::var("REEL_TEST_VOLUME") {
+        ingest_and_die(Path::new(&volume_dir));
+    }
+    let place = Place::new(64 << 20);
+    let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
+    let free = place.library().volume().free_bytes();
+    // Runs this test again as a child, which ingests and kills itself on the way.
+    for phase in ["Storing", "Finishing"] {
+        let status = std::process::Command::new(std::env::current_exe().expect("a path"))
+            .args(["--exact", "ingest::a_killed_ingest_leaves_nothing", "--nocapture"])
+            .env("REEL_TEST_VOLUME", place.volume_dir())
+            .env("REEL_TEST_FILM", &film)
+            .env("REEL_TEST_PHASE", phase)
+            .stdout(std::process::Stdio::null())
+            .status()
+            .expect("runs");
+        assert_eq!(status.signal(), Some(9), "killed while {phase}, and not failed otherwise");
+        let library = place.library();
+        assert!(library.summaries().is_empty());
+        assert_eq!(library.volume().free_bytes(), free, "killed while {phase}");
+    }
+}
+
+/// Ends by its own signal, or by a panic, which the parent test distinguishes.
+fn ingest_and_die(volume_dir: &Path) -> ! {
+    let var = |name: &str| std::env::var(name).expect("set by the test that runs this");
+    let library = place::open(volume_dir);
+    let (film, phase) = (var("REEL_TEST_FILM"), var("REEL_TEST_PHASE"));
+    let mut reports = 0;
+    let result = library.ingest(&[Input::new(film)], &IngestOptions::default(), &mut |progress| {
+        if format!("{:?}", progress.phase) == phase {
+            reports += 1;
+            // The first report of a phase comes before its work; the second report of storing comes
+            // after all of it.
+            if phase == "Finishing" || reports == 2 {
+                let _ =
+                    std::process::Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
+            }
+        }
+    });
+    panic!("the process survived: {result:?}");
+}
+
+fn append_free_box(path: &Path, bytes: u64) {
+    use std::io::Write;
+    let mut file = fs::OpenOptions::new().append(true).open(path).expect("opened");
+    file.write_all(&(bytes as u32).to_be_bytes()).expect("written");
+    file.write_all(b"free").expect("written");
+    let at = file.metadata().expect("there").len();
+    file.set_len(at + bytes - 8).expect("grown");
+}

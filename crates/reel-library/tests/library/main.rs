@@ -1,0 +1,6 @@
+//! Titles that come into a library and leave it.
+
+mod films;
+mod ingest;
+mod place;
+mod removed;

@@ -1,0 +1,16 @@
+//! Files of every container: made by ffmpeg, put together by hand, and damaged.
+
+mod chain;
+mod film;
+mod hostile;
+mod isobmff;
+mod large;
+mod laws;
+mod mkv;
+mod mkv_made;
+mod mp4;
+mod oracle;
+mod playlists;
+mod studio;
+mod through;
+mod ts;

@@ -1,0 +1,4 @@
+//! What a ring promises, on both drivers.
+
+mod drivers;
+mod trains;

@@ -1,0 +1,5 @@
+//! Cores, their tasks and their ends.
+
+mod cores;
+mod ends;
+mod tasks;

@@ -1,0 +1,71 @@
+//! Chromium plays films from the real server's pages: the browser suite of `web/test` against a
+//! real server.
+
+use crate::foreign::rig::{Server, cache_dir, outcome, reel, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A film as people watch it: video of `height` lines, two languages, subtitles.
+fn film(dir: &Path, height: u32) -> PathBuf {
+    let subtitles = dir.join("subtitles.srt");
+    std::fs::write(&subtitles, "1\n00:00:01,000 --> 00:00:39,000\nA line of text\n").unwrap();
+    let path = dir.join(format!("{height}.mp4"));
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args([
+        "-nostdin",
+        "-loglevel",
+        "error",
+        "-y",
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc2=size=1280x720:rate=25",
+    ]);
+    ffmpeg
+        .args(["-f", "lavfi", "-i", "sine=frequency=440", "-f", "lavfi", "-i", "sine=frequency=660", "-i"])
+        .arg(subtitles);
+    ffmpeg.args([
+        "-map",
+        "0",
+        "-map",
+        "1",
+        "-map",
+        "2",
+        "-map",
+        "3",
+        "-t",
+        "40",
+        "-vf",
+        &format!("scale=-2:{height}"),
+    ]);
+    ffmpeg.args(
+        "-c:v libx264 -preset ultrafast -g 50 -keyint_min 50 -sc_threshold 0 -c:a aac -c:s mov_text"
+            .split(' '),
+    );
+    ffmpeg.args([
+        "-metadata:s:a:0",
+        "language=eng",
+        "-metadata:s:a:1",
+        "language=deu",
+        "-metadata:s:s:0",
+        "language=eng",
+    ]);
+    run(ffmpeg.arg(&path));
+    path
+}
+
+#[test]
+fn the_browser_suite_passes_against_the_real_server() {
+    let dir = tempfile::tempdir_in(cache_dir()).unwrap();
+    let volume = crate::foreign::rig::volume(dir.path(), &[]);
+    let films = [720, 360].map(|height| film(dir.path(), height));
+    run(reel().arg("ingest").arg(&volume).args(["--title", "A film for people"]).args(&films));
+    let server = Server::start(&volume, &[]);
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    let mut npm = Command::new("npm");
+    npm.args(["run", "--silent", "test:browser"]).current_dir(web).env("REEL_URL", &server.url);
+    let output = outcome(&mut npm);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}

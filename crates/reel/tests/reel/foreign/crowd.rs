@@ -1,0 +1,88 @@
+//! A thousand connections, most of them so slow that they never end, and a hundred players beside
+//! them.
+
+use crate::foreign::films::FILMS;
+use crate::foreign::rig::{Server, cache_dir, outcome, volume};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+const SLOW: usize = 900;
+const PLAYERS: usize = 100;
+
+#[test]
+fn slow_readers_do_not_disturb_players() {
+    let dir = tempfile::tempdir_in(cache_dir()).unwrap();
+    let film = FILMS.iter().find(|film| film.file == "longer.mp4").unwrap();
+    let server = Server::start(&volume(dir.path(), &[film.path()]), &[]);
+    let url = crate::foreign::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
+    let path = url.strip_prefix(&server.url).unwrap().to_owned();
+    let whole = outcome(Command::new("curl").args(["--silent", "--fail", &url])).stdout;
+    let done = Arc::new(AtomicBool::new(false));
+    let (served, all_served) = channel();
+    let slow = {
+        let (address, path, done) = (server.address.clone(), path.clone(), Arc::clone(&done));
+        thread::spawn(move || read_slowly(&address, &path, &served, &done))
+    };
+    // Each of the slow ones is being answered.
+    assert_eq!(all_served.recv(), Ok(SLOW));
+    let players: Vec<_> = (0..PLAYERS)
+        .map(|_| {
+            let (address, path) = (server.address.clone(), path.clone());
+            thread::Builder::new().stack_size(256 << 10).spawn(move || read_whole(&address, &path)).unwrap()
+        })
+        .collect();
+    for player in players {
+        assert!(player.join().unwrap() == whole, "a player got other bytes");
+    }
+    let resident = memory_bytes(server.pid());
+    let arena = arena_bytes(&server);
+    done.store(true, Ordering::Relaxed);
+    assert_eq!(slow.join().unwrap(), SLOW, "slow connections that were still open at the end");
+    assert!(resident <= arena + (200 << 20), "{resident} bytes resident with an arena of {arena}");
+}
+
+/// Opens the slow connections and reads one byte a second from each; how many lasted until `done`. Tells how many got their first.
+fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &AtomicBool) -> usize {
+    let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
+    while !done.load(Ordering::Relaxed) {
+        sockets.retain_mut(|socket| socket.read(&mut [0]).is_ok_and(|count| count == 1));
+        // Nobody waits for it after the first time.
+        let _ = served.send(sockets.len());
+        thread::sleep(Duration::from_secs(1));
+    }
+    sockets.len()
+}
+
+fn read_whole(address: &str, path: &str) -> Vec<u8> {
+    let mut socket = request(address, path);
+    let mut all = Vec::new();
+    socket.read_to_end(&mut all).unwrap();
+    let body = all.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    all.split_off(body)
+}
+
+fn request(address: &str, path: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(address).unwrap();
+    write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    socket
+}
+
+/// Anonymous and shared memory of a process, from its status.
+fn memory_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn arena_bytes(server: &Server) -> u64 {
+    let metrics = crate::foreign::curl::get(&format!("{}/metrics", server.url));
+    let line = metrics.lines().find(|line| line.starts_with("reel_arena_size_bytes "));
+    line.expect("the arena's size in the metrics").split_whitespace().nth(1).unwrap().parse::<f64>().unwrap()
+        as u64
+}

@@ -1,0 +1,88 @@
+//! `reel tap` and the C example: a title read from a server's memory equals the source for ffmpeg.
+
+use crate::foreign::films::FILMS;
+use crate::foreign::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
+use crate::foreign::rig::{Server, outcome, reel, run, volume};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Copying audio into another container loses the samples that a decoder has to skip at the start.
+const WARM_UP_MAX: usize = 4096;
+
+/// A server with a few films and a socket for programs, whose path must be short.
+fn server(dir: &Path) -> (Server, PathBuf) {
+    let films: Vec<_> = FILMS.iter().take(3).map(|film| film.path()).collect();
+    let socket = dir.join("reel.sock");
+    let server = Server::start(&volume(dir, &films), &["--programs-socket", socket.to_str().unwrap()]);
+    (server, socket)
+}
+
+#[test]
+fn ffmpeg_reads_from_reel_tap() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, socket) = server(dir.path());
+    for film in FILMS.iter().take(3) {
+        // ffmpeg copies the pipe's content without decoding, so nothing else is between the two.
+        let copied = dir.path().join(format!("{}.mkv", film.id()));
+        let mut tap = reel()
+            .arg("tap")
+            .arg(film.id())
+            .arg("--socket")
+            .arg(&socket)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let status = Command::new("ffmpeg")
+            .args(["-nostdin", "-loglevel", "error", "-i", "-", "-map", "0:v?", "-map", "0:a?", "-c", "copy"])
+            .arg(&copied)
+            .stdin(tap.stdout.take().unwrap())
+            .status()
+            .unwrap();
+        assert!(status.success() && tap.wait().unwrap().success(), "{}", film.file);
+        let (source, copied) = (film.path(), copied.to_str().unwrap());
+        let source = source.to_str().unwrap();
+        if film.video {
+            assert_same_pictures(&pictures(source), &pictures(copied), film.file);
+        }
+        for track in 0..film.audio {
+            assert_same_sound(&sound(source, track), &sound(copied, track), WARM_UP_MAX, film.file);
+        }
+    }
+}
+
+#[test]
+fn the_c_example_reads_a_set_of_titles() {
+    let Some(compiler) =
+        ["cc", "gcc", "clang"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())
+    else {
+        return println!("skipped: no C compiler");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (server, socket) = server(dir.path());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reel-client/c/tap.c");
+    let program = dir.path().join("tap");
+    let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];
+    run(Command::new(compiler).args(flags).arg(&program).arg(&source));
+    let out = |id: &str| dir.path().join(format!("{id}-c.mp4"));
+    let mut command = Command::new(&program);
+    command.arg(&socket);
+    for film in FILMS.iter().take(3) {
+        command.arg(format!("{}={}", film.id(), out(film.id()).display()));
+    }
+    run(&mut command);
+    for film in FILMS.iter().take(3) {
+        let served = dir.path().join("served.mp4");
+        let url = format!("{}/watch/{1}/{1}.mp4", server.url, film.id());
+        run(Command::new("curl").args(["-sfL", "-o"]).arg(&served).arg(url));
+        assert!(fs::read(&served).unwrap() == fs::read(out(film.id())).unwrap(), "{}", film.file);
+        let kinds = run(Command::new("ffprobe")
+            .args(["-loglevel", "error", "-show_entries", "stream=codec_type", "-of", "csv=p=0"])
+            .arg(out(film.id())));
+        assert_eq!(kinds.lines().filter(|line| line.contains("video")).count(), usize::from(film.video));
+        assert_eq!(kinds.lines().filter(|line| line.contains("audio")).count(), film.audio);
+    }
+    let refused = outcome(Command::new(&program).arg(&socket).arg("nothing"));
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no title nothing"));
+}

@@ -1,0 +1,108 @@
+//! What ends while it is used: titles, and the server.
+
+use crate::server::rig::{Client, DRIVERS, Rig, head};
+use std::net::TcpStream;
+use std::time::Duration;
+
+#[test]
+fn a_title_that_is_removed_plays_to_its_end() {
+    let rig = Rig::with_memory(0, |_| {});
+    let session = rig.session();
+    let free_bytes = rig.library.volume().free_bytes();
+    let mut client = rig.connect_narrow();
+    client.send(head(&format!("GET {session}film.mp4"), "").as_bytes());
+    let bytes = client.answer_head().announced_bytes();
+    rig.library.remove("film").expect("removed");
+    assert_eq!(rig.connect().ask("GET /watch/film/master.m3u8", "").status, 404);
+    assert_eq!(rig.library.volume().free_bytes(), free_bytes, "somebody watches it");
+    assert!(client.read(bytes) == rig.film);
+    let key = session.trim_start_matches("/s/").trim_end_matches('/');
+    assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "").status, 204);
+    drop(client);
+    rig.await_metric("reel_volume_free_bytes", |free| free > free_bytes as f64);
+}
+
+#[test]
+fn a_server_that_stops_finishes_what_it_has_begun() {
+    for driver in DRIVERS {
+        let mut rig = Rig::new(|config| config.driver = driver);
+        let mut idle = rig.connect();
+        assert_eq!(idle.ask("HEAD /files/film.mp4", "").status, 200);
+        let mut clients: Vec<_> = (0..3).map(|_| rig.connect_narrow()).collect();
+        for client in &mut clients {
+            client.send(head("GET /files/film.mp4", "").as_bytes());
+            assert_eq!(client.answer_head().announced_bytes(), rig.film.len());
+        }
+        std::thread::scope(|scope| {
+            for mut client in clients {
+                let film = rig.film.clone();
+                scope.spawn(move || assert!(client.rest() == film));
+            }
+            let server = rig.server.take().expect("running");
+            scope.spawn(move || server.stop().expect("a clean end"));
+        });
+        assert!(idle.rest().is_empty());
+        rig.reopen();
+    }
+}
+
+/// The client takes nothing: after the limit for draining it is cut off.
+#[test]
+fn a_server_that_stops_does_not_wait_for_ever() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = rig.connect_narrow();
+    client.send(head("GET /files/film.mp4", "").as_bytes());
+    let bytes = client.answer_head().announced_bytes();
+    rig.stop();
+    let taken = client.rest();
+    assert!(taken.len() < bytes && rig.film.starts_with(&taken));
+    rig.reopen();
+}
+
+/// An upload of which the second half is not there yet; how many bytes are.
+fn half_an_upload(rig: &Rig) -> (Client, usize) {
+    // The volume has room for one of them.
+    rig.library.remove("film").expect("removed");
+    let mut client = rig.connect();
+    let half = rig.film.len() / 2;
+    let length = format!("Content-Length: {}\r\n", rig.film.len());
+    client.send(head("POST /api/v1/titles?filename=again.mp4&wait=true", &length).as_bytes());
+    client.send(&rig.film[..half]);
+    rig.await_metric("reel_jobs", |jobs| jobs > 0.0);
+    (client, half)
+}
+
+#[test]
+fn a_server_that_stops_takes_the_uploads_that_are_under_way() {
+    let mut rig = Rig::new(|_| {});
+    let (mut client, half) = half_an_upload(&rig);
+    let server = rig.server.take().expect("running");
+    std::thread::scope(|scope| {
+        scope.spawn(move || server.stop().expect("a clean end"));
+        while TcpStream::connect(rig.address()).is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        client.send(&rig.film[half..]);
+        let answer = client.answer(false);
+        assert_eq!(answer.status, 201, "{}", answer.head);
+    });
+    assert!(rig.library.has("again"));
+    rig.reopen();
+}
+
+/// The rest never comes: after the limit for draining the client is told why, and the server ends.
+#[test]
+fn a_server_that_stops_tells_the_uploads_that_it_breaks_off() {
+    let mut rig = Rig::new(|_| {});
+    let (mut client, _) = half_an_upload(&rig);
+    let server = rig.server.take().expect("running");
+    std::thread::scope(|scope| {
+        scope.spawn(move || server.stop().expect("a clean end"));
+        let answer = client.answer(false);
+        let text = String::from_utf8(answer.body).expect("text");
+        assert!(answer.status == 503 && text.contains("send it again"), "{text}");
+        drop(client);
+    });
+    assert!(!rig.library.has("again"));
+    rig.reopen();
+}

@@ -1,0 +1,375 @@
+//! Clients and administrators who ask for what should not be, beside an admitted viewer who goes on as if nothing were.
+
+use crate::server::rig::{Answer, Client, Rig, head, patient};
+use reel_library::{IngestOptions, Input};
+use reel_qos::DiskPrice;
+use reel_volume::{Members, Volume, VolumeOptions};
+use serde_json::{Value, json};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server on fast disks that promises, so that what is refused is refused for its own sake.
+fn promising() -> Rig {
+    promising_with(64 << 20, 100)
+}
+
+fn promising_with(arena_bytes: usize, sessions_max: usize) -> Rig {
+    let mut rig = Rig::with_memory(arena_bytes, |config| {
+        config.promise.admission = true;
+        config.sessions_max = sessions_max;
+    });
+    rig.stop();
+    let price = DiskPrice {
+        read_request_ns: 100_000,
+        read_mib_ns: 400_000,
+        write_request_ns: 200_000,
+        write_mib_ns: 800_000,
+        independent_limits: false,
+    };
+    (0..5).for_each(|member| rig.library.volume().disks().set_price(member, price));
+    rig.start();
+    rig
+}
+
+/// As [`beside_a_slow_viewer`], and nothing that was promised may be taken back.
+fn beside_a_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
+    let result = beside_a_slow_viewer(rig, work);
+    assert_eq!(rig.metric("reel_unpromised_total"), 0.0, "what was promised was taken back");
+    result
+}
+
+/// Does something beside an admitted viewer, who takes the film in small pieces all the while, and the rest of it afterwards. No byte of it
+/// may be wrong.
+fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
+    let redirect = rig.connect().ask("GET /watch/film/film.mp4", "");
+    assert_eq!(redirect.status, 307, "{}", redirect.head);
+    let file = redirect.field("Location").expect("a place to go").to_owned();
+    let done = AtomicBool::new(false);
+    let mut viewer = rig.connect_narrow();
+    viewer.send(head(&format!("GET {file}"), "").as_bytes());
+    let answer = viewer.answer_head();
+    assert_eq!(answer.status, 200);
+    let bytes = answer.announced_bytes();
+    assert_eq!(bytes, rig.film.len());
+    let result = std::thread::scope(|scope| {
+        let playing = scope.spawn(|| {
+            let mut at = 0;
+            while at < bytes {
+                let piece = if done.load(Ordering::Acquire) { bytes - at } else { 512.min(bytes - at) };
+                assert!(viewer.read(piece) == rig.film[at..at + piece], "wrong bytes at {at}");
+                at += piece;
+                if !done.load(Ordering::Acquire) {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        done.store(true, Ordering::Release);
+        playing.join().expect("the viewer notices nothing");
+        result
+    });
+    assert_eq!(rig.metric("reel_http_responses_cut_total"), 0.0);
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn client_of_pages(rig: &Rig, path: &str) -> Answer {
+    rig.connect().ask(&format!("GET {path}"), "")
+}
+
+fn text(answer: &Answer) -> String {
+    String::from_utf8_lossy(&answer.body).into_owned()
+}
+
+fn send(rig: &Rig, request: &str, body: &str) -> (u16, Value) {
+    let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    let answer = rig.connect().ask_with(request, &fields, body);
+    (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+}
+
+/// Runs a job to its end.
+fn work(rig: &Rig, path: &str, body: &str) -> Value {
+    let (status, job) = send(rig, &format!("POST /api/v1/volume/{path}"), body);
+    assert_eq!(status, 202, "{job}");
+    work_of(rig, &job)
+}
+
+/// A connection from another address of this machine.
+fn connect_from(last: u8, rig: &Rig) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&socket, &SocketAddr::from(([127, 0, 0, last], 0))).expect("bound");
+    connect(&socket, &rig.address()).expect("connected");
+    patient(socket.into())
+}
+
+/// More in some seconds than the minute that the server should bear.
+#[test]
+fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
+    // What 64 viewers who have not asked for anything yet may reserve is little on a server, and much on a small one.
+    let rig = promising_with(512 << 20, 1000);
+    let open = head("GET /watch/film/master.m3u8", "");
+    let (mut opened, mut refused) = (0, 0);
+    beside_a_slow_viewer(&rig, || {
+        for connection in 0..500 {
+            let mut client = Client::on(connect_from(2, &rig));
+            client.send(open.repeat(20).as_bytes());
+            if connection % 10 != 0 {
+                // Dropped with its answers on their way.
+                continue;
+            }
+            for _ in 0..20 {
+                let answer = client.answer(false);
+                match answer.status {
+                    307 => opened += 1,
+                    503 => {
+                        refused += 1;
+                        let retry_after_s: u64 =
+                            answer.field("Retry-After").expect("a time").parse().expect("a number");
+                        assert!(retry_after_s > 0);
+                        assert!(text(&answer).contains("\"detail\""), "{}", text(&answer));
+                    }
+                    other => panic!("{other}: {}", text(&answer)),
+                }
+            }
+        }
+        // Who comes now, from elsewhere, is let in.
+        let session = rig.session();
+        assert_eq!(rig.connect().ask(&format!("GET {session}0/1.m4s"), "").status, 200);
+    });
+    assert!(opened > 0 && refused > 0, "{opened} opened, {refused} refused");
+    assert!(rig.metric("reel_sessions") <= 300.0, "one address has at most 256");
+}
+
+#[test]
+fn keys_that_were_guessed_or_have_ended_open_nothing() {
+    let rig = promising();
+    let session = rig.session();
+    let key = session.trim_start_matches("/s/").trim_end_matches('/').to_owned();
+    beside_a_viewer(&rig, || {
+        let first = key.as_bytes()[0];
+        let changed = format!("{}{}", if first == b'0' { '1' } else { '0' }, &key[1..]);
+        let guesses = [
+            changed,
+            "0".repeat(32),
+            "f".repeat(32),
+            key.to_uppercase() + "G",
+            key[..31].to_owned(),
+            format!("{key}0"),
+            format!("{key}%00"),
+            format!("%{:02x}{}", first, &key[1..]),
+            "..".to_owned(),
+            "*".to_owned(),
+        ];
+        let mut client = rig.connect();
+        for guess in guesses.iter().chain((0..500).map(|n| format!("{n:032x}")).collect::<Vec<_>>().iter()) {
+            let answer = client.ask(&format!("GET /s/{guess}/master.m3u8"), "");
+            // An escaped key is the key itself: no harm, but nothing else is.
+            if guess.starts_with('%') && answer.status == 200 {
+                continue;
+            }
+            assert!([404, 410].contains(&answer.status), "{guess}: {}", answer.head);
+            assert!(text(&answer).contains("\"detail\""), "{}", text(&answer));
+        }
+        // Nobody is told the keys of others.
+        let listed = text(&client_of_pages(&rig, "/api/v1/sessions"))
+            + &text(&client_of_pages(&rig, "/api/v1/dashboard"));
+        assert!(listed.contains(&key[..4]) && !listed.contains(&key), "{listed}");
+        let sessions = rig.metric("reel_sessions");
+        let (status, _) = send(&rig, &format!("DELETE /api/v1/sessions/{}", "0".repeat(32)), "");
+        assert_eq!((status, rig.metric("reel_sessions")), (404, sessions));
+        // A key that is used by two at once is one viewer, and both get right bytes.
+        let segment = client.ask(&format!("GET {session}0/1.m4s"), "");
+        let replayed = Client::on(connect_from(3, &rig)).ask(&format!("GET {session}0/1.m4s"), "");
+        assert!(segment.status == 200 && replayed.body == segment.body);
+        assert_eq!(rig.metric("reel_sessions"), sessions);
+        // After its end a key is replayed in vain.
+        assert_eq!(send(&rig, &format!("DELETE /api/v1/sessions/{key}"), "").0, 204);
+        let gone = rig.connect().ask(&format!("GET {session}0/1.m4s"), "");
+        assert_eq!(gone.status, 410);
+        assert!(text(&gone).contains("open the title again with /watch/"), "{}", text(&gone));
+    });
+}
+
+#[test]
+fn quotas_that_do_not_add_up_are_refused_and_nothing_changes() {
+    let rig = promising();
+    let class =
+        |name: &str, kind: &str, share: i64| json!({ "name": name, "kind": kind, "share_permille": share });
+    let (periodic, interactive) =
+        (class("periodic", "periodic", 700), class("interactive", "interactive", 150));
+    let aperiodic = class("aperiodic", "aperiodic", 150);
+    let before = rig.connect().ask("GET /api/v1/classes", "").body;
+    beside_a_viewer(&rig, || {
+        for (wrong, word) in [
+            (json!([periodic, interactive, class("aperiodic", "aperiodic", 151)]), "1001"),
+            (json!([periodic, interactive]), "aperiodic"),
+            (json!([periodic, interactive, class("aperiodic", "aperiodic", 149)]), "999"),
+            (json!([class("periodic", "periodic", 4_000_000_000), interactive, aperiodic]), ""),
+            (json!([class("periodic", "periodic", -1), interactive, aperiodic]), ""),
+            (
+                json!([
+                    class("periodic", "periodic", 0),
+                    class("interactive", "interactive", 850),
+                    aperiodic
+                ]),
+                "",
+            ),
+            (json!([periodic, periodic, interactive, aperiodic]), ""),
+            (json!([class("periodic", "royal", 700), interactive, aperiodic]), "royal"),
+            (json!([class("", "periodic", 700), interactive, aperiodic]), ""),
+            (json!([]), ""),
+            (json!({ "periodic": 700 }), ""),
+            (json!([class(&"x".repeat(10_000), "periodic", 700), interactive, aperiodic]), ""),
+        ] {
+            let (status, problem) = send(&rig, "PUT /api/v1/classes", &wrong.to_string());
+            assert!((400..500).contains(&status), "{wrong}: {status} {problem}");
+            let detail = problem["detail"].as_str().unwrap_or_else(|| panic!("no words: {problem}"));
+            assert!(detail.contains(word), "no {word:?} in {detail}");
+            assert_eq!(rig.connect().ask("GET /api/v1/classes", "").body, before, "{wrong}");
+        }
+    });
+}
+
+/// A day and an hour, one picture every ten seconds.
+#[test]
+fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
+    let rig = promising();
+    let path = rig.path("long.mp4");
+    let made = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "color=size=64x64:rate=1/10:duration=90000"])
+        .args(["-c:v", "libx264", "-preset", "ultrafast", "-g", "1", "-pix_fmt", "yuv420p"])
+        .arg(&path)
+        .status();
+    assert!(made.expect("ffmpeg is installed").success());
+    let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
+    beside_a_viewer(&rig, || {
+        rig.library.ingest(&[Input::new(path.clone())], &named, &mut |_| {}).expect("taken");
+        for file in ["master.m3u8", "manifest.mpd", "long.mp4"] {
+            let refused = rig.connect().ask(&format!("GET /watch/long/{file}"), "");
+            assert_eq!(refused.status, 503, "{file}: {}", text(&refused));
+            assert!(text(&refused).contains("?class=aperiodic"), "{}", text(&refused));
+            assert!(text(&refused).contains("\"urn:reel:problem:too-long\""), "{}", text(&refused));
+            assert_eq!(refused.field("Retry-After"), None, "it will be as long tomorrow");
+            let way_out = rig.connect().ask(&format!("GET /watch/long/{file}?class=aperiodic"), "");
+            assert_eq!(way_out.status, 307, "{}", text(&way_out));
+        }
+        let (status, problem) = send(&rig, "POST /api/v1/sessions", r#"{"title":"long"}"#);
+        assert_eq!((status, problem["type"].as_str()), (503, Some("urn:reel:problem:too-long")), "{problem}");
+        assert!(problem["help"].as_str().is_some_and(|help| help.contains("?class=aperiodic")), "{problem}");
+    });
+    // It is there all the same, for whoever does not need a promise.
+    assert_eq!(rig.connect().ask("HEAD /files/long.mp4", "").status, 200);
+}
+
+#[test]
+fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritten() {
+    let mut rig = promising();
+    let volume = |rig: &Rig| -> Value {
+        serde_json::from_slice(&rig.connect().ask("GET /api/v1/volume", "").body).expect("JSON")
+    };
+    let before = volume(&rig);
+    // Another volume's disk, and a disk that is too small.
+    let other = rig.path("other");
+    let options = VolumeOptions {
+        members: Members::Count(3),
+        size_bytes: 64 << 20,
+        catalogue_bytes: Some(64 << 10),
+        ..VolumeOptions::default()
+    };
+    Volume::create(&other, options).expect("created");
+    let foreign = std::fs::read_dir(&other)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.metadata().is_ok_and(|found| found.len() > 1 << 20))
+        .min()
+        .expect("a member of it");
+    let small = rig.path("small");
+    std::fs::File::create(&small).and_then(|file| file.set_len(1 << 20)).expect("made");
+    let foreign_before = std::fs::read(&foreign).expect("read");
+    beside_a_viewer(&rig, || {
+        let new = rig.path("new");
+        for (member, path, words) in [
+            (1, &new, "in use and healthy; stop the server and use `reel volume replace --replace-healthy`"),
+            (1, &foreign, ""),
+            (1, &small, ""),
+            (99, &new, "99"),
+        ] {
+            let body = json!({ "member": member, "path": path }).to_string();
+            let (status, job) = send(&rig, "POST /api/v1/volume/replace", &body);
+            let told = if status == 202 {
+                let job = work_of(&rig, &job);
+                assert_eq!(job["state"], "failed", "{job}");
+                job["error"].as_str().expect("words").to_owned()
+            } else {
+                assert!((400..500).contains(&status), "{status} {job}");
+                job["detail"].as_str().expect("words").to_owned()
+            };
+            assert!(told.contains(words), "no {words:?} in {told}");
+        }
+    });
+    assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
+    assert_eq!(volume(&rig), before);
+
+    // One that is really lost, and a successor that is too small: the loss stays, and nothing else is lost.
+    rig.faults.inject(2, reel_disk::Fault::Vanish);
+    // A new server has nothing in memory, so it reads from the members and learns of the loss.
+    rig.stop();
+    rig.start();
+    assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film);
+    beside_a_viewer(&rig, || {
+        for (member, path, words) in [
+            (2, &small, "use a larger disk"),
+            (2, &foreign, "stop the server and use `reel volume replace --force`"),
+            (3, &rig.path("new"), "member 2 cannot be read either"),
+        ] {
+            let job = work(&rig, "replace", &json!({ "member": member, "path": path }).to_string());
+            assert_eq!(job["state"], "failed", "{job}");
+            let told = job["error"].as_str().expect("words");
+            assert!(told.contains(words), "no {words:?} in {told}");
+        }
+    });
+    assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
+    rig.faults.clear(2);
+    let job = work(&rig, "replace", &json!({ "member": 2, "path": rig.path("successor") }).to_string());
+    assert_eq!(job["state"], "done", "{job}");
+    rig.faults.inject(4, reel_disk::Fault::Vanish);
+    rig.stop();
+    rig.start();
+    assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film, "it protects again");
+}
+
+fn work_of(rig: &Rig, job: &Value) -> Value {
+    let (begun, id) = (Instant::now(), job["id"].as_str().expect("an id"));
+    loop {
+        let job = rig.connect().ask(&format!("GET /api/v1/jobs/{id}"), "");
+        let job: Value = serde_json::from_slice(&job.body).expect("JSON");
+        if job["state"] != "running" {
+            return job;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Peers that lie about what they have: a segment acknowledged that was never sent, a window that never opens, and a reset in the middle.
+#[test]
+fn who_never_reads_and_who_is_cut_off_disturb_nobody() {
+    let rig = promising();
+    beside_a_viewer(&rig, || {
+        let mut silent = Vec::new();
+        for number in 0..24 {
+            let mut client = rig.connect_narrow();
+            client.send(head("GET /files/film.mp4", "").as_bytes());
+            if number % 2 == 0 {
+                silent.push(client);
+            }
+        }
+        for _ in 0..5 {
+            assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film);
+        }
+    });
+    rig.await_metric("reel_http_connections", |open| open == 0.0);
+    rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+}

@@ -1,0 +1,412 @@
+//! Streams for programs: what they get, and what those get who do not keep to the rules.
+
+use crate::server::rig::{DRIVERS, Rig};
+use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
+use reel_arena::{Others, SharedMemory};
+use reel_client::{Client, ClientError, Heard, Reply, Request, Wanted, dial, hear, say};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn film(from_bytes: u64) -> Wanted {
+    Wanted { title: "film".to_owned(), class: String::new(), from_bytes }
+}
+
+fn open(client: &mut Client, set: &[Wanted]) -> Vec<u64> {
+    client.open(set).expect("answered").into_iter().map(|answer| answer.expect("opened")).collect()
+}
+
+/// Reads streams to their ends, through one call for all of them.
+fn read_all(client: &mut Client, set: &[u64]) -> Vec<Vec<u8>> {
+    let mut all = vec![Vec::new(); set.len()];
+    let mut left: Vec<u64> = set.to_vec();
+    while !left.is_empty() {
+        for held in client.read(&left, true).expect("read") {
+            let place = set.iter().position(|name| *name == held.stream).expect("one of the set");
+            client.copy(&held, &mut all[place]);
+            client.give_back(held.stream, 1).expect("still ours");
+        }
+        let states = client.state(&left);
+        let mut states = states.into_iter();
+        left.retain(|_| match states.next().flatten().and_then(|state| state.ending) {
+            None => true,
+            Some(Ending::Complete) => false,
+            Some(other) => panic!("{}", other.text()),
+        });
+    }
+    all
+}
+
+/// A viewer gets all of the film.
+fn a_viewer_notices_nothing(rig: &Rig) {
+    let download = rig.connect().ask("GET /files/film.mp4", "");
+    assert!(download.status == 200 && download.body == rig.film);
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_title_is_read_where_it_lies() {
+    for driver in DRIVERS {
+        let rig = Rig::new(|config| config.driver = driver);
+        let mut client = Client::connect(&rig.socket()).expect("connected");
+        let set = open(&mut client, &[film(0)]);
+        let mut position = 0;
+        let mut in_arena = 0;
+        let mut bytes = Vec::new();
+        while position < rig.film.len() as u64 {
+            for held in client.read(&set, true).expect("read") {
+                assert_eq!(held.message.position, position, "{driver:?}");
+                position += u64::from(held.message.bytes);
+                if !held.message.in_producer {
+                    in_arena += u64::from(held.message.bytes);
+                }
+                client.copy(&held, &mut bytes);
+                client.give_back(held.stream, 1).expect("still ours");
+            }
+        }
+        assert!(bytes == rig.film, "{driver:?}: other bytes");
+        assert!(in_arena * 100 > position * 99, "{driver:?}: {in_arena} of {position} bytes were not copied");
+        assert_eq!(client.state(&set)[0].expect("open").ending, Some(Ending::Complete));
+        rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+        assert_eq!(rig.metric("reel_sessions"), 0.0);
+    }
+}
+
+#[test]
+fn one_call_serves_a_set_of_streams() {
+    let rig = Rig::with_memory(192 << 20, |_| {});
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let middle = rig.film.len() as u64 / 2;
+    let wanted = [film(0), film(middle), film(1), film(rig.film.len() as u64)];
+    let set = open(&mut client, &wanted);
+    for (bytes, wanted) in read_all(&mut client, &set).iter().zip(&wanted) {
+        assert!(bytes == &rig.film[wanted.from_bytes as usize..], "from {}", wanted.from_bytes);
+    }
+}
+
+#[test]
+fn a_set_is_sent_to_files() {
+    let rig = Rig::new(|_| {});
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut client, &[film(0), film(100)]);
+    let dir = tempfile::tempdir().expect("tempdir");
+    let files: Vec<_> = set
+        .iter()
+        .map(|name| std::fs::File::create(dir.path().join(name.to_string())).expect("made"))
+        .collect();
+    let sinks: Vec<_> =
+        set.iter().zip(&files).map(|(name, file)| (*name, std::os::fd::AsFd::as_fd(file))).collect();
+    while client.state(&set).iter().flatten().any(|state| state.ending.is_none()) {
+        client.read_send(&sinks, true).expect("sent");
+    }
+    client.read_send(&sinks, false).expect("sent");
+    for (name, from) in set.iter().zip([0, 100]) {
+        let written = std::fs::read(dir.path().join(name.to_string())).expect("written");
+        assert!(written == rig.film[from..], "stream {name}");
+    }
+}
+
+#[test]
+fn who_is_refused_hears_why() {
+    let rig = Rig::new(|_| {});
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let nothing = Wanted { title: "nothing".to_owned(), ..Wanted::default() };
+    let nobody = Wanted { class: "nobody".to_owned(), ..film(0) };
+    let answers = client.open(&[nothing, film(u64::MAX), nobody, film(0)]).expect("answered");
+    let texts: Vec<String> = answers
+        .into_iter()
+        .map(|answer| answer.map_or_else(|error| error.to_string(), |_| "open".to_owned()))
+        .collect();
+    assert!(texts[0].contains("there is no title nothing"), "{texts:?}");
+    assert!(texts[1].contains("ends after"), "{texts:?}");
+    assert!(texts[2].contains("no class nobody"), "{texts:?}");
+    assert_eq!(texts[3], "open");
+}
+
+#[test]
+fn who_opens_ten_thousand_streams_gets_a_few() {
+    let rig = Rig::new(|_| {});
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let mut opened = 0;
+    for _ in 0..100 {
+        for answer in client.open(&vec![film(0); 100]).expect("answered") {
+            match answer {
+                Ok(_) => opened += 1,
+                Err(ClientError::Refused { text, .. }) => assert!(
+                    ["the most that one may", "too many titles", "media memory"]
+                        .iter()
+                        .any(|why| text.contains(why)),
+                    "{text}"
+                ),
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!((1..=64).contains(&opened), "{opened} streams");
+    // A viewer notices nothing: the memory that those streams hold is bounded by what readers reserve.
+    a_viewer_notices_nothing(&rig);
+}
+
+#[test]
+fn a_stream_is_admitted_like_any_viewers() {
+    let rig = Rig::new(|config| {
+        config.promise.admission = true;
+        config.promise.network_bps = Some(1000);
+    });
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let unhurried = Wanted { class: "aperiodic".to_owned(), ..film(0) };
+    let answers = client.open(&[film(0), unhurried]).expect("answered");
+    let [Err(ClientError::Refused { text, retry_after_s }), Ok(stream)] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert!(text.contains("network") && *retry_after_s > 0, "{text}");
+    assert!(read_all(&mut client, &[*stream])[0] == rig.film);
+}
+
+/// A program without our library.
+struct Rogue {
+    socket: OwnedFd,
+    own: SharedMemory,
+    _producer: OwnedFd,
+}
+
+impl Rogue {
+    fn open(rig: &Rig) -> Rogue {
+        let socket = dial(&rig.socket()).expect("connected");
+        let wanted = Request::Open { tag: 7, from_bytes: 0, title: "film".to_owned(), class: String::new() };
+        assert!(say(&socket, &wanted.encode().expect("short"), &[]).expect("said"));
+        let begun = Instant::now();
+        loop {
+            match hear(&socket).expect("heard") {
+                Heard::Message(bytes, descriptors) => {
+                    assert!(matches!(Reply::decode(&bytes), Ok(Reply::Opened(_))));
+                    let [_arena, producer, consumer] =
+                        <[OwnedFd; 3]>::try_from(descriptors).expect("three descriptors");
+                    let own = SharedMemory::map(consumer, CONSUMER_BYTES, true).expect("mapped");
+                    return Rogue { socket, own, _producer: producer };
+                }
+                Heard::Nothing => assert!(begun.elapsed() < PATIENCE, "no answer"),
+                Heard::Gone => panic!("disconnected"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether the server has closed the connection.
+    fn is_gone(&self) -> bool {
+        loop {
+            match hear(&self.socket) {
+                Ok(Heard::Message(..)) => {}
+                Ok(Heard::Nothing) => return false,
+                Ok(Heard::Gone) | Err(_) => return true,
+            }
+        }
+    }
+}
+
+#[test]
+fn who_lies_loses_his_own_stream() {
+    let rig = Rig::new(|_| {});
+    let mut honest = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut honest, &[film(0)]);
+    let mut cuts = 0.0;
+    for lie in [u64::MAX, 1 << 40] {
+        let rogue = Rogue::open(&rig);
+        rogue.own.store(consumer_word::READ, lie);
+        cuts += 1.0;
+        rig.await_metric("reel_program_streams_cut_total", |cut| cut == cuts);
+        assert!(!rogue.is_gone(), "only its stream ends");
+    }
+    // Flags and marks can be anything: at worst it is woken for nothing.
+    let rogue = Rogue::open(&rig);
+    rogue.own.store(consumer_word::WAITS, u64::MAX);
+    rogue.own.store(consumer_word::WAITS_ABOVE, u64::MAX);
+    assert!(read_all(&mut honest, &set)[0] == rig.film);
+}
+
+/// Says things in one go; what is answered to the streams that were asked for.
+fn answers(socket: &OwnedFd, said: &[Request], count: usize) -> Vec<Reply> {
+    for request in said {
+        assert!(say(socket, &request.encode().expect("short"), &[]).expect("said"));
+    }
+    let mut answers = Vec::new();
+    until("an answer", || {
+        while let Heard::Message(bytes, _) = hear(socket).expect("heard") {
+            let answer = Reply::decode(&bytes).expect("understood");
+            answers.extend(Some(answer).filter(|answer| *answer != Reply::Bell));
+        }
+        answers.len() >= count
+    });
+    answers
+}
+
+fn open_seven() -> Request {
+    Request::Open { tag: 7, from_bytes: 0, title: "film".to_owned(), class: String::new() }
+}
+
+#[test]
+fn a_name_is_that_of_one_stream() {
+    let rig = Rig::new(|_| {});
+    let socket = dial(&rig.socket()).expect("connected");
+    let answers = answers(&socket, &[open_seven(), open_seven(), open_seven(), open_seven()], 4);
+    let opened = answers.iter().filter(|answer| matches!(answer, Reply::Opened(_))).count();
+    assert_eq!(opened, 1, "{answers:?}");
+    drop(socket);
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+}
+
+#[test]
+fn who_closes_what_is_still_being_opened_gets_nothing() {
+    let rig = Rig::new(|_| {});
+    let socket = dial(&rig.socket()).expect("connected");
+    // Refused, unless it was open before the server heard that nobody wants it.
+    answers(&socket, &[open_seven(), Request::Close { tag: 7 }], 1);
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+    let opened = answers(&socket, &[open_seven()], 1);
+    assert!(matches!(opened[..], [Reply::Opened(_)]), "{opened:?}");
+}
+
+#[test]
+fn who_talks_nonsense_is_disconnected() {
+    let rig = Rig::new(|_| {});
+    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 3], &[0xff; 2000]] {
+        let rogue = Rogue::open(&rig);
+        // The server may be quicker than we are.
+        let _ = say(&rogue.socket, nonsense, &[]);
+        until("the end of the connection", || rogue.is_gone());
+    }
+    // Bells without end are heard some at a time.
+    let rogue = Rogue::open(&rig);
+    let bell = Request::Bell.encode().expect("short");
+    for _ in 0..20_000 {
+        let _ = say(&rogue.socket, &bell, &[]);
+    }
+    // Descriptors that nobody asked for are closed.
+    let unasked = SharedMemory::create("unasked", 4096, Others::Read).expect("memory");
+    let _ = say(&rogue.socket, &bell, &[unasked.fd(); 3]);
+    a_viewer_notices_nothing(&rig);
+    assert!(!rogue.is_gone());
+}
+
+#[test]
+fn a_program_that_dies_leaves_nothing() {
+    let rig = Rig::new(|_| {});
+    {
+        let mut client = Client::connect(&rig.socket()).expect("connected");
+        let set = open(&mut client, &[film(0), film(0), film(0)]);
+        let held = client.read(&set, true).expect("read");
+        assert!(!held.is_empty());
+        assert!(rig.metric("reel_buffers_reserved") > 0.0);
+        assert_eq!(rig.metric("reel_sessions"), 3.0);
+    }
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    assert_eq!(rig.metric("reel_programs"), 0.0);
+    // What disks still owe comes back a little later.
+    rig.await_metric("reel_buffers_reserved", |buffers| buffers == 0.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+}
+
+#[test]
+fn who_never_gives_back_is_cut_off_when_others_wait() {
+    // The least memory there is, so that a few downloads wait for it.
+    let rig = Rig::with_memory(1, |_| {});
+    let mut hoarder = Client::connect(&rig.socket()).expect("connected");
+    let unhurried = Wanted { class: "aperiodic".to_owned(), ..film(0) };
+    let set = open(&mut hoarder, &[unhurried]);
+    assert!(!hoarder.read(&set, true).expect("read").is_empty());
+    until("the end of the hoarder's stream", || {
+        std::thread::scope(|scope| {
+            for _ in 0..12 {
+                scope.spawn(|| a_viewer_notices_nothing(&rig));
+            }
+        });
+        rig.metric("reel_program_streams_cut_total") > 0.0
+    });
+    let told = hoarder.give_back(set[0], 1);
+    assert!(matches!(told, Err(ClientError::TakenBack(Ending::HeldTooLong))), "nobody told the hoarder");
+}
+
+#[test]
+fn programs_leave_half_of_the_memory_to_viewers() {
+    let rig = Rig::new(|_| {});
+    let mut hoarder = Client::connect(&rig.socket()).expect("connected");
+    let step = rig.film.len() as u64 / 32;
+    let unhurried = |number| Wanted { class: "aperiodic".to_owned(), ..film(number * step) };
+    let answers = hoarder.open(&(0..32).map(unhurried).collect::<Vec<_>>()).expect("answered");
+    let refused = |answer: &Result<u64, ClientError>| matches!(answer, Err(ClientError::Refused { text, .. }) if text.contains("media memory"));
+    assert!(answers.iter().any(refused) && answers.iter().any(Result::is_ok), "{answers:?}");
+    let set: Vec<u64> = answers.into_iter().flatten().collect();
+    assert!(!hoarder.read(&set, true).expect("read").is_empty());
+    assert!(rig.metric("reel_buffers_reserved") * 2.0 <= rig.metric("reel_buffers_reservable"));
+    a_viewer_notices_nothing(&rig);
+    assert_eq!(rig.metric("reel_program_streams_cut_total"), 0.0);
+}
+
+#[test]
+fn a_server_that_stops_says_so() {
+    let mut rig = Rig::new(|_| {});
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut client, &[film(0)]);
+    let held = client.read(&set, true).expect("read");
+    rig.server.take().expect("running").stop().expect("stopped");
+    assert_eq!(client.state(&set)[0].expect("open").ending, Some(Ending::Stopped));
+    assert!(matches!(client.give_back(held[0].stream, 1), Err(ClientError::TakenBack(Ending::Stopped))));
+    assert!(!rig.socket().exists());
+    assert!(matches!(Client::connect(&rig.socket()), Err(ClientError::Connect(_))));
+}
+
+#[test]
+fn who_holds_longer_than_a_session_lives_is_cut_off() {
+    let rig = Rig::new(|config| config.session_idle = Duration::from_secs(1));
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut client, &[film(0)]);
+    assert!(!client.read(&set, true).expect("read").is_empty());
+    rig.await_metric("reel_program_streams_cut_total", |cut| cut == 1.0);
+    assert!(matches!(client.give_back(set[0], 1), Err(ClientError::TakenBack(Ending::HeldTooLong))));
+    // The title can be opened again from there.
+    let again = open(&mut client, &[film(4096)]);
+    assert!(read_all(&mut client, &again)[0] == rig.film[4096..]);
+}
+
+/// All of it at once, beside an honest program and a viewer on a socket: both get every byte.
+#[test]
+fn bad_programs_together_disturb_nobody() {
+    let rig = Rig::with_memory(192 << 20, |_| {});
+    let mut honest = Client::connect(&rig.socket()).expect("connected");
+    let set = open(&mut honest, &[film(0)]);
+    let mut hoarder = Client::connect(&rig.socket()).expect("connected");
+    let held = open(&mut hoarder, &[film(0)]);
+    assert!(!hoarder.read(&held, true).expect("read").is_empty());
+    // Before the greedy one, who leaves nothing to other programs.
+    let (liar, dead, rude) = (Rogue::open(&rig), Rogue::open(&rig), Rogue::open(&rig));
+    let mut greedy = Client::connect(&rig.socket()).expect("connected");
+    let refused =
+        greedy.open(&vec![film(0); 1000]).expect("answered").iter().filter(|one| one.is_err()).count();
+    assert!(refused > 900, "{refused}");
+    std::thread::scope(|scope| {
+        let viewers: Vec<_> = (0..2).map(|_| scope.spawn(|| a_viewer_notices_nothing(&rig))).collect();
+        for word in 0..CONSUMER_BYTES / 8 {
+            liar.own.store(word, u64::MAX - word as u64);
+        }
+        drop(dead);
+        let _ = say(&rude.socket, &[0xff; 2000], &[]);
+        assert!(read_all(&mut honest, &set)[0] == rig.film);
+        viewers.into_iter().for_each(|viewer| viewer.join().expect("a viewer notices nothing"));
+    });
+    until("the end of the liar's stream", || rig.metric("reel_program_streams_cut_total") >= 1.0);
+    until("the end of the rude one", || rude.is_gone());
+    assert!(!liar.is_gone(), "only its stream ends");
+    drop((hoarder, greedy, liar, rude, honest));
+    rig.await_metric("reel_program_streams", |streams| streams == 0.0);
+    rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+}

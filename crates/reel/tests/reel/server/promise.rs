@@ -1,0 +1,279 @@
+//! What is promised to viewers, and what they are told when it cannot be.
+
+use crate::server::rig::{Answer, Rig, head};
+use reel_library::{IngestOptions, Input};
+use reel_qos::DiskPrice;
+
+fn watch(rig: &Rig, file_and_query: &str) -> Answer {
+    watch_title(rig, "film", file_and_query)
+}
+
+fn watch_title(rig: &Rig, title: &str, file_and_query: &str) -> Answer {
+    rig.connect().ask(&format!("GET /watch/{title}/{file_and_query}"), "")
+}
+
+fn problem(answer: &Answer) -> serde_json::Value {
+    serde_json::from_slice(&answer.body).expect("a problem is JSON")
+}
+
+#[test]
+fn a_stream_that_cannot_be_promised_is_refused_with_what_could_be() {
+    let rig = Rig::new(|config| {
+        config.promise.admission = true;
+        config.promise.network_bps = Some(20_000);
+    });
+    for file in ["master.m3u8", "manifest.mpd", "film.mp4"] {
+        let refused = watch(&rig, file);
+        assert_eq!(refused.status, 503, "{file}");
+        assert!(refused.head.contains("application/problem+json"));
+        let retry_after_s: u64 = refused.field("Retry-After").expect("a time").parse().expect("a number");
+        assert!(retry_after_s > 0);
+        let problem = problem(&refused);
+        assert_eq!(problem["type"], "urn:reel:problem:not-admitted");
+        assert_eq!(problem["resource"], "network");
+        assert!(problem["asked"].as_u64() > problem["available"].as_u64());
+        assert!(problem["grantable_rate_bps"].as_u64().expect("a rate") < 20_000);
+        assert_eq!(problem["retry_after_s"].as_u64(), Some(retry_after_s));
+    }
+    assert_eq!(rig.metric("reel_refusals_total{resource=\"network\"}"), 3.0);
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+    // What nobody was promised is still served as well as it can be.
+    let bulk = watch(&rig, "master.m3u8?class=aperiodic");
+    assert_eq!(bulk.status, 307);
+    assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film);
+}
+
+#[test]
+fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let session = rig.session();
+    let mut client = rig.connect();
+    let playlist = client.ask(&format!("GET {session}0/media.m3u8"), "");
+    assert_eq!(playlist.status, 200);
+    let segments =
+        String::from_utf8_lossy(&playlist.body).lines().filter(|line| line.ends_with(".m4s")).count();
+    for segment in 1..=segments {
+        assert_eq!(client.ask(&format!("GET {session}0/{segment}.m4s"), "").status, 200, "segment {segment}");
+    }
+    let file = watch(&rig, "film.mp4");
+    let location = file.field("Location").expect("a redirect").to_owned();
+    let whole = rig.connect().ask(&format!("GET {location}"), "");
+    assert_eq!((whole.status, whole.body == rig.film), (200, true));
+    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+}
+
+#[test]
+fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
+    let mut first = rig.connect_narrow();
+    first.send(head(&format!("GET {file}"), "").as_bytes());
+    let bytes = first.answer_head().announced_bytes();
+    let mut film = first.read(1000);
+    assert_eq!(rig.metric("reel_unpromised_total"), 0.0);
+    // Another range of the same film, which is not taken to its end.
+    let far = bytes / 2;
+    let mut second = rig.connect_narrow();
+    second.send(head(&format!("GET {file}"), &format!("Range: bytes={far}-\r\n")).as_bytes());
+    assert_eq!(second.answer_head().status, 206);
+    assert_eq!(second.read(1000), rig.film[far..far + 1000]);
+    while rig.metric("reel_unpromised_total") == 0.0 {
+        film.extend(first.read(1000));
+        assert!(film.len() < far, "both were promised");
+    }
+    // The newest has ended: what is left is played from again.
+    drop(second);
+    let promised = || rig.metric("reel_http_media_bytes_total{class=\"periodic\"}");
+    let before = promised();
+    while promised() < before + 65_536.0 {
+        film.extend(first.read(1000));
+        assert!(film.len() < bytes - 2000, "nobody was promised what is left");
+    }
+    film.extend(first.read(bytes - film.len()));
+    assert!(film == rig.film);
+}
+
+/// Each answer would be due at once, and come before what others were promised.
+#[test]
+fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let left_over = || rig.metric("reel_http_media_bytes_total{class=\"aperiodic\"}");
+    let session = rig.session();
+    let mut client = rig.connect();
+    let mut ask = |file: &str, fields: &str| client.ask(&format!("GET {session}{file}"), fields);
+    let segment = ask("0/1.m4s", "");
+    let mut asked = 1;
+    while rig.metric("reel_unpromised_total") == 0.0 {
+        assert!(ask("0/1.m4s", "").body == segment.body);
+        asked += 1;
+        assert!(asked < 1_000, "all of them were promised");
+    }
+    assert!(asked > 10, "a player that tries again loses what it was promised");
+    assert!(left_over() > 0.0);
+    // Nor is it, piece by piece.
+    let before = left_over();
+    let is_left_over = (0..1_000).any(|_| {
+        let piece = ask("0/1.m4s", "Range: bytes=1000-1999\r\n").body;
+        assert!(piece == segment.body[1000..2000]);
+        left_over() > before
+    });
+    assert!(is_left_over, "all of them were promised");
+}
+
+/// What was promised are the bytes of one form: pictures of one rendition and sound of one language, or the file with all of its sound. Who asks for the
+/// other one as well is sent what nobody else wants.
+#[test]
+fn what_was_promised_as_segments_is_not_read_as_a_file_nor_the_other_way() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let sent = |class: &str| rig.metric(&format!("reel_http_media_bytes_total{{class=\"{class}\"}}"));
+    let part = |file: &str, fields: &str| {
+        let (promised, left_over) = (sent("periodic") + sent("interactive"), sent("aperiodic"));
+        let answer = rig.connect().ask(&format!("GET {file}"), fields);
+        assert!(matches!(answer.status, 200 | 206), "{}", answer.head);
+        let bytes = answer.head.len() + answer.body.len();
+        let more = (sent("periodic") + sent("interactive") - promised, sent("aperiodic") - left_over);
+        (more.0 >= bytes as f64, more.1 >= bytes as f64, answer.body)
+    };
+    let session = rig.session();
+    let segment = part(&format!("{session}0/1.m4s"), "");
+    assert_eq!((segment.0, segment.1), (true, false), "a segment of who plays segments");
+    let file = part(&format!("{session}film.mp4"), "");
+    assert_eq!((file.0, file.1), (false, true), "the file of who plays segments");
+    assert!(file.2 == rig.film);
+    let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
+    let promised = part(&file, "Range: bytes=0-99999\r\n");
+    assert_eq!((promised.0, promised.1), (true, false), "the file of who plays the file");
+    let session = file.strip_suffix("film.mp4").expect("the file");
+    let other = part(&format!("{session}0/1.m4s"), "");
+    assert_eq!(
+        (other.0, other.1, other.2 == segment.2),
+        (false, true, true),
+        "a segment of who plays the file"
+    );
+    // A session of the API is for whatever is asked for first.
+    let json = "Content-Type: application/json\r\nContent-Length: 16\r\n";
+    let opened = rig.connect().ask_with("POST /api/v1/sessions", json, "{\"title\":\"film\"}");
+    assert_eq!(opened.status, 201, "{}", opened.head);
+    let file = problem(&opened)["progressive"].as_str().expect("an address").to_owned();
+    let promised = part(&file, "Range: bytes=0-99999\r\n");
+    assert_eq!((promised.0, promised.1), (true, false), "the file of who has played nothing yet");
+}
+
+#[test]
+fn a_class_is_named_in_the_query() {
+    let rig = Rig::new(|config| config.promise.admission = true);
+    let named = watch(&rig, "master.m3u8?class=periodic");
+    assert_eq!(named.status, 307, "{}", String::from_utf8_lossy(&named.body));
+    assert_eq!(watch(&rig, "master.m3u8?a=b&class=interactive").status, 307);
+    let unknown = watch(&rig, "master.m3u8?class=royal");
+    assert_eq!(unknown.status, 400);
+    assert!(problem(&unknown)["detail"].as_str().expect("words").contains("/api/v1/classes"));
+}
+
+/// A server with a film of two minutes in so many languages, whose members are said to take so long for a read that they carry few viewers of it.
+fn dear_members(languages: usize) -> Rig {
+    let mut rig = Rig::with_memory(256 << 20, |config| config.promise.admission = true);
+    let source = rig.path("long.mp4");
+    let mut ffmpeg = std::process::Command::new("ffmpeg");
+    ffmpeg
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=5:duration=120"])
+        .args(["-f", "lavfi", "-i", "sine=duration=120", "-c:v", "libx264", "-preset", "ultrafast"])
+        .args(["-g", "20", "-pix_fmt", "yuv420p", "-c:a", "aac", "-map", "0:v"]);
+    (0..languages).for_each(|_| {
+        ffmpeg.args(["-map", "1:a"]);
+    });
+    let status = ffmpeg.arg(&source).status();
+    assert!(status.expect("ffmpeg is installed").success());
+    let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
+    rig.library.ingest(&[Input::new(source)], &named, &mut |_| {}).expect("taken");
+    rig.stop();
+    let disks = rig.library.volume().disks().clone();
+    let price = DiskPrice {
+        read_request_ns: 40_000_000,
+        read_mib_ns: 1_000_000,
+        write_request_ns: 40_000_000,
+        write_mib_ns: 1_000_000,
+        independent_limits: false,
+    };
+    (0..disks.members()).for_each(|member| disks.set_price(member, price));
+    rig.start();
+    rig
+}
+
+/// How many of so many viewers in a row are let in to a file of the film, and where.
+fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
+    let location = |answer: Answer| {
+        assert!(matches!(answer.status, 307 | 503), "{}", answer.head);
+        answer.field("Location").map(str::to_owned)
+    };
+    (0..most).map_while(|_| location(watch_title(rig, "long", file))).collect()
+}
+
+#[test]
+fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_late() {
+    const CROWD: usize = 40;
+    // As one file everybody is charged with the disks.
+    let alone = let_in(&dear_members(1), "long.mp4", CROWD).len();
+    assert!((1..CROWD / 4).contains(&alone), "{alone} viewers alone");
+    let rig = dear_members(1);
+    let crowd = let_in(&rig, "master.m3u8", CROWD);
+    assert_eq!(crowd.len(), CROWD, "beside {alone} alone");
+    assert!(rig.metric("reel_followers") >= (CROWD - alone) as f64);
+    assert!(rig.metric("reel_chains") >= 1.0 && rig.metric("reel_interval_bytes") > 0.0);
+    // One after another, as they came; the first of them leaves in the middle.
+    let sessions: Vec<&str> =
+        crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
+    let playlist = rig.connect().ask(&format!("GET {}0/media.m3u8", sessions[0]), "");
+    let segments =
+        String::from_utf8_lossy(&playlist.body).lines().filter(|line| line.ends_with(".m4s")).count();
+    let first: Vec<Vec<u8>> = (1..=segments).map(|segment| segment_of(&rig, sessions[0], segment)).collect();
+    let read = rig.metric("reel_units_read_total");
+    let key = sessions[0].trim_matches('/').rsplit('/').next().expect("a key");
+    assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "").status, 204);
+    for session in &sessions[1..] {
+        for (segment, wanted) in (1..).zip(&first) {
+            assert!(segment_of(&rig, session, segment) == *wanted, "segment {segment} of {session}");
+        }
+    }
+    assert_eq!(
+        rig.metric("reel_units_read_total") - read,
+        0.0,
+        "units read by the others, {read} by the first"
+    );
+    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+    assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
+}
+
+#[test]
+fn a_crowd_in_several_languages_shares_the_pictures_and_changes_the_language_unasked() {
+    const CROWD: usize = 40;
+    let alone = let_in(&dear_members(2), "long.mp4", CROWD).len();
+    let rig = dear_members(2);
+    let crowd = let_in(&rig, "master.m3u8", CROWD);
+    // At once: who does not ask for anything for some seconds is promised nothing any more.
+    let followers = rig.metric("reel_followers");
+    assert!(crowd.len() > alone, "{} beside {alone} alone", crowd.len());
+    // Nothing is left, and each of them has his sound for himself.
+    assert!(crowd.len() < CROWD && followers >= (crowd.len() - alone) as f64, "{followers} follow");
+    let sessions: Vec<&str> =
+        crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
+    for (number, session) in sessions.iter().enumerate() {
+        for segment in 1..=6 {
+            segment_of(&rig, session, segment);
+            // Tracks 1 and 2 are sound.
+            track_of(&rig, session, 1 + (number + segment / 3) % 2, segment);
+        }
+    }
+    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+    assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
+}
+
+fn segment_of(rig: &Rig, session: &str, segment: usize) -> Vec<u8> {
+    track_of(rig, session, 0, segment)
+}
+
+fn track_of(rig: &Rig, session: &str, track: usize, segment: usize) -> Vec<u8> {
+    let answer = rig.connect().ask(&format!("GET {session}{track}/{segment}.m4s"), "");
+    assert_eq!(answer.status, 200, "segment {segment}: {}", String::from_utf8_lossy(&answer.body));
+    answer.body
+}

@@ -1,0 +1,142 @@
+//! What is asked, in whichever way, is what is answered.
+
+use crate::server::rig::{DRIVERS, Rig, head};
+use reel_disk::Fault;
+
+#[test]
+fn requests_in_one_packet_are_answered_in_order() {
+    for driver in DRIVERS {
+        let rig = Rig::new(|config| config.driver = driver);
+        let session = rig.session();
+        let mut client = rig.connect();
+        let requests = [
+            head(&format!("GET {session}master.m3u8"), ""),
+            head("HEAD /files/film.mp4", "Range: bytes=1-2\r\n"),
+            head(&format!("GET {session}film.mp4"), "Range: bytes=100-199\r\n"),
+            head(&format!("GET {session}nothing"), ""),
+            head(&format!("OPTIONS {session}master.m3u8"), ""),
+            head("GET /files/film.mp4", ""),
+            // Not for the data plane: the connection goes on to the control plane, after all that came before.
+            head("GET /healthz", ""),
+        ];
+        client.send(requests.concat().as_bytes());
+
+        let master = client.answer(false);
+        assert_eq!(master.status, 200);
+        assert!(master.body.starts_with(b"#EXTM3U"));
+        let whole = client.answer(true);
+        assert_eq!((whole.status, whole.announced_bytes()), (200, rig.film.len()));
+        let part = client.answer(false);
+        assert_eq!(part.status, 206);
+        assert!(part.body == rig.film[100..200]);
+        assert_eq!(client.answer(false).status, 404);
+        assert_eq!(client.answer(false).status, 204);
+        let film = client.answer(false);
+        assert_eq!(film.status, 200);
+        assert!(film.body == rig.film);
+        let health = client.answer(false);
+        assert_eq!((health.status, health.field("Connection")), (200, Some("close")));
+        assert!(client.rest().is_empty());
+        assert_eq!(rig.metric("reel_http_responses_cut_total"), 0.0);
+    }
+}
+
+#[test]
+fn the_description_of_the_api_promises_what_is_answered() {
+    let rig = Rig::new(|_| {});
+    let described = rig.connect().ask("GET /api/v1/openapi.json", "").body;
+    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    for (file, path) in [
+        ("master.m3u8", "/watch/{id}/master.m3u8"),
+        ("manifest.mpd", "/watch/{id}/manifest.mpd"),
+        ("film.mp4", "/watch/{id}/{name}.mp4"),
+    ] {
+        let status = rig.connect().ask(&format!("GET /watch/film/{file}"), "").status.to_string();
+        let promised = &described["paths"][path]["get"]["responses"];
+        assert!(promised[&status].is_object(), "{path} answers {status}, not one of {promised}");
+    }
+}
+
+#[test]
+fn a_head_may_come_byte_by_byte() {
+    for driver in DRIVERS {
+        let rig = Rig::new(|config| config.driver = driver);
+        let mut client = rig.connect();
+        for _ in 0..2 {
+            for byte in head("GET /files/film.mp4", "Range: bytes=-7\r\n").bytes() {
+                client.send(&[byte]);
+            }
+            let answer = client.answer(false);
+            assert_eq!(answer.status, 206);
+            assert!(answer.body == rig.film[rig.film.len() - 7..]);
+        }
+    }
+}
+
+/// Ranges that begin and end anywhere, many within header, tables and both tracks; from members that lie and fail, too.
+#[test]
+fn every_range_is_that_range_of_the_whole() {
+    for fault in [None, Some(Fault::CorruptReads), Some(Fault::FailReads)] {
+        let rig = Rig::with_memory(0, |_| {});
+        if let Some(fault) = fault {
+            rig.faults.inject(3, fault);
+        }
+        let session = rig.session();
+        let mut client = rig.connect();
+        let bytes = rig.film.len() as u64;
+        let mut seed = 1_u64;
+        for number in 0..60_u64 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let place = seed >> 33;
+            let from = if number % 2 == 0 { place % 40_000 } else { place % bytes };
+            let last = (from + (place >> 3) % 1_500_000).min(bytes - 1);
+            let path =
+                if number % 3 == 0 { "/files/film.mp4".to_owned() } else { format!("{session}film.mp4") };
+            let answer = client.ask(&format!("GET {path}"), &format!("Range: bytes={from}-{last}\r\n"));
+            assert_eq!(answer.status, 206);
+            assert_eq!(answer.field("Content-Range"), Some(format!("bytes {from}-{last}/{bytes}").as_str()));
+            assert!(answer.body == rig.film[from as usize..=last as usize], "{from}-{last}");
+        }
+        rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+    }
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_the_refusal_arrives() {
+    let rig = Rig::new(|_| {});
+    let garbage = "x".repeat(100_000);
+    let lines = "\r\n".repeat(50_000);
+    let body = head("POST /files/film.mp4", &format!("Content-Length: {}\r\n", 40_000)) + &"y".repeat(40_000);
+    let many_fields = head("GET /files/film.mp4", &"A: b\r\n".repeat(101));
+    for (nonsense, status) in [(&garbage, 414), (&lines, 431), (&body, 400), (&many_fields, 431)] {
+        let mut client = rig.connect();
+        client.send(nonsense.as_bytes());
+        let answer = client.answer(false);
+        assert_eq!((answer.status, answer.field("Connection")), (status, Some("close")), "{}", answer.head);
+        assert!(client.rest().is_empty());
+    }
+    assert_eq!(rig.connect().ask("DELETE /files/film.mp4", "").status, 405);
+    assert_eq!(rig.connect().ask("GET /files/other.mp4", "").status, 404);
+    assert_eq!(rig.connect().ask("GET /watch/other/master.m3u8", "").status, 404);
+}
+
+#[test]
+fn lost_bytes_cut_a_response_short() {
+    let rig = Rig::new(|_| {});
+    let session = rig.session();
+    let mut client = rig.connect();
+    assert_eq!(client.ask(&format!("GET {session}master.m3u8"), "").status, 200);
+    for member in [1, 2] {
+        rig.faults.inject(member, Fault::FailReads);
+    }
+    client.send(head(&format!("GET {session}film.mp4"), "").as_bytes());
+    let answer = client.answer_head();
+    let rest = client.rest();
+    assert!(rest.len() < answer.announced_bytes() && rig.film.starts_with(&rest));
+    rig.await_metric("reel_http_responses_cut_total", |cut| cut == 1.0);
+    rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+    for member in [1, 2] {
+        rig.faults.clear(member);
+    }
+    assert!(rig.connect().ask(&format!("GET {session}film.mp4"), "").body == rig.film);
+}

@@ -1,0 +1,84 @@
+//! How bytes get into sockets: what the kernel says of it is counted, and what it says is heeded.
+
+use crate::server::rig::{DRIVERS, Rig, head};
+use reel_ring::{DriverChoice, Ring, RingConfig};
+
+const FILM: &str = "GET /files/film.mp4";
+
+/// Media memory of which some may be lent.
+const LARGE_BYTES: usize = 192 << 20;
+
+/// What a client with a narrow window reads: its kernel opens that by some kilobytes every 200 ms once it was shut.
+const LATE_BYTES: usize = 200 * 1024;
+
+fn sent(rig: &Rig, how: &str) -> f64 {
+    rig.metric(&format!("reel_sent_bytes_total{{how=\"{how}\"}}"))
+}
+
+fn tries(driver: DriverChoice) -> bool {
+    driver == DriverChoice::Auto
+        && Ring::new(RingConfig { entries: 8, driver }, None).expect("a ring").sends_zero_copy()
+}
+
+#[test]
+fn a_socket_on_this_machine_is_tried_once_and_copied_to_from_then_on() {
+    for driver in DRIVERS {
+        let rig = Rig::with_memory(LARGE_BYTES, |config| config.driver = driver);
+        let mut client = rig.connect();
+        for _ in 0..4 {
+            assert!(client.ask(FILM, "").body == rig.film, "every byte is right, however it was sent");
+        }
+        rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= 4.0 * rig.film.len() as f64);
+        assert_eq!(sent(&rig, "zero_copy"), 0.0, "loopback copies");
+        let late = sent(&rig, "copied_late");
+        if tries(driver) {
+            assert!(late > 0.0 && late <= 65_536.0, "one try, as small as it may be: {late}");
+        } else {
+            assert_eq!(late, 0.0);
+        }
+        assert_eq!(rig.metric("reel_zero_copy_refused_total"), 0.0);
+    }
+}
+
+#[test]
+fn with_little_memory_nothing_is_lent() {
+    let rig = Rig::new(|_| {});
+    assert!(rig.connect().ask(FILM, "").body == rig.film);
+    assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
+    assert!(sent(&rig, "copied") >= rig.film.len() as f64);
+}
+
+#[test]
+fn who_is_told_to_copy_lends_nothing() {
+    let rig = Rig::with_memory(LARGE_BYTES, |config| config.zero_copy = false);
+    assert!(rig.connect().ask(FILM, "").body == rig.film);
+    assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
+    rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= rig.film.len() as f64);
+    assert!(sent(&rig, "copied") >= rig.film.len() as f64);
+    // What that took is what admission learns its price by.
+    for threads in ["serve", "disk"] {
+        let taken = format!("reel_threads_processor_seconds{{threads=\"{threads}\"}}");
+        rig.await_metric(&taken, |seconds| seconds > 0.0);
+    }
+    assert!(rig.metric("reel_send_mib_seconds") > 0.0);
+}
+
+#[test]
+fn who_stops_reading_in_the_middle_of_a_try_holds_up_nobody_and_leaves_nothing() {
+    let rig = Rig::with_memory(LARGE_BYTES, |_| {});
+    let mut stalled: Vec<_> = (0..6)
+        .map(|_| {
+            let mut client = rig.connect_narrow();
+            client.send(head(FILM, "").as_bytes());
+            assert_eq!(client.answer_head().status, 200);
+            client
+        })
+        .collect();
+    assert!(rig.connect().ask(FILM, "").body == rig.film);
+    // One reads on and gets what was meant for it, however long ago that was sent.
+    let mut late = stalled.pop().expect("six of them");
+    assert!(late.read(LATE_BYTES) == rig.film[..LATE_BYTES]);
+    drop((stalled, late));
+    rig.await_metric("reel_http_connections", |open| open == 0.0);
+    rig.await_metric("reel_arena_pieces{state=\"sending\"}", |pieces| pieces == 0.0);
+}

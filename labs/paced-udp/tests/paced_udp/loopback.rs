@@ -1,0 +1,117 @@
+//! A sender of packets over a real ring and loopback: every packet arrives, in order, with its bytes.
+
+use lab_paced_udp::{Packets, UdpSender, UdpStep};
+use reel_arena::{Arena, ArenaConfig, Lease};
+use reel_ring::{DriverChoice, Ring, RingConfig};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const HEADER_BYTES: usize = 12;
+const PAYLOAD_BYTES: usize = 1316;
+const TOKEN: u64 = 77;
+
+fn drivers() -> Vec<DriverChoice> {
+    let config = RingConfig { entries: 1, driver: DriverChoice::Uring };
+    match Ring::new(config, None) {
+        Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
+        Err(_) => {
+            println!("skipped: no io_uring");
+            vec![DriverChoice::Portable]
+        }
+    }
+}
+
+fn filled(arena: &Arena, salt: usize) -> Lease {
+    let mut buffer = arena.take(1 << 18).expect("a free buffer");
+    buffer.iter_mut().enumerate().for_each(|(i, byte)| *byte = ((i + salt) * 37 + i / 253) as u8);
+    buffer.freeze()
+}
+
+/// Sends all that is offered, as a front end would.
+fn drive(ring: &mut Ring, sender: &mut UdpSender, now_ns: impl Fn() -> u64) {
+    let mut done = Vec::new();
+    while !sender.is_idle() {
+        let wait = loop {
+            match sender.step(now_ns()) {
+                UdpStep::Push(op) => ring.push(TOKEN, op),
+                UdpStep::At(due_ns) => break Some(Duration::from_nanos(due_ns.saturating_sub(now_ns()))),
+                UdpStep::Idle => break None,
+            }
+        };
+        ring.wait(wait, &mut done).expect("the ring works");
+        for done in done.drain(..) {
+            assert_eq!(done.token, TOKEN);
+            sender.done(now_ns(), done);
+        }
+    }
+}
+
+#[test]
+fn everything_that_was_offered_arrives_in_order() {
+    for driver in drivers() {
+        let shape =
+            ArenaConfig { buffer_bytes: 1 << 18, buffer_count: 3, cells_per_buffer: 1, huge_pages: false };
+        let arena = Arena::new(shape).expect("an arena");
+        let mut ring = Ring::new(RingConfig { entries: 16, driver }, Some(&arena)).expect("a ring");
+        let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        socket.connect(receiver.local_addr().expect("bound")).expect("connect");
+
+        let (headers, payload, framed) = (filled(&arena, 1), filled(&arena, 2), filled(&arena, 3));
+        let headed = |count: usize| {
+            let (headers, payload) =
+                (headers.slice(0..count * HEADER_BYTES), payload.slice(0..count * PAYLOAD_BYTES - 40));
+            Packets::headed(headers, HEADER_BYTES, payload, PAYLOAD_BYTES)
+        };
+        let mut expected: Vec<Vec<u8>> = (0..100)
+            .map(|i| {
+                let end = ((i + 1) * PAYLOAD_BYTES).min(100 * PAYLOAD_BYTES - 40);
+                [&headers[i * HEADER_BYTES..(i + 1) * HEADER_BYTES], &payload[i * PAYLOAD_BYTES..end]]
+                    .concat()
+            })
+            .collect();
+        expected.extend(framed.chunks(1400).map(<[u8]>::to_vec));
+
+        // 287 packets in trains of two to four dozen: receive buffers of loopback hold all of a train.
+        let rate_bps = NonZeroU64::new(40_000_000).expect("a rate");
+        let begun = Instant::now();
+        let now_ns = || begun.elapsed().as_nanos() as u64;
+        let mut sender = UdpSender::new(Arc::new(socket.into()), rate_bps, 0);
+        sender.offer(headed(100)).expect("room");
+        sender.offer(Packets::framed(framed.clone(), 1400)).expect("room");
+        let count = expected.len();
+        let received = thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                let one = |_| {
+                    let mut packet = vec![0; 2000];
+                    let bytes = receiver.recv(&mut packet).expect("a packet");
+                    packet.truncate(bytes);
+                    packet
+                };
+                (0..count).map(one).collect::<Vec<_>>()
+            });
+            drive(&mut ring, &mut sender, now_ns);
+            receiving.join().expect("no panic")
+        });
+        assert!(received == expected, "{driver:?}: not what was offered, or not in its order");
+
+        let counts = sender.counts();
+        assert_eq!(counts.packets, count as u64);
+        assert_eq!(counts.bytes, expected.iter().map(|packet| packet.len() as u64).sum::<u64>());
+        assert_eq!((counts.refused_packets, counts.lent_bytes), (0, 0), "loopback lends nothing: {counts:?}");
+        assert!(counts.trains < counts.packets / 10, "{counts:?}");
+        if driver == DriverChoice::Uring {
+            assert!(counts.copied_after_all_bytes > 0, "it was tried: {counts:?}");
+        }
+        // The last train begins when all before it were due: the rate was not exceeded, whatever the machine did.
+        let before_last = (counts.bytes - 37 * 1400) * 8 * 1_000_000_000 / rate_bps.get();
+        assert!(now_ns() >= before_last);
+
+        drop((sender, headers, payload, framed, ring));
+        assert_eq!(arena.usage().bytes_taken, 0, "{driver:?}: all memory is back");
+    }
+}

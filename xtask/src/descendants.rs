@@ -1,0 +1,75 @@
+//! The processes that a process started, and those that they started.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Kills the process `root` and all its descendants. A process of its own group would not end with the terminal, so the tests stay in
+/// the group of whoever started them, and are found by their parents.
+pub(crate) fn kill(root: u32) -> Result<()> {
+    let parents = parents().context("cannot read /proc")?;
+    let mut found = vec![root];
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        found.extend(parents.iter().filter(|(_, of)| **of == parent).map(|(id, _)| *id));
+        at += 1;
+    }
+    for id in found {
+        if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    Ok(())
+}
+
+/// The parent of every process.
+fn parents() -> Result<BTreeMap<u32, u32>> {
+    let mut parents = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
+        if let Some(parent) = parent(&stat) {
+            parents.insert(id, parent);
+        }
+    }
+    Ok(parents)
+}
+
+/// The fourth field; the second is a name in brackets that may hold anything.
+fn parent(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_name_does_not_hide_the_parent() {
+        assert_eq!(parent("12 (a) S 9 (b) S 34 12 12"), Some(34));
+        assert_eq!(parent("12 sh"), None);
+    }
+
+    #[test]
+    fn the_children_of_children_end_too() {
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 1000 & echo $!; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = std::io::BufReader::new(shell.stdout.take().unwrap());
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        let sleeper: u32 = line.trim().parse().unwrap();
+        assert_eq!(parents().unwrap().get(&sleeper), Some(&shell.id()));
+        kill(shell.id()).unwrap();
+        shell.wait().unwrap();
+        // Its end of the pipe closes with it.
+        line.clear();
+        assert_eq!(std::io::BufRead::read_line(&mut output, &mut line).unwrap(), 0);
+    }
+}
