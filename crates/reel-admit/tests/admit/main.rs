@@ -1,5 +1,8 @@
 //! Sessions and what is reserved for them, on small volumes of files.
 
+// The module `cinema` uses them.
+use {reel_ring as _, tempfile as _};
+
 mod beyond;
 #[path = "../../../reel-cache/tests/cache/cinema/mod.rs"]
 mod cinema;

@@ -1,5 +1,8 @@
 //! Streams for programs, and a client of them in the same process.
 
+// The module below uses them.
+use {reel_disk as _, reel_volume as _, tempfile as _};
+
 #[path = "../../../reel-cache/tests/cache/cinema/mod.rs"]
 mod cinema;
 mod programs;
