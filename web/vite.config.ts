@@ -7,7 +7,8 @@ const reel = process.env.REEL_URL ?? "http://127.0.0.1:8080";
 export default defineConfig({
   build: {
     target: "es2022",
-    // The server's content security policy admits no data: URL except for images, and nothing inline.
+    // The server's content security policy admits no data: URL except for images, and nothing
+    // inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     // hls.js alone is larger than the default bar; it is loaded only by the player page.

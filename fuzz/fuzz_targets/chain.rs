@@ -1,5 +1,5 @@
-//! Any bytes are a film or an error. What is taken as a film goes all the way: packed, indexed, read back, listed in
-//! playlists and manifests, laid out as a file.
+//! Any bytes are a film or an error. What is taken as a film goes all the way: packed, indexed,
+//! read back, listed in playlists and manifests, laid out as a file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

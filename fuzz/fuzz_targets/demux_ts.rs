@@ -6,7 +6,8 @@ use libfuzzer_sys::fuzz_target;
 const PACKET_BYTES: usize = 188;
 
 fuzz_target!(|bytes: &[u8]| {
-    // Whole packets with their sync bytes: what is inside them is of interest, finding them is for `sniff`.
+    // Whole packets with their sync bytes: what is inside them is of interest, finding them is for
+    // `sniff`.
     let mut stream = Vec::new();
     for packet in bytes.chunks(PACKET_BYTES) {
         let start = stream.len();

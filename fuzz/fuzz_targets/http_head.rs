@@ -1,4 +1,5 @@
-//! Any bytes are the beginning of a request, a request, or refused; and a request's head says where it ends, however it is cut.
+//! Any bytes are the beginning of a request, a request, or refused; and a request's head says where
+//! it ends, however it is cut.
 #![no_main]
 
 // What request.rs reads heads with.

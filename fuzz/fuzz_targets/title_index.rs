@@ -5,7 +5,8 @@ use libfuzzer_sys::fuzz_target;
 use reel_media::TitleIndex;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The checksum at the end is set right: chance would never find it, and what lies behind it is what matters.
+    // The checksum at the end is set right: chance would never find it, and what lies behind it is
+    // what matters.
     let mut bytes = bytes.to_vec();
     if let Some((covered, sum)) = bytes.split_last_chunk_mut::<4>() {
         *sum = reel_code::crc32c(covered).to_le_bytes();

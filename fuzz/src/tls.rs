@@ -25,8 +25,8 @@ static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
 });
 
-/// The first byte says how far an honest client gets and the second how large the pieces are; what follows is sent as it is, or
-/// over what the client would have sent.
+/// The first byte says how far an honest client gets and the second how large the pieces are; what
+/// follows is sent as it is, or over what the client would have sent.
 pub fn tls(bytes: &[u8]) {
     let &[plan, piece, ref wild @ ..] = bytes else { return };
     let piece = usize::from(piece) + 1;

@@ -1,6 +1,7 @@
 //! `cargo xtask api-types`: the types of the web client, written from the server's types.
 //!
-//! The schemas are known only to the compiled server. So a test of its crate writes the file, or compares it.
+//! The schemas are known only to the compiled server. So a test of its crate writes the file, or
+//! compares it.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

@@ -95,7 +95,8 @@ fn cargo_dependencies(file: &TextFile) -> Result<Vec<String>> {
     }
     let mut names = Vec::new();
     for (name, value) in tables.into_iter().flatten() {
-        // `workspace = true` names what the root manifest lists; crates of this workspace begin with `reel` or `lab-`.
+        // `workspace = true` names what the root manifest lists; crates of this workspace begin
+        // with `reel` or `lab-`.
         let by_path = value.get("path").is_some();
         let own = value.get("workspace").is_some()
             && (name == "reel" || ["reel-", "lab-"].iter().any(|own| name.starts_with(own)));

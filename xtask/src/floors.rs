@@ -1,4 +1,5 @@
-//! Floors: a crate uses only crates of lower floors; tools and laboratories, all on the highest, also each other.
+//! Floors: a crate uses only crates of lower floors; tools and laboratories, all on the highest,
+//! also each other.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Licences and sources of every crate in `Cargo.lock`, by the lists of `deny.toml`.
 //!
-//! `cargo deny` checks the same and more; this part needs no tool that a fresh machine would have to build.
+//! `cargo deny` checks the same and more; this part needs no tool that a fresh machine would have
+//! to build.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +50,8 @@ fn allow_list(text: &str) -> Result<BTreeSet<String>> {
     Ok(list.iter().filter_map(toml::Value::as_str).map(str::to_owned).collect())
 }
 
-/// Whether an SPDX expression can be satisfied with licences of `allowed`; `/` is an old way to write OR.
+/// Whether an SPDX expression can be satisfied with licences of `allowed`; `/` is an old way to
+/// write OR.
 fn permits(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

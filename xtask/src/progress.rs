@@ -1,4 +1,5 @@
-//! What the lines of one test program say: which tests ended and how, which take long, and which were skipped.
+//! What the lines of one test program say: which tests ended and how, which take long, and which
+//! were skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -48,7 +49,8 @@ impl Progress {
         }
     }
 
-    /// Takes the next line, read at `now`. Whether it is to be shown: the output of tests that passed is not.
+    /// Takes the next line, read at `now`. Whether it is to be shown: the output of tests that
+    /// passed is not.
     pub(crate) fn line(&mut self, line: &str, now: Instant) -> bool {
         self.last_line = now;
         match &mut self.section {
@@ -101,7 +103,8 @@ impl Progress {
         }
     }
 
-    /// When the program is to be ended unless it says something before: a test has had its time, or nothing was said for as long.
+    /// When the program is to be ended unless it says something before: a test has had its time, or
+    /// nothing was said for as long.
     pub(crate) fn ends_at(&self) -> Instant {
         let silent = self.last_line + self.limit;
         self.long.values().copied().fold(silent, Instant::min)
@@ -120,8 +123,8 @@ impl Progress {
         self.summed_up
     }
 
-    /// The lines that libtest owes when its program did not end by itself: a result of each of the `listed` tests that has none,
-    /// and the sum. `why` says what happened.
+    /// The lines that libtest owes when its program did not end by itself: a result of each of the
+    /// `listed` tests that has none, and the sum. `why` says what happened.
     pub(crate) fn close(&self, listed: &[String], why: &str, now: Instant) -> Vec<String> {
         let ended = |test: &&String| {
             [&self.passed, &self.failed, &self.ignored].iter().any(|tests| tests.contains(*test))

@@ -1,8 +1,10 @@
-//! `cargo xtask test ARGUMENTS`: `cargo test ARGUMENTS` with a time limit for each test, and with skipped tests said.
+//! `cargo xtask test ARGUMENTS`: `cargo test ARGUMENTS` with a time limit for each test, and with
+//! skipped tests said.
 //!
-//! Cargo starts every test program through `xtask run-tests PROGRAM ARGUMENTS`. libtest has no time limits and takes a test that
-//! returns early for one that passed, so that runner reads along: it ends a program one of whose tests has had its time, and names the
-//! tests that printed `skipped: what is missing`.
+//! Cargo starts every test program through `xtask run-tests PROGRAM ARGUMENTS`. libtest has no time
+//! limits and takes a test that returns early for one that passed, so that runner reads along: it
+//! ends a program one of whose tests has had its time, and names the tests that printed `skipped:
+//! what is missing`.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,8 +19,8 @@ use anyhow::{Context, Result};
 use crate::descendants;
 use crate::progress::Progress;
 
-/// What a test may take when `REEL_TEST_LIMIT_S` does not say, in seconds. Only a test that hangs should reach it, even while another
-/// program keeps the processors busy.
+/// What a test may take when `REEL_TEST_LIMIT_S` does not say, in seconds. Only a test that hangs
+/// should reach it, even while another program keeps the processors busy.
 const LIMIT_S: u64 = 600;
 
 /// How often the end of the program is looked for while it says nothing.
@@ -39,7 +41,8 @@ pub(crate) fn cargo_test(arguments: &[String]) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs one test program and reads along. Fails as the program does, and when a test takes too long.
+/// Runs one test program and reads along. Fails as the program does, and when a test takes too
+/// long.
 pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
     let limit_s = match std::env::var("REEL_TEST_LIMIT_S") {
         Ok(text) => text.parse().context("REEL_TEST_LIMIT_S is a number of seconds")?,
@@ -82,7 +85,8 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(101) })
 }
 
-/// Cargo's own test programs are built by libtest; those of rustdoc are not, and know fewer options.
+/// Cargo's own test programs are built by libtest; those of rustdoc are not, and know fewer
+/// options.
 fn is_libtest(program: &str) -> bool {
     Path::new(program).parent().and_then(Path::file_name).is_some_and(|dir| dir == "deps")
 }
@@ -104,7 +108,8 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// Shows the lines until the program ends, and says how it did; `None` when the time is over before.
+/// Shows the lines until the program ends, and says how it did; `None` when the time is over
+/// before.
 fn follow(
     child: &mut Child,
     lines: &Receiver<String>,
@@ -119,7 +124,8 @@ fn follow(
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(POLL / 10),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        // A process that a test left behind may hold the output open: that it closes is not what counts.
+        // A process that a test left behind may hold the output open: that it closes is not what
+        // counts.
         if let Some(status) = child.try_wait().context("cannot wait for the program")? {
             while let Ok(line) = lines.recv_timeout(POLL) {
                 show(&line, progress);

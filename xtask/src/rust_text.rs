@@ -1,4 +1,5 @@
-//! Rust source taken apart just enough: code without its comments and literals, and the comments of each line.
+//! Rust source taken apart just enough: code without its comments and literals, and the comments of
+//! each line.
 
 /// A source file taken apart. Lines count from 0 here.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Tests that did not run: the lines that name them, and the list of those that a machine is known to skip.
+//! Tests that did not run: the lines that name them, and the list of those that a machine is known
+//! to skip.
 
 use anyhow::{Result, bail};
 
@@ -24,7 +25,8 @@ pub(crate) enum Line {
     CountedAsPassed(Skip),
     /// Its runner counted it among those that were skipped.
     CountedAsSkipped(Skip),
-    /// A part of another test, run by that one in a process of its own: no test, but its runner counted it as skipped.
+    /// A part of another test, run by that one in a process of its own: no test, but its runner
+    /// counted it as skipped.
     Child,
 }
 
@@ -57,8 +59,8 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Reads lines `TEST: REASON`, in which `*` stands for any text. Empty lines and those that begin with `#` say nothing. Fails if a
-    /// line has no reason.
+    /// Reads lines `TEST: REASON`, in which `*` stands for any text. Empty lines and those that
+    /// begin with `#` say nothing. Fails if a line has no reason.
     pub(crate) fn of(text: &str) -> Result<Self> {
         let mut patterns = Vec::new();
         for (number, line) in text.lines().enumerate() {

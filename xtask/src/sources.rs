@@ -83,7 +83,8 @@ fn machine_paths(file: &TextFile) -> Vec<Finding> {
     let found = |line: &str| {
         MACHINE_PATHS.iter().any(|path| {
             line.match_indices(path).any(|(at, _)| {
-                // Only at the beginning of a path: `user/home/x` and `https://host/work/x` are no such paths.
+                // Only at the beginning of a path: `user/home/x` and `https://host/work/x` are no
+                // such paths.
                 !line[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || "._-})$".contains(c))
             })
         })

@@ -1,4 +1,5 @@
-//! `cargo xtask tally LOG [EXPECTED]`: the sum of every test runner's own summary, and what was skipped for which reason.
+//! `cargo xtask tally LOG [EXPECTED]`: the sum of every test runner's own summary, and what was
+//! skipped for which reason.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +11,9 @@ use anyhow::{Context, Result};
 
 use crate::skips::{Expected, Line, Skip};
 
-/// Reads the log of `make test`, prints what was skipped, and ends with one line: `N passed, N failed, N skipped`. Fails if a test
-/// failed, if none passed, and if one was skipped that is not on the list `expected`.
+/// Reads the log of `make test`, prints what was skipped, and ends with one line: `N passed, N
+/// failed, N skipped`. Fails if a test failed, if none passed, and if one was skipped that is not
+/// on the list `expected`.
 pub(crate) fn run(log: &Path, expected: Option<&Path>) -> Result<ExitCode> {
     let bytes = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
     let (tally, skips) = Tally::of(&String::from_utf8_lossy(&bytes));
@@ -53,7 +55,8 @@ impl AddAssign for Tally {
 }
 
 impl Tally {
-    /// Adds up the summaries of cargo and node:test, and the stages that failed without a failed test; lists what was skipped.
+    /// Adds up the summaries of cargo and node:test, and the stages that failed without a failed
+    /// test; lists what was skipped.
     fn of(log: &str) -> (Self, Vec<Skip>) {
         let mut whole = Self::default();
         let mut stage = Self::default();

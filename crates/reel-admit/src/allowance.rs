@@ -1,8 +1,10 @@
 //! How much a session is sent as promised beyond what it was promised. Pure.
 //!
-//! What was promised is a title, once, at its pace. A player asks for a segment again when a line broke or for another quality of it, and goes elsewhere as
-//! often as a hand moves. A script could do either without end, on as many connections as it likes, and every answer would be due at once: before what
-//! others were promised. So there is so much of it, and more as time passes; who has used it up is sent what nobody else wants, until he plays on.
+//! What was promised is a title, once, at its pace. A player asks for a segment again when a line
+//! broke or for another quality of it, and goes elsewhere as often as a hand moves. A script could
+//! do either without end, on as many connections as it likes, and every answer would be due at
+//! once: before what others were promised. So there is so much of it, and more as time passes; who
+//! has used it up is sent what nobody else wants, until he plays on.
 
 use crate::limits::ALLOWANCE_NS;
 
@@ -19,8 +21,8 @@ impl Allowance {
         Self { left_ns: ALLOWANCE_NS, at_ns: now_ns }
     }
 
-    /// Takes so much media time of it; takes nothing and says so if there is less. A second brings back a second. All of it is enough for anything: a segment may
-    /// be longer.
+    /// Takes so much media time of it; takes nothing and says so if there is less. A second brings
+    /// back a second. All of it is enough for anything: a segment may be longer.
     pub(crate) fn takes(&mut self, media_ns: u64, now_ns: u64) -> bool {
         let passed_ns = now_ns.saturating_sub(self.at_ns);
         self.at_ns = self.at_ns.max(now_ns);

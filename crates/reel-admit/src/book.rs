@@ -1,7 +1,9 @@
-//! What sessions were promised: a ledger in which those who play the same share the disks, and where each of them is.
+//! What sessions were promised: a ledger in which those who play the same share the disks, and
+//! where each of them is.
 //!
-//! Who asks to begin somewhere is put behind the next one who plays the same, if all that lies between is in memory (`Audience::follows`) and can
-//! stay there: then it is charged with that memory, and not with the disks. Otherwise as everybody else.
+//! Who asks to begin somewhere is put behind the next one who plays the same, if all that lies
+//! between is in memory (`Audience::follows`) and can stay there: then it is charged with that
+//! memory, and not with the disks. Otherwise as everybody else.
 
 use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
 use crate::sessions::Sharing;
@@ -66,8 +68,9 @@ impl Book {
         });
     }
 
-    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what it `held`; `is_played` unless it asks for another choice at
-    /// the moment. A refusal changes nothing.
+    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what
+    /// it `held`; `is_played` unless it asks for another choice at the moment. A refusal changes
+    /// nothing.
     pub(crate) fn put(
         &mut self,
         (who, held): (Who<'_>, Option<ReservationId>),
@@ -113,8 +116,8 @@ impl Book {
         put
     }
 
-    /// A session that shares a choice asks for a lower one: it goes on alone with the next one, for which it has disks of its own. `false` if it shares
-    /// nothing.
+    /// A session that shares a choice asks for a lower one: it goes on alone with the next one, for
+    /// which it has disks of its own. `false` if it shares nothing.
     pub(crate) fn leave(
         &mut self,
         (who, stream): (Who<'_>, ReservationId),
@@ -143,9 +146,11 @@ impl Book {
         self.settle_memory();
     }
 
-    /// A session that has come to where another one has been follows it from here on, with all that follow it, if all that lies between is
-    /// in memory and memory costs less: a session that began where none had been need not be charged with the disks to its end. Looks at the
-    /// next one that could; `false` if it was the last. [`Book::settle_memory`] is to be called after the last look.
+    /// A session that has come to where another one has been follows it from here on, with all that
+    /// follow it, if all that lies between is in memory and memory costs less: a session that began
+    /// where none had been need not be charged with the disks to its end. Looks at the next one
+    /// that could; `false` if it was the last. [`Book::settle_memory`] is to be called after the
+    /// last look.
     pub(crate) fn meet_next(&mut self) -> bool {
         let Some(meeting) = self.chains.next_meeting(self.met) else {
             self.met = 0;
@@ -179,7 +184,8 @@ impl Book {
         self.chains.adds_up()
     }
 
-    /// Whether so little of the members is promised that a viewer who is alone may read more than he was promised, for those who may come.
+    /// Whether so little of the members is promised that a viewer who is alone may read more than
+    /// he was promised, for those who may come.
     pub(crate) fn is_roomy(&self) -> bool {
         self.promised_permille() <= ROOM_PERMILLE
     }
@@ -228,13 +234,15 @@ impl Book {
         memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), shared, meet);
     }
 
-    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if they have it now.
+    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if
+    /// they have it now.
     fn can_keep(&mut self, chain: u64, at: (usize, u64)) -> bool {
         let bytes = self.chains.interval_bytes_with(chain, at);
         self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
     }
 
-    /// A session begins anew somewhere: from here on it is known who follows it, and whom it follows.
+    /// A session begins anew somewhere: from here on it is known who follows it, and whom it
+    /// follows.
     fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
         if let Some(memory) = &self.memory
             && let Some(chain) = self.chains.group_of(stream)

@@ -16,10 +16,11 @@ pub struct Stretch<'a> {
     pub range: Range<u64>,
     /// Media time from which they may be read.
     pub from_ns: u64,
-    /// Media time at which its first bytes must be in memory; those that a reader can hold at once are due together.
+    /// Media time at which its first bytes must be in memory; those that a reader can hold at once
+    /// are due together.
     pub due_ns: u64,
-    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown. 0 if it is sent with what follows as one
-    /// body.
+    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown. 0 if
+    /// it is sent with what follows as one body.
     pub duration_ns: u64,
 }
 
@@ -37,10 +38,12 @@ pub enum Loss {
 
 /// The demand of stretches on a volume of `members` members.
 ///
-/// A stripe that a stretch touches costs one read on each of its members, of the rows touched: while all members are there, those
-/// of parity are not read; with one lost, the others are read once each to decode it, and a unit that is wanted anyway is not read
-/// again. So no loss makes more of it. The stripes of a reader's first window are asked for at once and lie behind one another: one
-/// way of an arm. So are those that it asks for when it plans again. How many that are, and how much memory they hold, is for `depth` to say.
+/// A stripe that a stretch touches costs one read on each of its members, of the rows touched:
+/// while all members are there, those of parity are not read; with one lost, the others are read
+/// once each to decode it, and a unit that is wanted anyway is not read again. So no loss makes
+/// more of it. The stripes of a reader's first window are asked for at once and lie behind one
+/// another: one way of an arm. So are those that it asks for when it plans again. How many that
+/// are, and how much memory they hold, is for `depth` to say.
 ///
 /// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
 pub fn demand<'a>(
@@ -52,8 +55,9 @@ pub fn demand<'a>(
     of_stretches(Sum::new(members, depth, loss), stretches)
 }
 
-/// What one of several viewers asks who reads for all of them: units to their ends, since the others find them whole then; and in place of what
-/// is sent, the memory that this lies in. For [`Demand::with_shared`]; any member may be lost.
+/// What one of several viewers asks who reads for all of them: units to their ends, since the
+/// others find them whole then; and in place of what is sent, the memory that this lies in. For
+/// [`Demand::with_shared`]; any member may be lost.
 pub fn shared_demand<'a>(
     members: usize,
     depth: Depth,
@@ -148,7 +152,8 @@ impl Sum {
         Demand::new(self.disks, self.sent_bytes, self.held_bytes)
     }
 
-    /// The same for what goes on for ever: what is read after so many rounds is read at their beginning of what was before.
+    /// The same for what goes on for ever: what is read after so many rounds is read at their
+    /// beginning of what was before.
     pub(crate) fn demand_of_rounds(mut self, rounds: usize) -> Demand {
         for disk in &mut self.disks {
             disk.resize(disk.len().max(rounds), DiskDemand::default());
@@ -166,9 +171,10 @@ impl Sum {
 
 /// The round that stripe `number` of the `count` of a stretch is counted in.
 ///
-/// Those of a reader's first window take turns in the last rounds in which they may be read. Each further one can be read when one before it
-/// has been sent, which is as it is shown, and is due as much later. So a segment asks for one after another, and the next one goes on from
-/// there: viewers who began together ask the same in each round, not all of it in some.
+/// Those of a reader's first window take turns in the last rounds in which they may be read. Each
+/// further one can be read when one before it has been sent, which is as it is shown, and is due as
+/// much later. So a segment asks for one after another, and the next one goes on from there:
+/// viewers who began together ask the same in each round, not all of it in some.
 fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
     let window = count.min(window.stripes());
     let round = match number.checked_sub(window) {
@@ -186,16 +192,17 @@ fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
     round as usize
 }
 
-/// The rounds in which something may be read so that it is in memory when due: those that begin after it may be asked for and end before
-/// it is due; one at least.
+/// The rounds in which something may be read so that it is in memory when due: those that begin
+/// after it may be asked for and end before it is due; one at least.
 fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
     let end = due_ns / ROUND_NS;
     let start = from_ns.div_ceil(ROUND_NS).min(end.saturating_sub(1));
     start..end.max(start + 1)
 }
 
-/// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any unit may be lost: all rows between the first
-/// and the last that are touched, or all to the end of the unit.
+/// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any
+/// unit may be lost: all rows between the first and the last that are touched, or all to the end of
+/// the unit.
 fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64, reads_on: bool) -> u64 {
     let (stripe_bytes, row_bytes) = (geometry.stripe_bytes() as u64, geometry.row_bytes() as u64);
     let start = stripe * stripe_bytes;
@@ -208,7 +215,8 @@ fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64, read
     (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
 }
 
-/// Memory in which so many bytes of an object lie: buffers are of whole units, which end with what no row has.
+/// Memory in which so many bytes of an object lie: buffers are of whole units, which end with what
+/// no row has.
 fn memory_bytes(geometry: &Geometry, bytes: u64) -> u64 {
     let rows_bytes = (geometry.unit_rows() * geometry.row_bytes()) as u64;
     // Fits: a unit is not much larger than its rows, and objects are far below 2^60 bytes.

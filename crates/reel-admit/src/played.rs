@@ -1,7 +1,9 @@
 //! Which of a session's responses its client plays from.
 //!
-//! A session is promised what one player takes. A film that is sent as one file may be asked for in several ranges at once: by a player that looks something up at its
-//! end, or by a program that wants all of it soon. What was promised is for the newest of them while that lasts; the others are sent what nobody else wants.
+//! A session is promised what one player takes. A film that is sent as one file may be asked for in
+//! several ranges at once: by a player that looks something up at its end, or by a program that
+//! wants all of it soon. What was promised is for the newest of them while that lasts; the others
+//! are sent what nobody else wants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +38,8 @@ impl Played {
 }
 
 impl PlayedBy {
-    /// Whether it is what the client plays from: the newest, or the first that asks after the newest has ended.
+    /// Whether it is what the client plays from: the newest, or the first that asks after the
+    /// newest has ended.
     pub fn is_played(&self) -> bool {
         let played = &self.numbers.played;
         match played.compare_exchange(0, self.number, Ordering::Relaxed, Ordering::Relaxed) {

@@ -4,16 +4,18 @@
 //!   media time   0 .... t(k) ............ t(k+1)
 //!   clock        epoch  epoch + t(k)                 <- segment k is due here, SEND_LEAD before it must be shown
 //! ```
-//! Clients ask ahead of the clock as far as their buffers go; what they ask for keeps its place on it. A request that does not go
-//! on from the one before is a seek, and one for what should have been shown by now comes from a client that was paused: both
-//! move the epoch.
+//! Clients ask ahead of the clock as far as their buffers go; what they ask for keeps its place on
+//! it. A request that does not go on from the one before is a seek, and one for what should have
+//! been shown by now comes from a client that was paused: both move the epoch.
 //!
-//! A viewer who jumps within what his player has buffered asks for nothing at that place, only sooner for what follows. A buffer does
-//! not grow: who asks farther ahead than it reaches has jumped, and the epoch moves, too. Otherwise his bytes would be due when he has
-//! long wanted to see them, which nobody would notice while the disks are fast.
+//! A viewer who jumps within what his player has buffered asks for nothing at that place, only
+//! sooner for what follows. A buffer does not grow: who asks farther ahead than it reaches has
+//! jumped, and the epoch moves, too. Otherwise his bytes would be due when he has long wanted to
+//! see them, which nobody would notice while the disks are fast.
 //!
-//! Another language or quality is no seek: a player throws away what it has of one strand and asks for it again from what is shown now on, while
-//! the other strand goes on. Only if that comes back as well the viewer has jumped.
+//! Another language or quality is no seek: a player throws away what it has of one strand and asks
+//! for it again from what is shown now on, while the other strand goes on. Only if that comes back
+//! as well the viewer has jumped.
 
 use crate::limits::{
     BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, POINT_NS,
@@ -27,15 +29,18 @@ use reel_qos::limits::ROUND_NS;
 pub(crate) struct Schedule {
     /// Set with the first request for media.
     anchor: Option<Anchor>,
-    /// How far the client's buffer has been seen to reach, before and after any seek: the most, while `Asked` has the least of late.
+    /// How far the client's buffer has been seen to reach, before and after any seek: the most,
+    /// while `Asked` has the least of late.
     reach_ns: [Option<i128>; 3],
-    /// How far ahead of what is shown it has ever asked: its buffer reaches as far, though it may not have been seen to be full.
+    /// How far ahead of what is shown it has ever asked: its buffer reaches as far, though it may
+    /// not have been seen to be full.
     farthest_ns: [i128; 3],
 }
 
 #[derive(Clone, Debug)]
 struct Anchor {
-    /// Clock time of media time 0; before the clock's own zero if the film is seeked far into soon after boot.
+    /// Clock time of media time 0; before the clock's own zero if the film is seeked far into soon
+    /// after boot.
     epoch_ns: i128,
     /// Where the client began to ask.
     media_ns: u64,
@@ -64,7 +69,8 @@ struct Asked {
     /// How far ahead of what is shown that was, and how many requests in a row were so far ahead.
     ahead_ns: i128,
     steady: u32,
-    /// How far ahead it asks when its buffer is full: as far as it reaches. The least, since a short pause makes it look less.
+    /// How far ahead it asks when its buffer is full: as far as it reaches. The least, since a
+    /// short pause makes it look less.
     reach_ns: Option<i128>,
 }
 
@@ -84,11 +90,12 @@ pub struct Ask {
 pub(crate) enum Place {
     /// It goes on from what was asked before.
     OnSchedule,
-    /// It belongs to a start or a seek that was seen by another request, or begins another language or quality of what is shown: nothing moves, and
-    /// somebody waits for it.
+    /// It belongs to a start or a seek that was seen by another request, or begins another language
+    /// or quality of what is shown: nothing moves, and somebody waits for it.
     Joins,
-    /// It goes on from what was asked before, but the schedule has to move: its client was paused, was kept waiting, or has jumped over what it
-    /// had. It is read as what was promised: among those who begin it would wait for a flood of them.
+    /// It goes on from what was asked before, but the schedule has to move: its client was paused,
+    /// was kept waiting, or has jumped over what it had. It is read as what was promised: among
+    /// those who begin it would wait for a flood of them.
     Shifts {
         /// The media time that is now.
         media_ns: u64,
@@ -120,8 +127,9 @@ impl Schedule {
     pub(crate) fn place(&self, ask: &Ask, now_ns: u64) -> Place {
         let moved = Place::Moved { media_ns: ask.from_ns };
         let Some(anchor) = &self.anchor else { return moved };
-        // Where there are pictures, they alone tell who jumped or was paused. Sound keeps its own pace, from borders of its own: of two strands
-        // that move the schedule, each makes the other one early or late.
+        // Where there are pictures, they alone tell who jumped or was paused. Sound keeps its own
+        // pace, from borders of its own: of two strands that move the schedule, each makes the
+        // other one early or late.
         let leads = ask.strand == MediaKind::Video || anchor.asked[MediaKind::Video.index()].is_none();
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
         let Some(before) = &anchor.asked[ask.strand.index()] else {
@@ -149,8 +157,9 @@ impl Schedule {
         }
     }
 
-    /// Media time that `ask`, which stands to the schedule as `place` says, has beyond what was promised, the title once and at its pace: what was asked for
-    /// before, and what moves the schedule.
+    /// Media time that `ask`, which stands to the schedule as `place` says, has beyond what was
+    /// promised, the title once and at its pace: what was asked for before, and what moves the
+    /// schedule.
     pub(crate) fn beyond_ns(&self, ask: &Ask, place: Place) -> u64 {
         let Some(anchor) = &self.anchor else { return 0 };
         match place {
@@ -170,8 +179,9 @@ impl Schedule {
         }
     }
 
-    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the client's buffer seemed to reach, or later than it would be shown;
-    /// or comes back to what is shown.
+    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the
+    /// client's buffer seemed to reach, or later than it would be shown; or comes back to what is
+    /// shown.
     pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
         let Some(anchor) = &self.anchor else { return false };
         let before = anchor.asked[ask.strand.index()].as_ref();
@@ -182,8 +192,10 @@ impl Schedule {
             })
     }
 
-    /// Whether a strand is asked for again from what is shown now on, or from later on, as far as it was asked for: a player goes on with what it has until it can show something in
-    /// its place, and one that has jumped ahead in a full house is ahead of its schedule. Who plays one strand only has jumped.
+    /// Whether a strand is asked for again from what is shown now on, or from later on, as far as
+    /// it was asked for: a player goes on with what it has until it can show something in its
+    /// place, and one that has jumped ahead in a full house is ahead of its schedule. Who plays one
+    /// strand only has jumped.
     fn comes_back(&self, anchor: &Anchor, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
         let other = match ask.strand {
             MediaKind::Video => MediaKind::Audio,
@@ -198,9 +210,10 @@ impl Schedule {
         !ask.is_point() && ask.from_ns < before.until_ns && is_shown
     }
 
-    /// How far at most the client is behind the schedule: who was paused for less than his buffer reaches has nothing late, so it did not move. When a strand was asked for
-    /// last, that was by how much less far ahead it asked than ever; since then, it is for as long as it was silent beyond a segment. Either strand tells, and the one
-    /// that asks at its own pace tells best.
+    /// How far at most the client is behind the schedule: who was paused for less than his buffer
+    /// reaches has nothing late, so it did not move. When a strand was asked for last, that was by
+    /// how much less far ahead it asked than ever; since then, it is for as long as it was silent
+    /// beyond a segment. Either strand tells, and the one that asks at its own pace tells best.
     fn behind_ns(&self, anchor: &Anchor, segment_ns: u64, now_ns: u64) -> i128 {
         let of_strand = |strand: MediaKind| {
             let asked = anchor.asked[strand.index()].as_ref()?;
@@ -210,11 +223,13 @@ impl Schedule {
         [MediaKind::Video, MediaKind::Audio].into_iter().filter_map(of_strand).min().unwrap_or(0)
     }
 
-    /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than its viewer needs it.
+    /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than
+    /// its viewer needs it.
     pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
         let round_start_ns = now_ns / ROUND_NS * ROUND_NS;
         let epoch_ns = i128::from(round_start_ns) - i128::from(media_ns / ROUND_NS * ROUND_NS);
-        // Sound that was asked for a moment ago, on the same seek, and reaches beyond its pictures' beginning goes on from there.
+        // Sound that was asked for a moment ago, on the same seek, and reaches beyond its pictures'
+        // beginning goes on from there.
         let same_seek = self.anchor.take().filter(|before| before.is_new(now_ns));
         let sound = same_seek.and_then(|before| before.asked[MediaKind::Audio.index()].clone());
         let sound =
@@ -225,7 +240,8 @@ impl Schedule {
         self.anchor = Some(Anchor { epoch_ns, media_ns, asked, back: None });
     }
 
-    /// Makes `media_ns` be now, for a client that goes on from what it asked for before: all strands do, wherever they are.
+    /// Makes `media_ns` be now, for a client that goes on from what it asked for before: all
+    /// strands do, wherever they are.
     pub(crate) fn shift(&mut self, media_ns: u64, now_ns: u64) {
         let before = self.anchor.take();
         self.anchor(media_ns, now_ns);
@@ -261,7 +277,8 @@ impl Schedule {
         u64::try_from(due_ns.max(i128::from(now_ns))).unwrap_or(u64::MAX)
     }
 
-    /// When the client will have shown all it asked for. It has nothing left then and asks, unless it is paused or gone.
+    /// When the client will have shown all it asked for. It has nothing left then and asks, unless
+    /// it is paused or gone.
     pub(crate) fn dry_ns(&self) -> Option<u64> {
         let anchor = self.anchor.as_ref()?;
         Some(u64::try_from(anchor.epoch_ns + i128::from(anchor.until_ns())).unwrap_or(u64::MAX))
@@ -273,7 +290,8 @@ impl Schedule {
         u64::try_from((i128::from(now_ns) - anchor.epoch_ns).max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The same of a client that may be paused or gone: it shows nothing beyond what it has asked for.
+    /// The same of a client that may be paused or gone: it shows nothing beyond what it has asked
+    /// for.
     pub(crate) fn shown_ns(&self, now_ns: u64) -> u64 {
         self.position_ns(now_ns).min(self.anchor.as_ref().map_or(0, Anchor::until_ns))
     }
@@ -291,19 +309,21 @@ impl Anchor {
         }
     }
 
-    /// Whether the schedule was put where sound begins, in an earlier round than the pictures that are asked for now. A client goes to a time
-    /// that both hold, so it is where the later one begins.
+    /// Whether the schedule was put where sound begins, in an earlier round than the pictures that
+    /// are asked for now. A client goes to a time that both hold, so it is where the later one
+    /// begins.
     fn begins_before(&self, ask: &Ask) -> bool {
         ask.strand == MediaKind::Video && ask.from_ns / ROUND_NS > self.media_ns / ROUND_NS
     }
 
-    /// Whether a start or a seek was so short a while ago that its client may still have nothing to show.
+    /// Whether a start or a seek was so short a while ago that its client may still have nothing to
+    /// show.
     fn is_new(&self, now_ns: u64) -> bool {
         i128::from(now_ns) - self.epoch_ns - i128::from(self.media_ns) <= i128::from(JOINING_NS)
     }
 
-    /// Where the pictures are from now on, if the other strand has come back a moment ago: then that was no change of a language but a jump, by a player that
-    /// throws away all it has.
+    /// Where the pictures are from now on, if the other strand has come back a moment ago: then
+    /// that was no change of a language but a jump, by a player that throws away all it has.
     fn jumps_back(&self, ask: &Ask, now_ns: u64) -> Option<u64> {
         let other = self.back.filter(|back| back.strand != ask.strand)?;
         let is_picture = ask.strand == MediaKind::Video;
@@ -321,7 +341,8 @@ impl Anchor {
 }
 
 impl Asked {
-    /// Whether a request follows on, asks again for the last one, or overtook one that was sent with it.
+    /// Whether a request follows on, asks again for the last one, or overtook one that was sent
+    /// with it.
     fn goes_on_with(&self, ask: &Ask) -> bool {
         let length_ns = if ask.is_point() { POINT_NS } else { ask.length_ns() };
         ask.from_ns <= self.until_ns.saturating_add(length_ns)
@@ -567,7 +588,8 @@ mod tests {
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
     }
 
-    /// Pictures and sound in segments of 4 s, asked for as far as 28 s ahead until 72 s, and the clock when 43.5 s are shown.
+    /// Pictures and sound in segments of 4 s, asked for as far as 28 s ahead until 72 s, and the
+    /// clock when 43.5 s are shown.
     fn with_full_buffers() -> (Schedule, u64) {
         let mut schedule = playing(0, 1);
         for number in 0..18_u64 {
@@ -608,7 +630,8 @@ mod tests {
         }
     }
 
-    /// As [`with_full_buffers`], and then at its own pace until 96 s were asked for and 67.5 are shown.
+    /// As [`with_full_buffers`], and then at its own pace until 96 s were asked for and 67.5 are
+    /// shown.
     fn at_its_own_pace() -> (Schedule, u64) {
         let (mut schedule, mut now_ns) = with_full_buffers();
         for number in 18..24 {
@@ -622,7 +645,8 @@ mod tests {
     fn who_was_paused_for_less_than_his_buffer_changes_the_language_where_he_is() {
         let again = Ask { strand: MediaKind::Audio, ..segment(17) };
         let (mut schedule, now_ns) = at_its_own_pace();
-        // Of 28 s he has, he was away for 24; 92 s into his schedule he shows 68, and has asked for nothing yet.
+        // Of 28 s he has, he was away for 24; 92 s into his schedule he shows 68, and has asked for
+        // nothing yet.
         let now_ns = now_ns + 24 * SECOND_NS;
         assert_eq!(schedule.place(&again, now_ns), Place::Joins);
         // Or for pictures; or for both.
@@ -644,7 +668,8 @@ mod tests {
         let mut schedule = playing(0, 3);
         (0..3)
             .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
-        // Of the 8 s he had when he had seen 4, he was away for 7: he has asked at his own pace only since then.
+        // Of the 8 s he had when he had seen 4, he was away for 7: he has asked at his own pace
+        // only since then.
         for number in 3..11 {
             let now_ns = NOW_NS + (number * 4 - 1) * SECOND_NS;
             for strand in [MediaKind::Video, MediaKind::Audio] {
@@ -680,7 +705,8 @@ mod tests {
     #[test]
     fn who_has_jumped_ahead_in_a_full_house_changes_the_language_where_he_is() {
         let (mut schedule, now_ns) = at_its_own_pace();
-        // He has jumped from 67.5 s to 84, within what he had, and fills his buffer again; what cannot be promised sooner stays where it was.
+        // He has jumped from 67.5 s to 84, within what he had, and fills his buffer again; what
+        // cannot be promised sooner stays where it was.
         for number in 24..28 {
             if number > 24 {
                 assert!(matches!(schedule.place(&segment(number), now_ns), Place::Shifts { .. }));

@@ -1,6 +1,7 @@
 //! QoS contexts: one open instance of a title by one client (Prism, section 4.2).
 //!
-//! The key is the session's name in every URL, so unmodified players carry their class in plain requests.
+//! The key is the session's name in every URL, so unmodified players carry their class in plain
+//! requests.
 
 use crate::allowance::Allowance;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
@@ -44,8 +45,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// How `ask` stands to the schedule, if it is part of what was promised or is allowed beyond it. Who has no allowance left and goes on from what he had stays on
-    /// his schedule.
+    /// How `ask` stands to the schedule, if it is part of what was promised or is allowed beyond
+    /// it. Who has no allowance left and goes on from what he had stays on his schedule.
     pub(crate) fn affords(&mut self, ask: &Ask, now_ns: u64) -> Option<Place> {
         let Self { schedule, allowance, .. } = self;
         let place = schedule.place(ask, now_ns);
@@ -57,8 +58,8 @@ impl State {
         (stays && allowance.takes(schedule.beyond_ns(ask, place), now_ns)).then_some(place)
     }
 
-    /// Whether `ask` is the beginning of what was reserved when the session was opened, soon enough after it: what is reserved is due no later
-    /// than its client needs it.
+    /// Whether `ask` is the beginning of what was reserved when the session was opened, soon enough
+    /// after it: what is reserved is due no later than its client needs it.
     pub(crate) fn begins_as_promised(&self, ask: &Ask, opened_ns: u64, now_ns: u64) -> bool {
         let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
         let is_soon = now_ns.saturating_sub(opened_ns) <= LATE_TOLERATED_NS;
@@ -75,9 +76,11 @@ pub(crate) struct Promise {
     pub(crate) choice: usize,
     /// Held while the client plays; a paused client has none.
     pub(crate) reservation: Option<ReservationId>,
-    /// What was reserved came to its end, while its client goes on with the last of its title: he was late, and reads it without.
+    /// What was reserved came to its end, while its client goes on with the last of its title: he
+    /// was late, and reads it without.
     pub(crate) has_ended: bool,
-    /// The best of the lower choices that the client took since it last took the reserved one, and how many segments of such.
+    /// The best of the lower choices that the client took since it last took the reserved one, and
+    /// how many segments of such.
     pub(crate) below: Option<(usize, u32)>,
 }
 
@@ -86,7 +89,8 @@ pub(crate) struct Promise {
 pub enum Standing {
     /// Its bytes are promised.
     Reserved,
-    /// Its client is silent, so what was reserved for it is free; its next request is admitted again.
+    /// Its client is silent, so what was reserved for it is free; its next request is admitted
+    /// again.
     Paused,
     /// Nothing was promised to it: its class has no deadlines, or admission is off.
     Unpromised,
@@ -107,7 +111,8 @@ pub struct SessionSummary {
     pub standing: Standing,
     /// The average rate of what is reserved for it, in bits per second.
     pub rate_bps: u64,
-    /// The media time that is shown; of a client that is paused or gone, at most the end of what it asked for.
+    /// The media time that is shown; of a client that is paused or gone, at most the end of what it
+    /// asked for.
     pub position_ns: u64,
     /// Nanoseconds since it was opened.
     pub age_ns: u64,
@@ -176,18 +181,20 @@ impl<T> Session<T> {
         &self.playing
     }
 
-    /// The best of the title's choices that it was offered: its playlists show this one and those after it. `None` if nothing was
-    /// promised and everything is shown.
+    /// The best of the title's choices that it was offered: its playlists show this one and those
+    /// after it. `None` if nothing was promised and everything is shown.
     pub fn offered(&self) -> Option<usize> {
         self.offered
     }
 
-    /// The media memory that its readers are promised together; `None` where nobody is promised any ([`crate::Sessions::reading`]).
+    /// The media memory that its readers are promised together; `None` where nobody is promised any
+    /// ([`crate::Sessions::reading`]).
     pub fn memory(&self) -> Option<Arc<PromisedBuffers>> {
         self.memory.clone()
     }
 
-    /// Promises it the memory that goes with what is reserved for it now, in buffers of so many bytes.
+    /// Promises it the memory that goes with what is reserved for it now, in buffers of so many
+    /// bytes.
     pub(crate) fn settle_memory(&self, state: &State, buffer_bytes: u64) {
         let reserved = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
         if let Some(memory) = &self.memory {

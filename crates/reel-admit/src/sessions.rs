@@ -1,6 +1,7 @@
 //! All sessions, and what was promised to them.
 //!
-//! Locks are taken in this order, each optional: the table, a session's state, the book of promises, the audience.
+//! Locks are taken in this order, each optional: the table, a session's state, the book of
+//! promises, the audience.
 
 use crate::book::{Book, Who};
 use crate::limits::{
@@ -96,7 +97,8 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// What a response gets whose session was closed meanwhile, or has used up its allowance: nothing was promised to it, so it may not have what others were promised.
+    /// What a response gets whose session was closed meanwhile, or has used up its allowance:
+    /// nothing was promised to it, so it may not have what others were promised.
     const UNPROMISED: Self = Self { class: Class::APERIODIC, due_ns: DEADLINE_NONE_NS, begins: false };
 }
 
@@ -108,7 +110,8 @@ pub struct Sessions<T> {
     table: Mutex<Table<T>>,
     book: Option<Mutex<Book>>,
     audience: Audience,
-    /// Whether disks have time for those who are alone to read units to their ends, so that others can follow them.
+    /// Whether disks have time for those who are alone to read units to their ends, so that others
+    /// can follow them.
     is_roomy: AtomicBool,
     /// Who sees to the memory that they are promised, in buffers of so many bytes.
     memory: Option<(Budget, u64)>,
@@ -163,8 +166,9 @@ impl<T> Sessions<T> {
         Self { audience: audience.clone(), ..self }
     }
 
-    /// The same, telling the audience of `units` where every session is, and its budget what memory each of them is promised. What lies between sessions that
-    /// play the same is kept, and those behind are charged with that memory and not with the disks.
+    /// The same, telling the audience of `units` where every session is, and its budget what memory
+    /// each of them is promised. What lies between sessions that play the same is kept, and those
+    /// behind are charged with that memory and not with the disks.
     pub fn reading(self, units: &Units) -> Self {
         if let Some(book) = &self.book {
             lock(book).follow_in(units);
@@ -174,8 +178,9 @@ impl<T> Sessions<T> {
 
     /// Opens a session; forgets idle ones first.
     ///
-    /// `offers` are the demands of the title's choices (renditions), best first; the session is promised the first one that can be.
-    /// With no offers nothing is promised: that is for classes without deadlines.
+    /// `offers` are the demands of the title's choices (renditions), best first; the session is
+    /// promised the first one that can be. With no offers nothing is promised: that is for classes
+    /// without deadlines.
     pub fn open(
         &self,
         title_id: &str,
@@ -188,7 +193,8 @@ impl<T> Sessions<T> {
         self.open_as(key, title_id, playing, offers, (client, class), now_ns)
     }
 
-    /// The same with a key of the caller's, which no session may bear yet: for simulations, which must be able to be repeated.
+    /// The same with a key of the caller's, which no session may bear yet: for simulations, which
+    /// must be able to be repeated.
     pub fn open_as(
         &self,
         key: SessionKey,
@@ -201,7 +207,8 @@ impl<T> Sessions<T> {
         let forgotten = self.table().forget_idle(self.idle_max_ns, now_ns);
         forgotten.iter().for_each(|session| self.end(session));
         self.has_room(&self.table(), (client, title_id), now_ns)?;
-        // Without the table, which every request of every core needs: a ladder that is refused takes the ledger some milliseconds.
+        // Without the table, which every request of every core needs: a ladder that is refused
+        // takes the ledger some milliseconds.
         let promise = self.promise(offers.into(), Who { key, class, label: title_id }, now_ns)?;
         let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
         let opening = Opening { key, title_id, playing, client, class, promise, memory, now_ns };
@@ -232,10 +239,12 @@ impl<T> Sessions<T> {
         Some(session)
     }
 
-    /// Whether what was promised to a session is one of `offers`, the choices of one form of its title; also if nothing was promised.
+    /// Whether what was promised to a session is one of `offers`, the choices of one form of its
+    /// title; also if nothing was promised.
     ///
-    /// Who opens a session need not say in which form he will play it: until he has asked for media, what he was promised is exchanged for the best of
-    /// these that can be. If none can, he keeps it and hears why.
+    /// Who opens a session need not say in which form he will play it: until he has asked for
+    /// media, what he was promised is exchanged for the best of these that can be. If none can, he
+    /// keeps it and hears why.
     pub fn is_promised(
         &self,
         session: &Session<T>,
@@ -280,10 +289,12 @@ impl<T> Sessions<T> {
         refused.map_or(Ok(false), Err)
     }
 
-    /// Whether a request for media of a session keeps to what was promised to it: this is asked for every segment.
+    /// Whether a request for media of a session keeps to what was promised to it: this is asked for
+    /// every segment.
     ///
-    /// `choice` is which of the offers the segment belongs to; `None` if to all of them. A seek, the end of a pause and a change to
-    /// a higher choice are admitted anew, and may be refused: the session stays, and what it holds stays as it was.
+    /// `choice` is which of the offers the segment belongs to; `None` if to all of them. A seek,
+    /// the end of a pause and a change to a higher choice are admitted anew, and may be refused:
+    /// the session stays, and what it holds stays as it was.
     pub fn ask(
         &self,
         session: &Session<T>,
@@ -309,15 +320,17 @@ impl<T> Sessions<T> {
         Ok(Permit { class, due_ns: state.schedule.due_ns(ask.from_ns, now_ns), begins })
     }
 
-    /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule: single pictures for winding, or what is left of one that broke off. There is so
-    /// much of that as long as a client does not take it for its own way to play.
+    /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule:
+    /// single pictures for winding, or what is left of one that broke off. There is so much of that
+    /// as long as a client does not take it for its own way to play.
     pub fn spares(&self, session: &Session<T>, media_ns: u64, now_ns: u64) -> bool {
         session.state().allowance.takes(media_ns.max(PIECE_COST_NS_MIN), now_ns)
     }
 
-    /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which is shown for `duration_ns` in all: so it
-    /// is known who will want it. Returns whether units are to be read to their ends ([`crate::Reader::reading_on`]): if others play it, too, and as long as
-    /// disks have so much time that others may come.
+    /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which
+    /// is shown for `duration_ns` in all: so it is known who will want it. Returns whether units
+    /// are to be read to their ends ([`crate::Reader::reading_on`]): if others play it, too, and as
+    /// long as disks have so much time that others may come.
     pub fn plays(
         &self,
         session: &Session<T>,
@@ -347,8 +360,9 @@ impl<T> Sessions<T> {
         true
     }
 
-    /// Keeps all sessions true to their clients; to be called every round. Sessions that were idle for too long are forgotten, and what
-    /// is reserved for clients that are paused or gone is given back. The ledger is locked for one decision at a time.
+    /// Keeps all sessions true to their clients; to be called every round. Sessions that were idle
+    /// for too long are forgotten, and what is reserved for clients that are paused or gone is
+    /// given back. The ledger is locked for one decision at a time.
     pub fn tick(&self, now_ns: u64) {
         if let Some(book) = &self.book {
             lock(book).advance(now_ns / ROUND_NS);
@@ -415,15 +429,15 @@ impl<T> Sessions<T> {
         self.book.as_ref().map_or_else(Sharing::default, |book| lock(book).sharing())
     }
 
-    /// How many more viewers of `demand`, coming one after another, could be promised it in a class; `None` if nothing is promised
-    /// at all.
+    /// How many more viewers of `demand`, coming one after another, could be promised it in a
+    /// class; `None` if nothing is promised at all.
     pub fn how_many(&self, class: Class, demand: &Demand) -> Option<Result<Answer, AdmitError>> {
         let book = self.book.as_ref()?;
         Some(lock(book).ledger().how_many(class, demand, Starts::Spread))
     }
 
-    /// Whether what is promised is the sum of what the sessions hold, and none of them is without disks, its own or those of whom it follows; for
-    /// simulations and tests.
+    /// Whether what is promised is the sum of what the sessions hold, and none of them is without
+    /// disks, its own or those of whom it follows; for simulations and tests.
     pub fn adds_up(&self) -> bool {
         self.book.as_ref().is_none_or(|book| lock(book).adds_up())
     }
@@ -494,7 +508,8 @@ impl<T> Sessions<T> {
         refused.map_or(Ok(None), |refusal| Err(refusal.into()))
     }
 
-    /// Has the ledger follow what the client does; or else it stays where it was, or takes no more than it asks for now. Says how it stands to the schedule then.
+    /// Has the ledger follow what the client does; or else it stays where it was, or takes no more
+    /// than it asks for now. Says how it stands to the schedule then.
     fn keep_somewhere(
         &self,
         session: &Session<T>,
@@ -513,12 +528,13 @@ impl<T> Sessions<T> {
             promise.below = below;
         }
         let stays = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
-            // A second after it was opened, a full house may not have these rounds: it keeps those that it was promised.
+            // A second after it was opened, a full house may not have these rounds: it keeps those
+            // that it was promised.
             state.schedule.anchor(ask.from_ns, session.opened_ns());
             Some(Place::Joins)
         } else if place.moves_to().is_some() && state.schedule.may_stay(ask, now_ns) {
-            // Whoever only asks farther ahead than before may have jumped, or has a buffer that grew; and who fell behind asks for no more than he
-            // was promised: each keeps that.
+            // Whoever only asks farther ahead than before may have jumped, or has a buffer that
+            // grew; and who fell behind asks for no more than he was promised: each keeps that.
             Some(Place::OnSchedule)
         } else {
             None
@@ -529,7 +545,8 @@ impl<T> Sessions<T> {
                 Err(error) => refused = error,
             }
         }
-        // There is no room for the rendition that he had, but there may be for the lower one that he asks for.
+        // There is no room for the rendition that he had, but there may be for the lower one that
+        // he asks for.
         let Some(promise) = &mut state.promise else { return Err(refused) };
         let had = promise.choice;
         let lower = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
@@ -560,7 +577,8 @@ impl<T> Sessions<T> {
         let mut choice = promise.choice;
         if let (Some(stream), true) = (promise.reservation, asked.is_some_and(|asked| asked > choice)) {
             let mut book = lock(book);
-            // Whoever shares what others read of one choice is not behind them any more as soon as he asks for another one...
+            // Whoever shares what others read of one choice is not behind them any more as soon as
+            // he asks for another one...
             if stays && book.leave((who, stream), (&promise.offers, choice), now_ns) {
                 promise.choice += 1;
                 choice = promise.choice;
@@ -584,13 +602,14 @@ impl<T> Sessions<T> {
         let mut put = |held| book.put((who, held), (&promise.offers, choice, is_played), position_ns, now_ns);
         match put(promise.reservation) {
             Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
-            // One that has come to the end of its title is no reservation any more, though nobody released it.
+            // One that has come to the end of its title is no reservation any more, though nobody
+            // released it.
             Err(AdmitError::Ended(_)) => {
                 (promise.reservation, promise.has_ended) = (None, true);
                 (promise.reservation, promise.has_ended) = (Some(put(None)?), false);
             }
-            // It gives something back, for the same time: it may keep it as well. A client that is a bit late asks for other rounds than it has,
-            // and could be refused in them.
+            // It gives something back, for the same time: it may keep it as well. A client that is
+            // a bit late asks for other rounds than it has, and could be refused in them.
             Err(_) if is_on && stays && choice > promise.choice => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -660,8 +679,9 @@ impl<T> Table<T> {
     }
 }
 
-/// The address under which the sessions of a client are counted: of version 6 its network, since one host may take any address in it. Those of
-/// the block that no packet comes from (100::/64, RFC 6666) stand for the users of programs, each for one.
+/// The address under which the sessions of a client are counted: of version 6 its network, since
+/// one host may take any address in it. Those of the block that no packet comes from (100::/64, RFC
+/// 6666) stand for the users of programs, each for one.
 fn counted_as(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) if address.segments()[..4] != [0x100, 0, 0, 0] => {

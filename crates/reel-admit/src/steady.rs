@@ -7,8 +7,9 @@ use reel_qos::Demand;
 use reel_qos::limits::ROUND_NS;
 use reel_volume::Geometry;
 
-/// The demand of two hours of a steady rate in segments of a steady length, out of an object in consecutive slots: what `capacity` is asked
-/// of. Counted segment by segment as a title's is, since borders cost: a stripe on which a segment ends is read for both.
+/// The demand of two hours of a steady rate in segments of a steady length, out of an object in
+/// consecutive slots: what `capacity` is asked of. Counted segment by segment as a title's is,
+/// since borders cost: a stripe on which a segment ends is read for both.
 ///
 /// Of rates beyond all disks it is as much shorter as it has more bytes.
 pub fn steady_demand(geometry: &Geometry, depth: Depth, rate_bps: u64, loss: Loss) -> Demand {

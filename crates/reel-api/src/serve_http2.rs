@@ -102,8 +102,8 @@ where
     }
 }
 
-/// Answers one request: with the router, or that there are too many connections. A request for media is sent to another
-/// connection.
+/// Answers one request: with the router, or that there are too many connections. A request for
+/// media is sent to another connection.
 async fn answer(
     request: hyper::Request<Incoming>,
     mut router: Router,

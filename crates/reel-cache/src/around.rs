@@ -1,6 +1,7 @@
 //! Which members are read around at the moment, because they do not answer in time.
 //!
-//! Never more at once than parity makes up for: who waits for two members cannot read around either of them.
+//! Never more at once than parity makes up for: who waits for two members cannot read around either
+//! of them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -105,15 +106,16 @@ impl Around {
         }
     }
 
-    /// When a member with a request from `oldest_ns` is to be looked at; never if it is known to stall.
+    /// When a member with a request from `oldest_ns` is to be looked at; never if it is known to
+    /// stall.
     pub(crate) fn look_ns(&self, number: usize, oldest_ns: u64) -> Option<u64> {
         let member = &self.members[number];
         let since_ns = member.since_ns.load(Ordering::Relaxed).max(oldest_ns);
         (!member.stalled.load(Ordering::Relaxed)).then(|| since_ns.saturating_add(STALL_NS))
     }
 
-    /// Looks at a member with a request from `oldest_ns`; `true` if it has answered nobody for so long that from here on
-    /// it counts as stalled.
+    /// Looks at a member with a request from `oldest_ns`; `true` if it has answered nobody for so
+    /// long that from here on it counts as stalled.
     pub(crate) fn look(&self, number: usize, oldest_ns: u64, now_ns: u64) -> bool {
         let member = &self.members[number];
         let answers = self.health.answers(number);
@@ -137,8 +139,8 @@ impl Around {
         begins
     }
 
-    /// A read of this member was not there when half of its time was over. One that is so again and again, while the others are not, is
-    /// slow; `true` if it counts as that from here on.
+    /// A read of this member was not there when half of its time was over. One that is so again and
+    /// again, while the others are not, is slow; `true` if it counts as that from here on.
     pub(crate) fn late(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
         change(&member.lateness, |lateness| lateness + (ALL - lateness) / LATENESS_READS);
@@ -146,7 +148,8 @@ impl Around {
         late >= SLOW_READS && !self.others_are_late(number) && self.leave_alone(number, now_ns)
     }
 
-    /// Whether another member is half as late as this one, or more: then it is the load, and reading around would only add to it.
+    /// Whether another member is half as late as this one, or more: then it is the load, and
+    /// reading around would only add to it.
     pub(crate) fn others_are_late(&self, number: usize) -> bool {
         let lateness = |member: &Member| member.lateness.load(Ordering::Relaxed);
         let others = self.members.iter().enumerate().filter(|(other, _)| *other != number);
@@ -154,8 +157,8 @@ impl Around {
         latest >= ALL / 8 && latest >= lateness(&self.members[number]) / 2
     }
 
-    /// A member is much slower than the others: it is left alone for a while, which costs them no more than its loss would. `false` if
-    /// that is so already, or others are away.
+    /// A member is much slower than the others: it is left alone for a while, which costs them no
+    /// more than its loss would. `false` if that is so already, or others are away.
     pub(crate) fn leave_alone(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,8 +174,9 @@ impl Around {
         true
     }
 
-    /// A read of this member came, by its deadline or not. If one misses deadlines again and again while another is left alone, that one is asked again at once: what it
-    /// does late is more than what the others cannot do for it. Nobody misses any who has no more to do than was promised.
+    /// A read of this member came, by its deadline or not. If one misses deadlines again and again
+    /// while another is left alone, that one is asked again at once: what it does late is more than
+    /// what the others cannot do for it. Nobody misses any who has no more to do than was promised.
     pub(crate) fn came(&self, number: usize, has_missed: bool, now_ns: u64) {
         let member = &self.members[number];
         if !has_missed {

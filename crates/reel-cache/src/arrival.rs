@@ -5,13 +5,15 @@ use reel_disk::{DiskDone, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// One event for the thread that owns a [`Fetcher`](crate::Fetcher); [`Fetcher::arrived`](crate::Fetcher::arrived) takes it there.
+/// One event for the thread that owns a [`Fetcher`](crate::Fetcher);
+/// [`Fetcher::arrived`](crate::Fetcher::arrived) takes it there.
 pub enum Arrival {
     /// A member has answered a request of a read of this thread.
     Disk(DiskDone),
     /// A unit that a connection of this thread waits for is in memory, or cannot be.
     Unit(Fetched),
-    /// A unit that a read of this thread is decoded from is in memory, or the table does not give it.
+    /// A unit that a read of this thread is decoded from is in memory, or the table does not give
+    /// it.
     Source {
         /// The read.
         read: u64,
@@ -40,7 +42,8 @@ impl Reply for DiskReplies {
     }
 }
 
-/// Arrivals that the thread of a fetcher makes: those for itself are queued here, those for others go to their inboxes.
+/// Arrivals that the thread of a fetcher makes: those for itself are queued here, those for others
+/// go to their inboxes.
 pub(crate) struct Outbox {
     own: Arc<dyn Inbox>,
     queue: VecDeque<Arrival>,

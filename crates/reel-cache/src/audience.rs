@@ -9,10 +9,12 @@ use crate::shared_tracks::{SharedTrack, SharedTracks, Start};
 use reel_volume::ObjectMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The fronts of all sessions, and what of their objects is in memory; shared by all cores, cheap to clone.
+/// The fronts of all sessions, and what of their objects is in memory; shared by all cores, cheap
+/// to clone.
 ///
-/// One short lock for a few look-ups in ordered sets: once a segment for each viewer, and once or twice a unit of 264 KiB. That
-/// is some ten thousand times a second at 2 GB/s, as often as the arena's own.
+/// One short lock for a few look-ups in ordered sets: once a segment for each viewer, and once or
+/// twice a unit of 264 KiB. That is some ten thousand times a second at 2 GB/s, as often as the
+/// arena's own.
 #[derive(Clone, Debug, Default)]
 pub struct Audience {
     next_use: Arc<Mutex<NextUse>>,
@@ -22,11 +24,12 @@ pub struct Audience {
 pub(crate) const TRACKS_MAX: usize = 4;
 
 impl Audience {
-    /// A session asks on one of its tracks for `body` from `offset` on, and will go on to play the objects that it finds there, each of
-    /// which is shown for `duration_ns` in all.
+    /// A session asks on one of its tracks for `body` from `offset` on, and will go on to play the
+    /// objects that it finds there, each of which is shown for `duration_ns` in all.
     ///
-    /// A film as one file is made of pieces of several objects in turn; of those, each has a front. Returns whether units are to be read to their
-    /// ends: others play one of the objects, too, or `is_roomy`, and others may come.
+    /// A film as one file is made of pieces of several objects in turn; of those, each has a front.
+    /// Returns whether units are to be read to their ends: others play one of the objects, too, or
+    /// `is_roomy`, and others may come.
     pub fn plays(
         &self,
         (session, track): TrackOfSession,
@@ -69,9 +72,10 @@ impl Audience {
         reads_on
     }
 
-    /// Puts a session where it is about to begin, behind another one of a chain, if all that lies between them is in memory, and what the other one has
-    /// asked for is read so that it will be. It stays from then on: who looks and who lets go of units take turns. What is to be put back if
-    /// the chain cannot be longer after all.
+    /// Puts a session where it is about to begin, behind another one of a chain, if all that lies
+    /// between them is in memory, and what the other one has asked for is read so that it will be.
+    /// It stays from then on: who looks and who lets go of units take turns. What is to be put back
+    /// if the chain cannot be longer after all.
     pub fn follows(
         &self,
         session: SessionKey,
@@ -89,9 +93,10 @@ impl Audience {
         Some(before)
     }
 
-    /// Puts a chain behind another one, where it is: `leader` is its first session, and `ahead` the next one that plays the same. If all that lies between them is
-    /// in memory, `merge` is asked, and says how many rounds of the longer chain are charged for, or that it cannot be. All under one lock, so that what
-    /// lies between is there until it is kept.
+    /// Puts a chain behind another one, where it is: `leader` is its first session, and `ahead` the
+    /// next one that plays the same. If all that lies between them is in memory, `merge` is asked,
+    /// and says how many rounds of the longer chain are charged for, or that it cannot be. All
+    /// under one lock, so that what lies between is there until it is kept.
     pub fn meet(
         &self,
         (leader, all): (SessionKey, &[SessionKey]),
@@ -119,8 +124,8 @@ impl Audience {
         }
     }
 
-    /// Puts a session where it is about to begin, if that is known, in a chain of which so many rounds are charged for. Units of what lies so far before its
-    /// viewers are kept for them.
+    /// Puts a session where it is about to begin, if that is known, in a chain of which so many
+    /// rounds are charged for. Units of what lies so far before its viewers are kept for them.
     pub fn begins(
         &self,
         session: SessionKey,
@@ -157,7 +162,8 @@ impl Audience {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, NextUse> {
-        // A panic elsewhere leaves at worst a unit that is let go too early, or a stretch that is kept too long.
+        // A panic elsewhere leaves at worst a unit that is let go too early, or a stretch that is
+        // kept too long.
         self.next_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -170,7 +176,8 @@ pub struct Whereabouts {
 }
 
 impl NextUse {
-    /// Whether all of an object from a byte on is in memory to where a session is that plays it, and what that one has asked for is read so that it will be.
+    /// Whether all of an object from a byte on is in memory to where a session is that plays it,
+    /// and what that one has asked for is read so that it will be.
     fn is_held_to(&self, ahead: SessionKey, map: &ObjectMap, offset: u64) -> bool {
         let mut fronts = (0..TRACKS_MAX).filter_map(|track| self.front((ahead, track)));
         let Some(front) = fronts.find(|front| front.object == map.id()) else { return false };

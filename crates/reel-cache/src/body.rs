@@ -13,8 +13,8 @@ pub enum Part {
     Object(Arc<ObjectMap>, Range<u64>),
 }
 
-/// A whole response body. Clones and slices share its parts: a film of three hours has thousands of them, and a player
-/// that seeks asks for a new range of it every time.
+/// A whole response body. Clones and slices share its parts: a film of three hours has thousands of
+/// them, and a player that seeks asks for a new range of it every time.
 #[derive(Clone, Default)]
 pub struct Body {
     segments: Vec<Segment>,

@@ -1,20 +1,27 @@
-//! Who may hold how many buffers of the arena: readers never wait for each other in a ring, and who was promised memory never waits for who was not.
+//! Who may hold how many buffers of the arena: readers never wait for each other in a ring, and who
+//! was promised memory never waits for who was not.
 //!
 //! ```text
 //!   total  |== kept ==|======== promised ========|==== left over ====|
 //!                     |drawn by readers|  lent   |  the unpromised   |
 //! ```
-//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step. What is reserved never exceeds what exists,
-//!   and buffers that only the table of shared units holds can be taken back at any time, so a reader with a reservation always gets its buffers.
-//! - **Promised** ([`PromisedBuffers`]): what the ledger promised a session. Its readers draw from that, and come before all others.
-//! - **Left over**: readers that were promised nothing share what is beyond all promises, and never less than a part that is not promised to anybody.
-//!   So promises keep nobody waiting for ever.
-//! - **Lent**: what is promised and not drawn is lent to those who read ahead for viewers, or around a slow member. They read by deadline, and give it back when
-//!   it is wanted. It is not lent to the unpromised: a download may wait long for a disk, and a buffer that a disk owes cannot be given back.
-//! - **Kept** ([`KeptBuffers`]): memory that no reader has, whatever it was promised: what stays in the table for those who follow.
+//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step.
+//!   What is reserved never exceeds what exists, and buffers that only the table of shared units
+//!   holds can be taken back at any time, so a reader with a reservation always gets its buffers.
+//! - **Promised** ([`PromisedBuffers`]): what the ledger promised a session. Its readers draw from
+//!   that, and come before all others.
+//! - **Left over**: readers that were promised nothing share what is beyond all promises, and never
+//!   less than a part that is not promised to anybody. So promises keep nobody waiting for ever.
+//! - **Lent**: what is promised and not drawn is lent to those who read ahead for viewers, or
+//!   around a slow member. They read by deadline, and give it back when it is wanted. It is not
+//!   lent to the unpromised: a download may wait long for a disk, and a buffer that a disk owes
+//!   cannot be given back.
+//! - **Kept** ([`KeptBuffers`]): memory that no reader has, whatever it was promised: what stays in
+//!   the table for those who follow.
 //!
-//! Who finds too little waits in line, and nobody takes what those before him wait for: otherwise a reader that needs
-//! much would wait for ever beside readers that give a stripe back and take the next at once.
+//! Who finds too little waits in line, and nobody takes what those before him wait for: otherwise a
+//! reader that needs much would wait for ever beside readers that give a stripe back and take the
+//! next at once.
 
 use crate::limits::{LEFT_OVER_PART, RUNS_FREE_PART};
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +33,8 @@ pub struct Budget {
     inner: Arc<Inner>,
 }
 
-/// So many buffers are promised to one viewer, until dropped: reservations made through it come before all others.
+/// So many buffers are promised to one viewer, until dropped: reservations made through it come
+/// before all others.
 #[derive(Debug)]
 pub struct PromisedBuffers {
     inner: Arc<Inner>,
@@ -42,8 +50,8 @@ pub struct KeptBuffers {
 
 /// A right to a number of buffers; given back when dropped.
 ///
-/// Reads that were begun with it share it until they have come back ([`Reservation::let_go`]): a buffer that a disk owes is nobody else's, though nobody
-/// may wait for it any more.
+/// Reads that were begun with it share it until they have come back ([`Reservation::let_go`]): a
+/// buffer that a disk owes is nobody else's, though nobody may wait for it any more.
 #[derive(Debug)]
 pub struct Reservation {
     inner: Arc<Inner>,
@@ -56,7 +64,8 @@ struct Held {
     buffers: usize,
 }
 
-/// A place in the line of those who wait for memory. Those come first who were promised it, and then who came first.
+/// A place in the line of those who wait for memory. Those come first who were promised it, and
+/// then who came first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     is_unpromised: bool,
@@ -108,13 +117,15 @@ enum Holder {
 }
 
 impl Budget {
-    /// A budget of `total` buffers, of which at least `left_over_min` are not promised to anybody: as many as one reader may need at once.
+    /// A budget of `total` buffers, of which at least `left_over_min` are not promised to anybody:
+    /// as many as one reader may need at once.
     pub fn new(total: usize, left_over_min: usize) -> Self {
         let left_over_min = left_over_min.max(total / LEFT_OVER_PART).min(total / 2);
         Self { inner: Arc::new(Inner { total, left_over_min, state: Mutex::default() }) }
     }
 
-    /// Promises `buffers` to a viewer. That they exist is for the ledger to say ([`Budget::promisable`]); that they can be had is seen to here.
+    /// Promises `buffers` to a viewer. That they exist is for the ledger to say
+    /// ([`Budget::promisable`]); that they can be had is seen to here.
     pub fn promise(&self, buffers: usize) -> PromisedBuffers {
         let mut state = self.inner.lock();
         let id = state.next();
@@ -125,29 +136,34 @@ impl Budget {
         promised
     }
 
-    /// Keeps `buffers` from all readers from now on; `None` if readers hold so much that they are not there now.
+    /// Keeps `buffers` from all readers from now on; `None` if readers hold so much that they are
+    /// not there now.
     ///
-    /// For memory that stays in the table of shared units because somebody who follows was promised it. What is kept counts like what is promised:
-    /// both together are at most [`Budget::promisable`].
+    /// For memory that stays in the table of shared units because somebody who follows was promised
+    /// it. What is kept counts like what is promised: both together are at most
+    /// [`Budget::promisable`].
     pub fn keep(&self, buffers: usize) -> Option<KeptBuffers> {
         let mut kept = KeptBuffers { inner: Arc::clone(&self.inner), buffers: 0 };
         kept.set(buffers).then_some(kept)
     }
 
-    /// `buffers` for a reader that was promised nothing: all of them, or nothing, if there are not so many left over or others wait for them.
+    /// `buffers` for a reader that was promised nothing: all of them, or nothing, if there are not
+    /// so many left over or others wait for them.
     pub fn reserve(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
         self.inner.grant(&mut state, Holder::Unpromised, None, buffers)
     }
 
-    /// `buffers` of what is free and nobody waits for, to read ahead for a viewer or around a member: to be given back when others miss them.
+    /// `buffers` of what is free and nobody waits for, to read ahead for a viewer or around a
+    /// member: to be given back when others miss them.
     pub(crate) fn lend(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
         self.inner.grant(&mut state, Holder::Lent, None, buffers)
     }
 
-    /// `buffers` for the first stripe of a reader: from what its viewer was promised, or else of what is left over. If there are not so many now it waits
-    /// in line, in `waiting`, and asks again.
+    /// `buffers` for the first stripe of a reader: from what its viewer was promised, or else of
+    /// what is left over. If there are not so many now it waits in line, in `waiting`, and asks
+    /// again.
     pub(crate) fn reserve_first(
         &self,
         promised: Option<&PromisedBuffers>,
@@ -201,7 +217,8 @@ impl Budget {
         self.inner.total
     }
 
-    /// Buffers that may be promised and kept together: the others are for those who were promised nothing.
+    /// Buffers that may be promised and kept together: the others are for those who were promised
+    /// nothing.
     pub fn promisable(&self) -> usize {
         self.inner.total - self.inner.left_over_min
     }
@@ -217,8 +234,9 @@ impl Budget {
         self.inner.wanted(&state).saturating_sub(self.inner.free(&state))
     }
 
-    /// Whether a reader helps somebody who waits if it gives memory back, that holds it only early or for a client who takes nothing. One that was promised its
-    /// memory does not help those who wait until others without a promise give theirs back.
+    /// Whether a reader helps somebody who waits if it gives memory back, that holds it only early
+    /// or for a client who takes nothing. One that was promised its memory does not help those who
+    /// wait until others without a promise give theirs back.
     pub fn is_helped_by(&self, is_promised: bool) -> bool {
         self.missing() > 0 || !is_promised && self.is_left_over_short()
     }
@@ -230,7 +248,8 @@ impl Budget {
         first.is_some_and(|(_, buffers)| !self.inner.is_left_over(&state, *buffers))
     }
 
-    /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take it from them.
+    /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take
+    /// it from them.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
         let total = self.inner.total;
@@ -246,7 +265,8 @@ impl Budget {
 }
 
 impl PromisedBuffers {
-    /// Promises so many from here on. What was drawn beyond that comes back when its readers are done.
+    /// Promises so many from here on. What was drawn beyond that comes back when its readers are
+    /// done.
     pub fn set(&self, buffers: usize) {
         // More could never be had, and sums must not overflow.
         let buffers = buffers.min(self.inner.total);
@@ -261,7 +281,8 @@ impl PromisedBuffers {
         self.inner.lock().promises.get(&self.id).map_or(0, |promise| promise.buffers)
     }
 
-    /// `buffers` of them now; nothing if that is more than is left of the promise, or others before have to wait for what was lent.
+    /// `buffers` of them now; nothing if that is more than is left of the promise, or others before
+    /// have to wait for what was lent.
     pub(crate) fn draw(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
         self.inner.grant(&mut state, Holder::Promise(self.id), None, buffers)
@@ -273,7 +294,8 @@ impl PromisedBuffers {
 }
 
 impl KeptBuffers {
-    /// Keeps so many from here on. To keep fewer always works; to keep more does not while readers hold them: then nothing changes, and it says `false`.
+    /// Keeps so many from here on. To keep fewer always works; to keep more does not while readers
+    /// hold them: then nothing changes, and it says `false`.
     pub fn set(&mut self, buffers: usize) -> bool {
         let mut state = self.inner.lock();
         let more = buffers.saturating_sub(self.buffers);
@@ -298,7 +320,8 @@ impl Waiting {
 }
 
 impl Inner {
-    /// `buffers` on that account, if there are so many beyond what those wait for who come before `place`, or before all who wait now.
+    /// `buffers` on that account, if there are so many beyond what those wait for who come before
+    /// `place`, or before all who wait now.
     fn grant(
         self: &Arc<Self>,
         state: &mut State,
@@ -310,7 +333,8 @@ impl Inner {
             Holder::Promise(id) => {
                 let place = place.unwrap_or(Place { is_unpromised: true, number: 0 });
                 let is_promised = state.promises.get(&id).is_some_and(|promise| promise.covers(buffers));
-                // Those who were promised nothing have their part even if more was promised than there is.
+                // Those who were promised nothing have their part even if more was promised than
+                // there is.
                 let most = self.total.saturating_sub(state.kept + self.left_over_min);
                 (state.waits_before(place), is_promised && state.drawn + buffers <= most)
             }
@@ -344,7 +368,8 @@ impl Inner {
         state.unpromised + buffers <= beyond.max(self.left_over_min)
     }
 
-    /// What those in line may have as soon as it is free: all who were promised it, and of the others as many as what is left over is enough for.
+    /// What those in line may have as soon as it is free: all who were promised it, and of the
+    /// others as many as what is left over is enough for.
     fn wanted(&self, state: &State) -> usize {
         let (mut wanted, mut unpromised) = (0, 0);
         for (place, buffers) in &state.line {
@@ -429,8 +454,9 @@ impl Reservation {
         self.inner.give_back(held.holder, buffers);
     }
 
-    /// Who made it does not want the buffers any more, of which disks still owe `owed`. Those stay reserved until the reads have come back and let go of it,
-    /// too; but not on the account of a promise: its viewer is about to want other bytes.
+    /// Who made it does not want the buffers any more, of which disks still owe `owed`. Those stay
+    /// reserved until the reads have come back and let go of it, too; but not on the account of a
+    /// promise: its viewer is about to want other bytes.
     pub(crate) fn let_go(&self, owed: usize) {
         self.give_back(self.buffers().saturating_sub(owed));
         let mut held = self.held();

@@ -87,7 +87,8 @@ struct Hungry {
 }
 
 impl Fetcher {
-    /// A fetcher whose arrivals go to `inbox`, which must bring them to [`Fetcher::arrived`] on this thread.
+    /// A fetcher whose arrivals go to `inbox`, which must bring them to [`Fetcher::arrived`] on
+    /// this thread.
     pub fn new(units: Units, inbox: Arc<dyn Inbox>) -> Self {
         let with_disks = WithDisks::new(units.disks().members());
         Self {
@@ -109,13 +110,15 @@ impl Fetcher {
         &self.units
     }
 
-    /// The rows if they are in memory; otherwise they are fetched, and announced as [`Fetched`] to `connection`.
+    /// The rows if they are in memory; otherwise they are fetched, and announced as [`Fetched`] to
+    /// `connection`.
     pub fn request(&mut self, want: &UnitWant, connection: u64, now_ns: u64) -> Option<UnitRows> {
         self.request_stripe(std::slice::from_ref(want), connection, None, now_ns).pop().flatten()
     }
 
-    /// Like [`Fetcher::request`], for all that is wanted of one stripe. If a unit of it has to be computed, all are read
-    /// as far as that needs them: once. What is read for it stays reserved by `reservation` until it has come.
+    /// Like [`Fetcher::request`], for all that is wanted of one stripe. If a unit of it has to be
+    /// computed, all are read as far as that needs them: once. What is read for it stays reserved
+    /// by `reservation` until it has come.
     pub(crate) fn request_stripe(
         &mut self,
         wants: &[UnitWant],
@@ -153,8 +156,8 @@ impl Fetcher {
         None
     }
 
-    /// The next arrival that this thread made for itself. Every call of this fetcher may make some: the caller gives each to
-    /// [`Fetcher::arrived`] until there are none.
+    /// The next arrival that this thread made for itself. Every call of this fetcher may make some:
+    /// the caller gives each to [`Fetcher::arrived`] until there are none.
     pub fn next_own(&mut self) -> Option<Arrival> {
         self.outbox.pop()
     }
@@ -185,7 +188,8 @@ impl Fetcher {
 
     /// Tries again for those who found no buffer. Call it once per turn; cheap when nobody waits.
     pub fn retry(&mut self, now_ns: u64) {
-        // One that needs many buffers must not hold up those behind it: it may be their readers who hold the memory.
+        // One that needs many buffers must not hold up those behind it: it may be their readers who
+        // hold the memory.
         let mut too_many = usize::MAX;
         for _ in 0..self.hungry.len() {
             let Some(hungry) = self.hungry.pop_front() else { return };
@@ -274,7 +278,8 @@ impl Fetcher {
         let Some(flight) = self.reads.get(&id) else { return };
         let plain = fetches.iter().all(|fetch| fetch.own);
         if !plain && flight.private_to.is_none() && !self.units.begin_decoding(flight.key, &mut self.outbox) {
-            // Asked for only to compute another unit, which reads what it needs itself; the table has forgotten it.
+            // Asked for only to compute another unit, which reads what it needs itself; the table
+            // has forgotten it.
             self.forget(id);
             return;
         }
@@ -299,8 +304,8 @@ impl Fetcher {
         None
     }
 
-    /// Asks the table for the other units of a stripe, and reads those that nobody has; `false` if there is not memory
-    /// enough for all of it.
+    /// Asks the table for the other units of a stripe, and reads those that nobody has; `false` if
+    /// there is not memory enough for all of it.
     fn try_gather(&mut self, id: u64, fetches: &[UnitFetch], now_ns: u64) -> bool {
         let Some(flight) = self.reads.get_mut(&id) else { return true };
         let key = |fetch: &UnitFetch| UnitKey { position: fetch.position, ..flight.key };
@@ -324,7 +329,8 @@ impl Fetcher {
         true
     }
 
-    /// Asks the table for one other unit of a stripe. `buffer` is there if it seemed that it is to be read.
+    /// Asks the table for one other unit of a stripe. `buffer` is there if it seemed that it is to
+    /// be read.
     fn gather(&mut self, id: u64, fetch: &UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let key = UnitKey { position: fetch.position, ..flight.key };
@@ -427,8 +433,9 @@ impl Fetcher {
         }
     }
 
-    /// Ends a read here. What waits at a member is withdrawn, or a member that is read around would go on owing more and more of what others have computed; what
-    /// is in a device only gives its buffer back.
+    /// Ends a read here. What waits at a member is withdrawn, or a member that is read around would
+    /// go on owing more and more of what others have computed; what is in a device only gives its
+    /// buffer back.
     fn forget(&mut self, id: u64) -> Option<(UnitKey, Option<Waiter>)> {
         let flight = self.reads.remove(&id)?;
         if let Some(due_ns) = flight.due_ns {

@@ -1,4 +1,5 @@
-//! A unit read under way, as other cores see it: how urgent it is, and which requests it has with the disks.
+//! A unit read under way, as other cores see it: how urgent it is, and which requests it has with
+//! the disks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +45,8 @@ struct Pending {
 pub(crate) struct Source(Mutex<Option<UnitRows>>);
 
 impl Flight {
-    /// A read that its thread calls `id`, on behalf of `requester`; answers of the disks go to `reply`, everything else to `inbox`.
+    /// A read that its thread calls `id`, on behalf of `requester`; answers of the disks go to
+    /// `reply`, everything else to `inbox`.
     pub(crate) fn new(
         id: u64,
         requester: Requester,
@@ -82,7 +84,8 @@ impl Flight {
         state.requests.push(Pending { member, token, id });
         let (class, deadline_ns) = (state.class, state.deadline_ns);
         let (requester, reply) = (self.requester, Arc::clone(&self.reply));
-        // Under the lock, so that whoever promotes finds either the new urgency here or the request there.
+        // Under the lock, so that whoever promotes finds either the new urgency here or the request
+        // there.
         disks.submit(DiskRequest { id, member, class, requester, deadline_ns, work, token, reply });
     }
 

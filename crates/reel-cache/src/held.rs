@@ -34,9 +34,11 @@ struct Stripe {
 }
 
 impl Held {
-    /// Asks for all of a plan, or for as much of its beginning as memory is plentiful for; `None` if that is nothing.
+    /// Asks for all of a plan, or for as much of its beginning as memory is plentiful for; `None`
+    /// if that is nothing.
     ///
-    /// What sessions were promised counts their readers only: reading ahead must not take memory from those.
+    /// What sessions were promised counts their readers only: reading ahead must not take memory
+    /// from those.
     pub(crate) fn start(plan: &Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
         let depth = fetcher.units().depth();
         let mut wanted = wants(plan, depth);
@@ -76,7 +78,8 @@ impl Held {
         Some(held)
     }
 
-    /// Takes a unit that came. One that cannot be read is left to the client's own request, which tells of it.
+    /// Takes a unit that came. One that cannot be read is left to the client's own request, which
+    /// tells of it.
     pub(crate) fn keep(&mut self, fetched: &Fetched) {
         if let (Some(rows), Ok(came)) = (self.rows.get_mut(&fetched.key), &fetched.result) {
             *rows = Some(came.clone());
@@ -112,7 +115,8 @@ impl Drop for Held {
     }
 }
 
-/// Every unit that the planned bytes touch, from there to its end, stripe by stripe as they are shown: what follows is wanted next.
+/// Every unit that the planned bytes touch, from there to its end, stripe by stripe as they are
+/// shown: what follows is wanted next.
 fn wants(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
     let ramp = Ramp { due_ns: plan.due_ns, duration_ns: plan.duration_ns, bytes: plan.body.bytes() };
     let mut stripes: BTreeMap<(u64, u64), (Stripe, BTreeMap<usize, UnitWant>)> = BTreeMap::new();

@@ -1,8 +1,9 @@
 //! Units of titles in memory, shared by all readers.
 //!
-//! A front end turns a request into a [`Body`] (a list of [`Part`]s), gives it to a [`Reader`], and asks the
-//! reader for [`Chunk`](reel_ring::Chunk)s to send. The reader asks the [`Fetcher`] of its thread for the units it needs;
-//! units are shared between all threads and readers through [`Units`].
+//! A front end turns a request into a [`Body`] (a list of [`Part`]s), gives it to a [`Reader`], and
+//! asks the reader for [`Chunk`](reel_ring::Chunk)s to send. The reader asks the [`Fetcher`] of its
+//! thread for the units it needs; units are shared between all threads and readers through
+//! [`Units`].
 #![forbid(unsafe_code)]
 
 mod around;

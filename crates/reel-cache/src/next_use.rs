@@ -5,19 +5,23 @@
 //!                        ^ last viewer    ^              ^ first viewer
 //!            |--- idle --|-- a's stretch -|- b's stretch-|-- c's stretch
 //! ```
-//! Every viewer has a front in each object that it plays: where its newest request begins. What lies between a front and the next
-//! one ahead is wanted first by the viewer behind it, after the time that it takes to play there. What lies behind all
-//! fronts is wanted by nobody, and goes first. After that goes the last unit of the stretch whose end is reached last.
+//! Every viewer has a front in each object that it plays: where its newest request begins. What
+//! lies between a front and the next one ahead is wanted first by the viewer behind it, after the
+//! time that it takes to play there. What lies behind all fronts is wanted by nobody, and goes
+//! first. After that goes the last unit of the stretch whose end is reached last.
 //!
-//! That is Belady's rule (IBM Systems Journal 5(2), 1966) with a future that is known: films are played forward. It keeps short
-//! intervals between viewers before long ones, as interval caching does (Dan and Sitaram, 1995), and gives long ones up from
-//! their far end, where what is given up is missed last.
+//! That is Belady's rule (IBM Systems Journal 5(2), 1966) with a future that is known: films are
+//! played forward. It keeps short intervals between viewers before long ones, as interval caching
+//! does (Dan and Sitaram, 1995), and gives long ones up from their far end, where what is given up
+//! is missed last.
 //!
-//! **Chains.** Who follows somebody closely was promised no disks but that what lies between stays (docs/design/one-copy.md). So what lies between the
-//! members of a chain is let go of after everything else: up to where the first of them has asked, and for each of them no farther than
+//! **Chains.** Who follows somebody closely was promised no disks but that what lies between stays
+//! (docs/design/one-copy.md). So what lies between the members of a chain is let go of after
+//! everything else: up to where the first of them has asked, and for each of them no farther than
 //! is charged for.
 //!
-//! Every change is a few look-ups in ordered sets: fronts move once a segment, units come once a read.
+//! Every change is a few look-ups in ordered sets: fronts move once a segment, units come once a
+//! read.
 
 use crate::key::SessionKey;
 use crate::prefetch::TrackOfSession;
@@ -41,7 +45,8 @@ pub(crate) struct Front {
     pub(crate) offset: u64,
     /// The last stripe of it.
     pub(crate) until_stripe: u64,
-    /// Its units are read to their ends, and none of what it has read of them is gone: who follows finds them.
+    /// Its units are read to their ends, and none of what it has read of them is gone: who follows
+    /// finds them.
     pub(crate) is_whole: bool,
 }
 
@@ -65,7 +70,8 @@ pub(crate) struct NextUse {
 /// A front within its object: the stripe, and a number of its own.
 type Place = (u64, u64);
 
-/// When the last unit of a stretch is let go of, the last turn first: whether nobody was promised that it stays, and when it is wanted.
+/// When the last unit of a stretch is let go of, the last turn first: whether nobody was promised
+/// that it stays, and when it is wanted.
 type Turn = (bool, u64);
 
 /// What is known of one object.
@@ -90,8 +96,8 @@ struct Chain {
     stripes: u64,
 }
 
-/// The most fronts that are looked at anew when a chain becomes longer or shorter: those of others within it, who are few. Those beyond stay
-/// listed as they were until they move.
+/// The most fronts that are looked at anew when a chain becomes longer or shorter: those of others
+/// within it, who are few. Those beyond stay listed as they were until they move.
 const FRONTS_WITHIN_MAX: usize = 64;
 
 /// A unit to let go.
@@ -169,7 +175,8 @@ impl NextUse {
         self.chain_of.get(&session).copied()
     }
 
-    /// Of an object so many stripes before each of a chain's viewers are charged for. One of them is to be shown after that.
+    /// Of an object so many stripes before each of a chain's viewers are charged for. One of them
+    /// is to be shown after that.
     pub(crate) fn keeps(&mut self, object: u64, chain: u64, stripes: u64) {
         self.objects.entry(object).or_default().chains.entry(chain).or_default().stripes = stripes;
     }
@@ -190,7 +197,8 @@ impl NextUse {
         }
     }
 
-    /// Whether every unit that these bytes of an object touch is in memory, from the first row of them to its end.
+    /// Whether every unit that these bytes of an object touch is in memory, from the first row of
+    /// them to its end.
     pub(crate) fn holds(&self, map: &ObjectMap, range: Range<u64>) -> bool {
         if range.is_empty() {
             return true;
@@ -263,7 +271,8 @@ impl NextUse {
         let Some(chain) = object.chains.get(&chain) else { return };
         let behind =
             chain.places.range(..place).next_back().map_or(Included(place), |place| Included(*place));
-        // Others may stand where the first of a chain has asked: what that keeps changes when it is alone.
+        // Others may stand where the first of a chain has asked: what that keeps changes when it is
+        // alone.
         let asked = |place: &Place| object.fronts.get(place).map_or(0, |(front, _)| front.until_stripe);
         let ahead = chain.places.range((Excluded(place), Unbounded)).next();
         let ahead = ahead.map_or(Unbounded, |place| Included((place.0.max(asked(place)), u64::MAX)));
@@ -356,8 +365,8 @@ impl Object {
         self.fronts.range(..=(stripe, u64::MAX)).next_back().map(|(place, _)| *place)
     }
 
-    /// Whether somebody was promised that a stripe of the stretch that begins at a front stays: it lies between two of a chain, or is what the
-    /// first of them has asked for.
+    /// Whether somebody was promised that a stripe of the stretch that begins at a front stays: it
+    /// lies between two of a chain, or is what the first of them has asked for.
     fn is_kept(&self, place: Place, stripe: u64) -> bool {
         use std::ops::Bound::{Excluded, Unbounded};
         self.shared.iter().filter_map(|chain| self.chains.get(chain)).any(|chain| {

@@ -1,8 +1,10 @@
-//! Server push under client pull (Prism, section 4.3): what a client will ask for next is read before it asks.
+//! Server push under client pull (Prism, section 4.3): what a client will ask for next is read
+//! before it asks.
 //!
-//! When a client takes a segment, the next one of its track is planned. It is read from the moment on at which the one before it is
-//! due, so a client that runs ahead of its schedule comes first itself and the plan costs nothing. Rows are held until the
-//! client has taken the segment, or could have.
+//! When a client takes a segment, the next one of its track is planned. It is read from the moment
+//! on at which the one before it is due, so a client that runs ahead of its schedule comes first
+//! itself and the plan costs nothing. Rows are held until the client has taken the segment, or
+//! could have.
 
 use crate::body::Body;
 use crate::fetcher::{Fetched, Fetcher};
@@ -68,8 +70,8 @@ impl Prefetcher {
         token & TOKEN_BIT != 0
     }
 
-    /// The client of a track takes a segment; this is the one it will take next, if there is one. What was held for the one it takes
-    /// stays until its next.
+    /// The client of a track takes a segment; this is the one it will take next, if there is one.
+    /// What was held for the one it takes stays until its next.
     pub fn plan(&mut self, name: TrackOfSession, plan: Option<Plan>) {
         let track = self.tracks.entry(name).or_default();
         let taken = match track.next.take() {
@@ -83,10 +85,12 @@ impl Prefetcher {
         self.put_on_agenda(name);
     }
 
-    /// Where the next window of a file begins whose client has asked for all before `offset`: when that is near the end of the newest
-    /// one, and when it is somewhere else. `None` while there is no need.
+    /// Where the next window of a file begins whose client has asked for all before `offset`: when
+    /// that is near the end of the newest one, and when it is somewhere else. `None` while there is
+    /// no need.
     ///
-    /// Windows are read whole. Piece by piece, as clients ask, every piece would cost each disk another seek.
+    /// Windows are read whole. Piece by piece, as clients ask, every piece would cost each disk
+    /// another seek.
     pub fn next_window(
         &self,
         name: TrackOfSession,
@@ -100,7 +104,8 @@ impl Prefetcher {
         is_near(track.window.end).then_some(track.window.end)
     }
 
-    /// Reads `window` of a file ahead, as planned. What was read ahead before it stays until the next one.
+    /// Reads `window` of a file ahead, as planned. What was read ahead before it stays until the
+    /// next one.
     pub fn plan_window(&mut self, name: TrackOfSession, window: Range<u64>, plan: Plan) {
         self.plan(name, Some(plan));
         if let Some(track) = self.tracks.get_mut(&name) {
@@ -137,8 +142,9 @@ impl Prefetcher {
         self.agenda.first().map(|(at_ns, _)| *at_ns)
     }
 
-    /// Lets go of half of what is held, that of latest use: others are short of memory. What is still on its way is kept: letting go of that gives
-    /// no memory back, and it would be read again.
+    /// Lets go of half of what is held, that of latest use: others are short of memory. What is
+    /// still on its way is kept: letting go of that gives no memory back, and it would be read
+    /// again.
     pub fn release(&mut self) {
         let here = |held: &Held| held.is_here().then_some(held.let_go_ns);
         let held = |track: &Track| match &track.next {
@@ -204,7 +210,8 @@ impl Prefetcher {
             Some(Next::Planned(plan)) if plan.start_ns <= now_ns => {
                 let token = TOKEN_BIT | self.next_token;
                 self.next_token = (self.next_token + 1) & !TOKEN_BIT;
-                // As much as there is memory for: the next window of a file begins where this one ends.
+                // As much as there is memory for: the next window of a file begins where this one
+                // ends.
                 let held = Held::start(&plan, token, fetcher, now_ns);
                 let bytes = held.as_ref().map_or(0, |held| held.bytes);
                 track.window.end = track.window.end.min(track.window.start + bytes);

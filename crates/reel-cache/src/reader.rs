@@ -5,9 +5,10 @@
 //!                        step        step      step
 //!                        ^ chunks() come from here
 //! ```
-//! A step is bytes at hand or the wanted rows of one stripe. A stripe's step holds a [`Reservation`] for every buffer it
-//! may need, so a reader that has started a stripe can always finish it. The front step is always planned, further ones
-//! as far as was promised (`window.rs`); beyond that only while memory is plentiful, and where it is worth it.
+//! A step is bytes at hand or the wanted rows of one stripe. A stripe's step holds a
+//! [`Reservation`] for every buffer it may need, so a reader that has started a stripe can always
+//! finish it. The front step is always planned, further ones as far as was promised (`window.rs`);
+//! beyond that only while memory is plentiful, and where it is worth it.
 
 mod due;
 mod step;
@@ -60,7 +61,8 @@ pub struct Reader {
     connection: u64,
     /// Units are read to their ends.
     reads_on: bool,
-    /// How much is asked for at once while nobody waits for it at a fixed time; none if that is always a short window.
+    /// How much is asked for at once while nobody waits for it at a fixed time; none if that is
+    /// always a short window.
     run: Option<Run>,
     /// The window is being filled; then nothing is planned until most of it was sent.
     is_filling: bool,
@@ -89,27 +91,30 @@ impl Reader {
         }
     }
 
-    /// The same for a viewer who was promised memory: it is taken from that, as long as there is some left of it.
+    /// The same for a viewer who was promised memory: it is taken from that, as long as there is
+    /// some left of it.
     #[must_use]
     pub fn promised(self, promised: Option<Arc<PromisedBuffers>>) -> Self {
         Self { promised, ..self }
     }
 
-    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what follows is wanted next: by its client, and by
-    /// those who follow it. Segments do not end where units do, so viewers of two segments would otherwise read one unit twice, each another part.
+    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what
+    /// follows is wanted next: by its client, and by those who follow it. Segments do not end where
+    /// units do, so viewers of two segments would otherwise read one unit twice, each another part.
     pub fn reading_on(self, reads_on: bool) -> Self {
         Self { reads_on, ..self }
     }
 
-    /// While nobody waits for it at a fixed time it is asked for in runs, as long as its client takes them. Who holds the reader has to
-    /// [release](Reader::release) it if the client stops taking.
+    /// While nobody waits for it at a fixed time it is asked for in runs, as long as its client
+    /// takes them. Who holds the reader has to [release](Reader::release) it if the client stops
+    /// taking.
     #[must_use]
     pub fn in_runs(self) -> Self {
         Self { run: Some(Run::default()), ..self }
     }
 
-    /// What is asked for from here on is of another class, due at other times: the session was admitted anew, or is no longer
-    /// promised anything.
+    /// What is asked for from here on is of another class, due at other times: the session was
+    /// admitted anew, or is no longer promised anything.
     pub fn set_terms(&mut self, class: Class, due: Due) {
         if let Some(run) = self.run.as_mut().filter(|_| !due.is_open()) {
             run.forget();
@@ -127,7 +132,8 @@ impl Reader {
         self.promised.as_ref().is_some_and(|promised| promised.buffers() > 0)
     }
 
-    /// Its place among those who wait for memory, while it does. Who looks after several readers has to try them in this order.
+    /// Its place among those who wait for memory, while it does. Who looks after several readers
+    /// has to try them in this order.
     pub fn place(&self) -> Option<Place> {
         self.waiting.as_ref().map(Waiting::place)
     }
@@ -157,8 +163,9 @@ impl Reader {
 
     /// Asks for what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
-        // What is promised comes a window at a time, when most of the last one was sent: neighbours on the disks are then read in one go.
-        // Who takes all he can get is always given more, in runs if those are worth it.
+        // What is promised comes a window at a time, when most of the last one was sent: neighbours
+        // on the disks are then read in one go. Who takes all he can get is always given more, in
+        // runs if those are worth it.
         let waits = self.state() == ReaderState::AwaitUnits;
         let left_stripes = match &mut self.run {
             Some(run) if self.due.is_open() => {
@@ -252,8 +259,8 @@ impl Reader {
         Ok(self.state())
     }
 
-    /// Gives all memory back, because the client is slow and others wait; what was not sent is asked for again by the
-    /// next [`Reader::fill`]. Does nothing while units are on their way.
+    /// Gives all memory back, because the client is slow and others wait; what was not sent is
+    /// asked for again by the next [`Reader::fill`]. Does nothing while units are on their way.
     pub fn release(&mut self, fetcher: &Fetcher) {
         let complete = |step: &Step| match step {
             Step::Bytes(..) => true,
@@ -269,8 +276,8 @@ impl Reader {
         }
     }
 
-    /// Gives back what was read before it was urgent, when others wait for memory. It stays in the table until its room is wanted. Not to be
-    /// called while chunks are being sent.
+    /// Gives back what was read before it was urgent, when others wait for memory. It stays in the
+    /// table until its room is wanted. Not to be called while chunks are being sent.
     pub fn give_back_early(&mut self, fetcher: &Fetcher) {
         let units = fetcher.units();
         while self.window.len() > 1
@@ -317,8 +324,9 @@ impl Reader {
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let mut wanted = rows_by_position(&map, &range);
         if matches!(self.due, Due::Paced(_)) || self.has_long_run() || self.reads_on {
-            // What follows is wanted next: by the next part of a film as one file, which meets this one within a unit, or by those who follow. Not what lies
-            // before: what was read ahead begins where it was wanted from, too.
+            // What follows is wanted next: by the next part of a film as one file, which meets this
+            // one within a unit, or by those who follow. Not what lies before: what was read ahead
+            // begins where it was wanted from, too.
             wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
@@ -371,14 +379,16 @@ impl Reader {
         (window, map): (Window, &ObjectMap),
     ) -> Option<Reservation> {
         let (budget, depth) = (fetcher.units().budget(), fetcher.units().depth());
-        // More than all there is would never come: who holds all has nobody to share the spare buffers with.
+        // More than all there is would never come: who holds all has nobody to share the spare
+        // buffers with.
         let buffers = buffers.min(budget.total());
         if self.window.is_empty() {
             return budget.reserve_first(self.promised.as_deref(), &mut self.waiting, buffers);
         }
         let is_his = (self.held_buffers() + buffers) as u64 <= self.due.buffers_max(depth, map);
         if is_his && window.is_urgent(self.planned_bytes) {
-            // Not more than this body was counted with: the rest of the promise is for what else its viewer plays.
+            // Not more than this body was counted with: the rest of the promise is for what else
+            // its viewer plays.
             let is_promised =
                 (self.drawn_buffers() + buffers) as u64 <= self.due.promised_buffers(depth, map);
             let promised = self.promised.as_ref().filter(|_| is_promised);
@@ -392,7 +402,8 @@ impl Reader {
         if is_worth_it && enough { self.ahead(fetcher, buffers) } else { None }
     }
 
-    /// Memory beyond the front step and the promise: lent to whom the rest was promised, and left over for others.
+    /// Memory beyond the front step and the promise: lent to whom the rest was promised, and left
+    /// over for others.
     fn ahead(&self, fetcher: &Fetcher, buffers: usize) -> Option<Reservation> {
         let budget = fetcher.units().budget();
         if self.is_promised() { budget.lend(buffers) } else { budget.reserve(buffers) }
@@ -426,8 +437,9 @@ impl Reader {
     }
 }
 
-/// Buffers that a stripe needs on top of those of its `wanted` units if some of those are lost: for what they are computed from. What is wanted
-/// anyway is shared with that through the table; where it cannot be, since others are reading other rows of it, the spare buffers serve.
+/// Buffers that a stripe needs on top of those of its `wanted` units if some of those are lost: for
+/// what they are computed from. What is wanted anyway is shared with that through the table; where
+/// it cannot be, since others are reading other rows of it, the spare buffers serve.
 fn decoding_buffers(
     fetcher: &Fetcher,
     map: &ObjectMap,

@@ -1,11 +1,14 @@
-//! Runs: how many stripes are asked for in one go of what nobody waits for at a fixed time, so that an arm's way there is worth it.
+//! Runs: how many stripes are asked for in one go of what nobody waits for at a fixed time, so that
+//! an arm's way there is worth it.
 //!
-//! The schedule (N, d) of dsplice (1996, note 2), chosen by what was measured: N is the run for which a way costs a tenth, by the members'
-//! price, as far as memory goes, all others still have theirs within a round, and the client takes it; d is not set but follows: each member sweeps over what waits, so a run of one
-//! is followed by those of all others.
+//! The schedule (N, d) of dsplice (1996, note 2), chosen by what was measured: N is the run for
+//! which a way costs a tenth, by the members' price, as far as memory goes, all others still have
+//! theirs within a round, and the client takes it; d is not set but follows: each member sweeps
+//! over what waits, so a run of one is followed by those of all others.
 //!
-//! A reader begins with a short window. A client that waits for the disks gets runs of four times the length, one that the disks wait for
-//! gets half: so a slow client holds little, and one that takes nothing never has more than it began with.
+//! A reader begins with a short window. A client that waits for the disks gets runs of four times
+//! the length, one that the disks wait for gets half: so a slow client holds little, and one that
+//! takes nothing never has more than it began with.
 
 use crate::limits::{
     READER_REFILL_STRIPES, READER_STRIPES_MAX, RUN_GROWTH, RUN_LEFT_PART, RUN_STRIPES_MAX, RUNS_MEMORY_PART,
@@ -109,7 +112,8 @@ impl Run {
         if self.is_long() { self.stripes + self.left_stripes() } else { SHORT }
     }
 
-    /// The next run is asked for when less than so many are left: they are sent while it is on its way.
+    /// The next run is asked for when less than so many are left: they are sent while it is on its
+    /// way.
     pub(crate) fn left_stripes(&self) -> u64 {
         if self.is_long() { (self.stripes / RUN_LEFT_PART).max(READER_REFILL_STRIPES as u64) } else { SHORT }
     }
@@ -124,8 +128,9 @@ impl Run {
         self.is_next = true;
     }
 
-    /// A stripe more was asked for. After a run's worth of them the next run is chosen, for a class of this kind: once for each window, since what the client
-    /// does is known of the last one alone.
+    /// A stripe more was asked for. After a run's worth of them the next run is chosen, for a class
+    /// of this kind: once for each window, since what the client does is known of the last one
+    /// alone.
     pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> (Kind, Worth)) {
         self.planned_stripes += 1;
         if !self.is_next || self.planned_stripes < self.stripes {
@@ -156,8 +161,9 @@ impl Worth {
         // A reader holds its run and what was left when it was asked for.
         let share = self.buffers / RUNS_MEMORY_PART / (others.all + 1);
         let affordable = share / self.stripe_buffers.max(1) * RUN_LEFT_PART / (RUN_LEFT_PART + 1);
-        // A sweep over all of them takes a round at most: a share is a share within seconds, and a pause no longer than that. Who is less urgent waits,
-        // and makes nobody's run shorter: a shorter one costs a way more.
+        // A sweep over all of them takes a round at most: a share is a share within seconds, and a
+        // pause no longer than that. Who is less urgent waits, and makes nobody's run shorter: a
+        // shorter one costs a way more.
         let swept = ROUND_NS / (others.before + 1) / self.unit_ns.max(1);
         worth.min(affordable).min(swept)
     }

@@ -11,11 +11,13 @@ use std::sync::Arc;
 pub struct Choices {
     /// The demands of its choices (renditions), best first.
     pub demands: Arc<[Arc<Demand>]>,
-    /// What those who play a choice may share, for each of them; nobody shares anything of a choice that is not here.
+    /// What those who play a choice may share, for each of them; nobody shares anything of a choice
+    /// that is not here.
     pub shared: Arc<[Option<Arc<SharedTracks>>]>,
 }
 
-/// The tracks that are played by all who play a choice: its pictures; and its sound, where nothing else can be played.
+/// The tracks that are played by all who play a choice: its pictures; and its sound, where nothing
+/// else can be played.
 #[derive(Debug)]
 pub struct SharedTracks {
     tracks: Vec<SharedTrack>,

@@ -1,14 +1,16 @@
 //! The table of shared units: viewers of the same bytes share one buffer.
 //!
-//! A unit is in the table from the moment its read starts. Who asks for it meanwhile waits for that read; who asks
-//! later gets the same memory. Units that nobody holds stay until their memory is wanted; then those go that are wanted last
-//! (`next_use.rs`).
+//! A unit is in the table from the moment its read starts. Who asks for it meanwhile waits for that
+//! read; who asks later gets the same memory. Units that nobody holds stay until their memory is
+//! wanted; then those go that are wanted last (`next_use.rs`).
 //!
-//! Locks are taken in this order: a shard, then the audience. Whoever takes a victim from the audience looks for it in its shard
-//! after that, so it may be gone, or read anew, or in use: each is put right there.
+//! Locks are taken in this order: a shard, then the audience. Whoever takes a victim from the
+//! audience looks for it in its shard after that, so it may be gone, or read anew, or in use: each
+//! is put right there.
 //!
-//! A unit that must be computed takes the others of its stripe from here, too: so each member is read once for a
-//! stripe, whoever is lost. It never waits for a unit that is being computed itself, or two might wait for each other.
+//! A unit that must be computed takes the others of its stripe from here, too: so each member is
+//! read once for a stripe, whoever is lost. It never waits for a unit that is being computed
+//! itself, or two might wait for each other.
 
 use crate::around::Around;
 use crate::arrival::{Arrival, Inbox, Outbox};
@@ -71,11 +73,13 @@ pub struct StreamCounters {
     pub deadline_misses: [AtomicU64; CLASSES_MAX],
     /// Units taken back from the table because their memory was wanted.
     pub evictions: AtomicU64,
-    /// Those of them that were to stay for somebody who follows another: none, unless intervals hold more than they are charged with.
+    /// Those of them that were to stay for somebody who follows another: none, unless intervals
+    /// hold more than they are charged with.
     pub kept_evictions: AtomicU64,
     /// Units asked of other members because their own did not answer in time.
     pub read_around: AtomicU64,
-    /// Requests that were taken back from a member, because what they were for had been computed from others.
+    /// Requests that were taken back from a member, because what they were for had been computed
+    /// from others.
     pub withdrawn: AtomicU64,
     /// Times a member stalled.
     pub stalled: AtomicU64,
@@ -118,9 +122,10 @@ enum Entry {
 }
 
 impl Entry {
-    /// Whether it stays as it is when rows are wanted that it does not cover. What reaches farther stays: it is of somebody who plays on, whom
-    /// others follow. Of two that read to the end of the unit, the one that begins later gives way to the one that covers it; otherwise viewers of
-    /// the two segments that meet in a unit would take it from each other, again and again.
+    /// Whether it stays as it is when rows are wanted that it does not cover. What reaches farther
+    /// stays: it is of somebody who plays on, whom others follow. Of two that read to the end of
+    /// the unit, the one that begins later gives way to the one that covers it; otherwise viewers
+    /// of the two segments that meet in a unit would take it from each other, again and again.
     fn stays_beside(&self, wanted: &Range<usize>) -> bool {
         match self {
             Entry::Reading(_) => true,
@@ -164,13 +169,14 @@ pub(crate) enum Lookup {
     Joined,
     /// The caller must read it, and tell the table.
     Read(Arc<Flight>),
-    /// The caller must read it for itself alone: other rows of the unit are under way, or it is being computed itself.
+    /// The caller must read it for itself alone: other rows of the unit are under way, or it is
+    /// being computed itself.
     ReadPrivately,
 }
 
 impl Units {
-    /// A table over the volume's arena and disks that leaves `spare_buffers` of the arena to writers and decoding:
-    /// readers may hold the rest together.
+    /// A table over the volume's arena and disks that leaves `spare_buffers` of the arena to
+    /// writers and decoding: readers may hold the rest together.
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
         // No stripe is wider than there are members.
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers), disks.members());
@@ -232,7 +238,8 @@ impl Units {
         &self.inner.health
     }
 
-    /// Whether a unit may have to be computed from the others of its stripe, so that whoever reads it needs memory for them.
+    /// Whether a unit may have to be computed from the others of its stripe, so that whoever reads
+    /// it needs memory for them.
     pub fn is_degraded(&self) -> bool {
         self.inner.around.is_any_away()
     }
@@ -241,7 +248,8 @@ impl Units {
         &self.inner.around
     }
 
-    /// Looks for what a viewer wants. `flight` is what the read is called by if the caller is to make it.
+    /// Looks for what a viewer wants. `flight` is what the read is called by if the caller is to
+    /// make it.
     pub(crate) fn look_up(
         &self,
         want: &UnitWant,
@@ -277,7 +285,8 @@ impl Units {
         Lookup::Read(Arc::clone(flight))
     }
 
-    /// Looks for what a unit is to be computed from. Never gives something to wait for that may wait for the caller.
+    /// Looks for what a unit is to be computed from. Never gives something to wait for that may
+    /// wait for the caller.
     pub(crate) fn look_up_source(
         &self,
         key: UnitKey,
@@ -318,8 +327,9 @@ impl Units {
         }
     }
 
-    /// The unit's own member does not give it, so it is computed from the others from here on. Those that were to be
-    /// computed from it have to read what they need themselves. `false` if nobody else waits for it: then it is forgotten.
+    /// The unit's own member does not give it, so it is computed from the others from here on.
+    /// Those that were to be computed from it have to read what they need themselves. `false` if
+    /// nobody else waits for it: then it is forgotten.
     pub(crate) fn begin_decoding(&self, key: UnitKey, outbox: &mut Outbox) -> bool {
         let mut shard = self.shard(&key);
         let Some(Entry::Reading(reading)) = shard.entries.get_mut(&key) else { return false };
@@ -362,7 +372,8 @@ impl Units {
         }
     }
 
-    /// Somebody of this class waits for a read under way until then: it, and what it is computed from, becomes as urgent.
+    /// Somebody of this class waits for a read under way until then: it, and what it is computed
+    /// from, becomes as urgent.
     fn promote(&self, flight: &Arc<Flight>, urgency: (Class, u64), outbox: &mut Outbox) {
         let Some(sources) = flight.promote(&self.inner.disks, urgency, outbox) else { return };
         self.inner.counters.promotions.fetch_add(1, Ordering::Relaxed);
@@ -402,7 +413,8 @@ impl Units {
     fn take_buffer(&self, bytes: usize) -> Option<Buffer> {
         loop {
             let buffer = self.inner.arena.take(bytes);
-            // One unit let go is not always enough: it may be a cell of a buffer, or somebody else may be quicker.
+            // One unit let go is not always enough: it may be a cell of a buffer, or somebody else
+            // may be quicker.
             if buffer.is_some() || !self.evict() {
                 return buffer;
             }
@@ -441,7 +453,8 @@ impl Units {
         false
     }
 
-    /// Gives back the memory of a unit if nobody holds it. One that somebody used though nobody was to want it gets a second chance.
+    /// Gives back the memory of a unit if nobody holds it. One that somebody used though nobody was
+    /// to want it gets a second chance.
     fn let_go(&self, victim: Victim) -> bool {
         let key = victim.key;
         let mut shard = self.shard(&key);
@@ -491,7 +504,8 @@ impl Shard {
 }
 
 impl Decoder {
-    /// The rows, or that there are none to share. The decoder's core takes them when its reply brings it there.
+    /// The rows, or that there are none to share. The decoder's core takes them when its reply
+    /// brings it there.
     fn notify(self, rows: Option<UnitRows>, outbox: &mut Outbox) {
         self.source.put(rows);
         outbox.post(&self.to, Arrival::Source { read: self.read, fetch: self.fetch });

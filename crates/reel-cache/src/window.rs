@@ -1,4 +1,5 @@
-//! How much of a body a reader holds at once, and so how much media memory its viewer is promised: pure.
+//! How much of a body a reader holds at once, and so how much media memory its viewer is promised:
+//! pure.
 //!
 //! ```text
 //!   held   |== stripe that is sent ==|            client takes it as fast as it is shown, or faster
@@ -38,15 +39,17 @@ impl Depth {
         self.is_rotational
     }
 
-    /// Bytes that are held at once, and so due together, of a body of so many bytes that is shown for so long.
+    /// Bytes that are held at once, and so due together, of a body of so many bytes that is shown
+    /// for so long.
     pub fn window_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
         self.window(geometry, bytes, duration_ns).bytes(geometry)
     }
 
-    /// What is held at once of a body of so many bytes that is shown for so long; 0 if nobody knows.
+    /// What is held at once of a body of so many bytes that is shown for so long; 0 if nobody
+    /// knows.
     ///
-    /// An arm gets as much at once as memory allows. Without arms what follows is read when what is left to be sent is shown for as long as a
-    /// read may take.
+    /// An arm gets as much at once as memory allows. Without arms what follows is read when what is
+    /// left to be sent is shown for as long as a read may take.
     pub fn window(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> Window {
         if self.is_rotational || duration_ns == 0 {
             let (stripes, refill) = (READER_STRIPES_MAX as u64, READER_REFILL as u64);
@@ -59,7 +62,8 @@ impl Depth {
         Window { stripes, refill: 1, lead_bytes }
     }
 
-    /// Buffers that a reader of such a body ever holds: those of its window, and the parity that lost units of one stripe are computed from.
+    /// Buffers that a reader of such a body ever holds: those of its window, and the parity that
+    /// lost units of one stripe are computed from.
     pub fn buffers_max(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
         let data_rows = geometry.data_rows() as u64;
         let units = units(geometry, bytes, duration_ns);
@@ -68,10 +72,12 @@ impl Depth {
         units.min(window.stripes * data_rows).max(data_rows) + geometry.parity_rows() as u64
     }
 
-    /// Bytes of media memory that a viewer of such a body is promised: what his reader cannot do without.
+    /// Bytes of media memory that a viewer of such a body is promised: what his reader cannot do
+    /// without.
     ///
-    /// With arms, and where a stripe is not shown for long, that is all that it ever holds. Otherwise the stripe that is sent, and the parity that a
-    /// lost unit of it is computed from; the next one is read early while there is memory for that, and else when this one has left.
+    /// With arms, and where a stripe is not shown for long, that is all that it ever holds.
+    /// Otherwise the stripe that is sent, and the parity that a lost unit of it is computed from;
+    /// the next one is read early while there is memory for that, and else when this one has left.
     pub fn promised_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
         self.promised_buffers(geometry, bytes, duration_ns).saturating_mul(geometry.unit_bytes() as u64)
     }
@@ -103,7 +109,8 @@ impl Window {
         left_bytes <= self.lead_bytes
     }
 
-    /// Whether stripe `number` of a body is another way of an arm: those of the first window are one, and so are those of each refill.
+    /// Whether stripe `number` of a body is another way of an arm: those of the first window are
+    /// one, and so are those of each refill.
     pub fn is_way(self, number: u64) -> bool {
         match number.checked_sub(self.stripes) {
             None => number == 0,

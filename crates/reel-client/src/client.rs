@@ -122,7 +122,8 @@ impl Client {
         let first = self.next_tag;
         let mut answers: Vec<Option<Result<u64, ClientError>>> = set.iter().map(|_| None).collect();
         for (sent, wanted) in set.iter().enumerate() {
-            // An answer that does not fit into our socket is never given: so we hear them before we ask for more.
+            // An answer that does not fit into our socket is never given: so we hear them before we
+            // ask for more.
             while sent >= OPENS_UNANSWERED_MAX && answers[sent - OPENS_UNANSWERED_MAX].is_none() {
                 self.hear_answers(first, &mut answers)?;
                 if answers[sent - OPENS_UNANSWERED_MAX].is_none() {
@@ -154,7 +155,8 @@ impl Client {
         }
     }
 
-    /// Takes what has come for streams of a set. With `wait` it waits until there is something, or one of them has ended.
+    /// Takes what has come for streams of a set. With `wait` it waits until there is something, or
+    /// one of them has ended.
     ///
     /// # Errors
     /// The connection failed.
@@ -174,11 +176,12 @@ impl Client {
         }
     }
 
-    /// Writes what is held of each stream to its file, and gives it back. Stops at a file that takes no more now; returns the bytes
-    /// written in all.
+    /// Writes what is held of each stream to its file, and gives it back. Stops at a file that
+    /// takes no more now; returns the bytes written in all.
     ///
     /// # Errors
-    /// A file takes nothing any more, the connection failed, or messages were taken back while they were written.
+    /// A file takes nothing any more, the connection failed, or messages were taken back while they
+    /// were written.
     pub fn send(&mut self, set: &[(u64, BorrowedFd<'_>)]) -> Result<u64, ClientError> {
         let mut written = 0;
         for (name, file) in set {
@@ -217,7 +220,8 @@ impl Client {
         set.iter().map(state).collect()
     }
 
-    /// Ends streams. Waits while the server has much to hear: what is not told to it would be read and reserved on.
+    /// Ends streams. Waits while the server has much to hear: what is not told to it would be read
+    /// and reserved on.
     ///
     /// # Errors
     /// The connection failed.
@@ -230,10 +234,12 @@ impl Client {
         Ok(())
     }
 
-    /// Gives the oldest `count` messages of a stream back: their memory is not to be looked at any more.
+    /// Gives the oldest `count` messages of a stream back: their memory is not to be looked at any
+    /// more.
     ///
     /// # Errors
-    /// They had been taken back before, so what was read from them is not to be trusted; or the connection failed.
+    /// They had been taken back before, so what was read from them is not to be trusted; or the
+    /// connection failed.
     pub fn give_back(&mut self, name: u64, count: usize) -> Result<(), ClientError> {
         let Some(stream) = self.streams.get_mut(&name) else { return Ok(()) };
         let count = count.min(stream.held.len());
@@ -296,7 +302,8 @@ impl Client {
             self.kernel_calls += 1;
             match say(&self.socket, &message, &[]) {
                 Ok(true) => return Ok(()),
-                // A server that has not taken many messages is about to look at its streams; whatever else is said would be lost.
+                // A server that has not taken many messages is about to look at its streams;
+                // whatever else is said would be lost.
                 Ok(false) if *request == Request::Bell => return Ok(()),
                 Ok(false) => self.wait(PollFlags::OUT)?,
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(ClientError::Gone),
@@ -388,8 +395,8 @@ impl Mapped {
         (memory, start..start + message.bytes as usize)
     }
 
-    /// Writes (more of) the first message held; the bytes written and whether that was all of it, or `None` if there is no message or
-    /// the file takes nothing now.
+    /// Writes (more of) the first message held; the bytes written and whether that was all of it,
+    /// or `None` if there is no message or the file takes nothing now.
     fn write_first(&mut self, file: BorrowedFd<'_>) -> Result<Option<(u64, bool)>, ClientError> {
         let Some(first) = self.held.front() else { return Ok(None) };
         let (memory, range) = self.place(first);

@@ -27,7 +27,8 @@ pub enum Heard {
     Gone,
 }
 
-/// A socket at `path` that only this user can connect to. One that a dead server left there is replaced.
+/// A socket at `path` that only this user can connect to. One that a dead server left there is
+/// replaced.
 ///
 /// # Errors
 /// The path is too long, something else lies there, or a server listens there already.
@@ -91,7 +92,8 @@ pub fn say(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<'_>]) ->
 /// Takes the next message, without waiting.
 ///
 /// # Errors
-/// Those of the kernel. A message that is longer than any is [`Heard::Gone`]: who sends such is no program of ours.
+/// Those of the kernel. A message that is longer than any is [`Heard::Gone`]: who sends such is no
+/// program of ours.
 pub fn hear(socket: impl AsFd) -> io::Result<Heard> {
     let mut bytes = vec![0; MESSAGE_BYTES_MAX + 1];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PROGRAM_DESCRIPTORS))];

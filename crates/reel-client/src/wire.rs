@@ -1,4 +1,5 @@
-//! What is said on the socket: messages of a fixed head and some text, in the byte order of the machine. `reel_mms.h` says the same.
+//! What is said on the socket: messages of a fixed head and some text, in the byte order of the
+//! machine. `reel_mms.h` says the same.
 
 use crate::limits::PROGRAM_TEXT_BYTES_MAX;
 
@@ -42,7 +43,8 @@ pub enum Request {
 /// What the server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A stream was opened; three descriptors come with it: arena, producer's memory, consumer's memory.
+    /// A stream was opened; three descriptors come with it: arena, producer's memory, consumer's
+    /// memory.
     Opened(Opened),
     /// It was not.
     Refused {

@@ -19,7 +19,8 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// Its key as PEM.
     pub key: PathBuf,
-    /// Set if they are made by the server, for these names, when they are missing or about to expire.
+    /// Set if they are made by the server, for these names, when they are missing or about to
+    /// expire.
     pub generate_for: Option<Vec<String>>,
 }
 
@@ -74,7 +75,8 @@ impl Certificates {
     /// Reads the files, or makes them.
     ///
     /// # Errors
-    /// Files that cannot be read; a certificate that is expired, not valid yet, or made for another key.
+    /// Files that cannot be read; a certificate that is expired, not valid yet, or made for another
+    /// key.
     pub fn load(files: CertificateFiles, http2: bool) -> Result<Self, CertificateError> {
         let (identity, seen) = files.identity_with_stamps(true);
         let identity = identity?;
@@ -97,10 +99,12 @@ impl Certificates {
         &self.acceptor
     }
 
-    /// Reads the files again. Connections under way stay as they are; new ones see the new certificate. If that cannot be used, the old
-    /// one stays in use, and the log says why. Whether it was taken.
+    /// Reads the files again. Connections under way stay as they are; new ones see the new
+    /// certificate. If that cannot be used, the old one stays in use, and the log says why. Whether
+    /// it was taken.
     pub fn reload(&self) -> bool {
-        // Those who trust a generated one would not trust another: none is made because its files are gone or spoilt for now.
+        // Those who trust a generated one would not trust another: none is made because its files
+        // are gone or spoilt for now.
         let (identity, seen) = self.files.identity_with_stamps(self.left_s() < RENEW_BEFORE_S);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         match identity {
@@ -126,8 +130,8 @@ impl Certificates {
         }
     }
 
-    /// Reloads when a file has changed, makes a generated one anew in time, and warns of an end that comes near; to be called every
-    /// [`CERTIFICATE_LOOK_S`].
+    /// Reloads when a file has changed, makes a generated one anew in time, and warns of an end
+    /// that comes near; to be called every [`CERTIFICATE_LOOK_S`].
     pub fn poll(&self) {
         let stamps = self.files.stamps();
         let changed = *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps;
@@ -173,8 +177,8 @@ impl Certificates {
 }
 
 impl CertificateFiles {
-    /// The identity, and what the files looked like that it was read from: before that, so that a change meanwhile is seen, but after
-    /// they were made.
+    /// The identity, and what the files looked like that it was read from: before that, so that a
+    /// change meanwhile is seen, but after they were made.
     fn identity_with_stamps(
         &self,
         may_make: bool,

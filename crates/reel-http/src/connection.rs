@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A connection and its place in the life of a request:
-/// `(ShakingHands ->) Idle -> Heading -> (Opening -> Opened ->) Sending -> Idle`, and after the last response `Lingering`.
+/// A connection and its place in the life of a request: `(ShakingHands ->) Idle -> Heading ->
+/// (Opening -> Opened ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) peer: SocketAddr,
@@ -29,8 +29,8 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// When `state` last changed or its client last took or sent something.
     pub(crate) since_ns: u64,
-    /// An operation of this connection is in the ring. There is never more than one, beside zero-copy sends of which only the memory is
-    /// still to come back.
+    /// An operation of this connection is in the ring. There is never more than one, beside
+    /// zero-copy sends of which only the memory is still to come back.
     pub(crate) in_ring: bool,
     /// How its socket is sent to.
     pub(crate) zero_copy: ZeroCopy,
@@ -49,7 +49,8 @@ pub(crate) enum State {
     Opened(Box<(Request, OpenResult)>),
     /// A response is on its way.
     Sending(Box<Sending>),
-    /// Everything was sent and our side is closed; what the client still sends is thrown away, up to so many bytes.
+    /// Everything was sent and our side is closed; what the client still sends is thrown away, up
+    /// to so many bytes.
     Lingering(usize),
 }
 
@@ -129,8 +130,9 @@ impl Connection {
     }
 }
 
-/// The kind of task that a connection is for its thread, and from when on it is critical. `order` is that of its delivery; without one it
-/// reads a request or shakes hands, which a client waits for.
+/// The kind of task that a connection is for its thread, and from when on it is critical. `order`
+/// is that of its delivery; without one it reads a request or shakes hands, which a client waits
+/// for.
 pub(crate) fn task_kind(order: Option<Order>) -> (TaskKind, u64) {
     match order {
         Some(Order::Due(due_ns)) => {
@@ -208,7 +210,8 @@ mod tests {
         }
     }
 
-    /// What is reserved and due soon goes first, the soonest before all; however many downloads came before it.
+    /// What is reserved and due soon goes first, the soonest before all; however many downloads
+    /// came before it.
     #[test]
     fn the_thread_goes_on_with_what_is_due_and_with_downloads_last() {
         const NOW_NS: u64 = 100_000_000_000;

@@ -10,8 +10,8 @@ pub(crate) fn http_date(unix_s: u64) -> String {
     format!("{weekday}, {day:02} {} {year} {hour:02}:{minute:02}:{second:02} GMT", MONTHS[month])
 }
 
-/// The seconds since 1970 of a date in any of the three forms that a recipient has to understand; `None` if it is not one. What is before
-/// 1970 counts as 1970: nothing here is older.
+/// The seconds since 1970 of a date in any of the three forms that a recipient has to understand;
+/// `None` if it is not one. What is before 1970 counts as 1970: nothing here is older.
 pub(crate) fn seconds_of_http_date(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let (year, month, day, time) = match words[..] {

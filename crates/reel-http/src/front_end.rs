@@ -154,8 +154,8 @@ impl HttpFrontEnd {
         self.cores.iter().all(CoreHandle::is_alive)
     }
 
-    /// Lets responses under way finish, then stops the threads and waits for them. When it returns, nothing of this front end holds the
-    /// volume any more.
+    /// Lets responses under way finish, then stops the threads and waits for them. When it returns,
+    /// nothing of this front end holds the volume any more.
     ///
     /// # Errors
     /// When a thread had failed.

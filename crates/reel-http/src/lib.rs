@@ -1,7 +1,7 @@
 //! HTTP/1.1 and TLS front end.
 //!
-//! Each serving thread accepts, parses, asks its engine (`reel-play`) and sends. A request that is not for media is handed over with its
-//! socket: one port serves all.
+//! Each serving thread accepts, parses, asks its engine (`reel-play`) and sends. A request that is
+//! not for media is handed over with its socket: one port serves all.
 #![forbid(unsafe_code)]
 
 mod access_log;

@@ -1,4 +1,5 @@
-//! Opening a title reads its index from the disks and waits for it: the one step of a request that is done off the serving threads.
+//! Opening a title reads its index from the disks and waits for it: the one step of a request that
+//! is done off the serving threads.
 
 use crate::front_end::Message;
 use reel_library::LibraryError;
@@ -15,7 +16,8 @@ pub(crate) struct Opened {
 /// A title, or a status and a text for the client.
 pub(crate) type OpenResult = Result<Arc<PlayableTitle>, (u16, String)>;
 
-/// Has a title opened for a connection, which is told by its thread's mailbox; `false` if too many wait already.
+/// Has a title opened for a connection, which is told by its thread's mailbox; `false` if too many
+/// wait already.
 pub(crate) fn open(
     workers: &Workers,
     titles: &Arc<Titles>,

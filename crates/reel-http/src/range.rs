@@ -28,7 +28,8 @@ pub(crate) enum Answer {
     Unsatisfiable,
 }
 
-/// Decides by the conditions of `request` over a resource of `bytes` bytes, in the order of section 13.2.2.
+/// Decides by the conditions of `request` over a resource of `bytes` bytes, in the order of section
+/// 13.2.2.
 pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> Answer {
     if let Some(tags) = &request.if_match {
         if !tag_is_among(tags, &validators.etag) {
@@ -58,7 +59,8 @@ pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> 
     parse(range, bytes)
 }
 
-/// One range of `bytes` units. Several ranges, other units and nonsense are ignored, as section 14.2 allows.
+/// One range of `bytes` units. Several ranges, other units and nonsense are ignored, as section
+/// 14.2 allows.
 fn parse(range: &str, bytes: u64) -> Answer {
     let Some((unit, set)) = range.split_once('=') else { return Answer::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -97,7 +99,8 @@ fn number(text: &str) -> Number {
     }
 }
 
-/// Whether the resource is no newer than a date; `None` without one that can be understood, which is ignored (sections 13.1.3 and 13.1.4).
+/// Whether the resource is no newer than a date; `None` without one that can be understood, which
+/// is ignored (sections 13.1.3 and 13.1.4).
 fn unchanged_since(date: Option<&str>, validators: &Validators) -> Option<bool> {
     Some(seconds_of_http_date(&validators.last_modified)? <= seconds_of_http_date(date?)?)
 }

@@ -113,8 +113,8 @@ impl Request {
     }
 }
 
-/// Several fields of one name are one whose values stand in a list (RFC 9110 section 5.3). Of a range or a date that is no longer one, and
-/// is treated so.
+/// Several fields of one name are one whose values stand in a list (RFC 9110 section 5.3). Of a
+/// range or a date that is no longer one, and is treated so.
 fn join(field: &mut Option<String>, value: String) {
     match field {
         None => *field = Some(value),
@@ -128,7 +128,8 @@ fn class_of(target: &str) -> Option<&str> {
     query.split('&').find_map(|pair| pair.strip_prefix("class="))
 }
 
-/// The path of a request target in origin or absolute form (RFC 9112 section 3.2), without its query.
+/// The path of a request target in origin or absolute form (RFC 9112 section 3.2), without its
+/// query.
 fn path_of(target: &str) -> Option<&str> {
     let path = if target.starts_with('/') {
         target

@@ -105,7 +105,8 @@ impl Response {
         Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
     }
 
-    /// A title that ends later than anything can be promised. Without a time to ask again: it will be as long tomorrow.
+    /// A title that ends later than anything can be promised. Without a time to ask again: it will
+    /// be as long tomorrow.
     pub(crate) fn too_long(request: &Request, detail: &str) -> Response {
         let problem = serde_json::json!({
             "type": "urn:reel:problem:too-long",
@@ -117,7 +118,8 @@ impl Response {
         Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
-    /// A session that is not opened, or not continued: what there is too little of, and what could be promised instead.
+    /// A session that is not opened, or not continued: what there is too little of, and what could
+    /// be promised instead.
     pub(crate) fn session_refused(request: &Request, refused: &SessionRefused) -> Response {
         match refused {
             SessionRefused::TooLong => Response::too_long(request, &refused.to_string()),
@@ -161,7 +163,8 @@ impl Response {
         Response::new(request, 307, &fields, Some(Body::default()))
     }
 
-    /// The answer to a browser that asks what it may send to another origin's media (Fetch standard, CORS preflight).
+    /// The answer to a browser that asks what it may send to another origin's media (Fetch
+    /// standard, CORS preflight).
     pub(crate) fn options(request: &Request) -> Response {
         let fields = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
              Access-Control-Allow-Headers: Range, If-Range, If-None-Match\r\nAccess-Control-Max-Age: 86400\r\n";
@@ -176,7 +179,8 @@ impl Response {
              Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Retry-After\r\n\
              X-Content-Type-Options: nosniff\r\n",
             reason(status),
-            // Who has a clock has to tell (RFC 9110 section 6.6.1): ages and validators are judged by it.
+            // Who has a clock has to tell (RFC 9110 section 6.6.1): ages and validators are judged
+            // by it.
             http_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
         );
         head.push_str(fields);

@@ -70,7 +70,8 @@ fn download<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
     names.next().is_none().then_some(Route::Download { title })
 }
 
-/// A number as playlists write it: digits without sign or leading zero, so that every resource has one name.
+/// A number as playlists write it: digits without sign or leading zero, so that every resource has
+/// one name.
 fn number(text: &str) -> Option<usize> {
     let number: usize = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

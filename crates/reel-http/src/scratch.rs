@@ -1,7 +1,8 @@
 //! Where responses are sealed: buffers of the arena that a core keeps for that.
 //!
-//! A buffer is lent from sealing until the socket has taken all of it. There are only so many: when all are lent, what waits for the
-//! slowest client is put aside (`service/secure.rs`), so nobody waits for another's client.
+//! A buffer is lent from sealing until the socket has taken all of it. There are only so many: when
+//! all are lent, what waits for the slowest client is put aside (`service/secure.rs`), so nobody
+//! waits for another's client.
 
 use reel_arena::{Arena, Buffer};
 use reel_ring::Chunk;

@@ -26,7 +26,8 @@ pub(crate) struct SealedBytes {
     pub(crate) sealed: usize,
 }
 
-/// A record that is cut short only because its buffer ends should not be tiny: each costs a pass of its own.
+/// A record that is cut short only because its buffer ends should not be tiny: each costs a pass of
+/// its own.
 const CUT_BYTES_MIN: usize = 4096;
 
 impl Secure {
@@ -43,8 +44,9 @@ impl Secure {
         chunks.iter().map(record).sum::<usize>() + 4 * RECORD_OVERHEAD_BYTES_MAX
     }
 
-    /// Seals `chunks` into `out`, in their order, as far as there is room. A record never goes over the end of a chunk, so each byte is
-    /// read from where it lies and written to where it is sent from, and nowhere between.
+    /// Seals `chunks` into `out`, in their order, as far as there is room. A record never goes over
+    /// the end of a chunk, so each byte is read from where it lies and written to where it is sent
+    /// from, and nowhere between.
     pub(crate) fn seal(&mut self, chunks: &[Chunk], out: &mut [u8]) -> Result<SealedBytes, TlsError> {
         let first = self.tls.take_outgoing();
         let mut sealed = first.len();
@@ -94,7 +96,8 @@ pub(crate) fn rest_of(chunk: Chunk, bytes: usize) -> Result<Chunk, Chunk> {
     })
 }
 
-/// Whether a client seems to speak HTTP where TLS is spoken: records begin with a control character, requests with capital letters.
+/// Whether a client seems to speak HTTP where TLS is spoken: records begin with a control
+/// character, requests with capital letters.
 pub(crate) fn looks_like_http(first: &[u8]) -> bool {
     first.len() >= 3 && first[..3].iter().all(u8::is_ascii_uppercase)
 }

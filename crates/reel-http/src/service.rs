@@ -1,9 +1,11 @@
 //! One core of the data plane: connections in, media out. Nothing here ever waits.
 //!
-//! What is read, in which order, and who waits for buffers is the engine's (`reel-play`); here are sockets, HTTP and TLS.
-//! Every connection is a task of the core. An event (an operation done, a message) is noted and makes its connection's task ready; the
-//! task's section moves it one step, when its turn has come by deadline and class (`tasks.rs`). A step ends with at most one new
-//! operation in the ring. Follow a request: [`Data::go_on`] -> [`Data::received`] -> [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
+//! What is read, in which order, and who waits for buffers is the engine's (`reel-play`); here are
+//! sockets, HTTP and TLS. Every connection is a task of the core. An event (an operation done, a
+//! message) is noted and makes its connection's task ready; the task's section moves it one step,
+//! when its turn has come by deadline and class (`tasks.rs`). A step ends with at most one new
+//! operation in the ring. Follow a request: [`Data::go_on`] -> [`Data::received`] ->
+//! [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
 
 mod door;
 mod ending;
@@ -72,7 +74,8 @@ enum Ended {
     Receive(Vec<u8>),
     /// What was sealed; of others, nothing.
     Send(Vec<Chunk>),
-    /// Of a send that was to be without a copy: what the kernel copied at once instead, or nothing if it was lent all of it.
+    /// Of a send that was to be without a copy: what the kernel copied at once instead, or nothing
+    /// if it was lent all of it.
     SendZeroCopy(Vec<Chunk>),
     /// What was lent is back; whether it was copied after all.
     Lent(bool),
@@ -80,8 +83,8 @@ enum Ended {
 }
 
 impl Ended {
-    /// Takes the operation apart and gives back all it held but what was sent: the connection may be given away next, which only the
-    /// one holder of its socket can do.
+    /// Takes the operation apart and gives back all it held but what was sent: the connection may
+    /// be given away next, which only the one holder of its socket can do.
     fn of(op: Op) -> Option<Ended> {
         // By value: what a pattern does not name is dropped with `op`, before the caller goes on.
         match op {
@@ -152,7 +155,8 @@ impl Data {
             Some(secure) if !matches!(connection.state, State::Lingering(_)) => secure.tls.take_incoming(),
             _ => std::mem::take(&mut connection.input),
         };
-        // A head that is not complete is shorter than the most it may be: there is always room for more.
+        // A head that is not complete is shorter than the most it may be: there is always room for
+        // more.
         buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
         connection.in_ring = true;
         core.ring.push(token, Op::Receive { socket: Arc::clone(&connection.socket), buffer });

@@ -1,4 +1,5 @@
-//! Whether a socket is sent to from memory itself or by a copy: decided by what the kernel reports of it, never by what it looks like.
+//! Whether a socket is sent to from memory itself or by a copy: decided by what the kernel reports
+//! of it, never by what it looks like.
 //!
 //! ```text
 //!             a first large send               reported: not copied
@@ -6,12 +7,13 @@
 //!      ^                              | reported: copied, or refused        |
 //!      '------- bytes and time ---- Plain <---------------------------------'
 //! ```
-//! Loopback, veth and whoever listens with a packet socket make the kernel copy after all, later and at more cost than a plain send; a
-//! network card does not. A probe is small and what follows it is copied until its report comes, so a socket that copies pays for
-//! little in vain, and each time in vain makes the next try rarer.
+//! Loopback, veth and whoever listens with a packet socket make the kernel copy after all, later
+//! and at more cost than a plain send; a network card does not. A probe is small and what follows
+//! it is copied until its report comes, so a socket that copies pays for little in vain, and each
+//! time in vain makes the next try rarer.
 //!
-//! Memory that was sent from is the kernel's until the peer has acknowledged it. What a socket may have lent is bounded here; what all
-//! may have together, by the caller.
+//! Memory that was sent from is the kernel's until the peer has acknowledged it. What a socket may
+//! have lent is bounded here; what all may have together, by the caller.
 
 use crate::limits::{
     LENT_BYTES_MAX, LENT_SENDS_MAX, SEGMENT_ASKED_SENDS, SUPER_SEGMENT_BYTES_MAX, ZERO_COPY_AGAIN_BYTES,
@@ -39,7 +41,8 @@ pub(crate) struct ZeroCopy {
     failures: u32,
     lent_sends: usize,
     lent_bytes: u64,
-    /// Whether its segments stay as large as copied ones at its present rate, and sends until that is asked again.
+    /// Whether its segments stay as large as copied ones at its present rate, and sends until that
+    /// is asked again.
     is_cut_well: bool,
     asked_again_in: u32,
 }
@@ -65,8 +68,9 @@ impl ZeroCopy {
         Self { state, failures: 0, lent_sends: 0, lent_bytes: 0, is_cut_well: true, asked_again_in: 0 }
     }
 
-    /// Whether segments would stay as large without a copy, if any were sent so now. `segment_bytes` tells what TCP gives the device at once at
-    /// the socket's present rate; it is asked now and then.
+    /// Whether segments would stay as large without a copy, if any were sent so now.
+    /// `segment_bytes` tells what TCP gives the device at once at the socket's present rate; it is
+    /// asked now and then.
     pub(crate) fn is_cut_well(&mut self, segment_bytes: impl FnOnce() -> Option<usize>) -> bool {
         if matches!(self.state, State::Untried | State::Trusted) {
             if self.asked_again_in == 0 {
@@ -78,7 +82,8 @@ impl ZeroCopy {
         self.is_cut_well
     }
 
-    /// How to send so many bytes in so many pieces. `may_lend`: whether all sockets together have memory left to lend.
+    /// How to send so many bytes in so many pieces. `may_lend`: whether all sockets together have
+    /// memory left to lend.
     pub(crate) fn choose(&mut self, bytes: usize, pieces: usize, may_lend: bool, now_ns: u64) -> How {
         let pays = bytes >= ZERO_COPY_BYTES_MIN && bytes >= pieces * ZERO_COPY_CHUNK_BYTES_MIN;
         if !(pays && self.has_room() && may_lend) {
@@ -110,12 +115,14 @@ impl ZeroCopy {
         }
     }
 
-    /// The socket took so many bytes of a zero-copy send, and [`ZeroCopy::returned`] will be told of it.
+    /// The socket took so many bytes of a zero-copy send, and [`ZeroCopy::returned`] will be told
+    /// of it.
     pub(crate) fn lent(&mut self, bytes: u64) {
         self.lent_bytes += bytes;
     }
 
-    /// A zero-copy send was not made at all, or by a copy at once: the kernel had no memory for it, or does not know the socket's kind.
+    /// A zero-copy send was not made at all, or by a copy at once: the kernel had no memory for it,
+    /// or does not know the socket's kind.
     pub(crate) fn refused(&mut self, now_ns: u64) {
         self.lent_sends = self.lent_sends.saturating_sub(1);
         self.failed(now_ns);
@@ -123,7 +130,8 @@ impl ZeroCopy {
 
     /// The memory of a zero-copy send is back, of which the socket had taken so many bytes.
     ///
-    /// What comes back twice, or was never lent, counts for nothing beyond zero: the driver has told of it.
+    /// What comes back twice, or was never lent, counts for nothing beyond zero: the driver has
+    /// told of it.
     pub(crate) fn returned(&mut self, bytes: u64, copied: bool, now_ns: u64) {
         self.lent_sends = self.lent_sends.saturating_sub(1);
         self.lent_bytes = self.lent_bytes.saturating_sub(bytes);
@@ -159,10 +167,12 @@ impl ZeroCopy {
 
 /// Whether TCP cuts its segments as well without a copy, if it gives the device so much at once.
 ///
-/// It queues as much as a device takes at most, and cuts off what it gives it when its time has come. What is left of a copied segment is filled
-/// up with the next (tcp_grow_skb of the kernel), of one that was not copied it goes alone: 13 kB after 52, each with a timer and an
-/// acknowledgement as if it were large, which costs more than the copy (docs/benchmarks.md). Slow sockets cut a queued segment many times, and one
-/// rest more does not matter; the fastest do not cut it at all.
+/// It queues as much as a device takes at most, and cuts off what it gives it when its time has
+/// come. What is left of a copied segment is filled up with the next (tcp_grow_skb of the kernel),
+/// of one that was not copied it goes alone: 13 kB after 52, each with a timer and an
+/// acknowledgement as if it were large, which costs more than the copy (docs/benchmarks.md). Slow
+/// sockets cut a queued segment many times, and one rest more does not matter; the fastest do not
+/// cut it at all.
 fn is_cut_well(segment_bytes: usize) -> bool {
     let is_cut_often = SUPER_SEGMENT_BYTES_MAX / segment_bytes.max(1) > ZERO_COPY_CUTS_MAX;
     is_cut_often || segment_bytes + segment_bytes / 16 >= SUPER_SEGMENT_BYTES_MAX
@@ -279,8 +289,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever peers and kernel do, in whatever order: what is lent stays within its bounds, is accounted for to the byte, and nothing is sent
-        /// without a copy while a report says that it would be copied.
+        /// Whatever peers and kernel do, in whatever order: what is lent stays within its bounds,
+        /// is accounted for to the byte, and nothing is sent without a copy while a report says
+        /// that it would be copied.
         #[test]
         fn what_is_lent_is_bounded_and_accounted_for(events in events()) {
             let mut socket = ZeroCopy::new(true);

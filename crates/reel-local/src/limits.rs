@@ -1,10 +1,11 @@
 //! Every bound of this crate, with its reason.
 
-/// Messages that a program's stream can have unread: more than a reader hands out at once, since what is made by the server comes in smaller
-/// pieces.
+/// Messages that a program's stream can have unread: more than a reader hands out at once, since
+/// what is made by the server comes in smaller pieces.
 pub const PROGRAM_MESSAGES: u64 = 128;
 
-/// Bytes of a stream's own memory, for what the server makes itself: heads of files. Small, since every stream has it.
+/// Bytes of a stream's own memory, for what the server makes itself: heads of files. Small, since
+/// every stream has it.
 pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
 
 /// The longest message in it: half of it can be read while the other half is written.
@@ -13,24 +14,27 @@ pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
 /// Programs on this machine that may be connected at once.
 pub const PROGRAMS_MAX: usize = 64;
 
-/// Streams of one program. Each has 44 KiB of memory of its own and, while it is read, a window of stripes of the arena.
+/// Streams of one program. Each has 44 KiB of memory of its own and, while it is read, a window of
+/// stripes of the arena.
 pub const PROGRAM_STREAMS_MAX: usize = 64;
 
-/// Streams of programs may hold at most one part in so many of what readers may: a program's memory cannot be taken back at once, so the rest
-/// is kept for viewers.
+/// Streams of programs may hold at most one part in so many of what readers may: a program's memory
+/// cannot be taken back at once, so the rest is kept for viewers.
 pub const PROGRAM_MEMORY_SHARE: usize = 2;
 
 /// Messages that one program is heard in a row.
 pub const PROGRAM_MESSAGES_PER_TURN: usize = 16;
 
-/// How often the streams of programs are looked after: a reader that takes less than half its window (1 MiB) in this time, 26 MB/s, never has
-/// to ring.
+/// How often the streams of programs are looked after: a reader that takes less than half its
+/// window (1 MiB) in this time, 26 MB/s, never has to ring.
 pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
 
-/// How long a program may hold messages and give none back, unless sessions are forgotten sooner. Long, because a paused player reads nothing.
+/// How long a program may hold messages and give none back, unless sessions are forgotten sooner.
+/// Long, because a paused player reads nothing.
 pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
 
-/// The same while others wait for memory: its memory cannot be taken back and read again as a socket's can, since it looks at it.
+/// The same while others wait for memory: its memory cannot be taken back and read again as a
+/// socket's can, since it looks at it.
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
 /// When accepting fails because there are no descriptors, it is tried again after this long.

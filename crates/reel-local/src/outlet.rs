@@ -16,7 +16,8 @@ pub struct ArenaMap(Arena);
 pub struct MappedOutlet {
     producer: Producer<SharedMemory, SharedMemory>,
     layout: Layout,
-    /// What was posted and not given back: its length, and its bytes in our own memory, with what was left out before them.
+    /// What was posted and not given back: its length, and its bytes in our own memory, with what
+    /// was left out before them.
     held: VecDeque<HeldMessage>,
     /// Messages given back so far.
     given_back: u64,
@@ -83,7 +84,8 @@ impl MappedOutlet {
         self.held.len()
     }
 
-    /// Room of our own for `bytes`, all in one piece: where, and how much of it is taken with what is left out at the end.
+    /// Room of our own for `bytes`, all in one piece: where, and how much of it is taken with what
+    /// is left out at the end.
     fn own_room(&self, bytes: u64) -> Option<(u64, u64)> {
         let room = self.layout.bytes as u64;
         let at = self.own_taken % room;
@@ -107,7 +109,8 @@ impl Outlet for MappedOutlet {
                 (post, 0, Some(offer.chunk.clone()))
             }
             Chunk::Bytes(..) => {
-                // What the server made itself does not lie in the arena: the one copy, of the few KiB of a file's head.
+                // What the server made itself does not lie in the arena: the one copy, of the few
+                // KiB of a file's head.
                 let bytes = &offer.chunk[..offer.chunk.len().min(PROGRAM_OWN_MESSAGE_BYTES)];
                 let Some((at, taken)) = self.own_room(bytes.len() as u64) else { return 0 };
                 // Fits: within our own memory.

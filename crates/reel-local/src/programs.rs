@@ -1,7 +1,8 @@
 //! Streams for programs on this machine: one core that reads titles into memory that programs map.
 //!
-//! A program's socket carries what it asks for and bells; its messages go through shared memory (`reel-client`). Its streams are
-//! admitted like any viewer's. Follow one: [`Programs::heard`] -> [`Programs::opened`] -> [`Programs::pump`].
+//! A program's socket carries what it asks for and bells; its messages go through shared memory
+//! (`reel-client`). Its streams are admitted like any viewer's. Follow one: [`Programs::heard`] ->
+//! [`Programs::opened`] -> [`Programs::pump`].
 
 mod opening;
 mod playing;
@@ -282,7 +283,8 @@ impl Programs {
         let Some(playing) = self.playing.get(&id) else { return };
         let Some(program) = self.programs.get_mut(playing.program()) else { return };
         self.shared.counters.rung.fetch_add(1, Ordering::Relaxed);
-        // A program with a full socket has bells to hear; one that is gone is seen by its socket's end.
+        // A program with a full socket has bells to hear; one that is gone is seen by its socket's
+        // end.
         let _ = say(&program.socket, &Reply::Bell.encode(), &[]);
     }
 

@@ -1,13 +1,15 @@
 //! Streams in sets: one call serves many.
 //!
-//! The calls are those of the MARS stream API (Buddhikot and others, WUCS-97-38): open, read, send, both at once, state, close. A stream
-//! has a chain of what was read and not yet done with; where it goes is its [`Outlet`].
+//! The calls are those of the MARS stream API (Buddhikot and others, WUCS-97-38): open, read, send,
+//! both at once, state, close. A stream has a chain of what was read and not yet done with; where
+//! it goes is its [`Outlet`].
 //!
 //! ```text
 //!   Reader --read--> chain [.. offered, not done with ..|.. not offered ..] --send--> Outlet
 //!     ^------------------ what its reader is done with ----------------------------------'
 //! ```
-//! The reader counts bytes as sent only when whoever reads them is done: so the memory that a chain holds is reserved all the time.
+//! The reader counts bytes as sent only when whoever reads them is done: so the memory that a chain
+//! holds is reserved all the time.
 
 use reel_admit::Session;
 use reel_arena::mms::Ending;
@@ -18,7 +20,8 @@ use reel_ring::Chunk;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A stream of a set; never used again for another. It is also the connection under which its units are fetched.
+/// A stream of a set; never used again for another. It is also the connection under which its units
+/// are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
@@ -27,10 +30,12 @@ pub trait Outlet {
     /// Takes a message, or its beginning, and says how many bytes it took; 0 if it has no room.
     fn offer(&mut self, message: &Offer<'_>) -> u64;
 
-    /// How many bytes its reader has done with since this was asked last, or why the stream must end.
+    /// How many bytes its reader has done with since this was asked last, or why the stream must
+    /// end.
     fn done_bytes(&mut self) -> Result<u64, Ending>;
 
-    /// All that could be offered was. `more` says whether there will be more. Returns what is to be done.
+    /// All that could be offered was. `more` says whether there will be more. Returns what is to be
+    /// done.
     fn settle(&mut self, more: bool) -> Settled;
 
     /// Nothing more is offered. `true` if its reader is to be woken.
@@ -145,7 +150,8 @@ impl<O: Outlet> Streams<O> {
         }
     }
 
-    /// Offers each stream's chain to its outlet, and lets go of what its reader is done with. Never waits.
+    /// Offers each stream's chain to its outlet, and lets go of what its reader is done with. Never
+    /// waits.
     pub fn send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
         for id in set {
@@ -178,8 +184,8 @@ impl<O: Outlet> Streams<O> {
         set.iter().map(|id| self.streams.get(id).map(Stream::state)).collect()
     }
 
-    /// Ends streams. What is under way for them is finished for others who want it, and for nobody else. `true` for a stream whose
-    /// reader is to be woken.
+    /// Ends streams. What is under way for them is finished for others who want it, and for nobody
+    /// else. `true` for a stream whose reader is to be woken.
     pub fn close<T: Playable>(
         &mut self,
         set: &[StreamId],
@@ -243,7 +249,8 @@ impl<O: Outlet> Streams<O> {
             body,
             preamble_bytes: 0,
             file_offset: position,
-            // A chain holds what it was given until its reader is done with it: a long run would hold much for long.
+            // A chain holds what it was given until its reader is done with it: a long run would
+            // hold much for long.
             in_runs: false,
         };
         let stream = Stream {
@@ -263,7 +270,8 @@ impl<O: Outlet> Streams<O> {
     }
 }
 
-/// Times that one stream is served in a row when its reader frees as fast as it is given: then it is the next one's turn.
+/// Times that one stream is served in a row when its reader frees as fast as it is given: then it
+/// is the next one's turn.
 const ROUNDS_MAX: usize = 4;
 
 impl<O: Outlet> Stream<O> {

@@ -1,4 +1,5 @@
-//! What there is to promise, as it changes while the server runs: prices of members, and the shares of classes.
+//! What there is to promise, as it changes while the server runs: prices of members, and the shares
+//! of classes.
 
 use crate::counters::PlayCounters;
 use crate::limits::PRICE_CHANGE_PERCENT;
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Keeps the ledger's capacities true to the disks and the processors.
 pub struct Capacity {
-    /// As measured before the server started. A device that proves faster is not promised more until it is measured again.
+    /// As measured before the server started. A device that proves faster is not promised more
+    /// until it is measured again.
     measured: Vec<DiskPrice>,
     processor: ProcessorPrice,
     told: Capacities,

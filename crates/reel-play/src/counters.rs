@@ -14,8 +14,8 @@ pub struct PlayCounters {
     pub sessions_refused: AtomicU64,
     /// Reservations refused, by [`RESOURCES`].
     pub not_admitted: [AtomicU64; 4],
-    /// Deliveries of reserved sessions that go on without a reservation: what a paused client had was given to others meanwhile, or the
-    /// client takes more than was reserved.
+    /// Deliveries of reserved sessions that go on without a reservation: what a paused client had
+    /// was given to others meanwhile, or the client takes more than was reserved.
     pub unreserved: AtomicU64,
     /// Deliveries cut short because stored bytes were lost.
     pub lost_bytes: AtomicU64,

@@ -1,4 +1,5 @@
-//! The files of a session: playlists and manifests, written from the index when they are first requested, and ranges of stored bytes.
+//! The files of a session: playlists and manifests, written from the index when they are first
+//! requested, and ranges of stored bytes.
 
 use crate::playable::Playable;
 use crate::title::PlayableTitle;
@@ -126,10 +127,11 @@ impl PlayableTitle {
     }
 }
 
-/// A manifest that says where it is: some players (ffmpeg 5.1 among them) resolve its relative addresses against the address
-/// they asked for and not against the one they were redirected to.
+/// A manifest that says where it is: some players (ffmpeg 5.1 among them) resolve its relative
+/// addresses against the address they asked for and not against the one they were redirected to.
 fn with_base_url(manifest: &Arc<[u8]>, key: SessionKey) -> Body {
-    // The element comes first inside of MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which these manifests do not have.
+    // The element comes first inside of MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which
+    // these manifests do not have.
     let inside = manifest.windows(4).position(|window| window == b"<MPD").and_then(|start| {
         manifest[start..].iter().position(|&byte| byte == b'>').map(|length| start + length + 1)
     });

@@ -6,8 +6,9 @@ use reel_admit::Sessions;
 use reel_disk::Disks;
 use std::sync::Arc;
 
-/// Keeps the ledger true to the machine and the sessions true to their clients. It belongs to a thread of its own, so that its decisions,
-/// of which one takes some 100 us, delay no send; each step takes the locks for one decision at a time.
+/// Keeps the ledger true to the machine and the sessions true to their clients. It belongs to a
+/// thread of its own, so that its decisions, of which one takes some 100 us, delay no send; each
+/// step takes the locks for one decision at a time.
 pub struct Housekeeper<T> {
     /// All sessions.
     pub sessions: Arc<Sessions<T>>,

@@ -1,8 +1,10 @@
 //! Titles as playable things, and the engine that delivers them.
 //!
-//! A front end opens a title ([`Titles`]), opens a session for it ([`open_session`]), asks the [`Engine`] of its thread how each
-//! request is delivered ([`Engine::policy`]), and opens a delivery. The engine reads, orders and accounts; the front end moves bytes.
-//! Nothing here does I/O, reads a clock or starts a thread: HTTP, programs on this machine and the simulator drive the same engine.
+//! A front end opens a title ([`Titles`]), opens a session for it ([`open_session`]), asks the
+//! [`Engine`] of its thread how each request is delivered ([`Engine::policy`]), and opens a
+//! delivery. The engine reads, orders and accounts; the front end moves bytes. Nothing here does
+//! I/O, reads a clock or starts a thread: HTTP, programs on this machine and the simulator drive
+//! the same engine.
 #![forbid(unsafe_code)]
 
 mod capacity;

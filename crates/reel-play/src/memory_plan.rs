@@ -1,4 +1,5 @@
-//! How the media memory of a server is divided: what is not for one of these is promised to readers.
+//! How the media memory of a server is divided: what is not for one of these is promised to
+//! readers.
 
 use crate::limits::{
     LENT_ARENA_BUFFERS_MIN, LENT_PART, SCRATCH_BUFFERS_PER_CORE, SCRATCH_PART, STRIPES_PER_INGEST,
@@ -28,7 +29,8 @@ pub struct MemoryUse {
 /// The parts of an arena, in buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Of the stripes that ingests have in flight and a rebuild or scrub has in hand, and one decoding for each core.
+    /// Of the stripes that ingests have in flight and a rebuild or scrub has in hand, and one
+    /// decoding for each core.
     pub spare: usize,
     /// For each core to seal responses in.
     pub scratch_per_core: usize,
@@ -39,7 +41,8 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// Divides an arena. Of a small one ingests and upkeep get at most a half, and sealing a quarter.
+    /// Divides an arena. Of a small one ingests and upkeep get at most a half, and sealing a
+    /// quarter.
     pub fn of(arena: &MemoryUse) -> Self {
         let MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
         let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
@@ -107,7 +110,8 @@ mod tests {
         let ring = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, is_tls: true, ..arena });
         assert_eq!(ring.lent, 16_000 / LENT_PART);
         assert!(ring.scratch_per_core > 0);
-        // Viewers are promised nothing of what an ingest, a decoding on each core and a rebuild want.
+        // Viewers are promised nothing of what an ingest, a decoding on each core and a rebuild
+        // want.
         assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + MAINTENANCE_STRIPES) * 5);
         let told = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
         assert_eq!(told, parts);

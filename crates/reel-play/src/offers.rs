@@ -1,4 +1,5 @@
-//! What the viewers of a title may be promised: the demands of its renditions and of its plain file.
+//! What the viewers of a title may be promised: the demands of its renditions and of its plain
+//! file.
 
 use crate::playable::Form;
 use reel_admit::limits::SEND_LEAD_NS;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 pub(crate) struct Offers {
     /// Video tracks, best first: choice `i` is to play the one at place `i` or any after it.
     ranking: Vec<usize>,
-    /// One for each choice; one alone if there are no pictures. `None` if the title is too long to be promised.
+    /// One for each choice; one alone if there are no pictures. `None` if the title is too long to
+    /// be promised.
     ladder: Option<Choices>,
     /// The title as one file.
     file: Option<Choices>,
@@ -56,8 +58,8 @@ impl Offers {
     }
 }
 
-/// What a viewer of a title asks who is offered all of its renditions, on members of which so much is read ahead; `None` if it is too long
-/// to be promised.
+/// What a viewer of a title asks who is offered all of its renditions, on members of which so much
+/// is read ahead; `None` if it is too long to be promised.
 pub fn title_demand(title: &Title, depth: Depth, loss: Loss) -> Option<Arc<Demand>> {
     Some(Arc::new(Ladder::new(title, &ranking(title.index()), depth, loss)?.from(0)))
 }
@@ -115,8 +117,9 @@ impl Ladder {
     }
 }
 
-/// What a ladder offers, and what viewers may share of each choice: its pictures. Sound in any language each has for himself, and what he would read of lower
-/// renditions. Where there is nothing to choose, they share the sound, too.
+/// What a ladder offers, and what viewers may share of each choice: its pictures. Sound in any
+/// language each has for himself, and what he would read of lower renditions. Where there is
+/// nothing to choose, they share the sound, too.
 fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> Choices {
     let index = title.index();
     let sound: Vec<&TrackIndex> = index.of_kind(TrackKind::Audio).map(|(_, track)| track).collect();

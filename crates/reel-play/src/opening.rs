@@ -34,8 +34,8 @@ impl SessionRefused {
 /// Opens a session of a client on a title in a class.
 ///
 /// # Errors
-/// When the title is too long for its class, the session table or the client's share of it is full, or the deadlines cannot be
-/// reserved for.
+/// When the title is too long for its class, the session table or the client's share of it is full,
+/// or the deadlines cannot be reserved for.
 pub fn open_session<T: Playable>(
     sessions: &Sessions<T>,
     classes: &ClassTable,

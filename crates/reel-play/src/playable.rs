@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 /// A title as the engine sees it.
 pub trait Playable {
-    /// The demands of a form, best choice first; `None` if the form cannot be reserved for: the title is too long, or has no such form.
+    /// The demands of a form, best choice first; `None` if the form cannot be reserved for: the
+    /// title is too long, or has no such form.
     fn choices(&self, form: Form) -> Option<Choices>;
 
     /// Segment `number` (from 1) of a track; `None` if there is none.
@@ -60,7 +61,8 @@ pub enum MediaRequest {
     },
     /// A range of the title as one file.
     File(Range<u64>),
-    /// What prepares for media: a playlist, an initialisation segment, a question without an answer in bytes.
+    /// What prepares for media: a playlist, an initialisation segment, a question without an answer
+    /// in bytes.
     Preparation,
 }
 

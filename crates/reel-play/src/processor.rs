@@ -5,7 +5,8 @@ use crate::limits::{
     CORE_PRICE_SPAN,
 };
 
-/// Nanoseconds of serve threads, so many of them on this machine, that sending a MiB is taken to cost before it was learnt; over TLS or not.
+/// Nanoseconds of serve threads, so many of them on this machine, that sending a MiB is taken to
+/// cost before it was learnt; over TLS or not.
 pub fn core_mib_ns(threads: usize, is_tls: bool) -> u64 {
     ProcessorPrice::of_machine(threads, is_tls).mib_ns()
 }
@@ -23,11 +24,13 @@ pub struct Done {
     pub sent_bytes: u64,
 }
 
-/// The price of a MiB: on a slow processor, or over a network that takes small pieces, more than was measured elsewhere. What the ledger has of it are
-/// the serve threads, so it is counted in their time; disk threads run on the same processors.
+/// The price of a MiB: on a slow processor, or over a network that takes small pieces, more than
+/// was measured elsewhere. What the ledger has of it are the serve threads, so it is counted in
+/// their time; disk threads run on the same processors.
 ///
-/// It is looked at while enough is sent to be worth it: idle threads cost something, too, and a few small requests much for each byte. It rises soon and
-/// falls slowly, and stays near what was measured.
+/// It is looked at while enough is sent to be worth it: idle threads cost something, too, and a few
+/// small requests much for each byte. It rises soon and falls slowly, and stays near what was
+/// measured.
 #[derive(Debug)]
 pub struct ProcessorPrice {
     given_mib_ns: u64,
@@ -44,7 +47,8 @@ impl ProcessorPrice {
         Self::new(if is_tls { CORE_MIB_TLS_NS } else { CORE_MIB_NS }, threads, processors)
     }
 
-    /// Of a server with so many serve threads on so many processors, to which a MiB was measured to cost `mib_ns` of all of them.
+    /// Of a server with so many serve threads on so many processors, to which a MiB was measured to
+    /// cost `mib_ns` of all of them.
     pub fn new(mib_ns: u64, threads: usize, processors: usize) -> Self {
         let (threads, processors) = (threads.max(1) as u64, processors.max(1) as u64);
         // More threads than processors have no more time.
@@ -95,7 +99,8 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
     const GIVEN_NS: u64 = 600_000;
 
-    /// So many seconds in each of which so many MiB are sent, at so much of serve threads and disk threads for each.
+    /// So many seconds in each of which so many MiB are sent, at so much of serve threads and disk
+    /// threads for each.
     fn play(price: &mut ProcessorPrice, done: &mut Done, seconds: u64, mib: u64, each_ns: (u64, u64)) {
         for _ in 0..=seconds {
             price.update(*done);

@@ -1,4 +1,5 @@
-//! Values by number. A number is used again, a token is not: an answer for a value that is gone finds nothing.
+//! Values by number. A number is used again, a token is not: an answer for a value that is gone
+//! finds nothing.
 
 /// A table of values under tokens of 64 bits: the slot below, its generation above.
 #[derive(Debug)]

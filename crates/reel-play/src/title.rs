@@ -1,4 +1,5 @@
-//! An opened title as front ends see it: its segments, its plain file, and what can be reserved for it.
+//! An opened title as front ends see it: its segments, its plain file, and what can be reserved for
+//! it.
 
 use crate::files::TextCache;
 use crate::offers::{Offers, ask, file_times, track_ns};
@@ -42,8 +43,8 @@ impl Titles {
         if let Some(playable) = found(&self.playing(), &title) {
             return Ok(playable);
         }
-        // Computed here, not on the serving threads: a long title takes some milliseconds. Two callers may do it at once; the first
-        // result is used by all.
+        // Computed here, not on the serving threads: a long title takes some milliseconds. Two
+        // callers may do it at once; the first result is used by all.
         let playable = Arc::new(PlayableTitle::new(title, self.depth));
         let mut playing = self.playing();
         if let Some(first) = found(&playing, &playable.title) {

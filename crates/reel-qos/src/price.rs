@@ -9,8 +9,8 @@ use crate::limits::{PASSED_BYTES_MAX, ROTATIONAL_REQUEST_NS, RUN_BYTES_MAX, RUN_
 /// its busy time.
 ///
 /// A disk does one part after the other, and they add up. A throttle has [independent
-/// limits](Self::independent_limits) of requests and bytes, each with a budget of its own, and takes the longer
-/// of two sums.
+/// limits](Self::independent_limits) of requests and bytes, each with a budget of its own, and
+/// takes the longer of two sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskPrice {
     /// For each read.

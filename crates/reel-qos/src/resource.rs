@@ -17,7 +17,8 @@ pub enum Resource {
     /// The serve threads: nanoseconds of processor in a round.
     Core,
     /// The member of this place in the volume: nanoseconds of device time in a round. If its
-    /// requests and bytes have independent limits ([`DiskPrice::independent_limits`]), those of its requests.
+    /// requests and bytes have independent limits ([`DiskPrice::independent_limits`]), those of its
+    /// requests.
     Member(usize),
     /// The bytes of the member of this place, if they have a limit independent of its requests:
     /// nanoseconds in a round.

@@ -1,7 +1,8 @@
 //! A ring whose descriptor is closed while it works: waiting operations go on, and only what cannot
 //! be known is lost.
 //!
-//! A program of its own: descriptors belong to the whole process, and these tests close rings that they find by comparing.
+//! A program of its own: descriptors belong to the whole process, and these tests close rings that
+//! they find by comparing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_arena::{Arena, ArenaConfig};

@@ -7,16 +7,16 @@ use std::thread::{self, JoinHandle};
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// A bounded queue of calls, and the threads that make them; cheap to clone. The threads end when the last clone is dropped and the queue is
-/// empty.
+/// A bounded queue of calls, and the threads that make them; cheap to clone. The threads end when
+/// the last clone is dropped and the queue is empty.
 #[derive(Clone)]
 pub struct Workers {
     queue: SyncSender<Call>,
 }
 
 impl Workers {
-    /// Starts `threads` threads called `name-0` and so on; at most `queue_max` calls wait. Also returns the threads, for those that wait for
-    /// their end.
+    /// Starts `threads` threads called `name-0` and so on; at most `queue_max` calls wait. Also
+    /// returns the threads, for those that wait for their end.
     ///
     /// # Errors
     /// When the system gives no thread.

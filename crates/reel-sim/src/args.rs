@@ -25,16 +25,19 @@ pub(crate) struct Arguments {
     /// People who want to watch.
     #[arg(long, default_value_t = 200)]
     viewers: usize,
-    /// Five solid state disks, viewers, no other traffic and no faults: for the speed of the simulation itself.
+    /// Five solid state disks, viewers, no other traffic and no faults: for the speed of the
+    /// simulation itself.
     #[arg(long)]
     plain: bool,
     /// Who decides what a device gets next: rounds, fifo, cscan, drr, edf.
     #[arg(long, default_value = "rounds")]
     policy: Policy,
-    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default: all.
+    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default:
+    /// all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
-    /// So many titles of one rendition and one language each, instead of those that a seed decides: a crowd on few shares what one of them reads.
+    /// So many titles of one rendition and one language each, instead of those that a seed decides:
+    /// a crowd on few shares what one of them reads.
     #[arg(long)]
     titles: Option<usize>,
     /// Titles have so many renditions at most.

@@ -1,4 +1,5 @@
-//! Whether those who begin what was promised to them wait for one another alone: counted here, beside the scheduler that should see to it.
+//! Whether those who begin what was promised to them wait for one another alone: counted here,
+//! beside the scheduler that should see to it.
 
 use crate::limits::{BEGINNING_ROUNDS, SHARE_KEPT_PERCENT};
 use reel_disk::limits::NO_DEADLINE_ROUNDS;
@@ -42,15 +43,16 @@ impl Beginnings {
         begins.then_some(Beginning { since_ns: now_ns, took_before_ns: self.took_ns })
     }
 
-    /// The device has answered an interactive request that waited for so long, after so much time of its own.
+    /// The device has answered an interactive request that waited for so long, after so much time
+    /// of its own.
     pub(crate) fn took(&mut self, begins: bool, waited_ns: u64, took_ns: u64) {
         if begins || waited_ns + ROUND_NS > NO_DEADLINE_ROUNDS * ROUND_NS {
             self.took_ns += took_ns;
         }
     }
 
-    /// One that begins goes to the device. If it waited for longer than those before it take with their class's share of the device: for how
-    /// long, and what they took.
+    /// One that begins goes to the device. If it waited for longer than those before it take with
+    /// their class's share of the device: for how long, and what they took.
     pub(crate) fn left(&self, beginning: Beginning, now_ns: u64) -> Option<(u64, u64)> {
         let Beginning { since_ns, took_before_ns } = beginning;
         let (waited_ns, took_ns) = (now_ns - since_ns, self.took_ns - took_before_ns);

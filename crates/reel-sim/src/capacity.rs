@@ -1,5 +1,6 @@
-//! What can be promised, as it changes, and what cannot be kept because of a change: what was promised stays promised, even where a device
-//! has become too slow for it or its class has less of it.
+//! What can be promised, as it changes, and what cannot be kept because of a change: what was
+//! promised stays promised, even where a device has become too slow for it or its class has less of
+//! it.
 
 use crate::desk::Desk;
 use crate::disks::SimDisks;
@@ -19,12 +20,14 @@ pub(crate) struct Capacity {
     over: BTreeMap<usize, u64>,
     /// When more was promised of a member than it can do, at last.
     strained_ns: Option<u64>,
-    /// Since when the price of each member has been much too high, or the last time that it was not.
+    /// Since when the price of each member has been much too high, or the last time that it was
+    /// not.
     dear_since_ns: Vec<u64>,
 }
 
 impl Capacity {
-    /// What can be promised of members that were measured so, with so much memory for readers; processors and network never run out.
+    /// What can be promised of members that were measured so, with so much memory for readers;
+    /// processors and network never run out.
     pub(crate) fn new(measured: DiskPrice, disks: &Disks, arena_bytes: u64) -> Capacity {
         let config = CapacityConfig {
             core_ns: UNLIMITED,
@@ -55,7 +58,8 @@ impl Capacity {
         }
     }
 
-    /// Looks at what is promised; the most of any member, in thousandths. The error is a broken invariant.
+    /// Looks at what is promised; the most of any member, in thousandths. The error is a broken
+    /// invariant.
     pub(crate) fn look(&mut self, disks: &SimDisks, desk: &Desk, now_ns: u64) -> Result<u64, String> {
         let (mut most_permille, told) = (0, self.served.capacities());
         for (place, used) in desk.usage(now_ns).into_iter().enumerate() {
@@ -80,7 +84,8 @@ impl Capacity {
         Ok(most_permille)
     }
 
-    /// Whether more was promised of a member a while ago than it can do, so that what is late breaks no promise that can be kept.
+    /// Whether more was promised of a member a while ago than it can do, so that what is late
+    /// breaks no promise that can be kept.
     pub(crate) fn is_strained(&self, now_ns: u64) -> bool {
         self.strained_ns.is_some_and(|strained_ns| now_ns <= strained_ns + RECOVERY_NS)
     }

@@ -1,5 +1,5 @@
-//! What changes while the server runs and is no fault: devices that become slower or quicker than they were measured, and the shares of
-//! classes.
+//! What changes while the server runs and is no fault: devices that become slower or quicker than
+//! they were measured, and the shares of classes.
 
 use crate::limits::{
     DRIFT_LEAST_PERMILLE, DRIFT_MOST_PERMILLE, PERIODIC_SHARES_PERMILLE, SHARE_LEAST_PERMILLE,
@@ -10,7 +10,8 @@ use reel_testkit::Rng;
 /// Something that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// From here on everything takes the member so many thousandths of what it took when it was measured.
+    /// From here on everything takes the member so many thousandths of what it took when it was
+    /// measured.
     Drift {
         /// The member.
         member: usize,

@@ -12,7 +12,8 @@ pub type Row = [u8; ROW_BYTES];
 /// The rows of one unit; the rest of its block is spare.
 pub type Unit = [u8; ROW_BYTES * UNIT_ROWS];
 
-/// Row `row` of the object that `seed` makes. Rows and words of a row all differ, so a swapped or shifted one is seen.
+/// Row `row` of the object that `seed` makes. Rows and words of a row all differ, so a swapped or
+/// shifted one is seen.
 pub fn row(seed: u64, row: u64) -> Row {
     let base = mix(seed ^ row.wrapping_mul(0xd6e8_feb8_6659_fd93));
     let mut bytes = [0; ROW_BYTES];

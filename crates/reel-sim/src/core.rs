@@ -114,7 +114,8 @@ impl Core {
         self.pump(client, now_ns)
     }
 
-    /// Gives the engine all that has arrived, and goes on with the clients that can go on; `true` if something arrived.
+    /// Gives the engine all that has arrived, and goes on with the clients that can go on; `true`
+    /// if something arrived.
     pub(crate) fn turn(&mut self, now_ns: u64, outcomes: &mut Vec<(u32, Outcome)>) -> Result<bool, String> {
         let arrivals = std::mem::take(&mut *lock(&self.inbox.0));
         let some = !arrivals.is_empty();
@@ -189,8 +190,8 @@ fn promised(
 }
 
 impl Transfer {
-    /// How late a unit came, by the promise that was made for it: a reader's window of stripes is due together, and what is beyond
-    /// it as it is shown.
+    /// How late a unit came, by the promise that was made for it: a reader's window of stripes is
+    /// due together, and what is beyond it as it is shown.
     fn late_ns(&self, key: UnitKey, now_ns: u64) -> Option<u64> {
         let (due_ns, range) = self.promised.as_ref().filter(|_| key.object == self.track.map.id())?;
         let geometry = self.track.map.geometry();

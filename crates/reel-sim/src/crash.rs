@@ -1,4 +1,5 @@
-//! The world stops: what the members hold then is opened again, elsewhere, and looked at. The run itself goes on.
+//! The world stops: what the members hold then is opened again, elsewhere, and looked at. The run
+//! itself goes on.
 
 use crate::library::{directory, still_options, title_record, write_stripe};
 use crate::medium::{Medium, copy_head};
@@ -19,8 +20,9 @@ pub(crate) struct Wreck {
 }
 
 impl Wreck {
-    /// Of the volume in `from`. `after_crash` says what a crash leaves of the member whose file this is, in another file, or that it is none;
-    /// `blank` makes a disk that holds nothing in that, and says how much of the file to copy.
+    /// Of the volume in `from`. `after_crash` says what a crash leaves of the member whose file
+    /// this is, in another file, or that it is none; `blank` makes a disk that holds nothing in
+    /// that, and says how much of the file to copy.
     pub(crate) fn of(
         from: &Path,
         mut after_crash: impl FnMut(&Path, &Path) -> Option<std::io::Result<Medium>>,
@@ -45,8 +47,8 @@ impl Wreck {
         Ok(Wreck { directory: to, media })
     }
 
-    /// Opens it, and looks whether nothing is lost, half or lies in the place of something else. `rebuild`: whether what is not in use is
-    /// rebuilt.
+    /// Opens it, and looks whether nothing is lost, half or lies in the place of something else.
+    /// `rebuild`: whether what is not in use is rebuilt.
     pub(crate) fn inspect(
         self,
         shelf: &Arc<Shelf>,
@@ -91,7 +93,8 @@ fn members_of(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The titles that were ingested and are there. All that were told to be there are; of the one that was changing it may be so or so.
+/// The titles that were ingested and are there. All that were told to be there are; of the one that
+/// was changing it may be so or so.
 fn present<'a>(volume: &Volume, board: &'a Board, shelf: &Shelf) -> Result<Vec<&'a Ingested>> {
     for number in 0..shelf.titles().len() {
         ensure!(volume.title(&format!("film-{number}")).is_some(), "title {number} is gone");

@@ -29,7 +29,8 @@ struct Inner {
 }
 
 impl SimDisks {
-    /// A scheduler as `config` wants it before each of `devices`, which hold `media` and are of `device_units`. Prices are of simulated bytes.
+    /// A scheduler as `config` wants it before each of `devices`, which hold `media` and are of
+    /// `device_units`. Prices are of simulated bytes.
     pub(crate) fn new(
         devices: Vec<Box<dyn Device>>,
         config: &DisksConfig,
@@ -83,15 +84,16 @@ impl SimDisks {
         Ok(())
     }
 
-    /// Gives the devices what their schedulers let them have: what a disk thread does once per turn. The error is a broken
-    /// invariant.
+    /// Gives the devices what their schedulers let them have: what a disk thread does once per
+    /// turn. The error is a broken invariant.
     pub fn turn(&self) -> Result<(), String> {
         let mut inner = self.lock();
         let Inner { members, journal, now_ns, .. } = &mut *inner;
         members.iter_mut().try_for_each(|member| member.turn(*now_ns, journal))
     }
 
-    /// From here on everything takes a member so many thousandths of what it took when it was measured.
+    /// From here on everything takes a member so many thousandths of what it took when it was
+    /// measured.
     pub fn drift(&self, member: usize, permille: u64) {
         if let Some(member) = self.lock().members.get_mut(member) {
             member.drift(permille);

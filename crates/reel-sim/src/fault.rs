@@ -1,4 +1,5 @@
-//! What goes wrong with members, and when: drawn from the seed, never with more members at once than parity covers.
+//! What goes wrong with members, and when: drawn from the seed, never with more members at once
+//! than parity covers.
 
 use reel_testkit::{Rng, mix};
 
@@ -128,7 +129,8 @@ impl FaultMenu {
         Ok(menu)
     }
 
-    /// Faults one after another with a rest of `rest_ns` between them on average, each of one member.
+    /// Faults one after another with a rest of `rest_ns` between them on average, each of one
+    /// member.
     pub fn draw(
         &self,
         members: usize,

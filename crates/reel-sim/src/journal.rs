@@ -1,4 +1,5 @@
-//! What happened: a digest of all of it, and the last of it for the story that is told when something breaks.
+//! What happened: a digest of all of it, and the last of it for the story that is told when
+//! something breaks.
 
 use crate::limits::STORY_ENTRIES;
 use reel_testkit::mix;

@@ -1,4 +1,5 @@
-//! The volume that the server has when a run begins: made, filled and closed by the real code, before the clock starts.
+//! The volume that the server has when a run begins: made, filled and closed by the real code,
+//! before the clock starts.
 
 use crate::content;
 use crate::limits::{CATALOGUE_BYTES, INGEST_SLOTS_MIN};
@@ -32,7 +33,8 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Makes a volume with titles, of which viewers are read so much ahead, and some room beside them.
+    /// Makes a volume with titles, of which viewers are read so much ahead, and some room beside
+    /// them.
     pub(crate) fn make(geometry: Geometry, spec: &TitleSpec, ahead: Depth, rng: &mut Rng) -> Result<Library> {
         let plans = Shelf::plan(spec, rng);
         let directory = directory()?;
@@ -70,7 +72,8 @@ pub(crate) fn still_options(still: &Arc<StillDisks>) -> OpenOptions {
     OpenOptions { arena, simulated: Some(still.simulated()), ..OpenOptions::default() }
 }
 
-/// Writes the next stripe of an object of `bytes` that `seed` makes, from `at` on; where the one after it begins.
+/// Writes the next stripe of an object of `bytes` that `seed` makes, from `at` on; where the one
+/// after it begins.
 pub(crate) fn write_stripe(
     writer: &mut ObjectWriter,
     geometry: &Geometry,
@@ -103,7 +106,8 @@ pub(crate) fn directory() -> Result<TempDir> {
         .with_context(|| format!("cannot make a directory in {}", parent.display()))
 }
 
-/// Units of a member such that all tracks fit, with their checksums (a tenth at most, and a few stripes) and what is ingested beside them.
+/// Units of a member such that all tracks fit, with their checksums (a tenth at most, and a few
+/// stripes) and what is ingested beside them.
 fn units_for<'a>(geometry: &Geometry, plans: impl Iterator<Item = &'a TrackPlan>) -> u64 {
     let slots: u64 = plans.map(|plan| geometry.stripes(plan.bytes()) * 112 / 100 + 8).sum();
     let slots = slots + (slots / 5).max(INGEST_SLOTS_MIN);

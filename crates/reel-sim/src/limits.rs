@@ -3,8 +3,8 @@
 /// A segment of pictures: what players ask for at once. Four seconds is what most packagers make.
 pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
 
-/// Lengths of segments of sound: whole frames of AAC next to four seconds, as long as those of pictures, and the six seconds of Apple's authoring
-/// specification.
+/// Lengths of segments of sound: whole frames of AAC next to four seconds, as long as those of
+/// pictures, and the six seconds of Apple's authoring specification.
 pub const SOUND_SEGMENTS_NS: [u64; 3] = [3_840_000_000, MOVING_SEGMENT_NS, 6_000_000_000];
 
 /// What a player keeps ahead of what it shows, at most: the default of hls.js.
@@ -16,21 +16,24 @@ pub const BUFFER_LEAST_NS: u64 = 8_000_000_000;
 /// What the button of a player for going on a bit skips.
 pub const SKIP_NS: u64 = 10_000_000_000;
 
-/// A request that is served later than this after it came, and after its deadline, was starved. Under full load a queue of 64 bulk reads with 15 % of a
-/// hard disk is served in some seconds.
+/// A request that is served later than this after it came, and after its deadline, was starved.
+/// Under full load a queue of 64 bulk reads with 15 % of a hard disk is served in some seconds.
 pub const STARVATION_NS: u64 = 60_000_000_000;
 
-/// Entries of the story that is told when an invariant breaks: what happened in about the last second.
+/// Entries of the story that is told when an invariant breaks: what happened in about the last
+/// second.
 pub const STORY_ENTRIES: usize = 400;
 
-/// Between two looks at whether the ledger is the sum of its reservations: one takes as long as making all of them again.
+/// Between two looks at whether the ledger is the sum of its reservations: one takes as long as
+/// making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
 
-/// Of a thousand viewers who leave, so many close their session; the others vanish, and what was promised to them must come free by itself.
+/// Of a thousand viewers who leave, so many close their session; the others vanish, and what was
+/// promised to them must come free by itself.
 pub const CLOSES_PERMILLE: u64 = 700;
 
-/// Rounds over which a class must get its share: a request of a hard disk is some hundredths of a round, and schedulers settle what they owe in
-/// the next one.
+/// Rounds over which a class must get its share: a request of a hard disk is some hundredths of a
+/// round, and schedulers settle what they owe in the next one.
 pub const SHARE_ROUNDS: usize = 5;
 
 /// How much of its share a class must get in those rounds, in percent.
@@ -39,7 +42,8 @@ pub const SHARE_KEPT_PERCENT: u64 = 85;
 /// After a fault, what was late because of it may still come.
 pub const RECOVERY_NS: u64 = 10_000_000_000;
 
-/// What a device takes of the time it took when it was measured, at least: discs that were measured beside other work, caches that have warmed.
+/// What a device takes of the time it took when it was measured, at least: discs that were measured
+/// beside other work, caches that have warmed.
 pub const DRIFT_LEAST_PERMILLE: u64 = 700;
 
 /// And at most: worn flash, a link that fell back. What takes longer is a fault.
@@ -54,24 +58,28 @@ pub const SHARE_LEAST_PERMILLE: u64 = 50;
 /// A member that is thought so much dearer than it is keeps viewers out for nothing.
 pub const DEAR_PERMILLE: u64 = 1500;
 
-/// Of a thousand segments that a player of a title in several renditions asks for, so many are of a lower one than before, and so many of a higher.
+/// Of a thousand segments that a player of a title in several renditions asks for, so many are of a
+/// lower one than before, and so many of a higher.
 pub const STEPS_PERMILLE: u64 = 30;
 
-/// Of a thousand segments of sound that a player of a title in several languages asks for, so many may be of another one than before: now and then somebody tries them.
+/// Of a thousand segments of sound that a player of a title in several languages asks for, so many
+/// may be of another one than before: now and then somebody tries them.
 pub const LANGUAGE_PERMILLE: u64 = 20;
 
-/// A start or seek that takes longer, while no member has a fault and nothing is strained, was forgotten. Nobody is promised how soon a picture comes, but
-/// requests of people who wait are due in a fifth of a second.
+/// A start or seek that takes longer, while no member has a fault and nothing is strained, was
+/// forgotten. Nobody is promised how soon a picture comes, but requests of people who wait are due
+/// in a fifth of a second.
 pub const START_MOST_NS: u64 = 10_000_000_000;
 
-/// What a player must have of pictures and sound before it begins to show them: browsers begin when they can go on for a while.
+/// What a player must have of pictures and sound before it begins to show them: browsers begin when
+/// they can go on for a while.
 pub const BEGINS_WITH_NS: u64 = 1_000_000_000;
 
 /// What a member takes to make durable what was written: a turn of a disk.
 pub const SYNC_NS: u64 = 8_000_000;
 
-/// Units of a member that lie together on its device: 1 GB. The next ones lie as far on as the device is larger than the volume, so that seeks are
-/// as long as on a full disk.
+/// Units of a member that lie together on its device: 1 GB. The next ones lie as far on as the
+/// device is larger than the volume, so that seeks are as long as on a full disk.
 pub const CHUNK_UNITS: u64 = 4096;
 
 /// Bytes of a catalogue area: thirty films with all their tracks and some hundred smaller titles.
@@ -83,18 +91,19 @@ pub const INGEST_SLOTS_MIN: u64 = 2000;
 /// Stripes of a title that is ingested, at least and at most: from a clip to a film of 300 MB.
 pub const INGEST_STRIPES: (u64, u64) = (5, 300);
 
-/// A title takes no more than this part of the room that the library leaves: checksums and what a writer sets aside want as much again, and
-/// one that was removed may still be held.
+/// A title takes no more than this part of the room that the library leaves: checksums and what a
+/// writer sets aside want as much again, and one that was removed may still be held.
 pub const INGEST_ROOM_PART: u64 = 3;
 
-/// A rebuild or scrub has moved on within this time, whatever else there is: its class has a share of every round, and what it waits for is a second's
-/// work of that.
+/// A rebuild or scrub has moved on within this time, whatever else there is: its class has a share
+/// of every round, and what it waits for is a second's work of that.
 pub const PROGRESS_NS: u64 = 60_000_000_000;
 
 /// Between two moments at which the world might stop, on average.
 pub const CRASH_REST_NS: u64 = 120_000_000_000;
 
-/// After a change of the catalogue has begun, the world might stop within this time: a commit takes about as long on hard disks.
+/// After a change of the catalogue has begun, the world might stop within this time: a commit takes
+/// about as long on hard disks.
 pub const CRASH_IN_COMMIT_NS: u64 = 200_000_000;
 
 /// Of a thousand changes of the catalogue, the world might stop in so many.
@@ -112,6 +121,7 @@ pub const RETRY_NS: u64 = 5_000_000_000;
 /// Between two reads of one of a crowd that is asked for: somebody who scrolls through pictures.
 pub const CROWD_BROWSE_NS: u64 = 100_000_000;
 
-/// Rounds that one who begins may wait beyond what those before him take: one for the debt that browsers have left behind, one for a full queue of the device
-/// and a round of it that is promised, one as a scheduler settles what it owes in the next.
+/// Rounds that one who begins may wait beyond what those before him take: one for the debt that
+/// browsers have left behind, one for a full queue of the device and a round of it that is
+/// promised, one as a scheduler settles what it owes in the next.
 pub const BEGINNING_ROUNDS: u64 = 3;

@@ -1,7 +1,8 @@
 //! What a member holds: what would survive a crash, and what would not.
 //!
-//! Superblocks and catalogues lie in a file, where a volume that is opened finds them. Of units only rows are kept, in memory; those of the titles
-//! that people watch are a function of their place, and not kept at all.
+//! Superblocks and catalogues lie in a file, where a volume that is opened finds them. Of units
+//! only rows are kept, in memory; those of the titles that people watch are a function of their
+//! place, and not kept at all.
 
 use crate::content::Unit;
 use crate::fault::FaultSpan;
@@ -159,7 +160,8 @@ impl Medium {
         rows
     }
 
-    /// Writes blocks, which become durable with a later [`Medium::sync`]. The error is a broken invariant: a title that people watch got other bytes.
+    /// Writes blocks, which become durable with a later [`Medium::sync`]. The error is a broken
+    /// invariant: a title that people watch got other bytes.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8], shelf: Option<&Shelf>) -> Result<(), String> {
         for (number, block) in bytes.chunks(UNIT_BYTES).enumerate() {
             let at = offset + (number * UNIT_BYTES) as u64;
@@ -191,7 +193,8 @@ impl Medium {
         durable.into_iter().try_for_each(|(at, block)| self.keep(at, &block))
     }
 
-    /// What a crash at this moment leaves in `path`: of what was not synced some blocks, and parts of others.
+    /// What a crash at this moment leaves in `path`: of what was not synced some blocks, and parts
+    /// of others.
     pub(crate) fn after_crash(&self, path: &Path, rng: &mut Rng) -> std::io::Result<Medium> {
         let mut left = Medium {
             kept: self.kept.clone(),

@@ -31,7 +31,8 @@ pub(crate) struct Member {
     free: Vec<u32>,
     /// Requests wait that the device may be able to take.
     wants_turn: bool,
-    /// The device has nothing to do until then, though requests wait: its scheduler expects another.
+    /// The device has nothing to do until then, though requests wait: its scheduler expects
+    /// another.
     kept_until_ns: Option<u64>,
     /// Given to the device while it stalls.
     parked: Vec<(u32, Transfer)>,
@@ -45,7 +46,8 @@ pub(crate) struct Member {
     spread: u64,
     pub(crate) stats: MemberStats,
     correction: PriceCorrection,
-    /// What everything takes without a fault, in thousandths of what it took when the device was measured.
+    /// What everything takes without a fault, in thousandths of what it took when the device was
+    /// measured.
     drift_permille: u64,
     shares: Shares,
     beginnings: Beginnings,
@@ -174,7 +176,8 @@ impl Member {
         None
     }
 
-    /// Gives the device what its scheduler lets it have. The error is a broken invariant: a device without work while requests wait.
+    /// Gives the device what its scheduler lets it have. The error is a broken invariant: a device
+    /// without work while requests wait.
     pub(crate) fn turn(&mut self, now_ns: u64, journal: &mut Journal) -> Result<(), String> {
         if !std::mem::take(&mut self.wants_turn) {
             return Ok(());
@@ -288,7 +291,8 @@ impl Member {
         self.wants_turn = true;
     }
 
-    /// From here on everything takes so many thousandths of what it took when the device was measured.
+    /// From here on everything takes so many thousandths of what it took when the device was
+    /// measured.
     pub(crate) fn drift(&mut self, permille: u64) {
         self.drift_permille = permille;
         let slowness = match self.fault.map(|span| span.fault) {
@@ -308,7 +312,8 @@ impl Member {
         self.fault
     }
 
-    /// A new disk in its place, of which nothing is known. What is under way on the old one ends there.
+    /// A new disk in its place, of which nothing is known. What is under way on the old one ends
+    /// there.
     pub(crate) fn replace(&mut self, medium: Medium) {
         self.medium = medium;
         self.life += 1;
@@ -480,7 +485,8 @@ impl Member {
         class.bytes += bytes;
     }
 
-    /// Moves the bytes. The error is a broken invariant: bytes were written that nothing should write.
+    /// Moves the bytes. The error is a broken invariant: bytes were written that nothing should
+    /// write.
     fn carry_out(&mut self, job: &mut Job, shelf: &Shelf) -> Result<Result<(), DiskError>, String> {
         let old_disk = job.life != self.life;
         match &mut job.work {

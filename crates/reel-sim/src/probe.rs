@@ -1,5 +1,6 @@
-//! What requests to a simulated device cost, measured as `reel probe` measures real ones: windows of a round's worth of requests in
-//! ascending order at the scheduler's own depth, and the cost that 99 of 100 windows keep to.
+//! What requests to a simulated device cost, measured as `reel probe` measures real ones: windows
+//! of a round's worth of requests in ascending order at the scheduler's own depth, and the cost
+//! that 99 of 100 windows keep to.
 
 use crate::device::{DeviceSpec, Transfer};
 use crate::scale::REAL_UNIT_BYTES;
@@ -27,7 +28,8 @@ fn request_ns(spec: &DeviceSpec, depth: usize, bytes: u64, write: bool, rng: &Rn
     let mut count = 8;
     loop {
         let windows = windows_ns(spec, depth, Transfer { offset: count, bytes, write }, rng);
-        // A window that fills the periodic share of a round: fewer requests cost more each, and less in all.
+        // A window that fills the periodic share of a round: fewer requests cost more each, and
+        // less in all.
         if windows[WINDOWS / 2] >= ROUND_NS * 7 / 10 || count >= 1 << 14 {
             return windows[WINDOWS * 99 / 100].div_ceil(count);
         }

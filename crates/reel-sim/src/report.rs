@@ -26,7 +26,8 @@ pub struct Report {
     pub rendition_steps_refused: u64,
     /// Viewers that watched at the same time, at most.
     pub viewing_most: u64,
-    /// The most that was promised of any member in the round that was, in thousandths of what can be.
+    /// The most that was promised of any member in the round that was, in thousandths of what can
+    /// be.
     pub promised_most_permille: u64,
     /// Viewers that found in memory what others had read, and were charged with no disks, at most.
     pub followers_most: u64,

@@ -1,8 +1,9 @@
 //! How simulated bytes stand for real ones.
 //!
-//! Titles, stripes and reads are as many as in reality; only rows are short. A row of 45,056 bytes is one of 64 here, so every
-//! byte of an object stands for 704. A unit of 264 KiB is one block of 4096 here, most of it spare, so every byte of a member stands
-//! for 66. Devices and prices count real bytes; arena, checksums and parity work on the simulated ones.
+//! Titles, stripes and reads are as many as in reality; only rows are short. A row of 45,056 bytes
+//! is one of 64 here, so every byte of an object stands for 704. A unit of 264 KiB is one block of
+//! 4096 here, most of it spare, so every byte of a member stands for 66. Devices and prices count
+//! real bytes; arena, checksums and parity work on the simulated ones.
 
 use reel_qos::DiskPrice;
 use reel_volume::{Geometry, GeometryError, GeometryFields};
@@ -25,7 +26,8 @@ pub const UNIT_BYTES: usize = 4096;
 /// Bytes of the unit that it stands for.
 pub const REAL_UNIT_BYTES: u64 = UNIT_BYTES as u64 * MEMBER_SCALE;
 
-/// The default geometry of `cmaf` titles ([`GeometryFields::cmaf`]) with symbols of 2 bytes in place of 1408.
+/// The default geometry of `cmaf` titles ([`GeometryFields::cmaf`]) with symbols of 2 bytes in
+/// place of 1408.
 pub fn geometry(members: usize, data_rows: usize) -> Result<Geometry, GeometryError> {
     Geometry::new(GeometryFields {
         symbol_bytes: 2,

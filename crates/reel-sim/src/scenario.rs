@@ -44,10 +44,11 @@ pub struct Scenario {
     pub scrubs: bool,
     /// Whether it is looked now and then what would be left if the world stopped.
     pub crashes: bool,
-    /// Whether viewers are let in only if they can be promised their bytes. Without, nobody is promised anything, and being late
-    /// breaks nothing unless `strict`.
+    /// Whether viewers are let in only if they can be promised their bytes. Without, nobody is
+    /// promised anything, and being late breaks nothing unless `strict`.
     pub admission: bool,
-    /// Whether viewers who play the same closely enough share what one of them reads; otherwise each is charged with the disks.
+    /// Whether viewers who play the same closely enough share what one of them reads; otherwise
+    /// each is charged with the disks.
     pub follows: bool,
     /// Being late breaks the run even though nothing was promised: to see invariants fail.
     pub strict: bool,
@@ -55,9 +56,11 @@ pub struct Scenario {
     pub faults: FaultMenu,
     /// Between two faults.
     pub fault_rest_ns: u64,
-    /// Between two changes of a device's speed or of the shares of classes; `None` for no such changes.
+    /// Between two changes of a device's speed or of the shares of classes; `None` for no such
+    /// changes.
     pub change_rest_ns: Option<u64>,
-    /// Members that a fault strikes at once. More than 1, the parity of every geometry, breaks a run: to see invariants fail.
+    /// Members that a fault strikes at once. More than 1, the parity of every geometry, breaks a
+    /// run: to see invariants fail.
     pub members_at_fault: usize,
     /// Buffers of the arena.
     pub buffers: usize,
@@ -76,11 +79,13 @@ impl Scenario {
         let mut rng = Rng::new(seed).part(1);
         let (data_rows, more) = (rng.range(2, 6) as usize, rng.below(4) as usize);
         let device = rng.below(3);
-        // Now and then more people browse, or download, than there is time for: shares are seen only then.
+        // Now and then more people browse, or download, than there is time for: shares are seen
+        // only then.
         let crowds = (rng.permille(100), rng.permille(150));
         let device = match device {
             0 => DeviceSpec::Hdd(HddSpec::default()),
-            // Who downloads takes all that a disk gives, and each read of it is simulated: such a disk is behind a slow link.
+            // Who downloads takes all that a disk gives, and each read of it is simulated: such a
+            // disk is behind a slow link.
             1 if crowds.1 => DeviceSpec::Ssd(SsdSpec { link_bytes_per_s: 100_000_000, ..SsdSpec::default() }),
             1 => DeviceSpec::Ssd(SsdSpec::default()),
             _ => DeviceSpec::Throttled(ThrottledSpec::default()),

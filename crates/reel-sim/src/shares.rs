@@ -1,4 +1,5 @@
-//! Whether the classes of one member get their shares while they want them: counted here, beside the scheduler that should see to it.
+//! Whether the classes of one member get their shares while they want them: counted here, beside
+//! the scheduler that should see to it.
 
 use crate::limits::{SHARE_KEPT_PERCENT, SHARE_ROUNDS};
 use reel_qos::limits::CLASSES_MAX;
@@ -44,8 +45,8 @@ impl Shares {
         }
     }
 
-    /// The device has answered one after so much time, since the answer before it or its own start. Shares are of what the device takes,
-    /// whatever a request is thought to cost.
+    /// The device has answered one after so much time, since the answer before it or its own start.
+    /// Shares are of what the device takes, whatever a request is thought to cost.
     pub(crate) fn took(&mut self, class: Class, took_ns: u64) {
         self.lanes[class.index()].given_ns[self.round] += took_ns;
     }
@@ -57,10 +58,11 @@ impl Shares {
         }
     }
 
-    /// A round has ended. A class that wanted its share throughout the last rounds and did not get it: class, part got and due of the
-    /// device time that was given to all, in thousandths.
+    /// A round has ended. A class that wanted its share throughout the last rounds and did not get
+    /// it: class, part got and due of the device time that was given to all, in thousandths.
     ///
-    /// Periodic classes are left out: what is due far ahead waits by right, and what is due is looked after by its deadline.
+    /// Periodic classes are left out: what is due far ahead waits by right, and what is due is
+    /// looked after by its deadline.
     pub(crate) fn round_ended(
         &mut self,
         classes: &ClassTable,

@@ -18,7 +18,8 @@ pub struct Shelf {
     titles: Vec<Arc<Title>>,
     /// The tracks of all titles.
     tracks: Vec<Arc<Track>>,
-    /// By first slot: the end of the run, the track that has it, and the stripe of the track that lies first.
+    /// By first slot: the end of the run, the track that has it, and the stripe of the track that
+    /// lies first.
     runs: BTreeMap<u64, (u64, usize, u64)>,
     popularity: Vec<u64>,
 }
@@ -36,7 +37,8 @@ impl Shelf {
         (0..spec.titles).map(|number| title::plan(spec, &mut rng.part(number as u64))).collect()
     }
 
-    /// The titles of these plans, whose tracks lie at these places, in order; `None` if one is longer than anybody can promise.
+    /// The titles of these plans, whose tracks lie at these places, in order; `None` if one is
+    /// longer than anybody can promise.
     pub(crate) fn new(
         geometry: Geometry,
         ahead: Depth,

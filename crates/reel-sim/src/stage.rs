@@ -1,7 +1,9 @@
-//! Those who may wait, and are written as if they had a thread each: they have one, and run one at a time, when the simulation gives them their turn.
+//! Those who may wait, and are written as if they had a thread each: they have one, and run one at
+//! a time, when the simulation gives them their turn.
 //!
-//! Whoever would wait for disks, memory, a lock or the clock gives the turn back and says until when. So the code of `reel-volume` runs as it is,
-//! in simulated time, and one seed is one run all the same: nothing ever runs beside anything else.
+//! Whoever would wait for disks, memory, a lock or the clock gives the turn back and says until
+//! when. So the code of `reel-volume` runs as it is, in simulated time, and one seed is one run all
+//! the same: nothing ever runs beside anything else.
 
 use reel_volume::CooperativeWait;
 use std::cell::RefCell;
@@ -85,7 +87,8 @@ impl Stage {
         self.actors.iter().flatten().filter_map(|actor| actor.until_ns).min()
     }
 
-    /// Gives everybody a turn for whom something came; `true` if there was somebody. The error is a broken invariant.
+    /// Gives everybody a turn for whom something came; `true` if there was somebody. The error is a
+    /// broken invariant.
     pub(crate) fn turn(&mut self, now_ns: u64) -> Result<bool, String> {
         self.clock.now_ns.store(now_ns, Ordering::Relaxed);
         let mut some = false;
@@ -158,7 +161,8 @@ impl CooperativeWait for Clock {
     fn wait(&self, until_ns: Option<u64>) -> bool {
         TURN.with(|turn| {
             let turn = turn.borrow();
-            // The world itself must never wait: whoever it waits for has no turn until it goes on, so the run would not end.
+            // The world itself must never wait: whoever it waits for has no turn until it goes on,
+            // so the run would not end.
             assert!(turn.is_some() || self.is_over(), "the world waits for somebody who takes turns");
             let Some(Turn { go, rests, .. }) = &*turn else { return false };
             rests.send(Rest::Until(until_ns)).is_ok() && go.recv().is_ok()

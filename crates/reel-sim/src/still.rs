@@ -1,4 +1,5 @@
-//! Members that answer at once: for what happens before the clock starts, and after the world has stopped.
+//! Members that answer at once: for what happens before the clock starts, and after the world has
+//! stopped.
 
 use crate::medium::Medium;
 use crate::shelf::Shelf;

@@ -21,7 +21,8 @@ pub struct Title {
     pub pictures: Vec<Arc<Track>>,
     /// If it is no silent film.
     pub sound: Vec<Arc<Track>>,
-    /// What a viewer asks for each choice of renditions, best first: to play that one or any after it.
+    /// What a viewer asks for each choice of renditions, best first: to play that one or any after
+    /// it.
     pub offers: Choices,
 }
 
@@ -138,7 +139,8 @@ impl TrackPlan {
 }
 
 impl Title {
-    /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can promise.
+    /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can
+    /// promise.
     pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
         let pictures = tracks.iter().take_while(|track| track.strand == MediaKind::Video).count();
         let sound = tracks.split_off(pictures);
@@ -170,7 +172,8 @@ impl Title {
         Some(Title { number, pictures: tracks, sound, offers })
     }
 
-    /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its languages, if it has any.
+    /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its
+    /// languages, if it has any.
     pub fn track(&self, strand: MediaKind, choice: usize) -> Option<&Arc<Track>> {
         match strand {
             MediaKind::Video => self.pictures.get(choice),
@@ -285,8 +288,9 @@ fn in_real_bytes(demand: &Demand) -> Demand {
     Demand::new(members, sent_bytes, demand.held_bytes())
 }
 
-/// Segments of a variable rate: scenes of some segments each, lively ones up to twice the mean, quiet ones down to a third; within a
-/// scene a segment varies by a fifth. Real streams: peak to mean of 2 to 3 over seconds.
+/// Segments of a variable rate: scenes of some segments each, lively ones up to twice the mean,
+/// quiet ones down to a third; within a scene a segment varies by a fifth. Real streams: peak to
+/// mean of 2 to 3 over seconds.
 fn segment_starts(rate_bps: u64, segments: u64, rng: &mut Rng) -> Vec<u64> {
     let mean_bytes = rate_bps / 8 * (MOVING_SEGMENT_NS / 1_000_000_000) / OBJECT_SCALE;
     let mut starts = vec![0];

@@ -1,4 +1,5 @@
-//! Those who change what the volume holds, beside viewers: ingest, scrub, replacement and rebuild, by the code of `reel-volume` itself.
+//! Those who change what the volume holds, beside viewers: ingest, scrub, replacement and rebuild,
+//! by the code of `reel-volume` itself.
 
 use crate::content;
 use crate::library::{title_record, write_stripe};
@@ -18,7 +19,8 @@ pub(crate) struct Upkeep {
     pub(crate) volume: Volume,
     stage: Stage,
     board: Arc<Mutex<Board>>,
-    /// Of the volume. Asked for once: its status waits for whoever changes the catalogue, and the world waits for nobody.
+    /// Of the volume. Asked for once: its status waits for whoever changes the catalogue, and the
+    /// world waits for nobody.
     directory: PathBuf,
     lives: u32,
 }
@@ -337,7 +339,8 @@ impl Mender {
     }
 }
 
-/// The units of a title's stripe that lie on a member are what was written; `None`, or what is wrong.
+/// The units of a title's stripe that lie on a member are what was written; `None`, or what is
+/// wrong.
 pub(crate) fn wrong_unit(
     title: &Ingested,
     geometry: &reel_volume::Geometry,

@@ -126,7 +126,8 @@ impl World {
         let volume = Volume::open(directory.path(), open_options(&disks, stage.clock(), bytes))?;
         let (arena, handle, health) =
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
-        // As `reel-http` sets them aside: for one ingest with its checksums and what it is read from, one decoding, and upkeep.
+        // As `reel-http` sets them aside: for one ingest with its checksums and what it is read
+        // from, one decoding, and upkeep.
         let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
         let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
         let clients = clients(&scenario, &seed.part(5));

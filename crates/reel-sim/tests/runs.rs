@@ -1,4 +1,5 @@
-//! Whole runs: that they can be repeated, that promises are kept in them, and that broken ones are seen.
+//! Whole runs: that they can be repeated, that promises are kept in them, and that broken ones are
+//! seen.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_disk::Policy;
@@ -130,7 +131,8 @@ fn a_crowd_that_seeks_pauses_and_leaves_is_let_in_beyond_what_disks_carry_and_no
 
 #[test]
 fn a_slow_member_is_left_alone_before_buffers_run_dry() {
-    // Seeds in which somebody seeks to what he would have asked for next, or skips within his buffer, while a member is slow.
+    // Seeds in which somebody seeks to what he would have asked for next, or skips within his
+    // buffer, while a member is slow.
     let mut rows_decoded = 0;
     for seed in [2, 18] {
         let mut scenario = Scenario::drawn(seed, 18 * MINUTE_NS, 200);
@@ -176,7 +178,8 @@ fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
 
 #[test]
 fn sound_keeps_beside_its_pictures_wherever_people_seek() {
-    // Seeds in which viewers who went on after a seek were refused, because sound and pictures each moved the schedule.
+    // Seeds in which viewers who went on after a seek were refused, because sound and pictures each
+    // moved the schedule.
     for seed in [2, 3, 6, 14] {
         let mut scenario = Scenario::drawn(seed, 12 * MINUTE_NS, 200);
         scenario.faults = FaultMenu::default();

@@ -89,7 +89,8 @@ pub(crate) enum Command {
     Sim(SimArguments),
 }
 
-/// `reel bench`: all arguments go to the program `reel-bench`, so that the server does not contain its experiments.
+/// `reel bench`: all arguments go to the program `reel-bench`, so that the server does not contain
+/// its experiments.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
     /// The experiment and its options

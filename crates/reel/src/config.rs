@@ -35,7 +35,8 @@ pub(crate) struct Config {
     /// Where to listen.
     #[serde(deserialize_with = "address")]
     pub(crate) listen: SocketAddr,
-    /// Names by which browsers may ask for changes, besides those that are known to be this machine's.
+    /// Names by which browsers may ask for changes, besides those that are known to be this
+    /// machine's.
     pub(crate) hosts: Vec<String>,
     /// The volume to serve.
     pub(crate) volume: Option<PathBuf>,
@@ -177,7 +178,8 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// For commands that do one thing and end: only trouble is worth a line, and if `quiet` only what went wrong.
+    /// For commands that do one thing and end: only trouble is worth a line, and if `quiet` only
+    /// what went wrong.
     pub(crate) fn for_commands(quiet: bool) -> Self {
         Self { level: if quiet { LogLevel::Error } else { LogLevel::Warn }, ..Self::default() }
     }
@@ -199,8 +201,8 @@ impl Config {
     /// Reads `path`. Relative paths in it are meant from the file's own directory.
     ///
     /// # Errors
-    /// A file that cannot be read; a key that does not exist (the message names the nearest one that does); a value of
-    /// the wrong kind or out of its bounds. Every message names the line.
+    /// A file that cannot be read; a key that does not exist (the message names the nearest one
+    /// that does); a value of the wrong kind or out of its bounds. Every message names the line.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         let text = read(path).map_err(|error| unreadable(path, &error))?;
         let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
@@ -320,7 +322,8 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A directory, rubbish or a huge file is what somebody wrote by mistake; anything else is trouble with a file.
+/// A directory, rubbish or a huge file is what somebody wrote by mistake; anything else is trouble
+/// with a file.
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => {

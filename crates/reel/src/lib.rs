@@ -1,4 +1,5 @@
-//! Reel as a library: the server that the command line assembles. For the tests of whole servers; everybody else runs the program.
+//! Reel as a library: the server that the command line assembles. For the tests of whole servers;
+//! everybody else runs the program.
 #![forbid(unsafe_code)]
 
 pub mod server;

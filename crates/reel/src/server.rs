@@ -53,11 +53,13 @@ pub struct ServeConfig {
     pub serve_threads: usize,
     /// Whether each of them stays on its processor.
     pub pin_threads: bool,
-    /// With which priority they run before all ordinary threads (`SCHED_FIFO`), if the kernel permits; 0 means as ordinary ones.
+    /// With which priority they run before all ordinary threads (`SCHED_FIFO`), if the kernel
+    /// permits; 0 means as ordinary ones.
     pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
-    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it reports that it makes none.
+    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it
+    /// reports that it makes none.
     pub zero_copy: bool,
     /// Most connections at once.
     pub connections_max: usize,
@@ -71,8 +73,8 @@ pub struct ServeConfig {
     pub promise: PromiseConfig,
     /// A directory whose films are taken as they come.
     pub watch: Option<PathBuf>,
-    /// A Unix socket for programs on this machine, which then read titles in the server's memory. The volume must have been opened
-    /// with memory that others can read.
+    /// A Unix socket for programs on this machine, which then read titles in the server's memory.
+    /// The volume must have been opened with memory that others can read.
     pub programs: Option<PathBuf>,
     /// The control plane.
     pub control: ControlConfig,
@@ -92,10 +94,11 @@ pub struct TlsConfig {
 /// What is promised to viewers.
 #[derive(Clone, Copy, Debug)]
 pub struct PromiseConfig {
-    /// Whether sessions are admitted by the ledger; if not, nobody is refused for want of anything but memory for sessions, and
-    /// nothing is promised.
+    /// Whether sessions are admitted by the ledger; if not, nobody is refused for want of anything
+    /// but memory for sessions, and nothing is promised.
     pub admission: bool,
-    /// The rate of the way out to the viewers, in bits per second; `None` if it is not known and never the bottleneck.
+    /// The rate of the way out to the viewers, in bits per second; `None` if it is not known and
+    /// never the bottleneck.
     pub network_bps: Option<u64>,
 }
 
@@ -183,7 +186,8 @@ impl Server {
     /// Starts serving a volume. Returns when connections are accepted.
     ///
     /// # Errors
-    /// When an address, a certificate, the socket of programs or the watched directory cannot be used, or the system gives no thread.
+    /// When an address, a certificate, the socket of programs or the watched directory cannot be
+    /// used, or the system gives no thread.
     pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
         let listening = Listening::new(&config)?;
         let threads = match config.serve_threads {
@@ -259,7 +263,8 @@ impl Server {
                 .map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
         };
         let http = HttpFrontEnd::start(http, listening.sockets, shared)?;
-        // Last, since a runtime ends after what blocks in it: a server that cannot start must say so at once, and not when a rebuild is done.
+        // Last, since a runtime ends after what blocks in it: a server that cannot start must say
+        // so at once, and not when a rebuild is done.
         {
             let _tokio = runtime.enter();
             control.resume_rebuild();
@@ -290,8 +295,8 @@ impl Server {
         self.tls_address
     }
 
-    /// Whether every thread that viewers need still runs. One that has ended, for want of its ring, has said why in the log; what it had promised
-    /// cannot be kept by the others.
+    /// Whether every thread that viewers need still runs. One that has ended, for want of its ring,
+    /// has said why in the log; what it had promised cannot be kept by the others.
     pub fn is_whole(&self) -> bool {
         self.http.is_whole()
             && self.programs.as_ref().is_none_or(CoreHandle::is_alive)
@@ -308,7 +313,8 @@ impl Server {
         &self.control
     }
 
-    /// Stops accepting, lets what is under way (responses, uploads and their ingests) finish within its limits, and ends all threads.
+    /// Stops accepting, lets what is under way (responses, uploads and their ingests) finish within
+    /// its limits, and ends all threads.
     pub fn stop(self) -> Result<(), ServeError> {
         let control = &self.control;
         let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
@@ -339,7 +345,8 @@ impl Server {
     }
 }
 
-/// How long control requests may take to hear of the end, and threads to come to it, once there is no more time for what was under way.
+/// How long control requests may take to hear of the end, and threads to come to it, once there is
+/// no more time for what was under way.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
@@ -498,7 +505,8 @@ async fn poll_certificates(certificates: Arc<Certificates>) {
     }
 }
 
-/// Opens the newest titles before anybody asks for them, several at once, for they lie on different members.
+/// Opens the newest titles before anybody asks for them, several at once, for they lie on different
+/// members.
 fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) {
     let titles = library.volume().titles();
     let mut ids: Vec<(u64, String)> =

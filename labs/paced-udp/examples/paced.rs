@@ -1,8 +1,10 @@
-//! Many flows of packets at a steady rate from one thread, as a front end that pushes would send them.
+//! Many flows of packets at a steady rate from one thread, as a front end that pushes would send
+//! them.
 //!
-//! `paced from=ADDRESS to=ADDRESS flows=N rate=BITS_PER_SECOND seconds=S` sends RTP packets (RFC 3550, RFC 2250: seven packets of a transport
-//! stream each) over N sockets, of one payload that all share, with headers of each flow's own. What it did, and how late trains were, it
-//! tells as JSON. With `file=PATH` the payload is that transport stream, and each flow sends it once.
+//! `paced from=ADDRESS to=ADDRESS flows=N rate=BITS_PER_SECOND seconds=S` sends RTP packets (RFC
+//! 3550, RFC 2250: seven packets of a transport stream each) over N sockets, of one payload that
+//! all share, with headers of each flow's own. What it did, and how late trains were, it tells as
+//! JSON. With `file=PATH` the payload is that transport stream, and each flow sends it once.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 use crate::limits::{UDP_COPIED_IN_ROW, UDP_COPIES_TO_PROBE, UDP_LENT_BYTES_MIN};
 
-/// Whether to lend trains to the device or to have them copied: what the kernel reports of one socket decides, not a guess about
-/// the way its packets take.
+/// Whether to lend trains to the device or to have them copied: what the kernel reports of one
+/// socket decides, not a guess about the way its packets take.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lending {
     /// Lent trains in a row that the kernel had to copy after all.

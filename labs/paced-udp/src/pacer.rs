@@ -4,13 +4,15 @@ use crate::limits::{UDP_BEHIND_NS_MAX, UDP_HURRY};
 
 /// Says when the next train may go, so that bytes leave at a steady rate.
 ///
-/// Every byte has its place on a schedule: the n-th is due `n / rate` after the start, reckoned from the start each time, so nothing
-/// adds up and the rate does not drift. A train goes when its first byte is due; hence the bytes that have left are never ahead of
-/// the schedule by more than one train.
+/// Every byte has its place on a schedule: the n-th is due `n / rate` after the start, reckoned
+/// from the start each time, so nothing adds up and the rate does not drift. A train goes when its
+/// first byte is due; hence the bytes that have left are never ahead of the schedule by more than
+/// one train.
 ///
-/// Who is late (a timer, a stall of the machine, packets that were not there) catches up, but only by sending a quarter faster: after any
-/// train at most one follows at once, so a burst is never longer than two. Beyond [`UDP_BEHIND_NS_MAX`] the schedule waits for the sender instead, and
-/// the time is lost. A clock that is set back takes the schedule with it.
+/// Who is late (a timer, a stall of the machine, packets that were not there) catches up, but only
+/// by sending a quarter faster: after any train at most one follows at once, so a burst is never
+/// longer than two. Beyond [`UDP_BEHIND_NS_MAX`] the schedule waits for the sender instead, and the
+/// time is lost. A clock that is set back takes the schedule with it.
 ///
 /// Pure: all times are the caller's, in nanoseconds.
 #[derive(Clone, Debug)]
@@ -69,12 +71,14 @@ impl Pacer {
         self.bytes += bytes as u64;
         let (numerator, denominator) = UDP_HURRY;
         let own_ns = self.time_ns(bytes as u64);
-        // From when the train was due, not from when it went: timers that are always a little late must not make it slower. But not from
-        // longer ago than one train takes, or a stall would be followed by a flood.
+        // From when the train was due, not from when it went: timers that are always a little late
+        // must not make it slower. But not from longer ago than one train takes, or a stall would
+        // be followed by a flood.
         self.gap_ends_ns = due_ns.max(now_ns.saturating_sub(own_ns)) + own_ns * denominator / numerator;
     }
 
-    /// Goes on at another rate: what has been sent ahead of the old schedule, or is behind it, is so by as many bytes of the new one.
+    /// Goes on at another rate: what has been sent ahead of the old schedule, or is behind it, is
+    /// so by as many bytes of the new one.
     pub fn set_rate(&mut self, now_ns: u64, rate_bps: NonZeroU64) {
         self.look(now_ns);
         let at_ns = self.next_byte_ns();

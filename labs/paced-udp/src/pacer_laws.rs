@@ -69,7 +69,8 @@ proptest! {
             let mut between = 0;
             for (count, to) in all[first + 1..].iter().enumerate() {
                 let rounding_ns = numerator * (count as u64 + 1);
-                // Between these two lie `between` bytes; of the first itself a fifth may be missing.
+                // Between these two lie `between` bytes; of the first itself a fifth may be
+                // missing.
                 let bound_ns = hurried_ns(between).saturating_sub(time_ns(rate, from.bytes) / 5 + rounding_ns);
                 prop_assert!(to.at_ns - from.at_ns >= bound_ns);
                 between += to.bytes;
@@ -82,7 +83,8 @@ proptest! {
         let mut pacer = pacer(rate, 0);
         let all = run(&mut pacer, 0, &wishes);
         prop_assert_eq!(pacer.counts().waits, 0);
-        // On time again, it hurries as long as it must; then it is where the rate says, to the nanosecond.
+        // On time again, it hurries as long as it must; then it is where the rate says, to the
+        // nanosecond.
         let mut sent: u64 = all.iter().map(|went| went.bytes).sum();
         let mut now_ns = all[all.len() - 1].at_ns;
         for _ in 0..100_000 {
@@ -116,7 +118,8 @@ proptest! {
         let own_ns = time_ns(rate, bytes as u64);
         let (mut now_ns, mut sent) = (own_ns + 1 + stall, bytes as u64);
         let behind_ns = stall.min(UDP_BEHIND_NS_MAX);
-        // It hurries until it is on time again, and that takes four times as long as it was behind; then it keeps the rate.
+        // It hurries until it is on time again, and that takes four times as long as it was behind;
+        // then it keeps the rate.
         let trains = 6 * behind_ns / own_ns.max(1) + 10;
         for _ in 0..trains.min(200_000) {
             pacer.sent(now_ns, bytes);

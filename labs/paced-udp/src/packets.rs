@@ -14,10 +14,12 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Packets that lie one behind the other as they are sent: payload alone, or with a header in front of each.
+    /// Packets that lie one behind the other as they are sent: payload alone, or with a header in
+    /// front of each.
     ///
-    /// Only such packets make a long train that can be lent: a packet of the kernel names at most 17 pages, which is 16 of these and
-    /// what sticks out, but eight headers and eight payloads that lie apart.
+    /// Only such packets make a long train that can be lent: a packet of the kernel names at most
+    /// 17 pages, which is 16 of these and what sticks out, but eight headers and eight payloads
+    /// that lie apart.
     ///
     /// # Panics
     /// If packets have no bytes, or more than a datagram.
@@ -26,8 +28,8 @@ impl Packets {
         Packets { headers: None, header_bytes: 0, payload: bytes, payload_bytes: packet_bytes }
     }
 
-    /// Packets whose payload lies as it was stored and may be shared, and whose headers lie in another place of the arena, one behind
-    /// the other.
+    /// Packets whose payload lies as it was stored and may be shared, and whose headers lie in
+    /// another place of the arena, one behind the other.
     ///
     /// # Panics
     /// If there are not as many headers as payloads, or a packet has more bytes than a datagram.

@@ -15,9 +15,10 @@ use crate::limits::{UDP_LENT_TRAINS_MAX, UDP_QUEUE_BYTES_MAX, UDP_TRAIN_NS};
 
 /// One flow of packets at a steady rate.
 ///
-/// Its owner calls [`step`](Self::step) until there is nothing to push, at the time it was told or after a [`done`](Self::done), and
-/// passes on all completions of its token. One train at a time is on its way into the kernel, so packets never change places;
-/// the memory of several may still be with the device.
+/// Its owner calls [`step`](Self::step) until there is nothing to push, at the time it was told or
+/// after a [`done`](Self::done), and passes on all completions of its token. One train at a time is
+/// on its way into the kernel, so packets never change places; the memory of several may still be
+/// with the device.
 #[derive(Debug)]
 pub struct UdpSender {
     socket: Arc<OwnedFd>,
@@ -77,7 +78,8 @@ enum State {
 }
 
 impl UdpSender {
-    /// A sender on a connected socket, whose schedule begins now. The rate counts headers of the packets, not those of UDP and IP.
+    /// A sender on a connected socket, whose schedule begins now. The rate counts headers of the
+    /// packets, not those of UDP and IP.
     pub fn new(socket: Arc<OwnedFd>, rate_bps: NonZeroU64, now_ns: u64) -> UdpSender {
         UdpSender {
             socket,
@@ -192,7 +194,8 @@ impl UdpSender {
         self.last_error.as_ref()
     }
 
-    /// How many packets go next, and whether they are lent. A long train is copied at less cost than it is lent in several short ones.
+    /// How many packets go next, and whether they are lent. A long train is copied at less cost
+    /// than it is lent in several short ones.
     fn measure(&self, packets: &Packets) -> (usize, bool) {
         let (fit, lendable) = packets.fit(self.sent);
         let due = self.pacer.bytes_within(UDP_TRAIN_NS) / packets.packet_bytes() as u64;
@@ -214,7 +217,8 @@ impl UdpSender {
                 self.state = State::Full { asked: false };
                 return;
             }
-            // Cutting needs a device that makes checksums (udp_send_skb). Single packets need nothing.
+            // Cutting needs a device that makes checksums (udp_send_skb). Single packets need
+            // nothing.
             Err(error) if is_io_error(&error) && !self.single => {
                 self.single = true;
                 return;

@@ -1,8 +1,8 @@
 //! `udp`: what it costs a processor to send packets, lent to the device in trains, beside the ways
 //! to have them copied.
 //!
-//! The measured programs are examples of `reel-ring` (trains as fast as they go) and `lab-paced-udp`
-//! (flows at their rates); their heads say what they do.
+//! The measured programs are examples of `reel-ring` (trains as fast as they go) and
+//! `lab-paced-udp` (flows at their rates); their heads say what they do.
 #![forbid(unsafe_code)]
 
 mod network;

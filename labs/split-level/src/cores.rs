@@ -6,8 +6,8 @@ use std::env;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The example `cores` of `labs/shared-processor`. It is a program of its own, so that experiments need no crate
-/// of the server.
+/// The example `cores` of `labs/shared-processor`. It is a program of its own, so that experiments
+/// need no crate of the server.
 pub(crate) struct Cores {
     program: PathBuf,
     /// The processor that is measured, and another one.

@@ -1,4 +1,5 @@
-//! Who takes more than a title once and at its pace: as much as a player may need, and no others' time beyond that.
+//! Who takes more than a title once and at its pace: as much as a player may need, and no others'
+//! time beyond that.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};

@@ -1,7 +1,9 @@
-//! Many viewers of one title, at as many places of it, cost the disks what one of them does, in memory for what lies between the first and the last.
+//! Many viewers of one title, at as many places of it, cost the disks what one of them does, in
+//! memory for what lies between the first and the last.
 //!
-//! Time is simulated: viewers come over [`OVER_NS`], ask for a segment when the one before it begins to be shown, and what they will ask for
-//! next is read ahead, as a server does. Segments do not end where stripes do.
+//! Time is simulated: viewers come over [`OVER_NS`], ask for a segment when the one before it
+//! begins to be shown, and what they will ask for next is read ahead, as a server does. Segments do
+//! not end where stripes do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
@@ -29,7 +31,8 @@ const SPARE: u64 = 8;
 /// How often what is to be read ahead is looked after.
 const LOOK_NS: u64 = SECOND_NS / 10;
 
-/// Units between the first viewer and the last, and in the segment that the first one has asked for.
+/// Units between the first viewer and the last, and in the segment that the first one has asked
+/// for.
 fn wave_front() -> u64 {
     (OVER_NS / SEGMENT_NS + 1) * SEGMENT_BYTES / UNIT_BYTES
 }

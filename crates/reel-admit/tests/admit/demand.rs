@@ -94,7 +94,8 @@ fn nor_with_any_one_member_lost() {
 #[test]
 fn a_steady_film_asks_the_same_in_every_round() {
     let cinema = one();
-    // Four stripes in four seconds: with arms a window of them, without two that are asked for at once.
+    // Four stripes in four seconds: with arms a window of them, without two that are asked for at
+    // once.
     let segments: Vec<Range<u64>> = (0..4)
         .map(|number| number * 4 * STRIPE_BYTES as u64..(number + 1) * 4 * STRIPE_BYTES as u64)
         .collect();
@@ -155,7 +156,8 @@ fn a_steady_rate_asks_what_a_film_of_that_rate_asks() {
 fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
     let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
     let unit_bytes = geometry.unit_bytes() as u64;
-    // Four stripes for a segment, with borders where they end: one way, two of the four may have their parity between two units of it.
+    // Four stripes for a segment, with borders where they end: one way, two of the four may have
+    // their parity between two units of it.
     let rate_bps = geometry.stripe_bytes() as u64 * 8;
     let of = |loss| steady_demand(&geometry, DISKS, rate_bps, loss);
     let degraded = of(Loss::AnyOne);
@@ -208,7 +210,8 @@ proptest! {
         let stripe = STRIPE_BYTES as u64;
         let touched: u64 =
             stretches.iter().map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1).sum();
-        // The stripes of a reader's window, four, lie behind one another: one way of the arm. Then it asks for three at a time.
+        // The stripes of a reader's window, four, lie behind one another: one way of the arm. Then
+        // it asks for three at a time.
         let seeks: u64 = stretches
             .iter()
             .map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1)

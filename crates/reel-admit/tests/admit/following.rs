@@ -1,4 +1,5 @@
-//! Who comes behind somebody who plays the same is promised no disks if what lies between is in memory, and finds it there, whatever others do.
+//! Who comes behind somebody who plays the same is promised no disks if what lies between is in
+//! memory, and finds it there, whatever others do.
 //!
 //! The disks of this cinema carry one viewer. Segments do not end where stripes do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]

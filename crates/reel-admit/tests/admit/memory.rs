@@ -91,7 +91,8 @@ fn what_is_promised_goes_with_the_reservation() {
     assert!(units.budget().promisable() - promised < PER_VIEWER, "all that may be promised is");
     assert!(sessions.close(&viewers[0].key()));
     assert_eq!(units.budget().promised(), promised - PER_VIEWER);
-    // Nobody has asked for anything: all are taken for gone, and nothing is promised to them any more.
+    // Nobody has asked for anything: all are taken for gone, and nothing is promised to them any
+    // more.
     sessions.tick(100 * ROUND_NS);
     assert_eq!(units.budget().promised(), 0);
     assert!(viewers.iter().all(|viewer| viewer.memory().unwrap().buffers() == 0));
@@ -155,8 +156,9 @@ fn who_was_promised_nothing_waits_behind_those_who_were() {
     core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
 }
 
-/// Clients come and go faster than the disks answer. What is asked of the disks must be bounded by the memory there is: whoever is still there would wait
-/// behind the reads of those who are not, and ask again for what he had to give up meanwhile.
+/// Clients come and go faster than the disks answer. What is asked of the disks must be bounded by
+/// the memory there is: whoever is still there would wait behind the reads of those who are not,
+/// and ask again for what he had to give up meanwhile.
 #[test]
 fn what_disks_owe_to_those_who_left_is_reserved_until_it_comes() {
     let (cinema, units) = cinema();

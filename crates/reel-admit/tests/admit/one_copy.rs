@@ -1,4 +1,5 @@
-//! Viewers of one film at different places of it share what one of them has read, beside others who read something else.
+//! Viewers of one film at different places of it share what one of them has read, beside others who
+//! read something else.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
@@ -45,7 +46,8 @@ impl Hall {
         self.sessions.open("film", Arc::new(()), Arc::from([]), who, self.at).unwrap()
     }
 
-    /// Units read from the members to show a stripe of the film to a viewer, or to somebody who tells nothing of himself.
+    /// Units read from the members to show a stripe of the film to a viewer, or to somebody who
+    /// tells nothing of himself.
     fn shows(&mut self, viewer: Option<&Session<()>>, stripe: usize) -> u64 {
         let film = self.cinema.whole(0);
         let from = stripe * STRIPE_BYTES;
@@ -74,7 +76,8 @@ impl Hall {
     }
 }
 
-/// What a follower reads for each stripe, beside a leader and somebody who reads much more than both.
+/// What a follower reads for each stripe, beside a leader and somebody who reads much more than
+/// both.
 fn follower_reads(is_told: bool) -> u64 {
     let mut hall = Hall::new();
     let (leader, follower) = (hall.open(), hall.open());
@@ -95,7 +98,8 @@ fn follower_reads(is_told: bool) -> u64 {
 
 #[test]
 fn a_follower_within_the_interval_reads_no_disk() {
-    // Before the follower asks for the first time nobody knows of it: what the leader read by then may be gone.
+    // Before the follower asks for the first time nobody knows of it: what the leader read by then
+    // may be gone.
     assert!(follower_reads(true) <= LAG as u64 * UNITS);
     assert!(follower_reads(false) * 10 >= STRIPES as u64 * UNITS * 9, "little stays by chance");
 }

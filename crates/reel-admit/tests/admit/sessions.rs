@@ -77,7 +77,8 @@ fn segment(number: u64) -> Ask {
     Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + 4 * ROUND_NS }
 }
 
-/// Two whose films have busy and quiet seconds, each where the other one has not: at no other time would both fit.
+/// Two whose films have busy and quiet seconds, each where the other one has not: at no other time
+/// would both fit.
 fn full_house(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
     let sessions = promising(2);
     let open = |client, odd: u64| {
@@ -387,7 +388,8 @@ fn a_buffer_that_grows_in_a_full_house_loses_nothing() {
         play(30, now_ns);
         now_ns += ROUND_NS;
     }
-    // Another one fits until just before the film asks for more, and not beside that half a minute sooner.
+    // Another one fits until just before the film asks for more, and not beside that half a minute
+    // sooner.
     let short = Arc::from([of_bytes(vec![1_000_000; 230])]);
     sessions.open("short", Arc::new(()), short, (OTHER, Class::PERIODIC), now_ns).unwrap();
     play(60, now_ns);
@@ -511,7 +513,8 @@ fn another_language_is_not_asked_of_a_full_house() {
 #[test]
 fn a_late_segment_of_a_lower_rendition_counts_once() {
     let sessions = promising(3);
-    // Busy and quiet seconds in turn: an odd number of seconds later is another demand. The lower rendition fits at any time.
+    // Busy and quiet seconds in turn: an odd number of seconds later is another demand. The lower
+    // rendition fits at any time.
     let best = of_bytes((0..ROUNDS as u64).map(|round| (1 + round % 2) * 1_000_000).collect());
     let offers = Arc::from([best, of_bytes(vec![400_000; ROUNDS])]);
     let session = sessions.open("film", Arc::new(()), offers, (CLIENT, Class::PERIODIC), START_NS).unwrap();
@@ -564,7 +567,8 @@ fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
     assert!(sessions.adds_up());
 }
 
-/// Who opens a session need not say how he will play it; once he plays, what was promised is of that form.
+/// Who opens a session need not say how he will play it; once he plays, what was promised is of
+/// that form.
 #[test]
 fn what_was_promised_is_exchanged_for_another_form_until_one_is_played() {
     let sessions = promising(10);

@@ -126,7 +126,8 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
     ControlPlane::new(config, services, metrics).router()
 }
 
-/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+/// The child of another test that is just being started holds our locks too, until it becomes
+/// ffmpeg: wait for that.
 fn open(volume_dir: &Path) -> Volume {
     for _ in 0..500 {
         match Volume::open(volume_dir, OpenOptions::default()) {

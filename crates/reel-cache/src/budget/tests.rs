@@ -253,7 +253,8 @@ struct Beginner {
 const TOTAL: usize = 40;
 const LEFT_OVER: usize = 6;
 
-/// Viewers as a ledger admits them, that is no more than can be promised, beside readers without a promise, in any order.
+/// Viewers as a ledger admits them, that is no more than can be promised, beside readers without a
+/// promise, in any order.
 struct House {
     budget: Budget,
     viewers: Vec<Option<PromisedBuffers>>,
@@ -340,7 +341,8 @@ impl House {
                 }
                 _ => true,
             };
-            // A promise that was made smaller: what was drawn has to come back, and who waits for it stands elsewhere when it next asks.
+            // A promise that was made smaller: what was drawn has to come back, and who waits for
+            // it stands elsewhere when it next asks.
             let within =
                 state.promises.values().all(|of| of.drawn <= of.buffers) && self.beginners.iter().all(stands);
             let beginner = &self.beginners[number];
@@ -380,8 +382,9 @@ impl House {
 }
 
 proptest! {
-    /// Never more than there is; the unpromised never take what is promised; a viewer waits for what he was promised only while something of it is
-    /// lent, or held since before it was promised; and nobody waits for ever, though viewers hold all they may.
+    /// Never more than there is; the unpromised never take what is promised; a viewer waits for
+    /// what he was promised only while something of it is lent, or held since before it was
+    /// promised; and nobody waits for ever, though viewers hold all they may.
     #[test]
     fn promises_are_kept_and_nobody_waits_for_ever(steps in proptest::collection::vec(step(), 1..200)) {
         let mut house = House::new();
@@ -389,7 +392,8 @@ proptest! {
             house.take(step);
             house.check();
         }
-        // What is lent and what the unpromised hold comes back, one after another; what viewers draw does not, unless they were to have less.
+        // What is lent and what the unpromised hold comes back, one after another; what viewers
+        // draw does not, unless they were to have less.
         let within = house.budget.inner.lock().promises.values().all(|of| of.drawn <= of.buffers);
         house.held.retain(|held| held.is_promised() && within);
         // Who was promised less meanwhile finds his place among the others.

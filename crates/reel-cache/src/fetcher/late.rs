@@ -55,8 +55,9 @@ impl Fetcher {
         }
     }
 
-    /// A member that lets somebody wait for long whose class has deadlines, while no other does. Deadlines may be far away: but who keeps
-    /// ahead of them lives on what he has buffered, and nobody knows how much that is.
+    /// A member that lets somebody wait for long whose class has deadlines, while no other does.
+    /// Deadlines may be far away: but who keeps ahead of them lives on what he has buffered, and
+    /// nobody knows how much that is.
     fn lagging(&mut self, now_ns: u64) -> Option<usize> {
         if now_ns < self.lag_look_ns {
             return None;
@@ -74,7 +75,8 @@ impl Fetcher {
         }
     }
 
-    /// The oldest request to a member of a class with deadlines, of those that have waited for a while.
+    /// The oldest request to a member of a class with deadlines, of those that have waited for a
+    /// while.
     fn with_deadline(&self, member: usize, now_ns: u64) -> Option<u64> {
         let classes = self.units.disks().classes();
         let mut old = self.with_disks.of(member).take_while(|(since_ns, _)| since_ns + LAG_NS / 4 <= now_ns);
@@ -92,7 +94,8 @@ impl Fetcher {
         }
     }
 
-    /// Asks the others of the stripe while the unit's own member is still asked; `false` if that cannot be done now.
+    /// Asks the others of the stripe while the unit's own member is still asked; `false` if that
+    /// cannot be done now.
     pub(super) fn read_around(&mut self, id: u64, now_ns: u64) -> bool {
         let Some(flight) = self.reads.get_mut(&id) else { return true };
         let member = flight.read.member();
@@ -100,7 +103,8 @@ impl Fetcher {
         if flight.hedge.is_some() || !self.units.health().readable(member) {
             return true;
         }
-        // Memory for the most it may take: those who wait for their first bytes come before those who wait for long.
+        // Memory for the most it may take: those who wait for their first bytes come before those
+        // who wait for long.
         let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
         if !self.units.around().begin(member) {
             return false;

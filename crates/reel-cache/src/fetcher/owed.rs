@@ -36,8 +36,8 @@ impl WithDisks {
         self.by_member[member].insert((since_ns, token));
     }
 
-    /// Nobody waits for these requests any more, and the memory of those who did holds what was computed instead: what they were read around with
-    /// stays reserved as far as it has to.
+    /// Nobody waits for these requests any more, and the memory of those who did holds what was
+    /// computed instead: what they were read around with stays reserved as far as it has to.
     pub(super) fn go_on_owing(&mut self, tokens: &[u64], sources: usize, reservation: &Arc<Reservation>) {
         reservation.let_go(tokens.len() + sources);
         for token in tokens {

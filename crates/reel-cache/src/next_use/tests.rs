@@ -88,7 +88,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: what nobody wants goes before what somebody wants, and of that, what is wanted last.
+    /// Whatever happens: what nobody wants goes before what somebody wants, and of that, what is
+    /// wanted last.
     #[test]
     fn what_is_wanted_last_goes_first(steps in prop::collection::vec(step(), 1..200)) {
         let (mut policy, mut plain) = (NextUse::default(), Plain::default());
@@ -170,7 +171,8 @@ fn session(number: u64) -> SessionKey {
 }
 
 proptest! {
-    /// Whoever moves, joins and leaves: what lies between two of a chain, or has been asked for by its first, goes after all else.
+    /// Whoever moves, joins and leaves: what lies between two of a chain, or has been asked for by
+    /// its first, goes after all else.
     #[test]
     fn what_is_kept_for_those_who_follow_goes_last(steps in prop::collection::vec(step(), 1..200), odd in any::<bool>()) {
         let (mut policy, mut plain) = (NextUse::default(), Plain::default());

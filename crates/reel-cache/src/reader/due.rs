@@ -28,8 +28,8 @@ pub enum Urgency {
     Unhurried,
 }
 
-/// A body that is shown for a while: a segment. What a reader holds at once is due at its start; what follows can only be read as that
-/// is sent, and is due as much later as it is shown later.
+/// A body that is shown for a while: a segment. What a reader holds at once is due at its start;
+/// what follows can only be read as that is sent, and is due as much later as it is shown later.
 #[derive(Clone, Copy, Debug)]
 pub struct Ramp {
     /// When its start is due.
@@ -123,8 +123,8 @@ impl Ramp {
 }
 
 impl Pace {
-    /// The pace of a body that begins at `from_offset` in a list of `times`, for a client that is at `at_offset` of that list now. When that is due
-    /// is for the caller to say.
+    /// The pace of a body that begins at `from_offset` in a list of `times`, for a client that is
+    /// at `at_offset` of that list now. When that is due is for the caller to say.
     pub fn new(times: Arc<[(u64, u64)]>, from_offset: u64, at_offset: u64) -> Self {
         let mut pace = Self { times, from_offset, media_ns: 0, due_ns: 0 };
         pace.media_ns = pace.media_ns(at_offset.saturating_sub(from_offset));

@@ -62,7 +62,8 @@ impl StripeStep {
         step
     }
 
-    /// Takes a unit if it is one of its own that has not come. An error means that no member and no decoding gives these bytes.
+    /// Takes a unit if it is one of its own that has not come. An error means that no member and no
+    /// decoding gives these bytes.
     pub(super) fn take(&mut self, fetched: &Fetched) -> Result<(), Arc<VolumeError>> {
         let Some(unit) = self.unit_of(&fetched.key).filter(|unit| unit.have.is_none()) else {
             return Ok(());

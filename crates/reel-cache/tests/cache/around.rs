@@ -1,4 +1,5 @@
-//! Members that are lost, slow or silent: what it costs to do without them, and that nobody waits for them.
+//! Members that are lost, slow or silent: what it costs to do without them, and that nobody waits
+//! for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
@@ -74,7 +75,8 @@ fn viewers_on_several_cores_share_what_is_decoded() {
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
-/// The clock stands still but for the moments that are set here: what is overdue is so because the test says it.
+/// The clock stands still but for the moments that are set here: what is overdue is so because the
+/// test says it.
 #[test]
 fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buffer_back() {
     let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
@@ -180,7 +182,8 @@ fn nobody_is_read_around_while_others_are_as_late() {
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
-/// One that is slow is left alone, and asked again when the others miss their deadlines without it: long before its time is over.
+/// One that is slow is left alone, and asked again when the others miss their deadlines without it:
+/// long before its time is over.
 #[test]
 fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
     const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
@@ -188,7 +191,8 @@ fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
     let cinema = Cinema::new(&[2 * WINDOWS * WINDOW], 16 << 20, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units, 1);
-    // Half of the time in which a member counts as silent goes by between the question and the answers.
+    // Half of the time in which a member counts as silent goes by between the question and the
+    // answers.
     const PASSES_NS: u64 = STALL_NS / 2;
     let play = |core: &mut Core, late: &[usize], window: usize, due_ns: u64, left: usize| {
         late.iter().for_each(|&member| core.hold(member));

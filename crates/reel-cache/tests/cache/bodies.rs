@@ -1,4 +1,5 @@
-//! Any body, read in any steps beside any others, from members in any state: the right bytes, and all memory back.
+//! Any body, read in any steps beside any others, from members in any state: the right bytes, and
+//! all memory back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};

@@ -1,4 +1,5 @@
-//! What the disks are told of reads under way, whoever made them: that somebody more urgent joins, or that nobody waits any more.
+//! What the disks are told of reads under way, whoever made them: that somebody more urgent joins,
+//! or that nobody waits any more.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};

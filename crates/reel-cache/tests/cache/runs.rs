@@ -1,4 +1,5 @@
-//! Downloads in runs: the right bytes, long runs for those who take them, nobody held up, and all memory back.
+//! Downloads in runs: the right bytes, long runs for those who take them, nobody held up, and all
+//! memory back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};

@@ -1,4 +1,5 @@
-//! Members, their scheduler and their order of service: on files, and on a simulated device and clock.
+//! Members, their scheduler and their order of service: on files, and on a simulated device and
+//! clock.
 
 mod disks;
 mod laws;

@@ -394,8 +394,8 @@ fn a_transfer_takes_as_long_beside_six_readers_as_alone() {
 }
 
 /// The longest wait of a starting reader: one starts each second for a while. Meanwhile everything
-/// admitted is read, `interactive_clients` interactive clients read without a pause, and downloads take what
-/// they can get. The starting reader is due at once, or has no deadline either.
+/// admitted is read, `interactive_clients` interactive clients read without a pause, and downloads
+/// take what they can get. The starting reader is due at once, or has no deadline either.
 fn longest_start(interactive_clients: u32, is_due: bool) -> f64 {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);

@@ -41,7 +41,8 @@ impl Data {
                 return self.accept(core, speaks);
             }
             (Err(error), _) => {
-                // Out of descriptors, most likely: those who are connected go on, the others wait in the backlog.
+                // Out of descriptors, most likely: those who are connected go on, the others wait
+                // in the backlog.
                 tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
                 let again = if speaks == Speaks::Tls { ACCEPT_TLS_AGAIN } else { ACCEPT_AGAIN };
                 core.at(core.now_ns() + ACCEPT_RETRY_NS, again);
@@ -69,7 +70,8 @@ impl Data {
     }
 
     pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr, speaks: Speaks) {
-        // A response's last bytes must not wait for the client's acknowledgement. A socket that is already dead says so later.
+        // A response's last bytes must not wait for the client's acknowledgement. A socket that is
+        // already dead says so later.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
         let tls = match speaks {
             Speaks::Plain => None,
@@ -102,7 +104,8 @@ impl Data {
 pub(super) fn turn_away(socket: OwnedFd) {
     let full = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let _ = rustix::net::send(&socket, full, rustix::net::SendFlags::DONTWAIT);
-    // A request that is here already would turn the close into a reset, which may overtake the answer.
+    // A request that is here already would turn the close into a reset, which may overtake the
+    // answer.
     let mut request = [0; RECEIVE_BYTES];
     let _ = rustix::net::recv(&socket, &mut request, rustix::net::RecvFlags::DONTWAIT);
 }

@@ -27,7 +27,8 @@ impl Data {
         connection.state = State::Lingering(LINGER_BYTES_MAX);
         connection.since_ns = core.now_ns();
         connection.input = Vec::new();
-        // Most have heard it with the last of their response already; this is for those of which more was expected.
+        // Most have heard it with the last of their response already; this is for those of which
+        // more was expected.
         connection.say(&[]);
         match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
             Ok(()) => self.receive(core, token),
@@ -75,8 +76,8 @@ impl Data {
         };
     }
 
-    /// Closes the connection of a client that took nothing for too long. What was lent for it comes back at once; otherwise that would wait for
-    /// the client to take the rest.
+    /// Closes the connection of a client that took nothing for too long. What was lent for it comes
+    /// back at once; otherwise that would wait for the client to take the rest.
     fn cut_off(&mut self, core: &mut Core, token: u64) {
         if let Some(connection) = self.connections.get_mut(token)
             && matches!(connection.state, State::Sending(_))

@@ -44,7 +44,8 @@ impl Data {
         }
     }
 
-    /// Has a title opened off this thread; [`Data::opened`] notes it, and [`Data::answer_opened`] goes on.
+    /// Has a title opened off this thread; [`Data::opened`] notes it, and [`Data::answer_opened`]
+    /// goes on.
     pub(super) fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
         let shared = &self.shared.server;
         if !opening::open(&shared.openers, &shared.titles, (title, token), self.own.clone()) {

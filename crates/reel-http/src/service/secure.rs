@@ -1,7 +1,8 @@
 //! TLS on a core: handshakes, and responses that are sealed on their way out.
 //!
-//! `received_sealed -> shake_hands` until both sides have keys, then as without TLS, but for two steps: what is received is opened
-//! before anybody looks at it, and what is ready to be sent is sealed first ([`Data::seal`]).
+//! `received_sealed -> shake_hands` until both sides have keys, then as without TLS, but for two
+//! steps: what is received is opened before anybody looks at it, and what is ready to be sent is
+//! sealed first ([`Data::seal`]).
 
 use super::Data;
 use crate::connection::{Connection, State};
@@ -55,7 +56,8 @@ impl Data {
         }
     }
 
-    /// Goes on with a handshake: says what is to be said, waits for the other side, or begins with the first request.
+    /// Goes on with a handshake: says what is to be said, waits for the other side, or begins with
+    /// the first request.
     pub(super) fn shake_hands(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
@@ -186,8 +188,8 @@ impl Data {
         }
     }
 
-    /// Puts aside what the client has not taken that has had a buffer for the longest and takes nothing at the moment. With too much put
-    /// aside already, it is cut off.
+    /// Puts aside what the client has not taken that has had a buffer for the longest and takes
+    /// nothing at the moment. With too much put aside already, it is cut off.
     fn park(&mut self, core: &mut Core) {
         let is_slow = |connection: &Connection| {
             let waits = connection
@@ -219,7 +221,8 @@ impl Data {
 const NOT_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 57\r\nConnection: close\r\n\r\nThis port speaks HTTPS: begin the address with https://\r\n";
 
 impl Connection {
-    /// Says a last word without waiting, as far as the socket takes it: the connection is closed either way.
+    /// Says a last word without waiting, as far as the socket takes it: the connection is closed
+    /// either way.
     pub(super) fn say(&mut self, text: &[u8]) {
         // Bytes that are under way must not be cut in two.
         let is_sending = self.in_ring && matches!(self.state, State::ShakingHands | State::Sending(_));

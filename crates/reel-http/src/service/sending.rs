@@ -72,7 +72,8 @@ impl Data {
             match event {
                 Event::Ready(token) | Event::Unit(token, _) => self.ready(core, token),
                 Event::Lost(token, error) => {
-                    // The head is out already: all that is left is to end the connection before its time.
+                    // The head is out already: all that is left is to end the connection before its
+                    // time.
                     tracing::error!(%error, "stored bytes are lost; a response is cut short");
                     self.close(core, token);
                 }
@@ -90,7 +91,8 @@ impl Data {
         }
     }
 
-    /// Timers cannot be taken back, so an earlier one may have left a later one behind: that finds nothing to do.
+    /// Timers cannot be taken back, so an earlier one may have left a later one behind: that finds
+    /// nothing to do.
     pub(super) fn tick_engine(&mut self, core: &mut Core) {
         if self.engine_timer_ns.is_some_and(|timer_ns| timer_ns <= core.now_ns()) {
             self.engine_timer_ns = None;

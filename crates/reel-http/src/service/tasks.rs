@@ -1,8 +1,9 @@
 //! A connection as a task of its core: in which order connections are gone on with.
 //!
-//! What the ring and the mailbox bring is only noted when it comes ([`Data::ready`]). A section then does the work of one connection up to its
-//! next operation: reads a request, asks for units, seals at most a buffer, hands at most
-//! [`SEND_BYTES_MAX`](reel_cache::limits::SEND_BYTES_MAX) to its socket.
+//! What the ring and the mailbox bring is only noted when it comes ([`Data::ready`]). A section
+//! then does the work of one connection up to its next operation: reads a request, asks for units,
+//! seals at most a buffer, hands at most [`SEND_BYTES_MAX`](reel_cache::limits::SEND_BYTES_MAX) to
+//! its socket.
 
 use super::Data;
 use crate::connection::{State, task_kind};

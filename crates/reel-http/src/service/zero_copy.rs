@@ -1,4 +1,5 @@
-//! Sends without a copy on a core: what goes out so, what the kernel says of it, and when its memory is back.
+//! Sends without a copy on a core: what goes out so, what the kernel says of it, and when its
+//! memory is back.
 
 use super::Data;
 use crate::connection::Connection;
@@ -46,7 +47,8 @@ impl Data {
             self.shared.server.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         match result {
-            // Not this socket, or not now: the kernel has no memory for it, or this process may not lock so much. Nothing was sent.
+            // Not this socket, or not now: the kernel has no memory for it, or this process may not
+            // lock so much. Nothing was sent.
             Err(error) if is_about_zero_copy(&error) => {
                 if is_lent {
                     // Its second part is still to come and says nothing that is not known.
@@ -55,7 +57,8 @@ impl Data {
                 self.shared.server.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
                 self.ready(core, token);
             }
-            // It may have memory of its own under way, so the ring does not begin it again by itself.
+            // It may have memory of its own under way, so the ring does not begin it again by
+            // itself.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 self.sent(core, token, Err(io::ErrorKind::WouldBlock.into()));
             }

@@ -222,8 +222,9 @@ impl Programs {
     }
 }
 
-/// The address under which the sessions of a user's programs are counted: of a block that no packet comes from (RFC 6666), so that they
-/// take nothing from viewers who come through a proxy on this machine.
+/// The address under which the sessions of a user's programs are counted: of a block that no packet
+/// comes from (RFC 6666), so that they take nothing from viewers who come through a proxy on this
+/// machine.
 fn client_of(program: &Program) -> IpAddr {
     let [high, low] = [(program.user >> 16) as u16, program.user as u16];
     IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, high, low))

@@ -30,8 +30,9 @@ impl Server {
         (directory, path, Server { listener, arena, outlet: MappedOutlet::new().unwrap() })
     }
 
-    /// Opens all that is asked for, with so many of the three descriptors, until `count` streams were asked for. After that it hears nothing until it is told that the
-    /// program is through, or has waited for long enough. Returns the names that were closed.
+    /// Opens all that is asked for, with so many of the three descriptors, until `count` streams
+    /// were asked for. After that it hears nothing until it is told that the program is through, or
+    /// has waited for long enough. Returns the names that were closed.
     fn serve(self, count: usize, descriptors: usize, through: Receiver<()>) -> JoinHandle<Vec<u64>> {
         std::thread::spawn(move || {
             let socket = accept(&self.listener).unwrap();

@@ -15,8 +15,8 @@ pub(crate) struct Entry {
     pub(crate) composition: i32,
 }
 
-/// `moof` plus the eight bytes that start `mdat`. `entries` is not empty, and `payload_bytes` is the
-/// sum of their sizes.
+/// `moof` plus the eight bytes that start `mdat`. `entries` is not empty, and `payload_bytes` is
+/// the sum of their sizes.
 pub(crate) fn header(sequence: u32, decode_time: u64, entries: &[Entry], payload_bytes: u32) -> Vec<u8> {
     let first = entries[0];
     let same_duration = entries.iter().all(|e| e.duration == first.duration);

@@ -1,4 +1,5 @@
-//! Which deliveries give buffers back when others wait for them, and in which order those that wait are served.
+//! Which deliveries give buffers back when others wait for them, and in which order those that wait
+//! are served.
 
 use super::{Delivery, DeliveryId, Engine, Event};
 use crate::limits::{PRESSURE_EVERY_NS, RELEASE_AFTER_NS, RUN_UNTAKEN_NS};
@@ -19,7 +20,8 @@ impl<T: Playable> Engine<T> {
         self.runs_ns.get_or_insert(now_ns + RUN_UNTAKEN_NS);
     }
 
-    /// Takes buffers back from what was read ahead and from clients that take nothing; [`Engine::turn`] gives them to those that wait.
+    /// Takes buffers back from what was read ahead and from clients that take nothing;
+    /// [`Engine::turn`] gives them to those that wait.
     pub(super) fn relieve_pressure(&mut self, now_ns: u64) {
         let (budget, is_hungry) = (self.units().budget().clone(), self.fetcher.is_hungry());
         let helps = |is_promised| is_hungry || budget.is_helped_by(is_promised);
@@ -30,7 +32,8 @@ impl<T: Playable> Engine<T> {
             self.prefetcher.release();
         }
         let mut blocked = self.blocked_for(RELEASE_AFTER_NS, now_ns, |_| true);
-        // First those whose clients have taken nothing for longest: a client that takes what it was sent is promised its buffers.
+        // First those whose clients have taken nothing for longest: a client that takes what it was
+        // sent is promised its buffers.
         blocked
             .sort_unstable_by_key(|token| self.deliveries.get(*token).map(|delivery| delivery.progressed_ns));
         for token in &blocked {
@@ -47,7 +50,8 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    /// Takes long runs back from clients that have stopped taking. What no other delivery wants of them stays in memory for them.
+    /// Takes long runs back from clients that have stopped taking. What no other delivery wants of
+    /// them stays in memory for them.
     pub(super) fn end_untaken_runs(&mut self, now_ns: u64) {
         for token in self.blocked_for(RUN_UNTAKEN_NS, now_ns, |delivery| delivery.reader.has_long_run()) {
             if let Some(delivery) = self.deliveries.get_mut(token) {
@@ -60,13 +64,15 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    /// Gives buffers to those that wait for them, in their order, as long as there are some. What is in memory already is sent in its turn.
+    /// Gives buffers to those that wait for them, in their order, as long as there are some. What
+    /// is in memory already is sent in its turn.
     pub(super) fn serve_waiting(&mut self, now_ns: u64) {
         while let Some((&place, &id)) = self.waiting.first_key_value() {
             let state = self.fill_reader(id, now_ns);
             self.settle(now_ns);
             match state {
-                // One that is promised more by now, or less, has another position, and another one is the first.
+                // One that is promised more by now, or less, has another position, and another one
+                // is the first.
                 Some(ReaderState::AwaitMemory) if self.waiting.contains_key(&place) => return,
                 Some(ReaderState::Ready | ReaderState::Done) => self.can_go_on(id),
                 Some(ReaderState::AwaitMemory | ReaderState::AwaitUnits) | None => {}

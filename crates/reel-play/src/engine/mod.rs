@@ -5,8 +5,9 @@
 //!                        ^
 //!   arrived, tick, turn -'   say which deliveries can go on (`drain_events`)
 //! ```
-//! A front end owns the sockets, the clock and the thread. It hands in what arrives, and moves the chunks that it is given. Each call
-//! takes the time from its caller, does a bounded amount of work and never waits.
+//! A front end owns the sockets, the clock and the thread. It hands in what arrives, and moves the
+//! chunks that it is given. Each call takes the time from its caller, does a bounded amount of work
+//! and never waits.
 
 mod delivery;
 mod memory;
@@ -48,8 +49,8 @@ pub struct NewDelivery<T> {
     pub preamble_bytes: u64,
     /// Where the media begins in the title as one file, if it is a part of that.
     pub file_offset: u64,
-    /// Whether it may be read in long runs while no client waits for it at a fixed time. The front end then gives runs of a client
-    /// that takes nothing back by [`Engine::blocked`].
+    /// Whether it may be read in long runs while no client waits for it at a fixed time. The front
+    /// end then gives runs of a client that takes nothing back by [`Engine::blocked`].
     pub in_runs: bool,
 }
 
@@ -114,8 +115,8 @@ pub struct Engine<T> {
 }
 
 impl<T: Playable> Engine<T> {
-    /// An engine over shared units and sessions; what arrives for it from other threads goes to `inbox`, which must bring it to
-    /// [`Engine::arrived`].
+    /// An engine over shared units and sessions; what arrives for it from other threads goes to
+    /// `inbox`, which must bring it to [`Engine::arrived`].
     pub fn new(
         units: Units,
         inbox: Arc<dyn Inbox>,
@@ -146,7 +147,8 @@ impl<T: Playable> Engine<T> {
         &self.sessions
     }
 
-    /// How a request of a session is delivered. Media goes to admission; what is read ahead for the session follows the request.
+    /// How a request of a session is delivered. Media goes to admission; what is read ahead for the
+    /// session follows the request.
     ///
     /// # Errors
     /// When the ledger has no room where the client goes. The session stays as it was.
@@ -204,8 +206,9 @@ impl<T: Playable> Engine<T> {
         self.count_taken(id, bytes, now_ns);
     }
 
-    /// Lets go of `bytes` of the chunks without counting them as taken: the front end has copied them, as TLS does, and counts them
-    /// by [`Engine::count_taken`] when the client takes the copy.
+    /// Lets go of `bytes` of the chunks without counting them as taken: the front end has copied
+    /// them, as TLS does, and counts them by [`Engine::count_taken`] when the client takes the
+    /// copy.
     pub fn release_sent(&mut self, id: DeliveryId, bytes: u64) {
         if let Some(delivery) = self.deliveries.get_mut(id.0) {
             delivery.reader.advance(bytes);
@@ -229,7 +232,8 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    /// Whether the client takes nothing at the moment. Its buffers may then be given to those that wait.
+    /// Whether the client takes nothing at the moment. Its buffers may then be given to those that
+    /// wait.
     pub fn set_blocked(&mut self, id: DeliveryId, is_blocked: bool, now_ns: u64) {
         let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
         delivery.is_blocked = is_blocked;
@@ -276,7 +280,8 @@ impl<T: Playable> Engine<T> {
         self.settle(now_ns);
     }
 
-    /// Goes on with all that waits for buffers; to be called after each batch of arrivals and sends.
+    /// Goes on with all that waits for buffers; to be called after each batch of arrivals and
+    /// sends.
     pub fn turn(&mut self, now_ns: u64) {
         self.fetcher.retry(now_ns);
         self.settle(now_ns);
@@ -334,7 +339,8 @@ impl<T: Playable> Engine<T> {
         self.deliveries.is_empty()
     }
 
-    /// Reads under way. An engine that ends before they do leaves deliveries of other threads waiting for them.
+    /// Reads under way. An engine that ends before they do leaves deliveries of other threads
+    /// waiting for them.
     pub fn reads_in_flight(&self) -> usize {
         self.fetcher.in_flight()
     }
@@ -368,13 +374,15 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    /// Has a delivery ask for what it needs next, and keeps its position among those that wait for buffers.
+    /// Has a delivery ask for what it needs next, and keeps its position among those that wait for
+    /// buffers.
     fn fill_reader(&mut self, id: DeliveryId, now_ns: u64) -> Option<ReaderState> {
         let delivery = self.deliveries.get_mut(id.0)?;
         let state = delivery.reader.fill(&mut self.fetcher, now_ns);
         let place = delivery.reader.place();
         let before = std::mem::replace(&mut delivery.waiting, place);
-        // Its position here must change with its position in the queue; otherwise the two orders differ one day and all wait for ever.
+        // Its position here must change with its position in the queue; otherwise the two orders
+        // differ one day and all wait for ever.
         if before != place {
             before.and_then(|before| self.waiting.remove(&before));
             place.and_then(|place| self.waiting.insert(place, id));

@@ -46,13 +46,13 @@ struct Lane {
     segments: usize,
     /// The segment it asks for next, or is being given.
     next: usize,
-    /// The first segment that has to be in time again after a skip: how fast a jump is nobody promises, and the server sees only what is
-    /// asked for after it.
+    /// The first segment that has to be in time again after a skip: how fast a jump is nobody
+    /// promises, and the server sees only what is asked for after it.
     excused_until: usize,
     /// It has thrown away what it had, and goes on where it is when this segment has come.
     anew: Option<(usize, u64)>,
-    /// Segments it has taken since somebody touched it, and whether they were once enough to see from how far its buffer reaches: a skip before that
-    /// cannot be told from a larger buffer.
+    /// Segments it has taken since somebody touched it, and whether they were once enough to see
+    /// from how far its buffer reaches: a skip before that cannot be told from a larger buffer.
     untouched: usize,
     known: bool,
 }
@@ -139,7 +139,8 @@ impl Player {
         if strand == MediaKind::Video { self.choice } else { self.language }
     }
 
-    /// Which strands it asks for, those first that it asks for first: players differ in that, and from time to time.
+    /// Which strands it asks for, those first that it asks for first: players differ in that, and
+    /// from time to time.
     pub fn strands(&mut self) -> Vec<MediaKind> {
         let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
         if self.rng.permille(500) {
@@ -148,7 +149,8 @@ impl Player {
         strands
     }
 
-    /// It has been let in to a title, to this rendition or any after it: watched from its start or, now and then, from somewhere in it.
+    /// It has been let in to a title, to this rendition or any after it: watched from its start or,
+    /// now and then, from somewhere in it.
     pub fn open(&mut self, title: Arc<Title>, offered: usize) {
         let lane = |track: &Arc<Track>| Lane {
             strand: track.strand,
@@ -171,8 +173,8 @@ impl Player {
         self.seek(segment);
     }
 
-    /// Whether it plays another language from here on: some players from what they ask for next, others from what they show now, and throw away what
-    /// they have of the one before.
+    /// Whether it plays another language from here on: some players from what they ask for next,
+    /// others from what they show now, and throw away what they have of the one before.
     pub fn speaks(&mut self, now_ns: u64) {
         let languages = self.title.as_ref().map_or(0, |title| title.sound.len());
         if languages < 2 || !self.rng.permille(LANGUAGE_PERMILLE) {
@@ -249,7 +251,8 @@ impl Player {
         matches!(self.show, Show::Paused { .. })
     }
 
-    /// It has all of the segment of a strand that it asked for. How long it stood still for it, if it did.
+    /// It has all of the segment of a strand that it asked for. How long it stood still for it, if
+    /// it did.
     pub fn has(&mut self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let late_ns = self.late_by(strand, now_ns);
         let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));
@@ -276,8 +279,8 @@ impl Player {
         late_ns
     }
 
-    /// The strand for want of which it has shown nothing for longest, and for how long; `None` while it shows something, is paused or has
-    /// just begun.
+    /// The strand for want of which it has shown nothing for longest, and for how long; `None`
+    /// while it shows something, is paused or has just begun.
     pub fn late_ns(&self, now_ns: u64) -> Option<(MediaKind, u64)> {
         let late = |lane: &Lane| Some((lane.strand, self.late_by(lane.strand, now_ns)?));
         self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)

@@ -1,8 +1,10 @@
 //! A hard disk: one arm over turning platters.
 //!
-//! After Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994): seeks grow with the square root of
-//! the distance while the arm speeds up and slows down, and in line with it once it coasts; the platter turns on whatever the arm does;
-//! outer zones hold more sectors per track; tracks are skewed so that the head switches to the next one without losing a turn.
+//! After Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994):
+//! seeks grow with the square root of the distance while the arm speeds up and slows down, and in
+//! line with it once it coasts; the platter turns on whatever the arm does; outer zones hold more
+//! sectors per track; tracks are skewed so that the head switches to the next one without losing a
+//! turn.
 
 use super::{Device, Transfer, stretched, transfer_ns};
 use reel_testkit::Rng;
@@ -30,7 +32,8 @@ pub struct HddSpec {
     pub overhead_ns: u64,
 }
 
-/// A hard disk that takes from its own queue what it can reach soonest, but passes nobody over for ever.
+/// A hard disk that takes from its own queue what it can reach soonest, but passes nobody over for
+/// ever.
 #[derive(Debug)]
 pub struct Hdd {
     spec: HddSpec,
@@ -67,7 +70,8 @@ const ZONES: usize = 16;
 const PASSED_OVER_MAX: u32 = 16;
 
 impl Default for HddSpec {
-    /// A disk of 7200 turns a minute and 4 TB, as data sheets of such disks have it: 8.5 ms for an average seek, 210 MB/s outside.
+    /// A disk of 7200 turns a minute and 4 TB, as data sheets of such disks have it: 8.5 ms for an
+    /// average seek, 210 MB/s outside.
     fn default() -> Self {
         HddSpec {
             bytes: 4_000_000_000_000,

@@ -10,7 +10,8 @@ pub use throttled::{Throttled, ThrottledSpec};
 
 use reel_testkit::Rng;
 
-/// A device. Its driver pushes requests as they come, takes what has ended at [`Device::next_ns`], and never lets time run past that.
+/// A device. Its driver pushes requests as they come, takes what has ended at [`Device::next_ns`],
+/// and never lets time run past that.
 pub trait Device: Send {
     /// One more request in the device's own queue.
     fn push(&mut self, id: u32, transfer: Transfer, now_ns: u64);

@@ -1,8 +1,9 @@
 //! A solid state disk: channels side by side behind one link.
 //!
-//! Pages lie over the channels in turn, so a large request keeps many of them busy and small ones side by side share them. Programming
-//! a page takes ten times as long as reading one (Agrawal and others, "Design tradeoffs for SSD performance", USENIX ATC 2008, table 3).
-//! What was written must be cleaned up: now and then a channel copies and erases, and reads of it wait.
+//! Pages lie over the channels in turn, so a large request keeps many of them busy and small ones
+//! side by side share them. Programming a page takes ten times as long as reading one (Agrawal and
+//! others, "Design tradeoffs for SSD performance", USENIX ATC 2008, table 3). What was written must
+//! be cleaned up: now and then a channel copies and erases, and reads of it wait.
 
 use super::{Device, Transfer, stretched, transfer_ns};
 use reel_testkit::Rng;

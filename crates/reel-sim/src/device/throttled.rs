@@ -1,7 +1,9 @@
-//! A fast disk behind the kernel's block throttle (`blkio.throttle.*`), as the benchmarks on real kernels use it.
+//! A fast disk behind the kernel's block throttle (`blkio.throttle.*`), as the benchmarks on real
+//! kernels use it.
 //!
-//! As block/blk-throttle.c does it: in slices of 100 ms, a request may go when the bytes and the requests of the current slice,
-//! rounded up to its end, leave room for it; otherwise it waits until they do. So a slice's worth may go at once.
+//! As block/blk-throttle.c does it: in slices of 100 ms, a request may go when the bytes and the
+//! requests of the current slice, rounded up to its end, leave room for it; otherwise it waits
+//! until they do. So a slice's worth may go at once.
 
 use super::{Device, Transfer, stretched, transfer_ns};
 use std::collections::VecDeque;

@@ -13,8 +13,9 @@ impl World {
         (self.scenario.admission || self.scenario.strict) && !self.capacity.is_strained(self.now_ns)
     }
 
-    /// Whether no member has a fault, and what was late because of one has had time to come. Requests that were made late are due soon; a member that
-    /// has a fault cannot be held to those.
+    /// Whether no member has a fault, and what was late because of one has had time to come.
+    /// Requests that were made late are due soon; a member that has a fault cannot be held to
+    /// those.
     pub(super) fn is_healthy(&self) -> bool {
         self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS
     }
@@ -29,7 +30,8 @@ impl World {
         self.report.deadline_misses = misses;
         Ok(())
     }
-    /// What is looked after every second: writers, and the invariants that nobody's request would show.
+    /// What is looked after every second: writers, and the invariants that nobody's request would
+    /// show.
     pub(super) fn second(&mut self) -> Result<(), String> {
         self.at(self.now_ns + SECOND_NS, Event::Second);
         self.keeps_mending()?;

@@ -17,7 +17,8 @@ pub(super) struct Client {
     /// Changes whenever what is under way means nothing any more.
     pub(super) visit: u32,
     pub(super) asked_ns: u64,
-    /// Its last start or seek took so long that its schedule had to follow: what it goes on with is asked of the ledger anew.
+    /// Its last start or seek took so long that its schedule had to follow: what it goes on with is
+    /// asked of the ledger anew.
     pub(super) began_late: bool,
     pub(super) seat: Option<Seat>,
 }

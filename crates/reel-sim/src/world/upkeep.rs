@@ -133,7 +133,8 @@ mod tests {
         while world.upkeep.board().changing.is_none() {
             assert!(world.step(u64::MAX).unwrap());
         }
-        // The title is being published just now, and has the lock on the catalogue while it waits for the members.
+        // The title is being published just now, and has the lock on the catalogue while it waits
+        // for the members.
         assert!(world.begin_to_mend(Mend::Scrub).unwrap());
         while world.upkeep.board().changing.is_some() {
             assert!(world.step(u64::MAX).unwrap());

@@ -308,7 +308,8 @@ impl World {
     }
 }
 
-/// How a segment is delivered to a session: the pictures in one of their renditions, or the sound in one of its languages.
+/// How a segment is delivered to a session: the pictures in one of their renditions, or the sound
+/// in one of its languages.
 fn policy(
     (core, desk): (&mut Core, &Desk),
     seat: &Seat,

@@ -46,7 +46,8 @@ const MOVED: &[(&str, &str)] = &[
     ("disks.policy", "experimental.policy"),
 ];
 
-/// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser after this.
+/// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser
+/// after this.
 pub(super) fn check(text: &str) -> Result<(), Fault> {
     let Ok(table) = DeTable::parse(text) else { return Ok(()) };
     check_table(text, table.get_ref(), "", "")
@@ -122,7 +123,8 @@ fn advice(key: &str) -> String {
     }
 }
 
-/// The known key most like `key`, if any is like it. A right name in the wrong table is likest of all.
+/// The known key most like `key`, if any is like it. A right name in the wrong table is likest of
+/// all.
 fn nearest(key: &str) -> Option<&'static str> {
     let name = key.rsplit('.').next().unwrap_or(key);
     if let Some(known) = KEYS.iter().find(|known| known.rsplit('.').next() == Some(name)) {

@@ -90,7 +90,8 @@ impl TlsSection {
     }
 }
 
-/// What this machine is called by those who use it: by its name, and by the addresses that are known without asking the network.
+/// What this machine is called by those who use it: by its name, and by the addresses that are
+/// known without asking the network.
 fn own_names(listen: SocketAddr) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     let host = super::machine_name();

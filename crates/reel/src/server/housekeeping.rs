@@ -1,4 +1,5 @@
-//! The thread that keeps sessions, capacities and shared reservations, so that no serving thread does.
+//! The thread that keeps sessions, capacities and shared reservations, so that no serving thread
+//! does.
 
 use super::ServeError;
 use reel_play::{Housekeeper, PlayableTitle};

@@ -1,4 +1,5 @@
-//! The program as a whole: its command line, a server behind real sockets, and what other programs make of what it serves.
+//! The program as a whole: its command line, a server behind real sockets, and what other programs
+//! make of what it serves.
 
 mod cli;
 mod foreign;

@@ -1,5 +1,5 @@
-//! ffmpeg as the judge of what a sender sends: an MPEG transport stream over RTP (RFC 2250), whose pictures and sound must come out as they
-//! went in. Skipped visibly without ffmpeg.
+//! ffmpeg as the judge of what a sender sends: an MPEG transport stream over RTP (RFC 2250), whose
+//! pictures and sound must come out as they went in. Skipped visibly without ffmpeg.
 
 use lab_paced_udp::{Packets, UdpSender, UdpStep};
 use reel_arena::{Arena, ArenaConfig, Lease};

@@ -1,4 +1,5 @@
-//! A sender of packets over a real ring and loopback: every packet arrives, in order, with its bytes.
+//! A sender of packets over a real ring and loopback: every packet arrives, in order, with its
+//! bytes.
 
 use lab_paced_udp::{Packets, UdpSender, UdpStep};
 use reel_arena::{Arena, ArenaConfig, Lease};
@@ -76,7 +77,8 @@ fn everything_that_was_offered_arrives_in_order() {
             .collect();
         expected.extend(framed.chunks(1400).map(<[u8]>::to_vec));
 
-        // 287 packets in trains of two to four dozen: receive buffers of loopback hold all of a train.
+        // 287 packets in trains of two to four dozen: receive buffers of loopback hold all of a
+        // train.
         let rate_bps = NonZeroU64::new(40_000_000).expect("a rate");
         let begun = Instant::now();
         let now_ns = || begun.elapsed().as_nanos() as u64;
@@ -107,7 +109,8 @@ fn everything_that_was_offered_arrives_in_order() {
         if driver == DriverChoice::Uring {
             assert!(counts.copied_after_all_bytes > 0, "it was tried: {counts:?}");
         }
-        // The last train begins when all before it were due: the rate was not exceeded, whatever the machine did.
+        // The last train begins when all before it were due: the rate was not exceeded, whatever
+        // the machine did.
         let before_last = (counts.bytes - 37 * 1400) * 8 * 1_000_000_000 / rate_bps.get();
         assert!(now_ns() >= before_last);
 

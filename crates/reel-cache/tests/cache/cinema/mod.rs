@@ -37,7 +37,8 @@ pub struct Cinema {
 pub struct Core {
     pub fetcher: Fetcher,
     news: Receiver<Arrival>,
-    /// Members whose answers do not come yet, and those answers: how late a member is does not depend on the machine.
+    /// Members whose answers do not come yet, and those answers: how late a member is does not
+    /// depend on the machine.
     silent: HashSet<usize>,
     unheard: Vec<DiskDone>,
     /// Units that came for a prefetcher.
@@ -152,7 +153,8 @@ impl Cinema {
         Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
     }
 
-    /// Buffers of the arena that somebody holds; waits a moment for answers that are still on their way.
+    /// Buffers of the arena that somebody holds; waits a moment for answers that are still on their
+    /// way.
     pub fn buffers_taken(&self) -> usize {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
@@ -240,7 +242,8 @@ impl Core {
             std::mem::take(&mut self.unheard).into_iter().partition(|done| done.member == member);
         self.unheard = unheard;
         for done in come {
-            // The answer of a disk is for the fetcher alone; what it makes of it is read with the next turn.
+            // The answer of a disk is for the fetcher alone; what it makes of it is read with the
+            // next turn.
             assert!(self.fetcher.arrived(Arrival::Disk(done), self.now_ns).is_none());
         }
     }
@@ -284,7 +287,8 @@ impl Core {
         self.viewers.contains_key(&viewer)
     }
 
-    /// Plays until every viewer has ended. Panics when nothing has moved for long: that is a deadlock.
+    /// Plays until every viewer has ended. Panics when nothing has moved for long: that is a
+    /// deadlock.
     pub fn play(&mut self, manners: Manners) -> Ends {
         let mut ends = Ends::default();
         let mut moved = Instant::now();
@@ -385,7 +389,8 @@ impl Core {
                     left -= part.len();
                 }
                 viewer.reader.advance(taken as u64);
-                // As a server does: who has just given memory back takes the next at once if he may.
+                // As a server does: who has just given memory back takes the next at once if he
+                // may.
                 viewer.reader.fill(&mut self.fetcher, self.now_ns);
                 self.most_held = self.most_held.max(viewer.reader.held_buffers());
                 self.sending.extend(chunks);

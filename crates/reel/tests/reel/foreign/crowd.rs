@@ -47,7 +47,8 @@ fn slow_readers_do_not_disturb_players() {
     assert!(resident <= arena + (200 << 20), "{resident} bytes resident with an arena of {arena}");
 }
 
-/// Opens the slow connections and reads one byte a second from each; how many lasted until `done`. Tells how many got their first.
+/// Opens the slow connections and reads one byte a second from each; how many lasted until `done`.
+/// Tells how many got their first.
 fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &AtomicBool) -> usize {
     let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
     while !done.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! Media memory between many clients: those who take nothing hold nothing, and those who are gone least of all.
+//! Media memory between many clients: those who take nothing hold nothing, and those who are gone
+//! least of all.
 
 use crate::server::rig::{Client, DRIVERS, Rig, head};
 use reel_disk::Fault;
@@ -65,7 +66,8 @@ fn eighty_who_take_nothing_hold_up_none_of_four() {
     }
 }
 
-/// Every stripe has a row to decode, more viewers than memory, and each is on another place of the film.
+/// Every stripe has a row to decode, more viewers than memory, and each is on another place of the
+/// film.
 #[test]
 fn a_lying_member_and_little_memory_are_no_reason_to_stop() {
     let rig = Rig::with_memory(0, |config| config.serve_threads = 4);

@@ -1,4 +1,5 @@
-//! Clients and administrators who ask for what should not be, beside an admitted viewer who goes on as if nothing were.
+//! Clients and administrators who ask for what should not be, beside an admitted viewer who goes on
+//! as if nothing were.
 
 use crate::server::rig::{Answer, Client, Rig, head, patient};
 use reel_library::{IngestOptions, Input};
@@ -40,8 +41,8 @@ fn beside_a_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Does something beside an admitted viewer, who takes the film in small pieces all the while, and the rest of it afterwards. No byte of it
-/// may be wrong.
+/// Does something beside an admitted viewer, who takes the film in small pieces all the while, and
+/// the rest of it afterwards. No byte of it may be wrong.
 fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
     let redirect = rig.connect().ask("GET /watch/film/film.mp4", "");
     assert_eq!(redirect.status, 307, "{}", redirect.head);
@@ -107,7 +108,8 @@ fn connect_from(last: u8, rig: &Rig) -> TcpStream {
 /// More in some seconds than the minute that the server should bear.
 #[test]
 fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
-    // What 64 viewers who have not asked for anything yet may reserve is little on a server, and much on a small one.
+    // What 64 viewers who have not asked for anything yet may reserve is little on a server, and
+    // much on a small one.
     let rig = promising_with(512 << 20, 1000);
     let open = head("GET /watch/film/master.m3u8", "");
     let (mut opened, mut refused) = (0, 0);
@@ -312,7 +314,8 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
     assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
     assert_eq!(volume(&rig), before);
 
-    // One that is really lost, and a successor that is too small: the loss stays, and nothing else is lost.
+    // One that is really lost, and a successor that is too small: the loss stays, and nothing else
+    // is lost.
     rig.faults.inject(2, reel_disk::Fault::Vanish);
     // A new server has nothing in memory, so it reads from the members and learns of the loss.
     rig.stop();
@@ -353,7 +356,8 @@ fn work_of(rig: &Rig, job: &Value) -> Value {
     }
 }
 
-/// Peers that lie about what they have: a segment acknowledged that was never sent, a window that never opens, and a reset in the middle.
+/// Peers that lie about what they have: a segment acknowledged that was never sent, a window that
+/// never opens, and a reset in the middle.
 #[test]
 fn who_never_reads_and_who_is_cut_off_disturb_nobody() {
     let rig = promising();

@@ -151,7 +151,8 @@ fn who_opens_ten_thousand_streams_gets_a_few() {
         }
     }
     assert!((1..=64).contains(&opened), "{opened} streams");
-    // A viewer notices nothing: the memory that those streams hold is bounded by what readers reserve.
+    // A viewer notices nothing: the memory that those streams hold is bounded by what readers
+    // reserve.
     a_viewer_notices_nothing(&rig);
 }
 

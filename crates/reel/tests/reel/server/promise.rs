@@ -120,8 +120,9 @@ fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
     assert!(is_left_over, "all of them were promised");
 }
 
-/// What was promised are the bytes of one form: pictures of one rendition and sound of one language, or the file with all of its sound. Who asks for the
-/// other one as well is sent what nobody else wants.
+/// What was promised are the bytes of one form: pictures of one rendition and sound of one
+/// language, or the file with all of its sound. Who asks for the other one as well is sent what
+/// nobody else wants.
 #[test]
 fn what_was_promised_as_segments_is_not_read_as_a_file_nor_the_other_way() {
     let rig = Rig::new(|config| config.promise.admission = true);
@@ -170,7 +171,8 @@ fn a_class_is_named_in_the_query() {
     assert!(problem(&unknown)["detail"].as_str().expect("words").contains("/api/v1/classes"));
 }
 
-/// A server with a film of two minutes in so many languages, whose members are said to take so long for a read that they carry few viewers of it.
+/// A server with a film of two minutes in so many languages, whose members are said to take so long
+/// for a read that they carry few viewers of it.
 fn dear_members(languages: usize) -> Rig {
     let mut rig = Rig::with_memory(256 << 20, |config| config.promise.admission = true);
     let source = rig.path("long.mp4");

@@ -199,7 +199,8 @@ impl Client {
         self.answer(false)
     }
 
-    /// The status of the answer; `None` if the server closed before, which may reset the connection.
+    /// The status of the answer; `None` if the server closed before, which may reset the
+    /// connection.
     pub(crate) fn try_status(&mut self, request: &str) -> Option<u16> {
         self.stream.write_all(head(request, "").as_bytes()).ok()?;
         let mut start = [0; 12];
@@ -282,7 +283,8 @@ pub(crate) fn head(request: &str, fields: &str) -> String {
     format!("{request} HTTP/1.1\r\nHost: reel\r\n{fields}\r\n")
 }
 
-/// The child of another test that is just being started holds our locks too, until it becomes ffmpeg: wait for that.
+/// The child of another test that is just being started holds our locks too, until it becomes
+/// ffmpeg: wait for that.
 fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
     for _ in 0..1000 {
         let options = OpenOptions {

@@ -1,4 +1,5 @@
-//! The data plane over TLS: the same bytes, the same limits, and a certificate that changes under way.
+//! The data plane over TLS: the same bytes, the same limits, and a certificate that changes under
+//! way.
 
 use crate::server::rig::{Client, DRIVERS, Rig, narrow, patient};
 use reel::server::TlsConfig;
@@ -123,7 +124,8 @@ fn what_is_not_media_goes_on_elsewhere_with_its_keys() {
 #[test]
 fn slow_clients_get_all_of_it_and_keep_no_buffer_from_others() {
     let secured = Secured::new(|_| {});
-    // More than there are buffers to seal in (31 for each of two cores here), none of whom takes anything.
+    // More than there are buffers to seal in (31 for each of two cores here), none of whom takes
+    // anything.
     let slow: Vec<_> = (0..80)
         .map(|_| {
             let mut client =
@@ -260,7 +262,8 @@ fn a_drained_server_ends_with_clients_in_every_state() {
     }
 }
 
-/// A renewal that goes wrong: expired, of another key, not yet valid, rubbish, gone. Whoever connects sees the old one, whoever is connected plays on.
+/// A renewal that goes wrong: expired, of another key, not yet valid, rubbish, gone. Whoever
+/// connects sees the old one, whoever is connected plays on.
 #[test]
 fn a_certificate_that_cannot_be_used_changes_nothing_while_the_server_runs() {
     let made = |days_ago: u64| {

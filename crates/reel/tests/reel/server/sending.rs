@@ -8,7 +8,8 @@ const FILM: &str = "GET /files/film.mp4";
 /// Media memory of which some may be lent.
 const LARGE_BYTES: usize = 192 << 20;
 
-/// What a client with a narrow window reads: its kernel opens that by some kilobytes every 200 ms once it was shut.
+/// What a client with a narrow window reads: its kernel opens that by some kilobytes every 200 ms
+/// once it was shut.
 const LATE_BYTES: usize = 200 * 1024;
 
 fn sent(rig: &Rig, how: &str) -> f64 {
