@@ -20,7 +20,7 @@ demo: ## a server with a few short films; MEDIA=dir uses the films in dir, LISTE
 	scripts/strip target/release/reel
 	target/release/reel demo $(if $(MEDIA),--media "$(MEDIA)") $(if $(LISTEN),--listen "$(LISTEN)")
 
-test: ## everything: format, lint, the house, the pages, all tests, fuzz and bench smoke
+test: ## everything: format, lint, tidy checks, the pages, all tests, fuzz and bench smoke
 	scripts/test
 
 bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, priority, degraded or capacity
@@ -39,7 +39,7 @@ sim-nightly: ## 10,000 seeds with random faults, a simulated hour each; SEED=num
 fmt: ## format the sources
 	$(CARGO) fmt --all
 
-lint: ## formatting, clippy, the rules of the house, licences
+lint: ## formatting, clippy, the rules of the repository, licences
 	scripts/lint
 
 web: ## build the pages

@@ -1,4 +1,4 @@
-//! Repository chores: `cargo xtask house` checks the rules of the house, `limits` writes the page
+//! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` writes the page
 //! of all limits, `api-types` writes the types of the web client, `test` is `cargo test` with time
 //! limits and skipped tests counted, and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
@@ -9,8 +9,8 @@ mod descendants;
 mod documents;
 mod files;
 mod finding;
-mod floors;
-mod house;
+mod hops;
+mod layers;
 mod licences;
 mod limits;
 mod progress;
@@ -20,7 +20,8 @@ mod rust_text;
 mod skips;
 mod sources;
 mod tally;
-mod unsafe_rooms;
+mod tidy;
+mod unsafe_crates;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ fn main() -> Result<ExitCode> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["api-types"] => api_types::run(&repository()?, api_types::Mode::Write),
         ["api-types", "--check"] => api_types::run(&repository()?, api_types::Mode::Check),
-        ["house"] => house::run(&repository()?),
+        ["tidy"] => tidy::run(&repository()?),
         ["limits"] => limits::run(&repository()?),
         ["results"] => results::run(&repository()?, false),
         ["results", "--check"] => results::run(&repository()?, true),
@@ -43,7 +44,7 @@ fn main() -> Result<ExitCode> {
         ["tally", log] => tally::run(Path::new(log), None),
         ["tally", log, expected] => tally::run(Path::new(log), Some(Path::new(expected))),
         _ => bail!(
-            "usage: cargo xtask api-types [--check] | house | limits | results [--check] | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
+            "usage: cargo xtask api-types [--check] | limits | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
         ),
     }
 }

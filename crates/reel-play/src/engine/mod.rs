@@ -11,8 +11,6 @@
 
 mod delivery;
 mod memory;
-#[cfg(test)]
-mod tests;
 
 use crate::counters::PlayCounters;
 use crate::limits::PREFETCH_EVERY_NS;

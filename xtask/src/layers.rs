@@ -1,4 +1,4 @@
-//! Floors: a crate uses only crates of lower floors; tools and laboratories, all on the highest,
+//! Layers: a crate uses only crates of lower layers; tools and laboratories, all on the highest,
 //! also each other.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ struct Room {
     name: String,
     /// Where its manifest is, from the root.
     manifest: String,
-    floor: Option<u64>,
+    layer: Option<u64>,
     uses: Vec<Use>,
 }
 
@@ -27,7 +27,7 @@ struct Use {
     for_tests: bool,
 }
 
-/// Checks the floors of all crates of the workspace.
+/// Checks the layers of all crates of the workspace.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
@@ -49,7 +49,7 @@ fn rooms(metadata: &Value, root: &Path) -> Vec<Room> {
             manifest: Path::new(&text(&package["manifest_path"]))
                 .strip_prefix(root)
                 .map_or_else(|_| text(&package["manifest_path"]), |path| path.to_string_lossy().into_owned()),
-            floor: package["metadata"]["reel"]["floor"].as_u64(),
+            layer: package["metadata"]["reel"]["layer"].as_u64(),
             uses: list(&package["dependencies"])
                 .iter()
                 .map(|used| Use { name: text(&used["name"]), for_tests: used["kind"] == "dev" })
@@ -70,19 +70,19 @@ fn findings(rooms: &[Room]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for room in rooms {
         let manifest = &room.manifest;
-        let Some(floor) = room.floor else {
-            findings.push(Finding::at(manifest, 0, "has no [package.metadata.reel] floor"));
+        let Some(layer) = room.layer else {
+            findings.push(Finding::at(manifest, 0, "has no [package.metadata.reel] layer"));
             continue;
         };
         for used in &room.uses {
             let Some(other) = by_name.get(used.name.as_str()) else { continue };
-            let Some(below) = other.floor else { continue };
+            let Some(below) = other.layer else { continue };
             // Tests may also use a neighbour, and the crate itself; so may tools and laboratories.
             let is_neighbour_allowed = used.for_tests || (room.is_tool() && other.is_tool());
-            let is_allowed = if is_neighbour_allowed { below <= floor } else { below < floor };
+            let is_allowed = if is_neighbour_allowed { below <= layer } else { below < layer };
             if !is_allowed {
                 let text = format!(
-                    "floor {floor} uses {} on floor {below}; only lower floors may be used",
+                    "layer {layer} uses {} on layer {below}; only lower layers may be used",
                     used.name
                 );
                 findings.push(Finding::at(manifest, 0, text));
@@ -99,23 +99,23 @@ fn findings(rooms: &[Room]) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    fn room(name: &str, floor: Option<u64>, uses: &[(&str, bool)]) -> Room {
-        room_in("crates", name, floor, uses)
+    fn room(name: &str, layer: Option<u64>, uses: &[(&str, bool)]) -> Room {
+        room_in("crates", name, layer, uses)
     }
 
-    fn room_in(home: &str, name: &str, floor: Option<u64>, uses: &[(&str, bool)]) -> Room {
+    fn room_in(home: &str, name: &str, layer: Option<u64>, uses: &[(&str, bool)]) -> Room {
         let uses = uses.iter().map(|&(name, for_tests)| Use { name: name.into(), for_tests }).collect();
-        Room { name: name.into(), manifest: format!("{home}/{name}/Cargo.toml"), floor, uses }
+        Room { name: name.into(), manifest: format!("{home}/{name}/Cargo.toml"), layer, uses }
     }
 
     #[test]
-    fn lower_floors_may_be_used() {
+    fn lower_layers_may_be_used() {
         let rooms = [room("a", Some(1), &[("b", false), ("serde", false)]), room("b", Some(0), &[])];
         assert_eq!(findings(&rooms), []);
     }
 
     #[test]
-    fn same_and_higher_floors_may_not() {
+    fn same_and_higher_layers_may_not() {
         let rooms = [room("a", Some(0), &[("b", false)]), room("b", Some(0), &[]), room("c", Some(1), &[])];
         assert_eq!(findings(&rooms).len(), 1);
         let rooms = [room("a", Some(0), &[("c", false)]), room("c", Some(1), &[])];
@@ -138,14 +138,14 @@ mod tests {
         let server = |for_tests| room("server", Some(7), &[("load", for_tests)]);
         assert_eq!(findings(&[server(false), load()]).len(), 1);
         assert_eq!(findings(&[server(true), load()]), []);
-        // Not even where its floor is low.
+        // Not even where its layer is low.
         let kit = room_in("tools", "kit", Some(0), &[]);
         assert_eq!(findings(&[room("server", Some(7), &[("kit", false)]), kit.clone()]).len(), 1);
         assert_eq!(findings(&[room("server", Some(0), &[("kit", true)]), kit]), []);
     }
 
     #[test]
-    fn a_crate_without_a_floor_is_found() {
+    fn a_crate_without_a_layer_is_found() {
         assert_eq!(findings(&[room("a", None, &[])]).len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask house`: every rule of the house, checked.
+//! `cargo xtask tidy`: every rule of the repository, checked.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{dependencies, documents, files, floors, licences, limits, sources, unsafe_rooms};
+use crate::{dependencies, documents, files, hops, layers, licences, limits, sources, unsafe_crates};
 
 /// Runs every check and prints what it found.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
@@ -18,7 +18,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         println!("note: {long}");
     }
     if findings.is_empty() {
-        println!("the house is in order");
+        println!("the repository is tidy");
         return Ok(ExitCode::SUCCESS);
     }
     println!("{} found", findings.len());
@@ -29,13 +29,14 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let files = files::text_files(root)?;
     let paths = files::paths(root)?;
-    let mut findings = floors::check(root)?;
-    findings.extend(unsafe_rooms::check(&files));
+    let mut findings = layers::check(root)?;
+    findings.extend(unsafe_crates::check(&files));
     findings.extend(sources::check(&files));
     findings.extend(documents::check(&files, &paths));
     findings.extend(dependencies::check(&files)?);
     findings.extend(licences::check(root)?);
     findings.extend(limits::check(&files));
+    findings.extend(hops::check(&files));
     Ok(findings)
 }
 
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_house_is_in_order() {
+    fn the_repository_is_tidy() {
         let findings = check(&crate::repository().unwrap()).unwrap();
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "\n{}", lines.join("\n"));

@@ -1,0 +1,189 @@
+//! What the engine does with deliveries, buffers and time. The clock is the test's own.
+
+use crate::cinema::{BUFFERS, Cinema, STRIPE_BYTES};
+use crate::front_end::{Clip, FrontEnd, SEGMENT_NS};
+use reel_admit::{Sessions, SessionsConfig};
+use reel_cache::Units;
+use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
+use reel_play::{DeliveryPolicy, MediaRequest, NewDelivery, Order, Readiness};
+use reel_qos::{Class, ClassTable};
+use std::sync::Arc;
+
+const SEGMENT: u64 = 3 * STRIPE_BYTES as u64;
+
+fn sessions() -> Arc<Sessions<Clip>> {
+    let classes = ClassTable::default();
+    let config =
+        SessionsConfig { sessions_max: 9, idle_max_ns: 3_600_000_000_000, capacities: None, classes };
+    Arc::new(Sessions::new(config))
+}
+
+fn segment(number: usize) -> MediaRequest {
+    MediaRequest::Segment { track: 0, number, bytes: SEGMENT }
+}
+
+/// A download that belongs to no session.
+fn download(front: &mut FrontEnd, tag: u64, clip: &Clip) -> reel_play::DeliveryId {
+    let new = NewDelivery {
+        tag,
+        session: None,
+        policy: DeliveryPolicy::without_deadline(Class::APERIODIC),
+        body: clip.file.body.clone(),
+        preamble_bytes: 0,
+        file_offset: 0,
+        in_runs: true,
+    };
+    front.engine.open(new, front.now_ns)
+}
+
+fn with(arena_bytes: usize, lost: Option<usize>) -> (Cinema, Units) {
+    let cinema = Cinema::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], arena_bytes, lost);
+    let units = cinema.units(8);
+    (cinema, units)
+}
+
+#[test]
+fn segments_and_files_are_delivered_whole_and_with_a_lost_member() {
+    for lost in [None, Some(1)] {
+        let (cinema, units) = with(8 << 20, lost);
+        let clip = Clip::of(&cinema, 0, SEGMENT);
+        let mut front = FrontEnd::new(&units, &sessions());
+        let session = front.open(&clip);
+        for number in 1..=4 {
+            front.request(1, &session, &segment(number));
+            let from = (number - 1) * SEGMENT as usize;
+            assert!(front.play(1) == cinema.bytes[0][from..from + SEGMENT as usize], "segment {number}");
+            front.now_ns += SEGMENT_NS;
+        }
+        front.request(2, &session, &MediaRequest::File(5..4 * SEGMENT));
+        assert!(front.play(2) == cinema.bytes[0][5..], "the file from byte 5 on");
+        assert!(front.engine.is_empty());
+        drop((front, units));
+        assert_eq!(cinema.buffers_taken(), 0);
+    }
+}
+
+#[test]
+fn what_begins_is_interactive_and_what_goes_on_is_due() {
+    let (cinema, units) = with(8 << 20, None);
+    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let session = front.open(&clip);
+    front.request(1, &session, &segment(1));
+    let order = front.engine.order(front.delivery(1));
+    assert!(matches!(order, Some(Order::Interactive | Order::Due(_))), "{order:?}");
+    front.play(1);
+    front.now_ns += 1_000_000_000;
+    front.request(1, &session, &segment(2));
+    let Some(Order::Due(due_ns)) = front.engine.order(front.delivery(1)) else {
+        panic!("a segment that goes on from the last one is due at a time")
+    };
+    assert!((front.now_ns..front.now_ns + 2 * SEGMENT_NS).contains(&due_ns), "{due_ns}");
+    let bulk = download(&mut front, 2, &clip);
+    assert_eq!(front.engine.order(bulk), Some(Order::Background));
+}
+
+#[test]
+fn the_next_segment_is_read_ahead_when_its_time_comes() {
+    let (cinema, units) = with(8 << 20, None);
+    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let session = front.open(&clip);
+    front.request(1, &session, &segment(1));
+    front.play(1);
+    assert_eq!(front.engine.prefetched(), 0, "its time has not come");
+    for _ in 0..200 {
+        front.now_ns += PREFETCH_EVERY_NS;
+        if front.engine.next_tick_ns().is_some_and(|at_ns| at_ns <= front.now_ns) {
+            front.engine.tick(front.now_ns);
+        }
+        front.turn();
+    }
+    assert_eq!(front.engine.prefetched(), 1);
+}
+
+/// A client that takes nothing holds all buffers; another one waits. Once the first has taken nothing
+/// for long enough, its buffers are given to the second.
+#[test]
+fn a_blocked_client_gives_its_buffers_to_one_that_waits() {
+    let (cinema, _) = with(0, None);
+    let units = cinema.units(BUFFERS / 4);
+    let clips = [0, 1].map(|object| Clip::of(&cinema, object, SEGMENT));
+    let mut front = FrontEnd::new(&units, &sessions());
+    let blocked = download(&mut front, 7, &clips[0]);
+    while front.engine.fill(blocked, front.now_ns) != Some(Readiness::Ready)
+        || front.engine.reads_in_flight() > 0
+    {
+        front.turn();
+    }
+    let free = units.budget().total() - units.budget().reserved();
+    assert!(free < 3, "{free} buffers are left, less than a stripe");
+    front.engine.set_blocked(blocked, true, front.now_ns);
+    let session = front.open(&clips[1]);
+    front.request(1, &session, &segment(1));
+    front.now_ns += RELEASE_AFTER_NS + PRESSURE_EVERY_NS;
+    for _ in 0..1_000 {
+        front.turn();
+        front.now_ns += PRESSURE_EVERY_NS;
+        front.engine.tick(front.now_ns);
+        front.pump(1);
+        if front.is_done(1) {
+            break;
+        }
+    }
+    assert!(front.is_done(1), "the client that waits is delivered to");
+    assert_eq!(front.engine.unsent_bytes(blocked), 4 * SEGMENT, "the blocked client has taken nothing");
+    // It goes on where it was: what was taken back is read again.
+    front.engine.set_blocked(blocked, false, front.now_ns);
+    for _ in 0..1_000 {
+        if front.engine.fill(blocked, front.now_ns) == Some(Readiness::Ready) {
+            break;
+        }
+        front.turn();
+    }
+    let chunk = front.engine.chunks(blocked).into_iter().next().expect("it is ready");
+    assert!(chunk[..] == cinema.bytes[0][..chunk.len()]);
+}
+
+#[test]
+fn deliveries_that_share_the_least_memory_all_end() {
+    let (cinema, _) = with(0, None);
+    let units = cinema.units(BUFFERS / 4);
+    let clips = [0, 1].map(|object| Clip::of(&cinema, object, SEGMENT));
+    let mut front = FrontEnd::new(&units, &sessions());
+    let opened: Vec<_> = clips.iter().map(|clip| front.open(clip)).collect();
+    for client in 0..8 {
+        front.request(client, &opened[client as usize % 2], &segment(1 + client as usize / 2));
+        front.pump(client);
+    }
+    for _ in 0..10_000 {
+        front.turn();
+        front.now_ns += PRESSURE_EVERY_NS;
+        front.engine.tick(front.now_ns);
+        for client in 0..8 {
+            front.pump(client);
+        }
+        if (0..8).all(|client| front.is_done(client)) {
+            break;
+        }
+    }
+    assert!((0..8).all(|client| front.is_done(client)), "none starves");
+    assert_eq!(units.budget().reserved(), 0);
+}
+
+#[test]
+fn a_delivery_that_was_closed_is_forgotten() {
+    let (cinema, units) = with(8 << 20, None);
+    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let bulk = download(&mut front, 3, &clip);
+    assert_eq!(front.engine.fill(bulk, front.now_ns), Some(Readiness::Waiting));
+    let report = front.engine.close(bulk).expect("it was under way");
+    assert!(!report.is_complete && report.media_bytes == 0 && report.class == Class::APERIODIC);
+    assert!(front.engine.close(bulk).is_none());
+    assert_eq!(front.engine.fill(bulk, front.now_ns), None);
+    while front.engine.reads_in_flight() > 0 {
+        front.turn();
+    }
+    assert_eq!(units.budget().reserved(), 0);
+}

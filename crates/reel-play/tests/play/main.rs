@@ -1,0 +1,9 @@
+//! The engine, driven by a front end of a hundred lines that knows no HTTP.
+
+// The module `cinema` uses them.
+use tempfile as _;
+
+#[path = "../../../reel-cache/tests/cache/cinema/mod.rs"]
+mod cinema;
+mod engine;
+mod front_end;
