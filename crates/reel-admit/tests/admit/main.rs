@@ -1,4 +1,5 @@
 //! Sessions and what is reserved for them, on small volumes of files.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 // The module `cinema` uses them.
 use {reel_ring as _, tempfile as _};

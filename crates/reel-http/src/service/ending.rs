@@ -166,6 +166,6 @@ impl Data {
 
     /// Nothing is left to do here; nor for the viewers of other cores who joined reads of this one.
     pub(super) fn has_drained(&self) -> bool {
-        self.draining_since_ns.is_some() && self.connections.len() == 0 && self.engine.reads_in_flight() == 0
+        self.draining_since_ns.is_some() && self.connections.is_empty() && self.engine.reads_in_flight() == 0
     }
 }

@@ -1,4 +1,5 @@
 //! Admission against its own laws and against a model.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod laws;
 mod ledger;
