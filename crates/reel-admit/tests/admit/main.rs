@@ -1,6 +1,6 @@
 //! Sessions and what is reserved for them, on small volumes of files.
 
-// The module `cinema` uses them.
+// The module `cinema` uses these crates.
 use {reel_ring as _, tempfile as _};
 
 mod beyond;
