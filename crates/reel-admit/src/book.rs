@@ -1,9 +1,10 @@
-//! What sessions were promised: a ledger in which those who play the same share the disks, and
-//! where each of them is.
+//! What sessions were promised: a ledger in which sessions that play the same share the disks, and
+//! the session of each reservation.
 //!
-//! Who asks to begin somewhere is put behind the next one who plays the same, if all that lies
-//! between is in memory (`Audience::follows`) and can stay there: then it is charged with that
-//! memory, and not with the disks. Otherwise as everybody else.
+//! A session that begins at a position is put behind the next session that plays the same. The
+//! condition is that everything between the two is in memory (`Audience::follows`) and can stay
+//! there. Then the session is charged with that memory, and not with the disks. Otherwise it is
+//! charged with the disks as any other session.
 
 use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
 use crate::sessions::Sharing;
@@ -16,49 +17,50 @@ use reel_qos::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The ledger, and which session each promise is of.
+/// The ledger, and the session of each reservation.
 #[derive(Debug)]
 pub(crate) struct Book {
     chains: SharedReservations,
     sessions: HashMap<ReservationId, Seat>,
-    /// Where those who follow find what others have read; without it nobody follows.
+    /// Where followers find what other sessions have read. Without it no session follows another.
     memory: Option<Memory>,
-    /// The chain that is looked at next for whom it could follow, or one after it.
+    /// The next group of sessions to check for whether it can follow another group. If that group
+    /// has gone, the next existing one is checked.
     met: u64,
 }
 
-/// Whose a promise is.
+/// The session that holds a reservation.
 #[derive(Debug)]
 struct Seat {
     key: SessionKey,
-    /// What it plays that others may play, too.
+    /// The part of what it plays that other sessions may play, too.
     shared: Option<Arc<SharedTracks>>,
 }
 
 #[derive(Debug)]
 struct Memory {
     audience: Audience,
-    /// What no reader may have.
+    /// Buffers that no reader may use.
     kept: KeptBuffers,
     buffer_bytes: u64,
 }
 
-/// Who asks.
+/// The session that requests a reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who<'a> {
     pub(crate) key: SessionKey,
     pub(crate) class: Class,
-    /// What the ledger calls it.
+    /// Its label in the ledger.
     pub(crate) label: &'a str,
 }
 
 impl Book {
-    /// Over a ledger of which nothing is promised yet.
+    /// Over a ledger without reservations.
     pub(crate) fn new(ledger: Ledger) -> Book {
         Book { chains: SharedReservations::new(ledger), sessions: HashMap::new(), memory: None, met: 0 }
     }
 
-    /// Lets those who play the same follow each other in the memory of these units.
+    /// Lets sessions that play the same follow each other in the memory of these units.
     pub(crate) fn follow_in(&mut self, units: &Units) {
         let kept = units.budget().keep(0);
         self.memory = kept.map(|kept| Memory {
@@ -68,9 +70,9 @@ impl Book {
         });
     }
 
-    /// Promises a session one of the choices of what it plays, from `media_ns` on, in place of what
-    /// it `held`; `is_played` unless it asks for another choice at the moment. A refusal changes
-    /// nothing.
+    /// Reserves one of the choices of what a session plays, from `media_ns` on, in place of what it
+    /// `held`. `is_played` is true unless the session requests another choice at the moment. A
+    /// refusal changes nothing.
     pub(crate) fn put(
         &mut self,
         (who, held): (Who<'_>, Option<ReservationId>),
@@ -86,7 +88,7 @@ impl Book {
         let ahead = self.chains.next_ahead(who.class, demand, at, held);
         let before = ahead.and_then(|(stream, chain)| {
             let ahead = self.sessions.get(&stream)?.key;
-            // Asked only of those who might: it counts through a film.
+            // Asked only for sessions that might follow, since it goes through the whole title.
             let is_worth = self.chains.is_worth_following(who.class, demand, chain, at);
             (is_worth && self.can_keep(chain, at)).then_some(())?;
             self.memory.as_ref()?.audience.follows(who.key, (ahead, chain), &starts, now_ns)
@@ -116,8 +118,8 @@ impl Book {
         put
     }
 
-    /// A session that shares a choice asks for a lower one: it goes on alone with the next one, for
-    /// which it has disks of its own. `false` if it shares nothing.
+    /// A session that shares a choice requests a lower one. It continues alone with the next lower
+    /// choice, for which it holds disk time of its own. `false` if the session shares nothing.
     pub(crate) fn leave(
         &mut self,
         (who, stream): (Who<'_>, ReservationId),
@@ -139,18 +141,20 @@ impl Book {
         self.chains.is_sharing(stream)
     }
 
-    /// Gives back what a session held.
+    /// Releases what a session held.
     pub(crate) fn release(&mut self, stream: ReservationId) {
         self.chains.release(stream);
         self.sessions.remove(&stream);
         self.settle_memory();
     }
 
-    /// A session that has come to where another one has been follows it from here on, with all that
-    /// follow it, if all that lies between is in memory and memory costs less: a session that began
-    /// where none had been need not be charged with the disks to its end. Looks at the next one
-    /// that could; `false` if it was the last. [`Book::settle_memory`] is to be called after the
-    /// last look.
+    /// A group whose first session has come to where another session has been follows that session
+    /// from here on, with all its followers. The conditions are that everything between is in
+    /// memory and that memory costs less. So a session that began where no session had been need
+    /// not be charged with the disks to its end.
+    ///
+    /// Checks the next group that could follow; `false` if there was none left.
+    /// [`Book::settle_memory`] must be called after the last check.
     pub(crate) fn meet_next(&mut self) -> bool {
         let Some(meeting) = self.chains.next_meeting(self.met) else {
             self.met = 0;
@@ -167,12 +171,12 @@ impl Book {
         self.settle_memory();
     }
 
-    /// The account itself: for what only reads it.
+    /// The ledger itself, for reading.
     pub(crate) fn ledger(&self) -> &Ledger {
         self.chains.ledger()
     }
 
-    /// How many share what others read.
+    /// How many sessions share what others read.
     pub(crate) fn sharing(&self) -> Sharing {
         let (_, chains) = self.chains.counts();
         let (followers, interval_bytes) = (self.chains.followers(), self.chains.interval_bytes());
@@ -184,8 +188,8 @@ impl Book {
         self.chains.adds_up()
     }
 
-    /// Whether so little of the members is promised that a viewer who is alone may read more than
-    /// he was promised, for those who may come.
+    /// Whether so little of the members' time is promised that a session that plays alone may read
+    /// more than was promised to it, for sessions that may follow later.
     pub(crate) fn is_roomy(&self) -> bool {
         self.promised_permille() <= ROOM_PERMILLE
     }
@@ -200,19 +204,21 @@ impl Book {
         self.chains.set_classes(classes)
     }
 
-    /// Thousandths of the members' time that are promised, at most in one of the next rounds.
+    /// Thousandths of the members' time that are promised: the most in any of the next
+    /// [`ROOM_ROUNDS`] rounds.
     fn promised_permille(&self) -> u64 {
         let ledger = self.chains.ledger();
         let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
         let of_member = |(number, member): (usize, &MemberCapacity)| {
             let rounds = now_round..now_round.saturating_add(ROOM_ROUNDS);
             let used = rounds.map(|round| {
-                // Of requests and bytes that are counted apart, those of which more is promised.
+                // With independent limits for requests and bytes, the one of which more is
+                // promised.
                 let parts = [Resource::Member(number), Resource::MemberBytes(number)];
                 parts.map(|part| ledger.used(None, part, round)).into_iter().max()
             });
             let used = used.max().flatten();
-            // Fits: sums are below 2^63, and what is promised beyond a round is near to it.
+            // Fits: sums are below 2^63, and the reservations beyond a round are close to it.
             (u128::from(used.unwrap_or(0)) * 1000 / u128::from(member.round_ns.max(1))) as u64
         };
         members.iter().enumerate().map(of_member).max().unwrap_or(0)
@@ -234,15 +240,15 @@ impl Book {
         memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), shared, meet);
     }
 
-    /// Keeps as much memory from readers as intervals take if somebody joins a chain; `false` if
-    /// they have it now.
+    /// Withholds from readers as much memory as the intervals take if a session joins a group;
+    /// `false` if readers have that memory now.
     fn can_keep(&mut self, chain: u64, at: (usize, u64)) -> bool {
         let bytes = self.chains.interval_bytes_with(chain, at);
         self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
     }
 
-    /// A session begins anew somewhere: from here on it is known who follows it, and whom it
-    /// follows.
+    /// A session begins at a new position. From here on the audience knows which sessions follow
+    /// it, and which session it follows.
     fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
         if let Some(memory) = &self.memory
             && let Some(chain) = self.chains.group_of(stream)
@@ -252,7 +258,7 @@ impl Book {
         }
     }
 
-    /// Gives readers what is not kept any more.
+    /// Gives memory that is not kept any more back to the readers.
     pub(crate) fn settle_memory(&mut self) {
         let bytes = self.chains.interval_bytes();
         if let Some(memory) = &mut self.memory {
@@ -262,7 +268,8 @@ impl Book {
 }
 
 impl Memory {
-    /// Nobody else may have so much; `false`, and as before, if readers have it now.
+    /// Withholds this much memory from all other uses; `false` without a change if readers have it
+    /// now.
     fn keep(&mut self, bytes: u64) -> bool {
         self.kept.set(usize::try_from(bytes.div_ceil(self.buffer_bytes)).unwrap_or(usize::MAX))
     }

@@ -1,4 +1,4 @@
-//! What a stream will ask of every member, computed from its index before it starts: pure.
+//! What a stream will need of every member, computed from its index before it starts. Pure.
 
 use crate::limits::ROUNDS_MAX;
 use reel_cache::{Depth, Window};
@@ -7,7 +7,7 @@ use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
 use std::ops::Range;
 
-/// Bytes of an object that are asked for together: a segment.
+/// Bytes of an object that are requested together: a segment.
 #[derive(Clone, Debug)]
 pub struct Stretch<'a> {
     /// The object.
@@ -16,36 +16,37 @@ pub struct Stretch<'a> {
     pub range: Range<u64>,
     /// Media time from which they may be read.
     pub from_ns: u64,
-    /// Media time at which its first bytes must be in memory; those that a reader can hold at once
-    /// are due together.
+    /// Media time at which its first bytes must be in memory. The bytes that a reader can hold at
+    /// once are due together.
     pub due_ns: u64,
-    /// How long it is shown: what is beyond a reader's window is due as the stretch is shown. 0 if
-    /// it is sent with what follows as one body.
+    /// How long it is shown. What is beyond a reader's window is due as the stretch is shown. 0 if
+    /// the stretch is sent together with what follows, as one body.
     pub duration_ns: u64,
 }
 
 /// What a demand is counted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Any one member may be lost: what can be promised.
+    /// Any one member may be lost. This is the demand that can be promised.
     AnyOne,
-    /// All members are there: what is read while nothing is wrong.
+    /// All members are there. This is what is read in normal operation.
     Nobody {
-        /// Members have arms, which pass over the units of parity that lie between those of a way.
+        /// Members are rotational: the head passes over the units of parity that lie inside a run.
         arms: bool,
     },
 }
 
 /// The demand of stretches on a volume of `members` members.
 ///
-/// A stripe that a stretch touches costs one read on each of its members, of the rows touched:
-/// while all members are there, those of parity are not read; with one lost, the others are read
-/// once each to decode it, and a unit that is wanted anyway is not read again. So no loss makes
-/// more of it. The stripes of a reader's first window are asked for at once and lie behind one
-/// another: one way of an arm. So are those that it asks for when it plans again. How many that
-/// are, and how much memory they hold, is for `depth` to say.
+/// A stripe that a stretch touches costs one read on each of its members, of the rows touched.
+/// While all members are there, the parity units are not read. With one member lost, each other
+/// member is read once to decode it, and a unit that is wanted anyway is not read twice. So no loss
+/// needs more than this demand. The stripes of a reader's first window are requested at once and
+/// lie behind one another, so they cost one seek. The same is true for the stripes that a reader
+/// requests when it plans again. `depth` says how many stripes that are, and how much memory they
+/// hold.
 ///
-/// `None` if it is longer than [`ROUNDS_MAX`]: nobody can promise so far ahead.
+/// `None` if it is longer than [`ROUNDS_MAX`], since no reservation reaches so far ahead.
 pub fn demand<'a>(
     members: usize,
     depth: Depth,
@@ -55,9 +56,9 @@ pub fn demand<'a>(
     of_stretches(Sum::new(members, depth, loss), stretches)
 }
 
-/// What one of several viewers asks who reads for all of them: units to their ends, since the
-/// others find them whole then; and in place of what is sent, the memory that this lies in. For
-/// [`Demand::with_shared`]; any member may be lost.
+/// The demand of a session that reads for several that share. It reads units to their ends, so that
+/// the other sessions find whole units. In place of the bytes to send, it counts the memory that
+/// holds them. It is meant for [`Demand::with_shared`]; any member may be lost.
 pub fn shared_demand<'a>(
     members: usize,
     depth: Depth,
@@ -93,7 +94,7 @@ pub(crate) struct Sum {
     held_bytes: u64,
     depth: Depth,
     loss: Loss,
-    /// Of one who reads for others.
+    /// Whether the session reads for others.
     for_others: bool,
 }
 
@@ -109,7 +110,8 @@ impl Sum {
         }
     }
 
-    /// Adds a stretch, not an empty one, of an object whose units `member` tells the members of.
+    /// Adds a stretch of an object. The stretch is not empty, and `member` returns the member of
+    /// each of the object's units.
     pub(crate) fn add(&mut self, geometry: &Geometry, stretch: &Shown, member: impl Fn(u64, usize) -> usize) {
         let stripe_bytes = geometry.stripe_bytes() as u64;
         let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
@@ -129,10 +131,10 @@ impl Sum {
                     at.reads += 1;
                     at.bytes += bytes;
                 } else if self.loss == (Loss::Nobody { arms: true }) && !begins && !ends {
-                    // All of it passes under the head.
+                    // The whole unit passes under the head.
                     at.bytes += geometry.unit_bytes() as u64;
                 }
-                // Of more than one stripe, each member has a unit that is read.
+                // In a run of more than one stripe, each member has a unit that is read.
                 at.seeks += u32::from(begins && (is_read || !ends));
             }
         }
@@ -152,8 +154,8 @@ impl Sum {
         Demand::new(self.disks, self.sent_bytes, self.held_bytes)
     }
 
-    /// The same for what goes on for ever: what is read after so many rounds is read at their
-    /// beginning of what was before.
+    /// The same for a stream without end: what is read after `rounds` rounds is counted at the
+    /// beginning, as a read of the period before.
     pub(crate) fn demand_of_rounds(mut self, rounds: usize) -> Demand {
         for disk in &mut self.disks {
             disk.resize(disk.len().max(rounds), DiskDemand::default());
@@ -171,10 +173,12 @@ impl Sum {
 
 /// The round that stripe `number` of the `count` of a stretch is counted in.
 ///
-/// Those of a reader's first window take turns in the last rounds in which they may be read. Each
-/// further one can be read when one before it has been sent, which is as it is shown, and is due as
-/// much later. So a segment asks for one after another, and the next one goes on from there:
-/// viewers who began together ask the same in each round, not all of it in some.
+/// The stripes of a reader's first window are spread over the last rounds in which they may be
+/// read. Each further stripe can be read when a stripe before it has been sent. Sending follows the
+/// pace at which the stretch is shown, and the further stripe is due later by the same time. So a
+/// segment requests one stripe after another, and the next segment continues from there. Viewers
+/// that began together then have the same demand in each round, instead of all of it in a few
+/// rounds.
 fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
     let window = count.min(window.stripes());
     let round = match number.checked_sub(window) {
@@ -192,8 +196,8 @@ fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
     round as usize
 }
 
-/// The rounds in which something may be read so that it is in memory when due: those that begin
-/// after it may be asked for and end before it is due; one at least.
+/// The rounds in which something may be read so that it is in memory when due. They begin after it
+/// may be requested and end before it is due. There is at least one.
 fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
     let end = due_ns / ROUND_NS;
     let start = from_ns.div_ceil(ROUND_NS).min(end.saturating_sub(1));
@@ -201,8 +205,8 @@ fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
 }
 
 /// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any
-/// unit may be lost: all rows between the first and the last that are touched, or all to the end of
-/// the unit.
+/// unit may be lost. These are all rows between the first and the last that are touched, or with
+/// `reads_on` all rows to the end of the unit.
 fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64, reads_on: bool) -> u64 {
     let (stripe_bytes, row_bytes) = (geometry.stripe_bytes() as u64, geometry.row_bytes() as u64);
     let start = stripe * stripe_bytes;
@@ -215,8 +219,8 @@ fn unit_bytes_touched(geometry: &Geometry, range: &Range<u64>, stripe: u64, read
     (rows.end * row_bytes).next_multiple_of(block) - rows.start * row_bytes / block * block
 }
 
-/// Memory in which so many bytes of an object lie: buffers are of whole units, which end with what
-/// no row has.
+/// Memory that holds this many bytes of an object. Buffers hold whole units, and the end of a unit
+/// belongs to no row.
 fn memory_bytes(geometry: &Geometry, bytes: u64) -> u64 {
     let rows_bytes = (geometry.unit_rows() * geometry.row_bytes()) as u64;
     // Fits: a unit is not much larger than its rows, and objects are far below 2^60 bytes.

@@ -1,108 +1,113 @@
 //! Every bound of this crate, with its reason.
 
-/// While no more than so many thousandths of each member are promised, viewers who are alone read
-/// units to their ends, so that others can follow them: half of the usual share of the periodic
-/// class, since with segments of a few seconds that asks at most twice of what was promised.
+/// A session that plays alone reads units to their ends, so that other sessions can follow it,
+/// while at most this many thousandths of each member's time are promised. This is half of the
+/// usual share of the periodic class. With segments of a few seconds, such reading needs at most
+/// twice what was promised.
 pub const ROOM_PERMILLE: u64 = 350;
 
-/// Chains that are looked at in a round for whether they could follow another one: a decision takes
-/// some 100 us, and readers wait for it.
+/// Groups of sessions with a shared reservation that are checked in one round for whether they can
+/// follow another group. One decision takes about 100 us, and readers wait for it.
 pub const MEETINGS_MAX: usize = 32;
 
-/// Rounds that are looked at to see how much of the members is promised: as far ahead as players
-/// fetch, and two segments.
+/// Rounds that are checked to see how much of the members' time is promised: as far ahead as
+/// players fetch, plus two segments.
 pub const ROOM_ROUNDS: u64 = 40;
 
-/// Sessions of one title by one client address, or one network of IPv6 (/64), which a host has for
-/// itself; a player that reconnects needs a handful, a house behind one address some hundred at
-/// most, a script thousands.
+/// Sessions of one title by one client address, or by one IPv6 network (/64), since one host can
+/// have such a network for itself. A player that reconnects needs a handful. A household behind one
+/// address needs about a hundred at most. A script opens thousands.
 pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 
-/// One client address may hold no more than one part in so many of all sessions, of whatever
-/// titles, where that is more than it may hold of one: there is room for the others. A reverse
-/// proxy stands for everybody behind it.
+/// One client address may hold at most one part in this many of all sessions, over all titles. The
+/// limit applies where it is larger than the limit for one title. The rest stays free for other
+/// clients. A reverse proxy counts as one address for all clients behind it.
 pub const CLIENT_PART: usize = 2;
 
 /// Rounds ahead that can be promised: a day. A longer title is refused.
 pub const ROUNDS_MAX: u64 = 86_400;
 
-/// How long before it must be shown a segment is due in memory: it must still be sent, and what its
-/// player has of the segment before it covers that.
+/// A segment is due in memory this long before it must be shown. It must still be sent in this
+/// time. What the client still has of the segment before it covers the sending.
 pub const SEND_LEAD_NS: u64 = 1_000_000_000;
 
-/// How far from where a client began on one strand its first request on another may be and still
-/// join it: segments of sound and pictures of one place begin at different times. Long segments are
-/// 10 seconds; players that ask ahead on one strand first have begun with two.
+/// A client's first request for a media kind joins the schedule if it is at most this far from
+/// where the client began with another media kind. Segments of sound and pictures of one position
+/// begin at different times. Long segments have 10 seconds. Players that request ahead in one media
+/// kind first have begun with two segments.
 pub const JOIN_NS: u64 = 21_000_000_000;
 
-/// How long after a start or seek what must be shown at once still belongs to it: two rounds for
-/// its first requests, and their way.
+/// How long after a start or seek a request for what must be shown at once still belongs to it: two
+/// rounds for its first requests, and their transmission time.
 pub const JOINING_NS: u64 = 3_000_000_000;
 
-/// Requests in a row that come equally far ahead until that counts as the reach of the client's
-/// buffer. One or two may be chance on a slow link.
+/// Requests in a row that come equally far ahead until that distance counts as the reach of the
+/// client's buffer. One or two may be chance on a slow link.
 pub const STEADY_ASKS: u32 = 3;
 
-/// What is equally far ahead: players look at their buffers several times a second.
+/// Distances that differ by at most this count as equal: players check their buffers several times
+/// a second.
 pub const STEADY_WITHIN_NS: u64 = 500_000_000;
 
-/// How much farther ahead than its buffer reaches a client may ask: what is more is a jump. As for
-/// those who are late, less than two rounds is jitter.
+/// How much farther ahead than its buffer reaches a client may request. A greater distance is a
+/// jump. As for clients that are late, less than two rounds is jitter.
 pub const REACH_TOLERATED_NS: u64 = 2_000_000_000;
 
-/// What a player may have buffered though that was never seen, because it was paused as soon as it
-/// began: as much as hls.js buffers by default. What lies that far before the last that was asked
-/// for may still be shown.
+/// What a player may have buffered although the schedule did not see it, because the player was
+/// paused as soon as it began: as much as hls.js buffers by default. Media time that is at most
+/// this far before the end of the last request may still be shown.
 pub const BUFFER_UNSEEN_NS: u64 = 30_000_000_000;
 
-/// How far apart two places of a film that is sent as one file may be if one follows the other:
-/// players leave out what they have.
+/// How far apart two positions of a title that is sent as one file may be for one to continue the
+/// other: players skip what they have.
 pub const POINT_NS: u64 = 8_000_000_000;
 
-/// How late against its schedule a client may ask before the schedule is moved: less than two
+/// How late against its schedule a client may request before the schedule is moved: less than two
 /// rounds is jitter.
 pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
 
-/// How late a client may be that goes on with what it was promised, if it cannot be promised that
-/// later: a line that stood still for a while, a clock or a picture that is slower than the film.
-/// Where its promise ends before its film does, so much of the film is read without one.
+/// How late a client may be that continues with its reservation, if the later rounds cannot be
+/// promised to it. Reasons are a link that stood still for a while, or a clock or picture that is
+/// slower than the title. Where the reservation ends before the title does, the rest of the title
+/// is read without one.
 pub const LATE_STAYS_NS: u64 = 60_000_000_000;
 
-/// How long after it has shown all it asked for a client may be silent before what was reserved for
-/// it is given to others. Its session stays; its next request is admitted again.
+/// How long a client may be silent after it has shown all it requested, before its reservation is
+/// released for other sessions. Its session stays, and its next request is admitted again.
 pub const PAUSE_GRACE_NS: u64 = 5_000_000_000;
 
 /// How much media time a session may be sent as promised beyond its schedule: twice what hls.js
-/// buffers, or a minute of a hand that searches. As much comes back as time passes.
+/// buffers, or a minute of a viewer that searches. A second of it comes back with each second.
 pub const ALLOWANCE_NS: u64 = 60_000_000_000;
 
-/// What going elsewhere takes of it, whatever is asked for there: it is asked of the ledger, which
-/// others wait for meanwhile.
+/// What a move to another position costs of the allowance, whatever is requested there. The ledger
+/// decides on each move, and other requests wait for the ledger meanwhile.
 pub const MOVE_COST_NS: u64 = 1_000_000_000;
 
-/// What a piece of a segment takes of it at least. Who winds is shown eight pictures a second, each
-/// of them a piece.
+/// What a piece of a segment costs of the allowance at least. A viewer that winds is shown eight
+/// pictures a second, and each of them is a piece.
 pub const PIECE_COST_NS_MIN: u64 = 125_000_000;
 
-/// Segments that a client must have taken of lower renditions before the difference to the reserved
-/// one is given back.
+/// Segments of lower renditions that a client must have taken before the difference to the reserved
+/// rendition is released.
 pub const BELOW_SEGMENTS: u32 = 4;
 
-/// Sessions of one client, counted in the same way but over all titles, that are reserved for and
-/// have not asked for media yet: a player asks within a second; who opens and drops sessions holds
-/// little.
+/// Sessions of one client that have a reservation and have not requested media yet. They are
+/// counted per client in the same way, but over all titles. A player requests within a second. With
+/// this limit, a client that opens and drops sessions holds little.
 pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
 
-/// The longest that a refused client is told to wait: sessions end before their titles do.
+/// The longest time that a refused client is told to wait: sessions end before their titles do.
 pub const RETRY_AFTER_MAX_S: u64 = 300;
 
-/// Rounds of a stream of steady rate, of which a question for the capacity asks: a film of two
-/// hours. Spread evenly, a longer one asks the same.
+/// Rounds of a stream of steady rate that a capacity question assumes: a title of two hours. When
+/// spread evenly, a longer title has the same demand.
 pub const STEADY_ROUNDS: usize = 7_200;
 
-/// Seconds of it that a segment holds: what ingest aims at.
+/// Seconds of a steady stream that one segment holds: what ingest aims at.
 pub const STEADY_SEGMENT_S: u64 = 4;
 
-/// Stripes of it that are counted, at most, but for two segments: two hours of 100 Mb/s, which take
-/// some milliseconds. What is beyond that is more of the same.
+/// Stripes of a steady stream that are counted, at most; two segments are always counted. These are
+/// two hours of 100 Mb/s, which take some milliseconds to count. Further stripes repeat the same
+/// demand.
 pub const STEADY_STRIPES_MAX: u64 = 90_000;

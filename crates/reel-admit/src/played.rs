@@ -1,9 +1,10 @@
 //! Which of a session's responses its client plays from.
 //!
-//! A session is promised what one player takes. A film that is sent as one file may be asked for in
-//! several ranges at once: by a player that looks something up at its end, or by a program that
-//! wants all of it soon. What was promised is for the newest of them while that lasts; the others
-//! are sent what nobody else wants.
+//! A session's reservation covers what one player takes. A client may request several ranges of a
+//! title that is sent as one file at the same time. A player does so when it looks something up at
+//! the end of the file. A program does so when it wants all of the file soon. The reservation
+//! serves the newest range while that response lasts. The other ranges are sent with resources that
+//! no other session needs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +17,11 @@ pub(crate) struct Played(Arc<Numbers>);
 struct Numbers {
     /// Responses that began.
     begun: AtomicU64,
-    /// The one that is played; 0 if it has ended.
+    /// The response that is played; 0 if it has ended.
     played: AtomicU64,
 }
 
-/// One of them; dropped when it ends.
+/// One response of a session; dropped when the response ends.
 #[derive(Debug)]
 pub struct PlayedBy {
     numbers: Arc<Numbers>,
@@ -28,7 +29,7 @@ pub struct PlayedBy {
 }
 
 impl Played {
-    /// One begins, and is played from here on.
+    /// A response begins, and is played from here on.
     pub(crate) fn begins(&self) -> PlayedBy {
         let numbers = Arc::clone(&self.0);
         let number = numbers.begun.fetch_add(1, Ordering::Relaxed) + 1;
@@ -38,8 +39,8 @@ impl Played {
 }
 
 impl PlayedBy {
-    /// Whether it is what the client plays from: the newest, or the first that asks after the
-    /// newest has ended.
+    /// Whether the client plays from this response: it is the newest, or the first that asks after
+    /// the newest has ended.
     pub fn is_played(&self) -> bool {
         let played = &self.numbers.played;
         match played.compare_exchange(0, self.number, Ordering::Relaxed, Ordering::Relaxed) {
@@ -51,7 +52,7 @@ impl PlayedBy {
 
 impl Drop for PlayedBy {
     fn drop(&mut self) {
-        // An error: another one is played.
+        // An error means that another response is played.
         let _ = self.numbers.played.compare_exchange(self.number, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_is_played_and_after_it_whoever_asks_first() {
+    fn the_newest_is_played_and_after_it_the_first_that_asks() {
         let played = Played::default();
         let film = played.begins();
         assert!(film.is_played());
@@ -71,6 +72,6 @@ mod tests {
         assert!(film.is_played());
         let later = played.begins();
         drop(film);
-        assert!(later.is_played(), "who was not played takes nothing along");
+        assert!(later.is_played(), "the end of a response that is not played changes nothing");
     }
 }

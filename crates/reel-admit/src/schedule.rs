@@ -1,21 +1,25 @@
-//! Where a viewer is on the clock: pure.
+//! The position of a viewer on the clock. Pure.
 //!
 //! ```text
 //!   media time   0 .... t(k) ............ t(k+1)
-//!   clock        epoch  epoch + t(k)                 <- segment k is due here, SEND_LEAD before it must be shown
+//!   clock        epoch  epoch + t(k)
 //! ```
-//! Clients ask ahead of the clock as far as their buffers go; what they ask for keeps its place on
-//! it. A request that does not go on from the one before is a seek, and one for what should have
-//! been shown by now comes from a client that was paused: both move the epoch.
+//! Segment k must be shown at epoch + t(k), and is due in memory `SEND_LEAD_NS` before that.
 //!
-//! A viewer who jumps within what his player has buffered asks for nothing at that place, only
-//! sooner for what follows. A buffer does not grow: who asks farther ahead than it reaches has
-//! jumped, and the epoch moves, too. Otherwise his bytes would be due when he has long wanted to
-//! see them, which nobody would notice while the disks are fast.
+//! Clients request ahead of the clock as far as their buffers reach. What they request keeps its
+//! position on the clock. Two kinds of requests move the epoch. A request that does not continue
+//! from the one before is a seek. A request for what should have been shown by now comes from a
+//! client that was paused.
 //!
-//! Another language or quality is no seek: a player throws away what it has of one strand and asks
-//! for it again from what is shown now on, while the other strand goes on. Only if that comes back
-//! as well the viewer has jumped.
+//! A viewer that jumps within the player's buffer causes no request at that position. The player
+//! only requests sooner what follows the buffer. A buffer does not grow, so a client that requests
+//! farther ahead than its buffer reaches has jumped, and the epoch moves, too. Otherwise the
+//! client's bytes would be due long after the viewer wants to see them, which would stay unnoticed
+//! while the disks are fast.
+//!
+//! A change of language or quality is not a seek. The player discards its buffer of one media kind
+//! and requests that kind again from what is shown now on, while the other kind continues. The
+//! viewer has jumped only if the other kind comes back as well.
 
 use crate::limits::{
     BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, POINT_NS,
@@ -29,52 +33,53 @@ use reel_qos::limits::ROUND_NS;
 pub(crate) struct Schedule {
     /// Set with the first request for media.
     anchor: Option<Anchor>,
-    /// How far the client's buffer has been seen to reach, before and after any seek: the most,
-    /// while `Asked` has the least of late.
+    /// How far the client's buffer has been seen to reach, before and after any seek. This is the
+    /// most, while `Asked` has the least since the last move.
     reach_ns: [Option<i128>; 3],
-    /// How far ahead of what is shown it has ever asked: its buffer reaches as far, though it may
-    /// not have been seen to be full.
+    /// The farthest that the client has ever requested ahead of what is shown. Its buffer reaches
+    /// as far, although it may not have been seen full.
     farthest_ns: [i128; 3],
 }
 
 #[derive(Clone, Debug)]
 struct Anchor {
-    /// Clock time of media time 0; before the clock's own zero if the film is seeked far into soon
-    /// after boot.
+    /// Clock time of media time 0. It is before the clock's own zero after a seek far into a title
+    /// soon after boot.
     epoch_ns: i128,
-    /// Where the client began to ask.
+    /// Where the client's requests began.
     media_ns: u64,
-    /// What it asked for since then: pictures, sound, text.
+    /// What it requested since then: pictures, sound, text.
     asked: [Option<Asked>; 3],
-    /// The strand that came back last to what is shown.
+    /// The media kind that came back last to what is shown.
     back: Option<Back>,
 }
 
-/// A strand that was asked for again from what is shown now on.
+/// A media kind that was requested again from what is shown now on.
 #[derive(Clone, Copy, Debug)]
 struct Back {
     strand: MediaKind,
-    /// Media time of where it goes on.
+    /// Media time from which it continues.
     from_ns: u64,
     /// Clock time of the request.
     at_ns: u64,
 }
 
-/// What was asked for of one strand.
+/// What was requested of one media kind.
 #[derive(Clone, Debug)]
 struct Asked {
     until_ns: u64,
     /// Clock time of its last request.
     at_ns: u64,
-    /// How far ahead of what is shown that was, and how many requests in a row were so far ahead.
+    /// How far ahead of what is shown that request was, and how many requests in a row were equally
+    /// far ahead.
     ahead_ns: i128,
     steady: u32,
-    /// How far ahead it asks when its buffer is full: as far as it reaches. The least, since a
-    /// short pause makes it look less.
+    /// How far ahead the client requests when its buffer is full, which is as far as the buffer
+    /// reaches. The least is kept, since a short pause makes the distance look smaller.
     reach_ns: Option<i128>,
 }
 
-/// A stretch of a track that a client asks for.
+/// A part of a track that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Pictures, sound or text.
@@ -85,17 +90,17 @@ pub struct Ask {
     pub until_ns: u64,
 }
 
-/// How a request stands to the schedule.
+/// The relation of a request to the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It goes on from what was asked before.
+    /// It continues from what was requested before.
     OnSchedule,
-    /// It belongs to a start or a seek that was seen by another request, or begins another language
-    /// or quality of what is shown: nothing moves, and somebody waits for it.
+    /// It belongs to a start or a seek that another request has shown, or begins another language
+    /// or quality of what is shown. Nothing moves, and the viewer waits for it.
     Joins,
-    /// It goes on from what was asked before, but the schedule has to move: its client was paused,
-    /// was kept waiting, or has jumped over what it had. It is read as what was promised: among
-    /// those who begin it would wait for a flood of them.
+    /// It continues from what was requested before, but the schedule has to move. Its client was
+    /// paused, was kept waiting, or has jumped over what it had. It is read in the periodic class.
+    /// In the class of the starts it would wait behind a flood of them.
     Shifts {
         /// The media time that is now.
         media_ns: u64,
@@ -118,22 +123,22 @@ impl Place {
 }
 
 impl Schedule {
-    /// Whether anything was asked for yet.
+    /// Whether anything was requested yet.
     pub(crate) fn is_started(&self) -> bool {
         self.anchor.is_some()
     }
 
-    /// How `ask` stands to what was asked before.
+    /// The relation of `ask` to what was requested before.
     pub(crate) fn place(&self, ask: &Ask, now_ns: u64) -> Place {
         let moved = Place::Moved { media_ns: ask.from_ns };
         let Some(anchor) = &self.anchor else { return moved };
-        // Where there are pictures, they alone tell who jumped or was paused. Sound keeps its own
-        // pace, from borders of its own: of two strands that move the schedule, each makes the
-        // other one early or late.
+        // If there are pictures, only they decide whether the client jumped or was paused. Sound
+        // has its own pace and its own segment borders. If two media kinds moved the schedule, each
+        // would make the other early or late.
         let leads = ask.strand == MediaKind::Video || anchor.asked[MediaKind::Video.index()].is_none();
         let ahead_ns = anchor.ahead_ns(ask, now_ns);
         let Some(before) = &anchor.asked[ask.strand.index()] else {
-            // Sound and pictures of one place do not begin at the same time.
+            // Sound and pictures of one position do not begin at the same time.
             let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
             let is_due = ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS);
             return match is_near && !anchor.begins_before(ask) && ahead_ns + i128::from(JOIN_NS) >= 0 {
@@ -157,21 +162,21 @@ impl Schedule {
         }
     }
 
-    /// Media time that `ask`, which stands to the schedule as `place` says, has beyond what was
-    /// promised, the title once and at its pace: what was asked for before, and what moves the
-    /// schedule.
+    /// Media time of `ask`, with the relation `place` to the schedule, that is beyond what was
+    /// promised. The promise is the title once and at its pace. What was requested before is beyond
+    /// it, and so is what moves the schedule.
     pub(crate) fn beyond_ns(&self, ask: &Ask, place: Place) -> u64 {
         let Some(anchor) = &self.anchor else { return 0 };
         match place {
             Place::Moved { .. } => MOVE_COST_NS,
-            // It is due at once, and counts among what was promised.
+            // It is due at once, and is read in the class of what was promised.
             Place::Shifts { .. } => ask.length_ns().max(MOVE_COST_NS),
             Place::OnSchedule | Place::Joins => {
                 let until_ns = anchor.asked[ask.strand.index()].as_ref().map_or(0, |asked| asked.until_ns);
                 match ask.strand {
                     _ if ask.is_point() => until_ns.saturating_sub(ask.from_ns),
                     _ if ask.until_ns > until_ns => 0,
-                    // All of another language is some kilobytes.
+                    // All subtitles of another language are some kilobytes.
                     MediaKind::Text => MOVE_COST_NS,
                     MediaKind::Video | MediaKind::Audio => ask.length_ns(),
                 }
@@ -179,9 +184,9 @@ impl Schedule {
         }
     }
 
-    /// Whether `ask` could also go on from what was asked before, though it comes earlier than the
-    /// client's buffer seemed to reach, or later than it would be shown; or comes back to what is
-    /// shown.
+    /// Whether `ask` could also continue from what was requested before, although it comes earlier
+    /// than the client's buffer seemed to reach, or later than it would be shown. Also whether it
+    /// comes back to what is shown.
     pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
         let Some(anchor) = &self.anchor else { return false };
         let before = anchor.asked[ask.strand.index()].as_ref();
@@ -192,10 +197,10 @@ impl Schedule {
             })
     }
 
-    /// Whether a strand is asked for again from what is shown now on, or from later on, as far as
-    /// it was asked for: a player goes on with what it has until it can show something in its
-    /// place, and one that has jumped ahead in a full house is ahead of its schedule. Who plays one
-    /// strand only has jumped.
+    /// Whether a media kind is requested again from what is shown now on, or from a later position,
+    /// up to where it was requested before. A player continues with what it has until it can show
+    /// something in its place. A player that has jumped ahead while the server was at capacity is
+    /// ahead of its schedule. A client that plays only one media kind has jumped.
     fn comes_back(&self, anchor: &Anchor, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
         let other = match ask.strand {
             MediaKind::Video => MediaKind::Audio,
@@ -210,10 +215,12 @@ impl Schedule {
         !ask.is_point() && ask.from_ns < before.until_ns && is_shown
     }
 
-    /// How far at most the client is behind the schedule: who was paused for less than his buffer
-    /// reaches has nothing late, so it did not move. When a strand was asked for last, that was by
-    /// how much less far ahead it asked than ever; since then, it is for as long as it was silent
-    /// beyond a segment. Either strand tells, and the one that asks at its own pace tells best.
+    /// The most by which the client can be behind the schedule. A client that was paused for less
+    /// time than its buffer reaches has nothing late, so the schedule did not move. At the last
+    /// request for a media kind, the delay was the difference between its distance ahead and the
+    /// farthest distance ever. Since then, the delay has grown by the time the client was silent,
+    /// less one segment. Each media kind gives such a bound. The kind that is requested at its own
+    /// pace gives the smaller and better one.
     fn behind_ns(&self, anchor: &Anchor, segment_ns: u64, now_ns: u64) -> i128 {
         let of_strand = |strand: MediaKind| {
             let asked = anchor.asked[strand.index()].as_ref()?;
@@ -223,13 +230,13 @@ impl Schedule {
         [MediaKind::Video, MediaKind::Audio].into_iter().filter_map(of_strand).min().unwrap_or(0)
     }
 
-    /// Makes `media_ns` be now; the round under way counts whole, so that nothing is due later than
-    /// its viewer needs it.
+    /// Makes `media_ns` be now. The current round counts as a whole, so that nothing is due later
+    /// than its viewer needs it.
     pub(crate) fn anchor(&mut self, media_ns: u64, now_ns: u64) {
         let round_start_ns = now_ns / ROUND_NS * ROUND_NS;
         let epoch_ns = i128::from(round_start_ns) - i128::from(media_ns / ROUND_NS * ROUND_NS);
-        // Sound that was asked for a moment ago, on the same seek, and reaches beyond its pictures'
-        // beginning goes on from there.
+        // Sound may have been requested a moment ago in the same seek. If it reaches beyond the
+        // beginning of the pictures, it continues from there.
         let same_seek = self.anchor.take().filter(|before| before.is_new(now_ns));
         let sound = same_seek.and_then(|before| before.asked[MediaKind::Audio.index()].clone());
         let sound =
@@ -240,8 +247,8 @@ impl Schedule {
         self.anchor = Some(Anchor { epoch_ns, media_ns, asked, back: None });
     }
 
-    /// Makes `media_ns` be now, for a client that goes on from what it asked for before: all
-    /// strands do, wherever they are.
+    /// Makes `media_ns` be now, for a client that continues from what it requested before. All
+    /// media kinds continue from their own positions.
     pub(crate) fn shift(&mut self, media_ns: u64, now_ns: u64) {
         let before = self.anchor.take();
         self.anchor(media_ns, now_ns);
@@ -277,8 +284,8 @@ impl Schedule {
         u64::try_from(due_ns.max(i128::from(now_ns))).unwrap_or(u64::MAX)
     }
 
-    /// When the client will have shown all it asked for. It has nothing left then and asks, unless
-    /// it is paused or gone.
+    /// When the client will have shown all it requested. It has nothing left at that time and sends
+    /// a request, unless it is paused or gone.
     pub(crate) fn dry_ns(&self) -> Option<u64> {
         let anchor = self.anchor.as_ref()?;
         Some(u64::try_from(anchor.epoch_ns + i128::from(anchor.until_ns())).unwrap_or(u64::MAX))
@@ -290,40 +297,40 @@ impl Schedule {
         u64::try_from((i128::from(now_ns) - anchor.epoch_ns).max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The same of a client that may be paused or gone: it shows nothing beyond what it has asked
-    /// for.
+    /// The same for a client that may be paused or gone: it shows nothing beyond what it has
+    /// requested.
     pub(crate) fn shown_ns(&self, now_ns: u64) -> u64 {
         self.position_ns(now_ns).min(self.anchor.as_ref().map_or(0, Anchor::until_ns))
     }
 }
 
 impl Anchor {
-    /// Where what was asked for ends.
+    /// Where what was requested ends.
     fn until_ns(&self) -> u64 {
         let [pictures, sound, _] =
             self.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
         match (pictures, sound) {
-            // Who takes one of them alone from here on still plays.
+            // A client that takes only one of the two from here on still plays.
             (Some(pictures), Some(sound)) => pictures.max(sound),
             (one, other) => one.or(other).unwrap_or(self.media_ns),
         }
     }
 
     /// Whether the schedule was put where sound begins, in an earlier round than the pictures that
-    /// are asked for now. A client goes to a time that both hold, so it is where the later one
-    /// begins.
+    /// are requested now. A client seeks to a time that both segments hold, so the schedule belongs
+    /// where the later one begins.
     fn begins_before(&self, ask: &Ask) -> bool {
         ask.strand == MediaKind::Video && ask.from_ns / ROUND_NS > self.media_ns / ROUND_NS
     }
 
-    /// Whether a start or a seek was so short a while ago that its client may still have nothing to
-    /// show.
+    /// Whether a start or a seek is so recent that its client may still have nothing to show.
     fn is_new(&self, now_ns: u64) -> bool {
         i128::from(now_ns) - self.epoch_ns - i128::from(self.media_ns) <= i128::from(JOINING_NS)
     }
 
-    /// Where the pictures are from now on, if the other strand has come back a moment ago: then
-    /// that was no change of a language but a jump, by a player that throws away all it has.
+    /// The media time of the pictures from now on, if the other media kind came back a moment ago.
+    /// Then the viewer has not changed the language but jumped, with a player that discards its
+    /// whole buffer.
     fn jumps_back(&self, ask: &Ask, now_ns: u64) -> Option<u64> {
         let other = self.back.filter(|back| back.strand != ask.strand)?;
         let is_picture = ask.strand == MediaKind::Video;
@@ -334,14 +341,14 @@ impl Anchor {
         })
     }
 
-    /// How long before it would be shown `ask` comes.
+    /// The time from now until `ask` would be shown; negative if `ask` is late.
     fn ahead_ns(&self, ask: &Ask, now_ns: u64) -> i128 {
         self.epoch_ns + i128::from(ask.from_ns) - i128::from(now_ns)
     }
 }
 
 impl Asked {
-    /// Whether a request follows on, asks again for the last one, or overtook one that was sent
+    /// Whether a request follows the last one, repeats it, or overtook one that was sent together
     /// with it.
     fn goes_on_with(&self, ask: &Ask) -> bool {
         let length_ns = if ask.is_point() { POINT_NS } else { ask.length_ns() };
@@ -354,7 +361,7 @@ impl Asked {
         let same = (ahead_ns - self.ahead_ns).abs() <= i128::from(STEADY_WITHIN_NS);
         self.steady = if same { self.steady + 1 } else { 1 };
         self.ahead_ns = ahead_ns;
-        // Where a film that is sent as one file has got to says how much fits into sockets, too.
+        // For a title that is sent as one file, the position also includes what fits into sockets.
         if self.steady >= STEADY_ASKS && !ask.is_point() {
             self.reach_ns = Some(self.reach_ns.unwrap_or(ahead_ns).min(ahead_ns));
         }
@@ -367,7 +374,7 @@ impl Ask {
         self.until_ns.saturating_sub(self.from_ns)
     }
 
-    /// No segment: a place in a film that is sent as one file.
+    /// Whether it is no segment but a position in a title that is sent as one file.
     fn is_point(&self) -> bool {
         self.length_ns() == 0
     }
@@ -390,12 +397,12 @@ mod tests {
         Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + 4 * SECOND_NS }
     }
 
-    /// Asks for segments one after another, at once.
+    /// Requests segments one after another, at once.
     fn playing(first: u64, count: u64) -> Schedule {
         let mut schedule = Schedule::default();
         for number in first..first + count {
             if let Place::Moved { media_ns } = schedule.place(&segment(number), NOW_NS) {
-                assert_eq!(number, first, "what goes on does not move");
+                assert_eq!(number, first, "a continuing request does not move the schedule");
                 schedule.anchor(media_ns, NOW_NS);
             }
             schedule.asked(&segment(number), NOW_NS);
@@ -404,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_may_run_ahead_and_its_bytes_stay_due_where_they_were() {
+    fn a_client_that_requests_ahead_does_not_move_its_deadlines() {
         let schedule = playing(0, 10);
         let due_ns = schedule.due_ns(segment(9).from_ns, NOW_NS);
         assert_eq!(due_ns, 1_000 * SECOND_NS + 36 * SECOND_NS - SEND_LEAD_NS);
@@ -419,7 +426,8 @@ mod tests {
     #[test]
     fn a_jump_in_either_direction_is_a_seek() {
         let schedule = playing(10, 5);
-        // 15 follows, 14 is asked for again, 13 and 16 may have overtaken each other on the way.
+        // 15 follows, 14 is requested again, 13 and 16 may have overtaken each other on the
+        // network.
         let places = [
             (15, false),
             (14, false),
@@ -436,7 +444,7 @@ mod tests {
         }
     }
 
-    /// A client whose buffer of 20 s is full asks for one segment after another as it shows them.
+    /// A client whose buffer of 20 s is full requests one segment after another as it shows them.
     fn steady(segments: std::ops::Range<u64>, schedule: &mut Schedule, shown_first_ns: u64) -> u64 {
         let mut now_ns = shown_first_ns;
         for number in segments {
@@ -448,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_within_the_buffer_is_seen_by_what_is_asked_for_sooner() {
+    fn a_jump_within_the_buffer_shows_in_earlier_requests() {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..12, &mut schedule, NOW_NS);
         // Ten seconds are jumped over, so there is room for two and a half segments.
@@ -458,7 +466,7 @@ mod tests {
         assert_eq!(media_ns, segment(12).from_ns);
         schedule.shift(media_ns, jumped_ns);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
-        // Its buffer fills again: that is no jump.
+        // The buffer fills again, which is no jump.
         for number in 12..17 {
             assert_eq!(schedule.place(&segment(number), jumped_ns).moves_to(), None, "segment {number}");
             schedule.asked(&segment(number), jumped_ns);
@@ -475,12 +483,12 @@ mod tests {
             assert_eq!(schedule.place(&segment(number), now_ns).moves_to(), None, "segment {number}");
             schedule.asked(&segment(number), now_ns);
         }
-        // Ten seconds are jumped over before it has asked for anything at its own pace.
+        // Ten seconds are jumped over before the client has requested anything at its own pace.
         assert!(matches!(schedule.place(&segment(106), now_ns), Place::Shifts { .. }));
     }
 
     #[test]
-    fn a_film_in_one_file_is_taken_in_gulps() {
+    fn a_title_in_one_file_is_requested_in_uneven_steps() {
         let point = |second| Ask {
             until_ns: second * SECOND_NS,
             from_ns: second * SECOND_NS,
@@ -500,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_pause_is_no_jump_and_leaves_none_unseen() {
+    fn a_short_pause_is_no_jump_and_hides_none() {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..9, &mut schedule, NOW_NS);
         let now_ns = steady(9..13, &mut schedule, now_ns + 6 * SECOND_NS);
@@ -522,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_joins_pictures_wherever_they_are() {
+    fn sound_joins_pictures_at_any_position() {
         let schedule = playing(10, 1);
         let sound = Ask { strand: MediaKind::Audio, ..segment(10) };
         assert_eq!(schedule.place(&sound, NOW_NS), Place::Joins);
@@ -534,8 +542,8 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_is_put_where_the_pictures_begin_whichever_strand_is_asked_for_first() {
-        // Of 1338 s and 1340 s, it is 1340 s that is shown.
+    fn a_seek_is_put_where_the_pictures_begin_whichever_media_kind_comes_first() {
+        // The segments begin at 1338 s and at 1340 s; 1340 s is what is shown.
         for sound_first in [true, false] {
             let mut schedule = Schedule::default();
             let asks = if sound_first { [sound(223), segment(335)] } else { [segment(335), sound(223)] };
@@ -548,7 +556,8 @@ mod tests {
             }
             let due_ns = NOW_NS / ROUND_NS * ROUND_NS + 3 * SECOND_NS;
             assert_eq!(schedule.due_ns(segment(336).from_ns, NOW_NS), due_ns, "sound first: {sound_first}");
-            // It comes when the first of them is there; nobody waits for it.
+            // It comes when the first segment of sound is there, and the viewer does not wait for
+            // it.
             assert_eq!(schedule.place(&sound(224), NOW_NS + 2 * SECOND_NS), Place::OnSchedule);
             assert_eq!(schedule.place(&sound(224), NOW_NS), Place::OnSchedule);
         }
@@ -561,21 +570,21 @@ mod tests {
         for number in 0..4 {
             schedule.asked(&sound(number), NOW_NS + number * 6 * SECOND_NS);
         }
-        // Far ahead of its own pace; and, with its pictures gone on, far behind.
+        // Far ahead of its own pace, and then far behind after its pictures have continued.
         for at_ns in [NOW_NS + 6 * SECOND_NS, now_ns + 30 * SECOND_NS] {
             assert_eq!(schedule.place(&sound(4), at_ns), Place::OnSchedule);
         }
         assert!(
             matches!(schedule.place(&sound(40), now_ns), Place::Moved { .. }),
-            "a seek is one in any strand"
+            "a seek is seen in any media kind"
         );
     }
 
     #[test]
-    fn sound_goes_on_where_it_is_when_pictures_shift_the_schedule() {
+    fn sound_continues_at_its_position_when_pictures_shift_the_schedule() {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..12, &mut schedule, NOW_NS);
-        // It has got far ahead of the pictures, as players do whose lines come back.
+        // Sound has got far ahead of the pictures, as in players whose connections recover.
         (0..12).for_each(|number| schedule.asked(&sound(number), now_ns));
         let jumped_ns = now_ns - 3 * SECOND_NS;
         let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
@@ -588,7 +597,7 @@ mod tests {
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
     }
 
-    /// Pictures and sound in segments of 4 s, asked for as far as 28 s ahead until 72 s, and the
+    /// Pictures and sound in segments of 4 s, requested as far as 28 s ahead until 72 s, and the
     /// clock when 43.5 s are shown.
     fn with_full_buffers() -> (Schedule, u64) {
         let mut schedule = playing(0, 1);
@@ -608,7 +617,7 @@ mod tests {
             let (mut schedule, now_ns) = with_full_buffers();
             let due_ns = schedule.due_ns(72 * SECOND_NS, now_ns);
             let again = |number| Ask { strand, ..segment(number) };
-            assert_eq!(schedule.place(&again(10), now_ns), Place::Joins, "somebody waits for it");
+            assert_eq!(schedule.place(&again(10), now_ns), Place::Joins, "the viewer waits for it");
             schedule.asked(&again(10), now_ns);
             for number in 11..18 {
                 assert_eq!(schedule.place(&again(number), now_ns), Place::OnSchedule, "{number}");
@@ -622,7 +631,7 @@ mod tests {
         }
     }
 
-    /// Both strands go on with this segment.
+    /// Both media kinds continue with this segment.
     fn both(schedule: &mut Schedule, number: u64, now_ns: u64) {
         for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
             assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
@@ -630,8 +639,8 @@ mod tests {
         }
     }
 
-    /// As [`with_full_buffers`], and then at its own pace until 96 s were asked for and 67.5 are
-    /// shown.
+    /// As [`with_full_buffers`], and then at the client's own pace until 96 s were requested and
+    /// 67.5 s are shown.
     fn at_its_own_pace() -> (Schedule, u64) {
         let (mut schedule, mut now_ns) = with_full_buffers();
         for number in 18..24 {
@@ -642,14 +651,14 @@ mod tests {
     }
 
     #[test]
-    fn who_was_paused_for_less_than_his_buffer_changes_the_language_where_he_is() {
+    fn a_client_paused_for_less_than_its_buffer_changes_the_language_in_place() {
         let again = Ask { strand: MediaKind::Audio, ..segment(17) };
         let (mut schedule, now_ns) = at_its_own_pace();
-        // Of 28 s he has, he was away for 24; 92 s into his schedule he shows 68, and has asked for
-        // nothing yet.
+        // The client has 28 s in its buffer and was paused for 24 s. At 92 s of its schedule it
+        // shows 68 s, and has requested nothing yet.
         let now_ns = now_ns + 24 * SECOND_NS;
         assert_eq!(schedule.place(&again, now_ns), Place::Joins);
-        // Or for pictures; or for both.
+        // The same after a request for pictures, and after requests for both kinds.
         let pictures = segment(24);
         assert_eq!(schedule.place(&pictures, now_ns), Place::OnSchedule);
         schedule.asked(&pictures, now_ns);
@@ -664,12 +673,12 @@ mod tests {
     }
 
     #[test]
-    fn who_was_paused_as_soon_as_he_began_changes_the_language_where_he_is() {
+    fn a_client_paused_at_its_start_changes_the_language_in_place() {
         let mut schedule = playing(0, 3);
         (0..3)
             .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
-        // Of the 8 s he had when he had seen 4, he was away for 7: he has asked at his own pace
-        // only since then.
+        // The client had 8 s in its buffer when it had shown 4 s, and was paused for 7 s. It has
+        // requested at its own pace only since then.
         for number in 3..11 {
             let now_ns = NOW_NS + (number * 4 - 1) * SECOND_NS;
             for strand in [MediaKind::Video, MediaKind::Audio] {
@@ -678,13 +687,13 @@ mod tests {
                 schedule.asked(&ask, now_ns);
             }
         }
-        // 43 s into his schedule he shows 36.
+        // At 43 s of its schedule the client shows 36 s.
         let again = Ask { strand: MediaKind::Audio, ..segment(8) };
         assert_eq!(schedule.place(&again, NOW_NS + 43 * SECOND_NS), Place::Joins);
     }
 
     #[test]
-    fn who_was_paused_before_his_buffer_was_full_and_again_for_longer_changes_the_language_where_he_is() {
+    fn a_client_paused_before_its_buffer_was_full_and_again_for_longer_changes_the_language_in_place() {
         let mut schedule = playing(0, 3);
         (0..3)
             .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
@@ -693,7 +702,8 @@ mod tests {
             both(&mut schedule, number, now_ns);
             now_ns += 4 * SECOND_NS;
         }
-        // He has 12 s, of which 8 were seen, and was away for longer than both.
+        // The client's buffer holds 12 s, of which the schedule saw 8 s. It was paused for longer
+        // than both.
         now_ns += 13 * SECOND_NS;
         let Place::Shifts { media_ns } = schedule.place(&segment(10), now_ns) else { panic!("it stayed") };
         schedule.shift(media_ns, now_ns);
@@ -703,10 +713,10 @@ mod tests {
     }
 
     #[test]
-    fn who_has_jumped_ahead_in_a_full_house_changes_the_language_where_he_is() {
+    fn a_client_that_has_jumped_ahead_at_capacity_changes_the_language_in_place() {
         let (mut schedule, now_ns) = at_its_own_pace();
-        // He has jumped from 67.5 s to 84, within what he had, and fills his buffer again; what
-        // cannot be promised sooner stays where it was.
+        // The client has jumped from 67.5 s to 84 s, within its buffer, and fills the buffer again.
+        // What cannot be promised sooner stays where it was.
         for number in 24..28 {
             if number > 24 {
                 assert!(matches!(schedule.place(&segment(number), now_ns), Place::Shifts { .. }));
@@ -720,7 +730,7 @@ mod tests {
     }
 
     #[test]
-    fn both_strands_come_back_only_after_a_jump() {
+    fn both_media_kinds_come_back_only_after_a_jump() {
         for [first, second] in [[MediaKind::Audio, MediaKind::Video], [MediaKind::Video, MediaKind::Audio]] {
             let (mut schedule, now_ns) = with_full_buffers();
             let of = |strand, number| Ask { strand, ..segment(number) };
@@ -728,7 +738,7 @@ mod tests {
             schedule.asked(&of(first, 12), now_ns);
             let place = schedule.place(&of(second, 12), now_ns);
             assert_eq!(place, Place::Shifts { media_ns: segment(12).from_ns });
-            assert!(schedule.may_stay(&of(second, 12), now_ns), "a full house lets it be");
+            assert!(schedule.may_stay(&of(second, 12), now_ns), "at capacity it may stay");
             schedule.shift(segment(12).from_ns, now_ns);
             schedule.asked(&of(second, 12), now_ns);
             assert_eq!(schedule.due_ns(segment(12).from_ns, now_ns), now_ns);
@@ -739,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_far_back_or_ahead_of_what_is_shown_is_one_in_either_strand() {
+    fn a_jump_far_back_or_ahead_of_what_is_shown_is_a_seek_in_either_media_kind() {
         let (schedule, now_ns) = at_its_own_pace();
         for (strand, number) in [(MediaKind::Audio, 14), (MediaKind::Video, 14), (MediaKind::Audio, 36)] {
             let ask = Ask { strand, ..segment(number) };
@@ -748,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_with_one_strand_alone_has_not_run_dry() {
+    fn a_client_that_continues_with_one_media_kind_has_not_run_dry() {
         let mut schedule = playing(0, 1);
         schedule.asked(&sound(0), NOW_NS);
         (1..20).for_each(|number| schedule.asked(&segment(number), NOW_NS));
@@ -771,7 +781,7 @@ mod tests {
     }
 
     #[test]
-    fn far_into_a_film_soon_after_boot() {
+    fn a_seek_far_into_a_title_soon_after_boot_works() {
         let mut schedule = Schedule::default();
         schedule.anchor(5_000 * SECOND_NS, SECOND_NS);
         assert_eq!(schedule.position_ns(SECOND_NS), 5_000 * SECOND_NS);

@@ -29,24 +29,26 @@ pub struct Session<T> {
     played: Played,
     /// The best choice that was offered; `None` if nothing was promised.
     offered: Option<usize>,
-    /// The media memory that is promised to it, as long as anything is.
+    /// The media memory that is promised to it, as long as it has a reservation.
     memory: Option<Arc<PromisedBuffers>>,
     state: Mutex<State>,
 }
 
-/// What of a session changes while it plays.
+/// What changes in a session while it plays.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) schedule: Schedule,
     pub(crate) promise: Option<Promise>,
     pub(crate) allowance: Allowance,
-    /// It was closed: a request that is still under way must not reserve anything any more.
+    /// Whether it was closed: a request that is still under way must not reserve anything after
+    /// that.
     pub(crate) is_closed: bool,
 }
 
 impl State {
-    /// How `ask` stands to the schedule, if it is part of what was promised or is allowed beyond
-    /// it. Who has no allowance left and goes on from what he had stays on his schedule.
+    /// The position of `ask` against the schedule, if it is part of what was promised or the
+    /// allowance covers it. A session without allowance that continues from what it had stays on
+    /// its schedule.
     pub(crate) fn affords(&mut self, ask: &Ask, now_ns: u64) -> Option<Place> {
         let Self { schedule, allowance, .. } = self;
         let place = schedule.place(ask, now_ns);
@@ -58,8 +60,8 @@ impl State {
         (stays && allowance.takes(schedule.beyond_ns(ask, place), now_ns)).then_some(place)
     }
 
-    /// Whether `ask` is the beginning of what was reserved when the session was opened, soon enough
-    /// after it: what is reserved is due no later than its client needs it.
+    /// Whether `ask` is the beginning of what was reserved when the session was opened, and comes
+    /// soon enough after the opening. The reservation must not be later than the client needs it.
     pub(crate) fn begins_as_promised(&self, ask: &Ask, opened_ns: u64, now_ns: u64) -> bool {
         let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
         let is_soon = now_ns.saturating_sub(opened_ns) <= LATE_TOLERATED_NS;
@@ -76,27 +78,26 @@ pub(crate) struct Promise {
     pub(crate) choice: usize,
     /// Held while the client plays; a paused client has none.
     pub(crate) reservation: Option<ReservationId>,
-    /// What was reserved came to its end, while its client goes on with the last of its title: he
-    /// was late, and reads it without.
+    /// Whether the reservation came to its end while its client continues with the last part of its
+    /// title. The client was late, and reads that part without a reservation.
     pub(crate) has_ended: bool,
     /// The best of the lower choices that the client took since it last took the reserved one, and
-    /// how many segments of such.
+    /// the number of such segments.
     pub(crate) below: Option<(usize, u32)>,
 }
 
-/// How a session stands.
+/// The state of a session's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Its bytes are promised.
+    /// The session has a reservation.
     Reserved,
-    /// Its client is silent, so what was reserved for it is free; its next request is admitted
-    /// again.
+    /// The client is silent, so its reservation was released. Its next request is admitted again.
     Paused,
-    /// Nothing was promised to it: its class has no deadlines, or admission is off.
+    /// Nothing was promised to it, because its class has no deadlines or admission is off.
     Unpromised,
 }
 
-/// What the rest of the program may know of a session.
+/// What other parts of the server may know of a session.
 #[derive(Clone, Debug)]
 pub struct SessionSummary {
     /// Its key.
@@ -107,12 +108,12 @@ pub struct SessionSummary {
     pub client: IpAddr,
     /// Its class.
     pub class: Class,
-    /// How it stands.
+    /// The state of its reservation.
     pub standing: Standing,
     /// The average rate of what is reserved for it, in bits per second.
     pub rate_bps: u64,
-    /// The media time that is shown; of a client that is paused or gone, at most the end of what it
-    /// asked for.
+    /// The media time that is shown. For a client that is paused or gone, it is at most the end of
+    /// what the client requested.
     pub position_ns: u64,
     /// Nanoseconds since it was opened.
     pub age_ns: u64,
@@ -124,7 +125,7 @@ pub struct SessionSummary {
     pub requests: u64,
 }
 
-/// What a session is made of.
+/// The parts that a session is made of.
 pub(crate) struct Opening<'a, T> {
     pub(crate) key: SessionKey,
     pub(crate) title_id: &'a str,
@@ -181,20 +182,20 @@ impl<T> Session<T> {
         &self.playing
     }
 
-    /// The best of the title's choices that it was offered: its playlists show this one and those
-    /// after it. `None` if nothing was promised and everything is shown.
+    /// The best of the title's choices that the session was offered. Its playlists show this choice
+    /// and those after it. `None` if nothing was promised and all choices are shown.
     pub fn offered(&self) -> Option<usize> {
         self.offered
     }
 
-    /// The media memory that its readers are promised together; `None` where nobody is promised any
-    /// ([`crate::Sessions::reading`]).
+    /// The media memory that its readers share as its reservation; `None` where no memory is
+    /// promised to sessions ([`crate::Sessions::reading`]).
     pub fn memory(&self) -> Option<Arc<PromisedBuffers>> {
         self.memory.clone()
     }
 
-    /// Promises it the memory that goes with what is reserved for it now, in buffers of so many
-    /// bytes.
+    /// Promises the session the memory that belongs to its reservation now, in buffers of
+    /// `buffer_bytes` bytes.
     pub(crate) fn settle_memory(&self, state: &State, buffer_bytes: u64) {
         let reserved = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
         if let Some(memory) = &self.memory {
@@ -203,12 +204,12 @@ impl<T> Session<T> {
         }
     }
 
-    /// A response with the film as one file begins. What was promised is for the newest of them.
+    /// A response with the title as one file begins. The reservation serves the newest of them.
     pub fn plays_from(&self) -> PlayedBy {
         self.played.begins()
     }
 
-    /// Counts media bytes sent, and keeps the session from growing idle while it is being sent to.
+    /// Counts media bytes sent, and keeps the session from becoming idle while it is being sent to.
     pub fn sent(&self, bytes: u64, now_ns: u64) {
         self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.used_ns.fetch_max(now_ns, Ordering::Relaxed);
@@ -228,7 +229,7 @@ impl<T> Session<T> {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves a reservation that the next sweep looks after.
+        // A panic elsewhere leaves a reservation that the next tick cleans up.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -266,7 +267,8 @@ impl Promise {
         &self.offers.demands[self.choice]
     }
 
-    /// Notes a segment of `choice`; tells which one to reserve from here on, if it is another one.
+    /// Notes a segment of `choice`; returns the choice to reserve from here on, if it is another
+    /// one.
     pub(crate) fn takes(&mut self, choice: usize) -> Option<usize> {
         if choice <= self.choice {
             self.below = None;

@@ -1,7 +1,7 @@
 //! All sessions, and what was promised to them.
 //!
-//! Locks are taken in this order, each optional: the table, a session's state, the book of
-//! promises, the audience.
+//! Locks are taken in this order, and each may be left out: the table, a session's state, the book
+//! of reservations, the audience.
 
 use crate::book::{Book, Who};
 use crate::limits::{
@@ -21,14 +21,14 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bounds of the table, and what is promised.
+/// Bounds of the table, and the resources that can be promised.
 #[derive(Clone, Debug)]
 pub struct SessionsConfig {
     /// Most sessions at once.
     pub sessions_max: usize,
-    /// A session without a request for this long is forgotten.
+    /// A session without a request for this long is removed.
     pub idle_max_ns: u64,
-    /// What there is to promise; `None` promises nothing and refuses nothing.
+    /// The resources that can be promised; `None` promises nothing and refuses nothing.
     pub capacities: Option<Capacities>,
     /// The classes and their shares.
     pub classes: ClassTable,
@@ -37,20 +37,20 @@ pub struct SessionsConfig {
 /// Why a session was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenRefused {
-    /// One client address holds too many of a title.
+    /// One client address holds too many sessions of a title, or of all titles together.
     #[error(
         "this address already holds {held} sessions, the most of one title or of all that one address may; close some or wait"
     )]
     Client {
-        /// How many it holds.
+        /// How many sessions it holds.
         held: usize,
     },
-    /// One client address opened too many that it does not play.
+    /// One client address opened too many sessions that it does not play.
     #[error(
         "this address has opened {held} sessions that it does not play; play or close them, or wait some seconds"
     )]
     Unstarted {
-        /// How many.
+        /// How many such sessions it holds.
         held: usize,
     },
     /// The table is full.
@@ -58,7 +58,7 @@ pub enum OpenRefused {
     Full {
         /// The bound.
         max: usize,
-        /// When the least used one would be forgotten.
+        /// When the least recently used session would be removed.
         retry_after_s: u64,
     },
     /// Its deadlines cannot be promised.
@@ -70,12 +70,13 @@ pub enum OpenRefused {
 }
 
 impl OpenRefused {
-    /// When it is worth asking again.
+    /// After how many seconds a new request makes sense.
     pub fn retry_after_s(&self) -> u64 {
         match self {
             OpenRefused::Full { retry_after_s, .. } => *retry_after_s,
             OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => {
-                // Never is long: somebody may stop watching before.
+                // A refusal without a time gets the longest wait, since another session may end
+                // before its title does.
                 refusal.retry_after_s.unwrap_or(RETRY_AFTER_MAX_S).clamp(1, RETRY_AFTER_MAX_S)
             }
             OpenRefused::NotAdmitted(_) => 10,
@@ -92,13 +93,13 @@ pub struct Permit {
     pub class: Class,
     /// When its bytes are due in memory.
     pub due_ns: u64,
-    /// Whether this begins a start or a seek: somebody waits.
+    /// Whether this begins a start or a seek, for which the viewer waits.
     pub begins: bool,
 }
 
 impl Permit {
-    /// What a response gets whose session was closed meanwhile, or has used up its allowance:
-    /// nothing was promised to it, so it may not have what others were promised.
+    /// The permit of a response whose session was closed meanwhile, or has used up its allowance.
+    /// Nothing is promised to such a response, so it may not use what other sessions were promised.
     const UNPROMISED: Self = Self { class: Class::APERIODIC, due_ns: DEADLINE_NONE_NS, begins: false };
 }
 
@@ -110,17 +111,17 @@ pub struct Sessions<T> {
     table: Mutex<Table<T>>,
     book: Option<Mutex<Book>>,
     audience: Audience,
-    /// Whether disks have time for those who are alone to read units to their ends, so that others
-    /// can follow them.
+    /// Whether disks have time for sessions that play alone to read units to their ends, so that
+    /// other sessions can follow them.
     is_roomy: AtomicBool,
-    /// Who sees to the memory that they are promised, in buffers of so many bytes.
+    /// The budget of the memory that is promised to sessions, and the bytes of one of its buffers.
     memory: Option<(Budget, u64)>,
 }
 
 /// Sessions that share what one of them reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sharing {
-    /// Chains of more than one session.
+    /// Shared reservations of more than one session.
     pub chains: usize,
     /// Sessions that find in memory what others have read.
     pub followers: usize,
@@ -134,7 +135,7 @@ struct Table<T> {
     by_client: HashMap<IpAddr, Held>,
 }
 
-/// The sessions of a client, as [`counted_as`] tells clients apart.
+/// The sessions of a client; [`counted_as`] defines which addresses are the same client.
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
@@ -161,14 +162,15 @@ impl<T> Sessions<T> {
         }
     }
 
-    /// The same, telling `audience` where every session is.
+    /// The same table, which notifies `audience` of the position of every session.
     pub fn before(self, audience: &Audience) -> Self {
         Self { audience: audience.clone(), ..self }
     }
 
-    /// The same, telling the audience of `units` where every session is, and its budget what memory
-    /// each of them is promised. What lies between sessions that play the same is kept, and those
-    /// behind are charged with that memory and not with the disks.
+    /// The same table, which notifies the audience of `units` of the position of every session, and
+    /// their budget of the memory that is promised to each session. What lies between sessions that
+    /// play the same is kept. The later sessions are charged with that memory and not with the
+    /// disks.
     pub fn reading(self, units: &Units) -> Self {
         if let Some(book) = &self.book {
             lock(book).follow_in(units);
@@ -176,11 +178,15 @@ impl<T> Sessions<T> {
         Self { memory: Some((units.budget().clone(), units.buffer_bytes())), ..self.before(units.audience()) }
     }
 
-    /// Opens a session; forgets idle ones first.
+    /// Opens a session; removes idle ones first.
     ///
-    /// `offers` are the demands of the title's choices (renditions), best first; the session is
-    /// promised the first one that can be. With no offers nothing is promised: that is for classes
-    /// without deadlines.
+    /// `offers` are the demands of the title's choices (renditions), best first. The session is
+    /// promised the first choice that fits. Without offers nothing is promised, which is meant for
+    /// classes without deadlines.
+    ///
+    /// # Errors
+    /// [`OpenRefused`] if the client or the table has too many sessions, if none of the offers
+    /// fits, or if the system gave no random bytes for the key.
     pub fn open(
         &self,
         title_id: &str,
@@ -193,8 +199,12 @@ impl<T> Sessions<T> {
         self.open_as(key, title_id, playing, offers, (client, class), now_ns)
     }
 
-    /// The same with a key of the caller's, which no session may bear yet: for simulations, which
-    /// must be able to be repeated.
+    /// The same with the caller's key, which no session may have yet. Simulations use it, since
+    /// their runs must be repeatable.
+    ///
+    /// # Errors
+    /// [`OpenRefused`] if the client or the table has too many sessions, or if none of the offers
+    /// fits.
     pub fn open_as(
         &self,
         key: SessionKey,
@@ -207,15 +217,15 @@ impl<T> Sessions<T> {
         let forgotten = self.table().forget_idle(self.idle_max_ns, now_ns);
         forgotten.iter().for_each(|session| self.end(session));
         self.has_room(&self.table(), (client, title_id), now_ns)?;
-        // Without the table, which every request of every core needs: a ladder that is refused
-        // takes the ledger some milliseconds.
+        // The table is not locked here, since every request of every core needs it. A ladder that
+        // is refused takes the ledger some milliseconds.
         let promise = self.promise(offers.into(), Who { key, class, label: title_id }, now_ns)?;
         let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
         let opening = Opening { key, title_id, playing, client, class, promise, memory, now_ns };
         let session = Arc::new(Session::new(opening));
         self.settle_memory(&session, &session.state());
         let mut table = self.table();
-        // Others may have come meanwhile.
+        // Other sessions may have been opened meanwhile.
         if let Err(refused) = self.has_room(&table, (client, title_id), now_ns) {
             drop(table);
             self.end(&session);
@@ -239,12 +249,15 @@ impl<T> Sessions<T> {
         Some(session)
     }
 
-    /// Whether what was promised to a session is one of `offers`, the choices of one form of its
-    /// title; also if nothing was promised.
+    /// Whether the reservation of a session is one of `offers`, the choices of one form of its
+    /// title. Also `true` if nothing was promised.
     ///
-    /// Who opens a session need not say in which form he will play it: until he has asked for
-    /// media, what he was promised is exchanged for the best of these that can be. If none can, he
-    /// keeps it and hears why.
+    /// A client that opens a session need not say in which form it will play the title. Until the
+    /// client has requested media, the reservation is exchanged for the best of `offers` that fits.
+    /// If none fits, the session keeps its reservation and the refusal is returned.
+    ///
+    /// # Errors
+    /// The refusal of the last of `offers`, if none of them fits.
     pub fn is_promised(
         &self,
         session: &Session<T>,
@@ -277,7 +290,7 @@ impl<T> Sessions<T> {
                 Ok(reservation) => {
                     *promise = Promise::new(offers.clone(), choice, reservation);
                     if offers.shared(choice).is_none() {
-                        // It follows nobody any more.
+                        // It follows no session any more.
                         self.audience.leaves(session.key);
                     }
                     self.settle_memory(session, &state);
@@ -289,12 +302,15 @@ impl<T> Sessions<T> {
         refused.map_or(Ok(false), Err)
     }
 
-    /// Whether a request for media of a session keeps to what was promised to it: this is asked for
-    /// every segment.
+    /// Whether a request for media stays within what was promised to its session. This is checked
+    /// for every segment.
     ///
-    /// `choice` is which of the offers the segment belongs to; `None` if to all of them. A seek,
-    /// the end of a pause and a change to a higher choice are admitted anew, and may be refused:
-    /// the session stays, and what it holds stays as it was.
+    /// `choice` is the offer that the segment belongs to; `None` if the segment belongs to all of
+    /// them. A seek, the end of a pause and a change to a higher choice are admitted again, and may
+    /// be refused. After a refusal the session stays, and its reservation is unchanged.
+    ///
+    /// # Errors
+    /// The ledger's refusal, if the request needs another reservation that does not fit.
     pub fn ask(
         &self,
         session: &Session<T>,
@@ -320,17 +336,18 @@ impl<T> Sessions<T> {
         Ok(Permit { class, due_ns: state.schedule.due_ns(ask.from_ns, now_ns), begins })
     }
 
-    /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule:
-    /// single pictures for winding, or what is left of one that broke off. There is so much of that
-    /// as long as a client does not take it for its own way to play.
+    /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule.
+    /// Pieces are single pictures for winding, or the rest of a segment that broke off. The
+    /// session's allowance covers them as long as the client does not play only in this way.
     pub fn spares(&self, session: &Session<T>, media_ns: u64, now_ns: u64) -> bool {
         session.state().allowance.takes(media_ns.max(PIECE_COST_NS_MIN), now_ns)
     }
 
-    /// A session is sent `body` from `offset` on, and will go on to play what it finds there, which
-    /// is shown for `duration_ns` in all: so it is known who will want it. Returns whether units
-    /// are to be read to their ends ([`crate::Reader::reading_on`]): if others play it, too, and as
-    /// long as disks have so much time that others may come.
+    /// A session is sent `body` from `offset` on, and will continue to play what follows there,
+    /// which is shown for `duration_ns` in all. So the audience knows which session will need it.
+    ///
+    /// Returns whether units are to be read to their ends ([`crate::Reader::reading_on`]). They are
+    /// if other sessions play it, too, and as long as disks have time for sessions that may follow.
     pub fn plays(
         &self,
         session: &Session<T>,
@@ -341,7 +358,7 @@ impl<T> Sessions<T> {
     ) -> bool {
         let state = session.state();
         let track = (session.key, strand.index());
-        // Whoever may be followed.
+        // Sessions may follow only in a track that is shared.
         let shared = state.promise.as_ref().and_then(|promise| promise.offers.shared(promise.choice));
         let is_shared = shared.is_some_and(|shared| shared.tracks().any(|(slot, _)| slot == track.1));
         let is_roomy = is_shared && self.is_roomy.load(Ordering::Relaxed);
@@ -360,9 +377,9 @@ impl<T> Sessions<T> {
         true
     }
 
-    /// Keeps all sessions true to their clients; to be called every round. Sessions that were idle
-    /// for too long are forgotten, and what is reserved for clients that are paused or gone is
-    /// given back. The ledger is locked for one decision at a time.
+    /// Updates all sessions to what their clients do. It must be called every round. Sessions that
+    /// were idle for too long are removed. Reservations of clients that are paused or gone are
+    /// released. The ledger is locked for one decision at a time.
     pub fn tick(&self, now_ns: u64) {
         if let Some(book) = &self.book {
             lock(book).advance(now_ns / ROUND_NS);
@@ -385,7 +402,8 @@ impl<T> Sessions<T> {
         };
         forgotten.iter().for_each(|session| self.end(session));
         for session in silent {
-            // Under one lock: a client that asks meanwhile keeps what it holds.
+            // The lock is held throughout, so that a client that requests meanwhile keeps what it
+            // holds.
             let mut state = session.state();
             let dry_ns = state.schedule.dry_ns().unwrap_or(session.opened_ns()).max(session.used_ns());
             if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
@@ -396,17 +414,17 @@ impl<T> Sessions<T> {
         }
     }
 
-    /// How many are open.
+    /// How many sessions are open.
     pub fn len(&self) -> usize {
         self.table().by_key.len()
     }
 
-    /// Whether none is open.
+    /// Whether no session is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// After how much silence a session is forgotten.
+    /// The length of silence after which a session is removed.
     pub fn idle_max_ns(&self) -> u64 {
         self.idle_max_ns
     }
@@ -424,32 +442,35 @@ impl<T> Sessions<T> {
         self.book.as_ref().map_or_else(Vec::new, |book| lock(book).ledger().usage(now_ns / ROUND_NS))
     }
 
-    /// How many share what others read.
+    /// How many sessions share what others read.
     pub fn sharing(&self) -> Sharing {
         self.book.as_ref().map_or_else(Sharing::default, |book| lock(book).sharing())
     }
 
-    /// How many more viewers of `demand`, coming one after another, could be promised it in a
+    /// How many more viewers of `demand`, starting one after another, could be promised it in a
     /// class; `None` if nothing is promised at all.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::how_many`].
     pub fn how_many(&self, class: Class, demand: &Demand) -> Option<Result<Answer, AdmitError>> {
         let book = self.book.as_ref()?;
         Some(lock(book).ledger().how_many(class, demand, Starts::Spread))
     }
 
-    /// Whether what is promised is the sum of what the sessions hold, and none of them is without
-    /// disks, its own or those of whom it follows; for simulations and tests.
+    /// Whether what is promised is the sum of what the sessions hold. Also whether each session has
+    /// disk time, its own or that of the session it follows. For simulations and tests.
     pub fn adds_up(&self) -> bool {
         self.book.as_ref().is_none_or(|book| lock(book).adds_up())
     }
 
-    /// What there is to promise from here on. What was promised stays promised.
+    /// Replaces the resources that can be promised from here on. What was promised stays promised.
     pub fn set_capacities(&self, capacities: Capacities) {
         if let Some(book) = &self.book {
             tell(lock(book).set_capacities(capacities));
         }
     }
 
-    /// The classes and their shares from here on. What was promised stays promised.
+    /// Replaces the classes and their shares from here on. What was promised stays promised.
     pub fn set_classes(&self, classes: ClassTable) {
         if let Some(book) = &self.book {
             tell(lock(book).set_classes(classes));
@@ -493,7 +514,7 @@ impl<T> Sessions<T> {
         Ok(())
     }
 
-    /// Reserves for the best of `offers` that can be promised from now on.
+    /// Reserves the best of `offers` that can be promised from now on.
     fn promise(&self, offers: Choices, who: Who<'_>, now_ns: u64) -> Result<Option<Promise>, OpenRefused> {
         let Some(book) = &self.book else { return Ok(None) };
         let mut refused = None;
@@ -504,12 +525,13 @@ impl<T> Sessions<T> {
                 Err(refusal) => refused = Some(refusal),
             }
         }
-        // The last one asked for least: what it was refused for is the nearest to being granted.
+        // The last offer needed least, so its refusal is the nearest to being granted.
         refused.map_or(Ok(None), |refusal| Err(refusal.into()))
     }
 
-    /// Has the ledger follow what the client does; or else it stays where it was, or takes no more
-    /// than it asks for now. Says how it stands to the schedule then.
+    /// Changes the reservation to what the client does. If that is refused, the session keeps its
+    /// position, or takes no more than the choice it requests now. Returns the relation of the
+    /// request to the schedule that results.
     fn keep_somewhere(
         &self,
         session: &Session<T>,
@@ -523,18 +545,19 @@ impl<T> Sessions<T> {
         let Err(mut refused) = self.keep_promise(state, who, choice, place, ask, now_ns) else {
             return Ok(place);
         };
-        // Asked again below, it is still one segment.
+        // The second call counts the same segment, not another one.
         if let Some(promise) = &mut state.promise {
             promise.below = below;
         }
         let stays = if state.begins_as_promised(ask, session.opened_ns(), now_ns) {
-            // A second after it was opened, a full house may not have these rounds: it keeps those
-            // that it was promised.
+            // A second after the opening, a server at capacity may not have these rounds. The
+            // session keeps the rounds that were promised to it.
             state.schedule.anchor(ask.from_ns, session.opened_ns());
             Some(Place::Joins)
         } else if place.moves_to().is_some() && state.schedule.may_stay(ask, now_ns) {
-            // Whoever only asks farther ahead than before may have jumped, or has a buffer that
-            // grew; and who fell behind asks for no more than he was promised: each keeps that.
+            // A client that only requests farther ahead than before may have jumped, or its buffer
+            // grew. A client that fell behind requests no more than was promised to it. Both keep
+            // their reservations.
             Some(Place::OnSchedule)
         } else {
             None
@@ -545,8 +568,8 @@ impl<T> Sessions<T> {
                 Err(error) => refused = error,
             }
         }
-        // There is no room for the rendition that he had, but there may be for the lower one that
-        // he asks for.
+        // There is no room for the rendition that the session had, but there may be room for the
+        // lower one that it requests.
         let Some(promise) = &mut state.promise else { return Err(refused) };
         let had = promise.choice;
         let lower = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
@@ -559,7 +582,7 @@ impl<T> Sessions<T> {
         kept.map(|()| place)
     }
 
-    /// Has the ledger follow what the client does, if it was promised anything.
+    /// Changes the reservation to what the client does, if anything was promised to it.
     fn keep_promise(
         &self,
         state: &mut State,
@@ -577,13 +600,13 @@ impl<T> Sessions<T> {
         let mut choice = promise.choice;
         if let (Some(stream), true) = (promise.reservation, asked.is_some_and(|asked| asked > choice)) {
             let mut book = lock(book);
-            // Whoever shares what others read of one choice is not behind them any more as soon as
-            // he asks for another one...
+            // A session that shares one choice with others stops following them when its client
+            // requests a lower choice at the same position.
             if stays && book.leave((who, stream), (&promise.offers, choice), now_ns) {
                 promise.choice += 1;
                 choice = promise.choice;
             } else if !stays && book.is_sharing(stream) {
-                // ...and if he asks for it elsewhere, if he may go there.
+                // At another position it stops following them only if the move is admitted.
                 choice += 1;
             }
         }
@@ -602,14 +625,15 @@ impl<T> Sessions<T> {
         let mut put = |held| book.put((who, held), (&promise.offers, choice, is_played), position_ns, now_ns);
         match put(promise.reservation) {
             Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
-            // One that has come to the end of its title is no reservation any more, though nobody
-            // released it.
+            // A reservation that has come to the end of its title has ended, although it was not
+            // released.
             Err(AdmitError::Ended(_)) => {
                 (promise.reservation, promise.has_ended) = (None, true);
                 (promise.reservation, promise.has_ended) = (Some(put(None)?), false);
             }
-            // It gives something back, for the same time: it may keep it as well. A client that is
-            // a bit late asks for other rounds than it has, and could be refused in them.
+            // The lower choice gives something back for the same time, so keeping the reservation
+            // is safe. A client that is a little late needs other rounds than it has, and could be
+            // refused in them.
             Err(_) if is_on && stays && choice > promise.choice => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -629,14 +653,14 @@ impl<T> Sessions<T> {
         self.audience.leaves(session.key);
     }
 
-    /// Has the session's memory follow what is reserved for it.
+    /// Changes the session's memory to what its reservation needs.
     fn settle_memory(&self, session: &Session<T>, state: &State) {
         if let Some((_, buffer_bytes)) = &self.memory {
             session.settle_memory(state, *buffer_bytes);
         }
     }
 
-    /// Gives back what is reserved for a session.
+    /// Releases what is reserved for a session.
     fn release(&self, state: &mut State) {
         let reservation = state.promise.as_mut().and_then(|promise| {
             promise.has_ended = false;
@@ -679,9 +703,9 @@ impl<T> Table<T> {
     }
 }
 
-/// The address under which the sessions of a client are counted: of version 6 its network, since
-/// one host may take any address in it. Those of the block that no packet comes from (100::/64, RFC
-/// 6666) stand for the users of programs, each for one.
+/// The address under which the sessions of a client are counted. For IPv6 it is the network, since
+/// one host may take any address in it. Addresses of the block that no packet comes from (100::/64,
+/// RFC 6666) stand for the users of programs, one address for each user.
 fn counted_as(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) if address.segments()[..4] != [0x100, 0, 0, 0] => {
@@ -691,7 +715,7 @@ fn counted_as(client: IpAddr) -> IpAddr {
     }
 }
 
-/// Says where more is promised than there is now.
+/// Logs where more is promised than there is now.
 fn tell(over_committed: Vec<Overcommitment>) {
     for over in over_committed {
         tracing::warn!(

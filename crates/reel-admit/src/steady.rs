@@ -1,4 +1,4 @@
-//! What a stream of a steady rate will ask: for whom there is no title yet. Pure.
+//! What a stream of a steady rate will demand, for capacity questions without a title. Pure.
 
 use crate::demand::{Loss, Shown, Sum};
 use crate::limits::{SEND_LEAD_NS, STEADY_ROUNDS, STEADY_SEGMENT_S, STEADY_STRIPES_MAX};
@@ -7,11 +7,12 @@ use reel_qos::Demand;
 use reel_qos::limits::ROUND_NS;
 use reel_volume::Geometry;
 
-/// The demand of two hours of a steady rate in segments of a steady length, out of an object in
-/// consecutive slots: what `capacity` is asked of. Counted segment by segment as a title's is,
-/// since borders cost: a stripe on which a segment ends is read for both.
+/// The demand of two hours of a steady rate in segments of a steady length, from an object in
+/// consecutive slots. Capacity questions (`capacity`) use it. It is counted segment by segment as a
+/// title's demand is, since borders cost: a stripe on which a segment ends is read for both
+/// segments.
 ///
-/// Of rates beyond all disks it is as much shorter as it has more bytes.
+/// At rates beyond all disks the demand is shorter by the factor by which its segments are larger.
 pub fn steady_demand(geometry: &Geometry, depth: Depth, rate_bps: u64, loss: Loss) -> Demand {
     let segment_ns = STEADY_SEGMENT_S * ROUND_NS;
     let upto = |segment: u64| (u128::from(rate_bps) * u128::from(segment * STEADY_SEGMENT_S) / 8) as u64;
@@ -20,7 +21,8 @@ pub fn steady_demand(geometry: &Geometry, depth: Depth, rate_bps: u64, loss: Los
     let segments = (STEADY_STRIPES_MAX / stripes_of_segment).clamp(2, most);
     let mut sum = Sum::new(geometry.members(), depth, loss);
     for segment in (0..segments).filter(|&segment| upto(segment) < upto(segment + 1)) {
-        // While the one before it is shown: nothing of a start is in it, which is another's time.
+        // A segment may be read while the segment before it is shown. The reads of a start are not
+        // included, since they use interactive time.
         let stretch = Shown {
             range: upto(segment)..upto(segment + 1),
             from_ns: segment * segment_ns,

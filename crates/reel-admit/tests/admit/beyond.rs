@@ -1,5 +1,5 @@
-//! Who takes more than a title once and at its pace: as much as a player may need, and no others'
-//! time beyond that.
+//! Sessions that take more than a title once and at its pace. They get as much as a player may
+//! need, and beyond that no time of other sessions.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const START_NS: u64 = 1_000 * ROUND_NS;
 const SEGMENT_ROUNDS: u64 = 4;
 
-/// Nothing is reserved, so whatever is refused is refused for what a client does.
+/// Nothing is reserved, so each refusal is due to what the client does.
 fn playing() -> (Sessions<()>, Arc<Session<()>>) {
     let sessions = Sessions::new(SessionsConfig {
         sessions_max: 10,
@@ -31,7 +31,7 @@ fn segment(number: u64) -> Ask {
     Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_ROUNDS * ROUND_NS }
 }
 
-/// The place in a film that is sent as one file.
+/// A position in a title that is sent as one file.
 fn point(media_ns: u64) -> Ask {
     Ask { strand: MediaKind::Video, from_ns: media_ns, until_ns: media_ns }
 }
@@ -41,12 +41,12 @@ fn is_promised(sessions: &Sessions<()>, session: &Session<()>, ask: Ask, now_ns:
 }
 
 #[test]
-fn the_same_segment_again_and_again_is_not_promised_for_long() {
+fn a_segment_requested_repeatedly_is_not_promised_for_long() {
     let (sessions, session) = playing();
     assert!(is_promised(&sessions, &session, segment(0), START_NS));
     let again = (0..1_000).filter(|_| is_promised(&sessions, &session, segment(0), START_NS)).count() as u64;
     assert_eq!(again, ALLOWANCE_NS / (SEGMENT_ROUNDS * ROUND_NS));
-    // What he was promised he still gets, and in time a bit more.
+    // The client still gets what was promised to it, and as time passes a bit more.
     let later_ns = START_NS + SEGMENT_ROUNDS * ROUND_NS;
     assert!(is_promised(&sessions, &session, segment(1), later_ns));
     assert!(is_promised(&sessions, &session, segment(1), later_ns));
@@ -55,28 +55,28 @@ fn the_same_segment_again_and_again_is_not_promised_for_long() {
 }
 
 #[test]
-fn the_same_range_of_a_file_again_and_again_is_not_promised_for_long() {
+fn a_range_of_a_file_requested_repeatedly_is_not_promised_for_long() {
     let (sessions, session) = playing();
     let range_ns = 6 * ROUND_NS;
     let mut ranges = 0;
     while is_promised(&sessions, &session, point(0), START_NS) {
         assert!(
             is_promised(&sessions, &session, point(range_ns), START_NS),
-            "what follows in it is new, or paid for"
+            "what follows in the range is new, or covered by the allowance"
         );
         ranges += 1;
-        assert!(ranges < 1_000, "nothing ever ends it");
+        assert!(ranges < 1_000, "the allowance never ends");
     }
     assert_eq!(ranges, 1 + ALLOWANCE_NS / range_ns);
 }
 
 #[test]
-fn who_jumps_about_faster_than_a_hand_is_not_promised_every_place() {
+fn a_client_that_jumps_faster_than_a_viewer_can_is_not_promised_every_position() {
     let (sessions, session) = playing();
     let jump = |number: u64| is_promised(&sessions, &session, segment(number % 2 * 100), START_NS);
     let jumps = (0..1_000).filter(|number| jump(*number)).count();
     assert!((50..=70).contains(&jumps), "{jumps}");
-    // A hand that searches for a minute, and then a player that goes on.
+    // A viewer that searches for a minute, and then a player that continues.
     let (sessions, session) = playing();
     for number in 0..240 {
         let now_ns = START_NS + number * ROUND_NS / 2;
@@ -93,7 +93,7 @@ fn who_jumps_about_faster_than_a_hand_is_not_promised_every_place() {
 }
 
 #[test]
-fn who_takes_each_segment_in_two_qualities_is_promised_both() {
+fn a_client_that_takes_each_segment_in_two_qualities_is_promised_both() {
     let (sessions, session) = playing();
     for number in 0..200 {
         let now_ns = START_NS + number * SEGMENT_ROUNDS * ROUND_NS;
@@ -103,7 +103,7 @@ fn who_takes_each_segment_in_two_qualities_is_promised_both() {
 }
 
 #[test]
-fn who_tries_one_language_of_subtitles_after_the_other_may_still_go_elsewhere() {
+fn a_client_that_tries_all_subtitle_languages_may_still_seek() {
     let (sessions, session) = playing();
     let text = Ask { strand: MediaKind::Text, from_ns: 0, until_ns: 7_200 * ROUND_NS };
     assert!(is_promised(&sessions, &session, segment(0), START_NS));
@@ -114,7 +114,7 @@ fn who_tries_one_language_of_subtitles_after_the_other_may_still_go_elsewhere() 
 }
 
 #[test]
-fn pictures_for_winding_are_spared_as_long_as_somebody_looks_at_them() {
+fn pictures_for_winding_are_allowed_at_the_pace_of_a_viewer() {
     let (sessions, session) = playing();
     for picture in 0..8 * 600 {
         assert!(sessions.spares(&session, 1, START_NS + picture * PIECE_COST_NS_MIN), "picture {picture}");

@@ -1,8 +1,8 @@
-//! Many viewers of one title, at as many places of it, cost the disks what one of them does, in
+//! Many viewers of one title, at as many positions, cost the disks what one of them costs, with
 //! memory for what lies between the first and the last.
 //!
-//! Time is simulated: viewers come over [`OVER_NS`], ask for a segment when the one before it
-//! begins to be shown, and what they will ask for next is read ahead, as a server does. Segments do
+//! Time is simulated. Viewers start over [`OVER_NS`]. Each requests a segment when the one before
+//! it begins to be shown. What it will request next is read ahead, as a server does. Segments do
 //! not end where stripes do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -20,19 +20,19 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SEGMENTS: u64 = 20;
 const SEGMENT_NS: u64 = 4 * SECOND_NS;
 const SEGMENT_BYTES: u64 = STRIPE_BYTES as u64 * 188 / 100;
-/// Over how long viewers come.
+/// The time over which viewers start.
 const OVER_NS: u64 = 40 * SECOND_NS;
 const VIEWERS: u64 = 50;
-/// Bytes of a unit, and of the buffer it lies in.
+/// Bytes of a unit, and of the buffer that holds it.
 const UNIT_BYTES: u64 = 12_000;
 const BUFFER_BYTES: u64 = 12_288;
 /// Buffers that readers do not get.
 const SPARE: u64 = 8;
-/// How often what is to be read ahead is looked after.
+/// How often reading ahead is checked.
 const LOOK_NS: u64 = SECOND_NS / 10;
 
-/// Units between the first viewer and the last, and in the segment that the first one has asked
-/// for.
+/// Units between the first viewer and the last, and in the segment that the first one has
+/// requested.
 fn wave_front() -> u64 {
     (OVER_NS / SEGMENT_NS + 1) * SEGMENT_BYTES / UNIT_BYTES
 }
@@ -44,12 +44,12 @@ struct Crowd {
     core: Core,
     prefetcher: Prefetcher,
     looked_ns: u64,
-    /// The most buffers that were taken at a time.
+    /// The most buffers that were taken at one time.
     taken: u64,
 }
 
 impl Crowd {
-    /// In memory for so many units.
+    /// With memory for this many units.
     fn new(buffers: u64) -> Crowd {
         let arena_bytes = (buffers + SPARE) * BUFFER_BYTES;
         let cinema = Cinema::new(&[(SEGMENTS * SEGMENT_BYTES) as usize], arena_bytes as usize, None);
@@ -70,7 +70,7 @@ impl Crowd {
         Body::new([Part::Object(Arc::clone(&self.cinema.objects[0]), bytes)])
     }
 
-    /// Everybody sees the film.
+    /// All viewers play the title.
     fn plays(&mut self, reads_ahead: bool) {
         let starts_ns = |viewer: u64| SECOND_NS + viewer * OVER_NS / VIEWERS;
         let open = |viewer: u64| {
@@ -78,7 +78,7 @@ impl Crowd {
             self.sessions.open("film", Arc::new(()), Arc::from([]), who, starts_ns(viewer)).unwrap()
         };
         let open: Vec<Arc<Session<()>>> = (0..VIEWERS).map(open).collect();
-        // The second segment is asked for when the first is shown, which is at once.
+        // The second segment is requested when the first is shown, which is at once.
         let asks = |viewer| {
             (0..SEGMENTS).map(move |segment: u64| {
                 (starts_ns(viewer) + segment.saturating_sub(1) * SEGMENT_NS, viewer, segment)
@@ -117,14 +117,14 @@ impl Crowd {
         self.comes();
     }
 
-    /// Somebody looks at a few bytes somewhere, and does not play.
+    /// A client without a session reads a few bytes at some position.
     fn glances(&mut self, bytes: Range<u64>) {
         let (body, expected) = (self.body(bytes.clone()), self.bytes(bytes));
         self.core.watch_in_class(body, expected, Class::INTERACTIVE, SECOND_NS);
         self.comes();
     }
 
-    /// Waits until what was asked for last has come.
+    /// Waits until the last request is answered.
     fn comes(&mut self) {
         let mut ends = Ends::default();
         while ends.complete == 0 {
@@ -136,7 +136,7 @@ impl Crowd {
         self.taken = self.taken.max(self.cinema.volume.arena().usage().buffers_taken as u64);
     }
 
-    /// What is to be read ahead by then is.
+    /// Reads ahead what is due to be read until then.
     fn passes(&mut self, at_ns: u64) {
         while self.looked_ns <= at_ns {
             self.core.now_ns = self.looked_ns;
@@ -169,7 +169,7 @@ fn range(segment: u64) -> Range<u64> {
 }
 
 #[test]
-fn a_crowd_on_one_title_reads_it_once_in_memory_for_little_more_than_what_lies_between_its_ends() {
+fn many_viewers_of_one_title_read_it_once_with_memory_for_little_more_than_their_distance() {
     for reads_ahead in [false, true] {
         let mut crowd = Crowd::new(wave_front() * 12 / 10);
         crowd.plays(reads_ahead);
@@ -183,7 +183,7 @@ fn a_crowd_on_one_title_reads_it_once_in_memory_for_little_more_than_what_lies_b
 }
 
 #[test]
-fn who_glances_at_a_film_takes_nothing_from_those_who_play_it() {
+fn a_short_read_of_a_title_takes_nothing_from_its_viewers() {
     let mut crowd = Crowd::new(wave_front() * 2);
     let open = |viewer: u32| {
         let who = (IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
@@ -195,7 +195,7 @@ fn who_glances_at_a_film_takes_nothing_from_those_who_play_it() {
     let before = crowd.reads();
     // The leader has begun within a stripe, and has a later row of the same unit.
     crowd.glances(range(5).start - 5_000..range(5).start - 4_900);
-    assert_eq!(crowd.reads(), before + 1, "rows that are not there are read for it alone");
+    assert_eq!(crowd.reads(), before + 1, "missing rows are read for it alone");
     crowd.takes(&follower, 5, 2);
     assert_eq!(crowd.reads(), before + 1, "the others stay");
 }

@@ -1,4 +1,4 @@
-//! The demand of a film is what reading it costs, whichever member is lost.
+//! The demand of a title is what reading it costs, whichever member is lost.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 const FILM: usize = 700_000;
-/// Members with arms.
+/// Rotational members.
 const DISKS: Depth = Depth::of(true);
 const SEGMENT_NS: u64 = 4 * ROUND_NS;
 
@@ -44,7 +44,7 @@ fn total(rounds: &[DiskDemand]) -> DiskDemand {
     })
 }
 
-/// Plays the segments one after another, none from memory; what each member was asked for.
+/// Plays the segments one after another, none from memory. Returns what each member was asked for.
 fn played(cinema: &Cinema) -> Vec<(u64, u64)> {
     let before = cinema.volume.disks().stats();
     for range in segments() {
@@ -62,7 +62,7 @@ fn played(cinema: &Cinema) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn playing_asks_no_more_than_was_demanded() {
+fn playing_needs_no_more_than_was_demanded() {
     let cinema = Cinema::new(&[FILM], 8 << 20, None);
     let demand = of(&cinema, &segments());
     let mut reads_healthy = 0;
@@ -71,13 +71,13 @@ fn playing_asks_no_more_than_was_demanded() {
         assert!(reads <= u64::from(demanded.reads) && bytes <= demanded.bytes, "member {member}");
         reads_healthy += reads;
     }
-    // Not far from it, either: three of the four units of a stripe are data.
+    // The demand is not far above it: three of the four units of a stripe are data.
     let demanded: u64 = (0..MEMBERS).map(|member| u64::from(total(demand.reads(member)).reads)).sum();
     assert!(reads_healthy * 10 >= demanded * 6, "{reads_healthy} of {demanded}");
 }
 
 #[test]
-fn nor_with_any_one_member_lost() {
+fn playing_with_any_one_member_lost_needs_no_more_than_was_demanded() {
     for lost in 0..MEMBERS {
         let cinema = Cinema::new(&[FILM], 8 << 20, Some(lost));
         let demand = of(&cinema, &segments());
@@ -92,9 +92,9 @@ fn nor_with_any_one_member_lost() {
 }
 
 #[test]
-fn a_steady_film_asks_the_same_in_every_round() {
+fn a_steady_title_demands_the_same_in_every_round() {
     let cinema = one();
-    // Four stripes in four seconds: with arms a window of them, without two that are asked for at
+    // Four stripes in four seconds: a rotational disk reads a window of them, flash reads two at
     // once.
     let segments: Vec<Range<u64>> = (0..4)
         .map(|number| number * 4 * STRIPE_BYTES as u64..(number + 1) * 4 * STRIPE_BYTES as u64)
@@ -110,7 +110,7 @@ fn a_steady_film_asks_the_same_in_every_round() {
         let demand = demand(MEMBERS, depth, stretches, Loss::AnyOne).unwrap();
         for member in 0..MEMBERS {
             let reads: Vec<u32> = demand.reads(member).iter().map(|round| round.reads).collect();
-            // What is shown first is asked for at once.
+            // What is shown first is requested at once.
             let steady = &reads[4..12];
             assert!(steady.iter().all(|reads| *reads == 1), "{depth:?}: {reads:?}");
         }
@@ -118,7 +118,7 @@ fn a_steady_film_asks_the_same_in_every_round() {
 }
 
 #[test]
-fn a_film_longer_than_a_day_has_no_demand() {
+fn a_title_longer_than_a_day_has_no_demand() {
     let cinema = one();
     let stretch =
         |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
@@ -128,9 +128,9 @@ fn a_film_longer_than_a_day_has_no_demand() {
 }
 
 #[test]
-fn a_steady_rate_asks_what_a_film_of_that_rate_asks() {
+fn a_steady_rate_has_the_demand_of_a_title_of_that_rate() {
     let cinema = one();
-    // Seven segments of 100,000 bytes, whose borders lie anywhere in stripes.
+    // Seven segments of 100,000 bytes, with borders anywhere in stripes.
     let segments: Vec<Range<u64>> = (0..7).map(|number| number * 100_000..(number + 1) * 100_000).collect();
     let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
         map: &cinema.objects[0],
@@ -153,11 +153,11 @@ fn a_steady_rate_asks_what_a_film_of_that_rate_asks() {
 }
 
 #[test]
-fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
+fn while_no_member_is_lost_parity_is_not_read_but_passed_over_by_heads() {
     let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
     let unit_bytes = geometry.unit_bytes() as u64;
-    // Four stripes for a segment, with borders where they end: one way, two of the four may have
-    // their parity between two units of it.
+    // Four stripes for a segment, with segment borders at stripe ends: one run. Two of the four may
+    // have their parity between two units of the run.
     let rate_bps = geometry.stripe_bytes() as u64 * 8;
     let of = |loss| steady_demand(&geometry, DISKS, rate_bps, loss);
     let degraded = of(Loss::AnyOne);
@@ -175,7 +175,7 @@ fn while_nobody_is_lost_parity_is_not_read_but_passed_over_by_arms() {
 }
 
 #[test]
-fn a_rate_beyond_all_disks_is_counted_soon() {
+fn a_rate_beyond_all_disks_is_counted_quickly() {
     let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
     let demand = steady_demand(&geometry, DISKS, 1_000_000_000_000, Loss::AnyOne);
     assert_eq!((demand.rounds(), demand.average_bps()), (8, 1_000_000_000_000));
@@ -210,8 +210,8 @@ proptest! {
         let stripe = STRIPE_BYTES as u64;
         let touched: u64 =
             stretches.iter().map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1).sum();
-        // The stripes of a reader's window, four, lie behind one another: one way of the arm. Then
-        // it asks for three at a time.
+        // The four stripes of a reader's window lie behind one another, so they need one seek. Then
+        // the reader requests three at a time.
         let seeks: u64 = stretches
             .iter()
             .map(|s| (s.range.end - 1) / stripe - s.range.start / stripe + 1)

@@ -1,7 +1,7 @@
-//! Who comes behind somebody who plays the same is promised no disks if what lies between is in
-//! memory, and finds it there, whatever others do.
+//! A session behind another one that plays the same is charged with no disks if what lies between
+//! is in memory. It finds that in memory, whatever other clients do.
 //!
-//! The disks of this cinema carry one viewer. Segments do not end where stripes do.
+//! The disks of these tests carry one viewer. Segments do not end where stripes do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
@@ -20,15 +20,16 @@ const SEGMENTS: u64 = 30;
 const SEGMENT_NS: u64 = 4 * ROUND_NS;
 const SEGMENT_BYTES: u64 = STRIPE_BYTES as u64 * 388 / 100;
 const FILM_BYTES: u64 = SEGMENTS * SEGMENT_BYTES;
-/// What others read.
+/// Bytes of the object that other clients read.
 const OTHER_BYTES: u64 = 200 * STRIPE_BYTES as u64;
-/// The objects: the film in one rendition, what others read, and the film in a lower rendition.
+/// The objects: the title in one rendition, what other clients read, and the title in a lower
+/// rendition.
 const FILM: usize = 0;
 const OTHER: usize = 1;
 const LOWER: usize = 2;
 const START_NS: u64 = 1_000 * ROUND_NS;
 const BUFFER_BYTES: usize = 12_288;
-/// A read, of which a member is counted with one in a round for one viewer.
+/// The time of a read. One viewer is counted with one read of a member in a round.
 const READ_NS: u64 = 900_000;
 
 struct Hall {
@@ -37,7 +38,7 @@ struct Hall {
     sessions: Sessions<()>,
     core: Core,
     choices: Choices,
-    /// What is played is of another title each time, for all that the sessions know.
+    /// The sessions do not know that two of them play the same title.
     alone: bool,
     now_ns: u64,
 }
@@ -49,12 +50,13 @@ impl Hall {
         Hall::carrying(1, buffers)
     }
 
-    /// One whose disks carry so many viewers.
+    /// A `Hall` whose disks carry this many viewers.
     fn carrying(viewers: u64, buffers: usize) -> Hall {
         Hall::showing(&[FILM], viewers, buffers)
     }
 
-    /// One that shows the film in these renditions, whose disks carry so many viewers of the best.
+    /// A `Hall` that shows the title in these renditions, whose disks carry this many viewers of
+    /// the best.
     fn showing(renditions: &[usize], viewers: u64, buffers: usize) -> Hall {
         let lengths = [FILM_BYTES, OTHER_BYTES, FILM_BYTES / 2].map(|bytes| bytes as usize);
         let cinema = Cinema::new(&lengths, buffers * BUFFER_BYTES, None).without_arms();
@@ -89,7 +91,7 @@ impl Hall {
         let choices = Choices { demands: demands.into(), shared: shared.into() };
         let plain = &choices.demands[0];
         let most = (0..MEMBERS).flat_map(|member| plain.reads(member)).map(|read| read.reads).max().unwrap();
-        // The periodic class has 70 % of a round; what transfers cost is next to nothing.
+        // The periodic class has 70 % of a round; transfers cost next to nothing.
         let round_ns = (u64::from(most) * READ_NS + 10_000) * viewers * 10 / 7;
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 100,
@@ -112,12 +114,12 @@ impl Hall {
         self.sessions.open("film", Arc::new(()), choices, who, self.now_ns).ok()
     }
 
-    /// A segment is asked for, and comes; how many units were read for it.
+    /// Requests a segment and waits for it. Returns how many units were read for it.
     fn plays(&mut self, seat: &Seat, segment: u64) -> u64 {
         self.plays_in(FILM, seat, segment)
     }
 
-    /// The same in a rendition.
+    /// The same in one rendition.
     fn plays_in(&mut self, object: usize, seat: &Seat, segment: u64) -> u64 {
         self.ask_in(object, seat, segment).unwrap();
         let range = range(object, segment);
@@ -143,7 +145,7 @@ impl Hall {
         self.sessions.ask(seat, Some(choice), &ask, self.now_ns).ok()
     }
 
-    /// Somebody who was promised nothing reads all of something else.
+    /// A client to which nothing was promised reads all of the other object.
     fn noise(&mut self) {
         for stripe in 0..OTHER_BYTES as usize / STRIPE_BYTES {
             let from = stripe * STRIPE_BYTES;
@@ -174,7 +176,7 @@ impl Hall {
         usage.iter().find(|usage| usage.resource == Resource::Member(0)).unwrap().peak_used
     }
 
-    /// Whether somebody else could be promised the best rendition by himself.
+    /// Whether another session could be promised the best rendition without sharing.
     fn has_room(&mut self) -> bool {
         let alone = std::mem::replace(&mut self.alone, true);
         let other = self.open();
@@ -191,7 +193,7 @@ impl Hall {
     }
 }
 
-/// Members that have so much time in a round.
+/// Members that have this much time in a round.
 fn capacities(units: &Units, round_ns: u64) -> Capacities {
     let price = DiskPrice {
         read_request_ns: READ_NS,
@@ -214,7 +216,7 @@ fn range(object: usize, segment: u64) -> Range<u64> {
     segment * bytes..(segment + 1) * bytes
 }
 
-/// A leader that has asked for so many segments, all read to the ends of units.
+/// A leader that has requested this many segments, all read to the ends of units.
 fn led(buffers: usize, segments: u64) -> (Hall, Seat) {
     let mut hall = Hall::new(buffers);
     let leader = hall.open().unwrap();
@@ -226,7 +228,7 @@ fn led(buffers: usize, segments: u64) -> (Hall, Seat) {
 }
 
 #[test]
-fn the_disks_carry_one_who_plays_what_nobody_else_does() {
+fn the_disks_carry_one_session_that_shares_nothing() {
     let mut hall = Hall::new(600);
     hall.alone = true;
     hall.open().unwrap();
@@ -234,7 +236,7 @@ fn the_disks_carry_one_who_plays_what_nobody_else_does() {
 }
 
 #[test]
-fn a_newcomer_finds_what_lies_between_whatever_others_read() {
+fn a_new_session_finds_what_lies_between_whatever_others_read() {
     let (mut hall, leader) = led(420, 4);
     let follower = hall.open().unwrap();
     assert_eq!(hall.sharing(), (1, 1));
@@ -248,7 +250,7 @@ fn a_newcomer_finds_what_lies_between_whatever_others_read() {
     let counters = hall.units.counters();
     assert!(counters.evictions.load(Ordering::Relaxed) > 0, "memory was short");
     assert_eq!(counters.kept_evictions.load(Ordering::Relaxed), 0);
-    // What lies behind all of them is kept for nobody: who begins now finds nothing.
+    // What lies behind all sessions is not kept, so a session that begins now finds nothing.
     assert!(hall.open().is_none());
     // When all have gone, nothing is kept.
     hall.sessions.close(&leader.key());
@@ -257,7 +259,7 @@ fn a_newcomer_finds_what_lies_between_whatever_others_read() {
 }
 
 #[test]
-fn who_finds_a_gap_is_charged_as_everybody_else() {
+fn a_session_with_a_gap_before_it_is_charged_in_full() {
     // All of it was there, and some of it is not any more.
     let (mut hall, leader) = led(420, 4);
     hall.noise();
@@ -269,30 +271,30 @@ fn who_finds_a_gap_is_charged_as_everybody_else() {
 }
 
 #[test]
-fn who_plays_alone_in_a_full_house_reads_no_more_than_his_and_nobody_follows_him() {
+fn a_session_alone_at_capacity_reads_only_its_own_rows_and_has_no_follower() {
     let mut hall = Hall::new(600);
     let leader = hall.open().unwrap();
     hall.passes(0);
     for segment in 0..3 {
         hall.plays(&leader, segment);
     }
-    assert!(hall.open().is_none(), "units in which segments meet are not whole");
+    assert!(hall.open().is_none(), "units in which two segments meet are not whole");
 }
 
 #[test]
-fn who_comes_to_where_another_has_been_follows_from_there() {
+fn a_session_that_comes_to_where_another_has_been_follows_from_there() {
     let mut hall = Hall::carrying(2, 600);
     let ahead = hall.open().unwrap();
     hall.plays(&ahead, 10);
     let behind = hall.open().unwrap();
     for segment in 0..9 {
-        assert!(hall.plays(&behind, segment) > 0, "nobody has been there");
+        assert!(hall.plays(&behind, segment) > 0, "no session has been there");
         hall.passes(1);
         hall.plays(&ahead, segment + 11);
         assert_eq!(hall.sharing(), (0, 0), "segment {segment}");
     }
     let before_ns = hall.promised_ns();
-    // What he has asked for last reaches to where the other one began.
+    // The last request of the session behind reaches to where the other one began.
     hall.plays(&behind, 9);
     hall.passes(1);
     hall.plays(&ahead, 20);
@@ -305,14 +307,14 @@ fn who_comes_to_where_another_has_been_follows_from_there() {
         hall.plays(&ahead, segment + 11);
     }
     assert_eq!(hall.units.counters().kept_evictions.load(Ordering::Relaxed), 0);
-    // They part as everybody does.
+    // They separate as any other sessions do.
     hall.sessions.close(&ahead.key());
     hall.passes(0);
     assert_eq!(hall.sharing(), (0, 0));
 }
 
 #[test]
-fn when_the_leader_leaves_the_disks_are_the_followers() {
+fn when_the_leader_leaves_its_disk_time_goes_to_the_follower() {
     let (mut hall, leader) = led(420, 4);
     let follower = hall.open().unwrap();
     hall.plays(&follower, 0);
@@ -323,24 +325,24 @@ fn when_the_leader_leaves_the_disks_are_the_followers() {
     hall.passes(1);
     assert!(hall.plays(&follower, 4) > 0);
     hall.alone = true;
-    assert!(hall.open().is_none(), "they are not free");
+    assert!(hall.open().is_none(), "the disks are not free");
 }
 
 #[test]
-fn who_cannot_have_disks_for_where_he_seeks_stays_where_he_was() {
+fn a_seek_without_disk_time_leaves_the_session_where_it_was() {
     let (mut hall, leader) = led(420, 4);
     let follower = hall.open().unwrap();
     hall.plays(&follower, 0);
-    assert!(hall.ask(&leader, 20).is_none(), "the disks are his follower's, too");
+    assert!(hall.ask(&leader, 20).is_none(), "the follower needs the disk time, too");
     assert_eq!(hall.sharing(), (1, 1));
-    // A place behind somebody is another matter.
+    // A position behind another session is possible.
     hall.plays(&follower, 1);
     assert!(hall.ask(&leader, 0).is_some());
     assert_eq!(hall.sharing(), (1, 1));
     hall.passes(0);
     hall.noise();
     assert!((1..4).all(|segment| hall.plays(&leader, segment) == 0));
-    // Who is paused for long follows again if he can.
+    // A client that is paused for long follows again if it can.
     hall.now_ns += SEGMENT_NS;
     for segment in 2..6 {
         hall.plays(&follower, segment);
@@ -361,7 +363,8 @@ fn memory_that_readers_hold_cannot_be_kept() {
     assert!(hall.open().is_some());
 }
 
-/// A hall in which one follows another in the best rendition, and somebody has taken what was left.
+/// A `Hall` in which one session follows another in the best rendition, and a third has taken what
+/// was left.
 fn full_ladder() -> (Hall, [Seat; 3]) {
     let mut hall = Hall::showing(&[FILM, LOWER], 2, 600);
     let leader = hall.open().unwrap();
@@ -380,24 +383,24 @@ fn full_ladder() -> (Hall, [Seat; 3]) {
 }
 
 #[test]
-fn who_shares_the_best_rendition_takes_a_lower_one_without_asking() {
+fn a_session_that_shares_the_best_rendition_takes_a_lower_one_without_admission() {
     let (mut hall, [leader, follower, other]) = full_ladder();
-    // The house is full, and he asks for something that nobody shares with him.
+    // The server is at capacity, and the follower requests what no other session shares.
     for segment in 1..4 {
         hall.passes(1);
         hall.plays(&leader, segment + 3);
         hall.plays(&other, segment);
-        assert!(hall.plays_in(LOWER, &follower, segment) > 0, "nobody has read that");
+        assert!(hall.plays_in(LOWER, &follower, segment) > 0, "no session has read that");
         assert_eq!(hall.sharing(), (0, 0));
     }
-    assert!(!hall.has_room(), "what was promised is his own and the leader's");
-    // He comes back behind the leader, if all is there.
+    assert!(!hall.has_room(), "the reservations are its own and the leader's");
+    // The follower comes back behind the leader, if everything is there.
     hall.passes(1);
     hall.plays(&leader, 7);
     hall.plays(&other, 4);
     assert_eq!(hall.plays(&follower, 4), 0);
     assert_eq!(hall.sharing(), (1, 1));
-    // The leader may take a lower one as well: then he who is behind reads.
+    // The leader may take a lower one as well. Then the follower reads.
     hall.passes(1);
     assert!(hall.plays_in(LOWER, &leader, 8) > 0);
     assert_eq!(hall.sharing(), (0, 0));
@@ -406,19 +409,19 @@ fn who_shares_the_best_rendition_takes_a_lower_one_without_asking() {
 }
 
 #[test]
-fn who_took_a_lower_rendition_asks_for_the_best_one_again() {
+fn a_session_that_took_a_lower_rendition_is_admitted_again_to_the_best() {
     let (mut hall, [leader, follower, _other]) = full_ladder();
     hall.passes(1);
     hall.plays(&leader, 4);
     hall.plays_in(LOWER, &follower, 1);
-    // He whom he followed has gone, and others have come.
+    // The leader has gone, and other sessions have started.
     hall.sessions.close(&leader.key());
     assert!(std::iter::from_fn(|| hall.open()).count() > 0);
     assert!(hall.ask_in(FILM, &follower, 2).is_none(), "nothing is left");
-    assert!(hall.plays_in(LOWER, &follower, 2) > 0, "he keeps what he has");
+    assert!(hall.plays_in(LOWER, &follower, 2) > 0, "it keeps what it has");
 }
 
-/// A leader of the best rendition, and so many who follow him, each in his ninth segment.
+/// A leader of the best rendition, and this many followers, each in its ninth segment.
 fn followed(count: usize) -> (Hall, Seat, Vec<Seat>) {
     let mut hall = Hall::showing(&[FILM, LOWER], 2, 600);
     let leader = hall.open().unwrap();
@@ -437,10 +440,10 @@ fn followed(count: usize) -> (Hall, Seat, Vec<Seat>) {
 }
 
 #[test]
-fn who_left_follows_again_though_nothing_is_free() {
+fn a_session_that_left_follows_again_although_nothing_is_free() {
     let (mut hall, leader, followers) = followed(2);
     let (follower, last) = (&followers[0], &followers[1]);
-    // There is as much as those three are promised, and no more.
+    // There is as much as is promised to those three, and no more.
     let round_ns = (hall.promised_ns() + 10) * 10 / 7;
     hall.sessions.set_capacities(capacities(&hall.units, round_ns));
     hall.passes(1);
@@ -451,14 +454,15 @@ fn who_left_follows_again_though_nothing_is_free() {
     hall.passes(1);
     hall.plays(&leader, 13);
     hall.plays(last, 10);
-    assert!(hall.ask_in(FILM, follower, 10).is_some(), "he holds what he needs beside the others");
+    assert!(hall.ask_in(FILM, follower, 10).is_some(), "it holds what it needs beside the others");
     assert_eq!(hall.sharing(), (1, 2));
 }
 
 #[test]
-fn a_refused_seek_into_a_lower_rendition_leaves_him_where_he_is() {
+fn a_refused_seek_into_a_lower_rendition_leaves_the_session_where_it_is() {
     let (mut hall, leader, followers) = followed(1);
-    // The leader goes back behind him, so there is somebody until after his end; and so are others.
+    // The leader seeks back behind the follower, so its reservation lasts until after the
+    // follower's end. The reservations of the other sessions last as long.
     hall.plays(&leader, 1);
     hall.alone = true;
     let mut others = Vec::new();

@@ -1,4 +1,4 @@
-//! Who was promised memory, beside those who were not.
+//! Sessions with promised memory, beside clients without.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
@@ -23,7 +23,7 @@ fn film(cinema: &Cinema) -> Arc<Demand> {
     )
 }
 
-/// Only memory is short.
+/// Only memory is scarce.
 fn sessions(units: &Units) -> Sessions<()> {
     let price = DiskPrice {
         read_request_ns: 1,
@@ -47,7 +47,7 @@ fn sessions(units: &Units) -> Sessions<()> {
     Sessions::new(config).reading(units)
 }
 
-/// As many as are let in.
+/// As many sessions as are admitted.
 fn audience(sessions: &Sessions<()>, film: &Arc<Demand>) -> Vec<Arc<Session<()>>> {
     let open = |viewer: u32| {
         let who = (IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
@@ -61,7 +61,8 @@ fn watch(core: &mut Core, cinema: &Cinema, session: &Session<()>) -> u64 {
     core.watch_promised(cinema.whole(0), cinema.bytes[0].clone(), due, session.memory())
 }
 
-/// Downloads of another film that take all they can get, and whose clients then take nothing more.
+/// Downloads of another title that take all memory they can get. Their clients then take nothing
+/// more.
 fn hoard(core: &mut Core, cinema: &Cinema, count: usize) -> Vec<u64> {
     let downloads: Vec<u64> =
         (0..count).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
@@ -82,17 +83,17 @@ fn cinema() -> (Cinema, Units) {
 }
 
 #[test]
-fn what_is_promised_goes_with_the_reservation() {
+fn promised_memory_ends_with_the_reservation() {
     let (cinema, units) = cinema();
     let (sessions, film) = (sessions(&units), film(&cinema));
     let viewers = audience(&sessions, &film);
     let promised = viewers.len() * PER_VIEWER;
     assert_eq!(units.budget().promised(), promised);
-    assert!(units.budget().promisable() - promised < PER_VIEWER, "all that may be promised is");
+    assert!(units.budget().promisable() - promised < PER_VIEWER, "all that may be promised is promised");
     assert!(sessions.close(&viewers[0].key()));
     assert_eq!(units.budget().promised(), promised - PER_VIEWER);
-    // Nobody has asked for anything: all are taken for gone, and nothing is promised to them any
-    // more.
+    // No client has requested anything. All clients are considered gone, and nothing is promised to
+    // their sessions any more.
     sessions.tick(100 * ROUND_NS);
     assert_eq!(units.budget().promised(), 0);
     assert!(viewers.iter().all(|viewer| viewer.memory().unwrap().buffers() == 0));
@@ -114,7 +115,7 @@ fn viewers_get_what_they_were_promised_whatever_downloads_hold() {
     );
     let watched: Vec<u64> = viewers.iter().map(|viewer| watch(&mut core, &cinema, viewer)).collect();
     core.wait_until(Manners::default(), |core| !watched.iter().any(|viewer| core.is_watching(*viewer)));
-    assert!(downloads.iter().all(|download| core.is_watching(*download)), "nobody took anything from them");
+    assert!(downloads.iter().all(|download| core.is_watching(*download)), "nothing was taken from them");
     assert_eq!(units.budget().unpromised(), held);
 }
 
@@ -134,10 +135,10 @@ fn downloads_go_on_while_viewers_hold_all_they_were_promised() {
 }
 
 #[test]
-fn who_was_promised_nothing_waits_behind_those_who_were() {
+fn clients_without_a_promise_wait_behind_clients_with_one() {
     let (cinema, units) = cinema();
     let mut core = Core::new(&units, 1);
-    // All there is, before anybody was promised anything.
+    // All memory, before anything was promised.
     let early = units.budget().reserve(units.budget().total()).unwrap();
     let downloads: Vec<u64> =
         (0..5).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
@@ -157,10 +158,10 @@ fn who_was_promised_nothing_waits_behind_those_who_were() {
 }
 
 /// Clients come and go faster than the disks answer. What is asked of the disks must be bounded by
-/// the memory there is: whoever is still there would wait behind the reads of those who are not,
-/// and ask again for what he had to give up meanwhile.
+/// the available memory. Otherwise a client that is still there would wait behind the reads of
+/// clients that have left. It would also request again what it had to give up meanwhile.
 #[test]
-fn what_disks_owe_to_those_who_left_is_reserved_until_it_comes() {
+fn outstanding_reads_of_clients_that_left_are_reserved_until_they_complete() {
     let (cinema, units) = cinema();
     let mut core = Core::new(&units, 1);
     (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
@@ -168,7 +169,7 @@ fn what_disks_owe_to_those_who_left_is_reserved_until_it_comes() {
     let stripes = cinema.bytes[1].len() / STRIPE_BYTES;
     let mut random = Random(3);
     for _ in 0..total {
-        // Each somewhere else.
+        // Each client reads at another position.
         let at = random.below(stripes as u64) as usize * STRIPE_BYTES;
         let body = cinema.whole(1).slice(at as u64..(at + STRIPE_BYTES) as u64);
         let viewer = core.watch(body, cinema.bytes[1][at..at + STRIPE_BYTES].to_vec());
@@ -183,9 +184,9 @@ fn what_disks_owe_to_those_who_left_is_reserved_until_it_comes() {
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
-/// A viewer who seeks has not to wait for what he does not want any more.
+/// A viewer that seeks does not wait for what it does not need any more.
 #[test]
-fn who_seeks_is_promised_as_much_for_the_new_place_at_once() {
+fn a_viewer_that_seeks_is_promised_as_much_for_the_new_position_at_once() {
     let (cinema, units) = cinema();
     let (sessions, film) = (sessions(&units), film(&cinema));
     let viewers = audience(&sessions, &film);

@@ -1,5 +1,5 @@
-//! Viewers of one film at different places of it share what one of them has read, beside others who
-//! read something else.
+//! Viewers of one title at different positions share what one of them has read, beside other
+//! clients that read something else.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
@@ -12,11 +12,11 @@ use std::sync::atomic::Ordering;
 
 const STRIPES: usize = 60;
 const STRIPE_NS: u64 = 4_000_000_000;
-/// Units of a stripe that are read while all members are there.
+/// Units of a stripe that are read while no member is missing.
 const UNITS: u64 = 3;
 /// How far the follower is behind, in stripes.
 const LAG: usize = 6;
-/// Stripes of the other object that somebody reads meanwhile, for each stripe of the film.
+/// Stripes of the other object that another client reads meanwhile, for each stripe of the title.
 const NOISE: usize = 6;
 /// 72 buffers: the interval, a reader's window, and some.
 const ARENA_BYTES: usize = 72 * 12_288;
@@ -46,8 +46,8 @@ impl Hall {
         self.sessions.open("film", Arc::new(()), Arc::from([]), who, self.at).unwrap()
     }
 
-    /// Units read from the members to show a stripe of the film to a viewer, or to somebody who
-    /// tells nothing of himself.
+    /// Units read from the members to show a stripe of the title to a viewer, or to a client
+    /// without a session.
     fn shows(&mut self, viewer: Option<&Session<()>>, stripe: usize) -> u64 {
         let film = self.cinema.whole(0);
         let from = stripe * STRIPE_BYTES;
@@ -58,7 +58,7 @@ impl Hall {
         self.reads(0, from..from + STRIPE_BYTES)
     }
 
-    /// Somebody reads the other object.
+    /// A client reads the other object.
     fn noise(&mut self, step: usize) {
         for stripe in 0..NOISE {
             let from = (step * NOISE + stripe) % STRIPES * STRIPE_BYTES;
@@ -76,7 +76,7 @@ impl Hall {
     }
 }
 
-/// What a follower reads for each stripe, beside a leader and somebody who reads much more than
+/// What a follower reads for each stripe, beside a leader and a client that reads much more than
 /// both.
 fn follower_reads(is_told: bool) -> u64 {
     let mut hall = Hall::new();
@@ -98,14 +98,14 @@ fn follower_reads(is_told: bool) -> u64 {
 
 #[test]
 fn a_follower_within_the_interval_reads_no_disk() {
-    // Before the follower asks for the first time nobody knows of it: what the leader read by then
-    // may be gone.
+    // The audience knows nothing of the follower before its first request. What the leader read
+    // until then may be gone.
     assert!(follower_reads(true) <= LAG as u64 * UNITS);
     assert!(follower_reads(false) * 10 >= STRIPES as u64 * UNITS * 9, "little stays by chance");
 }
 
 #[test]
-fn a_leader_who_leaves_costs_his_follower_nothing_that_was_read() {
+fn a_leader_that_leaves_costs_its_follower_nothing_that_was_read() {
     let mut hall = Hall::new();
     let (leader, follower) = (hall.open(), hall.open());
     hall.shows(Some(&follower), 0);
@@ -122,16 +122,16 @@ fn a_leader_who_leaves_costs_his_follower_nothing_that_was_read() {
 }
 
 #[test]
-fn who_is_paused_for_long_keeps_nothing_from_others() {
+fn a_client_paused_for_long_keeps_no_memory() {
     let mut hall = Hall::new();
     let follower = hall.open();
     for step in 0..LAG {
         hall.shows(None, step);
     }
     hall.shows(Some(&follower), 0);
-    // Forgotten by the sweep, after what it has is shown.
+    // The tick removes it from the audience after what it has is shown.
     hall.at += 60 * STRIPE_NS;
     hall.sessions.tick(hall.at);
     (0..12).for_each(|step| hall.noise(step));
-    assert_eq!(hall.shows(Some(&follower), 3), UNITS, "nobody was to want it");
+    assert_eq!(hall.shows(Some(&follower), 3), UNITS, "no session was known to need it");
 }

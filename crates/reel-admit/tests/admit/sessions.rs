@@ -1,4 +1,4 @@
-//! Sessions: their table, and what they are promised while their clients play, wander and vanish.
+//! Sessions: their table, and what is promised to them while their clients play, seek and leave.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_admit::limits::{
@@ -19,10 +19,10 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const START_NS: u64 = 1_000 * ROUND_NS + 300_000_000;
 const MEMBERS: usize = 5;
-/// A film of ten minutes.
+/// A title of ten minutes.
 const ROUNDS: usize = 600;
 
-/// A table that promises so many streams of 8 Mb/s: the network is what there is too little of.
+/// A table that can promise this many streams of 8 Mb/s. The network is the scarce resource.
 fn promising(streams: u64) -> Sessions<()> {
     let price = DiskPrice {
         read_request_ns: 1,
@@ -33,7 +33,7 @@ fn promising(streams: u64) -> Sessions<()> {
     };
     let capacities = Capacities {
         members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
-        // The periodic class has 70 % of it.
+        // The periodic class has 70 % of the network.
         network_bytes: (streams * 1_000_000 * 10).div_ceil(7),
         core_ns: UNLIMITED,
         core_mib_ns: 0,
@@ -54,7 +54,7 @@ fn of(rates_bps: &[u64]) -> Arc<[Arc<Demand>]> {
         .collect()
 }
 
-/// The demand of a film that sends so many bytes in each round.
+/// The demand of a title that sends these bytes in each round.
 fn of_bytes(sent_bytes: Vec<u64>) -> Arc<Demand> {
     Arc::new(Demand::new(vec![Vec::new(); MEMBERS], sent_bytes, 1 << 20))
 }
@@ -77,8 +77,8 @@ fn segment(number: u64) -> Ask {
     Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + 4 * ROUND_NS }
 }
 
-/// Two whose films have busy and quiet seconds, each where the other one has not: at no other time
-/// would both fit.
+/// Two sessions whose titles have busy and quiet seconds. Each is quiet while the other is busy. At
+/// any other offset both would not fit.
 fn full_house(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
     let sessions = promising(2);
     let open = |client, odd: u64| {
@@ -90,7 +90,7 @@ fn full_house(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, 
     (sessions, one, other)
 }
 
-/// No two places of a film are alike for long.
+/// No two positions of a title are alike for long.
 fn by_chance(round: u64) -> u64 {
     round.wrapping_mul(2_654_435_761) >> 7 & 1
 }
@@ -126,7 +126,7 @@ fn sending_keeps_a_session_from_growing_idle() {
 }
 
 #[test]
-fn a_full_table_refuses_and_says_when_to_come_back() {
+fn a_full_table_refuses_and_says_when_to_ask_again() {
     let sessions = table(2, None);
     open(&sessions, &[]).unwrap();
     open(&sessions, &[]).unwrap();
@@ -161,7 +161,7 @@ fn the_sessions_of_an_address_are_counted_for_each_title() {
         open_title(&sessions, "a", "10.0.0.1").unwrap();
     }
     assert!(matches!(open_title(&sessions, "a", "10.0.0.1"), Err(OpenRefused::Client { .. })));
-    open_title(&sessions, "b", "10.0.0.1").expect("a house behind one address sees other films, too");
+    open_title(&sessions, "b", "10.0.0.1").expect("a household behind one address plays other titles, too");
     assert!(
         matches!(open_title(&sessions, "a", "::ffff:10.0.0.1"), Err(OpenRefused::Client { .. })),
         "the same address, by the other family"
@@ -189,7 +189,7 @@ fn a_network_of_version_six_is_one_client() {
 }
 
 #[test]
-fn programs_of_two_users_count_apart() {
+fn programs_of_two_users_are_counted_separately() {
     let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
     for _ in 0..SESSIONS_PER_CLIENT_MAX {
         open_title(&sessions, "a", "100::3e8").unwrap();
@@ -213,7 +213,7 @@ fn a_network_of_version_six_reserves_for_few_that_have_not_asked() {
 }
 
 #[test]
-fn who_does_not_fit_is_refused_with_what_would() {
+fn a_session_that_does_not_fit_is_refused_with_what_would() {
     let sessions = promising(2);
     open(&sessions, &[8_000_000]).unwrap();
     let half = open(&sessions, &[8_000_000, 4_000_000]).unwrap();
@@ -235,18 +235,18 @@ fn a_ladder_is_offered_from_the_best_rendition_that_fits() {
 }
 
 #[test]
-fn what_is_promised_ends_with_the_session() {
+fn a_reservation_ends_with_its_session() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
     assert!(open(&sessions, &[8_000_000]).is_err());
     sessions.close(&session.key());
     assert_eq!(network_used(&sessions, START_NS), 0);
-    // A request that is still under way after the end must not take it again.
+    // A request that is still under way after the end must not reserve again.
     let permit = sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     assert_eq!(
         (permit.class, permit.due_ns),
         (Class::APERIODIC, DEADLINE_NONE_NS),
-        "nor be read as if it had"
+        "it is not read in the periodic class either"
     );
     assert_eq!(network_used(&sessions, START_NS), 0);
     open(&sessions, &[8_000_000]).unwrap();
@@ -285,7 +285,7 @@ fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_
     assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
     sessions.close(&other.key());
     let again = sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap();
-    assert!(!again.begins && again.class == Class::PERIODIC, "it goes on as it was promised");
+    assert!(!again.begins && again.class == Class::PERIODIC, "it continues in its own class");
     assert_eq!(standing(&sessions, &session, free_ns), Standing::Reserved);
 }
 
@@ -303,7 +303,7 @@ fn ten_thousand_sessions_opened_and_dropped_leave_room_for_others() {
     let sessions = promising(1_000);
     let mut refused = 0;
     for number in 0..10_000u64 {
-        // A minute of it.
+        // A minute in all.
         let now_ns = START_NS + number * 6_000_000;
         refused += u64::from(open_for(&sessions, &[8_000_000], CLIENT, now_ns).is_err());
         if number % 100 == 0 {
@@ -318,7 +318,7 @@ fn ten_thousand_sessions_opened_and_dropped_leave_room_for_others() {
 }
 
 #[test]
-fn a_seek_moves_the_promise() {
+fn a_seek_moves_the_reservation() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
@@ -331,7 +331,7 @@ fn a_seek_moves_the_promise() {
 }
 
 #[test]
-fn who_was_admitted_begins_though_the_house_is_full_a_second_later() {
+fn an_admitted_session_begins_although_the_server_is_at_capacity_a_second_later() {
     let ask_after = |late_ns: u64| {
         // A second later neither fits beside the other.
         let (sessions, session, _other) = full_house(|round| round % 2);
@@ -339,17 +339,17 @@ fn who_was_admitted_begins_though_the_house_is_full_a_second_later() {
         assert!(sessions.adds_up());
         permit
     };
-    let permit = ask_after(ROUND_NS).expect("he was admitted a second ago");
+    let permit = ask_after(ROUND_NS).expect("it was admitted a second ago");
     assert!(permit.begins && permit.class == Class::INTERACTIVE);
-    assert!(ask_after(3 * ROUND_NS).is_err(), "three seconds later it is another time");
+    assert!(ask_after(3 * ROUND_NS).is_err(), "three seconds later it is too late");
 }
 
 #[test]
-fn who_falls_behind_in_a_full_house_goes_on_with_what_he_was_promised() {
+fn a_session_that_falls_behind_at_capacity_continues_with_its_reservation() {
     let (sessions, session, other) = full_house(by_chance);
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     sessions.ask(&other, Some(0), &segment(0), START_NS).unwrap();
-    // Its line stands still for three seconds, and then it shows nineteen seconds in twenty.
+    // Its link stands still for three seconds, and then it shows nineteen seconds in twenty.
     let mut late_ns = 3 * ROUND_NS;
     for number in 1..20 {
         late_ns += ROUND_NS / 5;
@@ -363,13 +363,14 @@ fn who_falls_behind_in_a_full_house_goes_on_with_what_he_was_promised() {
         assert!(sessions.adds_up());
         assert!([&session, &other].iter().all(|of| standing(&sessions, of, now_ns) == Standing::Reserved));
     }
-    // Who was away for more than a minute, and held on to his place, begins anew.
+    // A client that is more than a minute late cannot keep its reservation. Its request needs
+    // another admission, which is refused here.
     let now_ns = START_NS + 80 * ROUND_NS + LATE_STAYS_NS + ROUND_NS;
     assert!(sessions.ask(&session, Some(0), &segment(20), now_ns).is_err());
 }
 
 #[test]
-fn a_buffer_that_grows_in_a_full_house_loses_nothing() {
+fn a_buffer_that_grows_at_capacity_loses_nothing() {
     let sessions = promising(2);
     // Half a stream for five minutes, then one and a half.
     let film = [vec![500_000; 300], vec![1_500_000; 300]].concat();
@@ -388,8 +389,8 @@ fn a_buffer_that_grows_in_a_full_house_loses_nothing() {
         play(30, now_ns);
         now_ns += ROUND_NS;
     }
-    // Another one fits until just before the film asks for more, and not beside that half a minute
-    // sooner.
+    // Another session fits until just before the title needs more, and half a minute sooner it does
+    // not fit beside that.
     let short = Arc::from([of_bytes(vec![1_000_000; 230])]);
     sessions.open("short", Arc::new(()), short, (OTHER, Class::PERIODIC), now_ns).unwrap();
     play(60, now_ns);
@@ -416,13 +417,13 @@ fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
 }
 
 #[test]
-fn who_comes_back_to_a_fuller_house_is_promised_the_rendition_that_fits() {
+fn a_session_that_returns_closer_to_capacity_is_promised_the_rendition_that_fits() {
     let sessions = promising(2);
     let session = open(&sessions, &[16_000_000, 12_000_000, 4_000_000]).unwrap();
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     let later_ns = START_NS + 100 * ROUND_NS;
     sessions.tick(later_ns);
-    let _other = open_for(&sessions, &[8_000_000], OTHER, later_ns).expect("he is paused");
+    let _other = open_for(&sessions, &[8_000_000], OTHER, later_ns).expect("the first session is paused");
     sessions.touch(&session.key(), later_ns);
     for choice in [0, 1] {
         assert!(sessions.ask(&session, Some(choice), &segment(1), later_ns).is_err(), "{choice}");
@@ -436,29 +437,29 @@ fn who_comes_back_to_a_fuller_house_is_promised_the_rendition_that_fits() {
 }
 
 #[test]
-fn who_steps_down_is_not_refused_though_he_is_a_bit_late() {
+fn a_session_that_steps_down_a_little_late_is_not_refused() {
     let sessions = promising(3);
-    // Busy and quiet seconds in turn: a second later is another demand.
+    // Busy and quiet seconds in turn: a second later the demand is different.
     let film = |least: u64| of_bytes((0..ROUNDS as u64).map(|round| least + round % 2 * 1_000_000).collect());
     let offers = Arc::from([film(1_000_000), film(500_000)]);
     let (who, start_ns) = ((CLIENT, Class::PERIODIC), START_NS);
     let session = sessions.open("film", Arc::new(()), offers, who, start_ns).unwrap();
     sessions.ask(&session, Some(0), &segment(0), start_ns).unwrap();
-    // What it leaves in its quiet seconds others take.
+    // Another session takes what it leaves in its quiet seconds.
     let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
     sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), start_ns).unwrap();
     let used = network_used(&sessions, start_ns + ROUND_NS);
     for number in 1..=2 * u64::from(BELOW_SEGMENTS) {
-        // Its buffer is empty, and it asks a second after what it asks for should be shown.
+        // Its buffer is empty, and each request comes a second after its segment should be shown.
         let now_ns = start_ns + (number * 4 + 1) * ROUND_NS;
         sessions.ask(&session, Some(1), &segment(number), now_ns).expect("it gives something back");
     }
     let now_ns = start_ns + (8 * u64::from(BELOW_SEGMENTS) + 1) * ROUND_NS;
-    assert!(network_used(&sessions, now_ns) <= used, "what it may not exchange it keeps");
+    assert!(network_used(&sessions, now_ns) <= used, "it keeps what it may not exchange");
 }
 
 #[test]
-fn two_classes_of_one_client_beside_each_other() {
+fn one_client_has_sessions_of_two_classes() {
     let sessions = promising(1);
     open(&sessions, &[8_000_000]).unwrap();
     let bulk = sessions.open("film", Arc::new(()), of(&[]), (CLIENT, Class::APERIODIC), START_NS).unwrap();
@@ -490,14 +491,14 @@ fn a_clock_that_steps_breaks_nothing() {
 }
 
 #[test]
-fn another_language_is_not_asked_of_a_full_house() {
+fn another_language_needs_no_new_reservation_at_capacity() {
     let (sessions, session, _other) = full_house(by_chance);
     let sound = |number| Ask { strand: MediaKind::Audio, ..segment(number) };
     for number in 0..18 {
         sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
         sessions.ask(&session, None, &sound(number), START_NS).unwrap();
     }
-    // The player has thrown away all sound that it had, and has half a minute of pictures.
+    // The player has discarded all sound that it had, and has half a minute of pictures.
     let now_ns = START_NS + 43 * ROUND_NS;
     let permit = sessions.ask(&session, None, &sound(10), now_ns).expect("it is what was promised");
     assert!(permit.begins && permit.class == Class::INTERACTIVE, "the viewer waits for it");
@@ -513,8 +514,8 @@ fn another_language_is_not_asked_of_a_full_house() {
 #[test]
 fn a_late_segment_of_a_lower_rendition_counts_once() {
     let sessions = promising(3);
-    // Busy and quiet seconds in turn: an odd number of seconds later is another demand. The lower
-    // rendition fits at any time.
+    // Busy and quiet seconds in turn: an odd number of seconds later the demand is different. The
+    // lower rendition fits at any time.
     let best = of_bytes((0..ROUNDS as u64).map(|round| (1 + round % 2) * 1_000_000).collect());
     let offers = Arc::from([best, of_bytes(vec![400_000; ROUNDS])]);
     let session = sessions.open("film", Arc::new(()), offers, (CLIENT, Class::PERIODIC), START_NS).unwrap();
@@ -524,7 +525,7 @@ fn a_late_segment_of_a_lower_rendition_counts_once() {
     let reserved = |now_ns| sessions.list(now_ns).into_iter().find(|of| of.key == session.key()).unwrap();
     let before_bps = reserved(START_NS).rate_bps;
     for number in 1..u64::from(BELOW_SEGMENTS) {
-        // So late that the schedule would have to move, which it may not.
+        // So late that the schedule would have to move, which is refused.
         let now_ns = START_NS + (number * 4 + 3) * ROUND_NS;
         sessions.ask(&session, Some(1), &segment(number), now_ns).expect("it was admitted");
         assert_eq!(reserved(now_ns).rate_bps, before_bps, "after {number}");
@@ -532,7 +533,7 @@ fn a_late_segment_of_a_lower_rendition_counts_once() {
 }
 
 #[test]
-fn who_is_refused_after_his_film_has_ended_holds_nothing() {
+fn a_session_refused_after_the_end_of_its_title_holds_nothing() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
@@ -540,13 +541,13 @@ fn who_is_refused_after_his_film_has_ended_holds_nothing() {
     sessions.touch(&session.key(), over_ns);
     sessions.tick(over_ns);
     open_for(&sessions, &[8_000_000], OTHER, over_ns).unwrap();
-    assert!(sessions.ask(&session, Some(0), &segment(10), over_ns).is_err(), "the house is full");
+    assert!(sessions.ask(&session, Some(0), &segment(10), over_ns).is_err(), "the server is at capacity");
     assert_eq!(standing(&sessions, &session, over_ns), Standing::Paused);
     assert!(sessions.adds_up());
 }
 
 #[test]
-fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
+fn a_late_session_plays_to_the_end_of_its_title_at_capacity() {
     let (sessions, session, other) = full_house(by_chance);
     let last = ROUNDS as u64 / 4 - 1;
     for number in 0..=last {
@@ -567,15 +568,15 @@ fn who_is_late_sees_the_end_of_his_film_in_a_full_house() {
     assert!(sessions.adds_up());
 }
 
-/// Who opens a session need not say how he will play it; once he plays, what was promised is of
-/// that form.
+/// A client that opens a session need not say in which form it will play the title. Once it plays,
+/// the reservation has that form.
 #[test]
-fn what_was_promised_is_exchanged_for_another_form_until_one_is_played() {
+fn a_reservation_is_exchanged_for_another_form_until_one_is_played() {
     let sessions = promising(10);
     let (file, too_much) = (Choices::from(of(&[24_000_000])), Choices::from(of(&[88_000_000])));
     let session = open(&sessions, &[16_000_000, 8_000_000]).unwrap();
     let promised = |offers: Option<&Choices>| sessions.is_promised(&session, offers, START_NS);
-    assert!(!promised(None).unwrap(), "a form that nobody can be promised");
+    assert!(!promised(None).unwrap(), "a form that cannot be promised");
     let refused = promised(Some(&too_much)).unwrap_err();
     assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
     assert_eq!(network_used(&sessions, START_NS), 2_000_000, "it keeps what it has");
@@ -588,9 +589,9 @@ fn what_was_promised_is_exchanged_for_another_form_until_one_is_played() {
     assert_eq!(network_used(&sessions, START_NS), 3_000_000);
     sessions.close(&session.key());
     assert_eq!(network_used(&sessions, START_NS), 0);
-    assert!(!promised(Some(&ladder)).unwrap(), "who is gone is promised nothing");
+    assert!(!promised(Some(&ladder)).unwrap(), "a closed session is promised nothing");
     assert_eq!(network_used(&sessions, START_NS), 0);
-    // Nothing is promised where there is no admission, so nothing is another form.
+    // Nothing is promised where there is no admission, so nothing counts as another form.
     let unbound = table(10, None);
     let session = open(&unbound, &[8_000_000]).unwrap();
     assert!(unbound.is_promised(&session, Some(&file), START_NS).unwrap());

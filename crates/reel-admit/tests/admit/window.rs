@@ -43,7 +43,7 @@ fn watch(core: &mut Core, cinema: &Cinema, range: Range<u64>, duration_ns: u64) 
     core.watch_due(body, expected, Class::PERIODIC, due);
 }
 
-/// A table whose readers may hold so many buffers together.
+/// A table whose readers may hold this many buffers together.
 fn units_for(cinema: &Cinema, buffers: usize) -> Units {
     let total = cinema.volume.arena().usage().buffers_total;
     let units = cinema.units(total - buffers);
@@ -51,13 +51,14 @@ fn units_for(cinema: &Cinema, buffers: usize) -> Units {
     units
 }
 
-/// All begin at once and take what is shown as fast as it is shown: nobody can need more.
+/// All viewers begin at once and take what is shown as fast as it is shown. No viewer can need
+/// more.
 #[test]
-fn viewers_who_were_promised_all_of_the_memory_get_their_bytes_in_time_whichever_member_is_lost() {
+fn viewers_with_all_of_the_memory_promised_get_their_bytes_in_time_whichever_member_is_lost() {
     const VIEWERS: u64 = 40;
     /// 10 ms each: a stripe in 2 s.
     const TURN_BYTES: usize = STRIPE_BYTES / 200;
-    /// What a read may take.
+    /// The time that a read may take.
     const TURNS_LATE_MAX: usize = 20;
     for lost in [None, Some(0), Some(1), Some(2), Some(3)] {
         let cinema = Cinema::new(&[FILM], 4 << 20, lost).without_arms();
@@ -85,7 +86,7 @@ fn viewers_who_were_promised_all_of_the_memory_get_their_bytes_in_time_whichever
 }
 
 #[test]
-fn an_arm_is_given_four_stripes_at_once() {
+fn a_rotational_disk_is_given_four_stripes_at_once() {
     let cinema = Cinema::new(&[FILM], 2 << 20, None);
     let (range, duration_ns) = (0..FILM as u64, 8 * ROUND_NS);
     let unit_bytes = cinema.volume.geometry().unit_bytes() as u64;
@@ -98,7 +99,7 @@ fn an_arm_is_given_four_stripes_at_once() {
 }
 
 #[test]
-fn memory_carries_as_many_as_windows_fit_into_it() {
+fn memory_carries_as_many_viewers_as_windows_fit_into_it() {
     let geometry = Geometry::new(GeometryFields::cmaf(5)).unwrap();
     let unit_bytes = geometry.unit_bytes() as u64;
     let viewers = |depth: Depth, rate_bps: u64, buffers: u64| {
@@ -123,10 +124,10 @@ fn memory_carries_as_many_as_windows_fit_into_it() {
         (answer.viewers, answer.stopped_by)
     };
     let memory = Some(Resource::Arena);
-    // 4 GiB are 15,887 buffers of 264 KiB. Without arms a stripe and its parity for a viewer.
+    // 4 GiB are 15,887 buffers of 264 KiB. On flash, a viewer needs a stripe and its parity.
     assert_eq!(viewers(Depth::of(false), 5_000_000, 15_887), (15_887 / 5, memory));
     assert_eq!(viewers(Depth::of(true), 5_000_000, 15_887), (15_887 / 17, memory));
-    // Of 60 Mb/s a stripe is shown for less than a read may take.
+    // At 60 Mb/s a stripe is shown in less time than a read may take.
     assert_eq!(viewers(Depth::of(false), 60_000_000, 15_887), (15_887 / 13, memory));
 }
 
