@@ -6,17 +6,17 @@
 use httparse as _;
 use libfuzzer_sys::fuzz_target;
 
-// The parser by itself: the room around it would bring the whole server along.
+// The parser by itself: its crate would bring the whole server along.
 #[allow(dead_code, reason = "answers are dated, too")]
-#[path = "../../crates/reel-http/src/data/date.rs"]
+#[path = "../../crates/reel-http/src/date.rs"]
 mod date;
-#[allow(dead_code, reason = "the room's other bounds")]
+#[allow(dead_code, reason = "other bounds of the crate")]
 #[path = "../../crates/reel-http/src/limits.rs"]
 mod limits;
 #[allow(dead_code, reason = "what the data plane reads of a request")]
-#[path = "../../crates/reel-http/src/data/range.rs"]
+#[path = "../../crates/reel-http/src/range.rs"]
 mod range;
-#[path = "../../crates/reel-http/src/data/request.rs"]
+#[path = "../../crates/reel-http/src/request.rs"]
 mod request;
 
 use request::Head;
