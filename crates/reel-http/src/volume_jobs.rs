@@ -1,4 +1,4 @@
-//! Long work on the volume of a running server.
+//! Long jobs on the volume of a running server.
 
 use crate::control::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 use reel_volume::{
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) struct ServerVolumeJobs(pub(crate) Arc<Volume>);
 
 /// The members that a rebuild fills, in this order: new or partly filled ones, ones that were
-/// missing, ones that failed and may answer again.
+/// missing, and ones that failed and may answer again.
 const REBUILT: [MemberState; 3] = [MemberState::Rebuilding, MemberState::Stale, MemberState::Failed];
 
 impl VolumeJobs for ServerVolumeJobs {
@@ -59,8 +59,8 @@ impl VolumeJobs for ServerVolumeJobs {
         path: &Path,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
-        // Never by force: a client that reaches the port must not be able to overwrite files of the
-        // server.
+        // `force` is never set: a client that reaches the port must not be able to overwrite files
+        // of the server.
         let replacement = Replacement { member, path: path.to_owned(), force: false, give_up: false };
         self.0.replace(&replacement).map_err(failed)?;
         // A replacement that is not filled adds no protection.
@@ -81,7 +81,7 @@ fn failed(error: VolumeError) -> VolumeJobFailed {
         VolumeError::Healthy { member, path } => {
             let what = format!("member {member} ({}) is in use and healthy", path.display());
             VolumeJobFailed::new(what)
-                .help("stop the server and use `reel volume replace --give-up` to replace it all the same")
+                .help("stop the server and use `reel volume replace --replace-healthy` to replace it all the same")
         }
         // The API has no way to overwrite what is there.
         VolumeError::NotEmpty { path, found } => {
