@@ -47,7 +47,7 @@ fn await_sent(rig: &Rig) -> Value {
 }
 
 #[test]
-fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
+fn a_session_is_shown_with_its_reservations_until_it_is_closed() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(8_000_000_000);
@@ -151,7 +151,7 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
 }
 
 #[test]
-fn a_server_goes_on_with_a_rebuild_that_the_last_one_did_not_finish() {
+fn a_server_continues_a_rebuild_that_the_previous_one_did_not_finish() {
     let mut rig = Rig::new(|_| {});
     rig.stop();
     let replacement =

@@ -4,7 +4,7 @@ use crate::server::rig::{DRIVERS, Rig};
 use std::time::Duration;
 
 #[test]
-fn too_many_connections_are_told_to_come_back() {
+fn connections_over_the_limit_are_refused_with_a_time_to_ask_again() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| {
             config.driver = driver;
@@ -34,7 +34,7 @@ fn too_many_connections_are_told_to_come_back() {
 }
 
 #[test]
-fn too_many_sessions_are_told_to_come_back() {
+fn sessions_over_the_limit_are_refused_with_a_time_to_ask_again() {
     let rig = Rig::new(|config| config.sessions_max = 2);
     let first = rig.session();
     rig.session();
@@ -61,7 +61,7 @@ fn sessions_refused_by_the_api_are_counted_as_well() {
 }
 
 #[test]
-fn a_session_nobody_uses_ends() {
+fn an_unused_session_ends() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_millis(300));
     let session = rig.session();
     rig.await_metric("reel_sessions", |sessions| sessions == 0.0);

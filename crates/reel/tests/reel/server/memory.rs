@@ -14,7 +14,7 @@ fn start(mut client: Client) -> (Client, usize) {
 }
 
 #[test]
-fn clients_that_vanish_leave_nothing_behind() {
+fn clients_that_vanish_hold_no_memory() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| config.driver = driver);
         let clients: Vec<_> = (0..8).map(|_| start(rig.connect_narrow())).collect();
@@ -30,7 +30,7 @@ fn clients_that_vanish_leave_nothing_behind() {
 }
 
 #[test]
-fn who_takes_nothing_does_not_stop_the_others() {
+fn clients_that_read_nothing_do_not_stop_the_others() {
     for driver in DRIVERS {
         // Memory for two stripes at a time.
         let rig = Rig::with_memory(0, |config| config.driver = driver);
@@ -69,7 +69,7 @@ fn eighty_who_take_nothing_hold_up_none_of_four() {
 /// Every stripe has a row to decode, more viewers than memory, and each is on another place of the
 /// film.
 #[test]
-fn a_lying_member_and_little_memory_are_no_reason_to_stop() {
+fn wrong_data_of_a_member_and_little_memory_do_not_stop_a_response() {
     let rig = Rig::with_memory(0, |config| config.serve_threads = 4);
     rig.faults.inject(1, Fault::CorruptReads);
     std::thread::scope(|scope| {

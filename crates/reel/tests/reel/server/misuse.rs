@@ -107,7 +107,7 @@ fn connect_from(last: u8, rig: &Rig) -> TcpStream {
 
 /// More in some seconds than the minute that the server should bear.
 #[test]
-fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
+fn ten_thousand_sessions_opened_and_dropped_do_not_disturb_a_viewer() {
     // What 64 viewers who have not asked for anything yet may reserve is little on a server, and
     // much on a small one.
     let rig = promising_with(512 << 20, 1000);
@@ -145,7 +145,7 @@ fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
 }
 
 #[test]
-fn keys_that_were_guessed_or_have_ended_open_nothing() {
+fn guessed_and_ended_keys_give_no_access() {
     let rig = promising();
     let session = rig.session();
     let key = session.trim_start_matches("/s/").trim_end_matches('/').to_owned();
@@ -236,7 +236,7 @@ fn quotas_that_do_not_add_up_are_refused_and_nothing_changes() {
 
 /// A day and an hour, one picture every ten seconds.
 #[test]
-fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
+fn a_title_that_is_too_long_to_reserve_is_refused_with_an_alternative() {
     let rig = promising();
     let path = rig.path("long.mp4");
     let made = Command::new("ffmpeg")
@@ -266,7 +266,7 @@ fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritten() {
+fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwritten() {
     let mut rig = promising();
     let volume = |rig: &Rig| -> Value {
         serde_json::from_slice(&rig.connect().ask("GET /api/v1/volume", "").body).expect("JSON")
@@ -359,7 +359,7 @@ fn work_of(rig: &Rig, job: &Value) -> Value {
 /// Peers that lie about what they have: a segment acknowledged that was never sent, a window that
 /// never opens, and a reset in the middle.
 #[test]
-fn who_never_reads_and_who_is_cut_off_disturb_nobody() {
+fn clients_that_never_read_or_are_cut_off_do_not_disturb_others() {
     let rig = promising();
     beside_a_viewer(&rig, || {
         let mut silent = Vec::new();

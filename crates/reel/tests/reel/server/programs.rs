@@ -53,7 +53,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_title_is_read_where_it_lies() {
+fn a_title_is_read_from_the_arena_without_a_copy() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| config.driver = driver);
         let mut client = Client::connect(&rig.socket()).expect("connected");
@@ -115,7 +115,7 @@ fn a_set_is_sent_to_files() {
 }
 
 #[test]
-fn who_is_refused_hears_why() {
+fn a_refused_program_gets_the_reason() {
     let rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let nothing = Wanted { title: "nothing".to_owned(), ..Wanted::default() };
@@ -132,7 +132,7 @@ fn who_is_refused_hears_why() {
 }
 
 #[test]
-fn who_opens_ten_thousand_streams_gets_a_few() {
+fn a_program_that_opens_ten_thousand_streams_gets_a_few() {
     let rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let mut opened = 0;
@@ -157,7 +157,7 @@ fn who_opens_ten_thousand_streams_gets_a_few() {
 }
 
 #[test]
-fn a_stream_is_admitted_like_any_viewers() {
+fn a_stream_is_admitted_like_a_session() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(1000);
@@ -214,7 +214,7 @@ impl Rogue {
 }
 
 #[test]
-fn who_lies_loses_his_own_stream() {
+fn a_program_that_writes_wrong_positions_loses_its_stream() {
     let rig = Rig::new(|_| {});
     let mut honest = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut honest, &[film(0)]);
@@ -254,7 +254,7 @@ fn open_seven() -> Request {
 }
 
 #[test]
-fn a_name_is_that_of_one_stream() {
+fn a_tag_names_one_stream() {
     let rig = Rig::new(|_| {});
     let socket = dial(&rig.socket()).expect("connected");
     let answers = answers(&socket, &[open_seven(), open_seven(), open_seven(), open_seven()], 4);
@@ -266,7 +266,7 @@ fn a_name_is_that_of_one_stream() {
 }
 
 #[test]
-fn who_closes_what_is_still_being_opened_gets_nothing() {
+fn a_stream_that_is_closed_while_it_is_opened_is_never_delivered() {
     let rig = Rig::new(|_| {});
     let socket = dial(&rig.socket()).expect("connected");
     // Refused, unless it was open before the server heard that nobody wants it.
@@ -278,7 +278,7 @@ fn who_closes_what_is_still_being_opened_gets_nothing() {
 }
 
 #[test]
-fn who_talks_nonsense_is_disconnected() {
+fn a_program_that_sends_malformed_messages_is_disconnected() {
     let rig = Rig::new(|_| {});
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 3], &[0xff; 2000]] {
         let rogue = Rogue::open(&rig);
@@ -300,7 +300,7 @@ fn who_talks_nonsense_is_disconnected() {
 }
 
 #[test]
-fn a_program_that_dies_leaves_nothing() {
+fn a_program_that_dies_holds_no_memory() {
     let rig = Rig::new(|_| {});
     {
         let mut client = Client::connect(&rig.socket()).expect("connected");
@@ -318,7 +318,7 @@ fn a_program_that_dies_leaves_nothing() {
 }
 
 #[test]
-fn who_never_gives_back_is_cut_off_when_others_wait() {
+fn a_program_that_returns_nothing_is_cut_off_when_others_wait() {
     // The least memory there is, so that a few downloads wait for it.
     let rig = Rig::with_memory(1, |_| {});
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
@@ -338,7 +338,7 @@ fn who_never_gives_back_is_cut_off_when_others_wait() {
 }
 
 #[test]
-fn programs_leave_half_of_the_memory_to_viewers() {
+fn programs_use_at_most_half_of_the_memory() {
     let rig = Rig::new(|_| {});
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
     let step = rig.film.len() as u64 / 32;
@@ -354,7 +354,7 @@ fn programs_leave_half_of_the_memory_to_viewers() {
 }
 
 #[test]
-fn a_server_that_stops_says_so() {
+fn a_server_that_stops_reports_it_to_programs() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut client, &[film(0)]);
@@ -367,7 +367,7 @@ fn a_server_that_stops_says_so() {
 }
 
 #[test]
-fn who_holds_longer_than_a_session_lives_is_cut_off() {
+fn a_program_that_holds_memory_longer_than_a_session_lasts_is_cut_off() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_secs(1));
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut client, &[film(0)]);
@@ -381,7 +381,7 @@ fn who_holds_longer_than_a_session_lives_is_cut_off() {
 
 /// All of it at once, beside an honest program and a viewer on a socket: both get every byte.
 #[test]
-fn bad_programs_together_disturb_nobody() {
+fn misbehaving_programs_together_do_not_disturb_others() {
     let rig = Rig::with_memory(192 << 20, |_| {});
     let mut honest = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut honest, &[film(0)]);

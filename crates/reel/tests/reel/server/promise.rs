@@ -17,7 +17,7 @@ fn problem(answer: &Answer) -> serde_json::Value {
 }
 
 #[test]
-fn a_stream_that_cannot_be_promised_is_refused_with_what_could_be() {
+fn a_session_that_does_not_fit_is_refused_with_what_would_fit() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(20_000);
@@ -63,7 +63,7 @@ fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
 }
 
 #[test]
-fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
+fn a_session_has_reservations_for_one_player_with_any_number_of_ranges_at_once() {
     let rig = Rig::new(|config| config.promise.admission = true);
     let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
     let mut first = rig.connect_narrow();
@@ -95,7 +95,7 @@ fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
 
 /// Each answer would be due at once, and come before what others were promised.
 #[test]
-fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
+fn repeated_requests_exceed_the_allowance() {
     let rig = Rig::new(|config| config.promise.admission = true);
     let left_over = || rig.metric("reel_http_media_bytes_total{class=\"aperiodic\"}");
     let session = rig.session();
@@ -124,7 +124,7 @@ fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
 /// language, or the file with all of its sound. Who asks for the other one as well is sent what
 /// nobody else wants.
 #[test]
-fn what_was_promised_as_segments_is_not_read_as_a_file_nor_the_other_way() {
+fn a_reservation_for_segments_does_not_cover_the_file_nor_the_reverse() {
     let rig = Rig::new(|config| config.promise.admission = true);
     let sent = |class: &str| rig.metric(&format!("reel_http_media_bytes_total{{class=\"{class}\"}}"));
     let part = |file: &str, fields: &str| {
@@ -212,7 +212,7 @@ fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_late() {
+fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_none_is_late() {
     const CROWD: usize = 40;
     // As one file everybody is charged with the disks.
     let alone = let_in(&dear_members(1), "long.mp4", CROWD).len();
@@ -247,7 +247,7 @@ fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_l
 }
 
 #[test]
-fn a_crowd_in_several_languages_shares_the_pictures_and_changes_the_language_unasked() {
+fn viewers_in_several_languages_share_the_pictures_and_change_the_language_freely() {
     const CROWD: usize = 40;
     let alone = let_in(&dear_members(2), "long.mp4", CROWD).len();
     let rig = dear_members(2);

@@ -76,7 +76,7 @@ fn files(dir: &Path, generate_for: Option<Vec<String>>) -> CertificateFiles {
 }
 
 #[test]
-fn the_same_bytes_come_with_and_without_tls() {
+fn the_same_bytes_arrive_with_and_without_tls() {
     for driver in DRIVERS {
         let secured = Secured::new(|config| config.driver = driver);
         let film = &secured.rig.film;
@@ -102,7 +102,7 @@ fn the_same_bytes_come_with_and_without_tls() {
 }
 
 #[test]
-fn what_is_not_media_goes_on_elsewhere_with_its_keys() {
+fn a_request_that_is_not_for_media_is_handed_over_with_its_keys() {
     let secured = Secured::new(|_| {});
     for version in BOTH {
         // After media, and with the body of its request in later records.
@@ -122,7 +122,7 @@ fn what_is_not_media_goes_on_elsewhere_with_its_keys() {
 }
 
 #[test]
-fn slow_clients_get_all_of_it_and_keep_no_buffer_from_others() {
+fn slow_clients_get_every_byte_and_keep_no_buffer_from_others() {
     let secured = Secured::new(|_| {});
     // More than there are buffers to seal in (31 for each of two cores here), none of whom takes
     // anything.
@@ -148,7 +148,7 @@ fn slow_clients_get_all_of_it_and_keep_no_buffer_from_others() {
 }
 
 #[test]
-fn clients_that_leave_in_the_middle_take_nothing_with_them() {
+fn clients_that_leave_in_the_middle_release_their_buffers() {
     let mut secured = Secured::new(|_| {});
     for round in 0..60 {
         let mut stream = secured.shake_hands(patient(narrow(secured.rig.tls_address())), BOTH[round % 2]);
@@ -164,7 +164,7 @@ fn clients_that_leave_in_the_middle_take_nothing_with_them() {
 }
 
 #[test]
-fn what_is_no_tls_is_told_so_and_harms_nobody() {
+fn a_client_without_tls_gets_an_answer_and_does_not_disturb_others() {
     let secured = Secured::new(|_| {});
     let mut viewer = secured.connect(&version::TLS13);
     viewer.send(crate::server::rig::head("GET /files/film.mp4", "").as_bytes());
@@ -231,7 +231,7 @@ fn requests_in_pieces_and_one_after_the_other_are_understood() {
 }
 
 #[test]
-fn a_new_certificate_is_shown_to_new_clients_and_old_ones_stay() {
+fn new_clients_get_the_new_certificate_and_old_connections_stay() {
     let secured = Secured::new(|_| {});
     let mut old = secured.connect(&version::TLS13);
     let range = "Range: bytes=0-9\r\n";

@@ -22,7 +22,7 @@ fn tries(driver: DriverChoice) -> bool {
 }
 
 #[test]
-fn a_socket_on_this_machine_is_tried_once_and_copied_to_from_then_on() {
+fn a_local_socket_is_probed_once_and_copied_to_afterwards() {
     for driver in DRIVERS {
         let rig = Rig::with_memory(LARGE_BYTES, |config| config.driver = driver);
         let mut client = rig.connect();
@@ -50,7 +50,7 @@ fn with_little_memory_nothing_is_lent() {
 }
 
 #[test]
-fn who_is_told_to_copy_lends_nothing() {
+fn without_zero_copy_nothing_is_lent() {
     let rig = Rig::with_memory(LARGE_BYTES, |config| config.zero_copy = false);
     assert!(rig.connect().ask(FILM, "").body == rig.film);
     assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
@@ -65,7 +65,7 @@ fn who_is_told_to_copy_lends_nothing() {
 }
 
 #[test]
-fn who_stops_reading_in_the_middle_of_a_try_holds_up_nobody_and_leaves_nothing() {
+fn a_client_that_stops_reading_during_a_probe_delays_no_other_and_holds_no_memory() {
     let rig = Rig::with_memory(LARGE_BYTES, |_| {});
     let mut stalled: Vec<_> = (0..6)
         .map(|_| {
