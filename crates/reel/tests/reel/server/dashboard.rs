@@ -1,4 +1,4 @@
-//! What a whole server says of its promises and disks, and work on its volume while a film plays.
+//! What a server reports of its reservations and disks, and jobs on its volume while a title plays.
 
 use crate::server::rig::Rig;
 use reel_disk::Fault;
@@ -63,12 +63,12 @@ fn a_session_is_shown_with_its_reservations_until_it_is_closed() {
     };
     assert_eq!(network(&before).0, 0);
     let session = rig.session();
-    // At once: the film is of two seconds, and what has passed is not held any more.
+    // Checked at once: the title is two seconds long, and reservations of past rounds are released.
     assert!(rig.metric("reel_promised_peak_ratio{resource=\"network\"}") > 0.0);
     let shown = get(&rig, "/api/v1/dashboard");
     assert!(network(&shown).0 > 0 && network(&shown).1 == 700_000_000, "70 % of 1 GB each second: {shown}");
     assert_eq!(rig.connect().ask(&format!("GET {session}0/1.m4s"), "").status, 200);
-    // What was sent is counted when the core comes to it, which may be after its client has it.
+    // A core counts sent bytes in a later section, which may be after the client has them.
     let shown = await_sent(&rig);
     let held = &shown["sessions"][0];
     assert_eq!(
@@ -112,7 +112,7 @@ fn shares_are_changed_while_it_runs_and_capacity_follows_them() {
         "{problem}"
     );
     assert!(problem["detail"].as_str().expect("words").contains("1001"));
-    // The ledger hears of the change within a round.
+    // The ledger applies the change within a round.
     let begun = Instant::now();
     while viewers()["more_now"] != of_few["viewers"] {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", viewers());

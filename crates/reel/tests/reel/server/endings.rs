@@ -46,7 +46,7 @@ fn a_server_that_stops_finishes_the_responses_under_way() {
     }
 }
 
-/// The client takes nothing: after the limit for draining it is cut off.
+/// The client reads nothing, and is cut off after the limit for draining.
 #[test]
 fn a_server_that_stops_cuts_off_a_client_that_reads_nothing() {
     let mut rig = Rig::new(|_| {});
@@ -59,7 +59,7 @@ fn a_server_that_stops_cuts_off_a_client_that_reads_nothing() {
     rig.reopen();
 }
 
-/// An upload of which the second half is not there yet; how many bytes are.
+/// An upload whose second half is missing, and the number of bytes that were sent.
 fn half_an_upload(rig: &Rig) -> (Client, usize) {
     // The volume has room for one of them.
     rig.library.remove("film").expect("removed");
@@ -90,7 +90,8 @@ fn a_server_that_stops_accepts_the_uploads_that_are_under_way() {
     rig.reopen();
 }
 
-/// The rest never comes: after the limit for draining the client is told why, and the server ends.
+/// The rest never arrives. After the limit for draining the client gets the reason, and the server
+/// ends.
 #[test]
 fn a_server_that_stops_answers_the_uploads_that_it_breaks_off() {
     let mut rig = Rig::new(|_| {});

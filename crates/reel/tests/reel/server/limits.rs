@@ -1,4 +1,4 @@
-//! What is limited is refused with a reason, and comes back when there is room.
+//! Requests over a limit are refused with a reason, and succeed when there is room again.
 
 use crate::server::rig::{DRIVERS, Rig};
 use std::time::Duration;
@@ -21,10 +21,11 @@ fn connections_over_the_limit_are_refused_with_a_time_to_ask_again() {
         assert!(fourth.rest().is_empty());
         assert_eq!(held[1].ask("HEAD /files/film.mp4", "").status, 200, "who is in stays in");
         drop(held.pop());
-        // Its place is free as soon as the server has seen that it left.
+        // Its place is free as soon as the server has noticed that it left.
         while rig.connect().try_status("HEAD /files/film.mp4") != Some(200) {}
         drop(held);
-        // All that were taken are counted out again, or there would never be room for three.
+        // Every accepted connection is counted down again. Otherwise there would never be room for
+        // three.
         let three_are_in = || {
             let mut held: Vec<_> = (0..3).map(|_| rig.connect()).collect();
             held.iter_mut().all(|client| client.try_status("HEAD /files/film.mp4") == Some(200))

@@ -1,5 +1,5 @@
-//! Media memory between many clients: those who take nothing hold nothing, and those who are gone
-//! least of all.
+//! Media memory shared by many clients. Clients that read nothing hold none, and neither do clients
+//! that have left.
 
 use crate::server::rig::{Client, DRIVERS, Rig, head};
 use reel_disk::Fault;
@@ -23,7 +23,8 @@ fn clients_that_vanish_hold_no_memory() {
             assert!(client.read(1000) == rig.film[..1000]);
         }
         rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
-        // The one that asks is handed over to the control plane and no longer counted.
+        // The connection of the metrics request is handed over to the control plane and no longer
+        // counted.
         rig.await_metric("reel_http_connections", |open| open == 0.0);
         assert_eq!(rig.metric("reel_readers_starved"), 0.0);
     }
@@ -66,8 +67,8 @@ fn eighty_who_take_nothing_hold_up_none_of_four() {
     }
 }
 
-/// Every stripe has a row to decode, more viewers than memory, and each is on another place of the
-/// film.
+/// Every stripe has a row to decode, there are more viewers than memory, and each viewer is at
+/// another place of the title.
 #[test]
 fn wrong_data_of_a_member_and_little_memory_do_not_stop_a_response() {
     let rig = Rig::with_memory(0, |config| config.serve_threads = 4);

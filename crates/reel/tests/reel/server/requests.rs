@@ -1,4 +1,4 @@
-//! What is asked, in whichever way, is what is answered.
+//! Every form of a request gets the right answer.
 
 use crate::server::rig::{DRIVERS, Rig, head};
 use reel_disk::Fault;
@@ -16,8 +16,8 @@ fn requests_in_one_packet_are_answered_in_order() {
             head(&format!("GET {session}nothing"), ""),
             head(&format!("OPTIONS {session}master.m3u8"), ""),
             head("GET /files/film.mp4", ""),
-            // Not for the data plane: the connection goes on to the control plane, after all that
-            // came before.
+            // Not for the data plane: the connection is handed to the control plane after all
+            // earlier requests.
             head("GET /healthz", ""),
         ];
         client.send(requests.concat().as_bytes());
@@ -74,8 +74,8 @@ fn a_head_may_arrive_byte_by_byte() {
     }
 }
 
-/// Ranges that begin and end anywhere, many within header, tables and both tracks; from members
-/// that lie and fail, too.
+/// Ranges that begin and end anywhere, many within header, tables and both tracks. Members return
+/// wrong data and fail as well.
 #[test]
 fn every_range_equals_that_range_of_the_whole() {
     for fault in [None, Some(Fault::CorruptReads), Some(Fault::FailReads)] {

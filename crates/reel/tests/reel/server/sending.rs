@@ -1,15 +1,16 @@
-//! How bytes get into sockets: what the kernel says of it is counted, and what it says is heeded.
+//! How bytes get into sockets: what the kernel reports is counted, and decides how later bytes are
+//! sent.
 
 use crate::server::rig::{DRIVERS, Rig, head};
 use reel_ring::{DriverChoice, Ring, RingConfig};
 
 const FILM: &str = "GET /files/film.mp4";
 
-/// Media memory of which some may be lent.
+/// Media memory of which a part may be lent.
 const LARGE_BYTES: usize = 192 << 20;
 
-/// What a client with a narrow window reads: its kernel opens that by some kilobytes every 200 ms
-/// once it was shut.
+/// What a client with a narrow window reads. Its kernel opens the window by some kilobytes every
+/// 200 ms after it was closed.
 const LATE_BYTES: usize = 200 * 1024;
 
 fn sent(rig: &Rig, how: &str) -> f64 {
@@ -56,7 +57,7 @@ fn without_zero_copy_nothing_is_lent() {
     assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
     rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= rig.film.len() as f64);
     assert!(sent(&rig, "copied") >= rig.film.len() as f64);
-    // What that took is what admission learns its price by.
+    // Admission learns its price from the time that this took.
     for threads in ["serve", "disk"] {
         let taken = format!("reel_threads_processor_seconds{{threads=\"{threads}\"}}");
         rig.await_metric(&taken, |seconds| seconds > 0.0);
@@ -76,7 +77,7 @@ fn a_client_that_stops_reading_during_a_probe_delays_no_other_and_holds_no_memor
         })
         .collect();
     assert!(rig.connect().ask(FILM, "").body == rig.film);
-    // One reads on and gets what was meant for it, however long ago that was sent.
+    // One client reads on and gets its bytes, however long ago they were sent.
     let mut late = stalled.pop().expect("six of them");
     assert!(late.read(LATE_BYTES) == rig.film[..LATE_BYTES]);
     drop((stalled, late));
