@@ -413,7 +413,7 @@ impl Member {
         self.wants_turn = true;
     }
 
-    /// A request that waits for longer than anybody should.
+    /// A request that waits longer than any request should.
     pub(crate) fn starved(&self, now_ns: u64) -> Option<String> {
         let since = self.fault.map_or(0, |span| span.from_ns);
         let starved = |job: &&Job| is_starved(job, now_ns) && since + STARVATION_NS < now_ns;

@@ -17,7 +17,7 @@ fn run(scenario: Scenario) -> Result<Report, Box<Broken>> {
 fn busy_disks(seed: u64) -> Scenario {
     let mut scenario = Scenario::plain(seed, 3 * MINUTE_NS, 120);
     scenario.device = DeviceSpec::Hdd(HddSpec::default());
-    // More than fits into memory, or nobody would need the disks.
+    // More than fits into memory; otherwise no viewer would need the disks.
     scenario.titles.titles = 30;
     scenario.buffers = 8_000;
     (scenario.bulks, scenario.bulk_bps) = (40, 1_000_000_000);
@@ -131,8 +131,8 @@ fn a_crowd_that_seeks_pauses_and_leaves_is_let_in_beyond_what_disks_carry_and_no
 
 #[test]
 fn a_slow_member_is_left_alone_before_buffers_run_dry() {
-    // Seeds in which somebody seeks to what he would have asked for next, or skips within his
-    // buffer, while a member is slow.
+    // Seeds in which a viewer seeks to the segment that it would have requested next, or skips
+    // within its buffer, while a member is slow.
     let mut rows_decoded = 0;
     for seed in [2, 18] {
         let mut scenario = Scenario::drawn(seed, 18 * MINUTE_NS, 200);
@@ -160,7 +160,7 @@ fn shares_are_kept_while_they_change() {
 #[test]
 fn who_was_let_in_begins_soon_beside_a_crowd_that_browses() {
     let mut scenario = Scenario { browsers: 100, browse_ns: MINUTE_NS / 600, ..busy_disks(5) };
-    // People who seek and change what they watch.
+    // Viewers that seek and change titles.
     scenario.player.restless_ns = MINUTE_NS / 2;
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.starts > 200 && report.browse_most_ns > MINUTE_NS / 20, "{report}");
@@ -178,8 +178,8 @@ fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
 
 #[test]
 fn sound_keeps_beside_its_pictures_wherever_people_seek() {
-    // Seeds in which viewers who went on after a seek were refused, because sound and pictures each
-    // moved the schedule.
+    // Seeds in which viewers that played on after a seek were refused, because sound and pictures
+    // each moved the schedule.
     for seed in [2, 3, 6, 14] {
         let mut scenario = Scenario::drawn(seed, 12 * MINUTE_NS, 200);
         scenario.faults = FaultMenu::default();

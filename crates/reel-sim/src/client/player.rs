@@ -46,13 +46,13 @@ struct Lane {
     segments: usize,
     /// The segment it asks for next, or is being given.
     next: usize,
-    /// The first segment that has to be in time again after a skip: how fast a jump is nobody
-    /// promises, and the server sees only what is asked for after it.
+    /// The first segment that must be in time again after a skip. The speed of a jump is not
+    /// reserved, and the server sees only the requests after it.
     excused_until: usize,
     /// It has thrown away what it had, and goes on where it is when this segment has come.
     anew: Option<(usize, u64)>,
-    /// Segments it has taken since somebody touched it, and whether they were once enough to see
-    /// from how far its buffer reaches: a skip before that cannot be told from a larger buffer.
+    /// Segments it has received since its last seek or pause, and whether they were once enough to
+    /// show how far its buffer reaches. A skip before that looks like a larger buffer.
     untouched: usize,
     known: bool,
 }
@@ -88,7 +88,7 @@ pub enum Touch {
     Resume,
     /// Jumps to a segment; what is buffered and under way is of no use.
     Seek,
-    /// Jumps ahead to what is buffered: nobody is asked for that.
+    /// Jumps ahead to buffered media, without a request.
     Skip,
     /// Turns it off.
     Stop,
@@ -102,7 +102,7 @@ impl Default for PlayerSpec {
 }
 
 impl Player {
-    /// A viewer who watches nothing yet.
+    /// A viewer that plays nothing yet.
     pub fn new(spec: PlayerSpec, mut rng: Rng) -> Player {
         let buffer_ns = rng.range(BUFFER_LEAST_NS, BUFFER_NS + 1);
         Player {
@@ -149,8 +149,8 @@ impl Player {
         strands
     }
 
-    /// It has been let in to a title, to this rendition or any after it: watched from its start or,
-    /// now and then, from somewhere in it.
+    /// It was admitted to a title, to this rendition or any later one. It plays from the start or,
+    /// sometimes, from another place.
     pub fn open(&mut self, title: Arc<Title>, offered: usize) {
         let lane = |track: &Arc<Track>| Lane {
             strand: track.strand,
@@ -222,7 +222,7 @@ impl Player {
         if ahead_ns + lane.segment_ns <= keeps_ns {
             return Want::Segment(lane.next);
         }
-        // A paused player is woken by whoever lets it go on.
+        // A paused player is woken when the simulation lets it continue.
         Want::Sleep(now_ns + (ahead_ns + lane.segment_ns - keeps_ns))
     }
 
@@ -241,12 +241,13 @@ impl Player {
         matches!(self.show, Show::Waits { .. })
     }
 
-    /// Whether it has taken something of this strand since somebody touched it: it goes on then.
+    /// Whether it has received a segment of this media kind since its last seek or pause. It plays
+    /// on then.
     pub fn goes_on(&self, strand: MediaKind) -> bool {
         self.lane(strand).is_some_and(|lane| lane.untouched > 0)
     }
 
-    /// Whether it stands still because somebody wants it to.
+    /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         matches!(self.show, Show::Paused { .. })
     }
@@ -279,8 +280,8 @@ impl Player {
         late_ns
     }
 
-    /// The strand for want of which it has shown nothing for longest, and for how long; `None`
-    /// while it shows something, is paused or has just begun.
+    /// The media kind that has stopped the picture for longest, and for how long; `None` while it
+    /// plays, is paused or has just started.
     pub fn late_ns(&self, now_ns: u64) -> Option<(MediaKind, u64)> {
         let late = |lane: &Lane| Some((lane.strand, self.late_by(lane.strand, now_ns)?));
         self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)
@@ -348,7 +349,7 @@ impl Player {
         self.show = Show::Waits { media_ns };
     }
 
-    /// For how long it has shown nothing for want of a strand.
+    /// How long it has shown nothing because this media kind is missing.
     fn late_by(&self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let Show::Plays { .. } = self.show else { return None };
         let lane = self.lane(strand)?;
