@@ -1,4 +1,4 @@
-//! `cargo xtask house`: every rule of the house, checked.
+//! `cargo xtask house`: all tidy checks.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Every breach of every rule.
+/// All findings of all checks.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let files = files::text_files(root)?;
     let paths = files::paths(root)?;

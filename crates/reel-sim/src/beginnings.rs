@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_others_than_those_who_begin_is_seen() {
+    fn a_start_that_waits_for_other_work_than_starts_is_noticed() {
         let second_ns = ROUND_NS;
         let mut beginnings = Beginnings::new(&ClassTable::default());
         assert!(beginnings.asked(Class::INTERACTIVE, DEADLINE_NONE_NS, 0).is_none(), "who browses");

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_his_share_and_does_not_get_it_is_seen() {
+    fn a_class_that_does_not_get_its_share_is_noticed() {
         assert_eq!(rounds(150), None);
         assert_eq!(rounds(50), Some((Class::APERIODIC, 50, 150)));
     }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_ever_ends_with_the_world() {
+    fn a_part_that_waits_for_ever_ends_with_the_world() {
         let mut stage = Stage::new(0);
         let (clock, ended) = (stage.clock(), Arc::new(AtomicBool::new(false)));
         let mark = Arc::clone(&ended);

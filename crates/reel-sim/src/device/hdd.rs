@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_passed_over_for_ever() {
+    fn no_request_is_delayed_for_ever() {
         let mut disk = Hdd::new(HddSpec::default(), Rng::new(3));
         let far = Transfer { offset: 3_900_000_000_000, bytes: 4096, write: false };
         let near = |n: u64| Transfer { offset: n * 4096, bytes: 4096, write: false };

@@ -126,7 +126,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     #[test]
-    fn mending_begins_while_the_catalogue_is_being_changed() {
+    fn a_repair_begins_while_the_catalogue_is_being_changed() {
         let mut scenario = Scenario::plain(1, 60 * SECOND_NS, 1);
         scenario.ingest_stripes_per_s = 1000;
         let mut world = World::new(scenario).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_is_known_soon_beside_a_crowd_that_browses() {
+    fn a_replacement_is_known_soon_beside_a_crowd_of_interactive_clients() {
         let mut scenario = Scenario::plain(5, 180 * SECOND_NS, 120);
         scenario.device = DeviceSpec::Hdd(HddSpec::default());
         (scenario.browsers, scenario.browse_ns) = (400, SECOND_NS / 4);
