@@ -54,7 +54,7 @@ impl Desk {
         self.sessions.touch(&seat.key(), now_ns);
     }
 
-    /// The viewer says goodbye.
+    /// The viewer closes its session.
     pub(crate) fn close(&self, seat: &Seat) {
         self.sessions.close(&seat.key());
     }
@@ -68,7 +68,7 @@ impl Desk {
         self.sessions.usage(now_ns)
     }
 
-    /// How many share what others read.
+    /// The number of sessions that share the reads of others.
     pub(crate) fn sharing(&self) -> Sharing {
         self.sessions.sharing()
     }

@@ -1,4 +1,4 @@
-//! Every bound of this room, with its reason.
+//! Every bound of this crate, with its reason.
 
 /// A segment of pictures: what players ask for at once. Four seconds is what most packagers make.
 pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
@@ -7,13 +7,13 @@ pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
 /// pictures, and the six seconds of Apple's authoring specification.
 pub const SOUND_SEGMENTS_NS: [u64; 3] = [3_840_000_000, MOVING_SEGMENT_NS, 6_000_000_000];
 
-/// What a player keeps ahead of what it shows, at most: the default of hls.js.
+/// The most that a player buffers: the default of hls.js.
 pub const BUFFER_NS: u64 = 30_000_000_000;
 
 /// The same for a small player: two segments.
 pub const BUFFER_LEAST_NS: u64 = 8_000_000_000;
 
-/// What the button of a player for going on a bit skips.
+/// The step of a player's button for a short skip.
 pub const SKIP_NS: u64 = 10_000_000_000;
 
 /// A request that is served later than this after it came, and after its deadline, was starved.
@@ -55,7 +55,7 @@ pub const PERIODIC_SHARES_PERMILLE: (u64, u64) = (500, 850);
 /// The least share that an operator gives the other classes.
 pub const SHARE_LEAST_PERMILLE: u64 = 50;
 
-/// A member that is thought so much dearer than it is keeps viewers out for nothing.
+/// A member whose price is this much too high causes refusals without a reason.
 pub const DEAR_PERMILLE: u64 = 1500;
 
 /// Of a thousand segments that a player of a title in several renditions asks for, so many are of a

@@ -506,7 +506,7 @@ impl Member {
         Ok(Ok(()))
     }
 
-    /// A member that lies changes a byte.
+    /// A member that returns wrong data changes a byte.
     fn lie(&self, offset: u64, bytes: &mut [u8]) {
         let Some(span) = self.fault.filter(|span| matches!(span.fault, Fault::Lies(_))) else { return };
         for (unit, bytes) in (offset / UNIT_BYTES as u64..).zip(bytes.chunks_mut(UNIT_BYTES)) {

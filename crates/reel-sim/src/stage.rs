@@ -59,7 +59,7 @@ impl Stage {
         Arc::clone(&self.clock)
     }
 
-    /// Somebody more. Runs for the first time at the next [`Stage::turn`].
+    /// Adds an actor. It runs for the first time at the next [`Stage::turn`].
     pub(crate) fn enter(&mut self, name: &str, act: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let number = self.actors.iter().position(Option::is_none).unwrap_or(self.actors.len());
         let ((go, turn), (rests, rested)) = (channel(), channel());
@@ -132,7 +132,7 @@ impl Clock {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Lets others have their turns until then; `false` when the world has ended.
+    /// Lets other actors have their turns until then; `false` when the world has ended.
     pub(crate) fn sleep_until(&self, until_ns: u64) -> bool {
         while self.now_ns() < until_ns {
             if !self.wait(Some(until_ns)) {

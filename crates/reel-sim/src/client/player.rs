@@ -1,4 +1,4 @@
-//! A player of segments with a buffer, and the person before it.
+//! A player of segments with a buffer, and the viewer that controls it.
 
 use crate::limits::{
     BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, LANGUAGE_PERMILLE, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE,
@@ -9,7 +9,7 @@ use reel_cache::MediaKind;
 use reel_testkit::Rng;
 use std::sync::Arc;
 
-/// How people watch: the means of what they do.
+/// The mean times of a viewer's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerSpec {
     /// Between two titles.
@@ -124,7 +124,7 @@ impl Player {
         self.title.as_ref()
     }
 
-    /// The segment of a strand that it asks for next, or is being given.
+    /// The segment of a media kind that it asks for next, or is being given.
     pub fn next_segment(&self, strand: MediaKind) -> usize {
         self.lane(strand).map_or(0, |lane| lane.next)
     }
@@ -134,12 +134,12 @@ impl Player {
         self.choice
     }
 
-    /// What it takes of a strand now: a rendition, or a language.
+    /// What it takes of a media kind now: a rendition, or a language.
     pub fn takes(&self, strand: MediaKind) -> usize {
         if strand == MediaKind::Video { self.choice } else { self.language }
     }
 
-    /// Which strands it asks for, those first that it asks for first: players differ in that, and
+    /// Which media kinds it asks for, those first that it asks for first: players differ in that, and
     /// from time to time.
     pub fn strands(&mut self) -> Vec<MediaKind> {
         let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
@@ -211,7 +211,7 @@ impl Player {
         self.choice = choice;
     }
 
-    /// What it wants of a strand at this moment, if nothing of it is under way.
+    /// What it wants of a media kind at this moment, if nothing of it is under way.
     pub fn want(&self, strand: MediaKind, now_ns: u64) -> Want {
         let Some(lane) = self.lane(strand) else { return Want::Nothing };
         let ahead_ns = lane.have_ns().saturating_sub(self.position_ns(now_ns));
@@ -252,7 +252,7 @@ impl Player {
         matches!(self.show, Show::Paused { .. })
     }
 
-    /// It has all of the segment of a strand that it asked for. How long it stood still for it, if
+    /// It has all of the segment of a media kind that it asked for. How long it stood still for it, if
     /// it did.
     pub fn has(&mut self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let late_ns = self.late_by(strand, now_ns);
@@ -287,14 +287,14 @@ impl Player {
         self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)
     }
 
-    /// When the person does something next.
+    /// The time of the viewer's next action.
     pub fn next_touch_ns(&mut self, now_ns: u64) -> u64 {
         let mean_ns =
             if matches!(self.show, Show::Paused { .. }) { self.spec.pause_ns } else { self.spec.restless_ns };
         now_ns + self.rng.wait_ns(mean_ns)
     }
 
-    /// The person does something; what it is.
+    /// The viewer's next action.
     pub fn touch(&mut self, now_ns: u64) -> Touch {
         self.lanes.iter_mut().for_each(|lane| lane.untouched = 0);
         let Some(segments) = self.title.as_ref().map(|title| title.best().segments() as u64) else {
