@@ -139,7 +139,7 @@ impl Player {
         if strand == MediaKind::Video { self.choice } else { self.language }
     }
 
-    /// Which media kinds it asks for, those first that it asks for first: players differ in that, and
+    /// The media kinds that it requests, in this order. Players differ in the order, and change it
     /// from time to time.
     pub fn strands(&mut self) -> Vec<MediaKind> {
         let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
@@ -252,8 +252,8 @@ impl Player {
         matches!(self.show, Show::Paused { .. })
     }
 
-    /// It has all of the segment of a media kind that it asked for. How long it stood still for it, if
-    /// it did.
+    /// It has all of the segment that it requested of a media kind. Returns how long it stood still
+    /// for it, if it did.
     pub fn has(&mut self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let late_ns = self.late_by(strand, now_ns);
         let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));

@@ -19,7 +19,7 @@ fn connections_over_the_limit_are_refused_with_a_time_to_ask_again() {
         let answer = fourth.answer(false);
         assert_eq!((answer.status, answer.field("Retry-After")), (503, Some("5")));
         assert!(fourth.rest().is_empty());
-        assert_eq!(held[1].ask("HEAD /files/film.mp4", "").status, 200, "who is in stays in");
+        assert_eq!(held[1].ask("HEAD /files/film.mp4", "").status, 200, "an accepted client stays connected");
         drop(held.pop());
         // Its place is free as soon as the server has noticed that it left.
         while rig.connect().try_status("HEAD /files/film.mp4") != Some(200) {}

@@ -52,7 +52,7 @@ fn clients_that_read_nothing_do_not_stop_the_others() {
 }
 
 #[test]
-fn eighty_who_take_nothing_hold_up_none_of_four() {
+fn eighty_clients_that_read_nothing_do_not_delay_four_others() {
     for memory in [0, 64 << 20] {
         let rig = Rig::with_memory(memory, |_| {});
         let stalled: Vec<_> = (0..80).map(|_| start(rig.connect_narrow())).collect();

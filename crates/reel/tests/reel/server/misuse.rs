@@ -68,7 +68,7 @@ fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
         });
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         done.store(true, Ordering::Release);
-        playing.join().expect("the viewer notices nothing");
+        playing.join().expect("the viewer is not disturbed");
         result
     });
     assert_eq!(rig.metric("reel_http_responses_cut_total"), 0.0);
@@ -253,7 +253,7 @@ fn a_title_that_is_too_long_to_reserve_is_refused_with_an_alternative() {
             assert_eq!(refused.status, 503, "{file}: {}", text(&refused));
             assert!(text(&refused).contains("?class=aperiodic"), "{}", text(&refused));
             assert!(text(&refused).contains("\"urn:reel:problem:too-long\""), "{}", text(&refused));
-            assert_eq!(refused.field("Retry-After"), None, "it will be as long tomorrow");
+            assert_eq!(refused.field("Retry-After"), None, "it will not become shorter");
             let way_out = rig.connect().ask(&format!("GET /watch/long/{file}?class=aperiodic"), "");
             assert_eq!(way_out.status, 307, "{}", text(&way_out));
         }

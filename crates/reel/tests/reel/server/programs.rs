@@ -403,7 +403,7 @@ fn misbehaving_programs_together_do_not_disturb_others() {
         drop(dead);
         let _ = say(&rude.socket, &[0xff; 2000], &[]);
         assert!(read_all(&mut honest, &set)[0] == rig.film);
-        viewers.into_iter().for_each(|viewer| viewer.join().expect("a viewer notices nothing"));
+        viewers.into_iter().for_each(|viewer| viewer.join().expect("the viewer is not disturbed"));
     });
     until("the end of the liar's stream", || rig.metric("reel_program_streams_cut_total") >= 1.0);
     until("the end of the rude one", || rude.is_gone());
