@@ -1,4 +1,5 @@
-//! What the fuzz targets share: a source in memory, and what every demuxer promises of any bytes.
+//! Shared parts of the fuzz targets: a source in memory, and the guarantees of every demuxer for
+//! any bytes.
 #![forbid(unsafe_code)]
 
 mod tls;

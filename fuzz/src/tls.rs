@@ -1,4 +1,4 @@
-//! A TLS server and a client of it that goes astray after some bytes.
+//! A TLS server, and a client of it that deviates from the protocol after some bytes.
 
 use reel_tls::{Acceptor, Connection, Generated, Identity, generate};
 use rustls::crypto::aws_lc_rs::default_provider;

@@ -6,9 +6,9 @@ use std::fs;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Kills the process `root` and all its descendants. A process of its own group would not end with
-/// the terminal, so the tests stay in the group of whoever started them, and are found by their
-/// parents.
+/// Kills the process `root` and all its descendants. A process group of their own would not end
+/// with the terminal. So the tests stay in the group of the process that started them, and are
+/// found by their parents.
 pub(crate) fn kill(root: u32) -> Result<()> {
     let parents = parents().context("cannot read /proc")?;
     let mut found = vec![root];

@@ -1,10 +1,10 @@
 //! `cargo xtask test ARGUMENTS`: `cargo test ARGUMENTS` with a time limit for each test, and with
-//! skipped tests said.
+//! a list of skipped tests.
 //!
 //! Cargo starts every test program through `xtask run-tests PROGRAM ARGUMENTS`. libtest has no time
-//! limits and takes a test that returns early for one that passed, so that runner reads along: it
-//! ends a program one of whose tests has had its time, and names the tests that printed `skipped:
-//! what is missing`.
+//! limits, and counts a test that returns early as passed. So that runner reads the output. It ends
+//! a program when one of its tests exceeds the limit, and names the tests that printed `skipped: `
+//! and what is missing.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! The access log: written by a thread of its own, so that a slow terminal never holds a core.
+//! The access log. A thread of its own writes it, so that a slow terminal never holds a core.
 
 use crate::limits::ACCESS_LOG_LINES_MAX;
 use reel_qos::Class;
@@ -17,15 +17,15 @@ pub(crate) struct AccessRecord {
     pub(crate) user_agent: Option<String>,
     pub(crate) class: Class,
     pub(crate) status: u16,
-    /// Body bytes the client took.
+    /// Body bytes that the client has accepted.
     pub(crate) sent_bytes: u64,
-    /// From the end of the request head to the last byte taken.
+    /// From the end of the request head to the last accepted byte.
     pub(crate) took_ns: u64,
-    /// Everything was taken.
+    /// The client has accepted the whole response.
     pub(crate) complete: bool,
 }
 
-/// Where records go; cheap to clone.
+/// The sender of records to the log's thread. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct AccessLog {
     lines: Option<SyncSender<AccessRecord>>,
@@ -33,8 +33,11 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    /// A log that writes to the `access` target of tracing, or nowhere.
-    /// Also its thread, which ends when the last line is written.
+    /// Starts a log that writes to the `access` target of tracing, or nowhere.
+    /// Also returns its thread, which ends when the last line is written.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
     pub(crate) fn start(enabled: bool) -> std::io::Result<(Self, Option<JoinHandle<()>>)> {
         let dropped = Arc::new(AtomicU64::new(0));
         if !enabled {
@@ -47,7 +50,7 @@ impl AccessLog {
         Ok((Self { lines: Some(lines), dropped }, Some(writer)))
     }
 
-    /// Never waits: a line that finds no room is counted instead.
+    /// Logs a record. It never waits: a line for which there is no room is counted instead.
     pub(crate) fn record(&self, record: AccessRecord) {
         if let Some(lines) = &self.lines
             && lines.try_send(record).is_err()
@@ -79,7 +82,7 @@ fn write(records: &Receiver<AccessRecord>, dropped: &AtomicU64) {
     }
 }
 
-/// A session key opens the session to whoever reads it: the log keeps only its first digits.
+/// A session key gives access to its session: the log keeps only its first digits.
 fn redacted(path: &str) -> String {
     match path.strip_prefix("/s/").and_then(|rest| rest.split_once('/')) {
         Some((key, file)) => format!("/s/{}../{file}", key.get(..4).unwrap_or(key)),

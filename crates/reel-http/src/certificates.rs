@@ -1,4 +1,5 @@
-//! The server's certificate and key: read from files or made, looked after while the server runs.
+//! The server's certificate and key: read from files or generated, and maintained while the server
+//! runs.
 
 use crate::limits::{CERTIFICATE_FILE_BYTES_MAX, CERTIFICATE_WARN_S};
 use reel_metrics::{MetricsPage, MetricsSource};
@@ -19,8 +20,7 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// Its key as PEM.
     pub key: PathBuf,
-    /// Set if they are made by the server, for these names, when they are missing or about to
-    /// expire.
+    /// If set, the server generates them for these names when they are missing or about to expire.
     pub generate_for: Option<Vec<String>>,
 }
 
@@ -31,21 +31,21 @@ pub enum CertificateError {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// What is in them cannot be used.
+    /// The contents of the files cannot be used.
     #[error("cannot use the certificate {} with the key {}: {source}", certificate.display(), key.display())]
     Unusable {
         /// The chain.
         certificate: PathBuf,
         /// The key.
         key: PathBuf,
-        /// Why not, and what to do.
+        /// The cause, and what to do.
         source: IdentityError,
     },
 }
@@ -55,15 +55,15 @@ pub enum CertificateError {
 pub struct Certificates {
     files: CertificateFiles,
     acceptor: Acceptor,
-    /// What the files looked like when they were last read, used or not.
+    /// The stamps of the files when they were last read, whether the contents were used or not.
     seen: Mutex<[Option<Stamp>; 2]>,
     reloads: AtomicU64,
     refusals: AtomicU64,
-    /// The day on which the log was last told that the certificate ends soon.
+    /// The day of the last warning that the certificate expires soon.
     warned_day: AtomicU64,
 }
 
-/// What changes when a file does.
+/// A file that has changed has another stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -72,10 +72,10 @@ struct Stamp {
 }
 
 impl Certificates {
-    /// Reads the files, or makes them.
+    /// Reads the files, or generates them.
     ///
     /// # Errors
-    /// Files that cannot be read; a certificate that is expired, not valid yet, or made for another
+    /// The files cannot be read. The certificate is expired, not valid yet, or made for another
     /// key.
     pub fn load(files: CertificateFiles, http2: bool) -> Result<Self, CertificateError> {
         let (identity, seen) = files.identity_with_stamps(true);
@@ -94,17 +94,18 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// Begins connections with the certificate in use.
+    /// The acceptor, which begins connections with the certificate in use.
     pub fn acceptor(&self) -> &Acceptor {
         &self.acceptor
     }
 
-    /// Reads the files again. Connections under way stay as they are; new ones see the new
-    /// certificate. If that cannot be used, the old one stays in use, and the log says why. Whether
-    /// it was taken.
+    /// Reads the files again, and returns whether the certificate in them is now in use.
+    ///
+    /// Open connections stay as they are, and new ones use the new certificate. If it cannot be
+    /// used, the old one stays in use and the log gives the reason.
     pub fn reload(&self) -> bool {
-        // Those who trust a generated one would not trust another: none is made because its files
-        // are gone or spoilt for now.
+        // Clients that trust a generated certificate would not trust another one. So none is
+        // generated because the files are missing or damaged at the moment.
         let (identity, seen) = self.files.identity_with_stamps(self.left_s() < RENEW_BEFORE_S);
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         match identity {
@@ -130,12 +131,12 @@ impl Certificates {
         }
     }
 
-    /// Reloads when a file has changed, makes a generated one anew in time, and warns of an end
-    /// that comes near; to be called every [`CERTIFICATE_LOOK_S`].
+    /// Reloads when a file has changed, replaces a generated certificate before it expires, and
+    /// warns of one that expires soon. To be called every [`CERTIFICATE_LOOK_S`].
     pub fn poll(&self) {
         let stamps = self.files.stamps();
         let changed = *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps;
-        // Both are there: who replaces files removes them first, now and then.
+        // Both files must exist: a program that replaces them may remove them first.
         let whole = stamps.iter().all(Option::is_some);
         let renew = self.files.generate_for.is_some() && self.left_s() < RENEW_BEFORE_S;
         if (changed && whole) || renew {
@@ -144,7 +145,7 @@ impl Certificates {
         self.warn_of_end();
     }
 
-    /// Seconds until the certificate in use ends.
+    /// Seconds until the certificate in use expires.
     fn left_s(&self) -> i64 {
         self.acceptor.identity().validity().not_after_s - now_s()
     }
@@ -177,8 +178,9 @@ impl Certificates {
 }
 
 impl CertificateFiles {
-    /// The identity, and what the files looked like that it was read from: before that, so that a
-    /// change meanwhile is seen, but after they were made.
+    /// The identity, and the stamps of the files that it was read from. The stamps are taken before
+    /// the files are read, so that a change meanwhile is noticed, but after the files were
+    /// generated.
     fn identity_with_stamps(
         &self,
         may_make: bool,
@@ -260,7 +262,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     Ok(bytes)
 }
 
-/// Writes a file whole or not at all, never readable for more than `mode` says.
+/// Writes a file completely or not at all. It never has more permissions than `mode`.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertificateError> {
     let failed = |source| file_error("write", path, source);
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -308,11 +310,11 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_one_is_used_again_and_its_key_is_secret() {
+    fn a_generated_certificate_is_used_again_and_its_key_is_secret() {
         let directory = tempfile::tempdir().unwrap();
         let first = Certificates::load(generated(directory.path()), true).unwrap();
         first.poll();
-        assert_eq!(first.reloads.load(Ordering::Relaxed), 0, "what was just made is no news");
+        assert_eq!(first.reloads.load(Ordering::Relaxed), 0, "generating is no reload");
         let again = Certificates::load(generated(directory.path()), true).unwrap();
         assert_eq!(first.acceptor.identity().fingerprint(), again.acceptor.identity().fingerprint());
         let mode = fs::metadata(&first.files.key).unwrap().mode();
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_one_is_made_anew_before_it_ends() {
+    fn a_generated_certificate_is_replaced_before_it_expires() {
         let directory = tempfile::tempdir().unwrap();
         let first = Certificates::load(generated(directory.path()), true).unwrap();
         put(&first.files, &made(370));
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_one_stays_when_its_files_are_gone_or_spoilt_while_the_server_runs() {
+    fn a_generated_certificate_stays_when_its_files_are_missing_or_damaged_while_the_server_runs() {
         let directory = tempfile::tempdir().unwrap();
         let certificates = Certificates::load(generated(directory.path()), true).unwrap();
         let first = certificates.acceptor.identity().fingerprint();
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_one_is_made_anew_before_it_ends_while_the_server_runs() {
+    fn a_generated_certificate_is_replaced_before_it_expires_while_the_server_runs() {
         let directory = tempfile::tempdir().unwrap();
         let found = files(directory.path(), None);
         fs::create_dir(directory.path().join("tls")).unwrap();
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_at_the_start() {
+    fn a_certificate_that_cannot_be_used_is_refused_at_the_start() {
         let directory = tempfile::tempdir().unwrap();
         let files = files(directory.path(), None);
         let error =
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_reload_the_old_one_stays_until_the_new_one_can_be_used() {
+    fn at_a_reload_the_old_certificate_stays_until_the_new_one_can_be_used() {
         let directory = tempfile::tempdir().unwrap();
         let certificates = Certificates::load(generated(directory.path()), true).unwrap();
         let certificates = Certificates { files: files(directory.path(), None), ..certificates };
@@ -383,7 +385,7 @@ mod tests {
         let (first, next) = (shown(&certificates), made(1));
         certificates.poll();
         assert_eq!(certificates.reloads.load(Ordering::Relaxed), 0, "nothing has changed");
-        // As a renewal does it: one file after the other.
+        // A renewal does it in the same way: one file after the other.
         write(&certificates.files.certificate, &next.certificate, 0o644).unwrap();
         certificates.poll();
         assert_eq!(shown(&certificates), first);

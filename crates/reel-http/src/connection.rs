@@ -1,4 +1,4 @@
-//! One client's connection: what it is doing, and since when.
+//! One client's connection: its state, and the time of the last change.
 
 use crate::access_log::AccessRecord;
 use crate::limits::{
@@ -15,29 +15,30 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A connection and its place in the life of a request: `(ShakingHands ->) Idle -> Heading ->
+/// A connection and its state in the life of a request: `(ShakingHands ->) Idle -> Heading ->
 /// (Opening -> Opened ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) peer: SocketAddr,
-    /// What goes on with it when something has come.
+    /// The task that continues with the connection when something has arrived.
     pub(crate) task: TaskId,
-    /// Set if it speaks TLS.
+    /// Set if the connection uses TLS.
     pub(crate) secure: Option<Box<Secure>>,
-    /// Received, opened and not yet used. Empty while a receive operation has it.
+    /// Bytes that are received, decrypted and not yet used. Empty while a receive operation has the
+    /// buffer.
     pub(crate) input: Vec<u8>,
     pub(crate) state: State,
-    /// When `state` last changed or its client last took or sent something.
+    /// When `state` last changed, or the client last accepted or sent something.
     pub(crate) since_ns: u64,
-    /// An operation of this connection is in the ring. There is never more than one, beside
-    /// zero-copy sends of which only the memory is still to come back.
+    /// An operation of this connection is in the ring. There is never more than one, except for
+    /// zero-copy sends whose memory is still to be returned.
     pub(crate) in_ring: bool,
-    /// How its socket is sent to.
+    /// How bytes are sent to the socket.
     pub(crate) zero_copy: ZeroCopy,
 }
 
 pub(crate) enum State {
-    /// The TLS handshake is not done yet.
+    /// The TLS handshake is not finished.
     ShakingHands,
     /// Waits for the first byte of a request.
     Idle,
@@ -45,20 +46,20 @@ pub(crate) enum State {
     Heading,
     /// A title is being opened for this request.
     Opening(Box<Request>),
-    /// It was, or cannot be.
+    /// The title was opened, or cannot be opened.
     Opened(Box<(Request, OpenResult)>),
     /// A response is on its way.
     Sending(Box<Sending>),
-    /// Everything was sent and our side is closed; what the client still sends is thrown away, up
-    /// to so many bytes.
+    /// Everything was sent and the server's side is closed. What the client still sends is
+    /// discarded, up to this many bytes.
     Lingering(usize),
 }
 
 /// A response on its way.
 pub(crate) struct Sending {
-    /// What the engine knows of it.
+    /// The engine's delivery of this response.
     pub(crate) delivery: DeliveryId,
-    /// The socket takes nothing at the moment.
+    /// The socket accepts nothing at the moment.
     pub(crate) blocked: bool,
     pub(crate) keep_alive: bool,
     pub(crate) started_ns: u64,
@@ -69,20 +70,20 @@ pub(crate) struct Sending {
 /// Why a connection is closed by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeOut {
-    /// A handshake did not end in time: closed without a word.
+    /// A handshake did not end in time. The connection is closed without an answer.
     Handshake,
-    /// No request came: closed without a word.
+    /// No request arrived. The connection is closed without an answer.
     Idle,
-    /// A request head did not end in time: 408.
+    /// A request head did not end in time. The answer is 408.
     Head,
-    /// The client took nothing: cut off.
+    /// The client accepted nothing. The response is cut off.
     Stall,
-    /// The client did not close its side: closed for it.
+    /// The client did not close its side. The server closes the connection.
     Linger,
 }
 
 impl Connection {
-    /// A new one, on a ring that can send without a copy or cannot.
+    /// A new connection. `can_lend`: whether the ring can send without a copy.
     pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, task: TaskId, can_lend: bool, now_ns: u64) -> Self {
         let socket = Arc::new(socket);
         Self {
@@ -98,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// The delivery of the response that is under way.
+    /// The delivery of the current response.
     pub(crate) fn delivery(&self) -> Option<DeliveryId> {
         match &self.state {
             State::Sending(sending) => Some(sending.delivery),
@@ -106,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// The first bytes of a request are there.
+    /// The first bytes of a request have arrived.
     pub(crate) fn heading(&mut self, now_ns: u64) {
         if matches!(self.state, State::Idle) {
             self.state = State::Heading;
@@ -114,14 +115,14 @@ impl Connection {
         }
     }
 
-    /// The limit of time this connection has run into, if any.
+    /// The time limit that this connection has exceeded, if any.
     pub(crate) fn timed_out(&self, now_ns: u64) -> Option<TimeOut> {
         let (limit_ns, which) = match &self.state {
             State::ShakingHands => (HANDSHAKE_TIME_MAX_NS, TimeOut::Handshake),
             State::Idle => (IDLE_TIME_MAX_NS, TimeOut::Idle),
             State::Heading => (HEAD_TIME_MAX_NS, TimeOut::Head),
             State::Opening(_) | State::Opened(_) => return None,
-            // While the server is the one who is late, the client's clock stands still.
+            // While the client waits for the server, the client's time limit does not run.
             State::Sending(sending) if !sending.blocked => return None,
             State::Sending(_) => (STALL_TIME_MAX_NS, TimeOut::Stall),
             State::Lingering(_) => (LINGER_TIME_MAX_NS, TimeOut::Linger),
@@ -130,9 +131,10 @@ impl Connection {
     }
 }
 
-/// The kind of task that a connection is for its thread, and from when on it is critical. `order`
-/// is that of its delivery; without one it reads a request or shakes hands, which a client waits
-/// for.
+/// The kind of task that a connection is for its thread, and the time from which it is critical.
+///
+/// `order` is that of its delivery. A connection without a delivery reads a request or shakes
+/// hands: a client waits for it.
 pub(crate) fn task_kind(order: Option<Order>) -> (TaskKind, u64) {
     match order {
         Some(Order::Due(due_ns)) => {
@@ -197,23 +199,23 @@ mod tests {
             (State::Lingering(1), LINGER_TIME_MAX_NS, TimeOut::Linger),
         ] {
             let connection = connection(state);
-            assert_eq!(connection.timed_out(0), None, "a clock that seems to go back");
+            assert_eq!(connection.timed_out(0), None, "a clock that goes back");
             assert_eq!(connection.timed_out(START_NS + limit_ns), None, "{which:?}");
             assert_eq!(connection.timed_out(START_NS + limit_ns + 1), Some(which));
         }
     }
 
     #[test]
-    fn the_client_is_not_blamed_for_our_own_time() {
+    fn the_time_limit_of_a_client_does_not_run_while_the_server_is_late() {
         for state in [State::Opening(Box::default()), sending(false)] {
             assert_eq!(connection(state).timed_out(u64::MAX), None);
         }
     }
 
-    /// What is reserved and due soon goes first, the soonest before all; however many downloads
-    /// came before it.
+    /// Reserved work that is due soon comes first, in order of deadlines, even if many downloads
+    /// were ready before it.
     #[test]
-    fn the_thread_goes_on_with_what_is_due_and_with_downloads_last() {
+    fn the_thread_continues_with_due_work_first_and_with_downloads_last() {
         const NOW_NS: u64 = 100_000_000_000;
         let due = |ahead_ns| Some(Order::Due(NOW_NS + ahead_ns));
         let mut came = vec![("download", Some(Order::Background)); 500];

@@ -1,8 +1,8 @@
-//! What the HTTP front end counts, for metrics.
+//! What the HTTP front end counts for the metrics.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Counters of all cores together; each is bumped at most a few times per request.
+/// Counters of all cores together. Each is incremented at most a few times per request.
 #[derive(Debug, Default)]
 pub struct HttpCounters {
     /// Connections accepted.
@@ -11,11 +11,13 @@ pub struct HttpCounters {
     pub turned_away: AtomicU64,
     /// Connections handed to the control plane.
     pub handed_over: AtomicU64,
-    /// TLS handshakes that were done.
+    /// TLS handshakes that were completed.
     pub handshakes: AtomicU64,
-    /// TLS connections that ended with an error: no TLS at all, nothing in common, changed records.
+    /// TLS connections that ended with an error: not TLS, no common version or cipher, or modified
+    /// records.
     pub tls_failures: AtomicU64,
-    /// Times that what a slow client had not taken was moved out of a buffer that another needed.
+    /// Times that bytes which a slow client had not accepted were moved out of a buffer that
+    /// another connection needed.
     pub parked: AtomicU64,
     /// Connections closed because their client was too slow or silent.
     pub timed_out: AtomicU64,
@@ -23,9 +25,9 @@ pub struct HttpCounters {
     pub responses: [AtomicU64; 5],
     /// Bytes that the kernel copied into sockets.
     pub copied_bytes: AtomicU64,
-    /// Bytes that it sent from where they lay.
+    /// Bytes that the kernel sent from Reel's memory.
     pub zero_copy_bytes: AtomicU64,
-    /// Bytes that it was to send from where they lay, and copied after all.
+    /// Bytes that the kernel was to send from Reel's memory, and copied instead.
     pub copied_late_bytes: AtomicU64,
     /// Sends without a copy that the kernel refused.
     pub zero_copy_refused: AtomicU64,
@@ -34,7 +36,7 @@ pub struct HttpCounters {
 }
 
 impl HttpCounters {
-    /// Counters of so many serving threads.
+    /// Counters of `threads` serve threads.
     pub fn new(threads: usize) -> Self {
         Self { open: (0..threads).map(|_| AtomicUsize::new(0)).collect(), ..Self::default() }
     }

@@ -11,7 +11,7 @@ pub(crate) fn http_date(unix_s: u64) -> String {
 }
 
 /// The seconds since 1970 of a date in any of the three forms that a recipient has to understand;
-/// `None` if it is not one. What is before 1970 counts as 1970: nothing here is older.
+/// `None` if it is not one. A date before 1970 counts as 1970: nothing in Reel is older.
 pub(crate) fn seconds_of_http_date(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let (year, month, day, time) = match words[..] {
@@ -21,7 +21,7 @@ pub(crate) fn seconds_of_http_date(text: &str) -> Option<u64> {
         [_, date, time, "GMT"] => {
             let mut parts = date.split('-');
             let (day, month, year) = (parts.next()?, parts.next()?, number(parts.next()?, 2)?);
-            // The RFC counts from today; what asks here was written after 1970.
+            // The RFC counts from today. The programs that send such dates were written after 1970.
             (if year < 70 { 2000 + year } else { 1900 + year }, month, day, time)
         }
         // asctime: Sun Nov  6 08:49:37 1994
@@ -46,7 +46,7 @@ pub(crate) fn seconds_of_http_date(text: &str) -> Option<u64> {
     Some((years + months + day - 1) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// A number of so many digits.
+/// A number of exactly `digits` digits.
 fn number(text: &str, digits: usize) -> Option<u64> {
     let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?

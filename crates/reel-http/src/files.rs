@@ -7,12 +7,13 @@ use crate::response::{Resource, Response};
 use reel_cache::SessionKey;
 use reel_play::{MediaRequest, Playable, PlayableTitle, SessionFile, TitleFile};
 
-/// Changed when the texts or headers made from an index change, so that no cache mixes old and new.
+/// Incremented when the texts or headers made from an index change, so that no cache mixes old and
+/// new.
 const FORMAT: u32 = 1;
 
-/// A session's files are its client's alone, and never change while it lives.
+/// A session's files belong to its client alone, and never change during the session.
 const SESSION_CACHE: &str = "private, max-age=3600, immutable";
-/// A title may be removed and come back different under its name: caches must ask.
+/// A title may be removed and another one ingested under its name: caches must revalidate.
 const DOWNLOAD_CACHE: &str = "public, no-cache";
 
 /// A file of the session `key`, which was offered `choice`; `None` if its title has no such file.

@@ -1,4 +1,4 @@
-//! The serving threads of HTTP, one ring each.
+//! The serve threads of HTTP, with one ring each.
 
 use crate::access_log::AccessLog;
 use crate::counters::HttpCounters;
@@ -24,27 +24,27 @@ pub fn is_media(path: &str) -> bool {
     Route::of(path) != Route::Elsewhere
 }
 
-/// How the serving threads are set up.
+/// The settings of the serve threads.
 pub struct HttpConfig {
     /// Threads.
     pub threads: usize,
-    /// Whether each stays on its processor.
+    /// Whether each thread stays on its processor.
     pub pin: bool,
-    /// Of `SCHED_FIFO`; 0 for ordinary threads.
+    /// Priority in `SCHED_FIFO`; 0 for ordinary threads.
     pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
-    /// Most connections at once.
+    /// The most connections at once.
     pub connections_max: usize,
     /// Whether every media request is logged.
     pub access_log: bool,
     /// Buffers of the arena that may be lent to the kernel at once, to be sent from without a copy.
     pub lent_buffers: usize,
-    /// Set if TLS is spoken: with which certificate, and how many buffers each thread seals in.
+    /// Set if TLS is served: the certificate, and the number of buffers that each thread seals in.
     pub tls: Option<(Acceptor, usize)>,
 }
 
-/// What the serving threads have of the whole server.
+/// The parts of the server that the serve threads use.
 pub struct Shared {
     /// Units in memory.
     pub units: Units,
@@ -54,32 +54,32 @@ pub struct Shared {
     pub titles: Arc<Titles>,
     /// All sessions.
     pub sessions: Arc<Sessions<PlayableTitle>>,
-    /// What all engines count.
+    /// Counters of all engines.
     pub play: Arc<PlayCounters>,
-    /// What this front end counts.
+    /// Counters of this front end.
     pub counters: Arc<HttpCounters>,
     /// Threads that open titles.
     pub openers: Workers,
-    /// Where requests go that are not for media.
+    /// The receiver of requests that are not for media.
     pub handover: HandoverTo,
 }
 
-/// Takes a connection over, or gives it back if it has no room for it. Must not wait.
+/// Takes a connection over, or returns it if it has no room for it. Must not wait.
 pub type HandoverTo = Box<dyn Fn(Handover) -> Result<(), Handover> + Send + Sync>;
 
 /// A connection whose request is not for media, with the bytes already read from it.
 pub struct Handover {
     /// The socket.
     pub stream: TcpStream,
-    /// Its keys, if it speaks TLS; what was read is opened already.
+    /// Its keys, if it uses TLS; `already_read` is decrypted.
     pub tls: Option<Box<reel_tls::Connection>>,
-    /// What was read.
+    /// The bytes that were read.
     pub already_read: Vec<u8>,
     /// The client's address.
     pub peer: SocketAddr,
 }
 
-/// What a listening socket is for.
+/// The protocol of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// HTTP.
@@ -92,7 +92,7 @@ pub enum Speaks {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// A serving thread failed.
+    /// A serve thread failed.
     #[error(transparent)]
     Rt(#[from] RtError),
     /// The system gave no thread.
@@ -100,9 +100,9 @@ pub enum HttpError {
     Thread(#[source] io::Error),
 }
 
-/// What a serving thread is told.
+/// A message to a serve thread.
 pub(crate) enum Message {
-    /// A disk or another thread has something for its engine.
+    /// A disk or another thread has something for the thread's engine.
     Arrival(Arrival),
     /// A new connection for this thread.
     Connection(OwnedFd, SocketAddr, Speaks),
@@ -119,10 +119,10 @@ pub struct HttpFrontEnd {
 }
 
 impl HttpFrontEnd {
-    /// Starts the threads; they accept from `listeners` at once.
+    /// Starts the threads, which accept from `listeners` at once.
     ///
     /// # Errors
-    /// When the system gives no thread or no ring.
+    /// The system gives no thread or no ring.
     pub fn start(
         config: HttpConfig,
         listeners: Vec<(TcpListener, Speaks)>,
@@ -149,23 +149,23 @@ impl HttpFrontEnd {
         Ok(Self { cores, log_thread })
     }
 
-    /// Whether all threads still run.
+    /// Whether all threads are running.
     pub fn is_whole(&self) -> bool {
         self.cores.iter().all(CoreHandle::is_alive)
     }
 
-    /// Lets responses under way finish, then stops the threads and waits for them. When it returns,
-    /// nothing of this front end holds the volume any more.
+    /// Lets current responses finish, then stops the threads and waits for them. When it returns,
+    /// this front end holds no reference to the volume.
     ///
     /// # Errors
-    /// When a thread had failed.
+    /// A thread failed.
     pub fn drain(self) -> Result<(), HttpError> {
         for core in &self.cores {
             core.stop();
         }
         let ended: Vec<_> = self.cores.into_iter().map(CoreHandle::join).collect();
         if let Some(thread) = self.log_thread {
-            // A panic in it was told when it happened.
+            // A panic of the thread was logged when it happened.
             let _ = thread.join();
         }
         ended.into_iter().collect::<Result<(), _>>().map_err(HttpError::from)
@@ -188,7 +188,7 @@ fn start_thread(
     let scratch = Scratch::new(&shared.server.arena, scratch_buffers);
     reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
         if priority > 0 {
-            // Granted or refused, the log says it.
+            // The log tells whether the priority was granted or refused.
             let _ = real_time(&name, priority);
         }
         let inbox = Arc::new(Post(own.clone()));
@@ -199,7 +199,7 @@ fn start_thread(
     })
 }
 
-/// Brings arrivals of other threads into a serving thread's mailbox.
+/// Puts arrivals from other threads into a serve thread's mailbox.
 struct Post(Mailbox<Message>);
 
 impl Inbox for Post {

@@ -1,7 +1,8 @@
 //! HTTP/1.1 and TLS front end.
 //!
-//! Each serving thread accepts, parses, asks its engine (`reel-play`) and sends. A request that is
-//! not for media is handed over with its socket: one port serves all.
+//! Each serve thread accepts, parses, asks its engine (`reel-play`) and sends. A request that is
+//! not for media is handed to the control plane with its socket, so that one port serves all
+//! requests.
 #![forbid(unsafe_code)]
 
 mod access_log;

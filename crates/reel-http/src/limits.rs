@@ -1,4 +1,4 @@
-//! Every bound of this room, with its reason.
+//! Every bound of this crate, with its reason.
 
 /// Longest request head. Browsers send about 1 KiB; cookies of other services on the same host may
 /// add some.
@@ -16,27 +16,27 @@ pub const RECEIVE_BYTES: usize = 4 * 1024;
 /// A head must be complete this long after its first byte (slowloris).
 pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
-/// A TLS handshake must be done this long after its connection was accepted: two round trips of a
-/// slow link, and a person who is asked about a certificate has a new connection afterwards.
-/// Browsers that connect ahead of need make the handshake at once.
+/// A TLS handshake must be finished this long after its connection was accepted. It takes two round
+/// trips, also of a slow link. A browser that asks a person about a certificate opens a new
+/// connection afterwards. Browsers that connect in advance make the handshake at once.
 pub const HANDSHAKE_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
 /// Responses up to this size are sealed outside of the arena: playlists, refusals, redirects. One
 /// record.
 pub const SEAL_SMALL_BYTES_MAX: usize = 16 * 1024;
 
-/// Sealed bytes of slow clients that a core holds outside of the arena. Beyond that, the slowest is
-/// cut off.
+/// Sealed bytes of slow clients that a core holds outside of the arena. Beyond that, the slowest
+/// client is cut off.
 pub const PARKED_BYTES_MAX: usize = 64 << 20;
 
 /// A connection without a request is closed after this long.
 pub const IDLE_TIME_MAX_NS: u64 = 75 * SECOND_NS;
 
-/// A client that takes not one byte for this long is gone. Long, because a paused player reads
-/// nothing.
+/// A client that accepts no byte for this long is taken for gone. The time is long because a paused
+/// player reads nothing.
 pub const STALL_TIME_MAX_NS: u64 = 600 * SECOND_NS;
 
-/// Bytes read and thrown away after the last response of a connection. Closing a socket with unread
+/// Bytes read and discarded after the last response of a connection. Closing a socket with unread
 /// bytes resets it, and the client may lose the end of its response.
 pub const LINGER_BYTES_MAX: usize = 64 * 1024;
 
@@ -46,74 +46,75 @@ pub const LINGER_TIME_MAX_NS: u64 = 2 * SECOND_NS;
 /// How long responses may take to finish after the server was asked to stop.
 pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
-/// How often connections are looked over for the times above.
+/// How often connections are checked for the times above.
 pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// When accepting fails for want of descriptors, it is tried again after this long.
+/// When accepting fails because no descriptors are free, it is tried again after this long.
 pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 
-/// From how long before they are due on bytes that were promised are critical on a core, before
-/// which they go ahead of all that has no deadline: a round, as for disks. Who is further ahead
-/// lives on what he has buffered.
+/// Reserved bytes are critical on a core from this long before they are due. From then on they come
+/// before all work without a deadline. It is one round, as for disks. A client whose next bytes are
+/// due later plays what it has buffered.
 pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
 
-/// Lines of the access log that may wait for its writer; beyond that they are counted and dropped.
+/// Lines of the access log that may wait for its writer. More lines are counted and dropped.
 pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
 
-/// Connections that may wait to be accepted: a burst of players at the start of a film.
+/// Connections that may wait to be accepted: a burst of players at the start of a title.
 pub const LISTEN_BACKLOG: i32 = 1024;
 
-/// The least that is sent without a copy: below, asking for the pages and hearing of them again
-/// costs as much as copying does (about 10 kB, msg_zerocopy.rst of the kernel).
+/// The smallest send without a copy. Below about 10 kB (msg_zerocopy.rst of the kernel), pinning
+/// the pages and receiving the completion cost as much as copying.
 pub const ZERO_COPY_BYTES_MIN: usize = 16 * 1024;
 
-/// The least mean size of the pieces of such a send: a segment of the network has room for 17, and
-/// 64 KiB.
+/// The smallest mean size of the pieces of a zero-copy send: a network segment has room for 17
+/// pieces and 64 KiB.
 pub const ZERO_COPY_CHUNK_BYTES_MIN: usize = 4 * 1024;
 
-/// Bytes of the send by which a socket is tried: a full segment, and little if it is copied after
+/// Bytes of the send that probes a socket: a full segment, which costs little if it is copied after
 /// all.
 pub const ZERO_COPY_PROBE_BYTES: usize = 64 * 1024;
 
-/// After a try in vain a socket is tried again when so many bytes were copied: the try is then less
-/// than a hundredth of them.
+/// A socket that failed a probe is probed again after this many copied bytes: the probe is then
+/// less than a hundredth of them.
 pub const ZERO_COPY_AGAIN_BYTES: u64 = 16 << 20;
 
-/// And not sooner than this: who listens to the network, and so makes it copy, does so for seconds.
+/// A socket is not probed again sooner than this: a program that listens to the network with a
+/// packet socket, and so makes the kernel copy, does so for seconds.
 pub const ZERO_COPY_AGAIN_NS: u64 = SECOND_NS;
 
-/// Both double with each try in vain, so often: 16 GiB and a quarter of an hour, for sockets that
-/// never change.
+/// Both limits double with each failed probe, this many times: up to 16 GiB and a quarter of an
+/// hour, for sockets that never change.
 pub const ZERO_COPY_AGAIN_DOUBLINGS_MAX: u32 = 10;
 
-/// Bytes that one socket may have been sent without a copy and not acknowledged: the largest window
-/// a kernel gives by itself (tcp_wmem). What is more is copied.
+/// Bytes of one socket that may be sent without a copy and not yet acknowledged: the largest window
+/// that a kernel gives by itself (tcp_wmem). More bytes are copied.
 pub const LENT_BYTES_MAX: u64 = 4 << 20;
 
-/// Such sends of one socket: each has an entry in the ring. As many as a window has, one for each
-/// super-segment.
+/// Zero-copy sends of one socket at a time, because each has an entry in the ring. As many as a
+/// window has super-segments.
 pub const LENT_SENDS_MAX: usize = 96;
 
-/// What TCP queues of a send at once, and a device takes at once, at most.
+/// The most that TCP queues of a send at once, which is also the most that a device takes at once.
 pub const SUPER_SEGMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// How often such a piece may be cut by pacing until it does not matter that its rest, if it was
-/// not copied, goes alone.
+/// How often pacing may cut such a piece before its remainder no longer matters. The remainder of a
+/// piece that was not copied is sent alone.
 pub const ZERO_COPY_CUTS_MAX: usize = 3;
 
-/// Sends after which a socket is asked again what it gives the device at once: its rate changes
-/// within round trips, and asking costs a microsecond.
+/// Sends after which a socket is asked again how much TCP gives the device at once. The socket's
+/// rate changes within round trips, and asking costs a microsecond.
 pub const SEGMENT_ASKED_SENDS: u32 = 16;
 
 /// Connections that may wait for the control plane.
 pub const HANDOVERS_MAX: usize = 1024;
 
-/// How often the files of a certificate are looked at. Renewed ones come weeks before the old ones
-/// end.
+/// How often the files of a certificate are checked. A renewed certificate arrives weeks before the
+/// old one expires.
 pub const CERTIFICATE_LOOK_S: u64 = 5;
 
-/// A certificate with less than this left is named in the log every day: those who renew by
-/// themselves do so with a month left.
+/// A certificate with less than this left is named in the log every day: programs that renew
+/// certificates do so a month before the end.
 pub const CERTIFICATE_WARN_S: i64 = 14 * 86_400;
 
 /// Largest file of certificates or keys that is read: sixteen certificates of RSA with 4096 bits
@@ -123,12 +124,12 @@ pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Titles that may wait to be opened.
 pub const OPENINGS_MAX: usize = 4 * 1024;
 
-/// Threads that open titles; each waits for a few reads, on a busy hard disk for half a second. Two
-/// opened some ten titles a second there.
+/// Threads that open titles. Each waits for a few reads, on a busy hard disk for half a second. Two
+/// threads opened about ten titles a second there.
 pub const OPENERS: usize = 8;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Threads that open titles before anybody asks for them, for a while after the start: their reads
-/// go to different members.
+/// Threads that open titles ahead, for some time after the start: their reads go to different
+/// members.
 pub const OPENERS_AHEAD: usize = 4;

@@ -1,4 +1,4 @@
-//! What this front end counts, as the metrics page shows it.
+//! The counters of this front end on the metrics page.
 
 use crate::counters::HttpCounters;
 use reel_metrics::{MetricsPage, MetricsSource};
@@ -77,7 +77,7 @@ impl MetricsSource for HttpMetrics {
         }
         page.counter(
             "reel_zero_copy_refused_total",
-            "Sends without a copy that the kernel refused, for want of lockable memory or because the socket's kind has none.",
+            "Sends without a copy that the kernel refused, because there was no lockable memory or because the socket's kind has none.",
             &[],
             load(&data.zero_copy_refused),
         );

@@ -1,5 +1,5 @@
-//! Opening a title reads its index from the disks and waits for it: the one step of a request that
-//! is done off the serving threads.
+//! Opening a title reads its index from the disks and waits for it. It is the only step of a
+//! request that is not done on the serve threads.
 
 use crate::front_end::Message;
 use reel_library::LibraryError;
@@ -7,7 +7,7 @@ use reel_play::{PlayableTitle, Titles};
 use reel_rt::{Mailbox, Workers};
 use std::sync::Arc;
 
-/// A title that was opened for a connection, or cannot be.
+/// The outcome of opening a title for a connection.
 pub(crate) struct Opened {
     pub(crate) connection: u64,
     pub(crate) result: OpenResult,
@@ -16,8 +16,8 @@ pub(crate) struct Opened {
 /// A title, or a status and a text for the client.
 pub(crate) type OpenResult = Result<Arc<PlayableTitle>, (u16, String)>;
 
-/// Has a title opened for a connection, which is told by its thread's mailbox; `false` if too many
-/// wait already.
+/// Lets a worker open a title for a connection. The result arrives in the mailbox of the
+/// connection's thread. Returns `false` if too many titles wait already.
 pub(crate) fn open(
     workers: &Workers,
     titles: &Arc<Titles>,

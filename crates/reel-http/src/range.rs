@@ -4,7 +4,7 @@ use crate::date::seconds_of_http_date;
 use crate::request::Request;
 use std::ops::Range;
 
-/// What a client may compare to know whether it has a resource already.
+/// The values by which a client knows whether it already has a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Validators {
     /// A strong entity tag with its quotes.
@@ -13,7 +13,7 @@ pub(crate) struct Validators {
     pub(crate) last_modified: String,
 }
 
-/// How a request for a resource is answered.
+/// The kind of answer to a request for a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// 200 with everything.
@@ -45,11 +45,11 @@ pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> 
     } else if unchanged_since(request.if_modified_since.as_deref(), validators) == Some(true) {
         return Answer::NotModified;
     }
-    // Section 14.2: ranges are for GET; to any other method the field is as if it were not there.
+    // Section 14.2: ranges are for GET. For any other method the field is ignored.
     let Some(range) = request.range.as_ref().filter(|_| request.method != "HEAD") else {
         return Answer::Whole;
     };
-    // Section 13.1.5: a strong comparison; anything else makes the range void.
+    // Section 13.1.5: a strong comparison. If it fails, the range is ignored.
     if let Some(validator) = &request.if_range
         && *validator != validators.etag
         && *validator != validators.last_modified
@@ -59,8 +59,8 @@ pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> 
     parse(range, bytes)
 }
 
-/// One range of `bytes` units. Several ranges, other units and nonsense are ignored, as section
-/// 14.2 allows.
+/// One range in `bytes` units. Several ranges, other units and malformed ranges are ignored, as
+/// section 14.2 allows.
 fn parse(range: &str, bytes: u64) -> Answer {
     let Some((unit, set)) = range.split_once('=') else { return Answer::Whole };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -99,8 +99,8 @@ fn number(text: &str) -> Number {
     }
 }
 
-/// Whether the resource is no newer than a date; `None` without one that can be understood, which
-/// is ignored (sections 13.1.3 and 13.1.4).
+/// Whether the resource is no newer than a date. `None` if there is no date that can be parsed:
+/// such a condition is ignored (sections 13.1.3 and 13.1.4).
 fn unchanged_since(date: Option<&str>, validators: &Validators) -> Option<bool> {
     Some(seconds_of_http_date(&validators.last_modified)? <= seconds_of_http_date(date?)?)
 }
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_compared_not_spelt() {
+    fn dates_are_compared_by_value() {
         let since = |date: &str| {
             let if_modified_since = Some(date.to_owned());
             answer(&Request { if_modified_since, ..Request::default() }, &validators(), 10)

@@ -1,8 +1,8 @@
-//! A request head, parsed (RFC 9112). Bodies never come this way: media is only read.
+//! A parsed request head (RFC 9112). The data plane accepts no bodies: media is only read.
 
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
 
-/// What the data plane wants to know of a request.
+/// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -23,12 +23,12 @@ pub(crate) struct Request {
     pub(crate) user_agent: Option<String>,
 }
 
-/// The outcome of looking at the bytes received so far.
+/// The outcome of parsing the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// More bytes are needed.
     Partial,
-    /// A request, and how many bytes its head took.
+    /// A request, and the length of its head in bytes.
     Complete(Box<Request>, usize),
     /// Not a request this server answers; the connection must be closed after the answer.
     Bad(u16, &'static str),
@@ -36,14 +36,14 @@ pub(crate) enum Head {
 
 impl Head {
     pub(crate) fn parse(input: &[u8]) -> Head {
-        // RFC 9112 section 2.2: empty lines before a request are stepped over.
+        // RFC 9112 section 2.2: empty lines before a request are skipped.
         let blank = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let input = &input[blank..];
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut parsed = httparse::Request::new(&mut headers);
         let bytes = match parsed.parse(input) {
             Ok(httparse::Status::Complete(bytes)) => bytes + blank,
-            // The empty lines count, or a client could send them without end.
+            // The empty lines count, because otherwise a client could send them without end.
             Ok(httparse::Status::Partial) if blank + input.len() < HEAD_BYTES_MAX => return Head::Partial,
             Ok(httparse::Status::Partial) => return too_long(input),
             Err(httparse::Error::TooManyHeaders) => {
@@ -113,8 +113,8 @@ impl Request {
     }
 }
 
-/// Several fields of one name are one whose values stand in a list (RFC 9110 section 5.3). Of a
-/// range or a date that is no longer one, and is treated so.
+/// Several fields of one name count as one field whose values form a list (RFC 9110 section 5.3). A
+/// range or a date with several values is malformed, and is treated as such.
 fn join(field: &mut Option<String>, value: String) {
     match field {
         None => *field = Some(value),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_alive_as_the_version_and_the_field_say() {
+    fn keep_alive_follows_the_version_and_the_field() {
         assert!(request("GET /a HTTP/1.1\r\nHost: x\r\n\r\n").keep_alive);
         assert!(!request("GET /a HTTP/1.1\r\nHost: x\r\nConnection: foo, Close\r\n\r\n").keep_alive);
         assert!(!request("GET /a HTTP/1.0\r\n\r\n").keep_alive);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_request() {
+    fn malformed_requests_are_refused() {
         assert_eq!(status(b"GET /a HTTP/1.1\r\n\r\n"), 400, "no Host");
         assert_eq!(status(b"GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
         assert_eq!(status(b"GET /a HTTP/2.0\r\nHost: a\r\n\r\n"), 505);

@@ -18,29 +18,29 @@ pub(crate) struct Response {
     pub(crate) body: Body,
     /// Length of the body without the head.
     pub(crate) body_bytes: u64,
-    /// Where the body begins in what it is a part of.
+    /// The offset of the body in its resource.
     pub(crate) body_offset: u64,
     pub(crate) keep_alive: bool,
 }
 
-/// Something that can be asked for in parts.
+/// A resource that can be requested in parts.
 pub(crate) struct Resource {
     pub(crate) content_type: &'static str,
     pub(crate) cache_control: &'static str,
     pub(crate) validators: Validators,
     pub(crate) body: Body,
-    /// Offered to be saved under this name.
+    /// The name under which a browser offers to save it.
     pub(crate) download_name: Option<String>,
 }
 
 impl Resource {
-    /// Answers `request` with this resource, or with a part of it, or with nothing new.
+    /// Answers `request` with this resource, a part of it, or an answer that it is unchanged.
     pub(crate) fn respond(self, request: &Request) -> Response {
         let answer = self.answer(request);
         self.respond_with(request, answer)
     }
 
-    /// Which bytes a request is answered with, by its conditions and its range.
+    /// The answer to a request, by its conditions and its range.
     pub(crate) fn answer(&self, request: &Request) -> Answer {
         answer(request, &self.validators, self.body.bytes())
     }
@@ -94,7 +94,7 @@ impl Resource {
 }
 
 impl Response {
-    /// A problem (RFC 9457): what happened, and what to do.
+    /// A problem (RFC 9457): the cause, and what to do.
     pub(crate) fn problem(request: &Request, status: u16, detail: &str, more: &str) -> Response {
         let title = reason(status);
         let text = serde_json::json!({
@@ -105,8 +105,8 @@ impl Response {
         Response::new(request, status, &fields, Some(Body::text(text.into_bytes())))
     }
 
-    /// A title that ends later than anything can be promised. Without a time to ask again: it will
-    /// be as long tomorrow.
+    /// The answer to a session whose title ends later than the ledger can reserve. It has no time
+    /// to ask again, because the title will not become shorter.
     pub(crate) fn too_long(request: &Request, detail: &str) -> Response {
         let problem = serde_json::json!({
             "type": "urn:reel:problem:too-long",
@@ -118,8 +118,8 @@ impl Response {
         Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
-    /// A session that is not opened, or not continued: what there is too little of, and what could
-    /// be promised instead.
+    /// The answer to a session that is not opened, or not continued: the resource that is short,
+    /// and what could be reserved instead.
     pub(crate) fn session_refused(request: &Request, refused: &SessionRefused) -> Response {
         match refused {
             SessionRefused::TooLong => Response::too_long(request, &refused.to_string()),
@@ -127,7 +127,7 @@ impl Response {
         }
     }
 
-    /// 503 with what could be granted.
+    /// 503 with what could be reserved.
     pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
         if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = refused {
             return Response::too_long(request, &refused.to_string());
@@ -163,8 +163,8 @@ impl Response {
         Response::new(request, 307, &fields, Some(Body::default()))
     }
 
-    /// The answer to a browser that asks what it may send to another origin's media (Fetch
-    /// standard, CORS preflight).
+    /// The answer to a browser that asks which requests it may send to media of another origin
+    /// (Fetch standard, CORS preflight).
     pub(crate) fn options(request: &Request) -> Response {
         let fields = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
              Access-Control-Allow-Headers: Range, If-Range, If-None-Match\r\nAccess-Control-Max-Age: 86400\r\n";
@@ -179,8 +179,8 @@ impl Response {
              Access-Control-Expose-Headers: Content-Range, Content-Length, ETag, Retry-After\r\n\
              X-Content-Type-Options: nosniff\r\n",
             reason(status),
-            // Who has a clock has to tell (RFC 9110 section 6.6.1): ages and validators are judged
-            // by it.
+            // A server with a clock must send the date (RFC 9110 section 6.6.1). Clients compute
+            // ages and judge validators by it.
             http_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
         );
         head.push_str(fields);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_says_when_it_was_made() {
+    fn every_answer_has_a_date() {
         let now_s = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let asked = request("GET", Some("bytes=99-"));
         let before_s = now_s();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_to_be_asked_for_again() {
+    fn a_title_that_is_too_long_is_refused_without_a_time_to_ask_again() {
         let too_long = AdmitError::TooLong { ends_in_s: 90_000, timeline_s: 86_400 };
         let refused = text(&Response::refused(&request("GET", None), &OpenRefused::NotAdmitted(too_long)));
         assert!(refused.starts_with("HTTP/1.1 503 ") && !refused.contains("Retry-After:"), "{refused}");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_end_and_nothing_new() {
+    fn answers_beyond_the_end_and_for_unchanged_resources() {
         let beyond = text(&resource().respond(&request("GET", Some("bytes=10-"))));
         assert!(beyond.starts_with("HTTP/1.1 416 ") && beyond.contains("Content-Range: bytes */10\r\n"));
         let (head, body) = beyond.split_once("\r\n\r\n").unwrap();

@@ -3,7 +3,7 @@
 use reel_cache::SessionKey;
 use reel_play::SessionFile;
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// Opens a session and redirects to it.
@@ -12,7 +12,7 @@ pub(crate) enum Route {
     Session { key: SessionKey, file: SessionFile },
     /// A whole title as one file, without a session.
     Download { title: String },
-    /// Below a media path, but names nothing.
+    /// Below a media path, but without a resource.
     Nothing,
     /// For the control plane.
     Elsewhere,
@@ -71,7 +71,7 @@ fn download<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
 }
 
 /// A number as playlists write it: digits without sign or leading zero, so that every resource has
-/// one name.
+/// exactly one name.
 fn number(text: &str) -> Option<usize> {
     let number: usize = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn doors() {
+    fn paths_outside_of_sessions() {
         let watch = |file| Route::Watch { title: "a-film".into(), file };
         assert_eq!(Route::of("/watch/a-film/master.m3u8"), watch(SessionFile::Master));
         assert_eq!(Route::of("/watch/a-film/a-film.mp4"), watch(SessionFile::Progressive));

@@ -1,8 +1,8 @@
-//! Where responses are sealed: buffers of the arena that a core keeps for that.
+//! Buffers of the arena in which a core seals responses.
 //!
-//! A buffer is lent from sealing until the socket has taken all of it. There are only so many: when
-//! all are lent, what waits for the slowest client is put aside (`service/secure.rs`), so nobody
-//! waits for another's client.
+//! A connection holds a buffer from sealing until the socket has accepted all of it. The number of
+//! buffers is fixed. When all are held, the sealed bytes of the slowest client are moved out of the
+//! arena (`service/secure.rs`), so that no client waits for another one.
 
 use reel_arena::{Arena, Buffer};
 use reel_ring::Chunk;
@@ -10,15 +10,15 @@ use reel_ring::Chunk;
 /// The buffers of one core.
 pub(crate) struct Scratch {
     free: Vec<Buffer>,
-    /// Where all of them begin in the arena, in ascending order.
+    /// The offsets of all of them in the arena, in ascending order.
     starts: Vec<usize>,
     buffer_bytes: usize,
-    /// The connections that have one, the first to take one first.
+    /// The connections that hold a buffer, the longest holder first.
     holders: Vec<u64>,
 }
 
 impl Scratch {
-    /// So many buffers of the arena, or as many as it has free.
+    /// Takes `count` buffers of the arena, or as many as are free.
     pub(crate) fn new(arena: &Arena, count: usize) -> Self {
         let free: Vec<Buffer> = (0..count).map_while(|_| arena.take(arena.buffer_bytes())).collect();
         let mut starts: Vec<usize> = free.iter().map(Buffer::region_offset).collect();
@@ -33,7 +33,7 @@ impl Scratch {
         Some(buffer)
     }
 
-    /// Takes a buffer back from its connection; what is none of these buffers is let go.
+    /// Takes a buffer back from its connection. A chunk that is none of these buffers is dropped.
     pub(crate) fn give(&mut self, token: u64, chunk: Chunk) {
         let Chunk::Lease(lease) = chunk else { return };
         let start = lease.region_offset() / self.buffer_bytes * self.buffer_bytes;
@@ -43,13 +43,13 @@ impl Scratch {
         if let Some(place) = self.holders.iter().position(|holder| *holder == token) {
             self.holders.remove(place);
         }
-        // Nobody else is ever given a lease of it, so this one is the last.
+        // No other part is ever given a lease of the buffer, so this one is the last.
         if let Ok(buffer) = lease.try_into_buffer() {
             self.free.push(buffer);
         }
     }
 
-    /// The connections that have a buffer, the first to take one first.
+    /// The connections that hold a buffer, the longest holder first.
     pub(crate) fn holders(&self) -> &[u64] {
         &self.holders
     }
@@ -61,7 +61,7 @@ mod tests {
     use reel_arena::ArenaConfig;
 
     #[test]
-    fn what_is_lent_comes_back_and_nothing_else_does() {
+    fn only_lent_buffers_are_taken_back() {
         let config =
             ArenaConfig { buffer_bytes: 4096, buffer_count: 4, cells_per_buffer: 1, huge_pages: false };
         let arena = Arena::new(config).unwrap();

@@ -1,23 +1,23 @@
-//! The TLS side of a connection: its keys, and what is sealed and not yet taken.
+//! The TLS side of a connection: its keys, and the sealed bytes that are not yet accepted.
 
 use reel_ring::Chunk;
 use reel_tls::limits::{RECORD_OVERHEAD_BYTES_MAX, RECORD_PLAIN_BYTES_MAX};
 use reel_tls::{Connection as Tls, TlsError};
 
-/// What a connection has more if it is secured.
+/// The additional state of a connection with TLS.
 pub(crate) struct Secure {
     pub(crate) tls: Tls,
-    /// Received and not yet opened.
+    /// Received and not yet decrypted.
     pub(crate) received: Option<Vec<u8>>,
-    /// Sealed, and neither taken by the socket nor in the ring.
+    /// Sealed bytes that are neither accepted by the socket nor in the ring.
     pub(crate) pending: Option<Chunk>,
-    /// Bytes of the response in what is sealed and not wholly taken.
+    /// Bytes of the response in the sealed bytes that are not completely accepted.
     pub(crate) plain_bytes: u64,
-    /// Bytes of `pending` that were put aside from a buffer that others needed.
+    /// Bytes of `pending` that were moved out of a buffer that other connections needed.
     pub(crate) parked_bytes: usize,
 }
 
-/// What one sealing came to.
+/// The result of one sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SealedBytes {
     /// Bytes of the response.
@@ -26,8 +26,8 @@ pub(crate) struct SealedBytes {
     pub(crate) sealed: usize,
 }
 
-/// A record that is cut short only because its buffer ends should not be tiny: each costs a pass of
-/// its own.
+/// A record that is cut only because its buffer ends should not be tiny: each record costs a pass
+/// of its own.
 const CUT_BYTES_MIN: usize = 4096;
 
 impl Secure {
@@ -35,18 +35,19 @@ impl Secure {
         Self { tls, received: None, pending: None, plain_bytes: 0, parked_bytes: 0 }
     }
 
-    /// Bytes that `chunks` take when sealed, with what goes before and after them, at most.
+    /// The most bytes that `chunks` take when sealed, with the records before and after them.
     pub(crate) fn room_bytes(chunks: &[Chunk]) -> usize {
         let record = |chunk: &Chunk| {
             chunk.len() + chunk.len().div_ceil(RECORD_PLAIN_BYTES_MAX) * RECORD_OVERHEAD_BYTES_MAX
         };
-        // An answer to a change of keys, and the word that nothing more comes.
+        // Room for an answer to a change of keys, and for the closing alert.
         chunks.iter().map(record).sum::<usize>() + 4 * RECORD_OVERHEAD_BYTES_MAX
     }
 
-    /// Seals `chunks` into `out`, in their order, as far as there is room. A record never goes over
-    /// the end of a chunk, so each byte is read from where it lies and written to where it is sent
-    /// from, and nowhere between.
+    /// Seals `chunks` into `out`, in their order, as far as there is room.
+    ///
+    /// A record never extends beyond the end of a chunk. So each byte is read from its place in
+    /// memory, written to the place from which it is sent, and copied nowhere between.
     pub(crate) fn seal(&mut self, chunks: &[Chunk], out: &mut [u8]) -> Result<SealedBytes, TlsError> {
         let first = self.tls.take_outgoing();
         let mut sealed = first.len();
@@ -71,7 +72,7 @@ impl Secure {
         Ok(SealedBytes { plain, sealed })
     }
 
-    /// `text` sealed for a last word to the client, as far as that can be said.
+    /// `text`, sealed as the last message to the client, if the state of the connection permits it.
     pub(crate) fn last_words(&mut self, text: &[u8]) -> Vec<u8> {
         let mut out = vec![0; text.len() + 4 * RECORD_OVERHEAD_BYTES_MAX];
         let sealed = if text.is_empty() { self.tls.take_outgoing() } else { Vec::new() };
@@ -85,7 +86,7 @@ impl Secure {
     }
 }
 
-/// What is left of a chunk after its first `bytes`; `None` if nothing is.
+/// The remainder of a chunk after its first `bytes`; the chunk itself if nothing remains.
 pub(crate) fn rest_of(chunk: Chunk, bytes: usize) -> Result<Chunk, Chunk> {
     if bytes >= chunk.len() {
         return Err(chunk);
@@ -96,7 +97,7 @@ pub(crate) fn rest_of(chunk: Chunk, bytes: usize) -> Result<Chunk, Chunk> {
     })
 }
 
-/// Whether a client seems to speak HTTP where TLS is spoken: records begin with a control
+/// Whether a client seems to send HTTP where TLS is expected. TLS records begin with a control
 /// character, requests with capital letters.
 pub(crate) fn looks_like_http(first: &[u8]) -> bool {
     first.len() >= 3 && first[..3].iter().all(u8::is_ascii_uppercase)

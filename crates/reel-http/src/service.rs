@@ -1,11 +1,15 @@
-//! One core of the data plane: connections in, media out. Nothing here ever waits.
+//! One core of the data plane, which accepts connections and sends media. Nothing in it ever waits.
 //!
-//! What is read, in which order, and who waits for buffers is the engine's (`reel-play`); here are
-//! sockets, HTTP and TLS. Every connection is a task of the core. An event (an operation done, a
-//! message) is noted and makes its connection's task ready; the task's section moves it one step,
-//! when its turn has come by deadline and class (`tasks.rs`). A step ends with at most one new
-//! operation in the ring. Follow a request: [`Data::go_on`] -> [`Data::received`] ->
-//! [`Data::begin`] -> [`Data::respond`] -> [`Data::pump`].
+//! The engine (`reel-play`) decides what is read, in which order, and which readers wait for
+//! buffers. This module contains sockets, HTTP and TLS.
+//!
+//! Every connection is a task of the core. An event (a finished operation, a message) is noted and
+//! makes its connection's task ready. When the task's turn has come by deadline and class
+//! (`tasks.rs`), its section moves the connection one step. A step ends with at most one new
+//! operation in the ring.
+//!
+//! The path of a request: [`Data::go_on`] -> [`Data::received`] -> [`Data::begin`] ->
+//! [`Data::respond`] -> [`Data::pump`].
 
 mod door;
 mod ending;
@@ -31,30 +35,30 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What every serving thread shares.
+/// The state that all serve threads share.
 pub(crate) struct ServeShared {
     pub(crate) server: Shared,
     pub(crate) access_log: AccessLog,
     pub(crate) connections_max: usize,
     /// Buffers of the arena that may be lent to the kernel at once.
     pub(crate) lent_buffers: usize,
-    /// Set if TLS is spoken.
+    /// Set if TLS is served.
     pub(crate) acceptor: Option<reel_tls::Acceptor>,
 }
 
-/// The state of one serving thread.
+/// The state of one serve thread.
 pub(crate) struct Data {
     core: usize,
     shared: Arc<ServeShared>,
     engine: Engine<PlayableTitle>,
-    /// When the next timer for the engine goes off.
+    /// The time of the next timer for the engine.
     engine_timer_ns: Option<u64>,
-    /// Where responses are sealed.
+    /// The buffers in which responses are sealed.
     scratch: Scratch,
-    /// Sealed bytes of slow clients that were put aside.
+    /// Sealed bytes of slow clients that were moved out of the arena.
     parked_bytes: usize,
     connections: Slots<Connection>,
-    /// By the number of a task, whose it is.
+    /// The token of the connection of each task, by the task's number.
     of_task: Vec<u64>,
     /// Set on the thread that accepts.
     door: Option<Door>,
@@ -62,31 +66,31 @@ pub(crate) struct Data {
     draining_since_ns: Option<u64>,
 }
 
-/// The listening sockets, and the cores that connections are given to.
+/// The listening sockets, and the cores to which connections are given.
 pub(crate) struct Door {
     pub(crate) listeners: Vec<(Arc<OwnedFd>, Speaks)>,
     pub(crate) cores: Vec<Mailbox<Message>>,
 }
 
-/// What is left of an operation of a connection.
+/// The result of a finished operation of a connection.
 enum Ended {
     AwaitReadable,
     Receive(Vec<u8>),
-    /// What was sealed; of others, nothing.
+    /// The chunk of sealed bytes; empty for a connection without TLS.
     Send(Vec<Chunk>),
-    /// Of a send that was to be without a copy: what the kernel copied at once instead, or nothing
-    /// if it was lent all of it.
+    /// For a send that was to be without a copy: the chunks that the kernel copied at once, or none
+    /// if all of it was lent.
     SendZeroCopy(Vec<Chunk>),
-    /// What was lent is back; whether it was copied after all.
+    /// Lent memory was returned; whether it was copied after all.
     Lent(bool),
     AwaitWritable,
 }
 
 impl Ended {
-    /// Takes the operation apart and gives back all it held but what was sent: the connection may
-    /// be given away next, which only the one holder of its socket can do.
+    /// Takes the operation apart and releases all that it held except what was sent. The connection
+    /// may be handed over next, which requires that its socket has only one holder.
     fn of(op: Op) -> Option<Ended> {
-        // By value: what a pattern does not name is dropped with `op`, before the caller goes on.
+        // By value: what a pattern does not name is dropped with `op`, before the caller continues.
         match op {
             Op::AwaitReadable { .. } => Some(Ended::AwaitReadable),
             Op::AwaitWritable { .. } => Some(Ended::AwaitWritable),
@@ -151,18 +155,18 @@ impl Data {
     fn receive(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let mut buffer = match &mut connection.secure {
-            // What is thrown away need not be opened.
+            // Bytes that are discarded need not be decrypted.
             Some(secure) if !matches!(connection.state, State::Lingering(_)) => secure.tls.take_incoming(),
             _ => std::mem::take(&mut connection.input),
         };
-        // A head that is not complete is shorter than the most it may be: there is always room for
+        // An incomplete head is shorter than the longest possible head: there is always room for
         // more.
         buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
         connection.in_ring = true;
         core.ring.push(token, Op::Receive { socket: Arc::clone(&connection.socket), buffer });
     }
 
-    /// Looks at what was received: not enough, a request, or nonsense.
+    /// Parses what was received: an incomplete head, a request, or a malformed one.
     fn received(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         match Head::parse(&connection.input) {
@@ -177,7 +181,7 @@ impl Data {
         }
     }
 
-    /// Decides what a request is, and answers it or has it answered.
+    /// Decides what a request is for, and answers it or passes it on.
     fn begin(&mut self, core: &mut Core, token: u64, mut request: Request, head_bytes: usize) {
         request.keep_alive &= self.draining_since_ns.is_none();
         let route = Route::of(&request.path);
@@ -220,7 +224,7 @@ impl Data {
         self.say(core, token, request, response);
     }
 
-    /// Answers with something that belongs to no session, and that a person waits for.
+    /// Answers with something that belongs to no session, and that an interactive client waits for.
     fn say(&mut self, core: &mut Core, token: u64, request: Request, response: Response) {
         self.respond(core, token, request, response, (None, DeliveryPolicy::interactive()));
     }
@@ -314,7 +318,7 @@ impl Service for Data {
                 self.sent_sealed(core, token, chunks, done.result);
             }
             Ended::Send(chunks) => {
-                // It may be the memory that others wait for.
+                // The chunks may hold the memory that other readers wait for.
                 drop(chunks);
                 let bytes = *done.result.as_ref().unwrap_or(&0) as u64;
                 connection.zero_copy.copied(bytes);

@@ -1,5 +1,5 @@
-//! Whether a socket is sent to from memory itself or by a copy: decided by what the kernel reports
-//! of it, never by what it looks like.
+//! Decides whether bytes are sent to a socket from memory itself or by a copy. The decision follows
+//! what the kernel reports of the socket, never what kind of socket it seems to be.
 //!
 //! ```text
 //!             a first large send               reported: not copied
@@ -7,13 +7,16 @@
 //!      ^                              | reported: copied, or refused        |
 //!      '------- bytes and time ---- Plain <---------------------------------'
 //! ```
-//! Loopback, veth and whoever listens with a packet socket make the kernel copy after all, later
-//! and at more cost than a plain send; a network card does not. A probe is small and what follows
-//! it is copied until its report comes, so a socket that copies pays for little in vain, and each
-//! time in vain makes the next try rarer.
+//! The kernel copies after all for loopback, for veth, and while a program listens with a packet
+//! socket. That happens later and costs more than a plain send. With a network card the kernel does
+//! not copy.
 //!
-//! Memory that was sent from is the kernel's until the peer has acknowledged it. What a socket may
-//! have lent is bounded here; what all may have together, by the caller.
+//! A probe is small, and the bytes after it are copied until its report arrives. So little is
+//! wasted on a socket that copies. Each failed probe makes the next one rarer.
+//!
+//! Memory that was sent from belongs to the kernel until the peer has acknowledged the bytes. This
+//! module bounds what one socket may have lent. The caller bounds what all sockets together may
+//! have lent.
 
 use crate::limits::{
     LENT_BYTES_MAX, LENT_SENDS_MAX, SEGMENT_ASKED_SENDS, SUPER_SEGMENT_BYTES_MAX, ZERO_COPY_AGAIN_BYTES,
@@ -21,56 +24,57 @@ use crate::limits::{
     ZERO_COPY_CUTS_MAX, ZERO_COPY_PROBE_BYTES,
 };
 
-/// How something is sent.
+/// The way in which bytes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     /// The kernel copies it.
     Copied,
-    /// The kernel sends from where it lies: of what was offered at most the first so many bytes.
+    /// The kernel sends from Reel's memory, at most the first `bytes_max` of the offered bytes.
     ZeroCopy {
-        /// See above.
+        /// The most bytes to send so.
         bytes_max: usize,
     },
 }
 
-/// What is known of one socket.
+/// What is known about one socket.
 #[derive(Debug)]
 pub(crate) struct ZeroCopy {
     state: State,
-    /// Tries in vain since the last one that was not.
+    /// Failed probes since the last one that succeeded.
     failures: u32,
     lent_sends: usize,
     lent_bytes: u64,
-    /// Whether its segments stay as large as copied ones at its present rate, and sends until that
-    /// is asked again.
+    /// Whether its segments stay as large as copied ones at its present rate, and the number of
+    /// sends until that is determined again.
     is_cut_well: bool,
     asked_again_in: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The driver cannot.
+    /// The driver cannot send without a copy.
     Never,
     /// The next large send is a probe.
     Untried,
-    /// One is on its way.
+    /// A probe is under way.
     Probing,
-    /// Nothing of what is sent here is copied.
+    /// The kernel does not copy what is sent here.
     Trusted,
-    /// Copies are cheaper; to be tried again when so much was sent and it is so late.
+    /// Copies are cheaper. The socket is probed again after that many bytes and that time.
     Plain { left_bytes: u64, until_ns: u64 },
 }
 
 impl ZeroCopy {
-    /// A new socket, on a ring that can or cannot.
+    /// A new socket. `is_possible`: whether its ring can send without a copy.
     pub(crate) fn new(is_possible: bool) -> Self {
         let state = if is_possible { State::Untried } else { State::Never };
         Self { state, failures: 0, lent_sends: 0, lent_bytes: 0, is_cut_well: true, asked_again_in: 0 }
     }
 
-    /// Whether segments would stay as large without a copy, if any were sent so now.
-    /// `segment_bytes` tells what TCP gives the device at once at the socket's present rate; it is
-    /// asked now and then.
+    /// Whether segments would stay as large without a copy, if bytes were sent so now.
+    ///
+    /// `segment_bytes` returns how much TCP gives the device at once at the socket's present rate.
+    /// It is called from time to time.
     pub(crate) fn is_cut_well(&mut self, segment_bytes: impl FnOnce() -> Option<usize>) -> bool {
         if matches!(self.state, State::Untried | State::Trusted) {
             if self.asked_again_in == 0 {
@@ -82,8 +86,8 @@ impl ZeroCopy {
         self.is_cut_well
     }
 
-    /// How to send so many bytes in so many pieces. `may_lend`: whether all sockets together have
-    /// memory left to lend.
+    /// How to send `bytes` in `pieces` pieces. `may_lend`: whether all sockets together have memory
+    /// left to lend.
     pub(crate) fn choose(&mut self, bytes: usize, pieces: usize, may_lend: bool, now_ns: u64) -> How {
         let pays = bytes >= ZERO_COPY_BYTES_MIN && bytes >= pieces * ZERO_COPY_CHUNK_BYTES_MIN;
         if !(pays && self.has_room() && may_lend) {
@@ -108,35 +112,34 @@ impl ZeroCopy {
         }
     }
 
-    /// The socket took so many bytes of a copy.
+    /// The socket accepted `bytes` of a copy.
     pub(crate) fn copied(&mut self, bytes: u64) {
         if let State::Plain { left_bytes, .. } = &mut self.state {
             *left_bytes = left_bytes.saturating_sub(bytes);
         }
     }
 
-    /// The socket took so many bytes of a zero-copy send, and [`ZeroCopy::returned`] will be told
-    /// of it.
+    /// The socket accepted `bytes` of a zero-copy send. [`ZeroCopy::returned`] follows.
     pub(crate) fn lent(&mut self, bytes: u64) {
         self.lent_bytes += bytes;
     }
 
-    /// A zero-copy send was not made at all, or by a copy at once: the kernel had no memory for it,
-    /// or does not know the socket's kind.
+    /// A zero-copy send was not made at all, or was made by a copy at once: the kernel had no
+    /// memory for it, or does not support the socket's kind.
     pub(crate) fn refused(&mut self, now_ns: u64) {
         self.lent_sends = self.lent_sends.saturating_sub(1);
         self.failed(now_ns);
     }
 
-    /// The memory of a zero-copy send is back, of which the socket had taken so many bytes.
+    /// The memory of a zero-copy send was returned. The socket had accepted `bytes` of it.
     ///
-    /// What comes back twice, or was never lent, counts for nothing beyond zero: the driver has
-    /// told of it.
+    /// Memory that is returned twice or was never lent does not count below zero: the driver has
+    /// reported that error.
     pub(crate) fn returned(&mut self, bytes: u64, copied: bool, now_ns: u64) {
         self.lent_sends = self.lent_sends.saturating_sub(1);
         self.lent_bytes = self.lent_bytes.saturating_sub(bytes);
         match (self.state, copied) {
-            // A full socket took nothing: that says nothing.
+            // A full socket accepted nothing. That is no evidence of copies.
             (State::Probing, _) if bytes == 0 => self.state = State::Untried,
             _ if bytes == 0 => {}
             (State::Probing | State::Trusted, true) => self.failed(now_ns),
@@ -154,7 +157,7 @@ impl ZeroCopy {
         self.lent_sends < LENT_SENDS_MAX && self.lent_bytes < LENT_BYTES_MAX
     }
 
-    /// Nothing is sent without a copy for a while.
+    /// No bytes are sent without a copy for some time.
     pub(crate) fn failed(&mut self, now_ns: u64) {
         let doublings = self.failures.min(ZERO_COPY_AGAIN_DOUBLINGS_MAX);
         self.failures += 1;
@@ -165,14 +168,15 @@ impl ZeroCopy {
     }
 }
 
-/// Whether TCP cuts its segments as well without a copy, if it gives the device so much at once.
+/// Whether TCP cuts its segments as well without a copy, if it gives the device
+/// `segment_bytes` at once.
 ///
-/// It queues as much as a device takes at most, and cuts off what it gives it when its time has
-/// come. What is left of a copied segment is filled up with the next (tcp_grow_skb of the kernel),
-/// of one that was not copied it goes alone: 13 kB after 52, each with a timer and an
-/// acknowledgement as if it were large, which costs more than the copy (docs/benchmarks.md). Slow
-/// sockets cut a queued segment many times, and one rest more does not matter; the fastest do not
-/// cut it at all.
+/// TCP queues at most as much as a device takes, and cuts off what it gives to the device when that
+/// is due. The remainder of a copied segment is filled up with the next bytes (tcp_grow_skb of the
+/// kernel). The remainder of a segment that was not copied is sent alone: 13 kB after 52. It has a
+/// timer and an acknowledgement like a large one, which costs more than the copy
+/// (docs/benchmarks.md). Slow sockets cut a queued segment many times, so that one more remainder
+/// does not matter. The fastest sockets do not cut it at all.
 fn is_cut_well(segment_bytes: usize) -> bool {
     let is_cut_often = SUPER_SEGMENT_BYTES_MAX / segment_bytes.max(1) > ZERO_COPY_CUTS_MAX;
     is_cut_often || segment_bytes + segment_bytes / 16 >= SUPER_SEGMENT_BYTES_MAX
@@ -202,14 +206,15 @@ mod tests {
         }
         socket.returned(LARGE as u64, true, 0);
         assert_eq!(socket.choose(LARGE, 4, true, 0), How::Copied);
-        // Those that were on their way meanwhile are no reason to trust it, nor to wait longer.
+        // Sends that were under way meanwhile are no reason to trust the socket, nor to wait longer
+        // before the next probe.
         socket.returned(LARGE as u64, false, 0);
         socket.returned(LARGE as u64, true, 0);
         assert_eq!((socket.choose(LARGE, 4, true, 0), socket.failures), (How::Copied, 1));
     }
 
     #[test]
-    fn each_try_in_vain_makes_the_next_one_rarer() {
+    fn each_failed_probe_makes_the_next_one_rarer() {
         let mut socket = ZeroCopy::new(true);
         let mut now_ns = 0;
         for doublings in 0..4 {
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_or_in_crumbs_is_copied() {
+    fn small_sends_and_small_pieces_are_copied() {
         let mut socket = ZeroCopy::new(true);
         assert_eq!(socket.choose(ZERO_COPY_BYTES_MIN - 1, 1, true, 0), How::Copied);
         assert_eq!(socket.choose(LARGE, LARGE / ZERO_COPY_CHUNK_BYTES_MIN + 1, true, 0), How::Copied);
@@ -241,7 +246,7 @@ mod tests {
     #[test]
     fn segments_that_would_shrink_are_copied() {
         let asked = |segment_bytes| ZeroCopy::new(true).is_cut_well(|| Some(segment_bytes));
-        assert_eq!([2_896, 15_928].map(asked), [true; 2], "cut often, whatever is done");
+        assert_eq!([2_896, 15_928].map(asked), [true; 2], "cut often in any case");
         assert_eq!([30_408, 50_680].map(asked), [false; 2], "of 65,160 bytes a small rest is left");
         assert!(asked(65_160), "nothing is cut");
         let mut socket = ZeroCopy::new(true);
@@ -249,11 +254,11 @@ mod tests {
         for _ in 1..SEGMENT_ASKED_SENDS {
             assert!(!socket.is_cut_well(|| panic!("too soon")));
         }
-        assert!(socket.is_cut_well(|| None), "a kernel that does not tell");
+        assert!(socket.is_cut_well(|| None), "a kernel that reports nothing");
     }
 
     #[test]
-    fn a_full_socket_says_nothing_about_copies() {
+    fn a_full_socket_is_no_evidence_of_copies() {
         let mut socket = ZeroCopy::new(true);
         assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied);
         socket.lent(0);
@@ -289,9 +294,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever peers and kernel do, in whatever order: what is lent stays within its bounds,
-        /// is accounted for to the byte, and nothing is sent without a copy while a report says
-        /// that it would be copied.
+        /// Peers and the kernel do anything in any order. Lent memory stays within its bounds and
+        /// is accounted for to the byte. Nothing is sent without a copy while a report says that it
+        /// would be copied.
         #[test]
         fn what_is_lent_is_bounded_and_accounted_for(events in events()) {
             let mut socket = ZeroCopy::new(true);

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// Virtual hours.
     #[arg(long, default_value_t = 1.0)]
     hours: f64,
-    /// People who want to watch.
+    /// Viewers that want to play a title.
     #[arg(long, default_value_t = 200)]
     viewers: usize,
     /// Five solid state disks, viewers, no other traffic and no faults: for the speed of the
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     /// Charges each viewer with the disks, whatever others read.
     #[arg(long)]
     apart: bool,
-    /// Lets everybody in. Nothing is promised then, and being late breaks nothing.
+    /// Admits every viewer. Nothing is reserved then, and late bytes break no invariant.
     #[arg(long)]
     unadmitted: bool,
     /// Print JSON, a line for each seed.

@@ -1,5 +1,5 @@
-//! Whether those who begin what was promised to them wait for one another alone: counted here,
-//! beside the scheduler that should see to it.
+//! Whether starts of admitted sessions wait only for one another. The count is kept here,
+//! independently of the scheduler that must ensure it.
 
 use crate::limits::{BEGINNING_ROUNDS, SHARE_KEPT_PERCENT};
 use reel_disk::limits::NO_DEADLINE_ROUNDS;
@@ -11,7 +11,8 @@ use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS};
 pub(crate) struct Beginnings {
     /// The part of the class that they are in.
     share_permille: u64,
-    /// Device time that they took, and those who had browsed for so long that they came before.
+    /// Device time that starts took, and interactive clients that had waited so long that they came
+    /// before.
     took_ns: u64,
     /// Until when the device was not itself, or the class had another share.
     settled_ns: u64,
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_others_than_those_who_begin_is_seen() {
+    fn a_start_that_waits_for_other_work_than_starts_is_noticed() {
         let second_ns = ROUND_NS;
         let mut beginnings = Beginnings::new(&ClassTable::default());
         assert!(beginnings.asked(Class::INTERACTIVE, DEADLINE_NONE_NS, 0).is_none(), "who browses");

@@ -1,6 +1,6 @@
-//! What can be promised, as it changes, and what cannot be kept because of a change: what was
-//! promised stays promised, even where a device has become too slow for it or its class has less of
-//! it.
+//! The capacity for reservations as it changes, and the reservations that a change makes
+//! impossible. A reservation stays, even when a device has become too slow for it or its class has
+//! a smaller share.
 
 use crate::desk::Desk;
 use crate::disks::SimDisks;
@@ -10,15 +10,16 @@ use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice};
 use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
 use std::collections::BTreeMap;
 
-/// Keeps the ledger's capacities true to the disks.
+/// Keeps the ledger's capacities equal to those of the disks.
 pub(crate) struct Capacity {
     /// The server's own.
     served: reel_play::Capacity,
     /// As measured before the server started.
     measured: DiskPrice,
-    /// What was promised of a resource, at most in a round, when it became less than that.
+    /// The most that was reserved of a resource in a round, when the resource became less than
+    /// that.
     over: BTreeMap<usize, u64>,
-    /// When more was promised of a member than it can do, at last.
+    /// The last time at which more was reserved of a member than it can do.
     strained_ns: Option<u64>,
     /// Since when the price of each member has been much too high, or the last time that it was
     /// not.
@@ -58,8 +59,8 @@ impl Capacity {
         }
     }
 
-    /// Looks at what is promised; the most of any member, in thousandths. The error is a broken
-    /// invariant.
+    /// Checks the reservations, and returns the highest of any member in thousandths. The error is
+    /// a broken invariant.
     pub(crate) fn look(&mut self, disks: &SimDisks, desk: &Desk, now_ns: u64) -> Result<u64, String> {
         let (mut most_permille, told) = (0, self.served.capacities());
         for (place, used) in desk.usage(now_ns).into_iter().enumerate() {
@@ -84,13 +85,13 @@ impl Capacity {
         Ok(most_permille)
     }
 
-    /// Whether more was promised of a member a while ago than it can do, so that what is late
-    /// breaks no promise that can be kept.
+    /// Whether more was reserved of a member recently than it can do, so that late bytes break no
+    /// reservation that can be kept.
     pub(crate) fn is_strained(&self, now_ns: u64) -> bool {
         self.strained_ns.is_some_and(|strained_ns| now_ns <= strained_ns + RECOVERY_NS)
     }
 
-    /// For how long a member that has no fault has been thought much dearer than it is.
+    /// How long the price of a member without a fault has been much too high.
     pub(crate) fn dear_ns(&mut self, disks: &SimDisks, struck: Option<usize>, now_ns: u64) -> u64 {
         let (mut most_ns, told_now) = (0, self.served.capacities());
         self.dear_since_ns.resize(told_now.members.len(), now_ns);

@@ -1,5 +1,5 @@
-//! The world stops: what the members hold then is opened again, elsewhere, and looked at. The run
-//! itself goes on.
+//! Simulated crashes: what the members hold at that moment is opened again elsewhere, and checked.
+//! The run itself continues.
 
 use crate::library::{directory, still_options, title_record, write_stripe};
 use crate::medium::{Medium, copy_head};
@@ -47,8 +47,8 @@ impl Wreck {
         Ok(Wreck { directory: to, media })
     }
 
-    /// Opens it, and looks whether nothing is lost, half or lies in the place of something else.
-    /// `rebuild`: whether what is not in use is rebuilt.
+    /// Opens the volume, and checks that nothing is lost, incomplete or in the place of something
+    /// else. `rebuild`: whether members that are out of use are rebuilt.
     pub(crate) fn inspect(
         self,
         shelf: &Arc<Shelf>,
@@ -152,7 +152,7 @@ fn holds(volume: &Volume, still: &StillDisks, titles: &[&Ingested]) -> Result<()
     Ok(())
 }
 
-/// A small title more.
+/// One more small title.
 fn publish_one(volume: &Volume, id: &str, rng: &mut Rng) -> Result<Ingested> {
     let geometry = volume.geometry();
     let (seed, bytes) = (rng.bits(), 3 * geometry.stripe_bytes() as u64 - 5);

@@ -19,7 +19,7 @@ pub(crate) struct Desk {
 pub(crate) type Seat = Arc<Session<Title>>;
 
 impl Desk {
-    /// Without admission nothing is promised and nobody refused.
+    /// Without admission nothing is reserved and no session is refused.
     pub(crate) fn new(scenario: &Scenario, capacities: Capacities, units: &Units) -> Desk {
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 1 << 20,
@@ -54,7 +54,7 @@ impl Desk {
         self.sessions.touch(&seat.key(), now_ns);
     }
 
-    /// The viewer says goodbye.
+    /// The viewer closes its session.
     pub(crate) fn close(&self, seat: &Seat) {
         self.sessions.close(&seat.key());
     }
@@ -68,12 +68,13 @@ impl Desk {
         self.sessions.usage(now_ns)
     }
 
-    /// How many share what others read.
+    /// The number of sessions that share the reads of others.
     pub(crate) fn sharing(&self) -> Sharing {
         self.sessions.sharing()
     }
 
-    /// Whether the ledger is the sum of its reservations, and nobody is without disks.
+    /// Whether the ledger is the sum of its reservations, and every session that needs disks has
+    /// them.
     pub(crate) fn adds_up(&self) -> bool {
         self.sessions.adds_up()
     }

@@ -144,7 +144,7 @@ impl SimDisks {
         self.look(member, Medium::rotten_units).unwrap_or_default()
     }
 
-    /// A request that waits for longer than anybody should.
+    /// A request that waits longer than any request should.
     pub fn starved(&self) -> Option<String> {
         let inner = self.lock();
         inner.members.iter().find_map(|member| member.starved(inner.now_ns))

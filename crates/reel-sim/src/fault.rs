@@ -1,4 +1,4 @@
-//! What goes wrong with members, and when: drawn from the seed, never with more members at once
+//! Faults of members, and their times. They are drawn from the seed, never for more members at once
 //! than parity covers.
 
 use reel_testkit::{Rng, mix};
@@ -6,11 +6,11 @@ use reel_testkit::{Rng, mix};
 /// What is wrong with a member for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Pulled out and put back with its bytes: every request fails at once.
+    /// Removed and inserted again with its bytes: every request fails at once.
     Pulled,
-    /// Pulled out and replaced by an empty one, which a rebuild has to fill.
+    /// Removed and replaced by an empty member, which a rebuild has to fill.
     Replaced,
-    /// Answers nothing, then goes on.
+    /// Answers nothing for some time, then continues.
     Stall,
     /// Takes so many thousandths of its time for everything.
     Slow(u64),

@@ -1,12 +1,12 @@
-//! What happened: a digest of all of it, and the last of it for the story that is told when
-//! something breaks.
+//! The events of a run: a digest of all of them, and the last ones for the report on a broken
+//! invariant.
 
 use crate::limits::STORY_ENTRIES;
 use reel_testkit::mix;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// One thing that happened. Numbers only, so that noting it costs nothing.
+/// One event. It holds only numbers, so that noting it costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// A request came to a member.
@@ -40,7 +40,7 @@ pub enum Happened {
         /// How long the device took.
         device_ns: u64,
     },
-    /// Nobody waited for it any more, and it had not come to the device.
+    /// No reader waited for it any more, and it had not been given to the device.
     Withdrawn {
         /// The member.
         member: u32,

@@ -1,4 +1,4 @@
-//! Every bound of this room, with its reason.
+//! Every bound of this crate, with its reason.
 
 /// A segment of pictures: what players ask for at once. Four seconds is what most packagers make.
 pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
@@ -7,13 +7,13 @@ pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
 /// pictures, and the six seconds of Apple's authoring specification.
 pub const SOUND_SEGMENTS_NS: [u64; 3] = [3_840_000_000, MOVING_SEGMENT_NS, 6_000_000_000];
 
-/// What a player keeps ahead of what it shows, at most: the default of hls.js.
+/// The most that a player buffers: the default of hls.js.
 pub const BUFFER_NS: u64 = 30_000_000_000;
 
 /// The same for a small player: two segments.
 pub const BUFFER_LEAST_NS: u64 = 8_000_000_000;
 
-/// What the button of a player for going on a bit skips.
+/// The step of a player's button for a short skip.
 pub const SKIP_NS: u64 = 10_000_000_000;
 
 /// A request that is served later than this after it came, and after its deadline, was starved.
@@ -28,8 +28,8 @@ pub const STORY_ENTRIES: usize = 400;
 /// making all of them again.
 pub const LEDGER_CHECK_SECONDS: u64 = 60;
 
-/// Of a thousand viewers who leave, so many close their session; the others vanish, and what was
-/// promised to them must come free by itself.
+/// This many of a thousand leaving viewers close their session. The others vanish, and their
+/// reservations must be released without a request.
 pub const CLOSES_PERMILLE: u64 = 700;
 
 /// Rounds over which a class must get its share: a request of a hard disk is some hundredths of a
@@ -55,20 +55,20 @@ pub const PERIODIC_SHARES_PERMILLE: (u64, u64) = (500, 850);
 /// The least share that an operator gives the other classes.
 pub const SHARE_LEAST_PERMILLE: u64 = 50;
 
-/// A member that is thought so much dearer than it is keeps viewers out for nothing.
+/// A member whose price is this much too high causes refusals without a reason.
 pub const DEAR_PERMILLE: u64 = 1500;
 
 /// Of a thousand segments that a player of a title in several renditions asks for, so many are of a
 /// lower one than before, and so many of a higher.
 pub const STEPS_PERMILLE: u64 = 30;
 
-/// Of a thousand segments of sound that a player of a title in several languages asks for, so many
-/// may be of another one than before: now and then somebody tries them.
+/// This many of a thousand segments of sound that a player of a title in several languages requests
+/// may be in another language than before: sometimes a viewer tries one.
 pub const LANGUAGE_PERMILLE: u64 = 20;
 
-/// A start or seek that takes longer, while no member has a fault and nothing is strained, was
-/// forgotten. Nobody is promised how soon a picture comes, but requests of people who wait are due
-/// in a fifth of a second.
+/// A start or seek that takes longer, while no member has a fault and no resource is overloaded,
+/// was forgotten. No time is reserved for the first picture, but interactive requests are due in a
+/// fifth of a second.
 pub const START_MOST_NS: u64 = 10_000_000_000;
 
 /// What a player must have of pictures and sound before it begins to show them: browsers begin when
@@ -115,13 +115,14 @@ pub const SCRUB_REST_NS: u64 = 1_800_000_000_000;
 /// Of a thousand titles that are ingested, so many are read back.
 pub const READ_BACK_PERMILLE: u64 = 250;
 
-/// What failed for want of memory is tried again after this time.
+/// Work that failed because there is no memory is tried again after this time.
 pub const RETRY_NS: u64 = 5_000_000_000;
 
-/// Between two reads of one of a crowd that is asked for: somebody who scrolls through pictures.
+/// The time between two reads of an interactive client of a crowd, for example one that scrolls
+/// through pictures.
 pub const CROWD_BROWSE_NS: u64 = 100_000_000;
 
-/// Rounds that one who begins may wait beyond what those before him take: one for the debt that
-/// browsers have left behind, one for a full queue of the device and a round of it that is
-/// promised, one as a scheduler settles what it owes in the next.
+/// Rounds that a start may wait beyond the time that earlier starts take. One is for the debt that
+/// interactive clients have left, one for a full device queue and a reserved round of it, and one
+/// because a scheduler settles a debt in the next round.
 pub const BEGINNING_ROUNDS: u64 = 3;

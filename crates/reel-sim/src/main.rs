@@ -49,8 +49,8 @@ fn one(arguments: &Arguments) -> Result<bool> {
     Ok(result.is_ok())
 }
 
-/// Runs many seeds side by side, each on one thread, and tells of those that break; how many did.
-/// Ends early when nobody listens any more.
+/// Runs many seeds side by side, each on one thread, reports the seeds that break an invariant, and
+/// returns their number. Ends early when the reader of the output is gone.
 fn many(arguments: &Arguments) -> Result<u64> {
     let (next, bad) = (AtomicU64::new(arguments.seed), AtomicU64::new(0));
     let end = arguments.seed.saturating_add(arguments.seeds);

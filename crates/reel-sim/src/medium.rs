@@ -1,4 +1,4 @@
-//! What a member holds: what would survive a crash, and what would not.
+//! The bytes of a member: those that would survive a crash, and those that would not.
 //!
 //! Superblocks and catalogues lie in a file, where a volume that is opened finds them. Of units
 //! only rows are kept, in memory; those of the titles that people watch are a function of their

@@ -413,7 +413,7 @@ impl Member {
         self.wants_turn = true;
     }
 
-    /// A request that waits for longer than anybody should.
+    /// A request that waits longer than any request should.
     pub(crate) fn starved(&self, now_ns: u64) -> Option<String> {
         let since = self.fault.map_or(0, |span| span.from_ns);
         let starved = |job: &&Job| is_starved(job, now_ns) && since + STARVATION_NS < now_ns;
@@ -506,7 +506,7 @@ impl Member {
         Ok(Ok(()))
     }
 
-    /// A member that lies changes a byte.
+    /// A member that returns wrong data changes a byte.
     fn lie(&self, offset: u64, bytes: &mut [u8]) {
         let Some(span) = self.fault.filter(|span| matches!(span.fault, Fault::Lies(_))) else { return };
         for (unit, bytes) in (offset / UNIT_BYTES as u64..).zip(bytes.chunks_mut(UNIT_BYTES)) {

@@ -76,13 +76,13 @@ pub struct Report {
     pub writes: u64,
     /// Titles that were ingested.
     pub ingested: u64,
-    /// Times that a title could not be ingested for want of memory.
+    /// Times that a title could not be ingested because there was no memory.
     pub ingest_failed: u64,
     /// Titles that were ingested and read back.
     pub read_back: u64,
     /// Titles that were removed.
     pub removed: u64,
-    /// Members that were given a successor.
+    /// Members that were given a replacement.
     pub replaced: u64,
     /// Members that were filled and put in use.
     pub rebuilt: u64,

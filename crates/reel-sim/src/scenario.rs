@@ -24,13 +24,13 @@ pub struct Scenario {
     pub policy: Policy,
     /// The titles.
     pub titles: TitleSpec,
-    /// People who watch, if they are let in.
+    /// Viewers, if they are admitted.
     pub viewers: usize,
     /// How they watch.
     pub player: PlayerSpec,
     /// The links of viewers, at least and at most, in real bits per second.
     pub link_bps: (u64, u64),
-    /// People who browse: small interactive reads.
+    /// Interactive clients: small interactive reads.
     pub browsers: usize,
     /// Between two reads of one of them.
     pub browse_ns: u64,
@@ -44,11 +44,11 @@ pub struct Scenario {
     pub scrubs: bool,
     /// Whether it is looked now and then what would be left if the world stopped.
     pub crashes: bool,
-    /// Whether viewers are let in only if they can be promised their bytes. Without, nobody is
-    /// promised anything, and being late breaks nothing unless `strict`.
+    /// Whether viewers are admitted only if their demand fits. Without admission nothing is
+    /// reserved, and late bytes break no invariant unless `strict`.
     pub admission: bool,
-    /// Whether viewers who play the same closely enough share what one of them reads; otherwise
-    /// each is charged with the disks.
+    /// Whether viewers of the same title that are close enough share the reads of one of them.
+    /// Otherwise each is charged with the disks.
     pub follows: bool,
     /// Being late breaks the run even though nothing was promised: to see invariants fail.
     pub strict: bool,

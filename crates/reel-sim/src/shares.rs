@@ -1,5 +1,5 @@
-//! Whether the classes of one member get their shares while they want them: counted here, beside
-//! the scheduler that should see to it.
+//! Whether the classes of one member get their shares while they need them. The count is kept here,
+//! independently of the scheduler that must ensure it.
 
 use crate::limits::{SHARE_KEPT_PERCENT, SHARE_ROUNDS};
 use reel_qos::limits::CLASSES_MAX;
@@ -36,7 +36,7 @@ impl Shares {
         lane.wants_since_ns.get_or_insert(now_ns);
     }
 
-    /// One that waited waits no more: it went to the device, or to another class.
+    /// A waiting request waits no more: it was given to the device, or changed its class.
     pub(crate) fn left(&mut self, class: Class) {
         let lane = &mut self.lanes[class.index()];
         lane.queued -= 1;
@@ -51,7 +51,7 @@ impl Shares {
         self.lanes[class.index()].given_ns[self.round] += took_ns;
     }
 
-    /// Begins to count anew, because the device is not itself.
+    /// Restarts the count, because the device has a fault.
     pub(crate) fn forget(&mut self, now_ns: u64) {
         for lane in &mut self.lanes {
             lane.wants_since_ns = lane.wants_since_ns.map(|_| now_ns);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_his_share_and_does_not_get_it_is_seen() {
+    fn a_class_that_does_not_get_its_share_is_noticed() {
         assert_eq!(rounds(150), None);
         assert_eq!(rounds(50), Some((Class::APERIODIC, 50, 150)));
     }

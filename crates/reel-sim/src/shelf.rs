@@ -37,8 +37,8 @@ impl Shelf {
         (0..spec.titles).map(|number| title::plan(spec, &mut rng.part(number as u64))).collect()
     }
 
-    /// The titles of these plans, whose tracks lie at these places, in order; `None` if one is
-    /// longer than anybody can promise.
+    /// The titles of these plans, whose tracks are at these places, in order; `None` if one is too
+    /// long to reserve.
     pub(crate) fn new(
         geometry: Geometry,
         ahead: Depth,

@@ -1,9 +1,9 @@
-//! Those who may wait, and are written as if they had a thread each: they have one, and run one at
-//! a time, when the simulation gives them their turn.
+//! Blocking code, written as if each part had a thread. Each part has one, and they run one at a
+//! time, when the simulation gives them their turn.
 //!
-//! Whoever would wait for disks, memory, a lock or the clock gives the turn back and says until
-//! when. So the code of `reel-volume` runs as it is, in simulated time, and one seed is one run all
-//! the same: nothing ever runs beside anything else.
+//! A part that would wait for disks, memory, a lock or the clock returns its turn and names the
+//! time until which it waits. So the code of `reel-volume` runs unchanged, in simulated time. One
+//! seed is still one run, because no two parts ever run in parallel.
 
 use reel_volume::CooperativeWait;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// All who wait, and the turn.
+/// All waiting parts, and the turn.
 pub(crate) struct Stage {
     clock: Arc<Clock>,
     actors: Vec<Option<Actor>>,
@@ -59,7 +59,7 @@ impl Stage {
         Arc::clone(&self.clock)
     }
 
-    /// Somebody more. Runs for the first time at the next [`Stage::turn`].
+    /// Adds an actor. It runs for the first time at the next [`Stage::turn`].
     pub(crate) fn enter(&mut self, name: &str, act: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let number = self.actors.iter().position(Option::is_none).unwrap_or(self.actors.len());
         let ((go, turn), (rests, rested)) = (channel(), channel());
@@ -82,13 +82,13 @@ impl Stage {
         Ok(())
     }
 
-    /// When somebody wants a turn next, whatever happens.
+    /// The next time at which a part wants a turn in any case.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.actors.iter().flatten().filter_map(|actor| actor.until_ns).min()
     }
 
-    /// Gives everybody a turn for whom something came; `true` if there was somebody. The error is a
-    /// broken invariant.
+    /// Gives a turn to every part for which something has arrived; `true` if there was one. The
+    /// error is a broken invariant.
     pub(crate) fn turn(&mut self, now_ns: u64) -> Result<bool, String> {
         self.clock.now_ns.store(now_ns, Ordering::Relaxed);
         let mut some = false;
@@ -132,7 +132,7 @@ impl Clock {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Lets others have their turns until then; `false` when the world has ended.
+    /// Lets other actors have their turns until then; `false` when the world has ended.
     pub(crate) fn sleep_until(&self, until_ns: u64) -> bool {
         while self.now_ns() < until_ns {
             if !self.wait(Some(until_ns)) {
@@ -161,8 +161,8 @@ impl CooperativeWait for Clock {
     fn wait(&self, until_ns: Option<u64>) -> bool {
         TURN.with(|turn| {
             let turn = turn.borrow();
-            // The world itself must never wait: whoever it waits for has no turn until it goes on,
-            // so the run would not end.
+            // The world itself must never wait. The part that it waits for gets no turn until the
+            // world continues, so the run would not end.
             assert!(turn.is_some() || self.is_over(), "the world waits for somebody who takes turns");
             let Some(Turn { go, rests, .. }) = &*turn else { return false };
             rests.send(Rest::Until(until_ns)).is_ok() && go.recv().is_ok()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_ever_ends_with_the_world() {
+    fn a_part_that_waits_for_ever_ends_with_the_world() {
         let mut stage = Stage::new(0);
         let (clock, ended) = (stage.clock(), Arc::new(AtomicBool::new(false)));
         let mark = Arc::clone(&ended);

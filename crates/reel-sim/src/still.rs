@@ -1,5 +1,4 @@
-//! Members that answer at once: for what happens before the clock starts, and after the world has
-//! stopped.
+//! Members that answer at once, for the time before the clock starts and after a simulated crash.
 
 use crate::medium::Medium;
 use crate::shelf::Shelf;

@@ -1,8 +1,8 @@
-//! What is told to whoever reads the output, as long as somebody does.
+//! Output for the reader of standard output, as long as there is one.
 
 use std::io::{self, ErrorKind, Write};
 
-/// Whether anybody reads.
+/// Whether the output still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// As far as can be told.

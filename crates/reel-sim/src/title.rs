@@ -139,8 +139,7 @@ impl TrackPlan {
 }
 
 impl Title {
-    /// A title of these tracks, pictures before sound; `None` if it is longer than anybody can
-    /// promise.
+    /// A title of these tracks, pictures before sound; `None` if it is too long to reserve.
     pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
         let pictures = tracks.iter().take_while(|track| track.strand == MediaKind::Video).count();
         let sound = tracks.split_off(pictures);
@@ -250,7 +249,7 @@ impl Track {
         demand(self.map.geometry().members(), ahead, self.stretches(), Loss::AnyOne)
     }
 
-    /// What one asks who reads for others, too.
+    /// The demand of a viewer that also reads for others.
     fn shared_demand(&self, ahead: Depth) -> Option<Demand> {
         shared_demand(self.map.geometry().members(), ahead, self.stretches())
     }

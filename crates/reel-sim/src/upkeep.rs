@@ -1,5 +1,5 @@
-//! Those who change what the volume holds, beside viewers: ingest, scrub, replacement and rebuild,
-//! by the code of `reel-volume` itself.
+//! The work that changes what the volume holds, beside viewers: ingest, scrub, replacement and
+//! rebuild, by the code of `reel-volume` itself.
 
 use crate::content;
 use crate::library::{title_record, write_stripe};
@@ -19,8 +19,8 @@ pub(crate) struct Upkeep {
     pub(crate) volume: Volume,
     stage: Stage,
     board: Arc<Mutex<Board>>,
-    /// Of the volume. Asked for once: its status waits for whoever changes the catalogue, and the
-    /// world waits for nobody.
+    /// The volume's directory. It is read once: the volume's status waits while the catalogue is
+    /// changed, and the world never waits.
     directory: PathBuf,
     lives: u32,
 }
@@ -100,7 +100,7 @@ impl Upkeep {
         self.stage.enter("ingest", move || ingest.run())
     }
 
-    /// Begins to mend; `false` if something else is being mended. A scrub gives way.
+    /// Begins to repair; `false` if another repair is under way. A scrub gives way.
     pub(crate) fn mend(&mut self, what: Mend) -> std::io::Result<bool> {
         let now_ns = self.stage.clock().now_ns();
         let mut board = lock(&self.board);
@@ -119,12 +119,12 @@ impl Upkeep {
         Ok(true)
     }
 
-    /// When somebody wants a turn.
+    /// The next time at which a job wants a turn.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.stage.next_ns()
     }
 
-    /// Gives everybody a turn who has something to do. The error is a broken invariant.
+    /// Gives a turn to every job that has something to do. The error is a broken invariant.
     pub(crate) fn turn(&mut self, now_ns: u64) -> Result<bool, String> {
         let some = self.stage.turn(now_ns)?;
         if some && let Some(what) = lock(&self.board).broken.take() {
@@ -138,7 +138,7 @@ impl Upkeep {
         lock(&self.board)
     }
 
-    /// What is being mended and has not come on for too long.
+    /// The repair that has made no progress for too long.
     pub(crate) fn stuck(&self, now_ns: u64) -> Option<String> {
         let mending = lock(&self.board).mending?;
         let idle_ns = now_ns.saturating_sub(mending.moved_ns);

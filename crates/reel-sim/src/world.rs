@@ -87,7 +87,7 @@ enum Event {
     Fault { number: u32 },
     /// The fault that is ends.
     Mend,
-    /// The member that was taken out gets a successor.
+    /// The removed member gets a replacement.
     Replace,
     /// A device or the classes change.
     Change { number: u32 },

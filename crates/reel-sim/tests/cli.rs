@@ -49,7 +49,7 @@ fn a_closed_pipe_ends_it_quietly_and_early() {
         .spawn()
         .unwrap();
     drop(sim.stdout.take());
-    // A million seeds would take days: it ends because nobody listens.
+    // A million seeds would take days: the run ends because the reader of its output is gone.
     let output = sim.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }

@@ -17,7 +17,7 @@ fn run(scenario: Scenario) -> Result<Report, Box<Broken>> {
 fn busy_disks(seed: u64) -> Scenario {
     let mut scenario = Scenario::plain(seed, 3 * MINUTE_NS, 120);
     scenario.device = DeviceSpec::Hdd(HddSpec::default());
-    // More than fits into memory, or nobody would need the disks.
+    // More than fits into memory; otherwise no viewer would need the disks.
     scenario.titles.titles = 30;
     scenario.buffers = 8_000;
     (scenario.bulks, scenario.bulk_bps) = (40, 1_000_000_000);
@@ -85,7 +85,7 @@ fn changes_of_what_is_stored_repeat_with_their_seed() {
 }
 
 #[test]
-fn a_member_is_replaced_and_rebuilt_in_a_full_house() {
+fn a_member_is_replaced_and_rebuilt_at_capacity() {
     let mut scenario = Scenario { viewers: 180, duration_ns: 20 * MINUTE_NS, ..busy_disks(2) };
     (scenario.titles.titles, scenario.titles.segments) = (20, (60, 120));
     (scenario.buffers, scenario.bulks) = (6_000, 2);
@@ -105,7 +105,7 @@ fn a_scrub_goes_on_beside_crowds_that_browse_and_download() {
 }
 
 #[test]
-fn a_full_house_is_kept_whatever_downloads_do() {
+fn reservations_at_capacity_are_kept_beside_downloads() {
     let report = run(Scenario { viewers: 180, ..busy_disks(2) }).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.refused > 0 && report.promised_most_permille > 800, "{report}");
     assert_eq!((report.stalls, report.deadline_misses), (0, 0));
@@ -120,7 +120,7 @@ fn crowd(seed: u64) -> Scenario {
 }
 
 #[test]
-fn a_crowd_that_seeks_pauses_and_leaves_is_let_in_beyond_what_disks_carry_and_nobody_is_late() {
+fn sharing_admits_a_crowd_beyond_what_disks_carry_and_no_viewer_is_late() {
     let report = run(crowd(3)).unwrap_or_else(|broken| panic!("{broken}"));
     assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
     assert!(report.followers_most > 200, "{report}");
@@ -131,8 +131,8 @@ fn a_crowd_that_seeks_pauses_and_leaves_is_let_in_beyond_what_disks_carry_and_no
 
 #[test]
 fn a_slow_member_is_left_alone_before_buffers_run_dry() {
-    // Seeds in which somebody seeks to what he would have asked for next, or skips within his
-    // buffer, while a member is slow.
+    // Seeds in which a viewer seeks to the segment that it would have requested next, or skips
+    // within its buffer, while a member is slow.
     let mut rows_decoded = 0;
     for seed in [2, 18] {
         let mut scenario = Scenario::drawn(seed, 18 * MINUTE_NS, 200);
@@ -158,9 +158,9 @@ fn shares_are_kept_while_they_change() {
 }
 
 #[test]
-fn who_was_let_in_begins_soon_beside_a_crowd_that_browses() {
+fn an_admitted_session_starts_soon_beside_a_crowd_of_interactive_clients() {
     let mut scenario = Scenario { browsers: 100, browse_ns: MINUTE_NS / 600, ..busy_disks(5) };
-    // People who seek and change what they watch.
+    // Viewers that seek and change titles.
     scenario.player.restless_ns = MINUTE_NS / 2;
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.starts > 200 && report.browse_most_ns > MINUTE_NS / 20, "{report}");
@@ -168,7 +168,7 @@ fn who_was_let_in_begins_soon_beside_a_crowd_that_browses() {
 }
 
 #[test]
-fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
+fn viewers_of_ladders_step_down_and_up_at_capacity() {
     let mut scenario = Scenario { viewers: 180, duration_ns: 5 * MINUTE_NS, ..busy_disks(6) };
     scenario.titles.renditions = 4;
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
@@ -178,8 +178,8 @@ fn viewers_of_ladders_step_down_and_up_in_a_full_house() {
 
 #[test]
 fn sound_keeps_beside_its_pictures_wherever_people_seek() {
-    // Seeds in which viewers who went on after a seek were refused, because sound and pictures each
-    // moved the schedule.
+    // Seeds in which viewers that played on after a seek were refused, because sound and pictures
+    // each moved the schedule.
     for seed in [2, 3, 6, 14] {
         let mut scenario = Scenario::drawn(seed, 12 * MINUTE_NS, 200);
         scenario.faults = FaultMenu::default();
@@ -200,7 +200,7 @@ fn devices_slower_than_they_were_measured_cost_no_promise_that_can_be_kept() {
 }
 
 #[test]
-fn a_price_that_was_learnt_in_a_slow_minute_keeps_nobody_out_for_long() {
+fn a_price_learnt_in_a_slow_minute_does_not_refuse_viewers_for_long() {
     // A seed in which a member stayed too dear for a quarter of an hour.
     let report = run(Scenario::drawn(3, 18 * MINUTE_NS, 200)).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.dear_most_ns < MINUTE_NS, "{report}");

@@ -1,6 +1,6 @@
 //! Configuration: `reel.toml`, its defaults and its limits.
 //!
-//! The file of that name at the root of the repository explains every key; a test holds it equal to
+//! The file of that name at the root of the repository explains every key. A test compares it with
 //! [`Config::default`].
 
 mod classes;
@@ -28,25 +28,25 @@ use crate::limits::{
 use crate::rate::Rate;
 use crate::size::Size;
 
-/// Everything `reel serve` can be told.
+/// The settings of `reel serve`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Where to listen.
+    /// The address to listen on.
     #[serde(deserialize_with = "address")]
     pub(crate) listen: SocketAddr,
-    /// Names by which browsers may ask for changes, besides those that are known to be this
+    /// Names by which browsers may request changes, besides those that are known to be this
     /// machine's.
     pub(crate) hosts: Vec<String>,
     /// The volume to serve.
     pub(crate) volume: Option<PathBuf>,
     /// A directory whose new films are ingested.
     pub(crate) watch: Option<PathBuf>,
-    /// Where programs of this machine connect that read titles in the server's memory.
+    /// The socket for programs of this machine that read titles in the server's memory.
     pub(crate) programs_socket: Option<PathBuf>,
     /// Data-plane threads; 0 is one for each core.
     pub(crate) serve_threads: usize,
-    /// Whether each of them stays on its core.
+    /// Whether each of these threads stays on its core.
     pub(crate) pin_threads: bool,
     /// Disk threads; 0 chooses by the number of members.
     pub(crate) disk_threads: usize,
@@ -56,21 +56,21 @@ pub(crate) struct Config {
     pub(crate) arena_bytes: Size,
     /// Sessions open at once.
     pub(crate) sessions_max: usize,
-    /// A session nobody asks for is forgotten after so many seconds.
+    /// A session without a request for this many seconds ends.
     pub(crate) session_idle_s: u32,
     /// Connections open at once.
     pub(crate) connections_max: usize,
-    /// What is promised to viewers.
+    /// Admission.
     pub(crate) promise: PromiseConfig,
     /// Logging.
     pub(crate) log: LogConfig,
     /// Uploads by HTTP.
     pub(crate) upload: UploadConfig,
-    /// Who may claim what.
+    /// The shares of the classes.
     pub(crate) classes: ClassesConfig,
     /// TLS.
     pub(crate) tls: TlsSection,
-    /// What is meant for experiments.
+    /// Settings for experiments.
     pub(crate) experimental: ExperimentalSection,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Config {
 pub(crate) struct LogConfig {
     /// The least important level written.
     pub(crate) level: LogLevel,
-    /// How a line looks.
+    /// The form of a line.
     pub(crate) format: LogFormat,
     /// One line for every request.
     pub(crate) access: bool,
@@ -90,19 +90,19 @@ pub(crate) struct LogConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
-    /// Only what went wrong.
+    /// Errors only.
     Error,
-    /// And what is about to.
+    /// Also conditions that lead to errors.
     Warn,
-    /// And what happens once.
+    /// Also events that happen once.
     Info,
-    /// And what happens often.
+    /// Also events that happen often.
     Debug,
-    /// And everything else.
+    /// Everything.
     Trace,
 }
 
-/// What a line of the log is.
+/// The form of a line of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -118,9 +118,9 @@ pub(crate) enum LogFormat {
 pub(crate) struct UploadConfig {
     /// The largest body of one upload.
     pub(crate) max_bytes: Size,
-    /// Where a body waits until it is whole; the volume's directory if not set.
+    /// The directory for a body until it is complete; the volume's directory if not set.
     pub(crate) spool_dir: Option<PathBuf>,
-    /// Films stored at once, from uploads and from the watched directory.
+    /// Titles ingested at once, from uploads and from the watched directory.
     pub(crate) ingests_max: usize,
 }
 
@@ -128,14 +128,14 @@ pub(crate) struct UploadConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PromiseConfig {
-    /// Whether viewers are admitted only as far as they can be promised.
+    /// Whether a session is admitted only if its demand fits.
     pub(crate) admission: bool,
-    /// The rate of the way out to the viewers; 0 takes the speed of the interface.
+    /// The network's rate towards the clients; 0 takes the speed of the interface.
     pub(crate) network_bps: Rate,
 }
 
 impl Config {
-    /// Threads that serve media: what was asked for, or one for each processor.
+    /// Serve threads: the configured number, or one for each processor.
     pub(crate) fn serve_threads(&self) -> usize {
         match self.serve_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -147,7 +147,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            // Reel asks nobody for a password yet, so it is not open to the network unless told so.
+            // Reel has no passwords yet, so it is not open to the network by default.
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             hosts: Vec::new(),
             volume: None,
@@ -178,8 +178,8 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// For commands that do one thing and end: only trouble is worth a line, and if `quiet` only
-    /// what went wrong.
+    /// The log settings of commands that do one thing and end: only warnings and errors are
+    /// written, and with `quiet` only errors.
     pub(crate) fn for_commands(quiet: bool) -> Self {
         Self { level: if quiet { LogLevel::Error } else { LogLevel::Warn }, ..Self::default() }
     }
@@ -198,11 +198,11 @@ impl Default for PromiseConfig {
 }
 
 impl Config {
-    /// Reads `path`. Relative paths in it are meant from the file's own directory.
+    /// Reads `path`. Relative paths in it are relative to the file's own directory.
     ///
     /// # Errors
-    /// A file that cannot be read; a key that does not exist (the message names the nearest one
-    /// that does); a value of the wrong kind or out of its bounds. Every message names the line.
+    /// The file cannot be read. A key does not exist: the message names the nearest one that does.
+    /// A value is of the wrong kind or out of its bounds. Every message names the line.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         let text = read(path).map_err(|error| unreadable(path, &error))?;
         let mut config = Self::parse(&text).map_err(|fault| fault.failure(path))?;
@@ -290,12 +290,12 @@ impl Config {
     }
 }
 
-/// What this machine calls itself; empty if it does not.
+/// The machine's name; empty if it has none.
 pub(crate) fn machine_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// An address and a port, as the configuration and the command line write them.
+/// Parses an address and a port, as the configuration and the command line write them.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("`{text}` is not an address and a port, such as 127.0.0.1:8080 or [::]:8080 (names are not looked up)")
@@ -322,8 +322,8 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// A directory, rubbish or a huge file is what somebody wrote by mistake; anything else is trouble
-/// with a file.
+/// A directory, a file of another kind and a huge file are mistakes of the operator. All other
+/// errors are errors of the file.
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => {
@@ -334,10 +334,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// Something wrong in the text of a configuration.
+/// An error in the text of a configuration.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
-    /// From 1; 0 when it belongs to no line.
+    /// Counted from 1; 0 when the error belongs to no line.
     line: usize,
     what: String,
     help: String,
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn typo_names_key_line_and_nearest() {
+    fn a_typo_names_key_line_and_nearest() {
         let fault = Config::parse("# hello\n\nlisen = \"127.0.0.1:1\"\n").unwrap_err();
         assert_eq!(fault.line, 3);
         assert_eq!(fault.what, "unknown key `lisen`");
@@ -434,14 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept() {
+    fn values_out_of_bounds_are_refused() {
         let fault = Config::parse("\n[upload]\ningests_max = 0\n").unwrap_err();
         assert_eq!((fault.line, fault.what.as_str()), (3, "upload.ingests_max = 0 is out of bounds"));
         assert_eq!(fault.help, "choose a value from 1 to 16");
     }
 
     #[test]
-    fn what_cannot_work_is_refused() {
+    fn impossible_values_are_refused() {
         let fault = Config::parse("[upload]\nmax_bytes = 0\n").unwrap_err();
         assert_eq!((fault.line, fault.what.as_str()), (2, "upload.max_bytes = 0 would refuse every upload"));
         let fault = Config::parse("[promise]\nnetwork_bps = \"10\"\n").unwrap_err();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_meant_from_the_file() {
+    fn paths_are_relative_to_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("reel.toml");
         std::fs::write(&path, "volume = \"films\"\nwatch = \"/incoming\"\n").unwrap();

@@ -1,4 +1,4 @@
-//! A whole server: the one place where its parts are assembled.
+//! A whole server: the only module that assembles all of its parts.
 
 mod housekeeping;
 
@@ -42,62 +42,62 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout_at;
 
-/// How a server is set up.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
-    /// Where it listens.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where it speaks TLS, and with which certificate.
+    /// Address and certificate for TLS.
     pub tls: Option<TlsConfig>,
     /// Threads that serve media; 0 means one for each processor.
     pub serve_threads: usize,
-    /// Whether each of them stays on its processor.
+    /// Whether each of these threads stays on its processor.
     pub pin_threads: bool,
-    /// With which priority they run before all ordinary threads (`SCHED_FIFO`), if the kernel
-    /// permits; 0 means as ordinary ones.
+    /// Their priority over all ordinary threads (`SCHED_FIFO`), if the kernel permits it; 0 for
+    /// ordinary threads.
     pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
-    /// Whether media memory may be lent to the kernel, to be sent from without a copy where it
-    /// reports that it makes none.
+    /// Whether media memory may be lent to the kernel for zero-copy sends, on sockets for which the
+    /// kernel reports that it makes no copy.
     pub zero_copy: bool,
     /// Most connections at once.
     pub connections_max: usize,
     /// Most sessions at once.
     pub sessions_max: usize,
-    /// A session without a request for this long is forgotten.
+    /// A session without a request for this long ends.
     pub session_idle: Duration,
     /// Whether every media request is logged.
     pub access_log: bool,
-    /// What is promised.
+    /// The limits of admission.
     pub promise: PromiseConfig,
-    /// A directory whose films are taken as they come.
+    /// A directory whose new files are ingested.
     pub watch: Option<PathBuf>,
     /// A Unix socket for programs on this machine, which then read titles in the server's memory.
-    /// The volume must have been opened with memory that others can read.
+    /// The volume must have been opened with memory that other processes can map.
     pub programs: Option<PathBuf>,
     /// The control plane.
     pub control: ControlConfig,
 }
 
-/// How TLS is spoken.
+/// The settings of TLS.
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
-    /// Where.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// As who.
+    /// The certificate and key of the server.
     pub files: CertificateFiles,
     /// Whether HTTP/2 is offered for pages and API.
     pub http2: bool,
 }
 
-/// What is promised to viewers.
+/// The settings of admission.
 #[derive(Clone, Copy, Debug)]
 pub struct PromiseConfig {
-    /// Whether sessions are admitted by the ledger; if not, nobody is refused for want of anything
-    /// but memory for sessions, and nothing is promised.
+    /// Whether sessions are admitted by the ledger. If not, a session is refused only when there is
+    /// no memory for sessions, and nothing is reserved.
     pub admission: bool,
-    /// The rate of the way out to the viewers, in bits per second; `None` if it is not known and
+    /// The network's rate towards the clients, in bits per second; `None` if it is unknown and
     /// never the bottleneck.
     pub network_bps: Option<u64>,
 }
@@ -115,9 +115,9 @@ pub enum ServeError {
     /// The address cannot be used.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The certificate cannot be used.
@@ -128,10 +128,10 @@ pub enum ServeError {
     Programs {
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A serving thread failed.
+    /// A serve thread failed.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// The thread of programs failed.
@@ -143,9 +143,9 @@ pub enum ServeError {
     /// The directory to watch cannot be read.
     #[error("cannot watch {}: {source}", path.display())]
     Watch {
-        /// Which directory.
+        /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -165,7 +165,7 @@ pub struct Server {
     _watching: Option<Watching>,
 }
 
-/// Where the server listens.
+/// The listening sockets.
 struct Listening {
     sockets: Vec<(TcpListener, Speaks)>,
     address: SocketAddr,
@@ -173,7 +173,7 @@ struct Listening {
     certificates: Option<Arc<Certificates>>,
 }
 
-/// What all front ends share.
+/// The parts that all front ends share.
 struct Common {
     units: Units,
     titles: Arc<Titles>,
@@ -186,8 +186,8 @@ impl Server {
     /// Starts serving a volume. Returns when connections are accepted.
     ///
     /// # Errors
-    /// When an address, a certificate, the socket of programs or the watched directory cannot be
-    /// used, or the system gives no thread.
+    /// An address, a certificate, the socket of programs or the watched directory cannot be used,
+    /// or the system gives no thread.
     pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
         let listening = Listening::new(&config)?;
         let threads = match config.serve_threads {
@@ -263,8 +263,8 @@ impl Server {
                 .map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
         };
         let http = HttpFrontEnd::start(http, listening.sockets, shared)?;
-        // Last, since a runtime ends after what blocks in it: a server that cannot start must say
-        // so at once, and not when a rebuild is done.
+        // The runtime starts last, because it ends only after the work that blocks in it. A server
+        // that cannot start must report that at once, and not after a rebuild.
         {
             let _tokio = runtime.enter();
             control.resume_rebuild();
@@ -285,36 +285,39 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it speaks TLS.
+    /// The address on which it serves TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.tls_address
     }
 
-    /// Whether every thread that viewers need still runs. One that has ended, for want of its ring,
-    /// has said why in the log; what it had promised cannot be kept by the others.
+    /// Whether every thread that viewers need is running. A thread that ended, because there is no
+    /// ring for it, has logged the reason. The other threads cannot keep its reservations.
     pub fn is_whole(&self) -> bool {
         self.http.is_whole()
             && self.programs.as_ref().is_none_or(CoreHandle::is_alive)
             && self.disks.is_whole()
     }
 
-    /// Reads the certificate and its key again; `None` if there are none.
+    /// Reads the certificate and its key again; `None` if the server has none.
     pub fn reload_certificates(&self) -> Option<bool> {
         Some(self.certificates.as_ref()?.reload())
     }
 
-    /// The control plane, for those who want to know of its jobs.
+    /// The control plane, for example to ask for its jobs.
     pub fn control(&self) -> &ControlPlane {
         &self.control
     }
 
-    /// Stops accepting, lets what is under way (responses, uploads and their ingests) finish within
+    /// Stops accepting, lets work under way (responses, uploads and their ingests) finish within
     /// its limits, and ends all threads.
+    ///
+    /// # Errors
+    /// A thread of a front end failed.
     pub fn stop(self) -> Result<(), ServeError> {
         let control = &self.control;
         let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
@@ -326,11 +329,11 @@ impl Server {
         let programs = self.programs.map_or(Ok(()), CoreHandle::join);
         self.housekeeping.stop();
         for thread in self.openers {
-            // A panic in one of them was told when it happened.
+            // A panic of a thread was logged when it happened.
             let _ = thread.join();
         }
         let end = self.runtime.block_on(async {
-            // Who is not done by then is told so, and given the time to hear it.
+            // Work that is not finished by then is told to end, and has time to answer.
             let is_idle = timeout_at(until.into(), control.drained()).await.is_ok();
             control.stop();
             let end = Instant::now() + CONTROL_STOP_TIME;
@@ -345,21 +348,21 @@ impl Server {
     }
 }
 
-/// How long control requests may take to hear of the end, and threads to come to it, once there is
-/// no more time for what was under way.
+/// The time that control requests and threads have to end after the limit for work under way.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
-    // A burst of players must not find the standard backlog of 128 full.
+    // A burst of players must not fill the standard backlog of 128.
     rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;
     // With port 0 the system chooses.
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
 }
 
-/// What the front ends share, with what the housekeeping keeps and the threads that open titles.
+/// The shared parts of the front ends, with the parts for housekeeping and the threads that open
+/// titles.
 fn common(
     config: &ServeConfig,
     library: &Arc<Library>,
@@ -392,7 +395,7 @@ fn common(
     Ok((Common { units, titles, sessions, play, openers }, capacity, opener_threads))
 }
 
-/// The metrics of what all front ends share.
+/// The metrics of the shared parts.
 fn registry(library: &Arc<Library>, common: &Common) -> MetricsRegistry {
     let (metrics, volume) = (MetricsRegistry::default(), library.volume());
     metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
@@ -407,7 +410,7 @@ fn registry(library: &Arc<Library>, common: &Common) -> MetricsRegistry {
     metrics
 }
 
-/// The control plane, and what it speaks for.
+/// The control plane with the parts that it controls.
 fn control_plane(
     config: ControlConfig,
     library: &Arc<Library>,
@@ -492,12 +495,12 @@ fn listen_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramSocket, 
     let arena = ArenaMap::new(volume.arena().clone())
         .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
     let listener = reel_client::listen(&path).map_err(|error| failed(&path, error))?;
-    // A window of pictures, and the units that some seconds of sound touch.
+    // A window of pictures, and the units that a few seconds of sound touch.
     let window_buffers = READER_STRIPES_MAX * volume.geometry().data_rows() + 4;
     Ok(ProgramSocket { listener, path, arena, window_buffers })
 }
 
-/// Reads the files of the certificate again and again, for ever.
+/// Checks the certificate's files periodically, and never returns.
 async fn poll_certificates(certificates: Arc<Certificates>) {
     loop {
         tokio::time::sleep(Duration::from_secs(CERTIFICATE_LOOK_S)).await;
@@ -505,8 +508,7 @@ async fn poll_certificates(certificates: Arc<Certificates>) {
     }
 }
 
-/// Opens the newest titles before anybody asks for them, several at once, for they lie on different
-/// members.
+/// Opens the newest titles ahead, several at once, because their indexes are on different members.
 fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) {
     let titles = library.volume().titles();
     let mut ids: Vec<(u64, String)> =
@@ -524,7 +526,7 @@ fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) 
                 match library.open_ahead(&id) {
                     Ok(true) => {}
                     Ok(false) => return,
-                    // Whoever asks for it is told; here it is one of many.
+                    // A request for the title reports this error. Here the title is one of many.
                     Err(error) => tracing::debug!(id, %error, "a title cannot be opened ahead"),
                 }
             }

@@ -188,8 +188,8 @@ fn measure(
     Ok(())
 }
 
-/// What one viewer has read from the disks, and how many buffers a server keeps from viewers. He
-/// fetches all of the film at once.
+/// What one viewer has read from the disks, and how many buffers a server keeps from viewers. The
+/// viewer fetches the whole title at once.
 fn one_viewer(
     testbed: &Testbed,
     films: &Films,

@@ -223,7 +223,7 @@ struct Bench<'a> {
     probe: Probe<'a>,
     wire: Wire,
     begun: Instant,
-    /// The most that anybody had of the disk in this case.
+    /// The highest rate that any contender got from the disk in this case.
     disk_bytes_per_s: f64,
 }
 
@@ -251,7 +251,7 @@ impl Bench<'_> {
             crate::peers::drop_caches(quick)?;
             *ceiling = disk::ceiling(&files, reading, lasts)?;
         }
-        // What anybody gets the disk can do; servers may yet get more.
+        // The disk can do what any contender gets; servers may still get more.
         self.disk_bytes_per_s = ceilings[0].max(ceilings[1]);
         self.report.note(format!(
             "{}: plain readers, 8 at once, 1 MiB each: {:.0} MB/s past the page cache, {:.0} through it; {:.0} viewers",

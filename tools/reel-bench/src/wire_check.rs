@@ -1,4 +1,4 @@
-//! `wire`: whether the wire is what it claims to be, before anybody measures on it.
+//! `wire`: whether the wire is what it claims to be, before a measurement uses it.
 //!
 //! Every way of sending is tried: what viewers keep must be the file, with and without losses; what
 //! the kernel reports of zero-copy sends must be "not copied"; and what a segment costs the sender

@@ -73,7 +73,7 @@ fn failed(thread: &Thread, trouble: &Trouble) -> End {
     End::Failed
 }
 
-/// The state that loaders and remote control share. Whoever drops it ends the account.
+/// The state that loaders and remote control share. The part that drops it ends the account.
 pub(super) struct Session {
     pub(super) thread: Rc<Thread>,
     player: RefCell<Player>,

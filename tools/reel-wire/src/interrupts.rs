@@ -1,9 +1,9 @@
 //! Time of the measured network's soft interrupts by the process they interrupted
 //! (`interrupts.bpf.c`).
 //!
-//! A server's packets are acknowledged, and its next ones sent, in soft interrupts that may hit
-//! anybody. The kernel books them as the time of whom they hit, so on a machine where others work,
-//! what a server costs cannot be told from processes' times alone.
+//! A server's packets are acknowledged, and its next ones sent, in soft interrupts that may
+//! interrupt any process. The kernel charges their time to the interrupted process. So on a machine
+//! with other work, the cost of a server cannot be computed from the times of processes alone.
 
 use crate::bpf;
 use anyhow::{Context, Result};

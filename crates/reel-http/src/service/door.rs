@@ -1,4 +1,4 @@
-//! Connections come in, and are dealt out to the cores.
+//! Accepts connections and distributes them among the cores.
 
 use super::{ACCEPT, ACCEPT_AGAIN, ACCEPT_TLS, ACCEPT_TLS_AGAIN, Data};
 use crate::connection::{Connection, State};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Data {
-    /// Opens all doors.
+    /// Starts to accept on all listening sockets.
     pub(super) fn accept_all(&self, core: &mut Core) {
         for speaks in [Speaks::Plain, Speaks::Tls] {
             self.accept(core, speaks);
@@ -36,13 +36,14 @@ impl Data {
             (Err(error), _) if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) => {
                 return;
             }
-            // The client was gone before we came: no reason to keep others waiting.
+            // The client closed its connection before it was accepted. That is no reason to delay
+            // other clients.
             (Err(error), _) if error.kind() == io::ErrorKind::ConnectionAborted => {
                 return self.accept(core, speaks);
             }
             (Err(error), _) => {
-                // Out of descriptors, most likely: those who are connected go on, the others wait
-                // in the backlog.
+                // Probably no descriptors are free. Open connections continue, and new ones wait in
+                // the backlog.
                 tracing::warn!(%error, "cannot accept a connection; trying again shortly (raise LimitNOFILE if this repeats)");
                 let again = if speaks == Speaks::Tls { ACCEPT_TLS_AGAIN } else { ACCEPT_AGAIN };
                 core.at(core.now_ns() + ACCEPT_RETRY_NS, again);
@@ -54,7 +55,7 @@ impl Data {
         counters.accepted.fetch_add(1, Ordering::Relaxed);
         if counters.open_total() >= self.shared.connections_max {
             counters.turned_away.fetch_add(1, Ordering::Relaxed);
-            // Who speaks TLS would not understand.
+            // A TLS client would not understand this answer.
             if speaks == Speaks::Plain {
                 turn_away(socket);
             }
@@ -70,8 +71,8 @@ impl Data {
     }
 
     pub(super) fn connected(&mut self, core: &mut Core, socket: OwnedFd, peer: SocketAddr, speaks: Speaks) {
-        // A response's last bytes must not wait for the client's acknowledgement. A socket that is
-        // already dead says so later.
+        // The last bytes of a response must not wait for the client's acknowledgement. A socket
+        // that is already dead reports that later.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
         let tls = match speaks {
             Speaks::Plain => None,
@@ -80,7 +81,8 @@ impl Data {
                 _ => return self.left(),
             },
         };
-        // More connections than a core may have tasks: the door counts them before.
+        // The accepting thread counts connections, so that a core never gets more than it can have
+        // tasks.
         let Some(task) = core.tasks.add(TaskKind::Interactive, 0) else { return self.left() };
         let zero_copy = core.ring.sends_zero_copy();
         let mut connection = Connection::new(socket, peer, task, zero_copy, core.now_ns());
@@ -91,7 +93,7 @@ impl Data {
         };
         connection.secure = Some(Box::new(Secure::new(tls)));
         connection.state = State::ShakingHands;
-        // No memory is held for a client that says nothing.
+        // No memory is held for a client that sends nothing.
         connection.in_ring = true;
         let socket = Arc::clone(&connection.socket);
         let token = self.connections.insert(connection);
@@ -100,12 +102,11 @@ impl Data {
     }
 }
 
-/// Tells a client that the server is full, as far as its socket takes it at once.
+/// Answers that the server is at capacity, as far as the socket accepts it at once.
 pub(super) fn turn_away(socket: OwnedFd) {
     let full = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let _ = rustix::net::send(&socket, full, rustix::net::SendFlags::DONTWAIT);
-    // A request that is here already would turn the close into a reset, which may overtake the
-    // answer.
+    // An unread request would turn the close into a reset, which may overtake the answer.
     let mut request = [0; RECEIVE_BYTES];
     let _ = rustix::net::recv(&socket, &mut request, rustix::net::RecvFlags::DONTWAIT);
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Data {
-    /// A response was taken whole.
+    /// The client has accepted the whole response.
     pub(super) fn finish(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
@@ -21,14 +21,14 @@ impl Data {
         if keep_alive { self.await_request(core, token) } else { self.linger(core, token) }
     }
 
-    /// Closes our side and waits for the client to close its own.
+    /// Closes the server's side and waits for the client to close its own.
     pub(super) fn linger(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.state = State::Lingering(LINGER_BYTES_MAX);
         connection.since_ns = core.now_ns();
         connection.input = Vec::new();
-        // Most have heard it with the last of their response already; this is for those of which
-        // more was expected.
+        // Most clients have received the closing alert with the last of their response. This call
+        // is for those from which the server expected more.
         connection.say(&[]);
         match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
             Ok(()) => self.receive(core, token),
@@ -36,7 +36,7 @@ impl Data {
         }
     }
 
-    /// Throws away what came after the last response.
+    /// Discards what arrived after the last response.
     pub(super) fn lingered(&mut self, core: &mut Core, token: u64, bytes: usize) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Lingering(left_bytes) = &mut connection.state else { return };
@@ -76,8 +76,8 @@ impl Data {
         };
     }
 
-    /// Closes the connection of a client that took nothing for too long. What was lent for it comes
-    /// back at once; otherwise that would wait for the client to take the rest.
+    /// Closes the connection of a client that accepted nothing for too long. The memory lent for it
+    /// is returned at once; otherwise it would wait until the client accepts the rest.
     fn cut_off(&mut self, core: &mut Core, token: u64) {
         if let Some(connection) = self.connections.get_mut(token)
             && matches!(connection.state, State::Sending(_))
@@ -92,7 +92,7 @@ impl Data {
         let Some(connection) = self.connections.remove(token) else { return };
         core.tasks.remove(connection.task);
         self.left();
-        // Ends an operation that is still in the ring; its answer finds no connection.
+        // Ends an operation that is still in the ring. Its completion finds no connection.
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
         if let Some(secure) = connection.secure {
             self.parked_bytes -= secure.parked_bytes;
@@ -105,7 +105,7 @@ impl Data {
         }
     }
 
-    /// A response has ended, taken whole or not.
+    /// A response has ended, whether it was accepted completely or not.
     fn end_delivery(&mut self, sending: Sending, peer: SocketAddr, now_ns: u64) {
         if let Some(report) = self.engine.close(sending.delivery) {
             self.shared.access_log.record(sending.into_record(report, peer, now_ns));
@@ -116,13 +116,13 @@ impl Data {
         self.shared.server.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Closes connections that ran out of time; ends the core when it has drained.
+    /// Closes connections that exceeded a time limit, and ends the core when it has drained.
     pub(super) fn sweep(&mut self, core: &mut Core) {
         let now_ns = core.now_ns();
         for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
             let Some(connection) = self.connections.get_mut(token) else { continue };
             let Some(which) = connection.timed_out(now_ns) else { continue };
-            // Its response is complete: this is a way to close, not a loss.
+            // The response is complete. This is a normal close, not a loss.
             if which != TimeOut::Linger {
                 self.shared.server.counters.timed_out.fetch_add(1, Ordering::Relaxed);
             }
@@ -164,7 +164,8 @@ impl Data {
         }
     }
 
-    /// Nothing is left to do here; nor for the viewers of other cores who joined reads of this one.
+    /// Whether the core has nothing left to do, neither for itself nor for sessions of other cores
+    /// that joined its reads.
     pub(super) fn has_drained(&self) -> bool {
         self.draining_since_ns.is_some() && self.connections.is_empty() && self.engine.reads_in_flight() == 0
     }

@@ -1,4 +1,4 @@
-//! Requests of sessions, and how sessions begin.
+//! Requests of sessions, and the start of sessions.
 
 use super::Data;
 use crate::connection::State;
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 impl Data {
-    /// Answers a request of a session: admission decides first, then the response is written.
+    /// Answers a request of a session. Admission decides first, then the response is written.
     pub(super) fn play(
         &mut self,
         core: &mut Core,
@@ -44,8 +44,8 @@ impl Data {
         }
     }
 
-    /// Has a title opened off this thread; [`Data::opened`] notes it, and [`Data::answer_opened`]
-    /// goes on.
+    /// Lets another thread open a title. [`Data::opened`] notes the result, and
+    /// [`Data::answer_opened`] continues with the request.
     pub(super) fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
         let shared = &self.shared.server;
         if !opening::open(&shared.openers, &shared.titles, (title, token), self.own.clone()) {

@@ -1,8 +1,8 @@
-//! TLS on a core: handshakes, and responses that are sealed on their way out.
+//! TLS on a core: handshakes, and responses that are sealed before they are sent.
 //!
-//! `received_sealed -> shake_hands` until both sides have keys, then as without TLS, but for two
-//! steps: what is received is opened before anybody looks at it, and what is ready to be sent is
-//! sealed first ([`Data::seal`]).
+//! The path is `received_sealed -> shake_hands` until both sides have keys. Then it is the same as
+//! without TLS, with two more steps: received bytes are decrypted before they are parsed, and bytes
+//! to be sent are sealed first ([`Data::seal`]).
 
 use super::Data;
 use crate::connection::{Connection, State};
@@ -17,14 +17,14 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where a response is sealed.
+/// The memory in which a response is sealed.
 enum Place {
     Scratch(Buffer),
     Small(Vec<u8>),
 }
 
 impl Data {
-    /// Opens what was received, and goes on with what it is.
+    /// Decrypts what was received, and continues according to the connection's state.
     pub(super) fn received_sealed(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
@@ -47,7 +47,7 @@ impl Data {
         let has_closed = secure.tls.peer_has_closed();
         match (connection.input.is_empty(), &connection.state) {
             (true, _) if has_closed => self.close(core, token),
-            // A record is not complete, or was not for us.
+            // A record is incomplete, or contained nothing for the application.
             (true, _) => self.receive(core, token),
             (false, _) => {
                 connection.heading(core.now_ns());
@@ -56,8 +56,8 @@ impl Data {
         }
     }
 
-    /// Goes on with a handshake: says what is to be said, waits for the other side, or begins with
-    /// the first request.
+    /// Continues a handshake: sends what is to be sent, waits for the client, or begins with the
+    /// first request.
     pub(super) fn shake_hands(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
@@ -94,7 +94,7 @@ impl Data {
             return;
         };
         let sealed = secure.seal(&chunks, &mut place);
-        // The reader's leases go before its stripes do.
+        // The reader's leases are released before its stripes.
         drop(chunks);
         let sealed = match sealed {
             Ok(sealed) if sealed.sealed > 0 => sealed,
@@ -123,7 +123,7 @@ impl Data {
         core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks: vec![chunk] });
     }
 
-    /// The socket took some of what was sealed, or nothing.
+    /// The socket accepted some of the sealed bytes, or none.
     pub(super) fn sent_sealed(
         &mut self,
         core: &mut Core,
@@ -137,7 +137,7 @@ impl Data {
         match result {
             Ok(bytes) => {
                 connection.since_ns = match connection.state {
-                    // A handshake has one limit for all of it.
+                    // One time limit covers the whole handshake.
                     State::ShakingHands => connection.since_ns,
                     _ => core.now_ns(),
                 };
@@ -172,7 +172,8 @@ impl Data {
         }
     }
 
-    /// Where so many bytes are sealed, or as many as there is room for: never waits.
+    /// The memory in which up to `bytes` are sealed, with less room if there is less. It never
+    /// waits.
     fn place(&mut self, core: &mut Core, token: u64, bytes: usize) -> Place {
         if bytes <= SEAL_SMALL_BYTES_MAX {
             return Place::Small(vec![0; bytes]);
@@ -183,13 +184,14 @@ impl Data {
         self.park(core);
         match self.scratch.take(token) {
             Some(buffer) => Place::Scratch(buffer),
-            // All of them are being sent in this very turn.
+            // All buffers are being sent in this turn.
             None => Place::Small(vec![0; SEAL_SMALL_BYTES_MAX]),
         }
     }
 
-    /// Puts aside what the client has not taken that has had a buffer for the longest and takes
-    /// nothing at the moment. With too much put aside already, it is cut off.
+    /// Moves the sealed bytes of a client that accepts nothing at the moment out of their buffer.
+    /// It chooses the connection that has held its buffer for the longest. If too many bytes are
+    /// moved out already, the connection is cut off.
     fn park(&mut self, core: &mut Core) {
         let is_slow = |connection: &Connection| {
             let waits = connection
@@ -217,14 +219,14 @@ impl Data {
     }
 }
 
-/// What a browser shows that was sent to the wrong port, or with the wrong scheme.
+/// The text that a browser shows when it used the wrong port or the wrong scheme.
 const NOT_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 57\r\nConnection: close\r\n\r\nThis port speaks HTTPS: begin the address with https://\r\n";
 
 impl Connection {
-    /// Says a last word without waiting, as far as the socket takes it: the connection is closed
-    /// either way.
+    /// Sends a last message without waiting, as far as the socket accepts it. The connection is
+    /// closed in any case.
     pub(super) fn say(&mut self, text: &[u8]) {
-        // Bytes that are under way must not be cut in two.
+        // A send that is under way must not be interrupted by other bytes.
         let is_sending = self.in_ring && matches!(self.state, State::ShakingHands | State::Sending(_));
         match &mut self.secure {
             Some(secure) if secure.pending.is_none() && !is_sending => {

@@ -1,4 +1,4 @@
-//! Responses on their way out: what is ready is sent, what is missing is asked for.
+//! Sends the bytes of responses that are in memory, and requests those that are missing.
 
 use super::{Data, ENGINE};
 use crate::connection::State;
@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 impl Data {
-    /// Sends what can be sent, or asks for what is missing. The heart of the server.
+    /// Sends what can be sent, or requests what is missing. All media passes through this function.
     pub(super) fn pump(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if connection.in_ring || !matches!(connection.state, State::Sending(_)) {
@@ -57,7 +57,7 @@ impl Data {
         }
     }
 
-    /// Notes whether a client takes nothing at the moment.
+    /// Notes whether a client accepts nothing at the moment.
     pub(super) fn set_blocked(&mut self, core: &Core, token: u64, is_blocked: bool) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if let State::Sending(sending) = &mut connection.state {
@@ -66,14 +66,14 @@ impl Data {
         }
     }
 
-    /// Goes on with the connections whose deliveries can go on.
+    /// Continues with the connections whose deliveries can continue.
     pub(super) fn go_on_with_events(&mut self, core: &mut Core) {
         while let Some(event) = self.engine.next_event() {
             match event {
                 Event::Ready(token) | Event::Unit(token, _) => self.ready(core, token),
                 Event::Lost(token, error) => {
-                    // The head is out already: all that is left is to end the connection before its
-                    // time.
+                    // The head is already sent. The only way to report the error is to end the
+                    // connection early.
                     tracing::error!(%error, "stored bytes are lost; a response is cut short");
                     self.close(core, token);
                 }
@@ -81,7 +81,7 @@ impl Data {
         }
     }
 
-    /// Sets a timer for what the engine has to do next.
+    /// Sets a timer for the engine's next action.
     pub(super) fn watch_engine(&mut self, core: &mut Core) {
         if let Some(due_ns) = self.engine.next_tick_ns()
             && self.engine_timer_ns.is_none_or(|timer_ns| due_ns < timer_ns)
@@ -91,8 +91,8 @@ impl Data {
         }
     }
 
-    /// Timers cannot be taken back, so an earlier one may have left a later one behind: that finds
-    /// nothing to do.
+    /// Timers cannot be cancelled, so an earlier timer may have left a later one behind. The later
+    /// one finds nothing to do.
     pub(super) fn tick_engine(&mut self, core: &mut Core) {
         if self.engine_timer_ns.is_some_and(|timer_ns| timer_ns <= core.now_ns()) {
             self.engine_timer_ns = None;

@@ -1,16 +1,16 @@
-//! A connection as a task of its core: in which order connections are gone on with.
+//! A connection as a task of its core: the order in which connections continue.
 //!
-//! What the ring and the mailbox bring is only noted when it comes ([`Data::ready`]). A section
-//! then does the work of one connection up to its next operation: reads a request, asks for units,
-//! seals at most a buffer, hands at most [`SEND_BYTES_MAX`](reel_cache::limits::SEND_BYTES_MAX) to
-//! its socket.
+//! Events from the ring and the mailbox are only noted on arrival ([`Data::ready`]). A section then
+//! does the work of one connection up to its next operation. It reads a request, asks for units,
+//! seals at most one buffer, or gives at most
+//! [`SEND_BYTES_MAX`](reel_cache::limits::SEND_BYTES_MAX) to its socket.
 
 use super::Data;
 use crate::connection::{State, task_kind};
 use reel_rt::{Core, Next, TaskId};
 
 impl Data {
-    /// Something has come that a connection waited for.
+    /// An event that a connection waited for has arrived.
     pub(super) fn ready(&mut self, core: &mut Core, token: u64) {
         if let Some(connection) = self.connections.get_mut(token) {
             core.tasks.ready(connection.task);
@@ -21,7 +21,7 @@ impl Data {
     pub(super) fn section(&mut self, core: &mut Core, task: TaskId) -> Next {
         let Some(&token) = self.of_task.get(task.index()) else { return Next::Done };
         self.go_on(core, token);
-        // It may be gone.
+        // The connection may be closed already.
         let Some(connection) = self.connections.get_mut(token) else { return Next::Done };
         let order = connection.delivery().and_then(|delivery| self.engine.order(delivery));
         let (kind, critical_ns) = task_kind(order);
@@ -29,7 +29,7 @@ impl Data {
         Next::Wait { critical_ns }
     }
 
-    /// `task` is that of the connection `token`.
+    /// Notes that `task` is the task of the connection `token`.
     pub(super) fn owns(&mut self, task: TaskId, token: u64) {
         if self.of_task.len() <= task.index() {
             self.of_task.resize(task.index() + 1, token);
@@ -37,7 +37,7 @@ impl Data {
         self.of_task[task.index()] = token;
     }
 
-    /// Goes on where the connection stands.
+    /// Continues with the connection according to its state.
     fn go_on(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if connection.in_ring {

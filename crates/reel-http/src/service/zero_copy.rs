@@ -1,5 +1,5 @@
-//! Sends without a copy on a core: what goes out so, what the kernel says of it, and when its
-//! memory is back.
+//! Sends without a copy on a core: which bytes are sent so, what the kernel reports, and when the
+//! memory is returned.
 
 use super::Data;
 use crate::connection::Connection;
@@ -28,7 +28,7 @@ impl Connection {
 }
 
 impl Data {
-    /// The first part of a zero-copy send ended, or all of it if the kernel took no memory.
+    /// The first part of a zero-copy send ended, or all of it if the kernel kept no memory.
     pub(super) fn sent_zero_copy(
         &mut self,
         core: &mut Core,
@@ -47,18 +47,17 @@ impl Data {
             self.shared.server.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         match result {
-            // Not this socket, or not now: the kernel has no memory for it, or this process may not
-            // lock so much. Nothing was sent.
+            // Zero-copy is impossible for this socket, or at the moment: the kernel has no memory
+            // for it, or this process may not lock so much. Nothing was sent.
             Err(error) if is_about_zero_copy(&error) => {
                 if is_lent {
-                    // Its second part is still to come and says nothing that is not known.
+                    // The second part of the send is still to come, and reports nothing new.
                     connection.zero_copy.failed(core.now_ns());
                 }
                 self.shared.server.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
                 self.ready(core, token);
             }
-            // It may have memory of its own under way, so the ring does not begin it again by
-            // itself.
+            // The operation may have memory of its own under way, so the ring does not restart it.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
                 self.sent(core, token, Err(io::ErrorKind::WouldBlock.into()));
             }
@@ -66,7 +65,8 @@ impl Data {
         }
     }
 
-    /// Memory of a zero-copy send is back, of which the socket had taken so many bytes.
+    /// The memory of a zero-copy send was returned. `bytes`: how many of its bytes the socket had
+    /// accepted.
     pub(super) fn returned(&mut self, core: &mut Core, token: u64, bytes: usize, copied: bool) {
         let counters = &self.shared.server.counters;
         let counter = if copied { &counters.copied_late_bytes } else { &counters.zero_copy_bytes };
@@ -77,7 +77,7 @@ impl Data {
     }
 }
 
-/// Leaves the first so many bytes.
+/// Keeps the first `bytes_max` bytes.
 fn cut(chunks: &mut Vec<Chunk>, bytes_max: usize) {
     let mut left = bytes_max;
     chunks.retain_mut(|chunk| {
@@ -93,7 +93,7 @@ fn cut(chunks: &mut Vec<Chunk>, bytes_max: usize) {
     });
 }
 
-/// Errors of sends that a plain send does not have.
+/// Errors that a plain send does not have.
 fn is_about_zero_copy(error: &io::Error) -> bool {
     let errors = [Errno::NOMEM, Errno::NOBUFS, Errno::OPNOTSUPP, Errno::INVAL, Errno::FAULT];
     errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_are_left() {
+    fn the_first_bytes_are_kept() {
         let chunks: Vec<Chunk> = vec![vec![1; 10].into(), vec![2; 20].into(), vec![3; 30].into()];
         for (bytes_max, wanted) in
             [(0, vec![]), (5, vec![5]), (10, vec![10]), (29, vec![10, 19]), (99, vec![10, 20, 30])]

@@ -1,4 +1,4 @@
-//! A player of segments with a buffer, and the person before it.
+//! A player of segments with a buffer, and the viewer that controls it.
 
 use crate::limits::{
     BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, LANGUAGE_PERMILLE, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE,
@@ -9,7 +9,7 @@ use reel_cache::MediaKind;
 use reel_testkit::Rng;
 use std::sync::Arc;
 
-/// How people watch: the means of what they do.
+/// The mean times of a viewer's actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerSpec {
     /// Between two titles.
@@ -46,13 +46,13 @@ struct Lane {
     segments: usize,
     /// The segment it asks for next, or is being given.
     next: usize,
-    /// The first segment that has to be in time again after a skip: how fast a jump is nobody
-    /// promises, and the server sees only what is asked for after it.
+    /// The first segment that must be in time again after a skip. The speed of a jump is not
+    /// reserved, and the server sees only the requests after it.
     excused_until: usize,
     /// It has thrown away what it had, and goes on where it is when this segment has come.
     anew: Option<(usize, u64)>,
-    /// Segments it has taken since somebody touched it, and whether they were once enough to see
-    /// from how far its buffer reaches: a skip before that cannot be told from a larger buffer.
+    /// Segments it has received since its last seek or pause, and whether they were once enough to
+    /// show how far its buffer reaches. A skip before that looks like a larger buffer.
     untouched: usize,
     known: bool,
 }
@@ -88,7 +88,7 @@ pub enum Touch {
     Resume,
     /// Jumps to a segment; what is buffered and under way is of no use.
     Seek,
-    /// Jumps ahead to what is buffered: nobody is asked for that.
+    /// Jumps ahead to buffered media, without a request.
     Skip,
     /// Turns it off.
     Stop,
@@ -102,7 +102,7 @@ impl Default for PlayerSpec {
 }
 
 impl Player {
-    /// A viewer who watches nothing yet.
+    /// A viewer that plays nothing yet.
     pub fn new(spec: PlayerSpec, mut rng: Rng) -> Player {
         let buffer_ns = rng.range(BUFFER_LEAST_NS, BUFFER_NS + 1);
         Player {
@@ -124,7 +124,7 @@ impl Player {
         self.title.as_ref()
     }
 
-    /// The segment of a strand that it asks for next, or is being given.
+    /// The segment of a media kind that it asks for next, or is being given.
     pub fn next_segment(&self, strand: MediaKind) -> usize {
         self.lane(strand).map_or(0, |lane| lane.next)
     }
@@ -134,12 +134,12 @@ impl Player {
         self.choice
     }
 
-    /// What it takes of a strand now: a rendition, or a language.
+    /// What it takes of a media kind now: a rendition, or a language.
     pub fn takes(&self, strand: MediaKind) -> usize {
         if strand == MediaKind::Video { self.choice } else { self.language }
     }
 
-    /// Which strands it asks for, those first that it asks for first: players differ in that, and
+    /// The media kinds that it requests, in this order. Players differ in the order, and change it
     /// from time to time.
     pub fn strands(&mut self) -> Vec<MediaKind> {
         let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
@@ -149,8 +149,8 @@ impl Player {
         strands
     }
 
-    /// It has been let in to a title, to this rendition or any after it: watched from its start or,
-    /// now and then, from somewhere in it.
+    /// It was admitted to a title, to this rendition or any later one. It plays from the start or,
+    /// sometimes, from another place.
     pub fn open(&mut self, title: Arc<Title>, offered: usize) {
         let lane = |track: &Arc<Track>| Lane {
             strand: track.strand,
@@ -211,7 +211,7 @@ impl Player {
         self.choice = choice;
     }
 
-    /// What it wants of a strand at this moment, if nothing of it is under way.
+    /// What it wants of a media kind at this moment, if nothing of it is under way.
     pub fn want(&self, strand: MediaKind, now_ns: u64) -> Want {
         let Some(lane) = self.lane(strand) else { return Want::Nothing };
         let ahead_ns = lane.have_ns().saturating_sub(self.position_ns(now_ns));
@@ -222,7 +222,7 @@ impl Player {
         if ahead_ns + lane.segment_ns <= keeps_ns {
             return Want::Segment(lane.next);
         }
-        // A paused player is woken by whoever lets it go on.
+        // A paused player is woken when the simulation lets it continue.
         Want::Sleep(now_ns + (ahead_ns + lane.segment_ns - keeps_ns))
     }
 
@@ -241,18 +241,19 @@ impl Player {
         matches!(self.show, Show::Waits { .. })
     }
 
-    /// Whether it has taken something of this strand since somebody touched it: it goes on then.
+    /// Whether it has received a segment of this media kind since its last seek or pause. It plays
+    /// on then.
     pub fn goes_on(&self, strand: MediaKind) -> bool {
         self.lane(strand).is_some_and(|lane| lane.untouched > 0)
     }
 
-    /// Whether it stands still because somebody wants it to.
+    /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         matches!(self.show, Show::Paused { .. })
     }
 
-    /// It has all of the segment of a strand that it asked for. How long it stood still for it, if
-    /// it did.
+    /// It has all of the segment that it requested of a media kind. Returns how long it stood still
+    /// for it, if it did.
     pub fn has(&mut self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let late_ns = self.late_by(strand, now_ns);
         let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));
@@ -279,21 +280,21 @@ impl Player {
         late_ns
     }
 
-    /// The strand for want of which it has shown nothing for longest, and for how long; `None`
-    /// while it shows something, is paused or has just begun.
+    /// The media kind that has stopped the picture for longest, and for how long; `None` while it
+    /// plays, is paused or has just started.
     pub fn late_ns(&self, now_ns: u64) -> Option<(MediaKind, u64)> {
         let late = |lane: &Lane| Some((lane.strand, self.late_by(lane.strand, now_ns)?));
         self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)
     }
 
-    /// When the person does something next.
+    /// The time of the viewer's next action.
     pub fn next_touch_ns(&mut self, now_ns: u64) -> u64 {
         let mean_ns =
             if matches!(self.show, Show::Paused { .. }) { self.spec.pause_ns } else { self.spec.restless_ns };
         now_ns + self.rng.wait_ns(mean_ns)
     }
 
-    /// The person does something; what it is.
+    /// The viewer's next action.
     pub fn touch(&mut self, now_ns: u64) -> Touch {
         self.lanes.iter_mut().for_each(|lane| lane.untouched = 0);
         let Some(segments) = self.title.as_ref().map(|title| title.best().segments() as u64) else {
@@ -348,7 +349,7 @@ impl Player {
         self.show = Show::Waits { media_ns };
     }
 
-    /// For how long it has shown nothing for want of a strand.
+    /// How long it has shown nothing because this media kind is missing.
     fn late_by(&self, strand: MediaKind, now_ns: u64) -> Option<u64> {
         let Show::Plays { .. } = self.show else { return None };
         let lane = self.lane(strand)?;

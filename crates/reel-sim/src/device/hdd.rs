@@ -1,10 +1,10 @@
-//! A hard disk: one arm over turning platters.
+//! A hard disk: one moving head over rotating platters.
 //!
-//! After Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994):
-//! seeks grow with the square root of the distance while the arm speeds up and slows down, and in
-//! line with it once it coasts; the platter turns on whatever the arm does; outer zones hold more
-//! sectors per track; tracks are skewed so that the head switches to the next one without losing a
-//! turn.
+//! After Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994).
+//! Seek times grow with the square root of the distance while the head accelerates and brakes, and
+//! linearly once it moves at full speed. The platter rotates independently of the head. Outer zones
+//! hold more sectors per track. Tracks are skewed so that the head switches to the next one without
+//! losing a rotation.
 
 use super::{Device, Transfer, stretched, transfer_ns};
 use reel_testkit::Rng;
@@ -32,15 +32,15 @@ pub struct HddSpec {
     pub overhead_ns: u64,
 }
 
-/// A hard disk that takes from its own queue what it can reach soonest, but passes nobody over for
-/// ever.
+/// A hard disk that takes the request from its own queue that it reaches soonest, but delays none
+/// for ever.
 #[derive(Debug)]
 pub struct Hdd {
     spec: HddSpec,
     zones: [Zone; ZONES],
     queue: Vec<Waiting>,
     busy: Option<(u32, u64)>,
-    /// Where the arm is: 0 at the outermost track, 1 at the innermost.
+    /// The position of the head: 0 at the outermost track, 1 at the innermost.
     arm: f64,
     /// Where and when the last transfer ended: the disk reads on into its own memory.
     last_end: u64,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_passed_over_for_ever() {
+    fn no_request_is_delayed_for_ever() {
         let mut disk = Hdd::new(HddSpec::default(), Rng::new(3));
         let far = Transfer { offset: 3_900_000_000_000, bytes: 4096, write: false };
         let near = |n: u64| Transfer { offset: n * 4096, bytes: 4096, write: false };

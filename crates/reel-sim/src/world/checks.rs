@@ -30,8 +30,7 @@ impl World {
         self.report.deadline_misses = misses;
         Ok(())
     }
-    /// What is looked after every second: writers, and the invariants that nobody's request would
-    /// show.
+    /// The checks of every second: writers, and the invariants that no request would show.
     pub(super) fn second(&mut self) -> Result<(), String> {
         self.at(self.now_ns + SECOND_NS, Event::Second);
         self.keeps_mending()?;

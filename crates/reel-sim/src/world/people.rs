@@ -1,4 +1,4 @@
-//! Who there is: viewers, browsers, downloads.
+//! The clients: viewers, interactive clients, downloads.
 
 use crate::client::Player;
 use crate::desk::Seat;
@@ -68,7 +68,7 @@ pub(super) mod lanes {
     }
 }
 
-/// The number under which a client asks for a strand.
+/// The number under which a client requests a media kind.
 pub(super) fn lane(client: u32, strand: MediaKind) -> u32 {
     client * lanes::LANES + u32::from(strand != MediaKind::Video)
 }

@@ -24,7 +24,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives the member that is at fault a successor, when whatever is being mended gives way.
+    /// Gives the faulty member a replacement, when the repair under way gives way.
     pub(super) fn replace(&mut self) -> Result<(), String> {
         let Some(span) = self.fault.filter(|span| span.fault == Fault::Replaced) else { return Ok(()) };
         if !self.begin_to_mend(Mend::Replace(span.member))? {

@@ -1,4 +1,4 @@
-//! What changes beside viewers: mending, and what would be left if the world stopped.
+//! Changes beside viewers: repairs, and what would remain if the world stopped.
 
 use super::{Event, SECOND_NS, World};
 use crate::crash::Wreck;
@@ -12,12 +12,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 impl World {
-    /// Begins to mend, or lets what is being mended go on and says `false`.
+    /// Begins to repair, or lets the repair under way continue and returns `false`.
     pub(super) fn begin_to_mend(&mut self, what: Mend) -> Result<bool, String> {
         self.upkeep.mend(what).map_err(|error| format!("there is no thread: {error}"))
     }
 
-    /// Verifies everything, unless something is to be mended anyway.
+    /// Verifies everything, unless a repair is to be made anyway.
     pub(super) fn scrub(&mut self) -> Result<(), String> {
         let next_ns = self.now_ns + SECOND_NS + self.rng.wait_ns(SCRUB_REST_NS);
         self.at(next_ns, Event::Scrub);
@@ -27,7 +27,7 @@ impl World {
         Ok(())
     }
 
-    /// What is mended comes on, and a member that has had no fault for a while is in use.
+    /// Repairs make progress, and a member that has had no fault for some time is in use.
     pub(super) fn keeps_mending(&mut self) -> Result<(), String> {
         let stands_still = self.fault.is_some_and(|span| span.fault == Fault::Stall && !self.fault_over);
         if !stands_still && let Some(stuck) = self.upkeep.stuck(self.now_ns) {
@@ -53,7 +53,7 @@ impl World {
         let board = self.upkeep.board();
         let wrong = self.disks.look(member, |medium, shelf| {
             let unit_of = |unit| medium.sound_unit(unit);
-            // What is just being removed may have been overwritten; nobody reads it.
+            // A title that is being removed may have been overwritten; no session reads it.
             let titles = board
                 .ingested
                 .iter()
@@ -126,7 +126,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     #[test]
-    fn mending_begins_while_the_catalogue_is_being_changed() {
+    fn a_repair_begins_while_the_catalogue_is_being_changed() {
         let mut scenario = Scenario::plain(1, 60 * SECOND_NS, 1);
         scenario.ingest_stripes_per_s = 1000;
         let mut world = World::new(scenario).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_is_known_soon_beside_a_crowd_that_browses() {
+    fn a_replacement_is_known_soon_beside_a_crowd_of_interactive_clients() {
         let mut scenario = Scenario::plain(5, 180 * SECOND_NS, 120);
         scenario.device = DeviceSpec::Hdd(HddSpec::default());
         (scenario.browsers, scenario.browse_ns) = (400, SECOND_NS / 4);
@@ -160,7 +160,7 @@ mod tests {
         }
         let took_ns = world.now_ns - begun_ns;
         assert!(world.report.browse_most_ns > SECOND_NS, "nobody waits: {}", world.report);
-        // Each of its steps waits for one who begins to watch, at most, and not for all who browse.
+        // Each of its steps waits for one start at most, and not for all interactive clients.
         assert!(took_ns < 5 * SECOND_NS, "{took_ns} ns");
     }
 }

@@ -1,4 +1,4 @@
-//! What clients do: they come, ask for segments, wait, touch their players, and go.
+//! The actions of clients: they arrive, request segments, wait, control their players, and leave.
 
 use super::people::{Kind, lane, lanes};
 use super::{Event, SECOND_NS, World};
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl World {
-    /// A client looks at the time.
+    /// A client checks the time.
     pub(super) fn wake(&mut self, number: u32) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let lane = lane(number, MediaKind::Video);
@@ -261,7 +261,7 @@ impl World {
         ))
     }
 
-    /// A person does something to a player.
+    /// A viewer controls its player.
     pub(super) fn touch(&mut self, number: u32) -> Result<(), String> {
         let now_ns = self.now_ns;
         let client = &mut self.clients[number as usize];

@@ -1,4 +1,4 @@
-//! `[classes]`: who may claim which part of everything.
+//! `[classes]`: the share of each class.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl ClassesConfig {
     /// The table: the built-in classes first, then the others by name.
     ///
     /// # Panics
-    /// If [`ClassesConfig::check`] was not asked before.
+    /// If [`ClassesConfig::check`] was not called before.
     pub(crate) fn table(&self) -> ClassTable {
         ClassTable::new(self.specs()).expect("checked when the configuration was read")
     }
@@ -84,7 +84,7 @@ mod tests {
                          [classes.aperiodic]\nkind = \"aperiodic\"\nshare_permille = 150\n";
 
     #[test]
-    fn classes_are_taken_the_built_in_ones_first() {
+    fn built_in_classes_come_first() {
         let more = "[classes.gold]\nkind = \"periodic\"\nshare_permille = 150\n\
                     [classes.crawlers]\nkind = \"aperiodic\"\nshare_permille = 50\n";
         let table = Config::parse(&format!("{more}{THREE}")).unwrap().classes.table();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_names_its_key() {
+    fn an_impossible_value_names_its_key() {
         let refused = |text: &str, line: usize, words: &str| {
             let fault = Config::parse(text).unwrap_err();
             assert_eq!(fault.line, line, "{fault:?}");

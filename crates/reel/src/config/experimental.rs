@@ -1,4 +1,4 @@
-//! `[experimental]`: what is meant for experiments, not for servers.
+//! `[experimental]`: settings for experiments, not for servers.
 
 use reel_disk::Policy;
 use reel_ring::DriverChoice;
@@ -11,21 +11,21 @@ use serde::{Deserialize, Deserializer};
 pub(crate) struct ExperimentalSection {
     /// The priority of serve threads over all ordinary threads (SCHED_FIFO); 0 for ordinary ones.
     pub(crate) real_time_priority: usize,
-    /// How threads talk to the kernel.
+    /// The kernel interface of the threads.
     pub(crate) driver: DriverName,
     /// The policy that decides which request a disk gets next.
     #[serde(deserialize_with = "policy")]
     pub(crate) policy: Policy,
 }
 
-/// How threads talk to the kernel.
+/// The kernel interface of the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DriverName {
-    /// io_uring; where it is not available, epoll and threads with a warning.
+    /// io_uring. Where it is not available, epoll and threads with a warning.
     #[default]
     Auto,
-    /// io_uring or nothing.
+    /// io_uring only: without it the server does not start.
     Uring,
     /// epoll and threads.
     Portable,

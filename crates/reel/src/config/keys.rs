@@ -1,10 +1,10 @@
-//! The keys of `reel.toml`, and the way from a wrong one to the right one.
+//! The keys of `reel.toml`, and the corrections for wrong ones.
 
 use toml::de::{DeTable, DeValue};
 
 use super::Fault;
 
-/// Every key, with its table; `NAME` is whatever a class is called.
+/// Every key, with its table; `NAME` stands for the name of a class.
 pub(super) const KEYS: &[&str] = &[
     "listen",
     "hosts",
@@ -39,15 +39,15 @@ pub(super) const KEYS: &[&str] = &[
     "experimental.policy",
 ];
 
-/// Keys that have another place now.
+/// Keys that were moved.
 const MOVED: &[(&str, &str)] = &[
     ("real_time_priority", "experimental.real_time_priority"),
     ("driver", "experimental.driver"),
     ("disks.policy", "experimental.policy"),
 ];
 
-/// Finds the first key of `text` that does not exist. What is not TOML at all is left to the parser
-/// after this.
+/// Finds the first key of `text` that does not exist. The parser that runs later reports text that
+/// is not TOML at all.
 pub(super) fn check(text: &str) -> Result<(), Fault> {
     let Ok(table) = DeTable::parse(text) else { return Ok(()) };
     check_table(text, table.get_ref(), "", "")
@@ -74,7 +74,7 @@ pub(super) fn line_at(text: &str, offset: usize) -> usize {
     1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
 }
 
-/// `prefix` is where the table is, `known_as` what [`KEYS`] calls that.
+/// `prefix` is the path of the table, `known_as` its path in [`KEYS`].
 fn check_table(text: &str, table: &DeTable<'_>, prefix: &str, known_as: &str) -> Result<(), Fault> {
     for (name, value) in table {
         let key = format!("{prefix}{}", name.get_ref());
@@ -91,7 +91,8 @@ fn check_table(text: &str, table: &DeTable<'_>, prefix: &str, known_as: &str) ->
             DeValue::Table(inner) if MOVED.iter().any(|(old, _)| old.starts_with(&inside)) => {
                 check_table(text, inner, &format!("{key}."), &inside)?;
             }
-            // A table's name with a plain value: the parser after this says which kind it wants.
+            // A table's name with a plain value. The parser that runs later reports the expected
+            // kind.
             _ if KEYS.iter().any(|known| known.starts_with(&inside)) => {}
             _ => {
                 let line = line_at(text, name.span().start);
@@ -123,8 +124,8 @@ fn advice(key: &str) -> String {
     }
 }
 
-/// The known key most like `key`, if any is like it. A right name in the wrong table is likest of
-/// all.
+/// The most similar known key, if any is similar. A right name in the wrong table counts as the
+/// most similar.
 fn nearest(key: &str) -> Option<&'static str> {
     let name = key.rsplit('.').next().unwrap_or(key);
     if let Some(known) = KEYS.iter().find(|known| known.rsplit('.').next() == Some(name)) {
@@ -138,7 +139,8 @@ fn nearest(key: &str) -> Option<&'static str> {
     (distance <= 2.max(name.chars().count() / 3)).then_some(known)
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+/// Insertions, deletions, substitutions and swaps of adjacent characters (optimal string
+/// alignment).
 fn edit_distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
@@ -214,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn distance_is_a_distance(a in "[a-d]{0,8}", b in "[a-d]{0,8}") {
+        fn edit_distance_is_a_metric(a in "[a-d]{0,8}", b in "[a-d]{0,8}") {
             prop_assert_eq!(edit_distance(&a, &b), edit_distance(&b, &a));
             prop_assert_eq!(edit_distance(&a, &b) == 0, a == b);
             prop_assert!(edit_distance(&a, &b) <= a.len().max(b.len()));

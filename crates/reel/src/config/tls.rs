@@ -1,4 +1,4 @@
-//! `[tls]`: whether and as who the server speaks TLS.
+//! `[tls]`: whether the server serves TLS, and with which certificate.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use super::{Fault, keys};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TlsSection {
-    /// Where TLS is spoken; nowhere if not set.
+    /// The address for TLS. Not set: no TLS.
     #[serde(deserialize_with = "super::address_if_any")]
     pub(crate) listen: Option<SocketAddr>,
     /// The chain of certificates.
     pub(crate) certificate: Option<PathBuf>,
-    /// Its key.
+    /// The key of the server's certificate.
     pub(crate) key: Option<PathBuf>,
-    /// Whether the server makes a certificate for itself.
+    /// Whether the server generates its own certificate.
     pub(crate) generate: bool,
     /// Whether HTTP/2 is offered.
     pub(crate) http2: bool,
@@ -67,13 +67,13 @@ impl TlsSection {
         }
     }
 
-    /// Speaks TLS there, with a certificate of its own if none is configured.
+    /// Serves TLS on `address`, with a generated certificate if none is configured.
     pub(crate) fn listen_at(&mut self, address: SocketAddr) {
         self.listen = Some(address);
         self.generate |= self.certificate.is_none();
     }
 
-    /// What the server is told; a generated certificate lies in the volume's directory.
+    /// The settings for the server. A generated certificate is stored in the volume's directory.
     pub(crate) fn config(&self, volume: &Path) -> Option<TlsConfig> {
         let listen = self.listen?;
         let files = match (&self.certificate, &self.key) {
@@ -90,8 +90,8 @@ impl TlsSection {
     }
 }
 
-/// What this machine is called by those who use it: by its name, and by the addresses that are
-/// known without asking the network.
+/// The names of this machine for its clients: its host name, and the addresses that are known
+/// without asking the network.
 fn own_names(listen: SocketAddr) -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     let host = super::machine_name();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_configuration_is_told_what_is_missing() {
+    fn half_a_configuration_names_what_is_missing() {
         for (text, line, missing) in [
             ("[tls]\nlisten = \"[::]:8443\"\n", 2, "tls.generate = true"),
             ("[tls]\nlisten = \"[::]:8443\"\ncertificate = \"a.pem\"\n", 3, "the key"),

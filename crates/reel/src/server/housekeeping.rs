@@ -1,5 +1,5 @@
-//! The thread that keeps sessions, capacities and shared reservations, so that no serving thread
-//! does.
+//! The thread that maintains sessions, capacities and shared reservations, so that no serve thread
+//! has to.
 
 use super::ServeError;
 use reel_play::{Housekeeper, PlayableTitle};
@@ -7,7 +7,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Between two steps: four in a round, so that what is given back can be reserved again soon.
+/// The time between two steps. Four steps in a round, so that released reservations can be used
+/// again soon.
 const STEP_EVERY: Duration = Duration::from_millis(250);
 
 /// The running thread.
@@ -30,10 +31,10 @@ impl Housekeeping {
         Ok(Self { stop, thread: thread.map_err(ServeError::Thread)? })
     }
 
-    /// Ends the thread and waits for it: at most for the step under way.
+    /// Ends the thread and waits for it, at most for the current step.
     pub(super) fn stop(self) {
         drop(self.stop);
-        // A panic in it was told when it happened.
+        // A panic of the thread was logged when it happened.
         let _ = self.thread.join();
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn reel(set: &Set, testbed: &Testbed, films: &Films, report: &mut Rep
         BULK.map(|(name, share)| format!("{name} = {{ kind = \"aperiodic\", share_permille = {share} }}")),
     );
     let playing = testbed.start_reel(&Settings { classes, ..Settings::open().in_memory(MEMORY_BYTES) })?;
-    // A fleet for each class: the clients of one fleet take turns on all its films. Sessions are
-    // opened before anybody reads.
+    // A fleet for each class: the clients of one fleet take turns on all its titles. Sessions are
+    // opened before any client reads.
     let mut plans = Vec::new();
     let third = (films.bulk.len() / BULK.len()).max(1);
     for (number, (name, _)) in BULK.into_iter().enumerate() {

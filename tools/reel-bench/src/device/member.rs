@@ -230,7 +230,7 @@ impl Turning {
 
     fn fail(&self, work: Work) {
         if let Work::Read { answer, .. } | Work::Write { answer, .. } = work {
-            answer.done(Err(io::Error::other("the disk was pulled")));
+            answer.done(Err(io::Error::other("the disk was removed")));
         }
     }
 

@@ -60,7 +60,8 @@ impl Times {
         Self { come: segment, startup: segment, first_wait: segment, settled, kept_up: KEPT_UP }
     }
 
-    /// To see that it works: too short for anybody to ask for anything in the last second.
+    /// For a check that the probe works: too short for any client to request anything in the last
+    /// second.
     pub(super) fn quick() -> Self {
         let second = Duration::from_secs(1);
         Self { come: second / 2, startup: second, first_wait: Duration::ZERO, settled: second, kept_up: 0.0 }
@@ -321,9 +322,9 @@ impl Probed {
         format!("{name} (used to {:.0} %, {other} to {:.0} %)", part * 100.0, less * 100.0)
     }
 
-    /// How many viewers the resource allows that ends first, and which it is: the disk at the most
-    /// that anybody had of it, less what others get, or the server's processors at what a viewer
-    /// costs here.
+    /// How many viewers the scarcest resource allows, and which resource it is. It is the disk, at
+    /// the highest rate that any contender got from it less what others get, or the server's
+    /// processors, at the cost of a viewer here.
     pub(super) fn allowed(&self, rate_bps: u64, disk_bytes_per_s: f64) -> (f64, &'static str) {
         let others = self.others_bytes_per_s + self.arrived_bytes_per_s;
         let disk = (disk_bytes_per_s - others) * 8.0 / rate_bps as f64;

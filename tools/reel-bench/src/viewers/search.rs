@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_has_told_his_number() {
+    fn a_server_that_refuses_has_reported_its_number() {
         let mut search = Search::new(1000, 5000);
         search.report(1000, Some(420));
         assert_eq!((search.next(), search.carried), (None, 420));

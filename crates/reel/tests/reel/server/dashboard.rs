@@ -1,4 +1,4 @@
-//! What a whole server says of its promises and disks, and work on its volume while a film plays.
+//! What a server reports of its reservations and disks, and jobs on its volume while a title plays.
 
 use crate::server::rig::Rig;
 use reel_disk::Fault;
@@ -47,7 +47,7 @@ fn await_sent(rig: &Rig) -> Value {
 }
 
 #[test]
-fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
+fn a_session_is_shown_with_its_reservations_until_it_is_closed() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(8_000_000_000);
@@ -63,12 +63,12 @@ fn a_session_shows_with_what_is_reserved_for_it_and_goes_when_it_is_closed() {
     };
     assert_eq!(network(&before).0, 0);
     let session = rig.session();
-    // At once: the film is of two seconds, and what has passed is not held any more.
+    // Checked at once: the title is two seconds long, and reservations of past rounds are released.
     assert!(rig.metric("reel_promised_peak_ratio{resource=\"network\"}") > 0.0);
     let shown = get(&rig, "/api/v1/dashboard");
     assert!(network(&shown).0 > 0 && network(&shown).1 == 700_000_000, "70 % of 1 GB each second: {shown}");
     assert_eq!(rig.connect().ask(&format!("GET {session}0/1.m4s"), "").status, 200);
-    // What was sent is counted when the core comes to it, which may be after its client has it.
+    // A core counts sent bytes in a later section, which may be after the client has them.
     let shown = await_sent(&rig);
     let held = &shown["sessions"][0];
     assert_eq!(
@@ -112,7 +112,7 @@ fn shares_are_changed_while_it_runs_and_capacity_follows_them() {
         "{problem}"
     );
     assert!(problem["detail"].as_str().expect("words").contains("1001"));
-    // The ledger hears of the change within a round.
+    // The ledger applies the change within a round.
     let begun = Instant::now();
     while viewers()["more_now"] != of_few["viewers"] {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", viewers());
@@ -151,7 +151,7 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
 }
 
 #[test]
-fn a_server_goes_on_with_a_rebuild_that_the_last_one_did_not_finish() {
+fn a_server_continues_a_rebuild_that_the_previous_one_did_not_finish() {
     let mut rig = Rig::new(|_| {});
     rig.stop();
     let replacement =

@@ -23,7 +23,7 @@ fn a_title_that_is_removed_plays_to_its_end() {
 }
 
 #[test]
-fn a_server_that_stops_finishes_what_it_has_begun() {
+fn a_server_that_stops_finishes_the_responses_under_way() {
     for driver in DRIVERS {
         let mut rig = Rig::new(|config| config.driver = driver);
         let mut idle = rig.connect();
@@ -46,9 +46,9 @@ fn a_server_that_stops_finishes_what_it_has_begun() {
     }
 }
 
-/// The client takes nothing: after the limit for draining it is cut off.
+/// The client reads nothing, and is cut off after the limit for draining.
 #[test]
-fn a_server_that_stops_does_not_wait_for_ever() {
+fn a_server_that_stops_cuts_off_a_client_that_reads_nothing() {
     let mut rig = Rig::new(|_| {});
     let mut client = rig.connect_narrow();
     client.send(head("GET /files/film.mp4", "").as_bytes());
@@ -59,7 +59,7 @@ fn a_server_that_stops_does_not_wait_for_ever() {
     rig.reopen();
 }
 
-/// An upload of which the second half is not there yet; how many bytes are.
+/// An upload whose second half is missing, and the number of bytes that were sent.
 fn half_an_upload(rig: &Rig) -> (Client, usize) {
     // The volume has room for one of them.
     rig.library.remove("film").expect("removed");
@@ -73,7 +73,7 @@ fn half_an_upload(rig: &Rig) -> (Client, usize) {
 }
 
 #[test]
-fn a_server_that_stops_takes_the_uploads_that_are_under_way() {
+fn a_server_that_stops_accepts_the_uploads_that_are_under_way() {
     let mut rig = Rig::new(|_| {});
     let (mut client, half) = half_an_upload(&rig);
     let server = rig.server.take().expect("running");
@@ -90,9 +90,10 @@ fn a_server_that_stops_takes_the_uploads_that_are_under_way() {
     rig.reopen();
 }
 
-/// The rest never comes: after the limit for draining the client is told why, and the server ends.
+/// The rest never arrives. After the limit for draining the client gets the reason, and the server
+/// ends.
 #[test]
-fn a_server_that_stops_tells_the_uploads_that_it_breaks_off() {
+fn a_server_that_stops_answers_the_uploads_that_it_breaks_off() {
     let mut rig = Rig::new(|_| {});
     let (mut client, _) = half_an_upload(&rig);
     let server = rig.server.take().expect("running");

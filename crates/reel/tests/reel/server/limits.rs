@@ -1,10 +1,10 @@
-//! What is limited is refused with a reason, and comes back when there is room.
+//! Requests over a limit are refused with a reason, and succeed when there is room again.
 
 use crate::server::rig::{DRIVERS, Rig};
 use std::time::Duration;
 
 #[test]
-fn too_many_connections_are_told_to_come_back() {
+fn connections_over_the_limit_are_refused_with_a_time_to_ask_again() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| {
             config.driver = driver;
@@ -19,12 +19,13 @@ fn too_many_connections_are_told_to_come_back() {
         let answer = fourth.answer(false);
         assert_eq!((answer.status, answer.field("Retry-After")), (503, Some("5")));
         assert!(fourth.rest().is_empty());
-        assert_eq!(held[1].ask("HEAD /files/film.mp4", "").status, 200, "who is in stays in");
+        assert_eq!(held[1].ask("HEAD /files/film.mp4", "").status, 200, "an accepted client stays connected");
         drop(held.pop());
-        // Its place is free as soon as the server has seen that it left.
+        // Its place is free as soon as the server has noticed that it left.
         while rig.connect().try_status("HEAD /files/film.mp4") != Some(200) {}
         drop(held);
-        // All that were taken are counted out again, or there would never be room for three.
+        // Every accepted connection is counted down again. Otherwise there would never be room for
+        // three.
         let three_are_in = || {
             let mut held: Vec<_> = (0..3).map(|_| rig.connect()).collect();
             held.iter_mut().all(|client| client.try_status("HEAD /files/film.mp4") == Some(200))
@@ -34,7 +35,7 @@ fn too_many_connections_are_told_to_come_back() {
 }
 
 #[test]
-fn too_many_sessions_are_told_to_come_back() {
+fn sessions_over_the_limit_are_refused_with_a_time_to_ask_again() {
     let rig = Rig::new(|config| config.sessions_max = 2);
     let first = rig.session();
     rig.session();
@@ -61,7 +62,7 @@ fn sessions_refused_by_the_api_are_counted_as_well() {
 }
 
 #[test]
-fn a_session_nobody_uses_ends() {
+fn an_unused_session_ends() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_millis(300));
     let session = rig.session();
     rig.await_metric("reel_sessions", |sessions| sessions == 0.0);

@@ -1,5 +1,5 @@
-//! Media memory between many clients: those who take nothing hold nothing, and those who are gone
-//! least of all.
+//! Media memory shared by many clients. Clients that read nothing hold none, and neither do clients
+//! that have left.
 
 use crate::server::rig::{Client, DRIVERS, Rig, head};
 use reel_disk::Fault;
@@ -14,7 +14,7 @@ fn start(mut client: Client) -> (Client, usize) {
 }
 
 #[test]
-fn clients_that_vanish_leave_nothing_behind() {
+fn clients_that_vanish_hold_no_memory() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| config.driver = driver);
         let clients: Vec<_> = (0..8).map(|_| start(rig.connect_narrow())).collect();
@@ -23,14 +23,15 @@ fn clients_that_vanish_leave_nothing_behind() {
             assert!(client.read(1000) == rig.film[..1000]);
         }
         rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
-        // The one that asks is handed over to the control plane and no longer counted.
+        // The connection of the metrics request is handed over to the control plane and no longer
+        // counted.
         rig.await_metric("reel_http_connections", |open| open == 0.0);
         assert_eq!(rig.metric("reel_readers_starved"), 0.0);
     }
 }
 
 #[test]
-fn who_takes_nothing_does_not_stop_the_others() {
+fn clients_that_read_nothing_do_not_stop_the_others() {
     for driver in DRIVERS {
         // Memory for two stripes at a time.
         let rig = Rig::with_memory(0, |config| config.driver = driver);
@@ -51,7 +52,7 @@ fn who_takes_nothing_does_not_stop_the_others() {
 }
 
 #[test]
-fn eighty_who_take_nothing_hold_up_none_of_four() {
+fn eighty_clients_that_read_nothing_do_not_delay_four_others() {
     for memory in [0, 64 << 20] {
         let rig = Rig::with_memory(memory, |_| {});
         let stalled: Vec<_> = (0..80).map(|_| start(rig.connect_narrow())).collect();
@@ -66,10 +67,10 @@ fn eighty_who_take_nothing_hold_up_none_of_four() {
     }
 }
 
-/// Every stripe has a row to decode, more viewers than memory, and each is on another place of the
-/// film.
+/// Every stripe has a row to decode, there are more viewers than memory, and each viewer is at
+/// another place of the title.
 #[test]
-fn a_lying_member_and_little_memory_are_no_reason_to_stop() {
+fn wrong_data_of_a_member_and_little_memory_do_not_stop_a_response() {
     let rig = Rig::with_memory(0, |config| config.serve_threads = 4);
     rig.faults.inject(1, Fault::CorruptReads);
     std::thread::scope(|scope| {

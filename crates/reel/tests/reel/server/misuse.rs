@@ -1,5 +1,5 @@
-//! Clients and administrators who ask for what should not be, beside an admitted viewer who goes on
-//! as if nothing were.
+//! Clients and administrators that send forbidden requests, beside an admitted viewer that must not
+//! be disturbed.
 
 use crate::server::rig::{Answer, Client, Rig, head, patient};
 use reel_library::{IngestOptions, Input};
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A server on fast disks that promises, so that what is refused is refused for its own sake.
+/// A server on fast disks with admission, so that a request is refused only for its own fault.
 fn promising() -> Rig {
     promising_with(64 << 20, 100)
 }
@@ -34,15 +34,15 @@ fn promising_with(arena_bytes: usize, sessions_max: usize) -> Rig {
     rig
 }
 
-/// As [`beside_a_slow_viewer`], and nothing that was promised may be taken back.
+/// As [`beside_a_slow_viewer`], and no reservation may be withdrawn.
 fn beside_a_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
     let result = beside_a_slow_viewer(rig, work);
     assert_eq!(rig.metric("reel_unpromised_total"), 0.0, "what was promised was taken back");
     result
 }
 
-/// Does something beside an admitted viewer, who takes the film in small pieces all the while, and
-/// the rest of it afterwards. No byte of it may be wrong.
+/// Runs `work` beside an admitted viewer that reads the title in small pieces meanwhile, and the
+/// rest of it afterwards. No byte of it may be wrong.
 fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
     let redirect = rig.connect().ask("GET /watch/film/film.mp4", "");
     assert_eq!(redirect.status, 307, "{}", redirect.head);
@@ -68,7 +68,7 @@ fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
         });
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         done.store(true, Ordering::Release);
-        playing.join().expect("the viewer notices nothing");
+        playing.join().expect("the viewer is not disturbed");
         result
     });
     assert_eq!(rig.metric("reel_http_responses_cut_total"), 0.0);
@@ -105,11 +105,11 @@ fn connect_from(last: u8, rig: &Rig) -> TcpStream {
     patient(socket.into())
 }
 
-/// More in some seconds than the minute that the server should bear.
+/// More sessions in a few seconds than the server has to bear in a minute.
 #[test]
-fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
-    // What 64 viewers who have not asked for anything yet may reserve is little on a server, and
-    // much on a small one.
+fn ten_thousand_sessions_opened_and_dropped_do_not_disturb_a_viewer() {
+    // The reservations of 64 viewers that have not requested anything yet are a small part of a
+    // server, and a large part of a small one.
     let rig = promising_with(512 << 20, 1000);
     let open = head("GET /watch/film/master.m3u8", "");
     let (mut opened, mut refused) = (0, 0);
@@ -118,7 +118,7 @@ fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
             let mut client = Client::on(connect_from(2, &rig));
             client.send(open.repeat(20).as_bytes());
             if connection % 10 != 0 {
-                // Dropped with its answers on their way.
+                // Dropped with its answers under way.
                 continue;
             }
             for _ in 0..20 {
@@ -136,7 +136,7 @@ fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
                 }
             }
         }
-        // Who comes now, from elsewhere, is let in.
+        // A new client from another address is admitted.
         let session = rig.session();
         assert_eq!(rig.connect().ask(&format!("GET {session}0/1.m4s"), "").status, 200);
     });
@@ -145,7 +145,7 @@ fn ten_thousand_sessions_opened_and_dropped_disturb_nobody() {
 }
 
 #[test]
-fn keys_that_were_guessed_or_have_ended_open_nothing() {
+fn guessed_and_ended_keys_give_no_access() {
     let rig = promising();
     let session = rig.session();
     let key = session.trim_start_matches("/s/").trim_end_matches('/').to_owned();
@@ -167,26 +167,26 @@ fn keys_that_were_guessed_or_have_ended_open_nothing() {
         let mut client = rig.connect();
         for guess in guesses.iter().chain((0..500).map(|n| format!("{n:032x}")).collect::<Vec<_>>().iter()) {
             let answer = client.ask(&format!("GET /s/{guess}/master.m3u8"), "");
-            // An escaped key is the key itself: no harm, but nothing else is.
+            // An escaped key is the key itself, which is harmless. No other guess may succeed.
             if guess.starts_with('%') && answer.status == 200 {
                 continue;
             }
             assert!([404, 410].contains(&answer.status), "{guess}: {}", answer.head);
             assert!(text(&answer).contains("\"detail\""), "{}", text(&answer));
         }
-        // Nobody is told the keys of others.
+        // The list of sessions does not contain their keys.
         let listed = text(&client_of_pages(&rig, "/api/v1/sessions"))
             + &text(&client_of_pages(&rig, "/api/v1/dashboard"));
         assert!(listed.contains(&key[..4]) && !listed.contains(&key), "{listed}");
         let sessions = rig.metric("reel_sessions");
         let (status, _) = send(&rig, &format!("DELETE /api/v1/sessions/{}", "0".repeat(32)), "");
         assert_eq!((status, rig.metric("reel_sessions")), (404, sessions));
-        // A key that is used by two at once is one viewer, and both get right bytes.
+        // Two clients with the same key are one viewer, and both get right bytes.
         let segment = client.ask(&format!("GET {session}0/1.m4s"), "");
         let replayed = Client::on(connect_from(3, &rig)).ask(&format!("GET {session}0/1.m4s"), "");
         assert!(segment.status == 200 && replayed.body == segment.body);
         assert_eq!(rig.metric("reel_sessions"), sessions);
-        // After its end a key is replayed in vain.
+        // A key is useless after the session's end.
         assert_eq!(send(&rig, &format!("DELETE /api/v1/sessions/{key}"), "").0, 204);
         let gone = rig.connect().ask(&format!("GET {session}0/1.m4s"), "");
         assert_eq!(gone.status, 410);
@@ -236,7 +236,7 @@ fn quotas_that_do_not_add_up_are_refused_and_nothing_changes() {
 
 /// A day and an hour, one picture every ten seconds.
 #[test]
-fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
+fn a_title_that_is_too_long_to_reserve_is_refused_with_an_alternative() {
     let rig = promising();
     let path = rig.path("long.mp4");
     let made = Command::new("ffmpeg")
@@ -253,7 +253,7 @@ fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
             assert_eq!(refused.status, 503, "{file}: {}", text(&refused));
             assert!(text(&refused).contains("?class=aperiodic"), "{}", text(&refused));
             assert!(text(&refused).contains("\"urn:reel:problem:too-long\""), "{}", text(&refused));
-            assert_eq!(refused.field("Retry-After"), None, "it will be as long tomorrow");
+            assert_eq!(refused.field("Retry-After"), None, "it will not become shorter");
             let way_out = rig.connect().ask(&format!("GET /watch/long/{file}?class=aperiodic"), "");
             assert_eq!(way_out.status, 307, "{}", text(&way_out));
         }
@@ -261,12 +261,12 @@ fn a_title_longer_than_can_be_promised_is_refused_with_a_way_out() {
         assert_eq!((status, problem["type"].as_str()), (503, Some("urn:reel:problem:too-long")), "{problem}");
         assert!(problem["help"].as_str().is_some_and(|help| help.contains("?class=aperiodic")), "{problem}");
     });
-    // It is there all the same, for whoever does not need a promise.
+    // The title is still available for clients that need no reservation.
     assert_eq!(rig.connect().ask("HEAD /files/long.mp4", "").status, 200);
 }
 
 #[test]
-fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritten() {
+fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwritten() {
     let mut rig = promising();
     let volume = |rig: &Rig| -> Value {
         serde_json::from_slice(&rig.connect().ask("GET /api/v1/volume", "").body).expect("JSON")
@@ -314,10 +314,10 @@ fn a_smaller_successor_and_the_wrong_member_are_refused_and_nothing_is_overwritt
     assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
     assert_eq!(volume(&rig), before);
 
-    // One that is really lost, and a successor that is too small: the loss stays, and nothing else
+    // One member is really lost, and the replacement is too small. The loss stays, and nothing else
     // is lost.
     rig.faults.inject(2, reel_disk::Fault::Vanish);
-    // A new server has nothing in memory, so it reads from the members and learns of the loss.
+    // A new server has nothing in memory, so it reads from the members and notices the loss.
     rig.stop();
     rig.start();
     assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film);
@@ -356,10 +356,10 @@ fn work_of(rig: &Rig, job: &Value) -> Value {
     }
 }
 
-/// Peers that lie about what they have: a segment acknowledged that was never sent, a window that
-/// never opens, and a reset in the middle.
+/// Peers that send false acknowledgements: for a segment that was never sent, a window that never
+/// opens, and a reset in the middle.
 #[test]
-fn who_never_reads_and_who_is_cut_off_disturb_nobody() {
+fn clients_that_never_read_or_are_cut_off_do_not_disturb_others() {
     let rig = promising();
     beside_a_viewer(&rig, || {
         let mut silent = Vec::new();

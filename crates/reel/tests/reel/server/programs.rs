@@ -1,4 +1,4 @@
-//! Streams for programs: what they get, and what those get who do not keep to the rules.
+//! Streams for programs: what a program gets, and what a program that breaks the rules gets.
 
 use crate::server::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
@@ -38,7 +38,7 @@ fn read_all(client: &mut Client, set: &[u64]) -> Vec<Vec<u8>> {
     all
 }
 
-/// A viewer gets all of the film.
+/// A viewer gets every byte of the title.
 fn a_viewer_notices_nothing(rig: &Rig) {
     let download = rig.connect().ask("GET /files/film.mp4", "");
     assert!(download.status == 200 && download.body == rig.film);
@@ -53,7 +53,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_title_is_read_where_it_lies() {
+fn a_title_is_read_from_the_arena_without_a_copy() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| config.driver = driver);
         let mut client = Client::connect(&rig.socket()).expect("connected");
@@ -115,7 +115,7 @@ fn a_set_is_sent_to_files() {
 }
 
 #[test]
-fn who_is_refused_hears_why() {
+fn a_refused_program_gets_the_reason() {
     let rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let nothing = Wanted { title: "nothing".to_owned(), ..Wanted::default() };
@@ -132,7 +132,7 @@ fn who_is_refused_hears_why() {
 }
 
 #[test]
-fn who_opens_ten_thousand_streams_gets_a_few() {
+fn a_program_that_opens_ten_thousand_streams_gets_a_few() {
     let rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let mut opened = 0;
@@ -151,13 +151,13 @@ fn who_opens_ten_thousand_streams_gets_a_few() {
         }
     }
     assert!((1..=64).contains(&opened), "{opened} streams");
-    // A viewer notices nothing: the memory that those streams hold is bounded by what readers
+    // A viewer is not disturbed: the memory that those streams hold is bounded by what readers
     // reserve.
     a_viewer_notices_nothing(&rig);
 }
 
 #[test]
-fn a_stream_is_admitted_like_any_viewers() {
+fn a_stream_is_admitted_like_a_session() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(1000);
@@ -172,7 +172,7 @@ fn a_stream_is_admitted_like_any_viewers() {
     assert!(read_all(&mut client, &[*stream])[0] == rig.film);
 }
 
-/// A program without our library.
+/// A program that does not use Reel's library.
 struct Rogue {
     socket: OwnedFd,
     own: SharedMemory,
@@ -214,7 +214,7 @@ impl Rogue {
 }
 
 #[test]
-fn who_lies_loses_his_own_stream() {
+fn a_program_that_writes_wrong_positions_loses_its_stream() {
     let rig = Rig::new(|_| {});
     let mut honest = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut honest, &[film(0)]);
@@ -226,14 +226,14 @@ fn who_lies_loses_his_own_stream() {
         rig.await_metric("reel_program_streams_cut_total", |cut| cut == cuts);
         assert!(!rogue.is_gone(), "only its stream ends");
     }
-    // Flags and marks can be anything: at worst it is woken for nothing.
+    // Flags and marks can have any value: at worst the program is woken for nothing.
     let rogue = Rogue::open(&rig);
     rogue.own.store(consumer_word::WAITS, u64::MAX);
     rogue.own.store(consumer_word::WAITS_ABOVE, u64::MAX);
     assert!(read_all(&mut honest, &set)[0] == rig.film);
 }
 
-/// Says things in one go; what is answered to the streams that were asked for.
+/// Sends all requests at once, and returns `count` answers.
 fn answers(socket: &OwnedFd, said: &[Request], count: usize) -> Vec<Reply> {
     for request in said {
         assert!(say(socket, &request.encode().expect("short"), &[]).expect("said"));
@@ -254,7 +254,7 @@ fn open_seven() -> Request {
 }
 
 #[test]
-fn a_name_is_that_of_one_stream() {
+fn a_tag_names_one_stream() {
     let rig = Rig::new(|_| {});
     let socket = dial(&rig.socket()).expect("connected");
     let answers = answers(&socket, &[open_seven(), open_seven(), open_seven(), open_seven()], 4);
@@ -266,10 +266,10 @@ fn a_name_is_that_of_one_stream() {
 }
 
 #[test]
-fn who_closes_what_is_still_being_opened_gets_nothing() {
+fn a_stream_that_is_closed_while_it_is_opened_is_never_delivered() {
     let rig = Rig::new(|_| {});
     let socket = dial(&rig.socket()).expect("connected");
-    // Refused, unless it was open before the server heard that nobody wants it.
+    // Refused, unless it was open before the server received the request to close.
     answers(&socket, &[open_seven(), Request::Close { tag: 7 }], 1);
     rig.await_metric("reel_program_streams", |streams| streams == 0.0);
     assert_eq!(rig.metric("reel_sessions"), 0.0);
@@ -278,21 +278,21 @@ fn who_closes_what_is_still_being_opened_gets_nothing() {
 }
 
 #[test]
-fn who_talks_nonsense_is_disconnected() {
+fn a_program_that_sends_malformed_messages_is_disconnected() {
     let rig = Rig::new(|_| {});
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 3], &[0xff; 2000]] {
         let rogue = Rogue::open(&rig);
-        // The server may be quicker than we are.
+        // The server may be quicker than this write.
         let _ = say(&rogue.socket, nonsense, &[]);
         until("the end of the connection", || rogue.is_gone());
     }
-    // Bells without end are heard some at a time.
+    // An endless sequence of notifications is handled some at a time.
     let rogue = Rogue::open(&rig);
     let bell = Request::Bell.encode().expect("short");
     for _ in 0..20_000 {
         let _ = say(&rogue.socket, &bell, &[]);
     }
-    // Descriptors that nobody asked for are closed.
+    // Unrequested descriptors are closed.
     let unasked = SharedMemory::create("unasked", 4096, Others::Read).expect("memory");
     let _ = say(&rogue.socket, &bell, &[unasked.fd(); 3]);
     a_viewer_notices_nothing(&rig);
@@ -300,7 +300,7 @@ fn who_talks_nonsense_is_disconnected() {
 }
 
 #[test]
-fn a_program_that_dies_leaves_nothing() {
+fn a_program_that_dies_holds_no_memory() {
     let rig = Rig::new(|_| {});
     {
         let mut client = Client::connect(&rig.socket()).expect("connected");
@@ -312,14 +312,14 @@ fn a_program_that_dies_leaves_nothing() {
     }
     rig.await_metric("reel_program_streams", |streams| streams == 0.0);
     assert_eq!(rig.metric("reel_programs"), 0.0);
-    // What disks still owe comes back a little later.
+    // Buffers that disks are still filling are returned a little later.
     rig.await_metric("reel_buffers_reserved", |buffers| buffers == 0.0);
     assert_eq!(rig.metric("reel_sessions"), 0.0);
 }
 
 #[test]
-fn who_never_gives_back_is_cut_off_when_others_wait() {
-    // The least memory there is, so that a few downloads wait for it.
+fn a_program_that_returns_nothing_is_cut_off_when_others_wait() {
+    // The least possible memory, so that a few downloads wait for it.
     let rig = Rig::with_memory(1, |_| {});
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
     let unhurried = Wanted { class: "aperiodic".to_owned(), ..film(0) };
@@ -338,7 +338,7 @@ fn who_never_gives_back_is_cut_off_when_others_wait() {
 }
 
 #[test]
-fn programs_leave_half_of_the_memory_to_viewers() {
+fn programs_use_at_most_half_of_the_memory() {
     let rig = Rig::new(|_| {});
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
     let step = rig.film.len() as u64 / 32;
@@ -354,7 +354,7 @@ fn programs_leave_half_of_the_memory_to_viewers() {
 }
 
 #[test]
-fn a_server_that_stops_says_so() {
+fn a_server_that_stops_reports_it_to_programs() {
     let mut rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut client, &[film(0)]);
@@ -367,28 +367,29 @@ fn a_server_that_stops_says_so() {
 }
 
 #[test]
-fn who_holds_longer_than_a_session_lives_is_cut_off() {
+fn a_program_that_holds_memory_longer_than_a_session_lasts_is_cut_off() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_secs(1));
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut client, &[film(0)]);
     assert!(!client.read(&set, true).expect("read").is_empty());
     rig.await_metric("reel_program_streams_cut_total", |cut| cut == 1.0);
     assert!(matches!(client.give_back(set[0], 1), Err(ClientError::TakenBack(Ending::HeldTooLong))));
-    // The title can be opened again from there.
+    // The title can be opened again at that position.
     let again = open(&mut client, &[film(4096)]);
     assert!(read_all(&mut client, &again)[0] == rig.film[4096..]);
 }
 
-/// All of it at once, beside an honest program and a viewer on a socket: both get every byte.
+/// All of them at once, beside a well-behaved program and a viewer on a socket: both get every
+/// byte.
 #[test]
-fn bad_programs_together_disturb_nobody() {
+fn misbehaving_programs_together_do_not_disturb_others() {
     let rig = Rig::with_memory(192 << 20, |_| {});
     let mut honest = Client::connect(&rig.socket()).expect("connected");
     let set = open(&mut honest, &[film(0)]);
     let mut hoarder = Client::connect(&rig.socket()).expect("connected");
     let held = open(&mut hoarder, &[film(0)]);
     assert!(!hoarder.read(&held, true).expect("read").is_empty());
-    // Before the greedy one, who leaves nothing to other programs.
+    // They connect before the greedy program, which leaves nothing to other programs.
     let (liar, dead, rude) = (Rogue::open(&rig), Rogue::open(&rig), Rogue::open(&rig));
     let mut greedy = Client::connect(&rig.socket()).expect("connected");
     let refused =
@@ -402,7 +403,7 @@ fn bad_programs_together_disturb_nobody() {
         drop(dead);
         let _ = say(&rude.socket, &[0xff; 2000], &[]);
         assert!(read_all(&mut honest, &set)[0] == rig.film);
-        viewers.into_iter().for_each(|viewer| viewer.join().expect("a viewer notices nothing"));
+        viewers.into_iter().for_each(|viewer| viewer.join().expect("the viewer is not disturbed"));
     });
     until("the end of the liar's stream", || rig.metric("reel_program_streams_cut_total") >= 1.0);
     until("the end of the rude one", || rude.is_gone());

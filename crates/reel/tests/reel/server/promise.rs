@@ -1,4 +1,4 @@
-//! What is promised to viewers, and what they are told when it cannot be.
+//! What is reserved for viewers, and the answer when a reservation does not fit.
 
 use crate::server::rig::{Answer, Rig, head};
 use reel_library::{IngestOptions, Input};
@@ -17,7 +17,7 @@ fn problem(answer: &Answer) -> serde_json::Value {
 }
 
 #[test]
-fn a_stream_that_cannot_be_promised_is_refused_with_what_could_be() {
+fn a_session_that_does_not_fit_is_refused_with_what_would_fit() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(20_000);
@@ -37,7 +37,7 @@ fn a_stream_that_cannot_be_promised_is_refused_with_what_could_be() {
     }
     assert_eq!(rig.metric("reel_refusals_total{resource=\"network\"}"), 3.0);
     assert_eq!(rig.metric("reel_sessions"), 0.0);
-    // What nobody was promised is still served as well as it can be.
+    // A request without a reservation is still served as well as possible.
     let bulk = watch(&rig, "master.m3u8?class=aperiodic");
     assert_eq!(bulk.status, 307);
     assert_eq!(rig.connect().ask("GET /files/film.mp4", "").body, rig.film);
@@ -63,7 +63,7 @@ fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
 }
 
 #[test]
-fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
+fn a_session_has_reservations_for_one_player_with_any_number_of_ranges_at_once() {
     let rig = Rig::new(|config| config.promise.admission = true);
     let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
     let mut first = rig.connect_narrow();
@@ -71,7 +71,7 @@ fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
     let bytes = first.answer_head().announced_bytes();
     let mut film = first.read(1000);
     assert_eq!(rig.metric("reel_unpromised_total"), 0.0);
-    // Another range of the same film, which is not taken to its end.
+    // Another range of the same title, which is not read to its end.
     let far = bytes / 2;
     let mut second = rig.connect_narrow();
     second.send(head(&format!("GET {file}"), &format!("Range: bytes={far}-\r\n")).as_bytes());
@@ -81,7 +81,7 @@ fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
         film.extend(first.read(1000));
         assert!(film.len() < far, "both were promised");
     }
-    // The newest has ended: what is left is played from again.
+    // The newest response has ended: playing continues from the older one.
     drop(second);
     let promised = || rig.metric("reel_http_media_bytes_total{class=\"periodic\"}");
     let before = promised();
@@ -93,9 +93,9 @@ fn a_session_is_promised_one_player_however_many_ranges_are_taken_at_once() {
     assert!(film == rig.film);
 }
 
-/// Each answer would be due at once, and come before what others were promised.
+/// Each answer would be due at once, and come before the reserved work of other sessions.
 #[test]
-fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
+fn repeated_requests_exceed_the_allowance() {
     let rig = Rig::new(|config| config.promise.admission = true);
     let left_over = || rig.metric("reel_http_media_bytes_total{class=\"aperiodic\"}");
     let session = rig.session();
@@ -110,7 +110,7 @@ fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
     }
     assert!(asked > 10, "a player that tries again loses what it was promised");
     assert!(left_over() > 0.0);
-    // Nor is it, piece by piece.
+    // Nor is the same segment covered piece by piece.
     let before = left_over();
     let is_left_over = (0..1_000).any(|_| {
         let piece = ask("0/1.m4s", "Range: bytes=1000-1999\r\n").body;
@@ -120,11 +120,11 @@ fn what_is_asked_for_again_and_again_is_not_promised_for_long() {
     assert!(is_left_over, "all of them were promised");
 }
 
-/// What was promised are the bytes of one form: pictures of one rendition and sound of one
-/// language, or the file with all of its sound. Who asks for the other one as well is sent what
-/// nobody else wants.
+/// A reservation covers the bytes of one form: pictures of one rendition and sound of one language,
+/// or the file with all of its sound. A client that requests the other form as well gets it without
+/// a reservation, from time that no other session wants.
 #[test]
-fn what_was_promised_as_segments_is_not_read_as_a_file_nor_the_other_way() {
+fn a_reservation_for_segments_does_not_cover_the_file_nor_the_reverse() {
     let rig = Rig::new(|config| config.promise.admission = true);
     let sent = |class: &str| rig.metric(&format!("reel_http_media_bytes_total{{class=\"{class}\"}}"));
     let part = |file: &str, fields: &str| {
@@ -151,7 +151,7 @@ fn what_was_promised_as_segments_is_not_read_as_a_file_nor_the_other_way() {
         (false, true, true),
         "a segment of who plays the file"
     );
-    // A session of the API is for whatever is asked for first.
+    // A session of the API covers the form that is requested first.
     let json = "Content-Type: application/json\r\nContent-Length: 16\r\n";
     let opened = rig.connect().ask_with("POST /api/v1/sessions", json, "{\"title\":\"film\"}");
     assert_eq!(opened.status, 201, "{}", opened.head);
@@ -171,8 +171,8 @@ fn a_class_is_named_in_the_query() {
     assert!(problem(&unknown)["detail"].as_str().expect("words").contains("/api/v1/classes"));
 }
 
-/// A server with a film of two minutes in so many languages, whose members are said to take so long
-/// for a read that they carry few viewers of it.
+/// A server with a title of two minutes in `languages` languages. Its members are configured to
+/// take so long for a read that they carry few viewers of it.
 fn dear_members(languages: usize) -> Rig {
     let mut rig = Rig::with_memory(256 << 20, |config| config.promise.admission = true);
     let source = rig.path("long.mp4");
@@ -202,7 +202,7 @@ fn dear_members(languages: usize) -> Rig {
     rig
 }
 
-/// How many of so many viewers in a row are let in to a file of the film, and where.
+/// How many of `most` viewers in a row are admitted to a file of the title, and their addresses.
 fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
     let location = |answer: Answer| {
         assert!(matches!(answer.status, 307 | 503), "{}", answer.head);
@@ -212,9 +212,9 @@ fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_late() {
+fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_none_is_late() {
     const CROWD: usize = 40;
-    // As one file everybody is charged with the disks.
+    // As one file, every viewer is charged with the disks.
     let alone = let_in(&dear_members(1), "long.mp4", CROWD).len();
     assert!((1..CROWD / 4).contains(&alone), "{alone} viewers alone");
     let rig = dear_members(1);
@@ -222,7 +222,7 @@ fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_l
     assert_eq!(crowd.len(), CROWD, "beside {alone} alone");
     assert!(rig.metric("reel_followers") >= (CROWD - alone) as f64);
     assert!(rig.metric("reel_chains") >= 1.0 && rig.metric("reel_interval_bytes") > 0.0);
-    // One after another, as they came; the first of them leaves in the middle.
+    // One after another, in the order of their start; the first of them leaves in the middle.
     let sessions: Vec<&str> =
         crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
     let playlist = rig.connect().ask(&format!("GET {}0/media.m3u8", sessions[0]), "");
@@ -247,15 +247,15 @@ fn a_crowd_on_one_title_is_let_in_that_the_disks_would_not_carry_and_nobody_is_l
 }
 
 #[test]
-fn a_crowd_in_several_languages_shares_the_pictures_and_changes_the_language_unasked() {
+fn viewers_in_several_languages_share_the_pictures_and_change_the_language_freely() {
     const CROWD: usize = 40;
     let alone = let_in(&dear_members(2), "long.mp4", CROWD).len();
     let rig = dear_members(2);
     let crowd = let_in(&rig, "master.m3u8", CROWD);
-    // At once: who does not ask for anything for some seconds is promised nothing any more.
+    // Read at once: a session that requests nothing for some seconds loses its reservation.
     let followers = rig.metric("reel_followers");
     assert!(crowd.len() > alone, "{} beside {alone} alone", crowd.len());
-    // Nothing is left, and each of them has his sound for himself.
+    // Nothing is left, and each viewer has a separate sound track.
     assert!(crowd.len() < CROWD && followers >= (crowd.len() - alone) as f64, "{followers} follow");
     let sessions: Vec<&str> =
         crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();

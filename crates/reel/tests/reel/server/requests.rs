@@ -1,4 +1,4 @@
-//! What is asked, in whichever way, is what is answered.
+//! Every form of a request gets the right answer.
 
 use crate::server::rig::{DRIVERS, Rig, head};
 use reel_disk::Fault;
@@ -16,8 +16,8 @@ fn requests_in_one_packet_are_answered_in_order() {
             head(&format!("GET {session}nothing"), ""),
             head(&format!("OPTIONS {session}master.m3u8"), ""),
             head("GET /files/film.mp4", ""),
-            // Not for the data plane: the connection goes on to the control plane, after all that
-            // came before.
+            // Not for the data plane: the connection is handed to the control plane after all
+            // earlier requests.
             head("GET /healthz", ""),
         ];
         client.send(requests.concat().as_bytes());
@@ -43,7 +43,7 @@ fn requests_in_one_packet_are_answered_in_order() {
 }
 
 #[test]
-fn the_description_of_the_api_promises_what_is_answered() {
+fn the_description_of_the_api_lists_every_status() {
     let rig = Rig::new(|_| {});
     let described = rig.connect().ask("GET /api/v1/openapi.json", "").body;
     let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
@@ -59,7 +59,7 @@ fn the_description_of_the_api_promises_what_is_answered() {
 }
 
 #[test]
-fn a_head_may_come_byte_by_byte() {
+fn a_head_may_arrive_byte_by_byte() {
     for driver in DRIVERS {
         let rig = Rig::new(|config| config.driver = driver);
         let mut client = rig.connect();
@@ -74,10 +74,10 @@ fn a_head_may_come_byte_by_byte() {
     }
 }
 
-/// Ranges that begin and end anywhere, many within header, tables and both tracks; from members
-/// that lie and fail, too.
+/// Ranges that begin and end anywhere, many within header, tables and both tracks. Members return
+/// wrong data and fail as well.
 #[test]
-fn every_range_is_that_range_of_the_whole() {
+fn every_range_equals_that_range_of_the_whole() {
     for fault in [None, Some(Fault::CorruptReads), Some(Fault::FailReads)] {
         let rig = Rig::with_memory(0, |_| {});
         if let Some(fault) = fault {
@@ -104,7 +104,7 @@ fn every_range_is_that_range_of_the_whole() {
 }
 
 #[test]
-fn what_is_no_request_is_refused_and_the_refusal_arrives() {
+fn malformed_requests_are_refused_and_the_refusal_arrives() {
     let rig = Rig::new(|_| {});
     let garbage = "x".repeat(100_000);
     let lines = "\r\n".repeat(50_000);

@@ -1,4 +1,4 @@
-//! A server over a small volume with one film, and a client that sees every byte.
+//! A server over a small volume with one title, and a client that exposes every byte.
 
 use reel::server::{PromiseConfig, ServeConfig, Server};
 use reel_api::{ControlConfig, OwnNames};
@@ -13,10 +13,10 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// io_uring, where there is one, and the other driver.
+/// io_uring, where it is available, and the portable driver.
 pub(crate) const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
 
-/// A running server, its volume and what its film must be.
+/// A running server, its volume and the expected bytes of its title.
 pub(crate) struct Rig {
     pub(crate) server: Option<Server>,
     pub(crate) library: Arc<Library>,
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     stream: Box<dyn Stream>,
 }
 
-/// What a client reads from and writes to: a socket, or one with TLS on it.
+/// The connection of a client: a socket, or TLS on a socket.
 pub(crate) trait Stream: Read + Write + Send {}
 
 impl<S: Read + Write + Send> Stream for S {}
@@ -51,7 +51,7 @@ impl Rig {
         Rig::with_memory(64 << 20, change)
     }
 
-    /// The same with so much media memory, or the least a volume takes.
+    /// The same with this much media memory, or the least that a volume accepts.
     pub(crate) fn with_memory(arena_bytes: usize, change: impl FnOnce(&mut ServeConfig)) -> Rig {
         let dir = tempfile::tempdir().expect("tempdir");
         let volume_dir = dir.path().join("volume");
@@ -86,7 +86,7 @@ impl Rig {
             sessions_max: 100,
             session_idle: Duration::from_secs(300),
             access_log: true,
-            // Most tests are about other things than what can be promised of an unmeasured disk.
+            // Most tests are not about what can be reserved of an unmeasured disk.
             promise: PromiseConfig { admission: false, network_bps: None },
             watch: None,
             programs: Some(dir.path().join("reel.sock")),
@@ -134,7 +134,7 @@ impl Rig {
         self.dir.path().join(name)
     }
 
-    /// Opens a session; where its files are.
+    /// Opens a session and returns the path of its files.
     pub(crate) fn session(&self) -> String {
         let answer = self.connect().ask("GET /watch/film/master.m3u8", "");
         assert_eq!(answer.status, 307, "{}", answer.head);
@@ -155,7 +155,7 @@ impl Rig {
         lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
-    /// Waits until a metric has a value that `wanted` likes.
+    /// Waits until `wanted` accepts the value of a metric.
     pub(crate) fn await_metric(&self, name: &str, wanted: impl Fn(f64) -> bool) {
         let from = Instant::now();
         while !wanted(self.metric(name)) {
@@ -168,7 +168,7 @@ impl Rig {
         self.server.take().expect("running").stop().expect("a clean end");
     }
 
-    /// Everything that held the volume is gone: it can be opened again.
+    /// Nothing holds the volume any more: it can be opened again.
     pub(crate) fn reopen(self) {
         let Rig { library, dir, .. } = self;
         drop(library);
@@ -199,8 +199,8 @@ impl Client {
         self.answer(false)
     }
 
-    /// The status of the answer; `None` if the server closed before, which may reset the
-    /// connection.
+    /// The status of the answer; `None` if the server closed the connection before, which may reset
+    /// it.
     pub(crate) fn try_status(&mut self, request: &str) -> Option<u16> {
         self.stream.write_all(head(request, "").as_bytes()).ok()?;
         let mut start = [0; 12];
@@ -272,7 +272,7 @@ pub(crate) fn narrow(address: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// A socket that gives up when nothing comes for long.
+/// A socket that fails when nothing arrives for long.
 pub(crate) fn patient(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
     stream.set_nodelay(true).expect("set");
@@ -283,8 +283,8 @@ pub(crate) fn head(request: &str, fields: &str) -> String {
     format!("{request} HTTP/1.1\r\nHost: reel\r\n{fields}\r\n")
 }
 
-/// The child of another test that is just being started holds our locks too, until it becomes
-/// ffmpeg: wait for that.
+/// A child process of another test inherits the locks of this process until it executes ffmpeg.
+/// This function waits for that.
 fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
     for _ in 0..1000 {
         let options = OpenOptions {

@@ -1,5 +1,5 @@
-//! The data plane over TLS: the same bytes, the same limits, and a certificate that changes under
-//! way.
+//! The data plane over TLS: the same bytes, the same limits, and a certificate that changes while
+//! clients are connected.
 
 use crate::server::rig::{Client, DRIVERS, Rig, narrow, patient};
 use reel::server::TlsConfig;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const BOTH: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
 
-/// A server that speaks TLS with a certificate of its own, in a directory that outlives it.
+/// A server with a TLS certificate of its own, in a directory that outlives it.
 struct Secured {
     rig: Rig,
     dir: tempfile::TempDir,
@@ -47,7 +47,7 @@ impl Secured {
         TcpStream::connect(self.rig.tls_address()).expect("connected")
     }
 
-    /// A client that trusts what lies in the directory now, and nothing else.
+    /// A client that trusts only the certificate that is in the directory now.
     fn shake_hands(
         &self,
         socket: TcpStream,
@@ -76,7 +76,7 @@ fn files(dir: &Path, generate_for: Option<Vec<String>>) -> CertificateFiles {
 }
 
 #[test]
-fn the_same_bytes_come_with_and_without_tls() {
+fn the_same_bytes_arrive_with_and_without_tls() {
     for driver in DRIVERS {
         let secured = Secured::new(|config| config.driver = driver);
         let film = &secured.rig.film;
@@ -102,7 +102,7 @@ fn the_same_bytes_come_with_and_without_tls() {
 }
 
 #[test]
-fn what_is_not_media_goes_on_elsewhere_with_its_keys() {
+fn a_request_that_is_not_for_media_is_handed_over_with_its_keys() {
     let secured = Secured::new(|_| {});
     for version in BOTH {
         // After media, and with the body of its request in later records.
@@ -122,10 +122,10 @@ fn what_is_not_media_goes_on_elsewhere_with_its_keys() {
 }
 
 #[test]
-fn slow_clients_get_all_of_it_and_keep_no_buffer_from_others() {
+fn slow_clients_get_every_byte_and_keep_no_buffer_from_others() {
     let secured = Secured::new(|_| {});
-    // More than there are buffers to seal in (31 for each of two cores here), none of whom takes
-    // anything.
+    // More clients than there are buffers to seal in (31 for each of two cores here). None of them
+    // reads anything.
     let slow: Vec<_> = (0..80)
         .map(|_| {
             let mut client =
@@ -148,7 +148,7 @@ fn slow_clients_get_all_of_it_and_keep_no_buffer_from_others() {
 }
 
 #[test]
-fn clients_that_leave_in_the_middle_take_nothing_with_them() {
+fn clients_that_leave_in_the_middle_release_their_buffers() {
     let mut secured = Secured::new(|_| {});
     for round in 0..60 {
         let mut stream = secured.shake_hands(patient(narrow(secured.rig.tls_address())), BOTH[round % 2]);
@@ -164,7 +164,7 @@ fn clients_that_leave_in_the_middle_take_nothing_with_them() {
 }
 
 #[test]
-fn what_is_no_tls_is_told_so_and_harms_nobody() {
+fn a_client_without_tls_gets_an_answer_and_does_not_disturb_others() {
     let secured = Secured::new(|_| {});
     let mut viewer = secured.connect(&version::TLS13);
     viewer.send(crate::server::rig::head("GET /files/film.mp4", "").as_bytes());
@@ -183,7 +183,7 @@ fn what_is_no_tls_is_told_so_and_harms_nobody() {
         b"\x17\x03\x03\x00\x10aaaaaaaaaaaaaaaa".to_vec(),
     ] {
         let mut stranger = secured.tcp();
-        // It may be closed before all of it is sent.
+        // The server may close the connection before all of it is sent.
         let _ = stranger.write_all(&garbage);
         let mut alert = Vec::new();
         let _ = stranger.read_to_end(&mut alert);
@@ -222,7 +222,7 @@ fn requests_in_pieces_and_one_after_the_other_are_understood() {
         client.send(&[*byte]);
     }
     assert!(client.answer(false).body == secured.rig.film[5..10]);
-    // Two at once: the second is opened with the first.
+    // Two requests at once: the second is decrypted with the first.
     let request = crate::server::rig::head("GET /files/film.mp4", "Range: bytes=1-3\r\n");
     client.send(format!("{request}{request}").as_bytes());
     for _ in 0..2 {
@@ -231,7 +231,7 @@ fn requests_in_pieces_and_one_after_the_other_are_understood() {
 }
 
 #[test]
-fn a_new_certificate_is_shown_to_new_clients_and_old_ones_stay() {
+fn new_clients_get_the_new_certificate_and_old_connections_stay() {
     let secured = Secured::new(|_| {});
     let mut old = secured.connect(&version::TLS13);
     let range = "Range: bytes=0-9\r\n";
@@ -241,7 +241,7 @@ fn a_new_certificate_is_shown_to_new_clients_and_old_ones_stay() {
     fs::write(secured.dir.path().join("key.pem"), &made.key).expect("written");
     let server = secured.rig.server.as_ref().expect("running");
     assert_eq!(server.reload_certificates(), Some(true));
-    // The new client trusts the new certificate alone.
+    // The new client trusts only the new certificate.
     assert_eq!(secured.connect(&version::TLS13).ask("GET /files/film.mp4", range).status, 206);
     assert_eq!(old.ask("GET /files/film.mp4", range).status, 206, "the old connection goes on");
     assert_eq!(secured.rig.metric("reel_tls_reloads_total"), 1.0);
@@ -262,8 +262,8 @@ fn a_drained_server_ends_with_clients_in_every_state() {
     }
 }
 
-/// A renewal that goes wrong: expired, of another key, not yet valid, rubbish, gone. Whoever
-/// connects sees the old one, whoever is connected plays on.
+/// A renewal with a certificate that is expired, made for another key, not yet valid, malformed or
+/// missing. New clients get the old certificate, and connected clients continue to play.
 #[test]
 fn a_certificate_that_cannot_be_used_changes_nothing_while_the_server_runs() {
     let made = |days_ago: u64| {
@@ -287,7 +287,7 @@ fn a_certificate_that_cannot_be_used_changes_nothing_while_the_server_runs() {
         config.tls = Some(TlsConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), files, http2: true });
     });
     let secured = Secured { rig, dir: tempfile::tempdir().expect("tempdir") };
-    // What clients trust: the good one, whatever the server is told.
+    // The certificate that clients trust is always the good one.
     fs::write(secured.certificate(), &good.certificate).expect("written");
     let film = &secured.rig.film;
     let server = secured.rig.server.as_ref().expect("running");

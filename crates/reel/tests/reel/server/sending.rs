@@ -1,15 +1,16 @@
-//! How bytes get into sockets: what the kernel says of it is counted, and what it says is heeded.
+//! How bytes get into sockets: what the kernel reports is counted, and decides how later bytes are
+//! sent.
 
 use crate::server::rig::{DRIVERS, Rig, head};
 use reel_ring::{DriverChoice, Ring, RingConfig};
 
 const FILM: &str = "GET /files/film.mp4";
 
-/// Media memory of which some may be lent.
+/// Media memory of which a part may be lent.
 const LARGE_BYTES: usize = 192 << 20;
 
-/// What a client with a narrow window reads: its kernel opens that by some kilobytes every 200 ms
-/// once it was shut.
+/// What a client with a narrow window reads. Its kernel opens the window by some kilobytes every
+/// 200 ms after it was closed.
 const LATE_BYTES: usize = 200 * 1024;
 
 fn sent(rig: &Rig, how: &str) -> f64 {
@@ -22,7 +23,7 @@ fn tries(driver: DriverChoice) -> bool {
 }
 
 #[test]
-fn a_socket_on_this_machine_is_tried_once_and_copied_to_from_then_on() {
+fn a_local_socket_is_probed_once_and_copied_to_afterwards() {
     for driver in DRIVERS {
         let rig = Rig::with_memory(LARGE_BYTES, |config| config.driver = driver);
         let mut client = rig.connect();
@@ -50,13 +51,13 @@ fn with_little_memory_nothing_is_lent() {
 }
 
 #[test]
-fn who_is_told_to_copy_lends_nothing() {
+fn without_zero_copy_nothing_is_lent() {
     let rig = Rig::with_memory(LARGE_BYTES, |config| config.zero_copy = false);
     assert!(rig.connect().ask(FILM, "").body == rig.film);
     assert_eq!(sent(&rig, "copied_late") + sent(&rig, "zero_copy"), 0.0);
     rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= rig.film.len() as f64);
     assert!(sent(&rig, "copied") >= rig.film.len() as f64);
-    // What that took is what admission learns its price by.
+    // Admission learns its price from the time that this took.
     for threads in ["serve", "disk"] {
         let taken = format!("reel_threads_processor_seconds{{threads=\"{threads}\"}}");
         rig.await_metric(&taken, |seconds| seconds > 0.0);
@@ -65,7 +66,7 @@ fn who_is_told_to_copy_lends_nothing() {
 }
 
 #[test]
-fn who_stops_reading_in_the_middle_of_a_try_holds_up_nobody_and_leaves_nothing() {
+fn a_client_that_stops_reading_during_a_probe_delays_no_other_and_holds_no_memory() {
     let rig = Rig::with_memory(LARGE_BYTES, |_| {});
     let mut stalled: Vec<_> = (0..6)
         .map(|_| {
@@ -76,7 +77,7 @@ fn who_stops_reading_in_the_middle_of_a_try_holds_up_nobody_and_leaves_nothing()
         })
         .collect();
     assert!(rig.connect().ask(FILM, "").body == rig.film);
-    // One reads on and gets what was meant for it, however long ago that was sent.
+    // One client reads on and gets its bytes, however long ago they were sent.
     let mut late = stalled.pop().expect("six of them");
     assert!(late.read(LATE_BYTES) == rig.film[..LATE_BYTES]);
     drop((stalled, late));
