@@ -1,12 +1,12 @@
-//! How many buffers of the arena each reader may hold. Readers never wait for each other in a cycle,
-//! and a reader with promised memory never waits for a reader without.
+//! How many buffers of the arena each reader may hold. Readers never wait for each other in a
+//! cycle, and a reader with promised memory never waits for a reader without.
 //!
 //! ```text
 //!   total  |== kept ==|======== promised ========|==== left over ====|
 //!                     |drawn by readers|  lent   |  the unpromised   |
 //! ```
-//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step.
-//!   The sum of all reservations is at most the number of buffers. Buffers that only the table of
+//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step. The
+//!   sum of all reservations is at most the number of buffers. Buffers that only the table of
 //!   shared units holds can be taken back at any time. So a reader with a reservation always gets
 //!   its buffers.
 //! - **Promised** ([`PromisedBuffers`]): what the ledger promised a session. Its readers draw from
@@ -17,12 +17,12 @@
 //!   around a slow member. They read by deadline, and give the buffers back when the session needs
 //!   them. Nothing is lent to readers without a promise: a download may wait long for a disk, and a
 //!   buffer with an outstanding disk request cannot be given back.
-//! - **Kept** ([`KeptBuffers`]): memory that no reader gets, whatever it was promised. It holds what
-//!   stays in the table for sessions that follow another one.
+//! - **Kept** ([`KeptBuffers`]): memory that no reader gets, whatever it was promised. It holds
+//!   what stays in the table for sessions that follow another one.
 //!
-//! A reader that finds too few buffers waits in line, and no reader takes what the readers before it
-//! wait for. Otherwise a reader that needs much would wait for ever beside readers that give a stripe
-//! back and take the next one at once.
+//! A reader that finds too few buffers waits in line, and no reader takes what the readers before
+//! it wait for. Otherwise a reader that needs much would wait for ever beside readers that give a
+//! stripe back and take the next one at once.
 
 use crate::limits::{LEFT_OVER_PART, RUNS_FREE_PART};
 use std::collections::{BTreeMap, HashMap};

@@ -5,23 +5,24 @@
 //!                        ^ last viewer    ^              ^ first viewer
 //!            |--- idle --|-- a's stretch -|- b's stretch-|-- c's stretch
 //! ```
-//! Every viewer has a front in each object that it plays: where its newest request begins. What lies
-//! between a front and the next one ahead is needed first by the viewer behind it, after the time
-//! that playing up to there takes. What lies behind all fronts is needed by no viewer, and is evicted
-//! first. After that comes the last unit of the stretch whose end is reached last.
+//! Every viewer has a front in each object that it plays: where its newest request begins. What
+//! lies between a front and the next one ahead is needed first by the viewer behind it, after the
+//! time that playing up to there takes. What lies behind all fronts is needed by no viewer, and is
+//! evicted first. After that comes the last unit of the stretch whose end is reached last.
 //!
 //! That is Belady's rule (IBM Systems Journal 5(2), 1966) with a known future: titles are played
-//! forward. It keeps short intervals between viewers before long ones, as interval caching does (Dan
-//! and Sitaram, 1995). Long intervals are evicted from their far end, where the loss is felt last.
+//! forward. It keeps short intervals between viewers before long ones, as interval caching does
+//! (Dan and Sitaram, 1995). Long intervals are evicted from their far end, where the loss is felt
+//! last.
 //!
-//! **Shared reservations.** A session that follows another one closely has no disk reservation of its
-//! own. Instead it is promised that what lies between the two stays (docs/design/one-copy.md). So
-//! what lies between the sessions of a shared reservation is evicted after everything else. That
+//! **Shared reservations.** A session that follows another one closely has no disk reservation of
+//! its own. Instead it is promised that what lies between the two stays (docs/design/one-copy.md).
+//! So what lies between the sessions of a shared reservation is evicted after everything else. That
 //! holds up to where the first session has requested, and for each session no farther than is
 //! charged for.
 //!
-//! Every change is a few look-ups in ordered sets: fronts move once a segment, and units come once a
-//! read.
+//! Every change is a few look-ups in ordered sets: fronts move once a segment, and units come once
+//! a read.
 
 use crate::key::SessionKey;
 use crate::prefetch::TrackOfSession;

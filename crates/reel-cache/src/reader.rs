@@ -8,8 +8,8 @@
 //! A step is bytes in memory or the wanted rows of one stripe. The step of a stripe holds a
 //! [`Reservation`] for every buffer it may need, so a reader that has started a stripe can always
 //! finish it. The front step is always planned, and further ones as far as was promised
-//! (`window.rs`). Steps beyond that are planned only while there is plenty of memory, and where they
-//! are worth it.
+//! (`window.rs`). Steps beyond that are planned only while there is plenty of memory, and where
+//! they are worth it.
 
 mod due;
 mod step;

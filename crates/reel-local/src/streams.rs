@@ -1,8 +1,8 @@
 //! Streams in sets: one call serves many.
 //!
 //! The calls are those of the MARS stream API (Buddhikot and others, WUCS-97-38): open, read, send,
-//! both at once, state, close. A stream has a chain of bytes that were read and that its reader still
-//! holds or has to get. It sends them to its [`Outlet`].
+//! both at once, state, close. A stream has a chain of bytes that were read and that its reader
+//! still holds or has to get. It sends them to its [`Outlet`].
 //!
 //! ```text
 //!   Reader --read--> chain [.. offered, not done with ..|.. not offered ..] --send--> Outlet
