@@ -1,7 +1,7 @@
 //! Which members are read around at the moment, because they do not answer in time.
 //!
-//! Never more at once than parity makes up for: who waits for two members cannot read around either
-//! of them.
+//! There are never more of them at once than parity makes up for. A read that waits for more
+//! members than that cannot be decoded without them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use reel_volume::Health;
 
 use crate::limits::{LATENESS_READS, SLOW_AWAY_NS, SLOW_READS, STALL_NS};
 
-/// A [`Member::lateness`] of all.
+/// A [`Member::lateness`] of 1: all reads are late.
 const ALL: u32 = 1 << 16;
 
 /// The members as all fetchers of a table see them.
@@ -23,22 +23,23 @@ pub(crate) struct Around {
 
 #[derive(Default)]
 struct Member {
-    /// Does not answer at all; new reads go around it.
+    /// The member does not answer at all. New reads go around it.
     stalled: AtomicBool,
-    /// Answers, but too late again and again; new reads go around it until `slow_until_ns`.
+    /// The member answers, but too late again and again. New reads go around it until
+    /// `slow_until_ns`.
     slow: AtomicBool,
     slow_until_ns: AtomicU64,
     /// Reads in a row that did not come in time.
     late_in_row: AtomicU32,
-    /// The share of its reads that did not come in time lately: see [`LATENESS_READS`].
+    /// The share of its recent reads that did not come in time: see [`LATENESS_READS`].
     lateness: AtomicU32,
     /// Reads in a row that came after their deadline.
     missed_in_row: AtomicU32,
-    /// Reads of it that are being read around.
+    /// How many of its reads are being read around.
     reads: AtomicUsize,
     /// Requests of all fetchers that it has not answered.
     under_way: AtomicUsize,
-    /// [`Health::answers`] when it was last looked at, and when it had last changed.
+    /// [`Health::answers`] at the last check, and the time at which it last changed.
     answers: AtomicU64,
     since_ns: AtomicU64,
 }
@@ -49,7 +50,7 @@ impl Around {
         Self { health, members, change: Mutex::new(()) }
     }
 
-    /// Whether reads of this member are asked of the others from the start.
+    /// Whether reads of this member go to the other members from the start.
     pub(crate) fn is_away(&self, member: usize) -> bool {
         let known = &self.members[member];
         !self.health.readable(member)
@@ -57,12 +58,13 @@ impl Around {
             || known.slow.load(Ordering::Relaxed)
     }
 
-    /// Whether any member is.
+    /// Whether reads of any member go to the other members from the start.
     pub(crate) fn is_any_away(&self) -> bool {
         (0..self.members.len()).any(|member| self.is_away(member))
     }
 
-    /// The right to read around one read of this member, to be given back by [`Around::end`].
+    /// Takes the right to read around one read of this member. [`Around::end`] gives it back.
+    /// `false` if parity does not allow it now.
     pub(crate) fn begin(&self, member: usize) -> bool {
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
         let may = self.may_join(member);
@@ -85,7 +87,7 @@ impl Around {
         }
     }
 
-    /// A member has answered one; it does not stall any more, if it did.
+    /// A member has answered a request. If it had stalled, the stall ends.
     pub(crate) fn answered(&self, number: usize, now_ns: u64) {
         self.health.answered(number);
         let member = &self.members[number];
@@ -97,16 +99,16 @@ impl Around {
         }
     }
 
-    /// A request whose answer nobody takes any more.
+    /// A request was withdrawn: no fetcher takes its answer any more.
     pub(crate) fn forgotten(&self, number: usize) {
         let member = &self.members[number];
         if member.under_way.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Nothing is left whose answer could end the stall.
+            // There is no request left whose answer could end the stall.
             member.stalled.store(false, Ordering::Relaxed);
         }
     }
 
-    /// When a member with a request from `oldest_ns` is to be looked at; never if it is known to
+    /// When to check a member whose oldest request is from `oldest_ns`. `None` if it is known to
     /// stall.
     pub(crate) fn look_ns(&self, number: usize, oldest_ns: u64) -> Option<u64> {
         let member = &self.members[number];
@@ -114,13 +116,13 @@ impl Around {
         (!member.stalled.load(Ordering::Relaxed)).then(|| since_ns.saturating_add(STALL_NS))
     }
 
-    /// Looks at a member with a request from `oldest_ns`; `true` if it has answered nobody for so
-    /// long that from here on it counts as stalled.
+    /// Checks a member whose oldest request is from `oldest_ns`. `true` if it has answered no
+    /// request for so long that it counts as stalled from now on.
     pub(crate) fn look(&self, number: usize, oldest_ns: u64, now_ns: u64) -> bool {
         let member = &self.members[number];
         let answers = self.health.answers(number);
         if member.answers.swap(answers, Ordering::Relaxed) != answers {
-            // Others got answers: it works, and has not come to ours yet.
+            // Other requests were answered: the member works, and has not reached this request yet.
             member.since_ns.store(now_ns, Ordering::Relaxed);
         }
         if self.look_ns(number, oldest_ns).is_none_or(|look_ns| look_ns > now_ns) {
@@ -139,8 +141,9 @@ impl Around {
         begins
     }
 
-    /// A read of this member was not there when half of its time was over. One that is so again and
-    /// again, while the others are not, is slow; `true` if it counts as that from here on.
+    /// A read of this member was not answered when half of its time was over. A member for which
+    /// this happens again and again, while the others are in time, is slow. `true` if it counts as
+    /// slow from now on.
     pub(crate) fn late(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
         change(&member.lateness, |lateness| lateness + (ALL - lateness) / LATENESS_READS);
@@ -148,7 +151,7 @@ impl Around {
         late >= SLOW_READS && !self.others_are_late(number) && self.leave_alone(number, now_ns)
     }
 
-    /// Whether another member is half as late as this one, or more: then it is the load, and
+    /// Whether another member is at least half as late as this one. Then the cause is the load, and
     /// reading around would only add to it.
     pub(crate) fn others_are_late(&self, number: usize) -> bool {
         let lateness = |member: &Member| member.lateness.load(Ordering::Relaxed);
@@ -157,8 +160,9 @@ impl Around {
         latest >= ALL / 8 && latest >= lateness(&self.members[number]) / 2
     }
 
-    /// A member is much slower than the others: it is left alone for a while, which costs them no
-    /// more than its loss would. `false` if that is so already, or others are away.
+    /// Stops reading a member that is much slower than the others, for a while. That costs the
+    /// others no more than its loss would. `false` if it is left out already, or if parity has to
+    /// make up for other members.
     pub(crate) fn leave_alone(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,9 +178,10 @@ impl Around {
         true
     }
 
-    /// A read of this member came, by its deadline or not. If one misses deadlines again and again
-    /// while another is left alone, that one is asked again at once: what it does late is more than
-    /// what the others cannot do for it. Nobody misses any who has no more to do than was promised.
+    /// A read of this member was answered, by its deadline or not. If a member misses deadlines
+    /// again and again while another member is left out as slow, the slow one is read again at
+    /// once: its late answers are worth more than what the others cannot do for it. A member that
+    /// has only promised work to do does not miss deadlines.
     pub(crate) fn came(&self, number: usize, has_missed: bool, now_ns: u64) {
         let member = &self.members[number];
         if !has_missed {
@@ -191,7 +196,7 @@ impl Around {
                 tracing::warn!(
                     member = slow,
                     overloaded = number,
-                    "the others cannot do without a slow member; asking it again"
+                    "the other members miss deadlines without a slow member; reading it again"
                 );
             }
         }
@@ -204,18 +209,19 @@ impl Around {
         change(&member.lateness, |lateness| lateness - lateness / LATENESS_READS);
     }
 
-    /// Gives members that were slow another chance when their time is over.
+    /// Reads members again that were left out as slow, when their time is over.
     pub(crate) fn forgive(&self, now_ns: u64) {
         for member in &self.members {
             if member.slow.load(Ordering::Relaxed) && member.slow_until_ns.load(Ordering::Relaxed) <= now_ns {
-                // Half way to being slow again: it has to prove itself.
+                // It is half way to being slow again: it has to show that it is in time.
                 member.late_in_row.store(SLOW_READS / 2, Ordering::Relaxed);
                 member.slow.store(false, Ordering::Relaxed);
             }
         }
     }
 
-    /// Whether parity makes up for this member beside those that are away or read around already.
+    /// Whether parity makes up for this member beside those that are missing, left out or read
+    /// around already.
     fn may_join(&self, number: usize) -> bool {
         let away =
             |other: usize| self.is_away(other) || self.members[other].reads.load(Ordering::Relaxed) > 0;
@@ -224,7 +230,7 @@ impl Around {
     }
 }
 
-/// Changes an average. Of two changes at the same time one may be forgotten, which does no harm.
+/// Changes an average. Of two changes at the same time one may be lost, which does no harm.
 fn change(average: &AtomicU32, next: impl FnOnce(u32) -> u32) {
     average.store(next(average.load(Ordering::Relaxed)), Ordering::Relaxed);
 }
@@ -240,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_nobody_stalls_until_it_answers() {
+    fn a_member_that_answers_no_request_stalls_until_it_answers() {
         let (_, around) = four();
         around.submitted(1, 100);
         assert_eq!(around.look_ns(1, 100), Some(100 + STALL_NS));
@@ -252,18 +258,18 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_others_only_makes_us_wait() {
+    fn a_member_that_answers_other_requests_has_not_stalled() {
         let (health, around) = four();
         around.submitted(1, 0);
         health.answered(1);
         assert!(!around.look(1, 0, STALL_NS));
-        assert!(around.look(1, 0, 2 * STALL_NS), "nothing came since");
+        assert!(around.look(1, 0, 2 * STALL_NS), "no answer came since");
         around.forgotten(1);
-        assert!(!around.is_away(1), "nobody is left who would hear its answer");
+        assert!(!around.is_away(1), "no request is left whose answer could end the stall");
     }
 
     #[test]
-    fn who_is_late_again_and_again_is_left_alone_for_a_while() {
+    fn a_member_that_is_late_again_and_again_is_left_alone_for_a_while() {
         let (_, around) = four();
         for _ in 0..SLOW_READS {
             around.late(1, 50);
@@ -278,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_alone_is_asked_again_when_the_others_cannot_do_without_him() {
+    fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
         let (_, around) = four();
         assert!(around.leave_alone(1, 0));
         for read in 0..10 * SLOW_READS {
@@ -286,7 +292,7 @@ mod tests {
             around.came(1, true, 10);
         }
         around.forgive(10);
-        assert!(around.is_away(1), "now and then one is in time");
+        assert!(around.is_away(1), "some reads are in time");
         for _ in 0..SLOW_READS {
             around.came(2, true, 10);
         }
@@ -295,20 +301,20 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_left_alone_than_parity_makes_up_for() {
+    fn no_more_members_are_left_alone_than_parity_makes_up_for() {
         let (health, around) = four();
         assert!(around.leave_alone(1, 0));
         assert!(!around.leave_alone(1, 0), "told once");
         assert!(!around.leave_alone(2, 0) && !around.is_away(2));
         around.forgive(SLOW_AWAY_NS);
-        assert!(around.begin(3) && !around.leave_alone(2, 0), "another is read around");
+        assert!(around.begin(3) && !around.leave_alone(2, 0), "another member is read around");
         around.end(3);
         health.begin_to_rebuild(0, "replaced");
-        assert!(!around.leave_alone(2, 0), "another is not there");
+        assert!(!around.leave_alone(2, 0), "another member is not readable");
     }
 
     #[test]
-    fn when_all_are_late_it_is_the_load() {
+    fn members_that_are_all_late_are_loaded_and_not_slow() {
         let (_, around) = four();
         for _ in 0..2 * SLOW_READS {
             around.late(1, 0);
@@ -320,11 +326,11 @@ mod tests {
             around.late(1, 0);
             around.in_time(2);
         }
-        assert!(!around.others_are_late(1), "only one of them is still late");
+        assert!(!around.others_are_late(1), "only one member is still late");
     }
 
     #[test]
-    fn no_more_are_read_around_than_parity_makes_up_for() {
+    fn no_more_members_are_read_around_than_parity_makes_up_for() {
         let (_, around) = four();
         assert!(around.begin(2) && around.begin(2) && !around.begin(3));
         around.submitted(0, 0);

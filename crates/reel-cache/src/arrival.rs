@@ -1,19 +1,19 @@
-//! What reaches the thread that owns a fetcher, from disks and from other threads.
+//! Events that reach the thread that owns a fetcher, from disks and from other threads.
 
 use crate::fetcher::Fetched;
 use reel_disk::{DiskDone, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// One event for the thread that owns a [`Fetcher`](crate::Fetcher);
-/// [`Fetcher::arrived`](crate::Fetcher::arrived) takes it there.
+/// One event for the thread that owns a [`Fetcher`](crate::Fetcher). That thread gives it to
+/// [`Fetcher::arrived`](crate::Fetcher::arrived).
 pub enum Arrival {
     /// A member has answered a request of a read of this thread.
     Disk(DiskDone),
-    /// A unit that a connection of this thread waits for is in memory, or cannot be.
+    /// A unit that a connection of this thread waits for is in memory, or cannot be read.
     Unit(Fetched),
-    /// A unit that a read of this thread is decoded from is in memory, or the table does not give
-    /// it.
+    /// A unit that a read of this thread is decoded from is in memory, or the table does not
+    /// provide it.
     Source {
         /// The read.
         read: u64,
@@ -27,13 +27,13 @@ pub enum Arrival {
     },
 }
 
-/// Brings arrivals to the thread that owns a fetcher; called on any thread.
+/// Brings arrivals to the thread that owns a fetcher. It is called on any thread.
 pub trait Inbox: Send + Sync {
     /// Takes an arrival. Must not wait.
     fn post(&self, arrival: Arrival);
 }
 
-/// Answers of the disks on their way to an inbox.
+/// Sends the answers of the disks to an inbox.
 pub(crate) struct DiskReplies(pub(crate) Arc<dyn Inbox>);
 
 impl Reply for DiskReplies {
@@ -42,15 +42,15 @@ impl Reply for DiskReplies {
     }
 }
 
-/// Arrivals that the thread of a fetcher makes: those for itself are queued here, those for others
-/// go to their inboxes.
+/// Arrivals that the thread of a fetcher makes. Those for the thread itself are queued here; those
+/// for other threads go to their inboxes.
 pub(crate) struct Outbox {
     own: Arc<dyn Inbox>,
     queue: VecDeque<Arrival>,
 }
 
 impl Outbox {
-    /// Of the thread with this inbox.
+    /// The outbox of the thread with this inbox.
     pub(crate) fn new(own: Arc<dyn Inbox>) -> Self {
         Self { own, queue: VecDeque::new() }
     }
@@ -60,7 +60,7 @@ impl Outbox {
         &self.own
     }
 
-    /// Gives an arrival to the thread that it is for.
+    /// Gives an arrival to the thread it is meant for.
     pub(crate) fn post(&mut self, to: &Arc<dyn Inbox>, arrival: Arrival) {
         if Arc::ptr_eq(to, &self.own) {
             self.queue.push_back(arrival);

@@ -1,4 +1,5 @@
-//! Who plays which object from where: what the table of shared units needs to know of the sessions.
+//! Which session plays which object from where: what the table of shared units needs to know of the
+//! sessions.
 
 use crate::body::{Body, Part};
 use crate::key::SessionKey;
@@ -9,27 +10,28 @@ use crate::shared_tracks::{SharedTrack, SharedTracks, Start};
 use reel_volume::ObjectMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The fronts of all sessions, and what of their objects is in memory; shared by all cores, cheap
-/// to clone.
+/// The fronts of all sessions, and which units of their objects are in memory. All cores share it;
+/// a clone is cheap.
 ///
 /// One short lock for a few look-ups in ordered sets: once a segment for each viewer, and once or
-/// twice a unit of 264 KiB. That is some ten thousand times a second at 2 GB/s, as often as the
-/// arena's own.
+/// twice for each unit of 264 KiB. That is some ten thousand times a second at 2 GB/s, as often as
+/// the arena takes its own lock.
 #[derive(Clone, Debug, Default)]
 pub struct Audience {
     next_use: Arc<Mutex<NextUse>>,
 }
 
-/// Tracks of a session that can have a front of their own: of strands, or of a film as one file.
+/// Most tracks of a session that can have a front of their own: those of each media kind, or a
+/// title as one file.
 pub(crate) const TRACKS_MAX: usize = 4;
 
 impl Audience {
-    /// A session asks on one of its tracks for `body` from `offset` on, and will go on to play the
-    /// objects that it finds there, each of which is shown for `duration_ns` in all.
+    /// A session requests `body` from `offset` on, on one of its tracks, and will go on to play the
+    /// objects found there. They are shown for `duration_ns` in all.
     ///
-    /// A film as one file is made of pieces of several objects in turn; of those, each has a front.
-    /// Returns whether units are to be read to their ends: others play one of the objects, too, or
-    /// `is_roomy`, and others may come.
+    /// A title as one file is made of pieces of several objects in turn. Each of those objects has
+    /// a front. Returns whether units are to be read to their ends. That is so if others play one
+    /// of the objects, too, or if `is_roomy` and others may come.
     pub fn plays(
         &self,
         (session, track): TrackOfSession,
@@ -72,10 +74,11 @@ impl Audience {
         reads_on
     }
 
-    /// Puts a session where it is about to begin, behind another one of a chain, if all that lies
-    /// between them is in memory, and what the other one has asked for is read so that it will be.
-    /// It stays from then on: who looks and who lets go of units take turns. What is to be put back
-    /// if the chain cannot be longer after all.
+    /// Puts a session at its start position, behind another session that shares its reservation.
+    /// The condition is that all units between them are in memory, and that the other session reads
+    /// what it has requested to the ends of the units. From then on those units stay: the check and
+    /// evictions exclude each other. Returns what is to be put back if the shared reservation
+    /// cannot grow after all.
     pub fn follows(
         &self,
         session: SessionKey,
@@ -93,10 +96,11 @@ impl Audience {
         Some(before)
     }
 
-    /// Puts a chain behind another one, where it is: `leader` is its first session, and `ahead` the
-    /// next one that plays the same. If all that lies between them is in memory, `merge` is asked,
-    /// and says how many rounds of the longer chain are charged for, or that it cannot be. All
-    /// under one lock, so that what lies between is there until it is kept.
+    /// Puts sessions that share a reservation behind other such sessions, where they are: `leader`
+    /// is the first of them, and `ahead` the next session that plays the same. If all units between
+    /// them are in memory, `merge` is called. It returns how many rounds of the longer interval are
+    /// charged for, or that the two cannot be joined. All of this happens under one lock, so that
+    /// the units between them stay in memory until they are kept.
     pub fn meet(
         &self,
         (leader, all): (SessionKey, &[SessionKey]),
@@ -124,8 +128,8 @@ impl Audience {
         }
     }
 
-    /// Puts a session where it is about to begin, if that is known, in a chain of which so many
-    /// rounds are charged for. Units of what lies so far before its viewers are kept for them.
+    /// Puts a session at its start position, if that is known, in a shared reservation for which so
+    /// many rounds are charged. Units that lie so far before its viewers are kept for them.
     pub fn begins(
         &self,
         session: SessionKey,
@@ -134,9 +138,9 @@ impl Audience {
         now_ns: u64,
     ) {
         let mut next_use = self.lock();
-        // What it does not share it plays on, from where it will ask.
+        // What the session does not share it continues to play, from where it will send requests.
         let Whereabouts { fronts, .. } = next_use.whereabouts(session);
-        // A chain that nobody is in forgets what is kept for it.
+        // A shared reservation without sessions gives up what is kept for it.
         next_use.goes(session);
         for start in starts {
             next_use.keeps(start.track.map.id(), chain, start.track.stripes_in(rounds));
@@ -146,7 +150,7 @@ impl Audience {
         others.for_each(|(slot, front)| next_use.shows((session, slot), front));
     }
 
-    /// Puts a session back to where it was.
+    /// Puts a session back where it was.
     pub fn returns(&self, session: SessionKey, before: Whereabouts) {
         let mut next_use = self.lock();
         next_use.goes(session);
@@ -154,7 +158,7 @@ impl Audience {
         before.fronts.into_iter().for_each(|(track, front)| next_use.shows((session, track), front));
     }
 
-    /// A session is paused, or over.
+    /// A session is paused, or has ended.
     pub fn leaves(&self, session: SessionKey) {
         let mut next_use = self.lock();
         next_use.goes(session);
@@ -162,13 +166,13 @@ impl Audience {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, NextUse> {
-        // A panic elsewhere leaves at worst a unit that is let go too early, or a stretch that is
-        // kept too long.
+        // After a panic elsewhere the worst case is a unit that is evicted too early, or an
+        // interval that is kept too long.
         self.next_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a session is, and in which chain.
+/// Where a session is, and in which shared reservation.
 #[derive(Debug)]
 pub struct Whereabouts {
     chain: Option<u64>,
@@ -176,8 +180,9 @@ pub struct Whereabouts {
 }
 
 impl NextUse {
-    /// Whether all of an object from a byte on is in memory to where a session is that plays it,
-    /// and what that one has asked for is read so that it will be.
+    /// Whether all units of an object, from a byte on to the front of the session that plays it
+    /// ahead, are in memory, and whether that session reads what it has requested to the ends of
+    /// the units.
     fn is_held_to(&self, ahead: SessionKey, map: &ObjectMap, offset: u64) -> bool {
         let mut fronts = (0..TRACKS_MAX).filter_map(|track| self.front((ahead, track)));
         let Some(front) = fronts.find(|front| front.object == map.id()) else { return false };
@@ -206,7 +211,7 @@ impl NextUse {
                 stripe_ns: start.track.stripe_ns(),
                 offset: start.offset,
                 until_stripe: stripe,
-                // Of nothing that it has asked for, nothing is missing.
+                // The session has requested nothing yet, so nothing of that is missing.
                 is_whole: true,
             };
             self.shows((session, start.slot), front);

@@ -1,4 +1,4 @@
-//! What a response is made of: bytes at hand and ranges of stored objects.
+//! What a response is made of: bytes in memory and ranges of stored objects.
 
 use reel_volume::ObjectMap;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 /// One stretch of a body.
 #[derive(Clone)]
 pub enum Part {
-    /// Bytes made by the server: headers, boxes, playlists.
+    /// Bytes that the server makes: headers, boxes, playlists.
     Bytes(Arc<[u8]>, Range<usize>),
     /// Bytes of a stored object.
     Object(Arc<ObjectMap>, Range<u64>),
 }
 
-/// A whole response body. Clones and slices share its parts: a film of three hours has thousands of
-/// them, and a player that seeks asks for a new range of it every time.
+/// A whole response body. Clones and slices share its parts: a title of three hours as one file has
+/// thousands of them, and a player that seeks requests a new range of it every time.
 #[derive(Clone, Default)]
 pub struct Body {
     segments: Vec<Segment>,
@@ -29,7 +29,7 @@ struct Segment {
 }
 
 struct List {
-    /// In order, none of them empty.
+    /// The parts in order. None of them is empty.
     parts: Vec<Part>,
     /// Where each part starts.
     starts: Vec<u64>,
@@ -48,7 +48,7 @@ impl Body {
         Self::default().with(Segment { list: Arc::new(list), range: 0..bytes })
     }
 
-    /// A body of bytes at hand.
+    /// A body of bytes in memory.
     pub fn text(text: impl Into<Arc<[u8]>>) -> Self {
         let bytes = text.into();
         let whole = 0..bytes.len();
@@ -65,9 +65,9 @@ impl Body {
         self.bytes
     }
 
-    /// The bytes `range` of this body as a body of its own; `range` must lie within it.
+    /// The bytes `range` of this body as a body of its own. `range` must lie within it.
     pub fn slice(&self, range: Range<u64>) -> Body {
-        assert!(range.start <= range.end && range.end <= self.bytes, "a slice outside of its body");
+        assert!(range.start <= range.end && range.end <= self.bytes, "the slice is not within its body");
         let mut sliced = Body::default();
         let mut start = 0;
         for segment in &self.segments {
@@ -107,7 +107,7 @@ impl Segment {
         self.range.end - self.range.start
     }
 
-    /// `offset` lies inside of the segment.
+    /// `offset` must lie inside the segment.
     fn part_at(&self, offset: u64) -> Part {
         let at = self.range.start + offset;
         let number = self.list.starts.partition_point(|start| *start <= at) - 1;
@@ -128,7 +128,7 @@ impl Part {
     fn slice(&self, within: Range<u64>) -> Part {
         match self {
             Part::Bytes(bytes, range) => {
-                // Fits: `within` lies inside a range of `usize`.
+                // The cast fits: `within` lies inside a range of `usize`.
                 let from = range.start + within.start as usize;
                 Part::Bytes(Arc::clone(bytes), from..range.start + within.end as usize)
             }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slice_is_the_slice_of_the_whole() {
+    fn a_slice_of_a_body_holds_the_bytes_of_that_range() {
         let first =
             Body::new([part(b"abcdef", 1..5), part(b"", 0..0), part(b"gh", 0..2), part(b"xyz", 2..3)]);
         let body = first.then(Body::default()).then(Body::new([part(b"0123", 1..3), part(b"4", 0..1)]));

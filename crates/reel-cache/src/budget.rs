@@ -1,57 +1,59 @@
-//! Who may hold how many buffers of the arena: readers never wait for each other in a ring, and who
-//! was promised memory never waits for who was not.
+//! How many buffers of the arena each reader may hold. Readers never wait for each other in a
+//! cycle, and a reader with promised memory never waits for a reader without.
 //!
 //! ```text
 //!   total  |== kept ==|======== promised ========|==== left over ====|
 //!                     |drawn by readers|  lent   |  the unpromised   |
 //! ```
-//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step.
-//!   What is reserved never exceeds what exists, and buffers that only the table of shared units
-//!   holds can be taken back at any time, so a reader with a reservation always gets its buffers.
+//! - A reader that starts a stripe first reserves every buffer it may need for it, in one step. The
+//!   sum of all reservations is at most the number of buffers. Buffers that only the table of
+//!   shared units holds can be taken back at any time. So a reader with a reservation always gets
+//!   its buffers.
 //! - **Promised** ([`PromisedBuffers`]): what the ledger promised a session. Its readers draw from
 //!   that, and come before all others.
-//! - **Left over**: readers that were promised nothing share what is beyond all promises, and never
-//!   less than a part that is not promised to anybody. So promises keep nobody waiting for ever.
-//! - **Lent**: what is promised and not drawn is lent to those who read ahead for viewers, or
-//!   around a slow member. They read by deadline, and give it back when it is wanted. It is not
-//!   lent to the unpromised: a download may wait long for a disk, and a buffer that a disk owes
-//!   cannot be given back.
-//! - **Kept** ([`KeptBuffers`]): memory that no reader has, whatever it was promised: what stays in
-//!   the table for those who follow.
+//! - **Left over**: readers without a promise share what is beyond all promises. At least a fixed
+//!   part is not promised to any session, so promises keep no reader waiting for ever.
+//! - **Lent**: what is promised and not drawn is lent to readers that read ahead for viewers, or
+//!   around a slow member. They read by deadline, and give the buffers back when the session needs
+//!   them. Nothing is lent to readers without a promise: a download may wait long for a disk, and a
+//!   buffer with an outstanding disk request cannot be given back.
+//! - **Kept** ([`KeptBuffers`]): memory that no reader gets, whatever it was promised. It holds
+//!   what stays in the table for sessions that follow another one.
 //!
-//! Who finds too little waits in line, and nobody takes what those before him wait for: otherwise a
-//! reader that needs much would wait for ever beside readers that give a stripe back and take the
-//! next at once.
+//! A reader that finds too few buffers waits in line, and no reader takes what the readers before
+//! it wait for. Otherwise a reader that needs much would wait for ever beside readers that give a
+//! stripe back and take the next one at once.
 
 use crate::limits::{LEFT_OVER_PART, RUNS_FREE_PART};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The buffers that readers may hold together.
+/// The buffers that all readers together may hold.
 #[derive(Clone, Debug)]
 pub struct Budget {
     inner: Arc<Inner>,
 }
 
-/// So many buffers are promised to one viewer, until dropped: reservations made through it come
-/// before all others.
+/// A number of buffers that is promised to one viewer, until dropped. Reservations made through it
+/// come before all others.
 #[derive(Debug)]
 pub struct PromisedBuffers {
     inner: Arc<Inner>,
     id: u64,
 }
 
-/// So many buffers are out of the reach of all readers, until dropped.
+/// A number of buffers that no reader can reserve, until dropped.
 #[derive(Debug)]
 pub struct KeptBuffers {
     inner: Arc<Inner>,
     buffers: usize,
 }
 
-/// A right to a number of buffers; given back when dropped.
+/// A right to a number of buffers. It is given back when dropped.
 ///
-/// Reads that were begun with it share it until they have come back ([`Reservation::let_go`]): a
-/// buffer that a disk owes is nobody else's, though nobody may wait for it any more.
+/// Reads that were begun with it share it until they are answered ([`Reservation::let_go`]). A
+/// buffer with an outstanding disk request cannot be used for anything else, even if no reader
+/// waits for it any more.
 #[derive(Debug)]
 pub struct Reservation {
     inner: Arc<Inner>,
@@ -64,15 +66,15 @@ struct Held {
     buffers: usize,
 }
 
-/// A place in the line of those who wait for memory. Those come first who were promised it, and
-/// then who came first.
+/// A position in the line of readers that wait for memory. Readers with a promise come first. Among
+/// equals the order is that of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     is_unpromised: bool,
     number: u64,
 }
 
-/// A place in the line until dropped.
+/// A position in the line, until dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     inner: Arc<Inner>,
@@ -95,7 +97,7 @@ struct State {
     drawn: usize,
     lent: usize,
     unpromised: usize,
-    /// For how many buffers who waits.
+    /// How many buffers each waiting reader needs.
     line: BTreeMap<Place, usize>,
     next: u64,
 }
@@ -104,11 +106,11 @@ struct State {
 struct Promise {
     buffers: usize,
     drawn: usize,
-    /// Its viewer is gone; what was drawn has still to come back.
+    /// The viewer is gone. What was drawn still has to come back.
     is_over: bool,
 }
 
-/// On whose account a reservation is.
+/// The account that a reservation belongs to.
 #[derive(Clone, Copy, Debug)]
 enum Holder {
     Promise(u64),
@@ -117,15 +119,15 @@ enum Holder {
 }
 
 impl Budget {
-    /// A budget of `total` buffers, of which at least `left_over_min` are not promised to anybody:
-    /// as many as one reader may need at once.
+    /// A budget of `total` buffers. At least `left_over_min` of them are not promised to any
+    /// viewer: as many as one reader may need at once.
     pub fn new(total: usize, left_over_min: usize) -> Self {
         let left_over_min = left_over_min.max(total / LEFT_OVER_PART).min(total / 2);
         Self { inner: Arc::new(Inner { total, left_over_min, state: Mutex::default() }) }
     }
 
-    /// Promises `buffers` to a viewer. That they exist is for the ledger to say
-    /// ([`Budget::promisable`]); that they can be had is seen to here.
+    /// Promises `buffers` to a viewer. The ledger makes sure that so many exist
+    /// ([`Budget::promisable`]). The budget makes sure that they can be drawn.
     pub fn promise(&self, buffers: usize) -> PromisedBuffers {
         let mut state = self.inner.lock();
         let id = state.next();
@@ -136,34 +138,34 @@ impl Budget {
         promised
     }
 
-    /// Keeps `buffers` from all readers from now on; `None` if readers hold so much that they are
-    /// not there now.
+    /// Keeps `buffers` from all readers from now on. `None` if readers hold so much that they are
+    /// not free now.
     ///
-    /// For memory that stays in the table of shared units because somebody who follows was promised
-    /// it. What is kept counts like what is promised: both together are at most
+    /// This is for memory that stays in the table of shared units because a follower's reservation
+    /// depends on it. What is kept counts like what is promised: both together are at most
     /// [`Budget::promisable`].
     pub fn keep(&self, buffers: usize) -> Option<KeptBuffers> {
         let mut kept = KeptBuffers { inner: Arc::clone(&self.inner), buffers: 0 };
         kept.set(buffers).then_some(kept)
     }
 
-    /// `buffers` for a reader that was promised nothing: all of them, or nothing, if there are not
-    /// so many left over or others wait for them.
+    /// `buffers` for a reader without a promise: all of them, or `None` if too few are left over or
+    /// other readers wait for them.
     pub fn reserve(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
         self.inner.grant(&mut state, Holder::Unpromised, None, buffers)
     }
 
-    /// `buffers` of what is free and nobody waits for, to read ahead for a viewer or around a
-    /// member: to be given back when others miss them.
+    /// `buffers` that are free and that no reader waits for, to read ahead for a viewer or around a
+    /// member. They are to be given back when other readers need them.
     pub(crate) fn lend(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
         self.inner.grant(&mut state, Holder::Lent, None, buffers)
     }
 
-    /// `buffers` for the first stripe of a reader: from what its viewer was promised, or else of
-    /// what is left over. If there are not so many now it waits in line, in `waiting`, and asks
-    /// again.
+    /// `buffers` for the first stripe of a reader: from the promise to its viewer, or else from
+    /// what is left over. If there are too few now, the reader waits in line, in `waiting`, and
+    /// calls this again.
     pub(crate) fn reserve_first(
         &self,
         promised: Option<&PromisedBuffers>,
@@ -172,7 +174,7 @@ impl Budget {
     ) -> Option<Reservation> {
         let promised = promised.filter(|promised| promised.covers(buffers));
         if waiting.as_ref().is_some_and(|waiting| waiting.place.is_unpromised != promised.is_none()) {
-            // It was promised more meanwhile, or less.
+            // The promise has grown or shrunk in the meantime.
             *waiting = None;
         }
         let holder = promised.map_or(Holder::Unpromised, |promised| Holder::Promise(promised.id));
@@ -192,7 +194,7 @@ impl Budget {
         reservation
     }
 
-    /// Buffers reserved now.
+    /// Buffers that are reserved now.
     pub fn reserved(&self) -> usize {
         self.inner.lock().reserved()
     }
@@ -202,12 +204,12 @@ impl Budget {
         self.inner.lock().kept
     }
 
-    /// Buffers that are promised now, used or not.
+    /// Buffers that are promised now, drawn or not.
     pub fn promised(&self) -> usize {
         self.inner.lock().promised
     }
 
-    /// Buffers that readers hold now who were promised nothing.
+    /// Buffers that readers without a promise hold now.
     pub fn unpromised(&self) -> usize {
         self.inner.lock().unpromised
     }
@@ -217,8 +219,8 @@ impl Budget {
         self.inner.total
     }
 
-    /// Buffers that may be promised and kept together: the others are for those who were promised
-    /// nothing.
+    /// Buffers that may be promised and kept together. The others are for readers without a
+    /// promise.
     pub fn promisable(&self) -> usize {
         self.inner.total - self.inner.left_over_min
     }
@@ -228,35 +230,35 @@ impl Budget {
         self.inner.lock().line.len()
     }
 
-    /// Buffers that those who wait could have if they were free.
+    /// Buffers that the waiting readers could have if they were free.
     pub fn missing(&self) -> usize {
         let state = self.inner.lock();
         self.inner.wanted(&state).saturating_sub(self.inner.free(&state))
     }
 
-    /// Whether a reader helps somebody who waits if it gives memory back, that holds it only early
-    /// or for a client who takes nothing. One that was promised its memory does not help those who
-    /// wait until others without a promise give theirs back.
+    /// Whether a waiting reader is helped if this reader gives memory back that it holds only
+    /// early, or for a client that takes nothing. A reader with a promise does not help readers
+    /// that wait until others without a promise give buffers back.
     pub fn is_helped_by(&self, is_promised: bool) -> bool {
         self.missing() > 0 || !is_promised && self.is_left_over_short()
     }
 
-    /// Whether readers without a promise wait for what others without a promise hold.
+    /// Whether readers without a promise wait for buffers that others without a promise hold.
     fn is_left_over_short(&self) -> bool {
         let state = self.inner.lock();
         let first = state.line.iter().find(|(place, _)| place.is_unpromised);
         first.is_some_and(|(_, buffers)| !self.inner.is_left_over(&state, *buffers))
     }
 
-    /// Whether `buffers` more leave plenty for those who have to start: reading ahead must not take
-    /// it from them.
+    /// Whether `buffers` more leave enough for readers that have to start. Reading ahead must not
+    /// take memory from those.
     pub(crate) fn is_plentiful(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
         let total = self.inner.total;
         self.inner.wanted(&state) == 0 && (state.kept + state.reserved() + buffers) * 16 <= total * 15
     }
 
-    /// Whether `buffers` more leave as much as long runs leave free for others.
+    /// Whether `buffers` more leave as much free as long runs have to leave.
     pub(crate) fn is_ample(&self, buffers: usize) -> bool {
         let state = self.inner.lock();
         let most = self.inner.total - self.inner.total / RUNS_FREE_PART;
@@ -265,10 +267,10 @@ impl Budget {
 }
 
 impl PromisedBuffers {
-    /// Promises so many from here on. What was drawn beyond that comes back when its readers are
-    /// done.
+    /// Changes the promise to `buffers` from now on. What was drawn beyond that comes back when its
+    /// readers are done.
     pub fn set(&self, buffers: usize) {
-        // More could never be had, and sums must not overflow.
+        // More than `total` can never be drawn, and sums must not overflow.
         let buffers = buffers.min(self.inner.total);
         let mut state = self.inner.lock();
         let Some(promise) = state.promises.get_mut(&self.id) else { return };
@@ -276,13 +278,13 @@ impl PromisedBuffers {
         state.promised = state.promised - before + buffers;
     }
 
-    /// How many are promised.
+    /// How many buffers are promised.
     pub fn buffers(&self) -> usize {
         self.inner.lock().promises.get(&self.id).map_or(0, |promise| promise.buffers)
     }
 
-    /// `buffers` of them now; nothing if that is more than is left of the promise, or others before
-    /// have to wait for what was lent.
+    /// `buffers` of the promise now. `None` if that is more than is left of it, or if readers
+    /// before this one wait for buffers that were lent.
     pub(crate) fn draw(&self, buffers: usize) -> Option<Reservation> {
         let mut state = self.inner.lock();
         self.inner.grant(&mut state, Holder::Promise(self.id), None, buffers)
@@ -294,8 +296,8 @@ impl PromisedBuffers {
 }
 
 impl KeptBuffers {
-    /// Keeps so many from here on. To keep fewer always works; to keep more does not while readers
-    /// hold them: then nothing changes, and it says `false`.
+    /// Keeps `buffers` from now on. Keeping fewer always works. Keeping more fails while readers
+    /// hold them: then nothing changes, and the result is `false`.
     pub fn set(&mut self, buffers: usize) -> bool {
         let mut state = self.inner.lock();
         let more = buffers.saturating_sub(self.buffers);
@@ -307,7 +309,7 @@ impl KeptBuffers {
         true
     }
 
-    /// How many are kept.
+    /// How many buffers are kept.
     pub fn buffers(&self) -> usize {
         self.buffers
     }
@@ -320,8 +322,8 @@ impl Waiting {
 }
 
 impl Inner {
-    /// `buffers` on that account, if there are so many beyond what those wait for who come before
-    /// `place`, or before all who wait now.
+    /// `buffers` on that account, if there are so many beyond what earlier readers wait for: those
+    /// before `place`, or all that wait now.
     fn grant(
         self: &Arc<Self>,
         state: &mut State,
@@ -333,8 +335,8 @@ impl Inner {
             Holder::Promise(id) => {
                 let place = place.unwrap_or(Place { is_unpromised: true, number: 0 });
                 let is_promised = state.promises.get(&id).is_some_and(|promise| promise.covers(buffers));
-                // Those who were promised nothing have their part even if more was promised than
-                // there is.
+                // Readers without a promise keep their part even if more was promised than there
+                // is.
                 let most = self.total.saturating_sub(state.kept + self.left_over_min);
                 (state.waits_before(place), is_promised && state.drawn + buffers <= most)
             }
@@ -368,8 +370,8 @@ impl Inner {
         state.unpromised + buffers <= beyond.max(self.left_over_min)
     }
 
-    /// What those in line may have as soon as it is free: all who were promised it, and of the
-    /// others as many as what is left over is enough for.
+    /// What the waiting readers may have as soon as it is free: all readers with a promise, and as
+    /// many of the others as fit into what is left over.
     fn wanted(&self, state: &State) -> usize {
         let (mut wanted, mut unpromised) = (0, 0);
         for (place, buffers) in &state.line {
@@ -389,7 +391,7 @@ impl Inner {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing here panics half-way.
+        // No code under this lock panics half-way.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -436,17 +438,17 @@ impl Promise {
 }
 
 impl Reservation {
-    /// How many buffers it is the right to.
+    /// How many buffers the reservation gives the right to.
     pub(crate) fn buffers(&self) -> usize {
         self.held().buffers
     }
 
-    /// Whether it is of what was promised to a viewer.
+    /// Whether it belongs to a promise to a viewer.
     pub(crate) fn is_promised(&self) -> bool {
         matches!(self.held().holder, Holder::Promise(_))
     }
 
-    /// Gives some of the buffers back before the others.
+    /// Gives some of the buffers back before the rest.
     pub fn give_back(&self, buffers: usize) {
         let mut held = self.held();
         let buffers = buffers.min(held.buffers);
@@ -454,9 +456,10 @@ impl Reservation {
         self.inner.give_back(held.holder, buffers);
     }
 
-    /// Who made it does not want the buffers any more, of which disks still owe `owed`. Those stay
-    /// reserved until the reads have come back and let go of it, too; but not on the account of a
-    /// promise: its viewer is about to want other bytes.
+    /// The reader that made it does not need the buffers any more. Disk requests for `owed` of them
+    /// are outstanding. Those buffers stay reserved until the reads are answered and have dropped
+    /// it, too. They do not stay on the account of a promise: its viewer is about to request other
+    /// bytes.
     pub(crate) fn let_go(&self, owed: usize) {
         self.give_back(self.buffers().saturating_sub(owed));
         let mut held = self.held();
@@ -468,7 +471,7 @@ impl Reservation {
         }
     }
 
-    /// A part of it, on the same account.
+    /// A part of it as a reservation of its own, on the same account.
     pub(crate) fn split(&self, buffers: usize) -> Reservation {
         let mut held = self.held();
         let buffers = buffers.min(held.buffers);
@@ -478,7 +481,7 @@ impl Reservation {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        // Nothing panics half-way here, either.
+        // No code under this lock panics half-way.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

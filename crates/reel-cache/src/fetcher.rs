@@ -1,12 +1,13 @@
-//! One core's reads: from a wanted unit to the members and back.
+//! The reads of one core: from a requested unit to the members and back.
 //!
 //! ```text
-//!   request --> table: in memory | joined | to be read --> own member ---------------------> finish
-//!                                                  lost, wrong, stalled or late |              ^
-//!                                                                               v              |
-//!                                           others of the stripe, through the same table --> decode
+//!   request --> table: in memory | joined | to be read --> own member ----------------> finish
+//!                                                  lost, wrong, stalled or late |         ^
+//!                                                                               v         |
+//!                                      others of the stripe, through the same table --> decode
 //! ```
-//! What a unit is computed from is read like any unit: once, shared with everybody who wants it.
+//! The units that another unit is computed from are read like any unit: once, shared with every
+//! reader that requests them.
 
 mod late;
 mod owed;
@@ -25,7 +26,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A wanted unit came, or cannot come.
+/// A requested unit came, or cannot be read.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The connection given to [`Fetcher::request`].
@@ -39,18 +40,18 @@ pub struct Fetched {
 /// The reads of one core.
 pub struct Fetcher {
     units: Units,
-    /// Asks on behalf of its connections.
+    /// The core requests on behalf of its connections.
     requester: Requester,
     replies: Arc<dyn Reply>,
     outbox: Outbox,
     reads: HashMap<u64, InFlight>,
     next_read: u64,
-    /// What found no buffers, in order; each is served whole or not at all.
+    /// Fetches that found no buffers, in order. Each is started as a whole or not at all.
     hungry: VecDeque<Hungry>,
     with_disks: WithDisks,
-    /// When which read is to be read around if it has not been answered.
+    /// When to read around which read if it has not been answered by then.
     due: BTreeSet<(u64, u64)>,
-    /// When to look next whether a member lags behind the others.
+    /// When to check next whether a member lags behind the others.
     lag_look_ns: u64,
 }
 
@@ -60,21 +61,21 @@ struct InFlight {
     flight: Arc<Flight>,
     /// Set for a read that the table does not know of.
     private_to: Option<Waiter>,
-    /// What was asked of other units through the table, by the fetch's index.
+    /// The requests to other units through the table, by the index of the fetch.
     sources: HashMap<usize, (UnitFetch, Arc<Source>)>,
     due_ns: Option<u64>,
-    /// Was not there in time.
+    /// The read was not answered in time.
     is_late: bool,
-    /// Set while its own member and the others are asked at once.
+    /// Set while its own member and the other members are asked at once.
     hedge: Option<Hedge>,
-    /// What its buffers are reserved by.
+    /// The reservation that covers its buffers.
     reservation: Option<Arc<Reservation>>,
 }
 
-/// A read that is read around: the right to it, and its memory.
+/// A read that is read around: the right to do so, and its memory.
 struct Hedge {
     member: usize,
-    /// None for a read whose viewers have reserved what it takes.
+    /// `None` for a read whose viewers have reserved the memory it takes.
     reservation: Option<Arc<Reservation>>,
 }
 
@@ -82,12 +83,13 @@ struct Hedge {
 struct Hungry {
     id: u64,
     fetches: Vec<UnitFetch>,
-    /// Of single units from their members; otherwise of the others of a stripe, through the table.
+    /// Single units from their own members. Otherwise the other units of a stripe, through the
+    /// table.
     plain: bool,
 }
 
 impl Fetcher {
-    /// A fetcher whose arrivals go to `inbox`, which must bring them to [`Fetcher::arrived`] on
+    /// A fetcher whose arrivals go to `inbox`. The inbox must bring them to [`Fetcher::arrived`] on
     /// this thread.
     pub fn new(units: Units, inbox: Arc<dyn Inbox>) -> Self {
         let with_disks = WithDisks::new(units.disks().members());
@@ -110,15 +112,15 @@ impl Fetcher {
         &self.units
     }
 
-    /// The rows if they are in memory; otherwise they are fetched, and announced as [`Fetched`] to
-    /// `connection`.
+    /// The rows if they are in memory. Otherwise they are fetched, and announced to `connection` as
+    /// [`Fetched`].
     pub fn request(&mut self, want: &UnitWant, connection: u64, now_ns: u64) -> Option<UnitRows> {
         self.request_stripe(std::slice::from_ref(want), connection, None, now_ns).pop().flatten()
     }
 
-    /// Like [`Fetcher::request`], for all that is wanted of one stripe. If a unit of it has to be
-    /// computed, all are read as far as that needs them: once. What is read for it stays reserved
-    /// by `reservation` until it has come.
+    /// Like [`Fetcher::request`], for all requested units of one stripe. If one of them has to be
+    /// computed, the units it is computed from are read once, as far as that needs them. The
+    /// buffers stay reserved by `reservation` until the reads are answered.
     pub(crate) fn request_stripe(
         &mut self,
         wants: &[UnitWant],
@@ -136,7 +138,7 @@ impl Fetcher {
         let widened = wants
             .iter()
             .map(|want| UnitWant { rows: rows.clone().unwrap_or_else(|| want.rows.clone()), ..want.clone() });
-        // Those that are computed come last: then they find the others under way.
+        // Units that are computed come last: then they find the reads of the others under way.
         let mut got: Vec<Option<UnitRows>> = vec![None; wants.len()];
         let (last, first): (Vec<_>, Vec<_>) = widened.enumerate().partition(|(_, want)| away(want));
         for (place, want) in first.into_iter().chain(last) {
@@ -145,7 +147,7 @@ impl Fetcher {
         got
     }
 
-    /// Takes an arrival; a unit is returned to the caller, for the connection that waits for it.
+    /// Takes an arrival. A unit is returned to the caller, for the connection that waits for it.
     pub fn arrived(&mut self, arrival: Arrival, now_ns: u64) -> Option<Fetched> {
         match arrival {
             Arrival::Unit(fetched) => return Some(fetched),
@@ -156,8 +158,8 @@ impl Fetcher {
         None
     }
 
-    /// The next arrival that this thread made for itself. Every call of this fetcher may make some:
-    /// the caller gives each to [`Fetcher::arrived`] until there are none.
+    /// The next arrival that this thread made for itself. Every call of this fetcher may make some.
+    /// The caller gives each of them to [`Fetcher::arrived`] until there are none.
     pub fn next_own(&mut self) -> Option<Arrival> {
         self.outbox.pop()
     }
@@ -178,7 +180,7 @@ impl Fetcher {
         flight.flight.answered(done.token);
         let answer = match (done.result, done.buffer) {
             (Ok(()), Some(buffer)) => Ok(buffer),
-            // Every read has a buffer; without one nothing was read.
+            // Every read has a buffer. Without one nothing was read.
             (Ok(()), None) => Err(DiskError::Stopped),
             (Err(error), _) => Err(error),
         };
@@ -186,10 +188,11 @@ impl Fetcher {
         self.go_on(id, step, now_ns);
     }
 
-    /// Tries again for those who found no buffer. Call it once per turn; cheap when nobody waits.
+    /// Tries again the fetches that found no buffer. It is called once per turn, and is cheap when
+    /// no fetch waits.
     pub fn retry(&mut self, now_ns: u64) {
-        // One that needs many buffers must not hold up those behind it: it may be their readers who
-        // hold the memory.
+        // A fetch that needs many buffers must not hold up those behind it: their readers may be
+        // the ones that hold the memory.
         let mut too_many = usize::MAX;
         for _ in 0..self.hungry.len() {
             let Some(hungry) = self.hungry.pop_front() else { return };
@@ -202,7 +205,7 @@ impl Fetcher {
         }
     }
 
-    /// Reads under way. A core that ends before they do leaves others waiting for them.
+    /// Reads under way. If a core ends before they do, readers on other cores still wait for them.
     pub fn in_flight(&self) -> usize {
         self.reads.len()
     }
@@ -264,7 +267,7 @@ impl Fetcher {
         id
     }
 
-    /// What a read needs next.
+    /// Does what a read needs next.
     fn go_on(&mut self, id: u64, step: UnitStep, now_ns: u64) {
         match step {
             UnitStep::Wait => {}
@@ -278,8 +281,8 @@ impl Fetcher {
         let Some(flight) = self.reads.get(&id) else { return };
         let plain = fetches.iter().all(|fetch| fetch.own);
         if !plain && flight.private_to.is_none() && !self.units.begin_decoding(flight.key, &mut self.outbox) {
-            // Asked for only to compute another unit, which reads what it needs itself; the table
-            // has forgotten it.
+            // It was requested only to compute another unit, which reads itself what it needs. The
+            // table has forgotten it.
             self.forget(id);
             return;
         }
@@ -288,7 +291,7 @@ impl Fetcher {
         }
     }
 
-    /// Begins all of it, or gives it back for want of memory.
+    /// Starts the whole fetch, or returns it because there is no memory.
     fn try_start(&mut self, hungry: Hungry, now_ns: u64) -> Option<Hungry> {
         let flight = self.reads.get(&hungry.id)?;
         if !hungry.plain {
@@ -304,8 +307,8 @@ impl Fetcher {
         None
     }
 
-    /// Asks the table for the other units of a stripe, and reads those that nobody has; `false` if
-    /// there is not memory enough for all of it.
+    /// Asks the table for the other units of a stripe, and reads those that no other core reads.
+    /// `false` if there is not enough memory for all of it.
     fn try_gather(&mut self, id: u64, fetches: &[UnitFetch], now_ns: u64) -> bool {
         let Some(flight) = self.reads.get_mut(&id) else { return true };
         let key = |fetch: &UnitFetch| UnitKey { position: fetch.position, ..flight.key };
@@ -329,8 +332,8 @@ impl Fetcher {
         true
     }
 
-    /// Asks the table for one other unit of a stripe. `buffer` is there if it seemed that it is to
-    /// be read.
+    /// Asks the table for one other unit of a stripe. `buffer` is given if the unit appeared to
+    /// need a read.
     fn gather(&mut self, id: u64, fetch: &UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let key = UnitKey { position: fetch.position, ..flight.key };
@@ -344,7 +347,7 @@ impl Fetcher {
         let found = if readable {
             self.units.look_up_source(key, &rows, decoder, &own, &mut self.outbox)
         } else {
-            // The table would have it computed, from what is to be computed here.
+            // The table would compute it from the unit that is to be computed here.
             Lookup::ReadPrivately
         };
         let Some(flight) = self.reads.get_mut(&id) else { return };
@@ -367,7 +370,7 @@ impl Fetcher {
         }
     }
 
-    /// Reads a unit that another is to be computed from.
+    /// Reads a unit that another unit is computed from.
     fn read_source(
         &mut self,
         (key, map, rows): (UnitKey, Arc<ObjectMap>, Range<usize>),
@@ -388,7 +391,7 @@ impl Fetcher {
         }
     }
 
-    /// Reads rows of another unit for one decoding alone: the table has none to share.
+    /// Reads rows of another unit for one decoding alone, because the table has none to share.
     fn read_alone(&mut self, id: u64, fetch: UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let flight = Arc::clone(&flight.flight);
@@ -403,7 +406,7 @@ impl Fetcher {
         }
     }
 
-    /// A unit that another is computed from has come, or the table does not give it after all.
+    /// A unit that another is computed from has come, or the table does not provide it after all.
     fn source_came(&mut self, id: u64, index: usize, now_ns: u64) {
         let Some(flight) = self.reads.get_mut(&id) else { return };
         let Some((fetch, source)) = flight.sources.remove(&index) else { return };
@@ -433,9 +436,9 @@ impl Fetcher {
         }
     }
 
-    /// Ends a read here. What waits at a member is withdrawn, or a member that is read around would
-    /// go on owing more and more of what others have computed; what is in a device only gives its
-    /// buffer back.
+    /// Ends a read here. Requests that wait at a member are withdrawn. Otherwise a member that is
+    /// read around would have more and more outstanding requests for units that are computed by
+    /// now. A request that is already in the device only gives its buffer back.
     fn forget(&mut self, id: u64) -> Option<(UnitKey, Option<Waiter>)> {
         let flight = self.reads.remove(&id)?;
         if let Some(due_ns) = flight.due_ns {
@@ -457,7 +460,7 @@ impl Fetcher {
 }
 
 impl InFlight {
-    /// What a request that is made for it now is reserved by: to read around has its own memory.
+    /// The reservation for a request that is made for it now. A hedged read has its own memory.
     fn reservation(&self) -> Option<Arc<Reservation>> {
         let around = self.hedge.as_ref().and_then(|hedge| hedge.reservation.as_ref());
         around.or(self.reservation.as_ref()).cloned()
@@ -465,7 +468,7 @@ impl InFlight {
 }
 
 impl Drop for Fetcher {
-    /// Viewers of other cores may have joined these reads: they must not wait for ever.
+    /// Viewers of other cores may have joined these reads. They must not wait for ever.
     fn drop(&mut self) {
         let stopped = || VolumeError::Disk { doing: "read a unit".to_owned(), source: DiskError::Stopped };
         let reads: Vec<u64> = self.reads.keys().copied().collect();

@@ -1,5 +1,4 @@
-//! A unit read under way, as other cores see it: how urgent it is, and which requests it has with
-//! the disks.
+//! A unit read under way, as other cores see it: how urgent it is, and its requests to the disks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +17,7 @@ pub(crate) struct Flight {
     id: u64,
     requester: Requester,
     reply: Arc<dyn Reply>,
-    /// Of the thread that makes the read.
+    /// The inbox of the thread that makes the read.
     inbox: Arc<dyn Inbox>,
     state: Mutex<State>,
 }
@@ -26,13 +25,13 @@ pub(crate) struct Flight {
 struct State {
     class: Class,
     deadline_ns: u64,
-    /// Requests with the disks.
+    /// Requests to the disks.
     requests: Vec<Pending>,
     /// Units of the table that it is computed from.
     sources: Vec<UnitKey>,
 }
 
-/// A request with the disks.
+/// A request to the disks.
 #[derive(Clone, Copy)]
 struct Pending {
     member: usize,
@@ -40,13 +39,13 @@ struct Pending {
     id: RequestId,
 }
 
-/// Where rows of one unit wait for the core that computes another from them.
+/// Holds rows of one unit until the core that computes another unit from them takes them.
 #[derive(Default)]
 pub(crate) struct Source(Mutex<Option<UnitRows>>);
 
 impl Flight {
-    /// A read that its thread calls `id`, on behalf of `requester`; answers of the disks go to
-    /// `reply`, everything else to `inbox`.
+    /// A read with the number `id` on its thread, on behalf of `requester`. Answers of the disks go
+    /// to `reply`, all other arrivals to `inbox`.
     pub(crate) fn new(
         id: u64,
         requester: Requester,
@@ -62,12 +61,12 @@ impl Flight {
         self.id
     }
 
-    /// Names a fetch of it to the disks.
+    /// The token of one fetch of it for the disks.
     pub(crate) fn token(&self, index: usize) -> u64 {
         self.id << FETCH_BITS | index as u64
     }
 
-    /// On whose behalf it was begun.
+    /// The requester on whose behalf it was begun.
     pub(crate) fn requester(&self) -> Requester {
         self.requester
     }
@@ -77,15 +76,15 @@ impl Flight {
         (state.class, state.deadline_ns)
     }
 
-    /// Gives a request to the disks, as urgent as the read is by now.
+    /// Gives a request to the disks, with the urgency that the read has by now.
     pub(crate) fn submit(&self, disks: &Disks, member: usize, index: usize, work: DiskWork) {
         let (id, token) = (RequestId::new(), self.token(index));
         let mut state = self.lock();
         state.requests.push(Pending { member, token, id });
         let (class, deadline_ns) = (state.class, state.deadline_ns);
         let (requester, reply) = (self.requester, Arc::clone(&self.reply));
-        // Under the lock, so that whoever promotes finds either the new urgency here or the request
-        // there.
+        // Under the lock, so that a thread that promotes the read either changes the urgency before
+        // it is used here, or finds the request in the list.
         disks.submit(DiskRequest { id, member, class, requester, deadline_ns, work, token, reply });
     }
 
@@ -99,7 +98,7 @@ impl Flight {
         self.lock().requests.iter().map(|request| request.token).collect()
     }
 
-    /// Nobody waits for its requests any more.
+    /// No reader waits for its requests any more.
     pub(crate) fn withdraw(&self, disks: &Disks) {
         // Not under the lock: a simulated member answers at once.
         let requests = self.lock().requests.clone();
@@ -108,12 +107,13 @@ impl Flight {
         }
     }
 
-    /// It is computed from this unit of the table.
+    /// The read is computed from this unit of the table.
     pub(crate) fn add_source(&self, key: UnitKey) {
         self.lock().sources.push(key);
     }
 
-    /// Makes the read as urgent as that, and tells its sources; `None` if it was already.
+    /// Raises the urgency of the read to this one, and returns its sources. `None` if it was as
+    /// urgent already.
     pub(crate) fn promote(
         &self,
         disks: &Disks,
@@ -140,7 +140,7 @@ impl Flight {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves at worst a request that is promoted in vain.
+        // After a panic elsewhere the worst case is a request that is promoted in vain.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that are read ahead, and the memory they hold until their client has them.
+//! Bytes that are read ahead, and the memory they occupy until their client has them.
 
 use crate::body::Part;
 use crate::budget::Reservation;
@@ -15,16 +15,16 @@ use std::sync::Arc;
 /// What was read ahead for a client by one plan.
 pub(crate) struct Held {
     pub(crate) token: u64,
-    /// When it is let go if nobody comes for it.
+    /// When it is dropped if the client does not request it.
     pub(crate) let_go_ns: u64,
-    /// Bytes of the plan that it covers, from its start.
+    /// Bytes of the plan that it covers, from the plan's start.
     pub(crate) bytes: u64,
     stripes: VecDeque<Stripe>,
-    /// What is held, or on its way.
+    /// Units that are held, or on their way.
     rows: HashMap<UnitKey, Option<UnitRows>>,
 }
 
-/// A stripe that the plan touches. One that two parts of it share is read once.
+/// A stripe that the plan touches. A stripe that two parts of the plan share is read once.
 struct Stripe {
     /// Where in the plan's bytes it is touched first, and where for the last time.
     begins: u64,
@@ -34,15 +34,15 @@ struct Stripe {
 }
 
 impl Held {
-    /// Asks for all of a plan, or for as much of its beginning as memory is plentiful for; `None`
+    /// Requests all of a plan, or as much of its beginning as there is plenty of memory for. `None`
     /// if that is nothing.
     ///
-    /// What sessions were promised counts their readers only: reading ahead must not take memory
-    /// from those.
+    /// The promises to sessions cover their readers only. Reading ahead must not take memory from
+    /// those.
     pub(crate) fn start(plan: &Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
         let depth = fetcher.units().depth();
         let mut wanted = wants(plan, depth);
-        // Only an arm is worth long runs of neighbours.
+        // Long runs of neighbouring units are worth their memory only on rotational members.
         if !depth.is_rotational() {
             wanted.truncate(AHEAD_STRIPES_WITHOUT_ARM);
         }
@@ -58,7 +58,8 @@ impl Held {
             if wanted.len() <= 1 {
                 return None;
             }
-            // A quarter at a time: half as long a window costs an arm a fifth more for each byte.
+            // A quarter less each time: half as long a window costs a rotational disk a fifth more
+            // for each byte.
             wanted.truncate(wanted.len() * 3 / 4);
         };
         let mut held = Held {
@@ -78,8 +79,8 @@ impl Held {
         Some(held)
     }
 
-    /// Takes a unit that came. One that cannot be read is left to the client's own request, which
-    /// tells of it.
+    /// Takes a unit that came. A unit that cannot be read is left to the client's own request,
+    /// which reports the error.
     pub(crate) fn keep(&mut self, fetched: &Fetched) {
         if let (Some(rows), Ok(came)) = (self.rows.get_mut(&fetched.key), &fetched.result) {
             *rows = Some(came.clone());
@@ -91,14 +92,14 @@ impl Held {
         self.rows.values().all(Option::is_some)
     }
 
-    /// The client has the first `bytes` of the plan: gives back what held only those.
+    /// The client has the first `bytes` of the plan. Gives back the memory that held only those.
     pub(crate) fn passed(&mut self, bytes: u64) {
         while let Some(stripe) = self.stripes.pop_front_if(|stripe| stripe.ends <= bytes) {
             self.let_go(&stripe);
         }
     }
 
-    /// What is still on its way occupies its buffers until it has come.
+    /// Buffers of reads under way stay occupied until they are answered.
     fn let_go(&mut self, stripe: &Stripe) {
         let owed = stripe.keys.iter().filter(|key| self.rows.remove(key).flatten().is_none()).count();
         if let Some(reservation) = &stripe.reservation {
@@ -115,8 +116,8 @@ impl Drop for Held {
     }
 }
 
-/// Every unit that the planned bytes touch, from there to its end, stripe by stripe as they are
-/// shown: what follows is wanted next.
+/// Every unit that the planned bytes touch, from the first byte needed to the unit's end, stripe by
+/// stripe in the order of showing. What follows is needed next.
 fn wants(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
     let ramp = Ramp { due_ns: plan.due_ns, duration_ns: plan.duration_ns, bytes: plan.body.bytes() };
     let mut stripes: BTreeMap<(u64, u64), (Stripe, BTreeMap<usize, UnitWant>)> = BTreeMap::new();

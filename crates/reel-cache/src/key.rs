@@ -9,7 +9,11 @@ use std::str::FromStr;
 pub struct SessionKey([u8; SESSION_KEY_BYTES]);
 
 impl SessionKey {
-    /// A new one; fails only if the system gives no random bytes.
+    /// A new key.
+    ///
+    /// # Errors
+    ///
+    /// Fails only if the system provides no random bytes.
     pub fn random() -> Result<Self, String> {
         let mut bytes = [0; SESSION_KEY_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
@@ -24,7 +28,7 @@ impl fmt::Display for SessionKey {
 }
 
 impl fmt::Debug for SessionKey {
-    // A key is a secret of its client: logs show only enough to tell two apart.
+    // A key is a secret of its client: logs show only enough to tell two of them apart.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}{:02x}..", self.0[0], self.0[1])
     }
@@ -56,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_back_and_nothing_else_is() {
+    fn only_written_keys_are_read_back() {
         let key = SessionKey::random().unwrap();
         assert_eq!(key.to_string().parse(), Ok(key));
         let short = "00".repeat(15);

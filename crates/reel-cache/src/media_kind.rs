@@ -12,7 +12,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// Kinds there are.
+    /// The number of kinds.
     pub const COUNT: usize = 3;
 
     /// The index of this kind in an array with one entry for each kind.

@@ -1,4 +1,4 @@
-//! Which unit to let go of: the one that will be wanted last. Pure.
+//! Which unit to evict: the one that will be needed last. Pure.
 //!
 //! ```text
 //!   object   0 ......... a .............. b ............ c ........... end
@@ -6,22 +6,23 @@
 //!            |--- idle --|-- a's stretch -|- b's stretch-|-- c's stretch
 //! ```
 //! Every viewer has a front in each object that it plays: where its newest request begins. What
-//! lies between a front and the next one ahead is wanted first by the viewer behind it, after the
-//! time that it takes to play there. What lies behind all fronts is wanted by nobody, and goes
-//! first. After that goes the last unit of the stretch whose end is reached last.
+//! lies between a front and the next one ahead is needed first by the viewer behind it, after the
+//! time that playing up to there takes. What lies behind all fronts is needed by no viewer, and is
+//! evicted first. After that comes the last unit of the stretch whose end is reached last.
 //!
-//! That is Belady's rule (IBM Systems Journal 5(2), 1966) with a future that is known: films are
-//! played forward. It keeps short intervals between viewers before long ones, as interval caching
-//! does (Dan and Sitaram, 1995), and gives long ones up from their far end, where what is given up
-//! is missed last.
+//! That is Belady's rule (IBM Systems Journal 5(2), 1966) with a known future: titles are played
+//! forward. It keeps short intervals between viewers before long ones, as interval caching does
+//! (Dan and Sitaram, 1995). Long intervals are evicted from their far end, where the loss is felt
+//! last.
 //!
-//! **Chains.** Who follows somebody closely was promised no disks but that what lies between stays
-//! (docs/design/one-copy.md). So what lies between the members of a chain is let go of after
-//! everything else: up to where the first of them has asked, and for each of them no farther than
-//! is charged for.
+//! **Shared reservations.** A session that follows another one closely has no disk reservation of
+//! its own. Instead it is promised that what lies between the two stays (docs/design/one-copy.md).
+//! So what lies between the sessions of a shared reservation is evicted after everything else. That
+//! holds up to where the first session has requested, and for each session no farther than is
+//! charged for.
 //!
-//! Every change is a few look-ups in ordered sets: fronts move once a segment, units come once a
-//! read.
+//! Every change is a few look-ups in ordered sets: fronts move once a segment, and units come once
+//! a read.
 
 use crate::key::SessionKey;
 use crate::prefetch::TrackOfSession;
@@ -37,31 +38,31 @@ pub(crate) struct Front {
     pub(crate) object: u64,
     /// The stripe in which its newest request begins.
     pub(crate) stripe: u64,
-    /// When it asked.
+    /// When that request was made.
     pub(crate) asked_ns: u64,
     /// How long a stripe of this object is shown, on average.
     pub(crate) stripe_ns: u64,
     /// The byte at which its newest request begins.
     pub(crate) offset: u64,
-    /// The last stripe of it.
+    /// The last stripe of that request.
     pub(crate) until_stripe: u64,
-    /// Its units are read to their ends, and none of what it has read of them is gone: who follows
-    /// finds them.
+    /// The units of the request are read to their ends, and none of them has been evicted. A
+    /// session that follows finds them.
     pub(crate) is_whole: bool,
 }
 
-/// Units that may be let go, and who will want them.
+/// Units that may be evicted, and when viewers will need them.
 #[derive(Debug, Default)]
 pub(crate) struct NextUse {
     objects: HashMap<u64, Object>,
     viewers: HashMap<TrackOfSession, (Front, u64)>,
-    /// The chain of each session that has one.
+    /// The shared reservation (chain) of each session that has one.
     chain_of: HashMap<SessionKey, u64>,
-    /// Objects with units that nobody will want, by the age of the first of those.
+    /// Objects with units that no viewer will need, by the age of the first of those units.
     idle: BTreeSet<(u64, u64)>,
-    /// Stretches with units: by what lets them go, object and front.
+    /// Stretches with units: by the turn of their eviction, object and front.
     stretches: BTreeSet<(Turn, u64, Place)>,
-    /// Units that were found in use, with their rows; the first to be looked at again first.
+    /// Units that were found in use, with their rows. The first is examined again first.
     in_use: VecDeque<(UnitKey, Range<usize>)>,
     next_age: u64,
     next_front: u64,
@@ -70,48 +71,48 @@ pub(crate) struct NextUse {
 /// A front within its object: the stripe, and a number of its own.
 type Place = (u64, u64);
 
-/// When the last unit of a stretch is let go of, the last turn first: whether nobody was promised
-/// that it stays, and when it is wanted.
+/// When the last unit of a stretch is evicted; the last turn goes first. It says whether the unit
+/// is free of any promise that it stays, and when it is needed.
 type Turn = (bool, u64);
 
 /// What is known of one object.
 #[derive(Debug, Default)]
 struct Object {
-    /// By stripe and position: when each came, counted in units, and its rows.
+    /// By stripe and position: a number that counts the units in the order they came, and the rows.
     units: BTreeMap<(u64, usize), (u64, Range<usize>)>,
-    /// By place: the front, and the turn of the last unit of its stretch if it has any.
+    /// By place: the front, and the turn of the last unit of its stretch, if the stretch has any.
     fronts: BTreeMap<Place, (Front, Option<Turn>)>,
     chains: HashMap<u64, Chain>,
-    /// Those of more than one front.
+    /// The chains with more than one front.
     shared: BTreeSet<u64>,
-    /// The age under which it stands among the idle.
+    /// The age under which the object is listed as idle.
     idle: Option<u64>,
 }
 
-/// The fronts of a chain in one object.
+/// The fronts of one shared reservation (chain) in one object.
 #[derive(Debug, Default)]
 struct Chain {
     places: BTreeSet<Place>,
-    /// So many stripes before each of them are charged for.
+    /// How many stripes before each front are charged for.
     stripes: u64,
 }
 
-/// The most fronts that are looked at anew when a chain becomes longer or shorter: those of others
-/// within it, who are few. Those beyond stay listed as they were until they move.
+/// Most fronts that are listed again when a chain becomes longer or shorter: those of other
+/// sessions within it, which are few. Fronts beyond that stay listed as they were until they move.
 const FRONTS_WITHIN_MAX: usize = 64;
 
-/// A unit to let go.
+/// A unit to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Victim {
     pub(crate) key: UnitKey,
-    /// When it will be wanted; `None` if by nobody.
+    /// When it will be needed; `None` if no viewer will need it.
     pub(crate) wanted_ns: Option<u64>,
-    /// Whether somebody was promised that it stays.
+    /// Whether a session was promised that it stays.
     pub(crate) is_kept: bool,
 }
 
 impl NextUse {
-    /// These rows of a unit are in memory, or were used and are to count as new.
+    /// These rows of a unit have come into memory, or were used and count as new.
     pub(crate) fn came(&mut self, key: UnitKey, rows: Range<usize>) {
         self.next_age += 1;
         let object = self.objects.entry(key.object).or_default();
@@ -119,7 +120,7 @@ impl NextUse {
         self.look_at(key.object, key.stripe);
     }
 
-    /// A unit is in memory no more.
+    /// A unit is no longer in memory.
     pub(crate) fn gone(&mut self, key: UnitKey) {
         let Some(object) = self.objects.get_mut(&key.object) else { return };
         if object.units.remove(&(key.stripe, key.position)).is_some() {
@@ -127,7 +128,7 @@ impl NextUse {
         }
     }
 
-    /// A viewer asks for something, which tells where it is.
+    /// A viewer makes a request, which shows where it is.
     pub(crate) fn shows(&mut self, viewer: TrackOfSession, front: Front) {
         self.leaves(viewer);
         let place = (front.stripe, self.next_front);
@@ -162,7 +163,7 @@ impl NextUse {
         self.look_before(front.object, place);
     }
 
-    /// A session belongs to a chain from here on, or to none. To be called while it has no fronts.
+    /// A session belongs to a chain from now on, or to none. To be called while it has no fronts.
     pub(crate) fn joins(&mut self, session: SessionKey, chain: Option<u64>) {
         match chain {
             Some(chain) => self.chain_of.insert(session, chain),
@@ -175,8 +176,8 @@ impl NextUse {
         self.chain_of.get(&session).copied()
     }
 
-    /// Of an object so many stripes before each of a chain's viewers are charged for. One of them
-    /// is to be shown after that.
+    /// So many stripes of an object are charged for before each viewer of a chain. A viewer of the
+    /// chain has to call `shows` after that.
     pub(crate) fn keeps(&mut self, object: u64, chain: u64, stripes: u64) {
         self.objects.entry(object).or_default().chains.entry(chain).or_default().stripes = stripes;
     }
@@ -184,11 +185,11 @@ impl NextUse {
     /// Where a viewer is on one of its tracks.
     pub(crate) fn front(&self, viewer: TrackOfSession) -> Option<Front> {
         let (front, number) = self.viewers.get(&viewer)?;
-        // What has become of it since it was put there is noted among the fronts of its object.
+        // Later changes to the front are recorded among the fronts of its object.
         Some(self.objects.get(&front.object)?.fronts.get(&(front.stripe, *number))?.0)
     }
 
-    /// Of a viewer's newest request units are read to their ends.
+    /// The units of a viewer's newest request are read to their ends.
     pub(crate) fn reads_on(&mut self, viewer: TrackOfSession) {
         let Some((front, number)) = self.viewers.get(&viewer) else { return };
         let object = self.objects.get_mut(&front.object);
@@ -197,8 +198,8 @@ impl NextUse {
         }
     }
 
-    /// Whether every unit that these bytes of an object touch is in memory, from the first row of
-    /// them to its end.
+    /// Whether every unit that these bytes of an object touch is in memory, from the first row that
+    /// they touch to the unit's end.
     pub(crate) fn holds(&self, map: &ObjectMap, range: Range<u64>) -> bool {
         if range.is_empty() {
             return true;
@@ -215,12 +216,12 @@ impl NextUse {
         })
     }
 
-    /// How many play an object.
+    /// How many viewers play an object.
     pub(crate) fn viewers_of(&self, object: u64) -> usize {
         self.objects.get(&object).map_or(0, |object| object.fronts.len())
     }
 
-    /// The unit that is wanted last; it is taken as gone.
+    /// The unit that is needed last. It is recorded as gone.
     pub(crate) fn take_victim(&mut self) -> Option<Victim> {
         let victim = self.victim()?;
         let UnitKey { object, stripe, .. } = victim.key;
@@ -235,12 +236,12 @@ impl NextUse {
         Some(victim)
     }
 
-    /// A unit that was taken to be let go is in use.
+    /// A unit that was chosen for eviction is in use.
     pub(crate) fn is_in_use(&mut self, key: UnitKey, rows: Range<usize>) {
         self.in_use.push_back((key, rows));
     }
 
-    /// Looks again at so many units that were in use when they were looked at.
+    /// Examines again so many units that were found in use.
     pub(crate) fn look_again(&mut self, count: usize) {
         for _ in 0..count.min(self.in_use.len()) {
             if let Some((key, rows)) = self.in_use.pop_front() {
@@ -264,15 +265,16 @@ impl NextUse {
         Some(Victim { key, wanted_ns: Some(wanted_ns), is_kept: !is_free })
     }
 
-    /// A chain has come to a place, or left it: lists anew what lies between its neighbours there.
+    /// A front of a chain was added or removed at a place. Lists again what lies between its
+    /// neighbours there.
     fn look_at_chain(&mut self, id: u64, chain: u64, place: Place) {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let Some(object) = self.objects.get(&id) else { return };
         let Some(chain) = object.chains.get(&chain) else { return };
         let behind =
             chain.places.range(..place).next_back().map_or(Included(place), |place| Included(*place));
-        // Others may stand where the first of a chain has asked: what that keeps changes when it is
-        // alone.
+        // Other sessions may be where the first of a chain has requested. What that keeps changes
+        // when the first is alone.
         let asked = |place: &Place| object.fronts.get(place).map_or(0, |(front, _)| front.until_stripe);
         let ahead = chain.places.range((Excluded(place), Unbounded)).next();
         let ahead = ahead.map_or(Unbounded, |place| Included((place.0.max(asked(place)), u64::MAX)));
@@ -281,7 +283,7 @@ impl NextUse {
         within.into_iter().for_each(|place| self.look_at_front(id, place));
     }
 
-    /// Something changed at a stripe: lists anew what it belongs to.
+    /// Something changed at a stripe. Lists again the stretch that it belongs to.
     fn look_at(&mut self, id: u64, stripe: u64) {
         let place = self.objects.get(&id).and_then(|object| object.place_of(stripe));
         match place {
@@ -290,7 +292,7 @@ impl NextUse {
         }
     }
 
-    /// Something changed at a front: lists anew the stretch that ends there.
+    /// Something changed at a front. Lists again the stretch that ends there.
     fn look_before(&mut self, id: u64, place: Place) {
         let before = self.objects.get(&id).and_then(|object| object.fronts.range(..place).next_back());
         match before.map(|(before, _)| *before) {
@@ -332,14 +334,14 @@ impl NextUse {
 }
 
 impl Front {
-    /// When its viewer will ask for a stripe.
+    /// When its viewer will request a stripe.
     fn reaches_ns(&self, stripe: u64) -> u64 {
         self.asked_ns.saturating_add(stripe.saturating_sub(self.stripe).saturating_mul(self.stripe_ns))
     }
 }
 
 impl Object {
-    /// A front of a chain is there.
+    /// Adds a front of a chain.
     fn lengthen(&mut self, id: u64, place: Place) {
         let chain = self.chains.entry(id).or_default();
         chain.places.insert(place);
@@ -348,7 +350,7 @@ impl Object {
         }
     }
 
-    /// A front of a chain is gone.
+    /// Removes a front of a chain.
     fn shorten(&mut self, id: u64, place: Place) {
         let Some(chain) = self.chains.get_mut(&id) else { return };
         chain.places.remove(&place);
@@ -365,8 +367,8 @@ impl Object {
         self.fronts.range(..=(stripe, u64::MAX)).next_back().map(|(place, _)| *place)
     }
 
-    /// Whether somebody was promised that a stripe of the stretch that begins at a front stays: it
-    /// lies between two of a chain, or is what the first of them has asked for.
+    /// Whether a session was promised that a stripe of the stretch behind this front stays. That is
+    /// so if it lies between two sessions of a chain, or if the first of them has requested it.
     fn is_kept(&self, place: Place, stripe: u64) -> bool {
         use std::ops::Bound::{Excluded, Unbounded};
         self.shared.iter().filter_map(|chain| self.chains.get(chain)).any(|chain| {
@@ -384,7 +386,7 @@ impl Object {
         let next = self.fronts.range((Excluded(place), Unbounded)).next();
         let from = (place.0, 0);
         let until = match next {
-            // Two viewers at one place: what follows belongs to one of them.
+            // Two viewers are at one place: the stretch belongs to one of them.
             Some(((stripe, _), _)) if *stripe == place.0 => return None,
             Some(((stripe, _), _)) => Excluded((*stripe, 0)),
             None => Unbounded,

@@ -1,9 +1,9 @@
-//! Server push under client pull (Prism, section 4.3): what a client will ask for next is read
-//! before it asks.
+//! Server push under client pull (Prism, section 4.3): what a client will request next is read
+//! before the request.
 //!
 //! When a client takes a segment, the next one of its track is planned. It is read from the moment
-//! on at which the one before it is due, so a client that runs ahead of its schedule comes first
-//! itself and the plan costs nothing. Rows are held until the client has taken the segment, or
+//! at which the segment before it is due. So a client that runs ahead of its schedule requests it
+//! first, and the plan costs nothing. Rows are held until the client has taken the segment, or
 //! could have.
 
 use crate::body::Body;
@@ -19,7 +19,7 @@ use std::ops::Range;
 #[derive(Default)]
 pub struct Prefetcher {
     tracks: HashMap<TrackOfSession, Track>,
-    /// When to look at a track next.
+    /// When each track is maintained next.
     agenda: BTreeSet<(u64, TrackOfSession)>,
     by_token: HashMap<u64, TrackOfSession>,
     next_token: u64,
@@ -36,7 +36,7 @@ pub struct Plan {
     pub body: Body,
     /// The class of its reads.
     pub class: Class,
-    /// From when on.
+    /// When reading starts.
     pub start_ns: u64,
     /// When its bytes are due in memory.
     pub due_ns: u64,
@@ -46,11 +46,11 @@ pub struct Plan {
 
 #[derive(Default)]
 struct Track {
-    /// Of a file that is read in pieces: the bytes of the newest plan.
+    /// For a file that is read in pieces: the bytes of the newest plan.
     window: Range<u64>,
     /// Where the plan before it began.
     before: u64,
-    /// The segment the client takes now, if it was read ahead.
+    /// The segment that the client takes now, if it was read ahead.
     current: Option<Held>,
     next: Option<Next>,
     agenda_ns: u64,
@@ -61,17 +61,17 @@ enum Next {
     Held(Held),
 }
 
-/// The bit that tells the tokens of prefetches from those of connections.
+/// The bit that tells tokens of prefetches from tokens of connections.
 const TOKEN_BIT: u64 = 1 << 63;
 
 impl Prefetcher {
-    /// Whether a [`Fetched`] of this token is for a prefetcher.
+    /// Whether a [`Fetched`] with this token is for a prefetcher.
     pub fn is_for_prefetch(token: u64) -> bool {
         token & TOKEN_BIT != 0
     }
 
-    /// The client of a track takes a segment; this is the one it will take next, if there is one.
-    /// What was held for the one it takes stays until its next.
+    /// The client of a track takes a segment. `plan` is the one it will take next, if there is one.
+    /// What was held for the current segment stays until the client takes the next.
     pub fn plan(&mut self, name: TrackOfSession, plan: Option<Plan>) {
         let track = self.tracks.entry(name).or_default();
         let taken = match track.next.take() {
@@ -85,12 +85,12 @@ impl Prefetcher {
         self.put_on_agenda(name);
     }
 
-    /// Where the next window of a file begins whose client has asked for all before `offset`: when
-    /// that is near the end of the newest one, and when it is somewhere else. `None` while there is
-    /// no need.
+    /// Where the next window of a file begins whose client has requested all bytes before `offset`.
+    /// There is one when that offset is near the end of the newest window, or somewhere else.
+    /// `None` while no window is needed.
     ///
-    /// Windows are read whole. Piece by piece, as clients ask, every piece would cost each disk
-    /// another seek.
+    /// Windows are read whole. If they were read piece by piece, as clients request them, every
+    /// piece would cost each disk another seek.
     pub fn next_window(
         &self,
         name: TrackOfSession,
@@ -104,8 +104,8 @@ impl Prefetcher {
         is_near(track.window.end).then_some(track.window.end)
     }
 
-    /// Reads `window` of a file ahead, as planned. What was read ahead before it stays until the
-    /// next one.
+    /// Reads `window` of a file ahead, as planned. What was read ahead before stays until the next
+    /// window.
     pub fn plan_window(&mut self, name: TrackOfSession, window: Range<u64>, plan: Plan) {
         self.plan(name, Some(plan));
         if let Some(track) = self.tracks.get_mut(&name) {
@@ -115,7 +115,8 @@ impl Prefetcher {
         }
     }
 
-    /// The client of a file has all before `offset`: what held only that is given back.
+    /// The client of a file has all bytes before `offset`. Gives back the memory that held only
+    /// those.
     pub fn passed(&mut self, name: TrackOfSession, offset: u64) {
         let Some(track) = self.tracks.get_mut(&name) else { return };
         if let Some(held) = &mut track.current {
@@ -126,7 +127,7 @@ impl Prefetcher {
         }
     }
 
-    /// Does what is to be done by now.
+    /// Does what is due by now.
     pub fn turn(&mut self, fetcher: &mut Fetcher, now_ns: u64) {
         while let Some(&(at_ns, name)) = self.agenda.first()
             && at_ns <= now_ns
@@ -142,8 +143,8 @@ impl Prefetcher {
         self.agenda.first().map(|(at_ns, _)| *at_ns)
     }
 
-    /// Lets go of half of what is held, that of latest use: others are short of memory. What is
-    /// still on its way is kept: letting go of that gives no memory back, and it would be read
+    /// Drops half of what is held, the half with the latest use, because others are short of
+    /// memory. Reads under way are kept: to drop them would free no memory, and they would be made
     /// again.
     pub fn release(&mut self) {
         let here = |held: &Held| held.is_here().then_some(held.let_go_ns);
@@ -187,17 +188,17 @@ impl Prefetcher {
         }
     }
 
-    /// Tracks that are looked after.
+    /// Tracks that are maintained.
     pub fn len(&self) -> usize {
         self.tracks.len()
     }
 
-    /// Whether nothing is looked after.
+    /// Whether no track is maintained.
     pub fn is_empty(&self) -> bool {
         self.tracks.is_empty()
     }
 
-    /// Starts what is planned for now, lets go of what is over.
+    /// Starts what is planned for now, and drops what is over.
     fn look_after(&mut self, name: TrackOfSession, fetcher: &mut Fetcher, now_ns: u64) {
         let Some(track) = self.tracks.get_mut(&name) else { return };
         let is_over = |held: &Held| held.let_go_ns <= now_ns;
@@ -210,7 +211,7 @@ impl Prefetcher {
             Some(Next::Planned(plan)) if plan.start_ns <= now_ns => {
                 let token = TOKEN_BIT | self.next_token;
                 self.next_token = (self.next_token + 1) & !TOKEN_BIT;
-                // As much as there is memory for: the next window of a file begins where this one
+                // As much as there is memory for. The next window of a file begins where this one
                 // ends.
                 let held = Held::start(&plan, token, fetcher, now_ns);
                 let bytes = held.as_ref().map_or(0, |held| held.bytes);

@@ -1,14 +1,15 @@
-//! A body on its way to one client: what to ask for next, and what can be sent now.
+//! A body on its way to one client: what to request next, and what can be sent now.
 //!
 //! ```text
 //!   body     [.. sent ..|---------- window ----------|...... not planned yet ......]
 //!                        step        step      step
 //!                        ^ chunks() come from here
 //! ```
-//! A step is bytes at hand or the wanted rows of one stripe. A stripe's step holds a
+//! A step is bytes in memory or the wanted rows of one stripe. The step of a stripe holds a
 //! [`Reservation`] for every buffer it may need, so a reader that has started a stripe can always
-//! finish it. The front step is always planned, further ones as far as was promised (`window.rs`);
-//! beyond that only while memory is plentiful, and where it is worth it.
+//! finish it. The front step is always planned, and further ones as far as was promised
+//! (`window.rs`). Steps beyond that are planned only while there is plenty of memory, and where
+//! they are worth it.
 
 mod due;
 mod step;
@@ -39,11 +40,11 @@ use step::{Step, StripeStep};
 /// What a reader can do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderState {
-    /// [`Reader::chunks`] gives something.
+    /// [`Reader::chunks`] returns something.
     Ready,
-    /// Waits for units that are on their way.
+    /// The reader waits for units that are on their way.
     AwaitUnits,
-    /// Waits until others give memory back; call [`Reader::fill`] again.
+    /// The reader waits until others give memory back. Call [`Reader::fill`] again then.
     AwaitMemory,
     /// Everything was sent.
     Done,
@@ -61,12 +62,12 @@ pub struct Reader {
     connection: u64,
     /// Units are read to their ends.
     reads_on: bool,
-    /// How much is asked for at once while nobody waits for it at a fixed time; none if that is
+    /// How much is requested at once while the bytes are due at no fixed time. `None` if that is
     /// always a short window.
     run: Option<Run>,
-    /// The window is being filled; then nothing is planned until most of it was sent.
+    /// The window is being filled. When it is full, nothing is planned until most of it was sent.
     is_filling: bool,
-    /// What its viewer was promised, together with all he plays.
+    /// What its viewer was promised, for all bodies that it plays together.
     promised: Option<Arc<PromisedBuffers>>,
     /// Set while the front step finds no memory.
     waiting: Option<Waiting>,
@@ -91,30 +92,31 @@ impl Reader {
         }
     }
 
-    /// The same for a viewer who was promised memory: it is taken from that, as long as there is
-    /// some left of it.
+    /// The same reader for a viewer with promised memory. Buffers are drawn from the promise as
+    /// long as some of it is left.
     #[must_use]
     pub fn promised(self, promised: Option<Arc<PromisedBuffers>>) -> Self {
         Self { promised, ..self }
     }
 
-    /// The same; if `reads_on`, each unit is read from what is wanted of it to its end, since what
-    /// follows is wanted next: by its client, and by those who follow it. Segments do not end where
-    /// units do, so viewers of two segments would otherwise read one unit twice, each another part.
+    /// The same reader. If `reads_on`, each unit is read from the first wanted row to its end,
+    /// because what follows is needed next: by the client, and by sessions that follow it. Segments
+    /// do not end where units do. Without this, viewers of two segments would read one unit twice,
+    /// each another part.
     pub fn reading_on(self, reads_on: bool) -> Self {
         Self { reads_on, ..self }
     }
 
-    /// While nobody waits for it at a fixed time it is asked for in runs, as long as its client
-    /// takes them. Who holds the reader has to [release](Reader::release) it if the client stops
-    /// taking.
+    /// The same reader. While its bytes are due at no fixed time, it requests them in runs, as long
+    /// as its client takes them. The owner of the reader has to [release](Reader::release) it if
+    /// the client stops taking bytes.
     #[must_use]
     pub fn in_runs(self) -> Self {
         Self { run: Some(Run::default()), ..self }
     }
 
-    /// What is asked for from here on is of another class, due at other times: the session was
-    /// admitted anew, or is no longer promised anything.
+    /// What is requested from now on has another class and other due times: the session was
+    /// admitted again, or has no promise any more.
     pub fn set_terms(&mut self, class: Class, due: Due) {
         if let Some(run) = self.run.as_mut().filter(|_| !due.is_open()) {
             run.forget();
@@ -122,7 +124,7 @@ impl Reader {
         (self.class, self.due) = (class, due);
     }
 
-    /// Whom it sends to.
+    /// The connection that it sends to.
     pub fn connection(&self) -> u64 {
         self.connection
     }
@@ -132,8 +134,8 @@ impl Reader {
         self.promised.as_ref().is_some_and(|promised| promised.buffers() > 0)
     }
 
-    /// Its place among those who wait for memory, while it does. Who looks after several readers
-    /// has to try them in this order.
+    /// Its position among the readers that wait for memory, while it waits. An owner of several
+    /// readers has to try them in this order.
     pub fn place(&self) -> Option<Place> {
         self.waiting.as_ref().map(Waiting::place)
     }
@@ -161,11 +163,11 @@ impl Reader {
         }
     }
 
-    /// Asks for what comes next, as far as memory allows.
+    /// Requests what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
-        // What is promised comes a window at a time, when most of the last one was sent: neighbours
-        // on the disks are then read in one go. Who takes all he can get is always given more, in
-        // runs if those are worth it.
+        // What is promised is requested a window at a time, when most of the last one was sent.
+        // Neighbours on the disks are then read in one go. A client that takes all it can get is
+        // always given more, in runs if those are worth it.
         let waits = self.state() == ReaderState::AwaitUnits;
         let left_stripes = match &mut self.run {
             Some(run) if self.due.is_open() => {
@@ -190,7 +192,7 @@ impl Reader {
             } else if self.stripes_ahead() >= stripes_max {
                 self.is_filling = false;
             } else if !self.plan(fetcher, now_ns) {
-                // A run ends where memory does; the least that any reader has is still asked for.
+                // A run ends where memory does. The least that any reader has is still requested.
                 self.is_filling = self.stripes_ahead() < READER_STRIPES_MAX as u64;
                 break;
             }
@@ -234,7 +236,7 @@ impl Reader {
 
     /// `bytes` of the chunks were taken by the client's socket.
     pub fn advance(&mut self, bytes: u64) {
-        assert!(bytes <= self.planned_bytes, "more was sent than was given");
+        assert!(bytes <= self.planned_bytes, "more bytes were sent than chunks() returned");
         self.planned_bytes -= bytes;
         self.sent_bytes += bytes;
         let mut left = bytes;
@@ -249,7 +251,11 @@ impl Reader {
         }
     }
 
-    /// Takes a unit that came. An error means that no member and no decoding gives these bytes.
+    /// Takes a unit that came.
+    ///
+    /// # Errors
+    ///
+    /// No member and no decoding gives these bytes.
     pub fn fetched(&mut self, fetched: &Fetched) -> Result<ReaderState, Arc<VolumeError>> {
         for step in &mut self.window {
             if let Step::Stripe(stripe) = step {
@@ -259,8 +265,8 @@ impl Reader {
         Ok(self.state())
     }
 
-    /// Gives all memory back, because the client is slow and others wait; what was not sent is
-    /// asked for again by the next [`Reader::fill`]. Does nothing while units are on their way.
+    /// Gives all memory back, because the client is slow and others wait. The next [`Reader::fill`]
+    /// requests again what was not sent. Does nothing while units are on their way.
     pub fn release(&mut self, fetcher: &Fetcher) {
         let complete = |step: &Step| match step {
             Step::Bytes(..) => true,
@@ -276,8 +282,8 @@ impl Reader {
         }
     }
 
-    /// Gives back what was read before it was urgent, when others wait for memory. It stays in the
-    /// table until its room is wanted. Not to be called while chunks are being sent.
+    /// Gives back what was read before it was urgent, when others wait for memory. The units stay
+    /// in the table until their memory is needed. Not to be called while chunks are being sent.
     pub fn give_back_early(&mut self, fetcher: &Fetcher) {
         let units = fetcher.units();
         while self.window.len() > 1
@@ -324,9 +330,9 @@ impl Reader {
         let range = range.start - start..range.end.min(start + stripe_bytes) - start;
         let mut wanted = rows_by_position(&map, &range);
         if matches!(self.due, Due::Paced(_)) || self.has_long_run() || self.reads_on {
-            // What follows is wanted next: by the next part of a film as one file, which meets this
-            // one within a unit, or by those who follow. Not what lies before: what was read ahead
-            // begins where it was wanted from, too.
+            // What follows is needed next: by the next part of a title as one file, which meets
+            // this one within a unit, or by sessions that follow. What lies before is not needed:
+            // what was read ahead begins at the first byte needed, too.
             wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
         }
         let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
@@ -349,7 +355,7 @@ impl Reader {
         true
     }
 
-    /// Chooses the next run when all of this one was asked for.
+    /// Chooses the next run when all of this one was requested.
     fn run_planned(&mut self, fetcher: &Fetcher) {
         let (Some(run), Some(Step::Stripe(step))) = (&mut self.run, self.window.back()) else { return };
         if !self.due.is_open() {
@@ -371,7 +377,7 @@ impl Reader {
         });
     }
 
-    /// Memory for a stripe of an object, to a reader with such a window.
+    /// Memory for a stripe of an object, for a reader with such a window.
     fn reserve(
         &mut self,
         fetcher: &Fetcher,
@@ -379,16 +385,16 @@ impl Reader {
         (window, map): (Window, &ObjectMap),
     ) -> Option<Reservation> {
         let (budget, depth) = (fetcher.units().budget(), fetcher.units().depth());
-        // More than all there is would never come: who holds all has nobody to share the spare
-        // buffers with.
+        // More than all buffers would never become free. A reader that holds all of them competes
+        // with no other reader for the spare buffers.
         let buffers = buffers.min(budget.total());
         if self.window.is_empty() {
             return budget.reserve_first(self.promised.as_deref(), &mut self.waiting, buffers);
         }
         let is_his = (self.held_buffers() + buffers) as u64 <= self.due.buffers_max(depth, map);
         if is_his && window.is_urgent(self.planned_bytes) {
-            // Not more than this body was counted with: the rest of the promise is for what else
-            // its viewer plays.
+            // Not more than was counted for this body: the rest of the promise is for what else its
+            // viewer plays.
             let is_promised =
                 (self.drawn_buffers() + buffers) as u64 <= self.due.promised_buffers(depth, map);
             let promised = self.promised.as_ref().filter(|_| is_promised);
@@ -402,8 +408,8 @@ impl Reader {
         if is_worth_it && enough { self.ahead(fetcher, buffers) } else { None }
     }
 
-    /// Memory beyond the front step and the promise: lent to whom the rest was promised, and left
-    /// over for others.
+    /// Memory beyond the front step and the promise. Readers with a promise get it lent, others get
+    /// what is left over.
     fn ahead(&self, fetcher: &Fetcher, buffers: usize) -> Option<Reservation> {
         let budget = fetcher.units().budget();
         if self.is_promised() { budget.lend(buffers) } else { budget.reserve(buffers) }
@@ -418,7 +424,7 @@ impl Reader {
         self.window.iter().map(buffers).sum()
     }
 
-    /// Those of them that are drawn from what its viewer was promised.
+    /// The buffers of the window that are drawn from the promise to its viewer.
     fn drawn_buffers(&self) -> usize {
         let buffers = |step: &Step| match step {
             Step::Bytes(..) => 0,
@@ -438,8 +444,9 @@ impl Reader {
 }
 
 /// Buffers that a stripe needs on top of those of its `wanted` units if some of those are lost: for
-/// what they are computed from. What is wanted anyway is shared with that through the table; where
-/// it cannot be, since others are reading other rows of it, the spare buffers serve.
+/// the units they are computed from. Wanted units are shared with the decoding through the table.
+/// Where that is not possible, because others are reading other rows of them, the spare buffers
+/// serve.
 fn decoding_buffers(
     fetcher: &Fetcher,
     map: &ObjectMap,

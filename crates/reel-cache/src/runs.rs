@@ -1,14 +1,15 @@
-//! Runs: how many stripes are asked for in one go of what nobody waits for at a fixed time, so that
-//! an arm's way there is worth it.
+//! Runs: how many stripes are requested in one go when they are due at no fixed time, so that one
+//! seek on a rotational disk reads enough.
 //!
-//! The schedule (N, d) of dsplice (1996, note 2), chosen by what was measured: N is the run for
-//! which a way costs a tenth, by the members' price, as far as memory goes, all others still have
-//! theirs within a round, and the client takes it; d is not set but follows: each member sweeps
-//! over what waits, so a run of one is followed by those of all others.
+//! The schedule (N, d) of dsplice (1996, note 2), chosen from measurements. N is the run for which
+//! a seek costs a tenth, by the price of the members. It is limited by memory, by the condition
+//! that all other readers still get theirs within a round, and by what the client takes. d is not
+//! set, but follows: each member sweeps over the waiting requests, so a run of one reader is
+//! followed by those of all others.
 //!
-//! A reader begins with a short window. A client that waits for the disks gets runs of four times
-//! the length, one that the disks wait for gets half: so a slow client holds little, and one that
-//! takes nothing never has more than it began with.
+//! A reader begins with a short window. If the client waits for the disks, the next run is four
+//! times as long. If the disks wait for the client, it is half as long. So a slow client holds
+//! little, and a client that takes nothing never has more than it began with.
 
 use crate::limits::{
     READER_REFILL_STRIPES, READER_STRIPES_MAX, RUN_GROWTH, RUN_LEFT_PART, RUN_STRIPES_MAX, RUNS_MEMORY_PART,
@@ -18,26 +19,27 @@ use reel_qos::limits::ROUND_NS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The readers with long runs, on all cores: they share what memory runs may have. Cheap to clone.
+/// The readers with long runs, on all cores: they share the memory that runs may have. A clone is
+/// cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     /// By kind of class, the most urgent first.
     readers: Arc<[AtomicUsize; 3]>,
 }
 
-/// Readers with long runs beside one that chooses its own.
+/// Other readers with long runs, beside the one that chooses its own.
 #[derive(Clone, Copy, Debug)]
 struct Others {
-    /// All of them: they hold memory.
+    /// All of them. They hold memory.
     all: u64,
-    /// Those whose class is as urgent or more: no less urgent one's run comes between.
+    /// Those whose class is at least as urgent. Runs of a less urgent class do not come between.
     before: u64,
 }
 
 /// What a run is chosen from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Worth {
-    /// Bytes of a member that a way is worth: none without an arm.
+    /// Bytes of a member that take as long as a seek is worth; 0 if the members are not rotational.
     pub(crate) run_bytes: u64,
     /// Bytes of a unit: what a stripe is on one member.
     pub(crate) unit_bytes: u64,
@@ -49,20 +51,20 @@ pub(crate) struct Worth {
     pub(crate) buffers: u64,
 }
 
-/// One reader's.
+/// The run of one reader.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// N.
+    /// N of the schedule.
     stripes: u64,
     planned_stripes: u64,
     /// Whether the client has waited for the disks since the last run was chosen.
     waited: bool,
-    /// Whether a window is being filled for which none was chosen yet.
+    /// Whether a window is being filled for which no run was chosen yet.
     is_next: bool,
     long: Option<Long>,
 }
 
-/// A place among those with long runs.
+/// Counts the reader among those with long runs.
 #[derive(Debug)]
 struct Long(Runs, Kind);
 
@@ -74,7 +76,7 @@ impl Runs {
         self.count(Kind::Aperiodic)
     }
 
-    /// Those of a class of this kind, or of a more urgent one.
+    /// Readers of a class of this kind, or of a more urgent one.
     fn count(&self, kind: Kind) -> usize {
         self.readers[..=kind as usize].iter().map(|readers| readers.load(Ordering::Relaxed)).sum()
     }
@@ -112,13 +114,13 @@ impl Run {
         if self.is_long() { self.stripes + self.left_stripes() } else { SHORT }
     }
 
-    /// The next run is asked for when less than so many are left: they are sent while it is on its
-    /// way.
+    /// The next run is requested when less than so many stripes are left. They are sent while it is
+    /// on its way.
     pub(crate) fn left_stripes(&self) -> u64 {
         if self.is_long() { (self.stripes / RUN_LEFT_PART).max(READER_REFILL_STRIPES as u64) } else { SHORT }
     }
 
-    /// The client has taken all that is there.
+    /// The client has taken all that was there.
     pub(crate) fn waits(&mut self) {
         self.waited = true;
     }
@@ -128,9 +130,9 @@ impl Run {
         self.is_next = true;
     }
 
-    /// A stripe more was asked for. After a run's worth of them the next run is chosen, for a class
-    /// of this kind: once for each window, since what the client does is known of the last one
-    /// alone.
+    /// One more stripe was requested. After a whole run of them the next run is chosen, for a class
+    /// of this kind. That happens once for each window, because the client's behaviour is known
+    /// only of the last one.
     pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> (Kind, Worth)) {
         self.planned_stripes += 1;
         if !self.is_next || self.planned_stripes < self.stripes {
@@ -148,7 +150,7 @@ impl Run {
         }
     }
 
-    /// Its memory was given back: it begins anew.
+    /// Its memory was given back. It begins again with a short window.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -158,12 +160,12 @@ impl Worth {
     /// The run of a reader beside others.
     fn stripes(&self, others: Others) -> u64 {
         let worth = self.run_bytes.div_ceil(self.unit_bytes.max(1)).min(RUN_STRIPES_MAX);
-        // A reader holds its run and what was left when it was asked for.
+        // A reader holds its run, and what was left of the last one when the run was requested.
         let share = self.buffers / RUNS_MEMORY_PART / (others.all + 1);
         let affordable = share / self.stripe_buffers.max(1) * RUN_LEFT_PART / (RUN_LEFT_PART + 1);
-        // A sweep over all of them takes a round at most: a share is a share within seconds, and a
-        // pause no longer than that. Who is less urgent waits, and makes nobody's run shorter: a
-        // shorter one costs a way more.
+        // A sweep over all runs takes a round at most. So shares are fair within seconds, and no
+        // pause is longer than that. A less urgent reader waits, and shortens no other reader's
+        // run: a shorter run costs one more seek.
         let swept = ROUND_NS / (others.before + 1) / self.unit_ns.max(1);
         worth.min(affordable).min(swept)
     }
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_grow_for_those_who_wait_for_the_disks_and_shrink_for_those_who_do_not() {
+    fn runs_grow_for_clients_that_wait_for_the_disks_and_shrink_for_others() {
         let (runs, mut run) = (Runs::default(), Run::default());
         let grown: Vec<u64> = (0..5).map(|_| go_on(&mut run, &runs, true)).collect();
         assert_eq!((grown, runs.readers()), (vec![16, 40, 40, 40, 40], 1));
@@ -219,7 +221,7 @@ mod tests {
         assert!(held <= 2000 && held > 1500, "half of 4000 buffers, for all: {held}");
         let mut stripes: Vec<u64> = four.iter().chain(&more).map(|run| run.stripes).collect();
         stripes.dedup();
-        assert_eq!(stripes.len(), 1, "each the same");
+        assert_eq!(stripes.len(), 1, "all runs have the same length");
         four.iter_mut().chain(&mut more).for_each(Run::forget);
         assert_eq!(runs.readers(), 0);
     }
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_less_urgent_makes_nobodys_run_shorter() {
+    fn a_less_urgent_reader_shortens_no_run() {
         let slow = || Worth { unit_ns: 10_000_000, buffers: 40_000, ..worth() };
         let grown = |run: &mut Run, runs: &Runs, kind| {
             for _ in 0..200 {
@@ -267,19 +269,23 @@ mod tests {
             grown(run, &runs, Kind::Aperiodic);
         }
         assert_eq!(grown(&mut transfer, &runs, Kind::Interactive), alone);
-        assert_eq!(background[5].stripes, 100 / 7, "all seven of them take a round");
+        assert_eq!(background[5].stripes, 100 / 7, "all seven runs together take a round");
         let mut another = Run::default();
         grown(&mut another, &runs, Kind::Interactive);
         grown(&mut another, &runs, Kind::Interactive);
-        assert_eq!(grown(&mut transfer, &runs, Kind::Interactive), 50.min(alone), "its like does");
-        // What was joined is left, whatever became of its class.
+        assert_eq!(
+            grown(&mut transfer, &runs, Kind::Interactive),
+            50.min(alone),
+            "another reader of the same class shortens it"
+        );
+        // Dropping a run leaves the count that it joined, although its class has changed since.
         grown(&mut transfer, &runs, Kind::Aperiodic);
         drop((transfer, another, background));
         assert_eq!(runs.readers(), 0);
     }
 
     #[test]
-    fn without_an_arm_there_is_no_way_to_make_up_for() {
+    fn members_that_are_not_rotational_have_no_long_runs() {
         let (runs, mut run) = (Runs::default(), Run::default());
         for _ in 0..100 {
             run.refills();

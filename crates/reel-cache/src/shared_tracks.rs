@@ -1,4 +1,5 @@
-//! What all play who play one choice of a title, so that one of them can read it for all: pure.
+//! The tracks that all sessions with the same choice of a title play, so that one session can read
+//! them for all. Pure.
 
 use crate::media_kind::MediaKind;
 use reel_qos::Demand;
@@ -11,13 +12,13 @@ use std::sync::Arc;
 pub struct Choices {
     /// The demands of its choices (renditions), best first.
     pub demands: Arc<[Arc<Demand>]>,
-    /// What those who play a choice may share, for each of them; nobody shares anything of a choice
-    /// that is not here.
+    /// What sessions that play a choice may share, for each choice. Nothing is shared of a choice
+    /// without an entry.
     pub shared: Arc<[Option<Arc<SharedTracks>>]>,
 }
 
-/// The tracks that are played by all who play a choice: its pictures; and its sound, where nothing
-/// else can be played.
+/// The tracks that every session with a choice plays: its pictures, and its sound where there is
+/// only one.
 #[derive(Debug)]
 pub struct SharedTracks {
     tracks: Vec<SharedTrack>,
@@ -28,7 +29,7 @@ pub struct SharedTracks {
 pub struct SharedTrack {
     /// Pictures or sound.
     pub strand: MediaKind,
-    /// The object that it is.
+    /// The object that holds it.
     pub map: Arc<ObjectMap>,
     /// Where its segments begin: media time and byte, in ascending order.
     pub starts: Vec<(u64, u64)>,
@@ -48,12 +49,12 @@ pub struct Start<'a> {
 }
 
 impl Choices {
-    /// Of what nothing is promised of.
+    /// No choices, so that nothing is promised.
     pub fn none() -> Self {
         Self::from(Arc::from([]))
     }
 
-    /// What those who play one of them may share.
+    /// What the sessions that play one of the choices may share.
     pub fn shared(&self, choice: usize) -> Option<&Arc<SharedTracks>> {
         self.shared.get(choice)?.as_ref()
     }
@@ -66,7 +67,7 @@ impl From<Arc<[Arc<Demand>]>> for Choices {
 }
 
 impl SharedTracks {
-    /// Of these tracks, one for each strand.
+    /// These tracks, one for each media kind.
     pub fn new(tracks: Vec<SharedTrack>) -> Self {
         Self { tracks }
     }
@@ -76,7 +77,7 @@ impl SharedTracks {
         self.tracks.iter().map(|track| (track.strand.index(), track))
     }
 
-    /// Where somebody begins who goes to `media_ns`: with the segments that are shown then.
+    /// Where a session begins that goes to `media_ns`: with the segments that are shown then.
     pub fn starts(&self, media_ns: u64) -> Vec<Start<'_>> {
         let tracks = self.tracks.iter();
         tracks
@@ -86,7 +87,7 @@ impl SharedTracks {
 }
 
 impl SharedTrack {
-    /// Where the segment begins that is shown at `media_ns`.
+    /// The byte at which the segment that is shown at `media_ns` begins.
     fn offset(&self, media_ns: u64) -> u64 {
         let after = self.starts.partition_point(|(start_ns, _)| *start_ns <= media_ns);
         self.starts.get(after.saturating_sub(1)).map_or(0, |(_, offset)| *offset)
@@ -107,7 +108,7 @@ impl SharedTrack {
             }
             self.starts.get(until).map_or(self.map.bytes(), |(_, offset)| *offset).saturating_sub(*from)
         });
-        // Both ends lie within a stripe.
+        // Both ends may lie within a stripe.
         most_bytes.max().unwrap_or(0).div_ceil(self.stripe_bytes()) + 1
     }
 

@@ -1,16 +1,17 @@
 //! The table of shared units: viewers of the same bytes share one buffer.
 //!
-//! A unit is in the table from the moment its read starts. Who asks for it meanwhile waits for that
-//! read; who asks later gets the same memory. Units that nobody holds stay until their memory is
-//! wanted; then those go that are wanted last (`next_use.rs`).
+//! A unit is in the table from the moment its read starts. A reader that requests it while the read
+//! is under way waits for that read. A reader that requests it later gets the same memory. Units
+//! that no reader holds stay until their memory is needed. Then those are evicted first that will
+//! be needed last (`next_use.rs`).
 //!
-//! Locks are taken in this order: a shard, then the audience. Whoever takes a victim from the
-//! audience looks for it in its shard after that, so it may be gone, or read anew, or in use: each
-//! is put right there.
+//! Locks are taken in this order: a shard, then the audience. To evict, a thread takes a victim
+//! from the audience and looks it up in its shard only after that. By then the unit may be gone,
+//! read again, or in use. Each case is handled there.
 //!
-//! A unit that must be computed takes the others of its stripe from here, too: so each member is
-//! read once for a stripe, whoever is lost. It never waits for a unit that is being computed
-//! itself, or two might wait for each other.
+//! A unit that must be computed takes the other units of its stripe from this table, too. So each
+//! member is read once for a stripe, whichever unit is lost. Such a unit never waits for a unit
+//! that is itself being computed, because two of them might wait for each other.
 
 use crate::around::Around;
 use crate::arrival::{Arrival, Inbox, Outbox};
@@ -32,14 +33,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Names one unit of one object.
+/// The name of one unit of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnitKey {
     /// [`ObjectMap::id`].
     pub object: u64,
     /// Stripe within the object.
     pub stripe: u64,
-    /// Position within the stripe; those from D on are parity.
+    /// Position within the stripe; positions from D on are parity.
     pub position: usize,
 }
 
@@ -69,27 +70,27 @@ pub struct StreamCounters {
     pub joins: AtomicU64,
     /// Units read from the members.
     pub reads: AtomicU64,
-    /// Times a unit came after the deadline of one who waited for it, by class.
+    /// Times a unit came after the deadline of a reader that waited for it, by class.
     pub deadline_misses: [AtomicU64; CLASSES_MAX],
-    /// Units taken back from the table because their memory was wanted.
+    /// Units evicted from the table because their memory was needed.
     pub evictions: AtomicU64,
-    /// Those of them that were to stay for somebody who follows another: none, unless intervals
-    /// hold more than they are charged with.
+    /// Evictions of units that were to stay for a session that follows another. There are none,
+    /// unless intervals hold more than they are charged with.
     pub kept_evictions: AtomicU64,
-    /// Units asked of other members because their own did not answer in time.
+    /// Units read from other members because their own member did not answer in time.
     pub read_around: AtomicU64,
-    /// Requests that were taken back from a member, because what they were for had been computed
-    /// from others.
+    /// Requests withdrawn from a member, because the unit they were for had been computed from
+    /// others.
     pub withdrawn: AtomicU64,
     /// Times a member stalled.
     pub stalled: AtomicU64,
-    /// Reads under way that somebody more urgent joined.
+    /// Reads under way that a more urgent reader joined.
     pub promotions: AtomicU64,
     /// Times a blocked reader gave its buffers back because others were short of memory.
     pub releases: AtomicU64,
 }
 
-/// The table, shared by all cores; cheap to clone.
+/// The table. All cores share it; a clone is cheap.
 #[derive(Clone)]
 pub struct Units {
     inner: Arc<Inner>,
@@ -101,10 +102,10 @@ pub(crate) struct Inner {
     health: Health,
     around: Around,
     budget: Budget,
-    /// As the members were when the table was made: what was promised goes by that.
+    /// As the members were when the table was made: the promises were computed from that.
     depth: Depth,
     runs: Runs,
-    /// Buffers kept free for those who do not come through this table: writers, checks, exports.
+    /// Buffers kept free for users that do not go through this table: writers, checks, exports.
     spare_buffers: usize,
     shards: [Mutex<Shard>; UNIT_SHARDS],
     audience: Audience,
@@ -122,10 +123,11 @@ enum Entry {
 }
 
 impl Entry {
-    /// Whether it stays as it is when rows are wanted that it does not cover. What reaches farther
-    /// stays: it is of somebody who plays on, whom others follow. Of two that read to the end of
-    /// the unit, the one that begins later gives way to the one that covers it; otherwise viewers
-    /// of the two segments that meet in a unit would take it from each other, again and again.
+    /// Whether it stays as it is when rows are wanted that it does not cover. A unit that is read
+    /// to its end stays: its session plays on, and others follow it. Of two that are read to the
+    /// end of the unit, the one that begins later is replaced by the one that covers it. Otherwise
+    /// viewers of the two segments that meet in a unit would replace each other's rows again and
+    /// again.
     fn stays_beside(&self, wanted: &Range<usize>) -> bool {
         match self {
             Entry::Reading(_) => true,
@@ -139,12 +141,12 @@ struct Reading {
     waiters: Vec<Waiter>,
     /// Units that are computed from this one.
     decoders: Vec<Decoder>,
-    /// Its own member does not give it: it is computed from the others.
+    /// Its own member does not give it, so it is computed from the others.
     decoding: bool,
     flight: Arc<Flight>,
 }
 
-/// Who wants to hear of a unit.
+/// A connection or read that is notified of a unit.
 #[derive(Clone)]
 pub(crate) struct Waiter {
     pub(crate) to: Arc<dyn Inbox>,
@@ -161,22 +163,22 @@ pub(crate) struct Decoder {
     pub(crate) source: Arc<Source>,
 }
 
-/// What the table says to a request.
+/// The answer of the table to a request.
 pub(crate) enum Lookup {
     /// In memory.
     Ready(UnitRows),
-    /// Under way; the waiter will be told.
+    /// The read is under way. The waiter will be notified.
     Joined,
-    /// The caller must read it, and tell the table.
+    /// The caller must read it, and notify the table.
     Read(Arc<Flight>),
-    /// The caller must read it for itself alone: other rows of the unit are under way, or it is
-    /// being computed itself.
+    /// The caller must read it for itself alone: other rows of the unit are under way, or the unit
+    /// is being computed.
     ReadPrivately,
 }
 
 impl Units {
-    /// A table over the volume's arena and disks that leaves `spare_buffers` of the arena to
-    /// writers and decoding: readers may hold the rest together.
+    /// A table over the volume's arena and disks. It leaves `spare_buffers` of the arena to writers
+    /// and decoding. Readers together may hold the rest.
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
         // No stripe is wider than there are members.
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers), disks.members());
@@ -213,7 +215,7 @@ impl Units {
         self.inner.depth
     }
 
-    /// Who reads in long runs.
+    /// The readers with long runs.
     pub fn runs(&self) -> &Runs {
         &self.inner.runs
     }
@@ -228,7 +230,7 @@ impl Units {
         &self.inner.disks
     }
 
-    /// Who plays what from where: what to keep is decided by that.
+    /// Which session plays what from where. That decides which units are kept.
     pub fn audience(&self) -> &Audience {
         &self.inner.audience
     }
@@ -238,8 +240,8 @@ impl Units {
         &self.inner.health
     }
 
-    /// Whether a unit may have to be computed from the others of its stripe, so that whoever reads
-    /// it needs memory for them.
+    /// Whether a unit may have to be computed from the others of its stripe, so that its reader
+    /// needs memory for them.
     pub fn is_degraded(&self) -> bool {
         self.inner.around.is_any_away()
     }
@@ -248,7 +250,7 @@ impl Units {
         &self.inner.around
     }
 
-    /// Looks for what a viewer wants. `flight` is what the read is called by if the caller is to
+    /// Looks for a unit that a viewer wants. `flight` becomes the read of it if the caller has to
     /// make it.
     pub(crate) fn look_up(
         &self,
@@ -285,8 +287,8 @@ impl Units {
         Lookup::Read(Arc::clone(flight))
     }
 
-    /// Looks for what a unit is to be computed from. Never gives something to wait for that may
-    /// wait for the caller.
+    /// Looks for a unit that another unit is computed from. It never returns a read to wait for
+    /// that may itself wait for the caller.
     pub(crate) fn look_up_source(
         &self,
         key: UnitKey,
@@ -318,7 +320,7 @@ impl Units {
         Lookup::Read(Arc::clone(flight))
     }
 
-    /// Whether [`Units::look_up_source`] would have the caller read.
+    /// Whether [`Units::look_up_source`] would make the caller read.
     pub(crate) fn is_to_be_read(&self, key: UnitKey, rows: &Range<usize>) -> bool {
         match self.shard(&key).entries.get(&key) {
             Some(Entry::Ready { rows: have, .. }) => !covers(&have.rows(), rows),
@@ -327,9 +329,9 @@ impl Units {
         }
     }
 
-    /// The unit's own member does not give it, so it is computed from the others from here on.
-    /// Those that were to be computed from it have to read what they need themselves. `false` if
-    /// nobody else waits for it: then it is forgotten.
+    /// The unit's own member does not give it, so it is computed from the others from now on. Units
+    /// that were to be computed from it have to read what they need themselves. `false` if no other
+    /// reader waits for it: then it is forgotten.
     pub(crate) fn begin_decoding(&self, key: UnitKey, outbox: &mut Outbox) -> bool {
         let mut shard = self.shard(&key);
         let Some(Entry::Reading(reading)) = shard.entries.get_mut(&key) else { return false };
@@ -338,7 +340,7 @@ impl Units {
         let wanted = !reading.waiters.is_empty();
         if !wanted {
             shard.entries.remove(&key);
-            // Other rows of it may have been here before.
+            // Other rows of it may have been in memory before.
             self.inner.audience.lock().gone(key);
         }
         drop(shard);
@@ -346,7 +348,7 @@ impl Units {
         wanted
     }
 
-    /// The read of a unit ended: tells all who wait, and keeps good rows.
+    /// The read of a unit has ended. Notifies all that wait, and keeps good rows.
     pub(crate) fn finish(
         &self,
         key: UnitKey,
@@ -372,8 +374,8 @@ impl Units {
         }
     }
 
-    /// Somebody of this class waits for a read under way until then: it, and what it is computed
-    /// from, becomes as urgent.
+    /// A reader of this class waits for a read under way, with that deadline. The read, and the
+    /// reads it is computed from, become as urgent.
     fn promote(&self, flight: &Arc<Flight>, urgency: (Class, u64), outbox: &mut Outbox) {
         let Some(sources) = flight.promote(&self.inner.disks, urgency, outbox) else { return };
         self.inner.counters.promotions.fetch_add(1, Ordering::Relaxed);
@@ -382,12 +384,13 @@ impl Units {
                 Some(Entry::Reading(reading)) => Arc::clone(&reading.flight),
                 _ => continue,
             };
-            // Its own sources are not in the table: whoever is computed is no source.
+            // The sources of a source are not in the table: a unit that is being computed is no
+            // source.
             source.promote(&self.inner.disks, urgency, outbox);
         }
     }
 
-    /// Tells one who waited for a unit, and counts whether it came in time.
+    /// Notifies a reader that waited for a unit, and counts whether the unit came in time.
     pub(crate) fn notify(
         &self,
         waiter: Waiter,
@@ -413,15 +416,15 @@ impl Units {
     fn take_buffer(&self, bytes: usize) -> Option<Buffer> {
         loop {
             let buffer = self.inner.arena.take(bytes);
-            // One unit let go is not always enough: it may be a cell of a buffer, or somebody else
-            // may be quicker.
+            // One evicted unit is not always enough: it may be only a cell of a buffer, or another
+            // thread may take the buffer first.
             if buffer.is_some() || !self.evict() {
                 return buffer;
             }
         }
     }
 
-    /// Lets go of units that nobody holds until taking `count` buffers leaves the spare ones free.
+    /// Evicts units that no reader holds until taking `count` buffers leaves the spare ones free.
     fn leave_spare(&self, count: usize) {
         let free = || {
             let usage = self.inner.arena.usage();
@@ -430,8 +433,8 @@ impl Units {
         while free() < self.inner.spare_buffers + count && self.evict() {}
     }
 
-    /// Gives back the memory of one unit that nobody holds; `false` if none was found. How far it
-    /// looks is bounded; the next call looks further on.
+    /// Evicts one unit that no reader holds; `false` if none was found. The search is bounded; the
+    /// next call continues it.
     fn evict(&self) -> bool {
         self.inner.audience.lock().look_again(EVICTION_LOOKS_AGAIN);
         for look in 0..EVICTION_LOOKS_MAX {
@@ -453,8 +456,8 @@ impl Units {
         false
     }
 
-    /// Gives back the memory of a unit if nobody holds it. One that somebody used though nobody was
-    /// to want it gets a second chance.
+    /// Evicts a unit if no reader holds it. A unit that was used although no viewer was expected to
+    /// need it gets a second chance.
     fn let_go(&self, victim: Victim) -> bool {
         let key = victim.key;
         let mut shard = self.shard(&key);
@@ -485,7 +488,7 @@ impl Units {
     }
 
     fn shard(&self, key: &UnitKey) -> MutexGuard<'_, Shard> {
-        // Neighbouring units of a stripe fall into different shards.
+        // The multiplication spreads neighbouring units of a stripe over different shards.
         let spread = key.object.wrapping_mul(31).wrapping_add(key.stripe).wrapping_mul(31);
         lock(&self.inner.shards[(spread.wrapping_add(key.position as u64) % UNIT_SHARDS as u64) as usize])
     }
@@ -498,14 +501,14 @@ impl Shard {
         self.entries.insert(key, Entry::Reading(reading));
         match self.entries.get_mut(&key) {
             Some(Entry::Reading(reading)) => reading,
-            _ => unreachable!("it was put there"),
+            _ => unreachable!("the entry was inserted above"),
         }
     }
 }
 
 impl Decoder {
-    /// The rows, or that there are none to share. The decoder's core takes them when its reply
-    /// brings it there.
+    /// Gives the rows, or the information that there are none to share. The decoder's core takes
+    /// them when this reply reaches it.
     fn notify(self, rows: Option<UnitRows>, outbox: &mut Outbox) {
         self.source.put(rows);
         outbox.post(&self.to, Arrival::Source { read: self.read, fetch: self.fetch });
@@ -523,6 +526,6 @@ fn covers(have: &Range<usize>, want: &Range<usize>) -> bool {
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // A panic elsewhere leaves at worst a unit that is read again.
+    // After a panic elsewhere the worst case is a unit that is read again.
     shard.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

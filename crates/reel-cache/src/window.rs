@@ -1,11 +1,11 @@
-//! How much of a body a reader holds at once, and so how much media memory its viewer is promised:
-//! pure.
+//! How much of a body a reader holds at once, and so how much media memory its viewer is promised.
+//! Pure.
 //!
 //! ```text
-//!   held   |== stripe that is sent ==|            client takes it as fast as it is shown, or faster
-//!                               |== the next ==|  read when what is left lasts as long as a read may take
+//!   held   |== stripe that is sent ==|     the client takes it as fast as it is shown, or faster
+//!                               |== the next ==|  read when what is left lasts as long as a read
 //! ```
-//! A demand is computed by this, and a reader reads by it: what is held is what was promised
+//! A demand is computed from this, and a reader reads by it: what is held is what was promised
 //! (docs/design/ledger.md, "Memory").
 
 use crate::limits::{
@@ -24,17 +24,18 @@ pub struct Depth {
 pub struct Window {
     stripes: u64,
     refill: u64,
-    /// With so many bytes left, or fewer, what follows must be asked for.
+    /// When so many bytes or fewer are left, what follows must be requested.
     lead_bytes: u64,
 }
 
 impl Depth {
-    /// Of members of which one has an arm ([`reel_qos::DiskPrice::is_rotational`]), or none.
+    /// For members of which at least one is rotational ([`reel_qos::DiskPrice::is_rotational`]), or
+    /// none.
     pub const fn of(is_rotational: bool) -> Depth {
         Depth { is_rotational }
     }
 
-    /// Whether some member has an arm, for which many neighbours at once are worth their memory.
+    /// Whether some member is rotational. Then many neighbours at once are worth their memory.
     pub const fn is_rotational(self) -> bool {
         self.is_rotational
     }
@@ -45,11 +46,11 @@ impl Depth {
         self.window(geometry, bytes, duration_ns).bytes(geometry)
     }
 
-    /// What is held at once of a body of so many bytes that is shown for so long; 0 if nobody
-    /// knows.
+    /// What is held at once of a body of so many bytes that is shown for so long. A duration of 0
+    /// means that it is not known.
     ///
-    /// An arm gets as much at once as memory allows. Without arms what follows is read when what is
-    /// left to be sent is shown for as long as a read may take.
+    /// Rotational members get as large a window as memory allows. On other members, what follows is
+    /// read when what is left to be sent is shown for as long as a read may take.
     pub fn window(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> Window {
         if self.is_rotational || duration_ns == 0 {
             let (stripes, refill) = (READER_STRIPES_MAX as u64, READER_REFILL as u64);
@@ -62,22 +63,23 @@ impl Depth {
         Window { stripes, refill: 1, lead_bytes }
     }
 
-    /// Buffers that a reader of such a body ever holds: those of its window, and the parity that
-    /// lost units of one stripe are computed from.
+    /// Most buffers that a reader of such a body ever holds: those of its window, and the parity
+    /// that lost units of one stripe are computed from.
     pub fn buffers_max(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
         let data_rows = geometry.data_rows() as u64;
         let units = units(geometry, bytes, duration_ns);
         let window = self.window(geometry, bytes, duration_ns);
-        // Of a single unit that is lost the whole stripe is read.
+        // For a single lost unit the whole stripe is read.
         units.min(window.stripes * data_rows).max(data_rows) + geometry.parity_rows() as u64
     }
 
-    /// Bytes of media memory that a viewer of such a body is promised: what his reader cannot do
+    /// Bytes of media memory that a viewer of such a body is promised: what its reader cannot do
     /// without.
     ///
-    /// With arms, and where a stripe is not shown for long, that is all that it ever holds.
-    /// Otherwise the stripe that is sent, and the parity that a lost unit of it is computed from;
-    /// the next one is read early while there is memory for that, and else when this one has left.
+    /// On rotational members, and where a stripe is not shown for long, that is all that the reader
+    /// ever holds. Otherwise it is the stripe that is sent, and the parity that a lost unit of it
+    /// is computed from. The next stripe is read early while there is memory for it, and otherwise
+    /// when this one has been sent.
     pub fn promised_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
         self.promised_buffers(geometry, bytes, duration_ns).saturating_mul(geometry.unit_bytes() as u64)
     }
@@ -104,13 +106,13 @@ impl Window {
         self.stripes * geometry.stripe_bytes() as u64
     }
 
-    /// Whether what follows must be asked for when so many bytes are left.
+    /// Whether what follows must be requested when so many bytes are left.
     pub(crate) fn is_urgent(self, left_bytes: u64) -> bool {
         left_bytes <= self.lead_bytes
     }
 
-    /// Whether stripe `number` of a body is another way of an arm: those of the first window are
-    /// one, and so are those of each refill.
+    /// Whether stripe `number` of a body costs another seek. The stripes of the first window cost
+    /// one together, and so do those of each refill.
     pub fn is_way(self, number: u64) -> bool {
         match number.checked_sub(self.stripes) {
             None => number == 0,
@@ -119,9 +121,9 @@ impl Window {
     }
 }
 
-/// Units that a body touches at most; of one that is sent with others nobody knows.
+/// Most units that a body touches. For a body that is sent with others the number is not known.
 fn units(geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
-    // One row more than it has, since it may begin within one.
+    // One row more than its length gives, because it may begin within a row.
     if duration_ns == 0 { u64::MAX } else { bytes.div_ceil(geometry.row_bytes() as u64) + 1 }
 }
 
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_gets_all_at_once_and_others_what_is_shown_while_a_read_takes_its_time() {
+    fn rotational_members_get_a_full_window_and_others_what_a_read_takes() {
         // A stripe is 8.65 Mb: 200 ms of 43 Mb/s.
         let rates =
             [(64_000, 2), (5_000_000, 2), (43_000_000, 2), (44_000_000, 3), (80_000_000, 3), (90_000_000, 4)];
@@ -162,23 +164,23 @@ mod tests {
             assert_eq!(window(DISK, rate_bps).stripes(), 4);
         }
         assert_eq!(window(FLASH, u64::MAX).stripes(), 4);
-        assert_eq!(FLASH.window(&geometry(), 1, 0).stripes(), 4, "nobody knows how long");
+        assert_eq!(FLASH.window(&geometry(), 1, 0).stripes(), 4, "the duration is not known");
         let of_film = window(FLASH, 5_000_000);
         assert!(of_film.is_urgent(125_000) && !of_film.is_urgent(125_001));
         assert!(window(DISK, 5_000_000).is_urgent(u64::MAX));
     }
 
     #[test]
-    fn what_is_promised_is_what_a_reader_cannot_do_without() {
+    fn the_promise_covers_what_a_reader_cannot_do_without() {
         assert_eq!(promised(FLASH, 2_500_000, 4), 5, "the stripe that is sent, and its parity");
         assert_eq!(most(FLASH, 2_500_000, 4), 9, "two stripes, and the parity of one");
         assert_eq!((promised(DISK, 2_500_000, 4), most(DISK, 2_500_000, 4)), (17, 17));
-        // Sound touches three units; if one of them is lost, its stripe is read.
+        // Sound touches three units. If one of them is lost, its stripe is read.
         assert_eq!((promised(FLASH, 64_000, 4), most(FLASH, 64_000, 4)), (4, 5));
         assert_eq!((promised(DISK, 64_000, 4), most(DISK, 64_000, 4)), (5, 5));
-        // Of a film as one file nobody knows what follows.
+        // For a title as one file it is not known what follows.
         assert_eq!((promised(FLASH, 64_000, 0), promised(DISK, 64_000, 0)), (17, 17));
-        // 8.65 Mb/s show a stripe for a second.
+        // At 8.65 Mb/s a stripe is shown for a second.
         assert_eq!(promised(FLASH, 8_600_000 / 2, 4), 5);
         assert_eq!(promised(FLASH, 8_700_000 / 2, 4), 9);
         assert_eq!(promised(FLASH, u64::MAX, 4), 17);

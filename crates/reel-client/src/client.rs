@@ -1,4 +1,4 @@
-//! A program's side: streams in sets, read where they lie.
+//! A program's side: streams in sets, read in place.
 
 use super::socket::{Heard, dial, hear, say};
 use super::wire::{Opened, Reply, Request, WireError};
@@ -19,7 +19,7 @@ pub struct Client {
     arena: Option<Arc<SharedMemory>>,
     streams: BTreeMap<u64, Mapped>,
     next_tag: u64,
-    /// Calls of the kernel made to wait, to wake and to be woken.
+    /// Kernel calls made to wait, to wake and to be woken.
     kernel_calls: u64,
 }
 
@@ -37,13 +37,13 @@ pub struct Wanted {
 /// A message that was taken and not given back.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
-    /// Of which stream.
+    /// The stream it belongs to.
     pub stream: u64,
-    /// Where it lies and what it is.
+    /// Its position in the memory, and its kind.
     pub message: Message,
 }
 
-/// How a stream stands.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientState {
     /// Length of the whole file.
@@ -56,32 +56,32 @@ pub struct ClientState {
     pub ending: Option<Ending>,
 }
 
-/// Why something could not be done.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// There is no server.
     #[error("no server answers at the socket: {0}")]
     Connect(#[source] io::Error),
-    /// It is gone.
+    /// The server has closed the connection.
     #[error("the server has closed the connection")]
     Gone,
     /// The socket failed.
     #[error("the socket to the server failed: {0}")]
     Socket(#[source] io::Error),
-    /// It does not speak as it should.
-    #[error("the server is not understood: {0}")]
+    /// The server sent something that is not a valid message.
+    #[error("the server sent a message that is not valid: {0}")]
     Wire(#[from] WireError),
-    /// It gave memory that cannot be used.
+    /// The server gave memory that cannot be used.
     #[error("the server's memory cannot be used: {0}")]
     Memory(#[from] ArenaError),
-    /// It gave no stream, or messages that lie nowhere.
-    #[error("the server gave something that is no stream: {0}")]
+    /// The server gave no valid stream, or messages outside of its memory.
+    #[error("the server gave something that is not a stream: {0}")]
     NoStream(&'static str),
-    /// It did not open the stream.
+    /// The server did not open the stream.
     #[error("{text}")]
     Refused {
-        /// Why.
+        /// The reason.
         text: String,
         /// Seconds after which it is worth asking again; 0 if it is not.
         retry_after_s: u64,
@@ -89,7 +89,7 @@ pub enum ClientError {
     /// Messages were taken back while they were being read.
     #[error("{}", .0.text())]
     TakenBack(Ending),
-    /// What was read could not be written.
+    /// A message could not be written to a file.
     #[error("cannot write: {0}")]
     Write(#[source] io::Error),
 }
@@ -114,16 +114,16 @@ impl Client {
         Ok(Client { socket, arena: None, streams: BTreeMap::new(), next_tag: 1, kernel_calls: 0 })
     }
 
-    /// Opens streams, all at once: for each its name, or why it is not opened.
+    /// Opens streams, all at once. Returns for each its name, or why it is not opened.
     ///
     /// # Errors
-    /// The connection failed; then no stream of it goes on.
+    /// The connection failed. Then no stream of it continues.
     pub fn open(&mut self, set: &[Wanted]) -> Result<Vec<Result<u64, ClientError>>, ClientError> {
         let first = self.next_tag;
         let mut answers: Vec<Option<Result<u64, ClientError>>> = set.iter().map(|_| None).collect();
         for (sent, wanted) in set.iter().enumerate() {
-            // An answer that does not fit into our socket is never given: so we hear them before we
-            // ask for more.
+            // An answer that does not fit into this socket is never sent. So answers are read
+            // before more is requested.
             while sent >= OPENS_UNANSWERED_MAX && answers[sent - OPENS_UNANSWERED_MAX].is_none() {
                 self.hear_answers(first, &mut answers)?;
                 if answers[sent - OPENS_UNANSWERED_MAX].is_none() {
@@ -135,7 +135,7 @@ impl Client {
             self.next_tag += 1;
             let request = match (Request::Open { tag, from_bytes, title, class }).encode() {
                 Ok(request) => request,
-                // The others have been asked for, and go on.
+                // The other streams were requested, and continue.
                 Err(error) => {
                     answers[sent] = Some(Err(error.into()));
                     continue;
@@ -155,8 +155,8 @@ impl Client {
         }
     }
 
-    /// Takes what has come for streams of a set. With `wait` it waits until there is something, or
-    /// one of them has ended.
+    /// Takes the messages that have come for streams of a set. With `wait` it waits until there is
+    /// one, or until one of the streams has ended.
     ///
     /// # Errors
     /// The connection failed.
@@ -177,10 +177,10 @@ impl Client {
     }
 
     /// Writes what is held of each stream to its file, and gives it back. Stops at a file that
-    /// takes no more now; returns the bytes written in all.
+    /// takes no more now. Returns the number of bytes written to all files.
     ///
     /// # Errors
-    /// A file takes nothing any more, the connection failed, or messages were taken back while they
+    /// A file takes no more bytes, the connection failed, or messages were taken back while they
     /// were written.
     pub fn send(&mut self, set: &[(u64, BorrowedFd<'_>)]) -> Result<u64, ClientError> {
         let mut written = 0;
@@ -196,17 +196,17 @@ impl Client {
         Ok(written)
     }
 
-    /// Both: takes what has come for each stream and writes it to its file.
+    /// Takes what has come for each stream and writes it to its file.
     ///
     /// # Errors
-    /// Those of both.
+    /// Those of [`Client::read`] and [`Client::send`].
     pub fn read_send(&mut self, set: &[(u64, BorrowedFd<'_>)], wait: bool) -> Result<u64, ClientError> {
         let names: Vec<u64> = set.iter().map(|(name, _)| *name).collect();
         self.read(&names, wait)?;
         self.send(set)
     }
 
-    /// How streams stand; `None` for one that is closed. Calls no kernel.
+    /// The states of streams; `None` for one that is closed. Makes no kernel call.
     pub fn state(&self, set: &[u64]) -> Vec<Option<ClientState>> {
         let state = |name: &u64| {
             let stream = self.streams.get(name)?;
@@ -220,8 +220,8 @@ impl Client {
         set.iter().map(state).collect()
     }
 
-    /// Ends streams. Waits while the server has much to hear: what is not told to it would be read
-    /// and reserved on.
+    /// Ends streams. Waits while the server has many messages to read: a stream that the server was
+    /// not told to close would stay reserved, and would be read on.
     ///
     /// # Errors
     /// The connection failed.
@@ -234,11 +234,10 @@ impl Client {
         Ok(())
     }
 
-    /// Gives the oldest `count` messages of a stream back: their memory is not to be looked at any
-    /// more.
+    /// Gives the oldest `count` messages of a stream back. Their memory must not be read any more.
     ///
     /// # Errors
-    /// They had been taken back before, so what was read from them is not to be trusted; or the
+    /// The messages had been taken back before, so what was read from them is not valid. Or the
     /// connection failed.
     pub fn give_back(&mut self, name: u64, count: usize) -> Result<(), ClientError> {
         let Some(stream) = self.streams.get_mut(&name) else { return Ok(()) };
@@ -263,7 +262,7 @@ impl Client {
         }
     }
 
-    /// Calls of the kernel that waiting and waking took so far: 0 in steady state.
+    /// Kernel calls that waiting and waking took so far: 0 in steady state.
     pub fn kernel_calls(&self) -> u64 {
         self.kernel_calls
     }
@@ -272,7 +271,7 @@ impl Client {
         set.iter().any(|name| self.streams.get(name).is_none_or(|stream| stream.consumer.ending().is_some()))
     }
 
-    /// Waits until one of a set has something, or has ended.
+    /// Waits until a stream of a set has a message, or has ended.
     fn await_any(&mut self, set: &[u64]) -> Result<(), ClientError> {
         let mut sleep = true;
         for name in set {
@@ -302,8 +301,8 @@ impl Client {
             self.kernel_calls += 1;
             match say(&self.socket, &message, &[]) {
                 Ok(true) => return Ok(()),
-                // A server that has not taken many messages is about to look at its streams;
-                // whatever else is said would be lost.
+                // A server that has not taken many messages is about to poll its streams, so a bell
+                // is not needed. Any other message would be lost, and has to wait.
                 Ok(false) if *request == Request::Bell => return Ok(()),
                 Ok(false) => self.wait(PollFlags::OUT)?,
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(ClientError::Gone),
@@ -316,7 +315,7 @@ impl Client {
         self.hear_answers(0, &mut [])
     }
 
-    /// Takes what the server has said so far.
+    /// Takes what the server has sent so far.
     fn hear_answers(
         &mut self,
         first: u64,
@@ -334,7 +333,7 @@ impl Client {
                 Reply::Opened(opened) => {
                     let mapped = self.map(&opened, descriptors);
                     if mapped.is_err() {
-                        // Nobody would read it, and nobody could close it.
+                        // No caller would read this stream, and no caller could close it.
                         self.tell(&Request::Close { tag: opened.tag })?;
                     }
                     (opened.tag, mapped)
@@ -376,27 +375,27 @@ impl Client {
 }
 
 impl Mapped {
-    /// The next message, if it lies in its memory.
+    /// The next message, if it is within its memory.
     fn take(&mut self) -> Result<Option<Message>, ClientError> {
         let Some(message) = self.consumer.take() else { return Ok(None) };
         let room =
             if message.in_producer { self.consumer.producer_memory().bytes() } else { self.arena.bytes() };
         if message.offset.checked_add(message.bytes.into()).is_none_or(|end| end > room as u64) {
-            return Err(ClientError::NoStream("a message lies outside of its memory"));
+            return Err(ClientError::NoStream("a message is outside of its memory"));
         }
         self.held.push_back(message);
         Ok(Some(message))
     }
 
-    /// Where a message lies; checked when it was taken.
+    /// Where a message is. It was checked when the message was taken.
     fn place(&self, message: &Message) -> (&SharedMemory, std::ops::Range<usize>) {
         let memory = if message.in_producer { self.consumer.producer_memory() } else { &*self.arena };
         let start = message.offset as usize;
         (memory, start..start + message.bytes as usize)
     }
 
-    /// Writes (more of) the first message held; the bytes written and whether that was all of it,
-    /// or `None` if there is no message or the file takes nothing now.
+    /// Writes (more of) the first message held. Returns the bytes written and whether that was all
+    /// of it, or `None` if there is no message or the file takes nothing now.
     fn write_first(&mut self, file: BorrowedFd<'_>) -> Result<Option<(u64, bool)>, ClientError> {
         let Some(first) = self.held.front() else { return Ok(None) };
         let (memory, range) = self.place(first);

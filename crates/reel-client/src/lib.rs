@@ -1,10 +1,11 @@
-//! What a program on this machine links to read streams from a Reel server: the messages on the
-//! socket, and a client.
+//! The library that a program on this machine links to read streams from a Reel server: the
+//! messages on the socket, and a client.
 //!
-//! A program connects to the server's Unix socket, requests titles and receives, for each, the
-//! descriptors of three memories: the arena and the ring's descriptors, both to be read only, and a
-//! page of its own to say what it has read. From there on both sides look into memory; the socket
-//! carries a bell for a side that waits, and its end ends all of the program's streams.
+//! A program connects to the server's Unix socket and requests titles. For each it receives the
+//! descriptors of three memories: the arena and the ring's descriptors, both of them read-only, and
+//! a page of its own in which it records what it has read. From then on both sides look into
+//! memory. The socket carries a bell for a side that waits. When the socket closes, all of the
+//! program's streams end.
 #![forbid(unsafe_code)]
 
 mod client;

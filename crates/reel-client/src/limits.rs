@@ -1,11 +1,12 @@
 //! Every bound of this crate, with its reason.
 
-/// Bytes of text in a message on a program's socket: titles have at most some hundred, reasons for
-/// a refusal as many.
+/// Bytes of text in a message on a program's socket. Titles have at most some hundred bytes, and so
+/// have reasons for a refusal.
 pub const PROGRAM_TEXT_BYTES_MAX: usize = 1024;
 
-/// Streams that a program asks for before it has heard of the first of them: answers that do not
-/// fit into its socket are never given, and so many do, however long they are.
+/// Streams that a program requests before it has read the answer to the first of them. An answer
+/// that does not fit into the program's socket is never sent. This many answers fit, however long
+/// they are.
 pub const OPENS_UNANSWERED_MAX: usize = 16;
 
 /// Descriptors that come with a stream: arena, producer's memory, consumer's memory.

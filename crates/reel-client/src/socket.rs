@@ -1,4 +1,4 @@
-//! Messages and descriptors over a Unix socket that keeps their borders (`SOCK_SEQPACKET`).
+//! Messages and descriptors over a Unix socket that keeps message boundaries (`SOCK_SEQPACKET`).
 
 use super::wire::MESSAGE_BYTES_MAX;
 use crate::limits::PROGRAM_DESCRIPTORS;
@@ -21,30 +21,30 @@ use std::path::Path;
 pub enum Heard {
     /// A message, and the descriptors that came with it.
     Message(Vec<u8>, Vec<OwnedFd>),
-    /// Nothing now.
+    /// No message now.
     Nothing,
     /// The other side is gone.
     Gone,
 }
 
-/// A socket at `path` that only this user can connect to. One that a dead server left there is
+/// A socket at `path` that only this user can connect to. A socket that a dead server left there is
 /// replaced.
 ///
 /// # Errors
-/// The path is too long, something else lies there, or a server listens there already.
+/// The path is too long, another kind of file is there, or a server listens there already.
 pub fn listen(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         match dial(path) {
             Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there already")),
-            // Nobody is at the other end of it.
+            // No process is at the other end of it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
             Err(error) => return Err(error),
         }
     }
     let socket = new_socket()?;
     bind(&socket, &address)?;
-    // Connecting wants the right to write; whoever connects can read all media memory.
+    // Connecting requires the right to write. A process that connects can read all media memory.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     rustix::net::listen(&socket, 64)?;
     Ok(socket)
@@ -53,7 +53,7 @@ pub fn listen(path: &Path) -> io::Result<OwnedFd> {
 /// Connects to a server.
 ///
 /// # Errors
-/// There is none, or its socket is not this user's.
+/// There is no server, or its socket is not this user's.
 pub fn dial(path: &Path) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -63,12 +63,13 @@ pub fn dial(path: &Path) -> io::Result<OwnedFd> {
 /// The user at the other end of a connection.
 ///
 /// # Errors
-/// The kernel does not say.
+/// The kernel does not give the user.
 pub fn accept_peer(socket: &OwnedFd) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
 }
 
-/// Says something, without waiting; `false` if the other side has not taken what was said before.
+/// Sends a message, without waiting. `false` if the other side has not taken the messages before
+/// it.
 ///
 /// # Errors
 /// The other side is gone.
@@ -89,11 +90,11 @@ pub fn say(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<'_>]) ->
     }
 }
 
-/// Takes the next message, without waiting.
+/// Takes the next message, without waiting. A message that is longer than allowed is
+/// [`Heard::Gone`]: no program that uses this library sends one.
 ///
 /// # Errors
-/// Those of the kernel. A message that is longer than any is [`Heard::Gone`]: who sends such is no
-/// program of ours.
+/// Those of the kernel.
 pub fn hear(socket: impl AsFd) -> io::Result<Heard> {
     let mut bytes = vec![0; MESSAGE_BYTES_MAX + 1];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PROGRAM_DESCRIPTORS))];

@@ -1,11 +1,11 @@
-//! What is said on the socket: messages of a fixed head and some text, in the byte order of the
-//! machine. `reel_mms.h` says the same.
+//! The messages on the socket: a head of fixed size and some text, in the byte order of the
+//! machine. `reel_mms.h` defines the same.
 
 use crate::limits::PROGRAM_TEXT_BYTES_MAX;
 
 /// The first word of every message.
 const MAGIC: u32 = u32::from_ne_bytes(*b"RLMS");
-/// Of the socket's messages and of what lies in shared memory.
+/// The version of the socket's messages and of what is in shared memory.
 const VERSION: u16 = 1;
 const REQUEST_HEAD_BYTES: usize = 32;
 const REPLY_HEAD_BYTES: usize = 56;
@@ -17,10 +17,10 @@ const BELL: u16 = 3;
 /// The longest message in either direction.
 pub(crate) const MESSAGE_BYTES_MAX: usize = REPLY_HEAD_BYTES + PROGRAM_TEXT_BYTES_MAX;
 
-/// What a program says.
+/// A message of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Asks for a title.
+    /// Requests a title.
     Open {
         /// The program's name for the stream.
         tag: u64,
@@ -33,33 +33,33 @@ pub enum Request {
     },
     /// Ends a stream.
     Close {
-        /// Which.
+        /// The program's name for the stream.
         tag: u64,
     },
-    /// Something that the server waits for was given back.
+    /// A message that the server waits for was given back.
     Bell,
 }
 
-/// What the server says.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A stream was opened; three descriptors come with it: arena, producer's memory, consumer's
-    /// memory.
+    /// A stream was opened. Three descriptors come with the message: arena, producer's memory,
+    /// consumer's memory.
     Opened(Opened),
-    /// It was not.
+    /// A stream was not opened.
     Refused {
-        /// Which.
+        /// The program's name for the stream.
         tag: u64,
         /// Seconds after which it is worth asking again; 0 if it is not.
         retry_after_s: u64,
-        /// Why.
+        /// The reason.
         text: String,
     },
-    /// Something that the program waits for has come.
+    /// A message that the program waits for has come.
     Bell,
 }
 
-/// The shape of a stream.
+/// The sizes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The program's name for the stream.
@@ -74,25 +74,25 @@ pub struct Opened {
     pub consumer_bytes: u64,
 }
 
-/// A message that is none.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It does not begin like one, or is of another version.
-    #[error("this is no message of version {VERSION} of Reel's streams for programs")]
+    /// They do not begin like one, or are of another version.
+    #[error("this is not a message of version {VERSION} of Reel's streams for programs")]
     Foreign,
-    /// It is shorter or longer than it says.
+    /// They are shorter or longer than the head says.
     #[error("a message for streams is not as long as it says")]
     Length,
-    /// Its text is not UTF-8.
+    /// The text is not UTF-8.
     #[error("the text in a message for streams is not UTF-8")]
     Text,
 }
 
 impl Request {
-    /// The bytes of it.
+    /// The bytes of the message.
     ///
     /// # Errors
-    /// A title and class that are too long together.
+    /// The title and the class are too long together.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
         let (op, tag, from_bytes, title, class) = match self {
             Request::Open { tag, from_bytes, title, class } => {
@@ -107,7 +107,7 @@ impl Request {
         let mut bytes = head(op);
         bytes.extend(tag.to_ne_bytes());
         bytes.extend(from_bytes.to_ne_bytes());
-        // Fit: checked above.
+        // The casts fit: the lengths were checked above.
         bytes.extend((title.len() as u16).to_ne_bytes());
         bytes.extend((class.len() as u16).to_ne_bytes());
         bytes.extend(0u32.to_ne_bytes());
@@ -116,10 +116,10 @@ impl Request {
         Ok(bytes)
     }
 
-    /// Understands bytes that anybody may have sent.
+    /// Decodes bytes from an untrusted program.
     ///
     /// # Errors
-    /// They are no such message.
+    /// The bytes are not a request.
     pub fn decode(bytes: &[u8]) -> Result<Request, WireError> {
         let op = op_of(bytes)?;
         let (head, text) = bytes.split_at_checked(REQUEST_HEAD_BYTES).ok_or(WireError::Length)?;
@@ -144,7 +144,7 @@ impl Request {
 }
 
 impl Reply {
-    /// The bytes of it. A text that is too long is cut.
+    /// The bytes of the message. A text that is too long is cut.
     pub fn encode(&self) -> Vec<u8> {
         let (op, tag, refused, retry_after_s, sizes, text) = match self {
             Reply::Opened(opened) => {
@@ -163,7 +163,7 @@ impl Reply {
         let mut bytes = head(op);
         bytes.extend(tag.to_ne_bytes());
         bytes.extend(u16::to_ne_bytes(refused));
-        // Fits: cut above.
+        // The cast fits: the text was cut above.
         bytes.extend((cut as u16).to_ne_bytes());
         bytes.extend(u32::try_from(retry_after_s).unwrap_or(u32::MAX).to_ne_bytes());
         for size in sizes {
@@ -173,10 +173,10 @@ impl Reply {
         bytes
     }
 
-    /// Understands what a server sent.
+    /// Decodes bytes from a server.
     ///
     /// # Errors
-    /// It is no such message.
+    /// The bytes are not a reply.
     pub fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
         let op = op_of(bytes)?;
         let (head, text) = bytes.split_at_checked(REPLY_HEAD_BYTES).ok_or(WireError::Length)?;
@@ -222,7 +222,7 @@ fn op_of(bytes: &[u8]) -> Result<u16, WireError> {
     Ok(u16::from_ne_bytes(field(bytes, 6)))
 }
 
-/// The bytes of a number at `at`, which lies within the head that was checked.
+/// The bytes of a number at `at`, which is within the head that was checked.
 fn field<const BYTES: usize>(bytes: &[u8], at: usize) -> [u8; BYTES] {
     let mut field = [0; BYTES];
     field.copy_from_slice(&bytes[at..at + BYTES]);
@@ -253,19 +253,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_heard(request in requests(), reply in replies()) {
+        fn encoded_messages_are_decoded(request in requests(), reply in replies()) {
             prop_assert_eq!(Request::decode(&request.encode().unwrap()), Ok(request));
             prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
         }
 
         #[test]
-        fn no_bytes_are_too_bad(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_are_decoded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Request::decode(&bytes);
             let _ = Reply::decode(&bytes);
         }
 
         #[test]
-        fn a_message_with_other_bytes_in_it_is_a_message_or_none(
+        fn a_changed_message_is_decoded_or_refused(
             request in requests(), at in 0..64usize, with in any::<u8>(), cut in 0..64usize,
         ) {
             let mut bytes = request.encode().unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_a_bound() {
+    fn long_texts_are_cut_or_refused() {
         let title = "x".repeat(PROGRAM_TEXT_BYTES_MAX + 1);
         let long = Request::Open { tag: 1, from_bytes: 0, title: title.clone(), class: String::new() };
         assert_eq!(long.encode(), Err(WireError::Length));

@@ -1,5 +1,5 @@
-//! Front end for programs on this machine: their streams go through shared memory (`reel-client` is
-//! the other side).
+//! Front end for programs on this machine: their streams go through shared memory. `reel-client` is
+//! the other side.
 #![forbid(unsafe_code)]
 
 pub mod limits;

@@ -1,14 +1,14 @@
 //! Every bound of this crate, with its reason.
 
-/// Messages that a program's stream can have unread: more than a reader hands out at once, since
-/// what is made by the server comes in smaller pieces.
+/// Messages of a program's stream that can be unread. It is more than a reader hands out at once,
+/// because what the server makes comes in smaller pieces.
 pub const PROGRAM_MESSAGES: u64 = 128;
 
-/// Bytes of a stream's own memory, for what the server makes itself: heads of files. Small, since
-/// every stream has it.
+/// Bytes of a stream's own memory, for what the server makes itself: heads of files. It is small,
+/// because every stream has it.
 pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
 
-/// The longest message in it: half of it can be read while the other half is written.
+/// The longest message in that memory: half of it can be read while the other half is written.
 pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
 
 /// Programs on this machine that may be connected at once.
@@ -18,29 +18,29 @@ pub const PROGRAMS_MAX: usize = 64;
 /// stripes of the arena.
 pub const PROGRAM_STREAMS_MAX: usize = 64;
 
-/// Streams of programs may hold at most one part in so many of what readers may: a program's memory
-/// cannot be taken back at once, so the rest is kept for viewers.
+/// Streams of programs may hold at most one part in so many of what readers may hold. A program's
+/// memory cannot be taken back at once, so the rest is kept for viewers.
 pub const PROGRAM_MEMORY_SHARE: usize = 2;
 
-/// Messages that one program is heard in a row.
+/// Most messages that are taken from one program in a row.
 pub const PROGRAM_MESSAGES_PER_TURN: usize = 16;
 
-/// How often the streams of programs are looked after: a reader that takes less than half its
-/// window (1 MiB) in this time, 26 MB/s, never has to ring.
+/// How often the streams of programs are polled. A reader that takes less than half its window (1
+/// MiB) in this time, that is 26 MB/s, never has to ring.
 pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
 
 /// How long a program may hold messages and give none back, unless sessions are forgotten sooner.
-/// Long, because a paused player reads nothing.
+/// It is long, because a paused player reads nothing.
 pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
 
-/// The same while others wait for memory: its memory cannot be taken back and read again as a
-/// socket's can, since it looks at it.
+/// The same while others wait for memory. The memory of a socket can be taken back and read again.
+/// The memory of a program cannot, because the program is looking at it.
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
-/// When accepting fails because there are no descriptors, it is tried again after this long.
+/// When accepting fails because there are no free descriptors, it is tried again after this long.
 pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 
-/// How long streams under way may take to end after the server was asked to stop.
+/// How long streams may take to end after the server was asked to stop.
 pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! What this front end counts, as the metrics page shows it.
+//! The counters of this front end, as the metrics page shows them.
 
 use crate::programs::LocalCounters;
 use reel_metrics::{MetricsPage, MetricsSource};

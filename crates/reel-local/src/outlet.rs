@@ -1,4 +1,4 @@
-//! The end of a stream that lies in shared memory.
+//! An outlet that writes a stream to shared memory.
 
 use crate::limits::{PROGRAM_MESSAGES, PROGRAM_OWN_BYTES, PROGRAM_OWN_MESSAGE_BYTES};
 use crate::streams::{Offer, Outlet, Settled};
@@ -16,12 +16,12 @@ pub struct ArenaMap(Arena);
 pub struct MappedOutlet {
     producer: Producer<SharedMemory, SharedMemory>,
     layout: Layout,
-    /// What was posted and not given back: its length, and its bytes in our own memory, with what
-    /// was left out before them.
+    /// What was posted and not given back: its length, and its bytes in the stream's own memory
+    /// together with the bytes that were left out before them.
     held: VecDeque<HeldMessage>,
     /// Messages given back so far.
     given_back: u64,
-    /// Bytes of our own memory handed out so far, and given back so far.
+    /// Bytes of the stream's own memory handed out so far, and given back so far.
     own_taken: u64,
     own_free: u64,
 }
@@ -29,12 +29,12 @@ pub struct MappedOutlet {
 struct HeldMessage {
     bytes: u64,
     own_bytes: u64,
-    /// Keeps the bytes where they are while the program looks at them.
+    /// Keeps the bytes in place while the program looks at them.
     _chunk: Option<Chunk>,
 }
 
 impl ArenaMap {
-    /// `None` if the arena cannot be mapped by others.
+    /// `None` if the arena cannot be mapped by other processes.
     pub fn new(arena: Arena) -> Option<ArenaMap> {
         arena.region().fd.is_some().then_some(ArenaMap(arena))
     }
@@ -54,7 +54,7 @@ impl MappedOutlet {
     /// Memory for a new stream.
     ///
     /// # Errors
-    /// The kernel gave none.
+    /// The kernel provides no memory.
     pub fn new() -> Result<MappedOutlet, ArenaError> {
         let layout = Layout::new(PROGRAM_MESSAGES, PROGRAM_OWN_BYTES);
         let own = SharedMemory::create("reel-stream", layout.memory_bytes(), Others::Read)?;
@@ -79,13 +79,13 @@ impl MappedOutlet {
         self.producer.consumer_memory()
     }
 
-    /// Messages that the program has and has not given back.
+    /// Messages that the program has taken and not given back.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Room of our own for `bytes`, all in one piece: where, and how much of it is taken with what
-    /// is left out at the end.
+    /// Space for `bytes` in the stream's own memory, in one piece: its offset, and how many bytes
+    /// it takes together with those that are left out at the end.
     fn own_room(&self, bytes: u64) -> Option<(u64, u64)> {
         let room = self.layout.bytes as u64;
         let at = self.own_taken % room;
@@ -102,18 +102,18 @@ impl Outlet for MappedOutlet {
         }
         let (position, due_ns) = (offer.position, offer.due_ns);
         let (post, own_bytes, chunk) = match offer.chunk {
-            // Fits: a lease is at most 1 GiB.
+            // The cast fits: a lease is at most 1 GiB.
             Chunk::Lease(lease) => {
                 let (offset, bytes) = (lease.region_offset() as u64, lease.len() as u32);
                 let post = Post { offset, bytes, in_producer: false, position, due_ns };
                 (post, 0, Some(offer.chunk.clone()))
             }
             Chunk::Bytes(..) => {
-                // What the server made itself does not lie in the arena: the one copy, of the few
+                // What the server made itself is not in the arena. This is the only copy: the few
                 // KiB of a file's head.
                 let bytes = &offer.chunk[..offer.chunk.len().min(PROGRAM_OWN_MESSAGE_BYTES)];
                 let Some((at, taken)) = self.own_room(bytes.len() as u64) else { return 0 };
-                // Fits: within our own memory.
+                // The cast fits: the offset is within the stream's own memory.
                 let at = self.layout.bytes_at() + at as usize;
                 self.producer.memory_mut().write(at, bytes);
                 self.own_taken += taken;
@@ -148,10 +148,10 @@ impl Outlet for MappedOutlet {
         if !more || held == 0 {
             return Settled { ring, again: false };
         }
-        // When half of it was read there is time to read on for the other half.
+        // When half of it was read, there is time to read more for the other half.
         let again = match self.producer.await_below(held.div_ceil(2)) {
             Ok(waits) => !waits,
-            // Told with the next look at what was read.
+            // The error is reported at the next check of what was read.
             Err(_) => true,
         };
         Settled { ring, again }

@@ -1,8 +1,8 @@
 //! Streams for programs on this machine: one core that reads titles into memory that programs map.
 //!
-//! A program's socket carries what it asks for and bells; its messages go through shared memory
-//! (`reel-client`). Its streams are admitted like any viewer's. Follow one: [`Programs::heard`] ->
-//! [`Programs::opened`] -> [`Programs::pump`].
+//! A program's socket carries its requests, and bells. Its messages go through shared memory
+//! (`reel-client`). Its streams are admitted like any viewer's. To follow one stream:
+//! [`Programs::heard`] -> [`Programs::opened`] -> [`Programs::pump`].
 
 mod opening;
 mod playing;
@@ -28,15 +28,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The front end: where programs connect, and what it has of the whole server.
+/// The front end: where programs connect, and the parts of the server that it uses.
 pub struct LocalFrontEnd {
     /// All sessions.
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// The titles that can be opened.
     pub titles: Arc<Titles>,
-    /// What all engines count.
+    /// The counters of all engines.
     pub play: Arc<PlayCounters>,
-    /// What this front end counts.
+    /// The counters of this front end.
     pub counters: Arc<LocalCounters>,
     /// Threads that open titles.
     pub openers: Workers,
@@ -44,9 +44,9 @@ pub struct LocalFrontEnd {
     pub arena: ArenaMap,
     /// Buffers that the window of one stream takes.
     pub window_buffers: usize,
-    /// Where programs connect.
+    /// The socket to which programs connect.
     pub listener: Arc<OwnedFd>,
-    /// The path of that socket, which is removed at the end.
+    /// The path of that socket. It is removed at the end.
     pub path: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl LocalFrontEnd {
     /// Starts the thread that serves programs.
     ///
     /// # Errors
-    /// When the system gives no thread or no ring.
+    /// The system provides no thread or no ring.
     pub fn start(self, units: Units, driver: DriverChoice) -> Result<CoreHandle<Message>, RtError> {
         let config = CoreConfig {
             name: "reel-programs".to_owned(),
@@ -66,9 +66,9 @@ impl LocalFrontEnd {
     }
 }
 
-/// What the thread of programs is told.
+/// The events of the thread of programs.
 pub enum Message {
-    /// A disk or another thread has something for its engine.
+    /// A disk or another thread has an arrival for the engine.
     Arrival(Arrival),
     /// A title was opened, or cannot be.
     Opened(Opened),
@@ -94,9 +94,9 @@ pub struct LocalCounters {
     pub opened: AtomicU64,
     /// Streams that were not opened.
     pub refused: AtomicU64,
-    /// Streams that were ended because of what their reader did or did not do.
+    /// Streams that were ended because of what their program did or did not do.
     pub cut: AtomicU64,
-    /// Bells that programs were rung: each is a call of the kernel.
+    /// Bells rung for programs. Each is a call of the kernel.
     pub rung: AtomicU64,
     /// Bells that programs rang.
     pub heard: AtomicU64,
@@ -127,12 +127,12 @@ struct Program {
     streams: HashMap<u64, Named>,
 }
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// A stream that is being opened.
     Opening,
-    /// The same, and was closed meanwhile.
+    /// A stream that is being opened, and was closed in the meantime.
     Unwanted,
     Open(StreamId),
 }
@@ -187,11 +187,13 @@ impl Programs {
             Ok(user) if self.programs.len() < PROGRAMS_MAX => user,
             Ok(_) => {
                 tracing::warn!(
-                    "{PROGRAMS_MAX} programs are connected, the most there may be; another is turned away"
+                    "{PROGRAMS_MAX} programs are connected, the most there may be; another is refused"
                 );
                 return;
             }
-            Err(error) => return tracing::warn!(%error, "the kernel does not say whose program connects"),
+            Err(error) => {
+                return tracing::warn!(%error, "the kernel does not give the user of a program that connects");
+            }
         };
         let socket = Arc::new(socket);
         let program = Program { socket: Arc::clone(&socket), user, streams: HashMap::new() };
@@ -200,7 +202,8 @@ impl Programs {
         core.ring.push(token, Op::AwaitReadable { socket });
     }
 
-    /// Takes what a program has said, some of it: others want to be heard, too.
+    /// Takes some of the messages that a program has sent. The number is limited because other
+    /// programs wait, too.
     fn heard(&mut self, core: &mut Core, token: u64) {
         for _ in 0..PROGRAM_MESSAGES_PER_TURN {
             let Some(program) = self.programs.get_mut(token) else { return };
@@ -236,7 +239,7 @@ impl Programs {
                     self.open(opening::Wanted { program: token, tag, from_bytes, title, class });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a program is not understood; it is disconnected");
+                    tracing::warn!(%error, "a program sent a message that is not valid; it is disconnected");
                     return self.gone(token);
                 }
             }
@@ -246,7 +249,7 @@ impl Programs {
         }
     }
 
-    /// A program is gone, whatever it was doing: all it had is free.
+    /// A program has disconnected. Everything it had is freed, whatever its streams were doing.
     fn gone(&mut self, token: u64) {
         let Some(program) = self.programs.remove(token) else { return };
         let _ = rustix::net::shutdown(&program.socket, rustix::net::Shutdown::Both);
@@ -256,13 +259,13 @@ impl Programs {
         self.count();
     }
 
-    /// Reads and hands on what there is, for each of a set.
+    /// Reads and sends what there is, for each stream of a set.
     fn pump(&mut self, core: &mut Core, set: &[StreamId]) {
         let batch = self.streams.read_send(set, &mut self.engine, core.now_ns());
         self.follow(core, batch);
     }
 
-    /// Does what a batch says is to be done.
+    /// Does what the result of a batch requires.
     fn follow(&mut self, core: &mut Core, batch: Batch) {
         let Batch { ring, done, ended } = batch;
         for (id, bytes) in done {
@@ -283,12 +286,12 @@ impl Programs {
         let Some(playing) = self.playing.get(&id) else { return };
         let Some(program) = self.programs.get_mut(playing.program()) else { return };
         self.shared.counters.rung.fetch_add(1, Ordering::Relaxed);
-        // A program with a full socket has bells to hear; one that is gone is seen by its socket's
-        // end.
+        // A program with a full socket has bells to take. A program that has disconnected is
+        // noticed by the end of its socket.
         let _ = say(&program.socket, &Reply::Bell.encode(), &[]);
     }
 
-    /// Ends a stream, its session, and what was promised to it.
+    /// Ends a stream, its session, and its reservation.
     fn end(&mut self, id: StreamId, ending: Ending) {
         let ring = self.streams.close(&[id], &mut self.engine, ending).contains(&true);
         if ring {
@@ -311,13 +314,13 @@ impl Programs {
         self.shared.counters.streams.store(self.playing.len() as u64, Ordering::Relaxed);
     }
 
-    /// Looks after all streams, so that a reader who keeps to his time need not ring.
+    /// Polls all streams, so that a reader that keeps to its schedule need not ring.
     fn tick(&mut self, core: &mut Core) {
         self.ticking = false;
         let set = self.streams.ids();
         self.pump(core, &set);
         let pressed = self.engine.is_pressed();
-        // A session that was forgotten meanwhile is promised nothing any more.
+        // A session that was forgotten in the meantime has no reservation any more.
         let patience_ns = PROGRAM_HELD_MAX_NS.min(self.shared.sessions.idle_max_ns());
         let bound_ns =
             if pressed { PROGRAM_HELD_UNDER_PRESSURE_MAX_NS.min(patience_ns) } else { patience_ns };
@@ -338,7 +341,7 @@ impl Programs {
         }
     }
 
-    /// Goes on with the streams that can go on.
+    /// Continues the streams that can continue.
     fn go_on_with_events(&mut self, core: &mut Core) {
         while let Some(event) = self.engine.next_event() {
             match event {
@@ -416,7 +419,7 @@ impl Service for Programs {
     fn stopping(&mut self, core: &mut Core) {
         self.draining_since_ns = Some(core.now_ns());
         core.ring.cancel(ACCEPT);
-        // Nobody finds a socket that nobody answers.
+        // Removes the socket, so that no program connects to a server that does not answer.
         let _ = std::fs::remove_file(&self.shared.path);
         for id in self.streams.ids() {
             self.end(id, Ending::Stopped);

@@ -1,14 +1,14 @@
 //! Streams in sets: one call serves many.
 //!
 //! The calls are those of the MARS stream API (Buddhikot and others, WUCS-97-38): open, read, send,
-//! both at once, state, close. A stream has a chain of what was read and not yet done with; where
-//! it goes is its [`Outlet`].
+//! both at once, state, close. A stream has a chain of bytes that were read and that its reader
+//! still holds or has to get. It sends them to its [`Outlet`].
 //!
 //! ```text
 //!   Reader --read--> chain [.. offered, not done with ..|.. not offered ..] --send--> Outlet
 //!     ^------------------ what its reader is done with ----------------------------------'
 //! ```
-//! The reader counts bytes as sent only when whoever reads them is done: so the memory that a chain
+//! Bytes count as sent only when the outlet's reader is done with them. So the memory that a chain
 //! holds is reserved all the time.
 
 use reel_admit::Session;
@@ -20,25 +20,27 @@ use reel_ring::Chunk;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// A stream of a set; never used again for another. It is also the connection under which its units
-/// are fetched.
+/// A stream of a set. Its number is never used again for another stream. It is also the connection
+/// under which its units are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// Where a stream goes.
+/// The destination of a stream.
 pub trait Outlet {
-    /// Takes a message, or its beginning, and says how many bytes it took; 0 if it has no room.
+    /// Takes a message, or its beginning, and returns how many bytes it took; 0 if it has no room.
     fn offer(&mut self, message: &Offer<'_>) -> u64;
 
-    /// How many bytes its reader has done with since this was asked last, or why the stream must
-    /// end.
+    /// How many bytes its reader has finished with since the last call.
+    ///
+    /// # Errors
+    /// Why the stream must end.
     fn done_bytes(&mut self) -> Result<u64, Ending>;
 
-    /// All that could be offered was. `more` says whether there will be more. Returns what is to be
-    /// done.
+    /// Everything that could be offered was offered. `more` says whether more will come. Returns
+    /// what to do next.
     fn settle(&mut self, more: bool) -> Settled;
 
-    /// Nothing more is offered. `true` if its reader is to be woken.
+    /// No more bytes are offered. `true` if its reader is to be woken.
     fn end(&mut self, ending: Ending) -> bool;
 }
 
@@ -47,9 +49,9 @@ pub trait Outlet {
 pub struct Offer<'a> {
     /// Its bytes.
     pub chunk: &'a Chunk,
-    /// The place of its first byte in the stream.
+    /// The position of its first byte in the stream.
     pub position: u64,
-    /// When that is due, or `u64::MAX`.
+    /// When that byte is due, or `u64::MAX`.
     pub due_ns: u64,
 }
 
@@ -64,7 +66,7 @@ pub struct Settled {
 
 /// How a stream begins.
 pub struct Opening<T, O> {
-    /// The session that it belongs to, if it belongs to one.
+    /// The session that it belongs to, if there is one.
     pub session: Option<Arc<Session<T>>>,
     /// What is streamed.
     pub body: Body,
@@ -74,29 +76,29 @@ pub struct Opening<T, O> {
     pub policy: DeliveryPolicy,
     /// Most bytes that its chain holds; bounded by [`SEND_BYTES_MAX`].
     pub chain_bytes_max: usize,
-    /// Where it goes.
+    /// The outlet that it is sent to.
     pub outlet: O,
 }
 
-/// How a stream stands.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamState {
-    /// Bytes that were read and are not done with.
+    /// Bytes that were read and that the reader has not finished with.
     pub chain_bytes: u64,
-    /// Of those, bytes that were offered to the outlet and taken.
+    /// Bytes among those that were offered to the outlet and taken.
     pub offered_bytes: u64,
-    /// Bytes that are done with.
+    /// Bytes that the reader has finished with.
     pub done_bytes: u64,
-    /// Bytes to come, those of the chain included.
+    /// Bytes to come, including those of the chain.
     pub left_bytes: u64,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// Streams whose readers are to be woken.
     pub ring: Vec<StreamId>,
-    /// Streams of which bytes were done with, and how many.
+    /// Streams whose readers finished with bytes, and how many bytes.
     pub done: Vec<(StreamId, u64)>,
     /// Streams that have ended, and why.
     pub ended: Vec<(StreamId, Ending)>,
@@ -111,16 +113,16 @@ pub struct Streams<O> {
 struct Stream<O> {
     delivery: DeliveryId,
     outlet: O,
-    /// Bytes that are done with, and those to come.
+    /// Bytes that the reader has finished with, and bytes to come.
     done_bytes: u64,
     left_bytes: u64,
     first_position: u64,
     chain: VecDeque<Chunk>,
     chain_bytes: u64,
-    /// Of the chain, from its front.
+    /// Bytes of the chain that were offered, from its front.
     offered_bytes: u64,
     chain_bytes_max: u64,
-    /// All of it was offered and its outlet knows.
+    /// All of it was offered, and the outlet was told so.
     complete: bool,
 }
 
@@ -131,7 +133,7 @@ impl<O: Outlet> Default for Streams<O> {
 }
 
 impl<O: Outlet> Streams<O> {
-    /// Opens streams; nothing is read yet.
+    /// Opens streams. Nothing is read yet.
     pub fn open<T: Playable>(
         &mut self,
         engine: &mut Engine<T>,
@@ -141,7 +143,8 @@ impl<O: Outlet> Streams<O> {
         set.into_iter().map(|opening| self.open_one(engine, opening, now_ns)).collect()
     }
 
-    /// Asks for what comes next of each, and appends to its chain what came. Never waits.
+    /// Requests what comes next for each stream, and appends to its chain what has come. Never
+    /// waits.
     pub fn read<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) {
         for id in set {
             if let Some(stream) = self.streams.get_mut(id) {
@@ -150,7 +153,7 @@ impl<O: Outlet> Streams<O> {
         }
     }
 
-    /// Offers each stream's chain to its outlet, and lets go of what its reader is done with. Never
+    /// Offers each stream's chain to its outlet, and drops what its reader has finished with. Never
     /// waits.
     pub fn send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
@@ -162,13 +165,13 @@ impl<O: Outlet> Streams<O> {
         batch
     }
 
-    /// Both for each stream, in turn, until there is nothing more to do at once.
+    /// Reads and sends for each stream, in turn, until there is nothing more to do at once.
     pub fn read_send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
         for id in set {
             let Some(stream) = self.streams.get_mut(id) else { continue };
             for _ in 0..ROUNDS_MAX {
-                // What is done with makes room for what is read.
+                // What readers have finished with makes room for reading more.
                 let done = stream.let_go(*id, engine, &mut batch, now_ns);
                 stream.read(engine, now_ns);
                 if !done || !stream.send(*id, engine, &mut batch, now_ns) {
@@ -179,13 +182,13 @@ impl<O: Outlet> Streams<O> {
         batch
     }
 
-    /// How each stands; `None` for one that is closed.
+    /// The state of each stream; `None` for one that is closed.
     pub fn state(&self, set: &[StreamId]) -> Vec<Option<StreamState>> {
         set.iter().map(|id| self.streams.get(id).map(Stream::state)).collect()
     }
 
-    /// Ends streams. What is under way for them is finished for others who want it, and for nobody
-    /// else. `true` for a stream whose reader is to be woken.
+    /// Ends streams. Reads under way for them are finished for other readers that joined them, and
+    /// are withdrawn otherwise. `true` for a stream whose reader is to be woken.
     pub fn close<T: Playable>(
         &mut self,
         set: &[StreamId],
@@ -194,7 +197,7 @@ impl<O: Outlet> Streams<O> {
     ) -> Vec<bool> {
         let mut end = |id: &StreamId| {
             self.streams.remove(id).is_some_and(|mut stream| {
-                // The outlet first: its reader must know before the memory is used again.
+                // The outlet first: its reader must be told before the memory is used again.
                 let ring = stream.outlet.end(ending);
                 engine.close(stream.delivery);
                 ring
@@ -203,7 +206,7 @@ impl<O: Outlet> Streams<O> {
         set.iter().map(&mut end).collect()
     }
 
-    /// Changes how many bytes the chains of streams may hold, from here on.
+    /// Changes how many bytes the chains of streams may hold, from now on.
     pub fn resize(&mut self, set: &[StreamId], chain_bytes_max: usize) {
         for id in set {
             if let Some(stream) = self.streams.get_mut(id) {
@@ -212,22 +215,22 @@ impl<O: Outlet> Streams<O> {
         }
     }
 
-    /// All of them.
+    /// All streams.
     pub fn ids(&self) -> Vec<StreamId> {
         self.streams.keys().copied().collect()
     }
 
-    /// How many there are.
+    /// How many streams there are.
     pub fn len(&self) -> usize {
         self.streams.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no streams.
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// Where a stream goes.
+    /// The outlet of a stream.
     pub fn outlet_mut(&mut self, id: StreamId) -> Option<&mut O> {
         self.streams.get_mut(&id).map(|stream| &mut stream.outlet)
     }
@@ -249,8 +252,8 @@ impl<O: Outlet> Streams<O> {
             body,
             preamble_bytes: 0,
             file_offset: position,
-            // A chain holds what it was given until its reader is done with it: a long run would
-            // hold much for long.
+            // A chain holds what it was given until its reader has finished with it: a long run
+            // would hold much memory for long.
             in_runs: false,
         };
         let stream = Stream {
@@ -270,8 +273,8 @@ impl<O: Outlet> Streams<O> {
     }
 }
 
-/// Times that one stream is served in a row when its reader frees as fast as it is given: then it
-/// is the next one's turn.
+/// How many times one stream is served in a row if its reader frees bytes as fast as it gets them.
+/// After that it is the next stream's turn.
 const ROUNDS_MAX: usize = 4;
 
 impl<O: Outlet> Stream<O> {
@@ -289,7 +292,7 @@ impl<O: Outlet> Stream<O> {
             if self.chain_bytes >= self.chain_bytes_max {
                 break;
             }
-            // Fits: less than the length of a chunk.
+            // The cast fits: less than the length of a chunk.
             let chunk = tail(&chunk, skip_bytes as usize);
             skip_bytes = 0;
             self.chain_bytes += chunk.len() as u64;
@@ -297,7 +300,7 @@ impl<O: Outlet> Stream<O> {
         }
     }
 
-    /// Lets go of what was done with; `false` if the stream has ended.
+    /// Drops what the reader has finished with. `false` if the stream has ended.
     fn let_go<T: Playable>(
         &mut self,
         id: StreamId,
@@ -324,7 +327,7 @@ impl<O: Outlet> Stream<O> {
             let Some(chunk) = self.chain.pop_front() else { break };
             let whole = chunk.len() as u64;
             if whole > left {
-                // Fits: less than the length of a chunk.
+                // The cast fits: less than the length of a chunk.
                 self.chain.push_front(tail(&chunk, left as usize));
                 break;
             }
@@ -339,7 +342,7 @@ impl<O: Outlet> Stream<O> {
         true
     }
 
-    /// Offers what was not offered; `true` if there was room again at once.
+    /// Offers what was not offered yet. `true` if there was room again at once.
     fn send<T: Playable>(
         &mut self,
         id: StreamId,
@@ -354,7 +357,7 @@ impl<O: Outlet> Stream<O> {
         'chain: for chunk in &self.chain {
             let bytes = chunk.len() as u64;
             while self.offered_bytes < start + bytes {
-                // Fits: less than the length of a chunk.
+                // The cast fits: less than the length of a chunk.
                 let rest = tail(chunk, (self.offered_bytes - start) as usize);
                 let offset = self.done_bytes + self.offered_bytes;
                 let offer = Offer {

@@ -1,5 +1,5 @@
-//! What there is to promise, as it changes while the server runs: prices of members, and the shares
-//! of classes.
+//! What can be promised, as it changes while the server runs: prices of members, and the shares of
+//! classes.
 
 use crate::counters::PlayCounters;
 use crate::limits::PRICE_CHANGE_PERCENT;
@@ -11,31 +11,31 @@ use reel_qos::{Capacities, ClassTable, DiskPrice, MemberCapacity, UNLIMITED};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Keeps the ledger's capacities true to the disks and the processors.
+/// Keeps the ledger's capacities equal to what the disks and the processors can do.
 pub struct Capacity {
-    /// As measured before the server started. A device that proves faster is not promised more
-    /// until it is measured again.
+    /// The price measured before the server started. A device that turns out faster is not promised
+    /// more until it is measured again.
     measured: Vec<DiskPrice>,
     processor: ProcessorPrice,
     told: Capacities,
     classes: Arc<ClassTable>,
 }
 
-/// What a server has beside its disks.
+/// The resources of a server beside its disks.
 #[derive(Debug)]
 pub struct CapacityConfig {
     /// Nanoseconds of serving threads in a round.
     pub core_ns: u64,
-    /// Bytes of memory that readers may be promised.
+    /// Bytes of memory that can be promised to readers.
     pub arena_bytes: u64,
     /// The rate of the network; `None` if it is not known.
     pub network_bps: Option<u64>,
-    /// What sending costs before that is learnt.
+    /// The cost of sending before it is learnt.
     pub processor: ProcessorPrice,
 }
 
 impl Capacity {
-    /// What can be promised of these disks, as they are priced now, and of the rest of the machine.
+    /// What can be promised of these disks at their present prices, and of the rest of the machine.
     pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
         let CapacityConfig { core_ns, arena_bytes, network_bps, processor } = config;
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
@@ -53,7 +53,7 @@ impl Capacity {
         Self { measured, processor, told, classes: disks.classes() }
     }
 
-    /// What there is to promise now.
+    /// What can be promised now.
     pub fn capacities(&self) -> Capacities {
         self.told.clone()
     }
@@ -63,7 +63,8 @@ impl Capacity {
         &self.classes
     }
 
-    /// Tells the ledger what has changed; to be called every round. Returns whether anything has.
+    /// Changes the ledger where prices or shares have changed. To be called every round. Returns
+    /// whether anything has changed.
     pub fn refresh<T>(
         &mut self,
         disks: &Disks,
@@ -86,7 +87,7 @@ impl Capacity {
             }
         }
         if changed {
-            tracing::info!("members take another time than they did; admission counts with it from here on");
+            tracing::info!("the prices of members have changed; admission uses the new ones from now on");
         }
         self.processor.update(done(counters, disks, now_ns));
         let core_mib_ns = self.processor.mib_ns();
@@ -96,7 +97,7 @@ impl Capacity {
             changed = true;
             let us = core_mib_ns / 1000;
             tracing::info!(
-                "to send a MiB takes {us} us of the processors; admission counts with it from here on"
+                "sending a MiB takes {us} us of the processors; admission uses this price from now on"
             );
         }
         if changed {
@@ -106,7 +107,7 @@ impl Capacity {
     }
 }
 
-/// Whether what reads of a member cost, or its time, differs by more than is worth telling.
+/// Whether the cost of a member's reads, or its time, differs by more than is worth a change.
 fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
     one.price.independent_limits != other.price.independent_limits
         || is_far(one.round_ns, other.round_ns)
@@ -118,7 +119,7 @@ fn is_far(one: u64, other: u64) -> bool {
     u128::from(one.abs_diff(other)) * 100 > u128::from(one.max(other)) * PRICE_CHANGE_PERCENT
 }
 
-/// What cores and disk threads have done so far.
+/// The work of cores and disk threads so far.
 fn done(counters: &PlayCounters, disks: &Disks, at_ns: u64) -> Done {
     let sum = |all: &[AtomicU64]| all.iter().map(|one| one.load(Ordering::Relaxed)).sum();
     let (serve_ns, sent_bytes) = (sum(&counters.serve_ns), sum(&counters.sent_bytes));
@@ -134,7 +135,7 @@ mod tests {
     use reel_qos::{Class, Demand};
 
     #[test]
-    fn who_is_promised_a_slow_processor_is_promised_less() {
+    fn less_is_promised_of_a_slow_processor() {
         const GIVEN_NS: u64 = 500_000;
         const SLOW_NS: u64 = 1_500_000;
         let shape =
@@ -157,7 +158,7 @@ mod tests {
         let film = Demand::new(Vec::new(), vec![1 << 20; 60], 0);
         let viewers =
             || sessions.how_many(Class::PERIODIC, &film).expect("it promises").expect("room").viewers;
-        // 0.7 of a second in each.
+        // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
         let counters = PlayCounters::new(1);
         for second in 1..=60 {

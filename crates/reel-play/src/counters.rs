@@ -1,11 +1,11 @@
-//! What all engines of a server count together, for metrics and for the price of sending.
+//! The counters that all engines of a server share, for metrics and for the price of sending.
 
 use reel_admit::OpenRefused;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{AdmitError, Class, Resource};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of all engines; each is changed at most a few times for each request.
+/// Counters of all engines. Each is changed at most a few times for each request.
 #[derive(Debug, Default)]
 pub struct PlayCounters {
     /// Media bytes taken by clients, by class.
@@ -14,28 +14,28 @@ pub struct PlayCounters {
     pub sessions_refused: AtomicU64,
     /// Reservations refused, by [`RESOURCES`].
     pub not_admitted: [AtomicU64; 4],
-    /// Deliveries of reserved sessions that go on without a reservation: what a paused client had
-    /// was given to others meanwhile, or the client takes more than was reserved.
+    /// Deliveries of reserved sessions that continue without a reservation. Either other sessions
+    /// got the reservation while the client was paused, or the client takes more than was reserved.
     pub unreserved: AtomicU64,
     /// Deliveries cut short because stored bytes were lost.
     pub lost_bytes: AtomicU64,
-    /// Processor time of each serving thread, as it last said.
+    /// Processor time of each serving thread, as it last reported.
     pub serve_ns: Vec<AtomicU64>,
-    /// Nanoseconds of serving threads that sending a MiB costs, as admission counts now.
+    /// Nanoseconds of serving threads that sending a MiB costs, by the present price of admission.
     pub core_mib_ns: AtomicU64,
 }
 
-/// What the places of [`PlayCounters::not_admitted`] count; the first place is that of all members.
+/// What the entries of [`PlayCounters::not_admitted`] count. The first entry is for all members.
 pub const RESOURCES: [Resource; 4] =
     [Resource::Member(0), Resource::Network, Resource::Core, Resource::Arena];
 
 impl PlayCounters {
-    /// Counters of so many serving threads.
+    /// Counters for so many serving threads.
     pub fn new(threads: usize) -> Self {
         Self { serve_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(), ..Self::default() }
     }
 
-    /// A session was not opened.
+    /// Counts a session that was not opened.
     pub fn refused(&self, refused: &OpenRefused) {
         match refused {
             OpenRefused::NotAdmitted(error) => self.not_admitted(error),
@@ -43,7 +43,7 @@ impl PlayCounters {
         }
     }
 
-    /// A reservation was refused.
+    /// Counts a reservation that was refused.
     pub fn not_admitted(&self, error: &AdmitError) {
         match error {
             AdmitError::Refused(refusal) => {
@@ -53,7 +53,7 @@ impl PlayCounters {
         };
     }
 
-    /// Bytes of a class were taken by a client.
+    /// Counts bytes of a class that a client has taken.
     pub(crate) fn sent(&self, class: Class, bytes: u64) {
         self.sent_bytes[class.index()].fetch_add(bytes, Ordering::Relaxed);
     }

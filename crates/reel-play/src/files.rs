@@ -26,11 +26,11 @@ pub enum SessionFile {
     Segment(usize, usize),
     /// The playlist of a subtitle track.
     TextPlaylist(usize),
-    /// A subtitle track, whole.
+    /// A whole subtitle track.
     Text(usize),
 }
 
-/// One of them.
+/// One file of a session.
 pub struct TitleFile {
     /// Media type (RFC 6838).
     pub content_type: &'static str,
@@ -40,9 +40,9 @@ pub struct TitleFile {
     pub body: Body,
 }
 
-/// The texts of a title, each written once.
+/// The texts of a title, each of them written once.
 pub(crate) struct TextCache {
-    /// For each choice a session may be offered.
+    /// For each choice that a session may be offered.
     titles: Vec<TitleTexts>,
     tracks: Vec<TrackTexts>,
 }
@@ -63,7 +63,7 @@ struct TrackTexts {
 const PLAYLIST: &str = "application/vnd.apple.mpegurl";
 
 impl TextCache {
-    /// Of a title with so many choices and tracks.
+    /// For a title with so many choices and tracks.
     pub(crate) fn new(choices: usize, tracks: usize) -> Self {
         Self {
             titles: (0..choices).map(|_| TitleTexts::default()).collect(),
@@ -73,7 +73,7 @@ impl TextCache {
 }
 
 impl PlayableTitle {
-    /// A file of the session `key`, which was offered `choice`; `None` if there is no such file.
+    /// A file of the session `key`, which was offered `choice`. `None` if there is no such file.
     pub fn session_file(&self, file: SessionFile, key: SessionKey, choice: usize) -> Option<TitleFile> {
         let index = self.title().index();
         let shows = |track: usize| self.shows(choice, track);
@@ -127,10 +127,11 @@ impl PlayableTitle {
     }
 }
 
-/// A manifest that says where it is: some players (ffmpeg 5.1 among them) resolve its relative
-/// addresses against the address they asked for and not against the one they were redirected to.
+/// A manifest that contains its own address. Some players (ffmpeg 5.1 among them) resolve its
+/// relative addresses against the address they requested, and not against the one they were
+/// redirected to.
 fn with_base_url(manifest: &Arc<[u8]>, key: SessionKey) -> Body {
-    // The element comes first inside of MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which
+    // The element comes first inside MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which
     // these manifests do not have.
     let inside = manifest.windows(4).position(|window| window == b"<MPD").and_then(|start| {
         manifest[start..].iter().position(|&byte| byte == b'>').map(|length| start + length + 1)

@@ -1,4 +1,4 @@
-//! What is done once a round for all sessions together, apart from the threads that serve.
+//! Work that is done once a round for all sessions together, apart from the threads that serve.
 
 use crate::capacity::Capacity;
 use crate::counters::PlayCounters;
@@ -6,8 +6,8 @@ use reel_admit::Sessions;
 use reel_disk::Disks;
 use std::sync::Arc;
 
-/// Keeps the ledger true to the machine and the sessions true to their clients. It belongs to a
-/// thread of its own, so that its decisions, of which one takes some 100 us, delay no send; each
+/// Keeps the ledger's capacities right, and ends or renews reservations as clients behave. It
+/// belongs to a thread of its own: a decision takes some 100 us, and must not delay a send. Each
 /// step takes the locks for one decision at a time.
 pub struct Housekeeper<T> {
     /// All sessions.
@@ -16,12 +16,12 @@ pub struct Housekeeper<T> {
     pub disks: Disks,
     /// What can be promised.
     pub capacity: Capacity,
-    /// What the serving threads have done.
+    /// The work that the serving threads have done.
     pub counters: Arc<PlayCounters>,
 }
 
 impl<T> Housekeeper<T> {
-    /// One step; to be called at least once a round.
+    /// One step. To be called at least once a round.
     pub fn step(&mut self, now_ns: u64) {
         self.capacity.refresh(&self.disks, &self.sessions, &self.counters, now_ns);
         self.sessions.tick(now_ns);

@@ -1,9 +1,9 @@
 //! Titles as playable things, and the engine that delivers them.
 //!
-//! A front end opens a title ([`Titles`]), opens a session for it ([`open_session`]), asks the
+//! A front end opens a title ([`Titles`]) and a session for it ([`open_session`]). It asks the
 //! [`Engine`] of its thread how each request is delivered ([`Engine::policy`]), and opens a
-//! delivery. The engine reads, orders and accounts; the front end moves bytes. Nothing here does
-//! I/O, reads a clock or starts a thread: HTTP, programs on this machine and the simulator drive
+//! delivery. The engine reads, orders and accounts; the front end moves bytes. This crate does no
+//! I/O, reads no clock and starts no thread: HTTP, programs on this machine and the simulator drive
 //! the same engine.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How the media memory of a server is divided: what is not for one of these is promised to
+//! How the media memory of a server is divided. What is left after the parts below is promised to
 //! readers.
 
 use crate::limits::{
@@ -16,11 +16,11 @@ pub struct MemoryUse {
     pub width: usize,
     /// Threads that serve media.
     pub serve_threads: usize,
-    /// Films that may be taken in at once.
+    /// Ingests that may run at once.
     pub ingests: usize,
     /// Whether TLS is spoken.
     pub is_tls: bool,
-    /// What the sockets are driven by.
+    /// The driver of the sockets.
     pub driver: DriverChoice,
     /// Whether memory may be lent to the kernel.
     pub zero_copy: bool,
@@ -29,19 +29,18 @@ pub struct MemoryUse {
 /// The parts of an arena, in buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Of the stripes that ingests have in flight and a rebuild or scrub has in hand, and one
-    /// decoding for each core.
+    /// For the stripes of ingests and of a rebuild or scrub, and one decoding for each core.
     pub spare: usize,
-    /// For each core to seal responses in.
+    /// For sealing responses, on all cores.
     pub scratch_per_core: usize,
-    /// That may be lent to the kernel to send from without a copy.
+    /// Buffers that may be lent to the kernel, which sends from them without a copy.
     pub lent: usize,
-    /// For readers; [`reel_cache::Budget::promisable`] says how many of them may be promised.
+    /// For readers. [`reel_cache::Budget::promisable`] returns how many of them may be promised.
     pub readers: usize,
 }
 
 impl MemoryPlan {
-    /// Divides an arena. Of a small one ingests and upkeep get at most a half, and sealing a
+    /// Divides an arena. In a small arena ingests and maintenance get at most a half, and sealing a
     /// quarter.
     pub fn of(arena: &MemoryUse) -> Self {
         let MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
@@ -54,7 +53,7 @@ impl MemoryPlan {
         } else {
             0
         };
-        // A driver that copies needs none, and where readers have little they have all.
+        // A driver that copies needs none. Where readers have little, they get all of it.
         let is_lent = zero_copy && driver != DriverChoice::Portable && buffers >= LENT_ARENA_BUFFERS_MIN;
         let lent = if is_lent { buffers / LENT_PART } else { 0 };
         let readers = buffers.saturating_sub(spare + serve_threads * scratch_per_core + lent);
@@ -89,7 +88,7 @@ mod tests {
             let parts = MemoryPlan::of(&arena);
             let others = parts.spare + arena.serve_threads * parts.scratch_per_core + parts.lent;
             prop_assert_eq!(parts.readers + others, arena.buffers);
-            // Nobody is kept out by what others only might want.
+            // No reader is refused for memory that other uses only might need.
             prop_assert!(parts.readers >= arena.buffers / 5, "{parts:?}");
         }
     }
@@ -110,8 +109,7 @@ mod tests {
         let ring = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, is_tls: true, ..arena });
         assert_eq!(ring.lent, 16_000 / LENT_PART);
         assert!(ring.scratch_per_core > 0);
-        // Viewers are promised nothing of what an ingest, a decoding on each core and a rebuild
-        // want.
+        // What an ingest, a decoding on each core and a rebuild need is not promised to viewers.
         assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + MAINTENANCE_STRIPES) * 5);
         let told = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
         assert_eq!(told, parts);

@@ -1,4 +1,4 @@
-//! What engines, sessions and shared units count, as the metrics page shows it.
+//! The counters of engines, sessions and shared units, as the metrics page shows them.
 
 use crate::counters::{PlayCounters, RESOURCES};
 use reel_admit::Sessions;
@@ -8,7 +8,7 @@ use reel_metrics::{MetricsPage, MetricsSource};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is ready to be played at once.
+/// Titles that can be played at once.
 pub struct TitleMetrics(pub Arc<Library>);
 
 impl MetricsSource for TitleMetrics {
@@ -20,7 +20,7 @@ impl MetricsSource for TitleMetrics {
 
 /// The engines, sessions and units of a server on the metrics page.
 pub struct PlayMetrics<T> {
-    /// What the engines count.
+    /// The counters of the engines.
     pub counters: Arc<PlayCounters>,
     /// Shared units.
     pub units: Units,
@@ -43,7 +43,7 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         }
         page.gauge(
             "reel_send_mib_seconds",
-            "Processor time that sending a MiB costs, as admission counts now: learnt from the threads above.",
+            "Processor time that sending a MiB costs, by the present price of admission, learnt from the threads above.",
             &[],
             load(&data.core_mib_ns) as f64 / 1e9,
         );
@@ -55,21 +55,21 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         );
         page.counter(
             "reel_sessions_refused_total",
-            "Sessions refused because a table or an address has its fill.",
+            "Sessions refused because a table is full or an address has its most.",
             &[],
             load(&data.sessions_refused),
         );
         for (resource, count) in RESOURCES.iter().zip(&data.not_admitted) {
             page.counter(
                 "reel_refusals_total",
-                "Streams whose deadlines could not be promised, by what there was too little of.",
+                "Streams whose deadlines could not be promised, by the resource that was short.",
                 &[("resource", resource.code())],
                 load(count),
             );
         }
         page.counter(
             "reel_unpromised_total",
-            "Responses that were sent without a promise: their client was paused and others have what it had, or it took more than it was promised.",
+            "Responses sent without a reservation: other sessions got it while the client was paused, or the client took more than was reserved.",
             &[],
             load(&data.unreserved),
         );
@@ -77,13 +77,13 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         let sharing = self.sessions.sharing();
         page.gauge(
             "reel_chains",
-            "Groups of sessions that play the same closely enough that one of them reads for all.",
+            "Groups of sessions that play the same so closely that one of them reads for all.",
             &[],
             sharing.chains as f64,
         );
         page.gauge(
             "reel_followers",
-            "Sessions that others read for: they are not charged with the disks for what they share.",
+            "Sessions that other sessions read for. They are not charged with disk time for what they share.",
             &[],
             sharing.followers as f64,
         );
@@ -121,37 +121,37 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         page.counter("reel_units_read_total", "Units read from members.", &[], load(&stream.reads));
         page.counter(
             "reel_units_evicted_total",
-            "Units let go because their memory was wanted.",
+            "Units evicted because their memory was needed.",
             &[],
             load(&stream.evictions),
         );
         page.counter(
             "reel_units_kept_evicted_total",
-            "Units let go that were to stay for a session that follows another.",
+            "Units evicted that were to stay for a session that follows another.",
             &[],
             load(&stream.kept_evictions),
         );
         page.counter(
             "reel_units_read_around_total",
-            "Units asked of other members because their own did not answer in time.",
+            "Units read from other members because their own did not answer in time.",
             &[],
             load(&stream.read_around),
         );
         page.counter(
             "reel_reads_withdrawn_total",
-            "Reads taken back from a member because others had given what they were for.",
+            "Reads withdrawn from a member because the unit was computed from others.",
             &[],
             load(&stream.withdrawn),
         );
         page.counter(
             "reel_member_stalls_total",
-            "Times a member answered nobody for too long.",
+            "Times a member answered no request for too long.",
             &[],
             load(&stream.stalled),
         );
         page.counter(
             "reel_reads_promoted_total",
-            "Reads under way that somebody more urgent joined.",
+            "Reads under way that a more urgent reader joined.",
             &[],
             load(&stream.promotions),
         );
@@ -165,15 +165,11 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         let memory = [
             ("reel_buffers_reserved", "Buffers reserved by readers.", budget.reserved()),
             ("reel_buffers_reservable", "Buffers that readers may reserve.", budget.total()),
-            (
-                "reel_buffers_promised",
-                "Buffers promised to viewers, whether they use them now or not.",
-                budget.promised(),
-            ),
-            ("reel_buffers_kept", "Buffers kept for those who follow others.", budget.kept()),
+            ("reel_buffers_promised", "Buffers promised to viewers, used now or not.", budget.promised()),
+            ("reel_buffers_kept", "Buffers kept for sessions that follow others.", budget.kept()),
             (
                 "reel_buffers_unpromised",
-                "Buffers reserved by readers that were promised nothing.",
+                "Buffers reserved by readers without a promise.",
                 budget.unpromised(),
             ),
             ("reel_readers_starved", "Readers waiting for memory.", budget.starved()),
@@ -183,7 +179,7 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         }
         page.gauge(
             "reel_readers_in_runs",
-            "Downloads read in long runs, for each of which an arm goes there once.",
+            "Downloads read in long runs, each of which costs one seek.",
             &[],
             self.units.runs().readers() as f64,
         );

@@ -1,4 +1,4 @@
-//! What the viewers of a title may be promised: the demands of its renditions and of its plain
+//! What can be promised to the viewers of a title: the demands of its renditions and of its plain
 //! file.
 
 use crate::playable::Form;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// The demands of a title, best choice first in each form.
 pub(crate) struct Offers {
-    /// Video tracks, best first: choice `i` is to play the one at place `i` or any after it.
+    /// Video tracks, best first. Choice `i` plays the track at index `i` or any after it.
     ranking: Vec<usize>,
-    /// One for each choice; one alone if there are no pictures. `None` if the title is too long to
-    /// be promised.
+    /// One for each choice, or a single one if there are no pictures. `None` if the title is too
+    /// long to be promised.
     ladder: Option<Choices>,
     /// The title as one file.
     file: Option<Choices>,
@@ -58,8 +58,8 @@ impl Offers {
     }
 }
 
-/// What a viewer of a title asks who is offered all of its renditions, on members of which so much
-/// is read ahead; `None` if it is too long to be promised.
+/// The demand of a viewer that is offered all renditions of a title, on members with this depth of
+/// reading ahead. `None` if the title is too long to be promised.
 pub fn title_demand(title: &Title, depth: Depth, loss: Loss) -> Option<Arc<Demand>> {
     Some(Arc::new(Ladder::new(title, &ranking(title.index()), depth, loss)?.from(0)))
 }
@@ -75,7 +75,7 @@ fn ranking(index: &TitleIndex) -> Vec<usize> {
     ranking
 }
 
-/// The stretch of a track that a segment (from 1) is.
+/// The stretch of media time of a track that a segment (from 1) covers.
 pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
     let fragment = track.fragments.get(segment.checked_sub(1)?)?;
     let strand = match track.track.kind {
@@ -87,11 +87,11 @@ pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
     Some(Ask { strand, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
 }
 
-/// What the tracks of a title ask.
+/// What the tracks of a title demand.
 struct Ladder {
     /// Video tracks, best first.
     pictures: Vec<Demand>,
-    /// The most that any sound asks.
+    /// The most that any sound track demands.
     sound: Demand,
 }
 
@@ -106,20 +106,20 @@ impl Ladder {
         Some(Self { pictures: of(&mut ranking.iter().copied())?, sound })
     }
 
-    /// In each round the most that the video tracks from a place on ask.
+    /// In each round the most that the video tracks from an index on demand.
     fn pictures_from(&self, first: usize) -> Demand {
         Demand::peak_of(&self.pictures.iter().skip(first).collect::<Vec<_>>())
     }
 
-    /// Those and sound: what a choice asks.
+    /// The same with sound: the demand of a choice.
     fn from(&self, first: usize) -> Demand {
         Demand::sum_of(&[&self.pictures_from(first), &self.sound])
     }
 }
 
-/// What a ladder offers, and what viewers may share of each choice: its pictures. Sound in any
-/// language each has for himself, and what he would read of lower renditions. Where there is
-/// nothing to choose, they share the sound, too.
+/// What a ladder offers, and what viewers may share of each choice: its pictures. Each viewer reads
+/// sound in its own language for itself, and so the lower renditions that it would play. Where
+/// there is nothing to choose, viewers share the sound, too.
 fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> Choices {
     let index = title.index();
     let sound: Vec<&TrackIndex> = index.of_kind(TrackKind::Audio).map(|(_, track)| track).collect();
@@ -142,7 +142,8 @@ fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> C
     Choices { demands: demands.into(), shared: shared.into() }
 }
 
-/// Tracks that several may share, and what one asks who reads them for others, too; `None` of none.
+/// Tracks that several viewers may share, and the demand of the one that reads them for the others,
+/// too. `None` without tracks.
 fn shared<'a>(
     title: &Title,
     tracks: impl Iterator<Item = (MediaKind, &'a TrackIndex)>,
@@ -190,7 +191,7 @@ fn stretches<'a>(map: &'a ObjectMap, track: &'a TrackIndex) -> impl Iterator<Ite
     })
 }
 
-/// A file is read in its own order; every part is due when its first picture or sound is shown.
+/// A file is read in its own order. Every part is due when its first picture or sound is shown.
 fn of_file(title: &Title, file: &VirtualFile, depth: Depth) -> Option<Demand> {
     let index = title.index();
     let members = index.tracks.first().and_then(|track| title.track_map(track.object))?.geometry().members();

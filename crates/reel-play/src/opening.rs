@@ -15,7 +15,7 @@ pub enum SessionRefused {
         "this title is longer than what can be promised ahead, a day; download it, or request it with class=aperiodic"
     )]
     TooLong,
-    /// There is no room for it now.
+    /// It does not fit now.
     #[error(transparent)]
     Refused(#[from] OpenRefused),
 }
@@ -34,8 +34,8 @@ impl SessionRefused {
 /// Opens a session of a client on a title in a class.
 ///
 /// # Errors
-/// When the title is too long for its class, the session table or the client's share of it is full,
-/// or the deadlines cannot be reserved for.
+/// The title is too long for its class, the session table or the client's share of it is full, or
+/// the deadlines cannot be reserved.
 pub fn open_session<T: Playable>(
     sessions: &Sessions<T>,
     classes: &ClassTable,

@@ -1,4 +1,4 @@
-//! What the engine has to know of a title.
+//! What the engine needs to know of a title.
 
 use reel_admit::Ask;
 use reel_cache::{Body, Choices};
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 /// A title as the engine sees it.
 pub trait Playable {
-    /// The demands of a form, best choice first; `None` if the form cannot be reserved for: the
-    /// title is too long, or has no such form.
+    /// The demands of a form, best choice first. `None` if the form cannot be reserved: the title
+    /// is too long, or has no such form.
     fn choices(&self, form: Form) -> Option<Choices>;
 
     /// Segment `number` (from 1) of a track; `None` if there is none.
     fn segment(&self, track: usize, number: usize) -> Option<Segment>;
 
-    /// The title as one file; `None` if it cannot be played so.
+    /// The title as one file; `None` if it cannot be played that way.
     fn file(&self) -> Option<&PlainFile>;
 }
 
@@ -43,7 +43,7 @@ pub struct Segment {
 pub struct PlainFile {
     /// Its bytes.
     pub body: Body,
-    /// Where its stretches begin, and the media time at which they are shown; both ascending.
+    /// Where its stretches begin, and the media time at which they are shown. Both ascend.
     pub times: Arc<[(u64, u64)]>,
 }
 
@@ -56,18 +56,18 @@ pub enum MediaRequest {
         track: usize,
         /// The segment, from 1.
         number: usize,
-        /// Bytes that are requested of it.
+        /// The bytes of it that are requested.
         bytes: u64,
     },
     /// A range of the title as one file.
     File(Range<u64>),
-    /// What prepares for media: a playlist, an initialisation segment, a question without an answer
-    /// in bytes.
+    /// A request that prepares for media: a playlist, an initialisation segment, or a request that
+    /// is answered without bytes.
     Preparation,
 }
 
 impl MediaRequest {
-    /// The form whose media it is; `None` of a preparation.
+    /// The form whose media it is; `None` for a preparation.
     pub(crate) fn form(&self) -> Option<Form> {
         match self {
             MediaRequest::Segment { .. } => Some(Form::Ladder),

@@ -28,7 +28,7 @@ impl DeliveryPolicy {
         Self::without_deadline(Class::INTERACTIVE)
     }
 
-    /// An admitted session begins with it, or cannot go on without it: it comes before all
+    /// An admitted session begins with it, or cannot continue without it. It comes before all
     /// interactive requests without a session.
     pub fn begins() -> Self {
         Self { due: Due::After(BEGIN_DEADLINE_NS), ..Self::interactive() }
@@ -40,11 +40,11 @@ impl DeliveryPolicy {
     }
 }
 
-/// The track of a session's prefetches that stands for the title as one file.
+/// The track number of a session's prefetches that stands for the title as one file.
 const FILE: usize = usize::MAX;
 
-/// Where a window of a file ends that begins at `start`: at the end of a stripe, so that no unit is
-/// read for two of them.
+/// Where a window of a file that begins at `start` ends: at the end of a stripe, so that no unit is
+/// read for two windows.
 fn window_end(file: &Body, start: u64) -> u64 {
     let mut end = start;
     while let Some(part) = file.part_at(end) {
@@ -83,8 +83,8 @@ pub(crate) struct Decision<'a, T> {
 }
 
 impl<T: Playable> Decision<'_, T> {
-    /// The policy of a session's request. Media is reserved for in the ledger; what prepares for it
-    /// is interactive.
+    /// The policy of a session's request. Media is reserved in the ledger. Requests that prepare
+    /// for it are interactive.
     pub(crate) fn of(
         &self,
         session: &Session<T>,
@@ -95,7 +95,7 @@ impl<T: Playable> Decision<'_, T> {
         if let Some(form) = request.form().filter(|_| kind == Kind::Periodic)
             && !self.sessions.is_promised(session, session.playing().choices(form).as_ref(), self.now_ns)?
         {
-            // What is reserved are the bytes of another form: this one is delivered without a
+            // The reservation is for the bytes of another form. This one is delivered without a
             // reservation.
             return Ok(DeliveryPolicy::without_deadline(Class::APERIODIC));
         }
@@ -114,8 +114,8 @@ impl<T: Playable> Decision<'_, T> {
         }
     }
 
-    /// The terms of a film that is sent as one file from `from_offset` on, to a client who is at
-    /// `at_offset` of it; asked again as it takes it.
+    /// The policy for a title that is sent as one file from `from_offset` on, to a client that is
+    /// at `at_offset` of it. It is computed again as the client takes bytes.
     pub(crate) fn paced(
         &self,
         session: &Session<T>,
@@ -132,8 +132,8 @@ impl<T: Playable> Decision<'_, T> {
         pace.due_ns = permit.due_ns;
         let duration_ns = file.times.last().map_or(0, |(_, media_ns)| *media_ns);
         self.sessions.plays(session, ask.strand, (&file.body, at_offset), duration_ns, self.now_ns);
-        // A start or a seek is read among those who begin, as that of a segment is: what was
-        // promised begins with the next round.
+        // A start or a seek is read with the other starts, as that of a segment is: the reservation
+        // begins with the next round.
         Ok(DeliveryPolicy {
             class: permit.class,
             due: Due::Paced(pace),
@@ -142,7 +142,7 @@ impl<T: Playable> Decision<'_, T> {
         })
     }
 
-    /// Has what follows in a film as one file read ahead, for a client that asks for it piece by
+    /// Has the next part of a title as one file read ahead, for a client that requests it piece by
     /// piece.
     fn read_file_ahead(&self, session: &Session<T>, requested: &Range<u64>, prefetcher: &mut Prefetcher) {
         let Some(file) = session.playing().file() else { return };
@@ -184,8 +184,8 @@ impl<T: Playable> Decision<'_, T> {
         let (ask, bytes) = (&segment.ask, segment.body.bytes());
         let duration_ns = ask.until_ns.saturating_sub(ask.from_ns);
         if requested_bytes < bytes {
-            // Single pictures for winding, or the rest of a segment that broke off: not a part of
-            // the schedule.
+            // Single pictures for fast play, or the rest of a segment that was cut off: they are
+            // not a part of the schedule.
             let piece_ns = u128::from(duration_ns) * u128::from(requested_bytes) / u128::from(bytes);
             let is_spared =
                 self.sessions.spares(session, u64::try_from(piece_ns).unwrap_or(u64::MAX), self.now_ns);
@@ -203,8 +203,8 @@ impl<T: Playable> Decision<'_, T> {
         let reads_on = self.sessions.plays(session, ask.strand, plays, segment.track_ns, self.now_ns);
         let next = title.segment(track, number + 1).and_then(|next| {
             let due_ns = self.sessions.due_ns(session, next.ask.from_ns, self.now_ns);
-            // What is due at once, as the sound after one that began long before the pictures, is
-            // requested at once.
+            // A segment that is due at once is requested at once, so it is not planned. An example
+            // is sound after a segment that began long before the pictures.
             (due_ns > self.now_ns + 2 * ROUND_NS).then(|| Plan {
                 body: next.body,
                 class: session.class(),

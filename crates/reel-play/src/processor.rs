@@ -5,13 +5,13 @@ use crate::limits::{
     CORE_PRICE_SPAN,
 };
 
-/// Nanoseconds of serve threads, so many of them on this machine, that sending a MiB is taken to
-/// cost before it was learnt; over TLS or not.
+/// Nanoseconds of the serve threads on this machine that sending a MiB is assumed to cost until it
+/// is learnt, with TLS or without.
 pub fn core_mib_ns(threads: usize, is_tls: bool) -> u64 {
     ProcessorPrice::of_machine(threads, is_tls).mib_ns()
 }
 
-/// What was done since the server started.
+/// The work since the server started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     /// CLOCK_MONOTONIC.
@@ -20,16 +20,16 @@ pub struct Done {
     pub serve_ns: u64,
     /// Processor time of the threads that drive disks.
     pub disks_ns: u64,
-    /// To viewers, downloads and all others.
+    /// Bytes sent to viewers, downloads and all others.
     pub sent_bytes: u64,
 }
 
-/// The price of a MiB: on a slow processor, or over a network that takes small pieces, more than
-/// was measured elsewhere. What the ledger has of it are the serve threads, so it is counted in
-/// their time; disk threads run on the same processors.
+/// The price of a MiB. On a slow processor, or over a network that takes small pieces, it is higher
+/// than what was measured elsewhere. The ledger has the time of the serve threads, so the price is
+/// counted in that time. Disk threads run on the same processors.
 ///
-/// It is looked at while enough is sent to be worth it: idle threads cost something, too, and a few
-/// small requests much for each byte. It rises soon and falls slowly, and stays near what was
+/// It is measured only while enough is sent: idle threads cost something, too, and a few small
+/// requests cost much for each byte. It rises fast and falls slowly, and stays near what was
 /// measured.
 #[derive(Debug)]
 pub struct ProcessorPrice {
@@ -41,17 +41,17 @@ pub struct ProcessorPrice {
 }
 
 impl ProcessorPrice {
-    /// The price on this machine, before anything was learnt.
+    /// The price on this machine before it is learnt.
     pub fn of_machine(threads: usize, is_tls: bool) -> Self {
         let processors = std::thread::available_parallelism().map_or(threads, usize::from);
         Self::new(if is_tls { CORE_MIB_TLS_NS } else { CORE_MIB_NS }, threads, processors)
     }
 
-    /// Of a server with so many serve threads on so many processors, to which a MiB was measured to
-    /// cost `mib_ns` of all of them.
+    /// For a server with so many serve threads on so many processors, for which a MiB was measured
+    /// to cost `mib_ns` of all of them.
     pub fn new(mib_ns: u64, threads: usize, processors: usize) -> Self {
         let (threads, processors) = (threads.max(1) as u64, processors.max(1) as u64);
-        // More threads than processors have no more time.
+        // More threads than processors do not have more time.
         let given_mib_ns = mib_ns.saturating_mul(threads.max(processors)) / processors;
         Self { given_mib_ns, mib_ns: given_mib_ns, threads, processors, seen: None }
     }
@@ -61,7 +61,7 @@ impl ProcessorPrice {
         self.mib_ns
     }
 
-    /// Looks at what was done meanwhile.
+    /// Measures the work since the last call.
     pub fn update(&mut self, done: Done) {
         let Some(seen) = self.seen else {
             self.seen = Some(done);
@@ -99,8 +99,8 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
     const GIVEN_NS: u64 = 600_000;
 
-    /// So many seconds in each of which so many MiB are sent, at so much of serve threads and disk
-    /// threads for each.
+    /// So many seconds, in each of which so many MiB are sent, at so much time of serve threads and
+    /// disk threads for each MiB.
     fn play(price: &mut ProcessorPrice, done: &mut Done, seconds: u64, mib: u64, each_ns: (u64, u64)) {
         for _ in 0..=seconds {
             price.update(*done);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_processor_is_promised_less_soon_and_a_fast_one_more_in_time() {
+    fn the_price_rises_soon_on_a_slow_processor_and_falls_slowly_on_a_fast_one() {
         let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 2, 2), Done::default());
         assert_eq!(price.mib_ns(), GIVEN_NS);
         play(&mut price, &mut done, 10, 1000, (900_000, 300_000));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_near_what_was_measured() {
+    fn the_price_stays_near_what_was_measured() {
         let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 1, 4), Done::default());
         play(&mut price, &mut done, 100, 1000, (u64::MAX / 1_000_000, 0));
         assert_eq!(price.mib_ns(), GIVEN_NS * CORE_PRICE_SPAN);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_little_is_sent_tells_nothing() {
+    fn the_price_is_not_learnt_while_little_is_sent() {
         let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 2, 2), Done::default());
         play(&mut price, &mut done, 100, 100, (8_000_000, 2_000_000));
         play(&mut price, &mut done, 100, 0, (0, 0));
@@ -145,7 +145,7 @@ mod tests {
     fn threads_have_no_more_than_the_processors_that_they_run_on() {
         assert_eq!(ProcessorPrice::new(GIVEN_NS, 8, 2).mib_ns(), 4 * GIVEN_NS);
         assert_eq!(ProcessorPrice::new(GIVEN_NS, 2, 8).mib_ns(), GIVEN_NS);
-        // Disk threads on processors of their own take nothing from the one that serves.
+        // Disk threads on processors of their own take nothing from the serve thread.
         let (mut price, mut done) = (ProcessorPrice::new(GIVEN_NS, 1, 4), Done::default());
         play(&mut price, &mut done, 300, 1000, (700_000, 700_000));
         assert!((690_000..=700_000).contains(&price.mib_ns()), "{}", price.mib_ns());

@@ -1,7 +1,8 @@
-//! Values by number. A number is used again, a token is not: an answer for a value that is gone
+//! Values by number. A number is used again, but a token is not: an answer for a value that is gone
 //! finds nothing.
 
-/// A table of values under tokens of 64 bits: the slot below, its generation above.
+/// A table of values under tokens of 64 bits: the slot in the low half, its generation in the high
+/// half.
 #[derive(Debug)]
 pub struct Slots<T> {
     slots: Vec<Slot<T>>,
@@ -31,11 +32,11 @@ impl<T> Slots<T> {
         self.insert_with(|_| value)
     }
 
-    /// The same for a value that has to know its token.
+    /// Takes a value that has to know its token.
     pub fn insert_with(&mut self, make: impl FnOnce(u64) -> T) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, value: None });
-            // Fits: there are fewer connections than descriptors.
+            // The cast fits: there are fewer connections than descriptors.
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
@@ -50,12 +51,12 @@ impl<T> Slots<T> {
         if u64::from(slot.generation) == token >> 32 { slot.value.as_mut() } else { None }
     }
 
-    /// Takes a value out.
+    /// Takes a value out of the table.
     pub fn remove(&mut self, token: u64) -> Option<T> {
         self.get_mut(token)?;
         let slot = &mut self.slots[token as u32 as usize];
         let value = slot.value.take();
-        // The highest bit stays clear: tokens with it are those of prefetches.
+        // The highest bit stays clear: it marks tokens of prefetches.
         slot.generation = (slot.generation + 1) % (1 << 31);
         self.free.push(token as u32);
         value
@@ -67,12 +68,12 @@ impl<T> Slots<T> {
         if u64::from(slot.generation) == token >> 32 { slot.value.as_ref() } else { None }
     }
 
-    /// Values there are.
+    /// How many values there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

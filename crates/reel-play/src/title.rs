@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// A title with what is computed from its index once; shared by all of its sessions.
+/// A title with what is computed from its index once. All of its sessions share it.
 pub struct PlayableTitle {
     title: Arc<Title>,
     file: Option<PlainFile>,
@@ -21,7 +21,7 @@ pub struct PlayableTitle {
     pub(crate) texts: TextCache,
 }
 
-/// Opened titles, so that all sessions of one share what was computed for it.
+/// Opened titles, so that all sessions of a title share what was computed for it.
 pub struct Titles {
     library: Arc<Library>,
     depth: Depth,
@@ -34,17 +34,17 @@ impl Titles {
         Self { library, depth, playing: Mutex::new(HashMap::new()) }
     }
 
-    /// Opens a title; waits for its index if nobody plays it yet.
+    /// Opens a title. Waits for its index if no session plays it yet.
     ///
     /// # Errors
-    /// When there is no such title, or its index cannot be read.
+    /// There is no such title, or its index cannot be read.
     pub fn open(&self, id: &str) -> Result<Arc<PlayableTitle>, LibraryError> {
         let title = self.library.open(id)?;
         if let Some(playable) = found(&self.playing(), &title) {
             return Ok(playable);
         }
         // Computed here, not on the serving threads: a long title takes some milliseconds. Two
-        // callers may do it at once; the first result is used by all.
+        // callers may compute it at once; all use the first result.
         let playable = Arc::new(PlayableTitle::new(title, self.depth));
         let mut playing = self.playing();
         if let Some(first) = found(&playing, &playable.title) {
@@ -55,13 +55,13 @@ impl Titles {
         Ok(playable)
     }
 
-    /// A panic elsewhere leaves the map whole: it changes by single inserts.
+    /// A panic elsewhere leaves the map valid: it changes by single inserts.
     fn playing(&self) -> MutexGuard<'_, HashMap<String, Weak<PlayableTitle>>> {
         self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-/// What was computed for this very opening of a title.
+/// What was computed for this opening of a title.
 fn found(playing: &HashMap<String, Weak<PlayableTitle>>, title: &Arc<Title>) -> Option<Arc<PlayableTitle>> {
     let playable = playing.get(title.id())?.upgrade()?;
     Arc::ptr_eq(&playable.title, title).then_some(playable)
@@ -135,7 +135,7 @@ fn file_body(title: &Title, file: &VirtualFile) -> Option<Body> {
     Some(Body::new(parts?))
 }
 
-/// Bytes of a stored object, if it has them: a reader takes it for granted.
+/// Bytes of a stored object. `None` if the range is not within it, because readers rely on that.
 fn stored(map: &Arc<ObjectMap>, range: Range<u64>) -> Option<Part> {
     (range.start <= range.end && range.end <= map.bytes()).then(|| Part::Object(Arc::clone(map), range))
 }

@@ -2,9 +2,10 @@
 //! them.
 //!
 //! `paced from=ADDRESS to=ADDRESS flows=N rate=BITS_PER_SECOND seconds=S` sends RTP packets (RFC
-//! 3550, RFC 2250: seven packets of a transport stream each) over N sockets, of one payload that
-//! all share, with headers of each flow's own. What it did, and how late trains were, it tells as
-//! JSON. With `file=PATH` the payload is that transport stream, and each flow sends it once.
+//! 3550, RFC 2250: seven packets of a transport stream each) over N sockets. All flows share one
+//! payload, and each flow has headers of its own. The program prints counts, and how late trains
+//! were, as JSON. With `file=PATH` the payload is that transport stream, and each flow sends it
+//! once.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,7 @@ struct Flow {
     sender: UdpSender,
     source: u32,
     sequence: u16,
-    /// The piece of the payload that comes next, and how many there are to send.
+    /// The piece of the payload that comes next, and how many pieces there are to send.
     next: usize,
     end: usize,
     due_ns: u64,
@@ -61,7 +62,7 @@ fn main() -> Result<()> {
         huge_pages: true,
     })?;
     let payload = payload(&arena, pieces, file.as_deref())?;
-    // The default slack of 50 us is what a timer may be late for the sake of battery life.
+    // With the default slack of 50 us a timer may be late by that much, to save power.
     rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
     let mut ring = Ring::new(RingConfig { entries: 1024, ..RingConfig::default() }, Some(&arena))?;
     let begun_ns = now_ns();
@@ -69,7 +70,7 @@ fn main() -> Result<()> {
     for number in 0..flows {
         let socket = UdpSocket::bind(from)?;
         socket.connect(to)?;
-        // Flows begin one after another, as viewers do, not all in one moment.
+        // Flows begin one after another, as viewers do, not all at the same moment.
         let start_ns = begun_ns + 10_000_000 * number as u64 / flows as u64;
         let sender = UdpSender::new(Arc::new(socket.into()), rate, start_ns);
         let (next, end) = if file.is_some() { (0, pieces) } else { (number * 7 % pieces, usize::MAX) };
@@ -81,7 +82,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Sends until the time is over or everything is sent; how late trains were, in microseconds.
+/// Sends until the time is over or everything is sent. Returns how late trains were, in
+/// microseconds.
 fn drive(
     ring: &mut Ring,
     arena: &Arena,
@@ -102,7 +104,7 @@ fn drive(
             agenda.peek().filter(|Reverse((due_ns, _))| *due_ns <= now)
         {
             agenda.pop();
-            // It may have been told another time meanwhile.
+            // The flow may have got another time in the meantime.
             if flows[number].due_ns == due_ns {
                 step(&mut flows[number], number, (ring, arena, payload, &mut agenda), rate, &mut late_us)?;
             }
@@ -119,7 +121,7 @@ fn drive(
             step(&mut flows[number], number, (ring, arena, payload, &mut agenda), rate, &mut late_us)?;
         }
     }
-    // What the device still has is waited for, so that it is counted.
+    // Waits for what the device still has, so that it is counted.
     while ring.in_flight() > 0 {
         ring.wait(None, &mut done)?;
         for done in done.drain(..) {
@@ -226,7 +228,7 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Processor time of this process, that of the kernel for it included.
+/// Processor time of this process, including that of the kernel for it.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,12 +1,12 @@
 use crate::limits::{UDP_COPIED_IN_ROW, UDP_COPIES_TO_PROBE, UDP_LENT_BYTES_MIN};
 
-/// Whether to lend trains to the device or to have them copied: what the kernel reports of one
-/// socket decides, not a guess about the way its packets take.
+/// Whether to lend trains to the device or to have them copied. The kernel's reports for this one
+/// socket decide, not an assumption about the path of its packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lending {
     /// Lent trains in a row that the kernel had to copy after all.
     copied: u32,
-    /// Trains to copy until one is lent again, to see whether the way has changed.
+    /// Trains to copy until one is lent again, to see whether the path has changed.
     copies_left: u32,
 }
 
@@ -16,7 +16,7 @@ impl Lending {
         bytes >= UDP_LENT_BYTES_MIN && self.copies_left == 0
     }
 
-    /// A train was given away to be copied.
+    /// A train was handed over to be copied.
     pub(super) fn copied_by_choice(&mut self) {
         self.copies_left = self.copies_left.saturating_sub(1);
     }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_told_copied_in_a_row_copies_and_asks_again_now_and_then() {
+    fn a_sender_whose_lent_trains_are_copied_copies_and_probes_now_and_then() {
         let mut lending = Lending::default();
         assert!(!lending.lends(UDP_LENT_BYTES_MIN - 1), "too small to be worth it");
         for _ in 1..UDP_COPIED_IN_ROW {
@@ -60,6 +60,6 @@ mod tests {
         }
         (0..UDP_COPIES_TO_PROBE).for_each(|_| lending.copied_by_choice());
         lending.reported(false);
-        assert!(lending.lends(1 << 16), "the way has changed");
+        assert!(lending.lends(1 << 16), "the path has changed");
     }
 }

@@ -1,8 +1,8 @@
 //! Packets at a steady rate: the sender for front ends that push (RTSP, casts).
 //!
-//! A front end writes headers and hands over [`Packets`]; a [`UdpSender`] cuts them in trains, asks
-//! its [`Pacer`] when each may go, and says which op to push to the ring. It touches no clock and
-//! no socket itself.
+//! A front end writes headers and hands over [`Packets`]. A [`UdpSender`] cuts them into trains,
+//! asks its [`Pacer`] when each may go, and returns the op to push to the ring. It uses no clock
+//! and no socket itself.
 
 #![forbid(unsafe_code)]
 

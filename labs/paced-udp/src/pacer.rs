@@ -2,23 +2,23 @@ use std::num::NonZeroU64;
 
 use crate::limits::{UDP_BEHIND_NS_MAX, UDP_HURRY};
 
-/// Says when the next train may go, so that bytes leave at a steady rate.
+/// Computes when the next train may go, so that bytes leave at a steady rate.
 ///
-/// Every byte has its place on a schedule: the n-th is due `n / rate` after the start, reckoned
-/// from the start each time, so nothing adds up and the rate does not drift. A train goes when its
-/// first byte is due; hence the bytes that have left are never ahead of the schedule by more than
-/// one train.
+/// Every byte has its time on a schedule: byte n is due `n / rate` after the start. That is
+/// computed from the start each time, so errors do not add up and the rate does not drift. A train
+/// goes when its first byte is due. So the bytes that have left are never ahead of the schedule by
+/// more than one train.
 ///
-/// Who is late (a timer, a stall of the machine, packets that were not there) catches up, but only
-/// by sending a quarter faster: after any train at most one follows at once, so a burst is never
-/// longer than two. Beyond [`UDP_BEHIND_NS_MAX`] the schedule waits for the sender instead, and the
-/// time is lost. A clock that is set back takes the schedule with it.
+/// A late sender (because of a timer, a stall of the machine, or missing packets) catches up, but
+/// only by sending a quarter faster. After any train at most one follows at once, so a burst is
+/// never longer than two trains. Beyond [`UDP_BEHIND_NS_MAX`] the schedule waits for the sender
+/// instead, and the time is lost. When the clock is set back, the schedule is moved back with it.
 ///
 /// Pure: all times are the caller's, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     rate_bps: NonZeroU64,
-    /// When byte 0 of the schedule was due, and how many have been sent of it.
+    /// When byte 0 of the schedule was due, and how many of its bytes have been sent.
     start_ns: u64,
     bytes: u64,
     /// Before this, the next train would be too close to the last.
@@ -30,13 +30,13 @@ pub struct Pacer {
 /// What happened to a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacerCounts {
-    /// Trains that went.
+    /// Trains that were sent.
     pub trains: u64,
-    /// The most a train was behind its time, of what was caught up with, in nanoseconds.
+    /// The most that a train was behind its time, where that was caught up with, in nanoseconds.
     pub behind_ns_max: u64,
     /// How often the schedule waited, because the sender was too far behind it.
     pub waits: u64,
-    /// For how long altogether, in nanoseconds.
+    /// For how long the schedule waited in total, in nanoseconds.
     pub waited_ns: u64,
     /// How often the clock was set back.
     pub clock_set_back: u64,
@@ -71,14 +71,14 @@ impl Pacer {
         self.bytes += bytes as u64;
         let (numerator, denominator) = UDP_HURRY;
         let own_ns = self.time_ns(bytes as u64);
-        // From when the train was due, not from when it went: timers that are always a little late
-        // must not make it slower. But not from longer ago than one train takes, or a stall would
-        // be followed by a flood.
+        // Counted from when the train was due, not from when it went: timers that are always a
+        // little late must not reduce the rate. But it is counted from at most one train's duration
+        // ago, or a stall would be followed by a flood.
         self.gap_ends_ns = due_ns.max(now_ns.saturating_sub(own_ns)) + own_ns * denominator / numerator;
     }
 
-    /// Goes on at another rate: what has been sent ahead of the old schedule, or is behind it, is
-    /// so by as many bytes of the new one.
+    /// Continues at another rate. Bytes that were sent ahead of the old schedule, or are behind it,
+    /// are so in the new one, too.
     pub fn set_rate(&mut self, now_ns: u64, rate_bps: NonZeroU64) {
         self.look(now_ns);
         let at_ns = self.next_byte_ns();
@@ -102,7 +102,7 @@ impl Pacer {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// What happened so far.
+    /// What happened to the schedule so far.
     pub fn counts(&self) -> PacerCounts {
         self.counts
     }
@@ -111,7 +111,7 @@ impl Pacer {
         self.start_ns + self.time_ns(self.bytes)
     }
 
-    /// How long the schedule takes for so many bytes; never too short.
+    /// How long the schedule takes for so many bytes, rounded up.
     fn time_ns(&self, bytes: u64) -> u64 {
         let time_ns = (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.rate_bps.get()));
         u64::try_from(time_ns).unwrap_or(u64::MAX / 4)

@@ -1,4 +1,4 @@
-//! What a [`Pacer`] promises, for any rates, trains, delays, stalls and clocks.
+//! Properties of a [`Pacer`] for any rates, trains, delays, stalls and clocks.
 
 use super::pacer::Pacer;
 use crate::limits::{UDP_BEHIND_NS_MAX, UDP_HURRY};
@@ -12,18 +12,18 @@ struct Wish {
     late_ns: u64,
 }
 
-/// A train that went.
+/// A train that was sent.
 struct Went {
     at_ns: u64,
     bytes: u64,
 }
 
 fn rates() -> impl Strategy<Value = u64> {
-    // 64 kb/s of sound to a link of 40 Gb/s.
+    // From 64 kb/s of sound to a link of 40 Gb/s.
     (16f64..35.2).prop_map(|power| 2f64.powf(power) as u64)
 }
 
-/// Sometimes late by a timer, seldom by a stall.
+/// Sometimes late because of a timer, seldom because of a stall.
 fn wishes(stall_ns_max: u64) -> impl Strategy<Value = Vec<Wish>> {
     let late = prop_oneof![8 => Just(0u64), 8 => 0..100_000u64, 1 => 0..=stall_ns_max];
     let wish = (1usize..65_508, late).prop_map(|(bytes, late_ns)| Wish { bytes, late_ns });
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn any_stretch_of_time_has_the_hurried_rate_and_two_trains_at_most(rate in rates(), wishes in wishes(2_000_000_000)) {
+    fn any_period_has_at_most_the_catch_up_rate_and_two_trains(rate in rates(), wishes in wishes(2_000_000_000)) {
         let all = run(&mut pacer(rate, 0), 0, &wishes);
         let (numerator, denominator) = UDP_HURRY;
         let hurried_ns = |bytes| time_ns(rate, bytes) / numerator * denominator;
@@ -69,8 +69,8 @@ proptest! {
             let mut between = 0;
             for (count, to) in all[first + 1..].iter().enumerate() {
                 let rounding_ns = numerator * (count as u64 + 1);
-                // Between these two lie `between` bytes; of the first itself a fifth may be
-                // missing.
+                // Between these two trains are `between` bytes. Of the first train itself a fifth
+                // may be missing.
                 let bound_ns = hurried_ns(between).saturating_sub(time_ns(rate, from.bytes) / 5 + rounding_ns);
                 prop_assert!(to.at_ns - from.at_ns >= bound_ns);
                 between += to.bytes;
@@ -83,8 +83,8 @@ proptest! {
         let mut pacer = pacer(rate, 0);
         let all = run(&mut pacer, 0, &wishes);
         prop_assert_eq!(pacer.counts().waits, 0);
-        // On time again, it hurries as long as it must; then it is where the rate says, to the
-        // nanosecond.
+        // On time again, the pacer still sends faster as long as it must. Then it is exactly where
+        // the rate requires, to the nanosecond.
         let mut sent: u64 = all.iter().map(|went| went.bytes).sum();
         let mut now_ns = all[all.len() - 1].at_ns;
         for _ in 0..100_000 {
@@ -118,8 +118,8 @@ proptest! {
         let own_ns = time_ns(rate, bytes as u64);
         let (mut now_ns, mut sent) = (own_ns + 1 + stall, bytes as u64);
         let behind_ns = stall.min(UDP_BEHIND_NS_MAX);
-        // It hurries until it is on time again, and that takes four times as long as it was behind;
-        // then it keeps the rate.
+        // The pacer sends faster until it is on time again. That takes four times as long as it was
+        // behind. Then it keeps the rate.
         let trains = 6 * behind_ns / own_ns.max(1) + 10;
         for _ in 0..trains.min(200_000) {
             pacer.sent(now_ns, bytes);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_neither_stops_nor_hurries_a_stream(rate in rates(), wishes in wishes(100_000), back in 1..1_000_000_000_000u64) {
+    fn a_clock_that_is_set_back_neither_stops_nor_speeds_up_a_stream(rate in rates(), wishes in wishes(100_000), back in 1..1_000_000_000_000u64) {
         let start = 2_000_000_000_000_000;
         let mut pacer = pacer(rate, start);
         let all = run(&mut pacer, start, &wishes);
@@ -156,7 +156,7 @@ proptest! {
         let ahead = (time_ns(old, bytes as u64) + 1).saturating_sub(now_ns);
         pacer.set_rate(now_ns, NonZeroU64::new(new).expect("a rate"));
         let due_ns = pacer.due_ns(now_ns);
-        // What was ahead is waited for at the new rate.
+        // Bytes that were ahead are waited for at the new rate.
         let ahead_bytes = u128::from(ahead) * u128::from(old) / 8_000_000_000;
         prop_assert!(due_ns.saturating_sub(now_ns) <= time_ns(new, ahead_bytes as u64) + 2);
         prop_assert!(due_ns.saturating_sub(now_ns) + 2 >= time_ns(new, (ahead_bytes as u64).saturating_sub(1)) || at_share >= 1.0);

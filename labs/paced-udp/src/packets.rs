@@ -4,7 +4,7 @@ use reel_arena::Lease;
 use reel_ring::limits::{TRAIN_BYTES_MAX, TRAIN_LENT_PAGES_MAX, TRAIN_PACKETS_MAX};
 use reel_ring::{Chunk, pages_touched};
 
-/// Packets of one size that lie in the arena, to be sent in this order; the last may be shorter.
+/// Packets of one size in the arena, to be sent in this order. The last may be shorter.
 #[derive(Clone, Debug)]
 pub struct Packets {
     headers: Option<Lease>,
@@ -14,12 +14,12 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Packets that lie one behind the other as they are sent: payload alone, or with a header in
-    /// front of each.
+    /// Packets that are stored one behind the other as they are sent: payload alone, or with a
+    /// header in front of each.
     ///
-    /// Only such packets make a long train that can be lent: a packet of the kernel names at most
-    /// 17 pages, which is 16 of these and what sticks out, but eight headers and eight payloads
-    /// that lie apart.
+    /// Only such packets make a long train that can be lent. A packet of the kernel names at most
+    /// 17 pages. That is 16 of these and a rest, but only eight headers and eight payloads that are
+    /// stored apart.
     ///
     /// # Panics
     /// If packets have no bytes, or more than a datagram.
@@ -28,7 +28,7 @@ impl Packets {
         Packets { headers: None, header_bytes: 0, payload: bytes, payload_bytes: packet_bytes }
     }
 
-    /// Packets whose payload lies as it was stored and may be shared, and whose headers lie in
+    /// Packets whose payload is sent as it is stored and may be shared, and whose headers are in
     /// another place of the arena, one behind the other.
     ///
     /// # Panics
@@ -45,22 +45,23 @@ impl Packets {
         Packets { headers: Some(headers), header_bytes, payload, payload_bytes }
     }
 
-    /// How many.
+    /// How many packets.
     pub fn count(&self) -> usize {
         self.payload.len().div_ceil(self.payload_bytes)
     }
 
-    /// Bytes of all of them, as the receiver gets them.
+    /// Bytes of all packets, as the receiver gets them.
     pub fn bytes(&self) -> usize {
         self.headers.as_ref().map_or(0, |headers| headers.len()) + self.payload.len()
     }
 
-    /// Bytes of one, as the receiver gets it; the last may have fewer.
+    /// Bytes of one packet, as the receiver gets it. The last may have fewer.
     pub fn packet_bytes(&self) -> usize {
         self.header_bytes + self.payload_bytes
     }
 
-    /// How many from `first` on fit in one train, and how many of these in one that can be lent.
+    /// How many packets from `first` on fit in one train, and how many of these in one that can be
+    /// lent.
     pub(super) fn fit(&self, first: usize) -> (usize, usize) {
         let train = (TRAIN_BYTES_MAX / self.packet_bytes()).min(TRAIN_PACKETS_MAX).min(self.count() - first);
         if self.headers.is_none() {
@@ -90,7 +91,7 @@ impl Packets {
         chunks
     }
 
-    /// Bytes of some of them, as the receiver gets them.
+    /// Bytes of some of the packets, as the receiver gets them.
     pub(super) fn bytes_in(&self, range: Range<usize>) -> usize {
         range.len() * self.header_bytes + self.bytes_of(range).len()
     }
@@ -136,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_payloads_that_lie_apart_meet_in_their_packets() {
+    fn headers_and_payloads_stored_apart_are_joined_in_their_packets() {
         let lease = lease();
         let packets =
             Packets::headed(lease.slice(0..144), 12, lease.slice(4096..4096 + 11 * 1316 + 100), 1316);
         assert_eq!((packets.count(), packets.packet_bytes()), (12, 1328));
         let (train, lent) = packets.fit(0);
         assert_eq!(train, 12);
-        // Of the first seven payloads two lie across pages.
+        // Of the first seven payloads, two cross a page boundary.
         assert_eq!(lent, 7);
         assert_eq!(packets.fit(11), (1, 1));
         let chunks = packets.chunks(10..12);

@@ -15,54 +15,54 @@ use crate::limits::{UDP_LENT_TRAINS_MAX, UDP_QUEUE_BYTES_MAX, UDP_TRAIN_NS};
 
 /// One flow of packets at a steady rate.
 ///
-/// Its owner calls [`step`](Self::step) until there is nothing to push, at the time it was told or
-/// after a [`done`](Self::done), and passes on all completions of its token. One train at a time is
-/// on its way into the kernel, so packets never change places; the memory of several may still be
-/// with the device.
+/// Its owner calls [`step`](Self::step) until there is nothing to push. It does so at the time that
+/// `step` returned or after a [`done`](Self::done). It also passes on all completions with the
+/// sender's token. One train at a time is on its way into the kernel, so packets are never
+/// reordered. The device may still hold the memory of several trains.
 #[derive(Debug)]
 pub struct UdpSender {
     socket: Arc<OwnedFd>,
     pacer: Pacer,
     lending: Lending,
-    /// What is to be sent; of the first, packets before `sent` have gone.
+    /// Packets to send. Of the first group, packets before `sent` have been sent.
     queue: VecDeque<Packets>,
     queued_bytes: usize,
     sent: usize,
     state: State,
-    /// The device cannot cut trains.
+    /// The device cannot cut trains into packets.
     single: bool,
     lent_trains: usize,
     counts: UdpCounts,
     last_error: Option<io::Error>,
 }
 
-/// What is to be done for a sender next.
+/// What the owner of a sender has to do next.
 #[derive(Debug)]
 pub enum UdpStep {
-    /// Push this op, with the sender's token, and ask again.
+    /// Push this op, with the sender's token, and call `step` again.
     Push(Op),
-    /// Ask again at this time, in nanoseconds, or after something was offered or done.
+    /// Call `step` again at this time, in nanoseconds, or after an `offer` or a `done`.
     At(u64),
-    /// Ask again after something was offered or done.
+    /// Call `step` again after an `offer` or a `done`.
     Idle,
 }
 
-/// What a sender did.
+/// The counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpCounts {
-    /// Packets that the kernel took, and their bytes.
+    /// Packets that the kernel took.
     pub packets: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Trains they were in.
+    /// Trains that carried them.
     pub trains: u64,
-    /// Bytes that were lent to the device and that it sent as they lay.
+    /// Bytes that were lent to the device and sent without a copy.
     pub lent_bytes: u64,
-    /// Bytes that were lent, and copied by the kernel after all.
+    /// Bytes that were lent, but copied by the kernel after all.
     pub copied_after_all_bytes: u64,
-    /// Trains that found the socket's buffer full, and went later.
+    /// Trains that found the socket's buffer full, and were sent later.
     pub waited: u64,
-    /// Packets that the kernel refused for good; [`UdpSender::last_error`] says why.
+    /// Packets that the kernel refused for good. [`UdpSender::last_error`] gives the reason.
     pub refused_packets: u64,
 }
 
@@ -71,15 +71,15 @@ enum State {
     Ready,
     /// A train is on its way into the kernel.
     Sending(Range<usize>),
-    /// The socket's buffer is full: it is to be awaited, or is.
+    /// The socket's buffer is full. Its space has to be awaited, or is being awaited.
     Full {
         asked: bool,
     },
 }
 
 impl UdpSender {
-    /// A sender on a connected socket, whose schedule begins now. The rate counts headers of the
-    /// packets, not those of UDP and IP.
+    /// A sender on a connected socket. Its schedule begins now. The rate includes the headers of
+    /// the packets, but not those of UDP and IP.
     pub fn new(socket: Arc<OwnedFd>, rate_bps: NonZeroU64, now_ns: u64) -> UdpSender {
         UdpSender {
             socket,
@@ -96,7 +96,10 @@ impl UdpSender {
         }
     }
 
-    /// Takes packets to send after those it has; gives them back if it has enough for now.
+    /// Takes packets to send after those it has.
+    ///
+    /// # Errors
+    /// Gives the packets back if the sender has enough for now.
     pub fn offer(&mut self, packets: Packets) -> Result<(), Packets> {
         if self.queued_bytes > 0 && self.queued_bytes + packets.bytes() > UDP_QUEUE_BYTES_MAX {
             return Err(packets);
@@ -106,7 +109,7 @@ impl UdpSender {
         Ok(())
     }
 
-    /// What is to be done now.
+    /// What has to be done now.
     pub fn step(&mut self, now_ns: u64) -> UdpStep {
         match &mut self.state {
             State::Full { asked: asked @ false } => {
@@ -164,7 +167,7 @@ impl UdpSender {
         }
     }
 
-    /// Goes on at another rate.
+    /// Continues at another rate.
     pub fn set_rate(&mut self, now_ns: u64, rate_bps: NonZeroU64) {
         self.pacer.set_rate(now_ns, rate_bps);
     }
@@ -174,28 +177,28 @@ impl UdpSender {
         self.queued_bytes
     }
 
-    /// Nothing waits to be sent, is being sent, or is still with the device.
+    /// Whether nothing waits to be sent, is being sent, or is still with the device.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.lent_trains == 0 && matches!(self.state, State::Ready)
     }
 
-    /// What it did.
+    /// The counters so far.
     pub fn counts(&self) -> UdpCounts {
         self.counts
     }
 
-    /// How it kept its time.
+    /// How the schedule was kept.
     pub fn pace(&self) -> PacerCounts {
         self.pacer.counts()
     }
 
-    /// Why the kernel refused the last packets that it refused.
+    /// The error of the last packets that the kernel refused.
     pub fn last_error(&self) -> Option<&io::Error> {
         self.last_error.as_ref()
     }
 
-    /// How many packets go next, and whether they are lent. A long train is copied at less cost
-    /// than it is lent in several short ones.
+    /// How many packets go next, and whether they are lent. To copy one long train costs less than
+    /// to lend it as several short ones.
     fn measure(&self, packets: &Packets) -> (usize, bool) {
         let (fit, lendable) = packets.fit(self.sent);
         let due = self.pacer.bytes_within(UDP_TRAIN_NS) / packets.packet_bytes() as u64;
@@ -204,7 +207,7 @@ impl UdpSender {
         (count, lend)
     }
 
-    /// The kernel has taken a train, or has not.
+    /// The kernel has taken a train, or has refused it.
     fn answered(&mut self, now_ns: u64, range: Range<usize>, result: io::Result<usize>) {
         match result {
             Ok(bytes) => {
@@ -217,8 +220,8 @@ impl UdpSender {
                 self.state = State::Full { asked: false };
                 return;
             }
-            // Cutting needs a device that makes checksums (udp_send_skb). Single packets need
-            // nothing.
+            // Cutting trains needs a device that computes checksums (udp_send_skb). Single packets
+            // do not need that.
             Err(error) if is_io_error(&error) && !self.single => {
                 self.single = true;
                 return;
@@ -231,7 +234,7 @@ impl UdpSender {
         self.gone(now_ns, range);
     }
 
-    /// Packets have had their turn, for better or worse.
+    /// Packets were sent or refused: they leave the queue.
     fn gone(&mut self, now_ns: u64, range: Range<usize>) {
         let Some(packets) = self.queue.front() else { return };
         let bytes = packets.bytes_in(range.clone());
@@ -286,7 +289,7 @@ mod tests {
         Done { token: 1, result, op, accepted: None }
     }
 
-    /// As a ring does it: the answer, and the memory if it was lent.
+    /// As a ring does it: the result, and the memory if it was lent.
     fn sent(sender: &mut UdpSender, now_ns: u64, mut train: Train, copied: bool) {
         let bytes = train.bytes();
         let chunks = if train.zero_copy { mem::take(&mut train.chunks) } else { Vec::new() };
@@ -306,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn one_train_at_a_time_each_at_its_time() {
+    fn trains_go_one_at_a_time_each_at_its_time() {
         let mut sender = sender(8_000_000, 16);
         for (at_ns, bytes) in
             [(0, 7), (9_296_000, 7), (18_592_000, 2)].map(|(at, count)| (at, count * PACKET_BYTES))
@@ -316,7 +319,7 @@ mod tests {
             }
             let train = train(sender.step(at_ns));
             assert_eq!(train.bytes(), bytes);
-            assert!(matches!(sender.step(at_ns + 1_000_000_000), UdpStep::Idle), "one on its way");
+            assert!(matches!(sender.step(at_ns + 1_000_000_000), UdpStep::Idle), "one train is on its way");
             sent(&mut sender, at_ns, train, false);
         }
         assert!(matches!(sender.step(1 << 40), UdpStep::Idle));
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_counted_and_the_next_goes() {
+    fn refused_packets_are_counted_and_the_next_are_sent() {
         let mut sender = sender(RATE_BPS, 100);
         let first = train(sender.step(0));
         let packets = first.bytes() / PACKET_BYTES;
@@ -392,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_copies_is_not_lent_to_for_long() {
+    fn a_path_that_copies_is_not_lent_to_for_long() {
         let mut sender = sender(RATE_BPS, 780);
         let mut now_ns = 0;
         let mut lent = Vec::new();
@@ -412,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_has_enough_says_so() {
+    fn a_sender_that_has_enough_refuses_more() {
         let mut sender = sender(RATE_BPS, 780);
         let more = || Packets::framed(lease(), PACKET_BYTES);
         sender.offer(more()).expect("the queue holds two MiB");

@@ -1,14 +1,14 @@
-//! What the budget promises, as cases and as laws.
+//! What the budget guarantees, as cases and as properties.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Two of ten are not promised.
+/// A budget of ten buffers, two of which cannot be promised.
 fn ten() -> Budget {
     Budget::new(10, 2)
 }
 
-/// A reader's first stripe.
+/// Reserves a reader's first stripe.
 fn first(
     budget: &Budget,
     promised: Option<&PromisedBuffers>,
@@ -19,7 +19,7 @@ fn first(
 }
 
 #[test]
-fn never_more_than_there_is() {
+fn no_more_buffers_are_reserved_than_exist() {
     let budget = ten();
     let first = budget.reserve(9).unwrap();
     first.give_back(2);
@@ -33,7 +33,7 @@ fn never_more_than_there_is() {
 }
 
 #[test]
-fn nobody_takes_what_others_wait_for() {
+fn a_reader_does_not_take_what_earlier_readers_wait_for() {
     let budget = Budget::new(8, 2);
     let held = budget.reserve(5).unwrap();
     let (mut large, mut small) = (None, None);
@@ -41,7 +41,7 @@ fn nobody_takes_what_others_wait_for() {
     assert_eq!(
         (budget.starved(), budget.missing()),
         (2, 0),
-        "the large one must wait for others like itself"
+        "the large reader must wait until others give buffers back"
     );
     assert!(budget.is_left_over_short());
     assert!(budget.reserve(1).is_none());
@@ -58,7 +58,7 @@ fn nobody_takes_what_others_wait_for() {
 }
 
 #[test]
-fn what_is_enough_for_all_is_given_in_any_order() {
+fn buffers_that_are_enough_for_all_are_given_in_any_order() {
     let budget = Budget::new(8, 2);
     let held = budget.reserve(8).unwrap();
     let (mut one, mut other) = (None, None);
@@ -72,7 +72,7 @@ fn what_is_enough_for_all_is_given_in_any_order() {
 }
 
 #[test]
-fn who_was_promised_nothing_shares_what_is_left_over() {
+fn readers_without_a_promise_share_what_is_left_over() {
     let budget = ten();
     let held = budget.reserve(4).unwrap();
     let promised = budget.promise(7);
@@ -85,14 +85,14 @@ fn who_was_promised_nothing_shares_what_is_left_over() {
     drop(held);
     assert!(
         budget.reserve(4).is_none() && budget.lend(4).is_none(),
-        "somebody waits who was promised the others"
+        "a reader waits that was promised the others"
     );
     let drawn = first(&budget, Some(&promised), &mut waiting, 7).unwrap();
     assert!(drawn.is_promised() && waiting.is_none());
     let left_over = budget.reserve(3).unwrap();
     assert!(budget.reserve(1).is_none());
     drop(drawn);
-    assert!(budget.reserve(1).is_none(), "what is promised and not used is not theirs");
+    assert!(budget.reserve(1).is_none(), "promised and unused buffers are not left over");
     assert!(budget.lend(5).is_some() && budget.draw_all(&promised).is_some());
     drop(promised);
     assert_eq!((budget.promised(), budget.reserved()), (0, 3));
@@ -101,7 +101,7 @@ fn who_was_promised_nothing_shares_what_is_left_over() {
 }
 
 #[test]
-fn who_was_promised_memory_comes_before_those_who_wait_for_longer() {
+fn a_promised_reader_comes_before_readers_that_have_waited_longer() {
     let budget = ten();
     let held = budget.reserve(10).unwrap();
     let (mut download, mut viewer) = (None, None);
@@ -123,7 +123,7 @@ fn who_was_promised_memory_comes_before_those_who_wait_for_longer() {
 }
 
 #[test]
-fn who_takes_more_than_he_was_promised_stands_in_line_with_the_others() {
+fn a_reader_that_needs_more_than_its_promise_waits_with_the_unpromised() {
     let budget = ten();
     let promised = budget.promise(5);
     let mut waiting = None;
@@ -135,13 +135,13 @@ fn who_takes_more_than_he_was_promised_stands_in_line_with_the_others() {
     drop(mine);
     assert!(
         first(&budget, Some(&promised), &mut waiting, 5).unwrap().is_promised(),
-        "and goes in front when he may"
+        "the reader moves to the front when its promise is enough"
     );
     assert_eq!(budget.starved(), 0);
 }
 
 #[test]
-fn however_much_is_promised_a_part_is_left_for_the_others() {
+fn a_part_is_left_for_readers_without_a_promise() {
     let budget = ten();
     let promises: Vec<PromisedBuffers> = (0..4).map(|_| budget.promise(4)).collect();
     let drawn: Vec<_> = promises.iter().filter_map(|promised| promised.draw(4)).collect();
@@ -150,7 +150,7 @@ fn however_much_is_promised_a_part_is_left_for_the_others() {
 }
 
 #[test]
-fn what_is_kept_nobody_has() {
+fn kept_buffers_cannot_be_reserved() {
     let budget = ten();
     let held = budget.reserve(4).unwrap();
     assert!(budget.keep(7).is_none());
@@ -165,7 +165,7 @@ fn what_is_kept_nobody_has() {
 }
 
 #[test]
-fn what_comes_back_after_its_viewer_has_gone_is_counted() {
+fn buffers_that_come_back_after_the_viewer_has_gone_are_counted() {
     let budget = ten();
     let promised = budget.promise(5);
     let drawn = promised.draw(5).unwrap();
@@ -178,16 +178,16 @@ fn what_comes_back_after_its_viewer_has_gone_is_counted() {
 }
 
 #[test]
-fn what_disks_owe_stays_reserved_but_not_on_the_account_of_the_promise() {
+fn buffers_with_outstanding_requests_stay_reserved_outside_the_promise() {
     let budget = ten();
     let promised = budget.promise(5);
     let seen = Arc::new(promised.draw(5).unwrap());
     let reads: Vec<Arc<Reservation>> = (0..2).map(|_| Arc::clone(&seen)).collect();
-    // Three have come when its viewer seeks.
+    // Three of five have come when the viewer seeks.
     seen.let_go(2);
     drop(seen);
     assert_eq!((budget.reserved(), budget.unpromised()), (2, 0));
-    assert!(promised.draw(5).is_some(), "what he was promised is his again");
+    assert!(promised.draw(5).is_some(), "the whole promise can be drawn again");
     assert!(budget.reserve(9).is_none());
     drop(reads);
     assert_eq!(budget.reserved(), 0);
@@ -243,7 +243,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A reader at the start of a stripe: of which viewer, in which place, and for how many buffers.
+/// A reader at the start of a stripe: its viewer, its position in the line, and how many buffers it
+/// needs.
 struct Beginner {
     viewer: Option<usize>,
     waiting: Option<Waiting>,
@@ -253,8 +254,8 @@ struct Beginner {
 const TOTAL: usize = 40;
 const LEFT_OVER: usize = 6;
 
-/// Viewers as a ledger admits them, that is no more than can be promised, beside readers without a
-/// promise, in any order.
+/// Viewers as a ledger admits them, so that no more is promised than can be, beside readers without
+/// a promise, in any order.
 struct House {
     budget: Budget,
     viewers: Vec<Option<PromisedBuffers>>,
@@ -328,7 +329,7 @@ impl House {
         self.go_on(self.beginners.len() - 1);
     }
 
-    /// The law of each grant, looked at as it is asked for.
+    /// The property that every grant has, checked when it is requested.
     fn go_on(&mut self, number: usize) {
         let (promised, borrowed, is_within) = {
             let state = self.budget.inner.lock();
@@ -341,8 +342,8 @@ impl House {
                 }
                 _ => true,
             };
-            // A promise that was made smaller: what was drawn has to come back, and who waits for
-            // it stands elsewhere when it next asks.
+            // A promise was reduced. What was drawn beyond it has to come back, and a waiting
+            // reader of that viewer gets another position in the line when it next tries.
             let within =
                 state.promises.values().all(|of| of.drawn <= of.buffers) && self.beginners.iter().all(stands);
             let beginner = &self.beginners[number];
@@ -357,20 +358,23 @@ impl House {
                 assert_eq!(reservation.is_promised(), is_promised);
                 if !is_promised {
                     let left_over = (TOTAL - self.budget.kept() - self.budget.promised()).max(LEFT_OVER);
-                    assert!(unpromised + *buffers <= left_over, "the unpromised have what is promised");
+                    assert!(
+                        unpromised + *buffers <= left_over,
+                        "readers without a promise hold promised buffers"
+                    );
                 }
                 self.held.push(reservation);
                 self.beginners.swap_remove(number);
             }
             None => {
-                assert!(!is_promised || borrowed || !is_within, "a viewer waits for what he was promised");
+                assert!(!is_promised || borrowed || !is_within, "a viewer waits for promised buffers");
             }
         }
     }
 
     fn check(&self) {
         let state = self.budget.inner.lock();
-        assert!(state.kept + state.reserved() <= TOTAL, "more than there is");
+        assert!(state.kept + state.reserved() <= TOTAL, "more buffers than exist");
         assert_eq!(state.promised, state.promises.values().map(|of| of.buffers).sum::<usize>());
         assert_eq!(state.drawn, state.promises.values().map(|of| of.drawn).sum::<usize>());
         assert_eq!(state.reserved(), self.held.iter().map(Reservation::buffers).sum::<usize>());
@@ -382,21 +386,21 @@ impl House {
 }
 
 proptest! {
-    /// Never more than there is; the unpromised never take what is promised; a viewer waits for
-    /// what he was promised only while something of it is lent, or held since before it was
-    /// promised; and nobody waits for ever, though viewers hold all they may.
+    /// There are never more buffers than exist. Readers without a promise never take what is
+    /// promised. A viewer waits for promised buffers only while some of them are lent, or are held
+    /// since before the promise. No reader waits for ever, although viewers hold all they may.
     #[test]
-    fn promises_are_kept_and_nobody_waits_for_ever(steps in proptest::collection::vec(step(), 1..200)) {
+    fn promises_are_kept_and_no_reader_waits_for_ever(steps in proptest::collection::vec(step(), 1..200)) {
         let mut house = House::new();
         for step in steps {
             house.take(step);
             house.check();
         }
-        // What is lent and what the unpromised hold comes back, one after another; what viewers
-        // draw does not, unless they were to have less.
+        // What is lent, and what readers without a promise hold, comes back one after another. What
+        // viewers draw does not, unless their promises were reduced.
         let within = house.budget.inner.lock().promises.values().all(|of| of.drawn <= of.buffers);
         house.held.retain(|held| held.is_promised() && within);
-        // Who was promised less meanwhile finds his place among the others.
+        // A reader whose promise was reduced in the meantime finds its position among the others.
         for number in (0..house.beginners.len()).rev() {
             house.go_on(number);
         }
@@ -406,7 +410,7 @@ proptest! {
             let before = house.beginners.len();
             house.go_on(0);
             house.check();
-            prop_assert!(house.beginners.len() < before, "the first in line waits for ever");
+            prop_assert!(house.beginners.len() < before, "the first reader in line waits for ever");
         }
         drop((house.held, house.viewers, house.kept));
         prop_assert_eq!((house.budget.reserved(), house.budget.promised(), house.budget.kept()), (0, 0, 0));

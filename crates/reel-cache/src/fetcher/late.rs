@@ -55,9 +55,9 @@ impl Fetcher {
         }
     }
 
-    /// A member that lets somebody wait for long whose class has deadlines, while no other does.
-    /// Deadlines may be far away: but who keeps ahead of them lives on what he has buffered, and
-    /// nobody knows how much that is.
+    /// A member that keeps a read of a class with deadlines waiting for long, while no other member
+    /// does. The deadline itself may be far away. But a viewer that is ahead of its deadlines plays
+    /// from its own buffer, and the server does not know how much that holds.
     fn lagging(&mut self, now_ns: u64) -> Option<usize> {
         if now_ns < self.lag_look_ns {
             return None;
@@ -75,7 +75,7 @@ impl Fetcher {
         }
     }
 
-    /// The oldest request to a member of a class with deadlines, of those that have waited for a
+    /// The oldest request of a class with deadlines to a member, among those that have waited for a
     /// while.
     fn with_deadline(&self, member: usize, now_ns: u64) -> Option<u64> {
         let classes = self.units.disks().classes();
@@ -86,7 +86,7 @@ impl Fetcher {
         })
     }
 
-    /// Whoever waits for this member, not only those with a deadline.
+    /// Reads around this member for every read that waits for it, with a deadline or without.
     fn read_around_all(&mut self, member: usize, now_ns: u64) {
         let reads: Vec<u64> = self.with_disks.of(member).map(|(_, id)| id).collect();
         for id in reads {
@@ -94,7 +94,7 @@ impl Fetcher {
         }
     }
 
-    /// Asks the others of the stripe while the unit's own member is still asked; `false` if that
+    /// Reads the others of the stripe while the unit's own member is still asked. `false` if that
     /// cannot be done now.
     pub(super) fn read_around(&mut self, id: u64, now_ns: u64) -> bool {
         let Some(flight) = self.reads.get_mut(&id) else { return true };
@@ -103,8 +103,8 @@ impl Fetcher {
         if flight.hedge.is_some() || !self.units.health().readable(member) {
             return true;
         }
-        // Memory for the most it may take: those who wait for their first bytes come before those
-        // who wait for long.
+        // Reserves the most memory it may take. Readers that wait for their first bytes come before
+        // reads that have waited for long.
         let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
         if !self.units.around().begin(member) {
             return false;
@@ -126,7 +126,7 @@ impl Fetcher {
         }
     }
 
-    /// A read has come: whether that was by its deadline.
+    /// A read was answered: notes whether that was by its deadline.
     pub(super) fn note_came(&self, id: u64, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let (class, deadline_ns) = flight.flight.urgency();
@@ -135,7 +135,7 @@ impl Fetcher {
         }
     }
 
-    /// When a read is to be read around, by what its viewers expect of it now.
+    /// Sets when a read is to be read around, by the deadline that its viewers have now.
     pub(super) fn set_due(&mut self, id: u64, now_ns: u64) {
         let Some(flight) = self.reads.get_mut(&id) else { return };
         let (class, deadline_ns) = flight.flight.urgency();

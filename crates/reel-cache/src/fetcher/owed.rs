@@ -1,4 +1,4 @@
-//! Requests that the disks have not answered, and what their memory is reserved by.
+//! Requests that the disks have not answered, and the reservations of their memory.
 
 use crate::budget::Reservation;
 use crate::flight::FETCH_BITS;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Requests that the disks have not answered.
 pub(super) struct WithDisks {
     by_token: HashMap<u64, Owed>,
-    /// (time, token) of each member's, oldest first.
+    /// (time, token) of the requests to each member, oldest first.
     by_member: Vec<BTreeSet<(u64, u64)>>,
 }
 
@@ -16,7 +16,8 @@ pub(super) struct WithDisks {
 struct Owed {
     member: usize,
     since_ns: u64,
-    /// Its buffer is reserved by this until it has come back, whether anybody waits for it or not.
+    /// The reservation that covers its buffer until it is answered, whether a reader waits for it
+    /// or not.
     reservation: Option<Arc<Reservation>>,
 }
 
@@ -36,8 +37,9 @@ impl WithDisks {
         self.by_member[member].insert((since_ns, token));
     }
 
-    /// Nobody waits for these requests any more, and the memory of those who did holds what was
-    /// computed instead: what they were read around with stays reserved as far as it has to.
+    /// No reader waits for these requests any more. The memory of the readers that did now holds
+    /// what was computed instead. So the reservation of the hedged read stays as far as it has to
+    /// cover these requests.
     pub(super) fn go_on_owing(&mut self, tokens: &[u64], sources: usize, reservation: &Arc<Reservation>) {
         reservation.let_go(tokens.len() + sources);
         for token in tokens {
@@ -47,14 +49,14 @@ impl WithDisks {
         }
     }
 
-    /// The member that has answered; `None` if the token is not that of a request.
+    /// The member that has answered. `None` if the token belongs to no request.
     pub(super) fn answered(&mut self, token: u64) -> Option<usize> {
         let Owed { member, since_ns, .. } = self.by_token.remove(&token)?;
         self.by_member[member].remove(&(since_ns, token));
         Some(member)
     }
 
-    /// Members with a request, and since when.
+    /// Members with a request, and the time of the oldest one.
     pub(super) fn oldest(&self) -> impl Iterator<Item = (usize, u64)> {
         let oldest = |(member, requests): (usize, &BTreeSet<(u64, u64)>)| {
             requests.first().map(|(since_ns, _)| (member, *since_ns))
@@ -62,7 +64,7 @@ impl WithDisks {
         self.by_member.iter().enumerate().filter_map(oldest)
     }
 
-    /// The requests of a member, oldest first: since when, and for which read.
+    /// The requests to a member, oldest first: the time, and the read that made it.
     pub(super) fn of(&self, member: usize) -> impl Iterator<Item = (u64, u64)> {
         self.by_member[member].iter().map(|(since_ns, token)| (*since_ns, token >> FETCH_BITS))
     }

@@ -16,7 +16,7 @@ fn front(object: u64, stripe: u64, asked_ns: u64) -> Front {
     Front { object, stripe, asked_ns, stripe_ns: 100, offset: stripe, until_stripe: stripe, is_whole: true }
 }
 
-/// The rule, written down as it is said: for each unit all viewers are asked.
+/// The rule in its plainest form: for each unit all viewers are examined.
 #[derive(Default)]
 struct Plain {
     units: Vec<UnitKey>,
@@ -39,7 +39,8 @@ impl Plain {
 }
 
 impl Plain {
-    /// Takes a step with the policy; `false` for the one that asks it for a victim.
+    /// Takes a step together with the policy. `false` for the step that asks the policy for a
+    /// victim.
     fn mirrors(&mut self, policy: &mut NextUse, step: &Step, now_ns: u64) -> bool {
         match *step {
             Step::Comes(object, stripe) => {
@@ -88,12 +89,13 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: what nobody wants goes before what somebody wants, and of that, what is
-    /// wanted last.
+    /// In any order of steps: units that no viewer needs are evicted before units that a viewer
+    /// needs, and of those the unit that is needed last goes first.
     #[test]
-    fn what_is_wanted_last_goes_first(steps in prop::collection::vec(step(), 1..200)) {
+    fn the_unit_that_is_needed_last_is_evicted_first(steps in prop::collection::vec(step(), 1..200)) {
         let (mut policy, mut plain) = (NextUse::default(), Plain::default());
-        // No two viewers ask at the same time, as no two locks are taken at the same time.
+        // No two viewers make a request at the same time, as no two locks are taken at the same
+        // time.
         for (now_ns, step) in steps.into_iter().enumerate() {
             if plain.mirrors(&mut policy, &step, now_ns as u64) {
                 continue;
@@ -113,7 +115,7 @@ proptest! {
                 prop_assert!(is_right, "{:?} goes before {:?}", victim, other);
             }
         }
-        // Nothing is left over when all have gone.
+        // Nothing is left over when all viewers and units are gone.
         (0..6).for_each(|name| policy.leaves(viewer(name)));
         while policy.take_victim().is_some() {}
         prop_assert!(policy.objects.is_empty() && policy.idle.is_empty() && policy.stretches.is_empty());
@@ -121,21 +123,21 @@ proptest! {
 }
 
 #[test]
-fn what_nobody_wants_goes_oldest_first() {
+fn units_without_viewers_are_evicted_oldest_first() {
     let mut policy = NextUse::default();
     for (object, stripe) in [(0, 5), (1, 0), (2, 9), (0, 7), (1, 1)] {
         policy.came(unit(object, stripe), 0..1);
     }
     policy.came(unit(1, 0), 0..1);
     let mut order = std::iter::from_fn(|| policy.take_victim()).map(|victim| victim.key.object);
-    assert_eq!(order.next(), Some(0), "it is the oldest");
+    assert_eq!(order.next(), Some(0), "the oldest unit");
     assert_eq!(order.next(), Some(2));
 }
 
 #[test]
-fn a_long_interval_is_given_up_for_a_short_one_and_from_its_far_end() {
+fn a_long_interval_is_evicted_before_a_short_one_from_its_far_end() {
     let mut policy = NextUse::default();
-    // 0 follows 1 at eight stripes, on another film 2 follows 3 at three.
+    // 0 follows 1 at eight stripes. On another title 2 follows 3 at three.
     for (name, object, stripe) in [(0, 0, 2), (1, 0, 10), (2, 1, 2), (3, 1, 5)] {
         policy.shows(viewer(name), front(object, stripe, 1_000));
     }
@@ -152,7 +154,7 @@ fn a_long_interval_is_given_up_for_a_short_one_and_from_its_far_end() {
 }
 
 #[test]
-fn when_the_leader_leaves_its_follower_still_wants_what_lies_between() {
+fn a_follower_still_needs_the_interval_when_its_leader_leaves() {
     let mut policy = NextUse::default();
     policy.shows(viewer(0), front(0, 0, 0));
     policy.shows(viewer(1), front(0, 6, 0));
@@ -165,18 +167,19 @@ fn when_the_leader_leaves_its_follower_still_wants_what_lies_between() {
     assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 0), wanted_ns: None, is_kept: false }));
 }
 
-/// A session, so that a chain can be told of it.
+/// A session, so that it can join a chain.
 fn session(number: u64) -> SessionKey {
     viewer(number).0
 }
 
 proptest! {
-    /// Whoever moves, joins and leaves: what lies between two of a chain, or has been asked for by
-    /// its first, goes after all else.
+    /// However sessions move, join and leave: what lies between two sessions of a chain, or was
+    /// requested by its first, is evicted after everything else.
     #[test]
-    fn what_is_kept_for_those_who_follow_goes_last(steps in prop::collection::vec(step(), 1..200), odd in any::<bool>()) {
+    fn units_kept_for_followers_are_evicted_last(steps in prop::collection::vec(step(), 1..200), odd in any::<bool>()) {
         let (mut policy, mut plain) = (NextUse::default(), Plain::default());
-        // Those of odd numbers belong to a chain, or those of even ones; the others to none.
+        // Either the viewers with odd numbers belong to a chain, or those with even numbers. The
+        // others belong to none.
         let is_in = |name: u64| (name % 2 == 1) == odd;
         (0..6).filter(|name| is_in(*name)).for_each(|name| policy.joins(session(name), Some(7)));
         (0..OBJECTS).for_each(|object| policy.keeps(object, 7, STRIPES));
@@ -202,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn a_leader_who_runs_far_ahead_keeps_no_more_than_is_charged() {
+fn a_leader_far_ahead_keeps_no_more_than_is_charged() {
     let mut policy = NextUse::default();
     for (name, stripe) in [(0, 0), (1, 9)] {
         policy.joins(session(name), Some(3));
@@ -219,19 +222,19 @@ fn a_leader_who_runs_far_ahead_keeps_no_more_than_is_charged() {
 }
 
 #[test]
-fn who_has_lost_a_unit_of_what_he_asked_for_is_not_whole() {
+fn a_front_that_has_lost_a_requested_unit_is_not_whole() {
     let mut policy = NextUse::default();
     policy.shows(viewer(0), Front { until_stripe: 1, ..front(0, 0, 0) });
     (0..3).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
     let is_whole = |policy: &NextUse| policy.front(viewer(0)).unwrap().is_whole;
     assert_eq!(policy.take_victim().unwrap().key, unit(0, 2));
-    assert!(is_whole(&policy), "it has not asked for that");
+    assert!(is_whole(&policy), "the front has not requested that unit");
     assert_eq!(policy.take_victim().unwrap().key, unit(0, 1));
     assert!(!is_whole(&policy));
 }
 
 #[test]
-fn what_is_in_use_is_looked_at_again_later() {
+fn a_unit_in_use_is_examined_again_later() {
     let mut policy = NextUse::default();
     policy.came(unit(0, 0), 0..1);
     let victim = policy.take_victim().unwrap();

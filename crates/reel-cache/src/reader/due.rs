@@ -9,27 +9,27 @@ use std::sync::Arc;
 /// When the bytes of a body are due in memory.
 #[derive(Clone, Debug)]
 pub enum Due {
-    /// The first window of them then, and what follows as it is shown: see [`Ramp`].
+    /// The first window of bytes at that time, and what follows as it is shown: see [`Ramp`].
     Ramp(Ramp),
-    /// So long after they are asked for.
+    /// So long after they are requested.
     After(u64),
-    /// Each stretch of the body at its own time, for a film sent as one file.
+    /// Each stretch of the body at its own time, for a title sent as one file.
     Paced(Pace),
 }
 
 /// How urgent it is to send what a reader has next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// It is due in memory at this time, and sent by that.
+    /// It is due in memory at this time, and has to be sent by then.
     Due(u64),
-    /// It was to be in memory soon after it was asked for.
+    /// It was due in memory soon after it was requested.
     Waited,
-    /// No time was set for it.
+    /// It has no due time.
     Unhurried,
 }
 
-/// A body that is shown for a while: a segment. What a reader holds at once is due at its start;
-/// what follows can only be read as that is sent, and is due as much later as it is shown later.
+/// A body that is shown for a while: a segment. What a reader holds at once is due at its start.
+/// What follows can be read only as that is sent, and is due as much later as it is shown later.
 #[derive(Clone, Copy, Debug)]
 pub struct Ramp {
     /// When its start is due.
@@ -40,7 +40,7 @@ pub struct Ramp {
     pub bytes: u64,
 }
 
-/// When the stretches of a body are due: those of a film at the times at which they are shown.
+/// When the stretches of a body are due: those of a title at the times at which they are shown.
 #[derive(Clone, Debug)]
 pub struct Pace {
     /// Where stretches begin and the media time at which they are shown, in ascending order.
@@ -54,7 +54,7 @@ pub struct Pace {
 }
 
 impl Due {
-    /// Whether nobody waits at a fixed time.
+    /// Whether the bytes are due at no fixed time.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Due::After(DEADLINE_NONE_NS))
     }
@@ -69,13 +69,13 @@ impl Due {
         }
     }
 
-    /// What is held at once of a body that is due so.
+    /// What is held at once of a body with these due times.
     pub(super) fn window(&self, depth: Depth, map: &ObjectMap) -> Window {
         let (bytes, duration_ns) = self.shown();
         depth.window(map.geometry(), bytes, duration_ns)
     }
 
-    /// Buffers that its reader holds at most.
+    /// Most buffers that its reader holds.
     pub(super) fn buffers_max(&self, depth: Depth, map: &ObjectMap) -> u64 {
         let (bytes, duration_ns) = self.shown();
         match self {
@@ -84,7 +84,7 @@ impl Due {
         }
     }
 
-    /// Buffers that its reader was counted with when its viewer was promised memory.
+    /// Buffers that its reader was counted with when memory was promised to its viewer.
     pub(super) fn promised_buffers(&self, depth: Depth, map: &ObjectMap) -> u64 {
         let (bytes, duration_ns) = self.shown();
         match self {
@@ -101,7 +101,7 @@ impl Due {
         }
     }
 
-    /// When what is read at `offset` is due for a reader that holds `window_bytes` at once.
+    /// When bytes read at `offset` are due for a reader that holds `window_bytes` at once.
     pub(super) fn of(&self, offset: u64, window_bytes: u64, now_ns: u64) -> u64 {
         let soonest_ns = now_ns.saturating_add(READ_TIME_MIN_NS);
         match self {
@@ -117,14 +117,14 @@ impl Ramp {
     pub(crate) fn due_ns(&self, offset: u64, window_bytes: u64) -> u64 {
         let beyond = u128::from(offset.saturating_sub(window_bytes).min(self.bytes));
         let later_ns = u128::from(self.duration_ns) * beyond / u128::from(self.bytes.max(1));
-        // Fits: at most the duration.
+        // The cast fits: the value is at most the duration.
         self.due_ns.saturating_add(later_ns as u64)
     }
 }
 
 impl Pace {
     /// The pace of a body that begins at `from_offset` in a list of `times`, for a client that is
-    /// at `at_offset` of that list now. When that is due is for the caller to say.
+    /// at `at_offset` of that list now. The caller sets when that offset is due.
     pub fn new(times: Arc<[(u64, u64)]>, from_offset: u64, at_offset: u64) -> Self {
         let mut pace = Self { times, from_offset, media_ns: 0, due_ns: 0 };
         pace.media_ns = pace.media_ns(at_offset.saturating_sub(from_offset));
@@ -149,15 +149,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_due_as_it_is_shown_wherever_its_client_is() {
+    fn a_body_is_due_as_it_is_shown_from_any_offset() {
         // A second for every 100 bytes; the body begins in the third.
         let times: Arc<[(u64, u64)]> = (0..50).map(|second| (second * 100, second * 1_000_000_000)).collect();
         for at_offset in [250, 1_250, 4_050] {
             let mut pace = Pace::new(Arc::clone(&times), 250, at_offset);
             pace.due_ns = 70_000_000_000;
             let within = at_offset - 250;
-            assert_eq!(pace.due_ns(within), 70_000_000_000, "where the client is");
-            assert_eq!(pace.due_ns(within + 500), 75_000_000_000, "five seconds on");
+            assert_eq!(pace.due_ns(within), 70_000_000_000, "the client's offset");
+            assert_eq!(pace.due_ns(within + 500), 75_000_000_000, "five seconds later");
         }
     }
 }

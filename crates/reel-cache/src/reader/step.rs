@@ -1,4 +1,4 @@
-//! One step of a reader's window: bytes at hand, or the wanted rows of one stripe.
+//! One step of a reader's window: bytes in memory, or the wanted rows of one stripe.
 
 use crate::budget::Reservation;
 use crate::fetcher::Fetched;
@@ -41,7 +41,7 @@ impl Step {
 
     pub(super) fn advance(&mut self, bytes: u64) {
         match self {
-            // Fits: never more than the length of the range.
+            // The cast fits: never more than the length of the range.
             Step::Bytes(_, range) => range.start += bytes as usize,
             Step::Stripe(stripe) => stripe.range.start += bytes,
         }
@@ -49,7 +49,7 @@ impl Step {
 }
 
 impl StripeStep {
-    /// `units`: positions, the wanted rows of each, and what was at hand of them.
+    /// `units`: positions, the wanted rows of each, and those rows if they were in memory.
     pub(super) fn new(
         (map, stripe): (Arc<ObjectMap>, u64),
         range: Range<u64>,
@@ -62,14 +62,15 @@ impl StripeStep {
         step
     }
 
-    /// Takes a unit if it is one of its own that has not come. An error means that no member and no
-    /// decoding gives these bytes.
+    /// Takes a unit if it belongs to this step and has not come yet. An error means that no member
+    /// and no decoding gives these bytes.
     pub(super) fn take(&mut self, fetched: &Fetched) -> Result<(), Arc<VolumeError>> {
         let Some(unit) = self.unit_of(&fetched.key).filter(|unit| unit.have.is_none()) else {
             return Ok(());
         };
         let rows = fetched.result.clone()?;
-        // Two steps may want different rows of one unit; each takes the answer to its own question.
+        // Two steps may want different rows of one unit. Each takes the answer that covers its own
+        // rows.
         if rows.rows().start <= unit.rows.start && unit.rows.end <= rows.rows().end {
             unit.have = Some(rows);
             self.settle();
@@ -77,17 +78,17 @@ impl StripeStep {
         Ok(())
     }
 
-    /// Whether all of it has come.
+    /// Whether all units have come.
     pub(super) fn is_complete(&self) -> bool {
         self.units.iter().all(|unit| unit.have.is_some())
     }
 
-    /// Buffers that it may hold.
+    /// Buffers that the step may hold.
     pub(super) fn buffers(&self) -> usize {
         self.reservation.buffers()
     }
 
-    /// Those of them that are drawn from what its viewer was promised.
+    /// The buffers of them that are drawn from the promise to its viewer.
     pub(super) fn drawn_buffers(&self) -> usize {
         if self.reservation.is_promised() { self.buffers() } else { 0 }
     }
@@ -96,7 +97,7 @@ impl StripeStep {
         self.range.end - self.range.start
     }
 
-    /// Appends what is in memory without a gap; `true` if that was all of the stripe.
+    /// Appends what is in memory without a gap. `true` if that was all of the stripe.
     pub(super) fn chunks(&self, chunks: &mut Vec<Chunk>, left_bytes: &mut usize) -> bool {
         let row_bytes = self.map.geometry().row_bytes() as u64;
         let mut at = self.range.start;
@@ -105,7 +106,7 @@ impl StripeStep {
                 return false;
             }
             let Some(row) = self.row(at / row_bytes) else { return false };
-            // Fits: both lie inside of one row.
+            // The casts fit: both lie inside one row.
             let from = (at % row_bytes) as usize;
             let row_left = (self.range.end - at).min(row_bytes - at % row_bytes) as usize;
             let bytes = row_left.min(*left_bytes);
@@ -123,13 +124,13 @@ impl StripeStep {
     /// Row `index` of the stripe in object order, if its unit is in memory.
     fn row(&self, index: u64) -> Option<reel_arena::Lease> {
         let data_rows = self.map.geometry().data_rows() as u64;
-        // Fits: both are below the small counts of the geometry.
+        // The casts fit: both are below the small counts of the geometry.
         let (matrix, position) = ((index / data_rows) as usize, (index % data_rows) as usize);
         let unit = self.units.iter().find(|unit| unit.position == position)?;
         Some(unit.have.as_ref()?.row(matrix))
     }
 
-    /// When all units are there, what they were computed from is not needed any more.
+    /// When all units have come, the units they were computed from are not needed any more.
     fn settle(&mut self) {
         if self.is_complete() {
             let beyond = self.reservation.buffers().saturating_sub(self.units.len());
@@ -146,7 +147,7 @@ impl StripeStep {
 }
 
 impl Drop for StripeStep {
-    /// What is still on its way occupies its buffers until it has come, though its reader has gone.
+    /// Reads under way occupy their buffers until they are answered, although the reader is gone.
     fn drop(&mut self) {
         let came = self.units.iter().filter(|unit| unit.have.is_some()).count();
         let owed = if came == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(came) };
@@ -158,7 +159,7 @@ impl Drop for StripeStep {
 pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
     let geometry = map.geometry();
     let row_bytes = geometry.row_bytes() as u64;
-    // Fits: rows of one stripe.
+    // The casts fit: they are rows of one stripe.
     let first = (range.start / row_bytes) as usize;
     let last = ((range.end - 1) / row_bytes) as usize;
     let data_rows = geometry.data_rows();

@@ -1,5 +1,5 @@
-//! Members that are lost, slow or silent: what it costs to do without them, and that nobody waits
-//! for them.
+//! Members that are lost, slow or silent: what it costs to do without them, and that no reader
+//! waits for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
@@ -39,7 +39,7 @@ fn a_lost_member_costs_every_other_one_read_for_each_stripe() {
             assert_eq!(core.play(Manners::default()).complete, 1);
         });
         for (member, count) in counts.into_iter().enumerate() {
-            // Where the lost unit is parity, nobody reads the stripe's others for its sake.
+            // Where the lost unit is parity, the others of the stripe are not read for it.
             let at_most = if member == lost { 0 } else { STRIPES };
             assert!(count <= at_most, "{count} reads of member {member}, {STRIPES} stripes");
             assert!(member == lost || count >= STRIPES - STRIPES / MEMBERS as u64 - 1, "{count}");
@@ -75,15 +75,15 @@ fn viewers_on_several_cores_share_what_is_decoded() {
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
-/// The clock stands still but for the moments that are set here: what is overdue is so because the
-/// test says it.
+/// The clock stands still except for the moments that are set here. So a read is overdue only when
+/// the test makes it so.
 #[test]
 fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buffer_back() {
     let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units, 1);
     let (slow, _) = cinema.objects[0].unit_at(0, 1);
-    // For as long as the test takes: what is played was decoded.
+    // The clock stands still for as long as the test takes: what is played was decoded.
     core.hold(slow);
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
     let mut ends = Ends::default();
@@ -99,11 +99,7 @@ fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buf
     assert_eq!(units.counters().deadline_misses.each_ref().map(load).iter().sum::<u64>(), 0);
     assert_eq!(cinema.volume.counters().rows_decoded.get(), 3);
     assert_eq!(core.fetcher.in_flight(), 0);
-    assert_eq!(
-        units.budget().reserved(),
-        1,
-        "the buffer that the late answer will give back is nobody else's"
-    );
+    assert_eq!(units.budget().reserved(), 1, "the buffer with the outstanding request stays reserved");
     core.release_all();
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     drop((core, units));
@@ -111,7 +107,7 @@ fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buf
 }
 
 #[test]
-fn whoever_is_first_wins() {
+fn the_first_answer_of_a_hedged_read_counts() {
     let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units, 1);
@@ -122,7 +118,7 @@ fn whoever_is_first_wins() {
     core.turn(Manners::default(), &mut Ends::default());
     core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
     core.now_ns = 200_000_000;
-    // The answer of the slow member comes, and that of the parity does not.
+    // The answer of the slow member comes, but that of the parity does not.
     core.hold(parity);
     core.turn(Manners::default(), &mut Ends::default());
     assert_eq!(load(&units.counters().read_around), 1);
@@ -146,16 +142,16 @@ fn only_one_member_at_a_time_is_read_around() {
     core.turn(Manners::default(), &mut Ends::default());
     core.now_ns = 200_000_000;
     core.turn(Manners::default(), &mut Ends::default());
-    assert_eq!(load(&units.counters().read_around), 1, "two others are as late");
+    assert_eq!(load(&units.counters().read_around), 1, "two other members are as late");
     core.release_all();
     assert_eq!(core.play(Manners::default()).complete, 1);
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
-/// If all are late it is the load, and to read around one of them would only add to it.
+/// If all members are late, the cause is the load. To read around one of them would only add to it.
 #[test]
-fn nobody_is_read_around_while_others_are_as_late() {
+fn no_member_is_read_around_while_others_are_as_late() {
     const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
     let cinema = Cinema::new(&[4 * WINDOW], 8 << 20, None);
     let units = cinema.units(8);
@@ -174,7 +170,7 @@ fn nobody_is_read_around_while_others_are_as_late() {
         load(&units.counters().read_around)
     };
     let before = around(&mut core, 0);
-    assert!(before > 0, "at first nobody knows how late the others are");
+    assert!(before > 0, "at first it is not known how late the others are");
     for window in 1..4 {
         assert_eq!(around(&mut core, window), before, "window {window}");
     }
@@ -182,16 +178,16 @@ fn nobody_is_read_around_while_others_are_as_late() {
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
-/// One that is slow is left alone, and asked again when the others miss their deadlines without it:
+/// A slow member is left alone. It is read again when the others miss their deadlines without it,
 /// long before its time is over.
 #[test]
-fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
+fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
     const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
     const WINDOWS: usize = 20;
     let cinema = Cinema::new(&[2 * WINDOWS * WINDOW], 16 << 20, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units, 1);
-    // Half of the time in which a member counts as silent goes by between the question and the
+    // Half of the time after which a member counts as silent passes between the requests and the
     // answers.
     const PASSES_NS: u64 = STALL_NS / 2;
     let play = |core: &mut Core, late: &[usize], window: usize, due_ns: u64, left: usize| {
@@ -207,7 +203,7 @@ fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
             core.release_all();
         }
         assert_eq!(core.play(Manners::default()).complete, 1);
-        // It answers, if late.
+        // The member answers, but late.
         core.release_all();
         core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     };
@@ -223,7 +219,7 @@ fn a_slow_member_is_asked_again_when_the_others_cannot_do_without_it() {
         !units.is_degraded()
     });
     assert!(again.is_some() && core.now_ns - begun_ns < SLOW_AWAY_NS, "{again:?}");
-    assert_eq!(load(&units.counters().stalled), 0, "none of them was silent");
+    assert_eq!(load(&units.counters().stalled), 0, "no member was silent");
     drop((core, units));
 }
 
@@ -234,7 +230,7 @@ fn a_silent_member_is_not_asked_again_until_it_answers() {
     let mut core = Core::new(&units, 1);
     let (silent, _) = cinema.objects[0].unit_at(0, 0);
     cinema.faults.inject(silent, Fault::Delay { delay_ns: 3 * SECOND_NS });
-    // Nobody waits for a deadline: only the silence counts.
+    // No read has a deadline: only the silence counts.
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
     let mut ends = Ends::default();
     core.turn(Manners::default(), &mut ends);
@@ -260,7 +256,7 @@ fn a_silent_member_is_not_asked_again_until_it_answers() {
         core.watch(cinema.whole(0), cinema.bytes[0].clone());
         assert_eq!(core.play(Manners::default()).complete, 1);
     });
-    assert!(counts[silent] > STRIPES / 2, "and is asked again");
+    assert!(counts[silent] > STRIPES / 2, "the member is read again");
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }
@@ -276,7 +272,7 @@ fn a_member_that_fails_every_read_is_out_after_a_few() {
     assert_eq!(core.play(Manners::default()).complete, 1);
     assert!(!health.readable(2) && health.lost() == 1);
     assert_eq!(cinema.volume.counters().members_taken_out.get(), 1);
-    // The next that fails is one too many to be taken out, and reads go on failing.
+    // The next member that fails is one more than can be taken out, so reads go on failing.
     cinema.faults.inject(1, Fault::FailReads);
     core.watch(cinema.whole(0), cinema.bytes[0].clone());
     core.play(Manners::default());

@@ -1,5 +1,5 @@
 //! Any body, read in any steps beside any others, from members in any state: the right bytes, and
-//! all memory back.
+//! all memory given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
@@ -77,13 +77,14 @@ fn play(cinema: &Cinema, case: &Case) {
     let mut random = Random(case.seed ^ 1);
     for _ in 0..case.viewers {
         let (body, expected) = body(cinema, &mut random, case.parts);
-        // Some read units to their ends, as others play the same, and some only what they want.
+        // Some viewers read units to their ends, as if others played the same. Some read only what
+        // they want.
         core.watch_on(body, expected, Due::After(1), random.below(2) == 0);
     }
     let ends = core.play(case.manners);
     assert_eq!(ends.lost, 0);
     assert_eq!(ends.complete + ends.vanished, case.viewers);
-    // What is on its way for those who vanished is reserved until it has come.
+    // Buffers of reads for viewers that left stay reserved until the reads are answered.
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     assert_eq!(units.budget().starved(), 0);
     drop((core, units));
@@ -105,12 +106,12 @@ fn play_all(cinema: &Cinema, cases_max: u32, faults: bool) {
 }
 
 #[test]
-fn any_body_from_members_that_fail_lie_or_dawdle() {
+fn any_body_from_members_that_fail_are_slow_or_return_wrong_data() {
     play_all(&Cinema::new(&LENGTHS, 0, None), 150, true);
 }
 
 #[test]
-fn any_body_while_a_member_is_away() {
+fn any_body_while_a_member_is_missing() {
     play_all(&Cinema::new(&LENGTHS, 0, Some(1)), 60, false);
 }
 
@@ -120,7 +121,7 @@ fn any_body_in_plenty_of_memory() {
 }
 
 #[test]
-fn two_lost_rows_end_those_who_need_them_and_are_not_remembered() {
+fn two_lost_rows_end_the_readers_that_need_them_and_are_not_remembered() {
     let cinema = Cinema::new(&LENGTHS, 0, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units, 7);

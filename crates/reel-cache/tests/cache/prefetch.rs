@@ -1,4 +1,4 @@
-//! Reading ahead: when it starts, what it holds, and that it gives way.
+//! Reading ahead: when it starts, what it holds, and that it gives memory back to readers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
@@ -50,7 +50,7 @@ fn the_next_segment_is_in_memory_before_a_punctual_client_asks() {
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
     prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 5 * SECOND_NS)));
     prefetcher.turn(&mut core.fetcher, 5 * SECOND_NS - 1);
-    assert_eq!(core.fetcher.in_flight(), 0, "not before it may be read");
+    assert_eq!(core.fetcher.in_flight(), 0, "not before its start time");
     assert_eq!(prefetcher.next_ns(), Some(5 * SECOND_NS));
     prefetcher.turn(&mut core.fetcher, 5 * SECOND_NS);
     settle(&mut core, &mut prefetcher);
@@ -65,7 +65,7 @@ fn the_next_segment_is_in_memory_before_a_punctual_client_asks() {
 }
 
 #[test]
-fn a_client_that_runs_ahead_makes_it_needless() {
+fn a_client_that_runs_ahead_makes_prefetching_needless() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
@@ -79,7 +79,7 @@ fn a_client_that_runs_ahead_makes_it_needless() {
 }
 
 #[test]
-fn what_nobody_comes_for_is_let_go() {
+fn a_segment_that_is_not_requested_is_dropped() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
@@ -94,7 +94,7 @@ fn what_nobody_comes_for_is_let_go() {
 }
 
 #[test]
-fn it_never_takes_what_readers_need() {
+fn prefetching_never_takes_what_readers_need() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 0, None);
     let units = cinema.units(4);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
@@ -115,7 +115,7 @@ fn delay(cinema: &Cinema, delay_ns: u64) {
     (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns }));
 }
 
-/// A plan whose first reads the disks owe for a fifth of a second.
+/// A plan whose first reads stay unanswered for a fifth of a second.
 fn on_its_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
     let (mut core, mut prefetcher) = (Core::new(units, 1), Prefetcher::default());
     delay(cinema, SECOND_NS / 5);
@@ -125,31 +125,27 @@ fn on_its_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
 }
 
 #[test]
-fn what_is_on_its_way_is_not_let_go_of_for_others() {
+fn reads_under_way_are_not_dropped_for_other_readers() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = on_its_way(&cinema, &units);
     let reserved = units.budget().reserved();
     assert!(core.fetcher.in_flight() > 0 && reserved > 0);
     prefetcher.release();
-    assert_eq!(
-        (prefetcher.len(), units.budget().reserved()),
-        (1, reserved),
-        "nobody would get memory by that"
-    );
+    assert_eq!((prefetcher.len(), units.budget().reserved()), (1, reserved), "that would free no memory");
     settle(&mut core, &mut prefetcher);
-    assert_eq!(units.budget().reserved(), reserved, "it is held for its client");
+    assert_eq!(units.budget().reserved(), reserved, "the segment is held for its client");
     prefetcher.release();
     assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
 }
 
 #[test]
-fn what_is_on_its_way_for_nobody_stays_reserved_until_it_has_come() {
+fn reads_that_no_client_needs_stay_reserved_until_they_are_answered() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = on_its_way(&cinema, &units);
     let reserved = units.budget().reserved();
-    // Its client seeks, and has left when that is over.
+    // The client seeks, and has left when that is over.
     prefetcher.plan((key(), 0), None);
     prefetcher.plan((key(), 0), None);
     assert!(prefetcher.is_empty());
@@ -167,10 +163,10 @@ fn windows_of_a_file_follow_their_client() {
     let next = |prefetcher: &Prefetcher, at| prefetcher.next_window(name, at, near(at));
     assert_eq!(next(&prefetcher, 700), Some(700), "nothing is read ahead yet");
     prefetcher.plan_window(name, 700..1700, plan(&cinema, 1, 0));
-    assert_eq!(next(&prefetcher, 900), None, "there is enough of it");
-    assert_eq!(next(&prefetcher, 1500), Some(1700), "it comes to an end");
+    assert_eq!(next(&prefetcher, 900), None, "enough of the window is left");
+    assert_eq!(next(&prefetcher, 1500), Some(1700), "the window comes to its end");
     prefetcher.plan_window(name, 1700..2700, plan(&cinema, 2, 0));
-    assert_eq!(next(&prefetcher, 1300), None, "the client is still in the one before");
+    assert_eq!(next(&prefetcher, 1300), None, "the client is still in the window before");
     assert_eq!(next(&prefetcher, 2500), Some(2700));
     assert_eq!(next(&prefetcher, 600), Some(600), "a seek back");
     assert_eq!(next(&prefetcher, 9000), Some(9000), "a seek");
@@ -178,7 +174,7 @@ fn windows_of_a_file_follow_their_client() {
 }
 
 #[test]
-fn a_window_gives_back_what_its_client_has() {
+fn a_window_gives_back_what_its_client_has_taken() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
@@ -216,5 +212,8 @@ fn with_little_memory_a_window_is_short() {
     let reserved = units.budget().reserved();
     assert!(reserved > total * 5 / 8 && reserved * 8 <= total * 7, "{reserved} of {total}");
     let end = (0..=bytes).find(|&at| prefetcher.next_window(name, at, |end| end <= at) == Some(at));
-    assert!(end.is_some_and(|end| end > 0 && end < bytes), "the next one begins where it ends: {end:?}");
+    assert!(
+        end.is_some_and(|end| end > 0 && end < bytes),
+        "the next window begins where this one ends: {end:?}"
+    );
 }

@@ -1,5 +1,5 @@
-//! What the disks are told of reads under way, whoever made them: that somebody more urgent joins,
-//! or that nobody waits any more.
+//! What the disks are told of reads under way, from any core: that a more urgent reader joins, or
+//! that no reader waits any more.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
@@ -12,7 +12,7 @@ use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-/// Members that answer nothing until they are let go.
+/// Members that answer nothing until they are released.
 struct Held {
     disks: Disks,
     waiting: Mutex<Vec<DiskRequest>>,
@@ -33,7 +33,7 @@ impl Held {
         self.disks.submit_all(&mut waiting.into_iter());
     }
 
-    /// All of them go on but one member.
+    /// All members but one are released.
     fn let_go_but(&self, kept: usize) {
         let keeps = |request: &mut DiskRequest| request.member != kept;
         self.disks.submit_all(&mut self.waiting.lock().unwrap().extract_if(.., keeps));
@@ -43,7 +43,7 @@ impl Held {
         self.waiting.lock().unwrap().iter().map(|request| (request.member, request.token)).collect()
     }
 
-    /// What was promoted since it was asked last, in the order of the members.
+    /// What was promoted since the last call, in the order of the members.
     fn promoted(&self) -> Vec<(usize, u64, Class, u64)> {
         let mut promoted = std::mem::take(&mut *self.promoted.lock().unwrap());
         promoted.sort_by_key(|&(member, token, ..)| (member, token));
@@ -121,14 +121,15 @@ fn watch(core: &mut Core, cinema: &Cinema, class: Class, due_ns: u64) {
 }
 
 #[test]
-fn a_read_becomes_as_urgent_as_whoever_joins_it() {
+fn a_read_becomes_as_urgent_as_the_readers_that_join_it() {
     let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
     let (held, units) = Held::new(&cinema);
     let (mut first, mut second) = (Core::new(&units, 1), Core::new(&units, 2));
     watch(&mut first, &cinema, Class::APERIODIC, DEADLINE_NONE_NS);
     let under_way = held.waiting();
     assert_eq!(under_way.len(), 3);
-    // From another core, by class; then by deadline; then by neither.
+    // Joined from another core: with a more urgent class, then with an earlier deadline, then with
+    // neither.
     watch(&mut second, &cinema, Class::PERIODIC, 5_000);
     let promoted = held.promoted();
     assert_eq!(promoted.len(), 3);
@@ -139,11 +140,11 @@ fn a_read_becomes_as_urgent_as_whoever_joins_it() {
     watch(&mut first, &cinema, Class::PERIODIC, 4_000);
     assert!(held.promoted().iter().all(|&(.., class, due_ns)| (class, due_ns) == (Class::PERIODIC, 4_000)));
     watch(&mut second, &cinema, Class::PERIODIC, 9_000);
-    // Its deadline counts, its class does not take anything back.
+    // Its deadline counts. Its class does not lower the urgency.
     watch(&mut second, &cinema, Class::INTERACTIVE, 4_500);
     assert_eq!(held.promoted(), []);
     assert_eq!(units.counters().promotions.load(Ordering::Relaxed), 6);
-    // It is read around by what its viewers expect now, on the core that made it.
+    // The read is read around by the deadline that its viewers have now, on the core that made it.
     first.turn(Manners::default(), &mut Ends::default());
     assert_eq!(first.fetcher.next_due_ns(), Some(2_000));
     held.let_go();
@@ -154,7 +155,7 @@ fn a_read_becomes_as_urgent_as_whoever_joins_it() {
 }
 
 #[test]
-fn what_a_unit_is_computed_from_becomes_urgent_with_it() {
+fn the_sources_of_a_unit_become_as_urgent_as_the_unit() {
     let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, Some(1));
     let (held, units) = Held::new(&cinema);
     let (mut first, mut second) = (Core::new(&units, 1), Core::new(&units, 2));
@@ -182,7 +183,7 @@ fn what_a_unit_is_computed_from_becomes_urgent_with_it() {
 }
 
 #[test]
-fn what_others_have_given_is_taken_back_from_the_member_that_was_read_around() {
+fn a_request_is_withdrawn_from_a_member_when_others_have_given_the_unit() {
     let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
     let (held, units) = Held::new(&cinema);
     let mut core = Core::new(&units, 1);
@@ -199,8 +200,8 @@ fn what_others_have_given_is_taken_back_from_the_member_that_was_read_around() {
     });
     assert_eq!(core.play(Manners::default()).complete, 1);
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
-    assert_eq!(units.counters().withdrawn.load(Ordering::Relaxed), 1, "it would have been served to nobody");
-    assert_eq!(core.fetcher.next_due_ns(), None, "nothing is owed any more");
+    assert_eq!(units.counters().withdrawn.load(Ordering::Relaxed), 1, "no reader would have used the answer");
+    assert_eq!(core.fetcher.next_due_ns(), None, "no request is outstanding");
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }

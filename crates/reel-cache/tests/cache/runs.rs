@@ -1,5 +1,5 @@
-//! Downloads in runs: the right bytes, long runs for those who take them, nobody held up, and all
-//! memory back.
+//! Downloads in runs: the right bytes, long runs for clients that take them, no reader held up, and
+//! all memory given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
@@ -10,10 +10,10 @@ use reel_disk::Fault;
 use std::sync::Arc;
 
 const LENGTHS: [usize; 4] = [700_000, 100, 500_000 + STRIPE_BYTES, 3_000_001];
-/// Room for long runs.
+/// Enough memory for long runs.
 const ARENA_BYTES: usize = 24 << 20;
 
-/// Pictures and sound by turns, as in a film as one file, and some bytes of the server's own.
+/// Pictures and sound by turns, as in a title as one file, and some bytes that the server makes.
 fn film(cinema: &Cinema, random: &mut Random) -> (Body, Vec<u8>) {
     let (mut at, mut parts, mut expected) = ([0_usize; 2], Vec::new(), Vec::new());
     let own: Arc<[u8]> = random.bytes(300).into();
@@ -85,7 +85,7 @@ fn play(cinema: &Cinema, case: &Case) {
     let ends = core.play(case.manners);
     assert_eq!(ends.lost, 0);
     assert_eq!(ends.complete + ends.vanished, case.downloads + case.viewers);
-    // What is on its way for those who vanished is reserved until it has come.
+    // Buffers of reads for viewers that left stay reserved until the reads are answered.
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
     assert_eq!((units.budget().starved(), units.runs().readers()), (0, 0));
     drop((core, units));
@@ -94,7 +94,7 @@ fn play(cinema: &Cinema, case: &Case) {
 }
 
 #[test]
-fn films_come_whole_beside_viewers_faults_and_those_who_dawdle() {
+fn films_come_whole_beside_viewers_faults_and_slow_clients() {
     let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
     let buffers = cinema.volume.arena().usage().buffers_total;
     let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
@@ -107,7 +107,7 @@ fn films_come_whole_beside_viewers_faults_and_those_who_dawdle() {
 }
 
 #[test]
-fn films_come_whole_while_a_member_is_away() {
+fn films_come_whole_while_a_member_is_missing() {
     let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, Some(1));
     let buffers = cinema.volume.arena().usage().buffers_total;
     let config = Config { cases: 20, failure_persistence: None, ..Config::default() };
@@ -119,21 +119,21 @@ fn films_come_whole_while_a_member_is_away() {
         .unwrap();
 }
 
-/// A member of which nothing was measured counts as a slow hard disk, so runs are worth it.
+/// A member that was not measured counts as a slow hard disk, so runs are worth their memory.
 #[test]
-fn who_takes_gets_long_runs_and_gives_them_back_when_he_stops() {
+fn a_client_that_takes_gets_long_runs_and_loses_them_when_it_stops() {
     let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
     let units = cinema.units(4);
     let mut core = Core::new(&units, 5);
     let download = core.download(cinema.whole(3), cinema.bytes[3].clone());
-    // More than a window of those with deadlines.
+    // More than a window of a reader with deadlines.
     let window = 4 * 3;
     core.wait_until(Manners::default(), |core| core.fetcher.units().budget().reserved() > 2 * window);
     assert_eq!(units.runs().readers(), 1);
     core.let_lie(download);
     core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
     assert!(units.budget().reserved() > 2 * window);
-    // As a server does: again while a unit that found no memory at first is still to come.
+    // As a server does: it tries again while a unit that found no memory at first is still to come.
     for _ in 0..1000 {
         core.release_lazy();
         if units.runs().readers() == 0 {
@@ -145,13 +145,13 @@ fn who_takes_gets_long_runs_and_gives_them_back_when_he_stops() {
 }
 
 #[test]
-fn eighty_who_take_nothing_hold_up_none_of_four() {
+fn eighty_clients_that_take_nothing_do_not_hold_up_four_that_do() {
     let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
     let units = cinema.units(4);
     let mut core = Core::new(&units, 6);
     for _ in 0..80 {
         let lazy = core.download(cinema.whole(0), cinema.bytes[0].clone());
-        // They have asked, and never take.
+        // These clients have sent requests, and never take any bytes.
         core.turn(Manners { vanish: 0, stall: 0 }, &mut Ends::default());
         core.let_lie(lazy);
     }

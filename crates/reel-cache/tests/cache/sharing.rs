@@ -1,4 +1,5 @@
-//! Many readers of little memory: who shares, who waits, and that nobody waits for ever.
+//! Many readers in little memory: which of them share, which of them wait, and that none waits for
+//! ever.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{BUFFERS, Cinema, Core, Ends, Manners, Random, STRIPE_BYTES};
@@ -71,9 +72,9 @@ fn many_cores_in_little_memory_all_finish() {
     }
 }
 
-/// Small steps come and go all the time; one that needs all memory at once must get its turn.
+/// Small steps come and go all the time. A reader that needs all memory at once must get its turn.
 #[test]
-fn who_needs_much_is_not_starved_by_those_who_need_little() {
+fn a_reader_that_needs_much_gets_its_turn_beside_readers_that_need_little() {
     let cinema = Cinema::new(&[FILM], 0, None);
     let units = cinema.units(BUFFERS - 3);
     let mut core = Core::new(&units, 1);
@@ -100,7 +101,7 @@ fn who_needs_much_is_not_starved_by_those_who_need_little() {
 }
 
 #[test]
-fn a_core_that_ends_tells_those_who_joined_its_reads() {
+fn a_core_that_ends_notifies_the_readers_that_joined_its_reads() {
     let cinema = Cinema::new(&[FILM], 1 << 20, None);
     for member in 0..crate::cinema::MEMBERS {
         cinema.faults.inject(member, Fault::Delay { delay_ns: 50_000_000 });
@@ -117,21 +118,22 @@ fn a_core_that_ends_tells_those_who_joined_its_reads() {
     assert_eq!(second.play(Manners::default()).lost, 1);
     (0..crate::cinema::MEMBERS).for_each(|member| cinema.faults.clear(member));
     second.watch(cinema.whole(0), cinema.bytes[0].clone());
-    assert_eq!(second.play(Manners::default()).complete, 1, "what was given up is read again");
+    assert_eq!(second.play(Manners::default()).complete, 1, "the abandoned units are read again");
     drop((second, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }
 
 /// Two viewers of one read: only the one whose deadline has passed has missed it.
 #[test]
-fn deadlines_are_missed_by_those_who_have_them() {
+fn only_the_viewer_whose_deadline_has_passed_misses_it() {
     let cinema = Cinema::new(&[20_000], 1 << 20, None);
     let units = cinema.units(4);
     let mut core = Core::new(&units, 1);
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::APERIODIC, u64::MAX);
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 10);
     core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 20);
-    // Long enough in the disk that no answer is there before the clock is put forward.
+    // The read stays in the disk long enough that no answer has come before the clock is set
+    // forward.
     for member in 0..crate::cinema::MEMBERS {
         cinema.faults.inject(member, Fault::Delay { delay_ns: 20_000_000 });
     }

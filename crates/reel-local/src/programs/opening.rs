@@ -1,4 +1,4 @@
-//! How a program's stream begins, or why it does not.
+//! How a program's stream begins, or why it is refused.
 
 use super::playing::Playing;
 use super::{Message, Named, PROGRAM_STREAMS_MAX, Program, Programs};
@@ -17,13 +17,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A title that was opened for a stream, or cannot be.
+/// A title that was opened for a stream, or could not be.
 pub struct Opened {
     stream: u64,
     result: Result<Arc<PlayableTitle>, LibraryError>,
 }
 
-/// What a program asks for.
+/// A program's request.
 pub(super) struct Wanted {
     /// The program's token.
     pub(super) program: u64,
@@ -37,17 +37,17 @@ pub(super) struct Wanted {
 struct Refused(u64, String);
 
 impl Programs {
-    /// Has a title opened off this core; [`Programs::opened`] goes on.
+    /// Has a title opened on another thread. [`Programs::opened`] continues.
     pub(super) fn open(&mut self, wanted: Wanted) {
         let Some(program) = self.programs.get_mut(wanted.program) else { return };
         if program.streams.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
-            // The name stays with the stream that has it, which may still be being opened.
+            // The name stays with the stream that has it, although that may still be opening.
             return self.say_refused(wanted.program, wanted.tag, Refused(0, text));
         }
         if program.streams.len() >= PROGRAM_STREAMS_MAX {
             let text = format!(
-                "this program has {PROGRAM_STREAMS_MAX} streams, the most that one may; close some first"
+                "this program has {PROGRAM_STREAMS_MAX} streams, the most that a program may have; close some first"
             );
             return self.refuse(wanted.program, wanted.tag, Refused(0, text));
         }
@@ -85,7 +85,7 @@ impl Programs {
 
     /// Admits a stream, and gives the program its memory.
     fn begin(&mut self, core: &mut Core, wanted: &Wanted, title: Arc<PlayableTitle>) -> Result<(), Refused> {
-        // Gone meanwhile: there is no program to tell.
+        // The program has disconnected in the meantime: no answer is needed.
         let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
         if self.draining_since_ns.is_some() {
             return Err(Refused(1, "the server stops".to_owned()));
@@ -187,7 +187,7 @@ impl Programs {
         outlet: &MappedOutlet,
     ) -> Result<(), Refused> {
         let arena = &self.shared.arena;
-        // It is there: a map is made of nothing else.
+        // The descriptor exists: a map cannot be made without it.
         let arena_fd = arena.fd().ok_or_else(|| Refused(0, "the arena cannot be mapped".to_owned()))?;
         let (producer, consumer) = (outlet.producer_memory(), outlet.consumer_memory());
         let reply = Reply::Opened(reel_client::Opened {
@@ -199,12 +199,12 @@ impl Programs {
         });
         match say(socket.as_fd(), &reply.encode(), &[arena_fd, producer.fd(), consumer.fd()]) {
             Ok(true) => Ok(()),
-            // It reads nothing, so it hears no refusal either.
+            // The program does not read its socket, so it would not read a refusal either.
             Ok(false) | Err(_) => Err(Refused(1, "the program does not read its socket".to_owned())),
         }
     }
 
-    /// Refuses the stream that a name was set aside for.
+    /// Refuses the stream that a name was reserved for.
     fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
         if let Some(program) = self.programs.get_mut(program)
             && matches!(program.streams.get(&tag), Some(Named::Opening | Named::Unwanted))
@@ -222,9 +222,9 @@ impl Programs {
     }
 }
 
-/// The address under which the sessions of a user's programs are counted: of a block that no packet
-/// comes from (RFC 6666), so that they take nothing from viewers who come through a proxy on this
-/// machine.
+/// The address under which the sessions of a user's programs are counted. It is in a block that no
+/// packet comes from (RFC 6666). So programs take nothing from viewers that come through a proxy on
+/// this machine.
 fn client_of(program: &Program) -> IpAddr {
     let [high, low] = [(program.user >> 16) as u16, program.user as u16];
     IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, high, low))

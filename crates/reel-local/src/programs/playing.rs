@@ -1,4 +1,4 @@
-//! What the front end knows of a program's stream beside its bytes.
+//! What the front end records of a program's stream beside its bytes.
 
 use reel_admit::Session;
 use reel_cache::SessionKey;
@@ -10,7 +10,7 @@ pub(super) struct Playing {
     program: u64,
     tag: u64,
     session: Arc<Session<PlayableTitle>>,
-    /// When the program last gave something back, or had nothing to give.
+    /// When the program last gave a message back, or had no message to give back.
     free_since_ns: u64,
 }
 
@@ -40,7 +40,7 @@ impl Playing {
         self.free_since_ns = now_ns;
     }
 
-    /// For how long the program has held messages and given none back.
+    /// For how long the program has held messages without giving one back.
     pub(super) fn has_held(&mut self, held: bool, now_ns: u64) -> u64 {
         if !held {
             self.free_since_ns = now_ns;

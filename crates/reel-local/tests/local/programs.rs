@@ -1,4 +1,4 @@
-//! A program's client, beside a server that does not hear it for a while.
+//! A program's client, beside a server that does not read its socket for a while.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use reel_arena::{Arena, ArenaConfig};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a server of streams has for all who ask: one stream of which nothing ever comes.
+/// What the test server has for every client: one stream without any messages.
 struct Server {
     listener: OwnedFd,
     arena: ArenaMap,
@@ -30,9 +30,10 @@ impl Server {
         (directory, path, Server { listener, arena, outlet: MappedOutlet::new().unwrap() })
     }
 
-    /// Opens all that is asked for, with so many of the three descriptors, until `count` streams
-    /// were asked for. After that it hears nothing until it is told that the program is through, or
-    /// has waited for long enough. Returns the names that were closed.
+    /// Answers all requests to open streams, with so many of the three descriptors, until `count`
+    /// streams were requested. Then it reads nothing until it is told that the program has
+    /// finished, or until it has waited for long enough. Returns the names of the streams that were
+    /// closed.
     fn serve(self, count: usize, descriptors: usize, through: Receiver<()>) -> JoinHandle<Vec<u64>> {
         std::thread::spawn(move || {
             let socket = accept(&self.listener).unwrap();
@@ -82,8 +83,8 @@ fn wanted(title: &str) -> Wanted {
 }
 
 #[test]
-fn every_stream_is_closed_however_much_the_server_has_to_hear() {
-    // More closes than a socket holds by default.
+fn every_stream_is_closed_although_the_server_has_many_messages_to_read() {
+    // More closes than fit into a socket by default.
     const STREAMS: usize = 1_000;
     let (_directory, path, server) = Server::new();
     let (is_through, through) = channel();
@@ -98,7 +99,7 @@ fn every_stream_is_closed_however_much_the_server_has_to_hear() {
 }
 
 #[test]
-fn one_stream_that_cannot_be_asked_for_does_not_take_the_others_along() {
+fn a_stream_that_cannot_be_requested_does_not_end_the_others() {
     let (_directory, path, server) = Server::new();
     let (_is_through, through) = channel();
     let server = server.serve(2, 3, through);
@@ -119,5 +120,5 @@ fn a_stream_whose_memory_cannot_be_mapped_is_closed() {
     let opened = client.open(&[wanted("film")]).unwrap();
     assert!(matches!(opened[..], [Err(ClientError::NoStream(_))]), "{opened:?}");
     drop(client);
-    assert_eq!(server.join().unwrap().len(), 1, "nobody else could close it");
+    assert_eq!(server.join().unwrap().len(), 1, "only the client could close it");
 }

@@ -1,4 +1,4 @@
-//! Streams in sets: what comes out, what is held, and what is left when they end.
+//! Streams in sets: which bytes come out, what is held, and what is left when they end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Post, Random, STRIPE_BYTES};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// What a session would play; these streams have none.
+/// What a session would play. These streams have no session.
 struct NoTitle;
 
 impl Playable for NoTitle {
@@ -31,14 +31,14 @@ impl Playable for NoTitle {
     }
 }
 
-/// A reader that takes pieces, keeps them for a while and looks at them only then.
+/// A reader that takes pieces, keeps them for a while, and compares them only then.
 struct Slow {
     expected: Vec<u8>,
     random: Random,
     room: usize,
     held: VecDeque<(u64, Chunk, u64)>,
     looked_at: u64,
-    /// Says that it is done with more than it was given.
+    /// It claims to have finished with more than it was given.
     lies: bool,
     endings: Vec<Ending>,
 }
@@ -128,7 +128,7 @@ impl Core {
         }
     }
 
-    /// Serves a set until all of it has ended; why each did, in that order.
+    /// Serves a set until all its streams have ended. Returns why each ended, in that order.
     fn serve(&mut self, mut set: Vec<StreamId>, in_two_calls: bool) -> Vec<(StreamId, Ending)> {
         let (mut ended, begun) = (Vec::new(), Instant::now());
         while !set.is_empty() {
@@ -160,7 +160,7 @@ fn opening(body: Body, expected: Vec<u8>, seed: u64) -> Opening<NoTitle, Slow> {
     Opening { session: None, body, position: 0, policy, chain_bytes_max: 1 << 20, outlet }
 }
 
-/// A head of bytes at hand, and an object after it.
+/// A head of bytes in memory, and an object after it.
 fn with_head(cinema: &Cinema, object: usize) -> (Body, Vec<u8>) {
     let head: Arc<[u8]> = Arc::from(&b"a head that the server made"[..]);
     let bytes = [&head[..], &cinema.bytes[object][..]].concat();
@@ -190,7 +190,7 @@ fn one_call_serves_many() {
 }
 
 #[test]
-fn streams_share_the_least_memory_there_is() {
+fn streams_share_the_smallest_arena() {
     let cinema = Cinema::new(&[200_000, 150_000, 100_000], 0, None);
     let units = cinema.units(4);
     let mut core = Core::new(&units);
@@ -220,14 +220,14 @@ fn a_chain_can_be_made_shorter() {
         core.take_arrivals();
         ended = !core.streams.read_send(&set, &mut core.engine, 0).ended.is_empty();
         let state = core.streams.state(&set)[0].unwrap();
-        // One row more than what it was made, since rows come whole.
+        // One row more than the limit that was set, because rows come whole.
         assert!(state.chain_bytes < 5_000 + 4_000 && state.offered_bytes <= state.chain_bytes, "{state:?}");
     }
     assert_eq!(core.streams.state(&set)[0].unwrap().left_bytes, 0);
 }
 
 #[test]
-fn who_lies_ends_alone() {
+fn a_reader_that_claims_too_much_ends_alone() {
     let cinema = Cinema::new(&[300_000], 8 << 20, None);
     let units = cinema.units(8);
     let mut core = Core::new(&units);
@@ -259,7 +259,11 @@ fn closing_gives_everything_back_at_any_time() {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(core.streams.close(&set, &mut core.engine, Ending::Closed), [true]);
-        assert_eq!(core.streams.close(&set, &mut core.engine, Ending::Closed), [false], "it is closed");
+        assert_eq!(
+            core.streams.close(&set, &mut core.engine, Ending::Closed),
+            [false],
+            "the stream is closed already"
+        );
         let begun = Instant::now();
         while core.engine.reads_in_flight() > 0 {
             core.take_arrivals();

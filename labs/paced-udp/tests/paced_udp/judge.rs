@@ -1,5 +1,5 @@
-//! ffmpeg as the judge of what a sender sends: an MPEG transport stream over RTP (RFC 2250), whose
-//! pictures and sound must come out as they went in. Skipped visibly without ffmpeg.
+//! ffmpeg checks what a sender sends: an MPEG transport stream over RTP (RFC 2250), whose pictures
+//! and sound must come out unchanged. Without ffmpeg the test is skipped, with a visible message.
 
 use lab_paced_udp::{Packets, UdpSender, UdpStep};
 use reel_arena::{Arena, ArenaConfig, Lease};
@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = 12;
 const PAYLOAD_BYTES: usize = 1316;
 const SOURCE: u32 = 0x5ee1_0001;
 
-/// Pictures and sounds of a file, each with its checksum; nothing of when they came.
+/// Pictures and sounds of a file, each with its checksum, without the times at which they came.
 fn frames(path: &Path) -> Vec<String> {
     let output = ffmpeg().arg("-i").arg(path).args(["-f", "framemd5", "-"]).output().expect("ffmpeg runs");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -51,7 +51,8 @@ fn make(path: &Path) {
     assert!(status.success());
 }
 
-/// ffmpeg, told by SDP (RFC 4566) where to listen; payload type 33 is a transport stream.
+/// ffmpeg, with SDP (RFC 4566) that gives the port to listen at. Payload type 33 is a transport
+/// stream.
 fn receiver(dir: &Path, port: u16, to: &Path) -> Child {
     let sdp = dir.join("session.sdp");
     let text = format!(
@@ -76,7 +77,7 @@ fn receiver(dir: &Path, port: u16, to: &Path) -> Child {
         .expect("ffmpeg starts")
 }
 
-/// Whether somebody listens there: a second socket is refused the port.
+/// Whether a process listens there: then a second socket is refused the port.
 fn wait_for(port: u16) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
@@ -116,7 +117,7 @@ fn ffmpeg_plays_what_is_sent() {
     let payload = payload.freeze().slice(0..stream.len());
     let headers = headers(&arena, stream.len().div_ceil(PAYLOAD_BYTES));
 
-    // An even port, as RTP wants it; its neighbour is that of RTCP.
+    // An even port, as RTP requires. The port after it is that of RTCP.
     let port = loop {
         let port =
             UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port").local_addr().expect("bound").port();
@@ -147,7 +148,7 @@ fn ffmpeg_plays_what_is_sent() {
         ring.wait(wait, &mut done).expect("the ring works");
         done.drain(..).for_each(|done| sender.done(now_ns(), done));
     }
-    // What came when ffmpeg had gone was refused by the kernel.
+    // Packets that came after ffmpeg had ended were refused by the kernel.
     let counts = sender.counts();
     assert_eq!(counts.packets + counts.refused_packets, stream.len().div_ceil(PAYLOAD_BYTES) as u64);
     end(&mut judge);
@@ -158,11 +159,11 @@ fn ffmpeg_plays_what_is_sent() {
         };
         let (expected, got) = (of(&expected), of(&got));
         assert!(got.len() >= 70, "track {track}: {} frames came out", got.len());
-        assert!(expected.starts_with(&got), "track {track}: not what was sent");
+        assert!(expected.starts_with(&got), "track {track}: differs from what was sent");
     }
 }
 
-/// It has ended by itself if it got its three seconds.
+/// ffmpeg has ended by itself if it got its three seconds.
 fn end(judge: &mut Child) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while judge.try_wait().expect("waited").is_none() {

@@ -77,7 +77,7 @@ fn everything_that_was_offered_arrives_in_order() {
             .collect();
         expected.extend(framed.chunks(1400).map(<[u8]>::to_vec));
 
-        // 287 packets in trains of two to four dozen: receive buffers of loopback hold all of a
+        // 287 packets in trains of two to four dozen: the receive buffers of loopback hold a whole
         // train.
         let rate_bps = NonZeroU64::new(40_000_000).expect("a rate");
         let begun = Instant::now();
@@ -110,7 +110,7 @@ fn everything_that_was_offered_arrives_in_order() {
             assert!(counts.copied_after_all_bytes > 0, "it was tried: {counts:?}");
         }
         // The last train begins when all before it were due: the rate was not exceeded, whatever
-        // the machine did.
+        // the load of the machine was.
         let before_last = (counts.bytes - 37 * 1400) * 8 * 1_000_000_000 / rate_bps.get();
         assert!(now_ns() >= before_last);
 

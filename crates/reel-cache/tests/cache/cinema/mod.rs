@@ -21,10 +21,10 @@ use reel_volume::{
 pub const MEMBERS: usize = 4;
 /// Three data rows of 4000 bytes, three matrices.
 pub const STRIPE_BYTES: usize = 36_000;
-/// The least a volume of this geometry takes: four stripes of four units.
+/// The smallest arena for a volume of this geometry: four stripes of four units.
 pub const BUFFERS: usize = 16;
 
-/// A volume whose members fail when they are told to.
+/// A volume whose members fail on request.
 pub struct Cinema {
     pub volume: Volume,
     pub faults: Faults,
@@ -33,11 +33,11 @@ pub struct Cinema {
     _directory: tempfile::TempDir,
 }
 
-/// One thread's end of the streams room.
+/// One thread with its fetcher, its readers and its clock.
 pub struct Core {
     pub fetcher: Fetcher,
     news: Receiver<Arrival>,
-    /// Members whose answers do not come yet, and those answers: how late a member is does not
+    /// Members whose answers are held back, and those answers. So how late a member is does not
     /// depend on the machine.
     silent: HashSet<usize>,
     unheard: Vec<DiskDone>,
@@ -45,22 +45,22 @@ pub struct Core {
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
-    /// Those who take nothing.
+    /// Viewers that take nothing.
     lazy: HashSet<u64>,
     random: Random,
-    /// What the last sends hold until their sockets have it.
+    /// What the last sends hold until the sockets have taken it.
     sending: Vec<Chunk>,
     /// Deadlines and misses are counted from here.
     pub now_ns: u64,
-    /// The most buffers that one of its readers held.
+    /// The most buffers that one of the core's readers held.
     pub most_held: usize,
-    /// Bytes that a client takes in a turn, if not some.
+    /// Bytes that a client takes in a turn; `None` for a random number.
     pub pace: Option<usize>,
-    /// The most turns in which one of its clients found nothing to take.
+    /// The most turns in which one of the core's clients found nothing to take.
     pub most_late: usize,
 }
 
-/// How the clients of a core behave, in chances of a hundred per turn.
+/// How the clients of a core behave, as chances in a hundred per turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manners {
     pub vanish: u64,
@@ -85,11 +85,11 @@ struct Viewer {
 /// An inbox that another thread can fill.
 pub struct Post(pub Sender<Arrival>);
 
-/// A small generator, so that a seed tells all (splitmix64).
+/// A small generator, so that a seed determines everything (splitmix64).
 pub struct Random(pub u64);
 
 impl Cinema {
-    /// Objects of these lengths in `arena_bytes` of memory, or the least there can be.
+    /// Objects of these lengths in `arena_bytes` of memory, or in the smallest arena.
     pub fn new(lengths: &[usize], arena_bytes: usize, lost_member: Option<usize>) -> Cinema {
         let directory = tempfile::tempdir().unwrap();
         let options = VolumeOptions {
@@ -122,7 +122,7 @@ impl Cinema {
         Cinema { volume, faults, objects, bytes, _directory: directory }
     }
 
-    /// Its members have no arms: a read costs next to nothing.
+    /// The members are not rotational: a read costs next to nothing.
     pub fn without_arms(self) -> Cinema {
         let price = DiskPrice {
             read_request_ns: 100_000,
@@ -139,7 +139,7 @@ impl Cinema {
         self.units_with(spare_buffers, self.health())
     }
 
-    /// As good as new, whatever its members did before.
+    /// All members are healthy, whatever they did before.
     pub fn health(&self) -> Health {
         Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
     }
@@ -153,8 +153,7 @@ impl Cinema {
         Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
     }
 
-    /// Buffers of the arena that somebody holds; waits a moment for answers that are still on their
-    /// way.
+    /// Buffers of the arena that are held. Waits a moment for answers that are still on their way.
     pub fn buffers_taken(&self) -> usize {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
@@ -210,14 +209,14 @@ impl Core {
         self.watch_by(Reader::new(body, class, due, number).in_runs(), expected)
     }
 
-    /// A viewer of a segment who plays on, as others do.
+    /// A viewer of a segment that plays on, as others do.
     pub fn watch_on(&mut self, body: Body, expected: Vec<u8>, due: Due, reads_on: bool) -> u64 {
         let number = self.next_viewer;
         self.next_viewer += 1;
         self.watch_by(Reader::new(body, Class::PERIODIC, due, number).reading_on(reads_on), expected)
     }
 
-    /// A viewer of `body` who was promised memory for it.
+    /// A viewer of `body` with promised memory.
     pub fn watch_promised(
         &mut self,
         body: Body,
@@ -230,30 +229,29 @@ impl Core {
         self.watch_by(Reader::new(body, Class::PERIODIC, due, number).promised(promised), expected)
     }
 
-    /// From here on no answer of `member` comes, though the member gives it.
+    /// From now on no answer of `member` arrives, although the member gives it.
     pub fn hold(&mut self, member: usize) {
         self.silent.insert(member);
     }
 
-    /// The answers of `member` that were held back come now, and it answers as before.
+    /// The answers of `member` that were held back arrive now. From now on it answers as before.
     pub fn release(&mut self, member: usize) {
         self.silent.remove(&member);
         let (come, unheard): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.unheard).into_iter().partition(|done| done.member == member);
         self.unheard = unheard;
         for done in come {
-            // The answer of a disk is for the fetcher alone; what it makes of it is read with the
-            // next turn.
+            // The answer of a disk is for the fetcher alone. Its results are read in the next turn.
             assert!(self.fetcher.arrived(Arrival::Disk(done), self.now_ns).is_none());
         }
     }
 
-    /// [`Core::release`], of every member.
+    /// [`Core::release`], for every member.
     pub fn release_all(&mut self) {
         (0..MEMBERS).for_each(|member| self.release(member));
     }
 
-    /// Its client has gone.
+    /// The client of a viewer has gone.
     pub fn leave(&mut self, viewer: u64) {
         self.viewers.remove(&viewer);
     }
@@ -264,17 +262,17 @@ impl Core {
         number
     }
 
-    /// A download of `body`: nobody waits for it at a fixed time.
+    /// A download of `body`: it is due at no fixed time.
     pub fn download(&mut self, body: Body, expected: Vec<u8>) -> u64 {
         self.watch_in_class(body, expected, Class::APERIODIC, DEADLINE_NONE_NS)
     }
 
-    /// From here on its client takes nothing.
+    /// From now on the client takes nothing.
     pub fn let_lie(&mut self, viewer: u64) {
         self.lazy.insert(viewer);
     }
 
-    /// Takes back the memory of those who take nothing, as a server does.
+    /// Takes back the memory of viewers that take nothing, as a server does.
     pub fn release_lazy(&mut self) {
         for viewer in &self.lazy {
             if let Some(viewer) = self.viewers.get_mut(viewer) {
@@ -287,7 +285,7 @@ impl Core {
         self.viewers.contains_key(&viewer)
     }
 
-    /// Plays until every viewer has ended. Panics when nothing has moved for long: that is a
+    /// Plays until every viewer has ended. Panics when nothing has changed for long: that is a
     /// deadlock.
     pub fn play(&mut self, manners: Manners) -> Ends {
         let mut ends = Ends::default();
@@ -302,16 +300,16 @@ impl Core {
         ends
     }
 
-    /// Takes turns until it is so. Panics when that takes long.
+    /// Takes turns until the condition holds. Panics when that takes long.
     pub fn wait_until(&mut self, manners: Manners, mut is_so: impl FnMut(&Core) -> bool) {
         let until = Instant::now() + Duration::from_secs(20);
         while !is_so(self) {
             self.turn(manners, &mut Ends::default());
-            assert!(Instant::now() < until, "it does not come: {}", self.state());
+            assert!(Instant::now() < until, "the condition does not become true: {}", self.state());
         }
     }
 
-    /// Every viewer takes what there is, once; `true` if anything moved.
+    /// Every viewer takes what there is, once. `true` if anything changed.
     pub fn turn(&mut self, manners: Manners, ends: &mut Ends) -> bool {
         let mut moved = self.read_news(ends);
         self.fetcher.retry(self.now_ns);
@@ -325,7 +323,7 @@ impl Core {
             moved |= self.step(number, manners, ends);
         }
         if !moved {
-            // Memory may come free on another core, of which there is no news.
+            // Memory may come free on another core, without an event for this one.
             if let Ok(news) = self.news.recv_timeout(Duration::from_millis(1)) {
                 self.take(news, ends);
                 moved = true;
@@ -334,7 +332,7 @@ impl Core {
         moved
     }
 
-    /// Waits until everything that was asked for has come: as if reads took no time.
+    /// Waits until all requested units have come: as if reads took no time.
     pub fn settle(&mut self, ends: &mut Ends) {
         self.sending.clear();
         self.fetcher.retry(self.now_ns);
@@ -364,7 +362,7 @@ impl Core {
             viewer.reader.release(&self.fetcher);
             return false;
         }
-        // As a server does with those who wait for their sockets.
+        // As a server does with clients that wait for their sockets.
         viewer.reader.give_back_early(&self.fetcher);
         let state = viewer.reader.fill(&mut self.fetcher, self.now_ns);
         self.most_held = self.most_held.max(viewer.reader.held_buffers());
@@ -378,7 +376,7 @@ impl Core {
             ReaderState::Ready => {
                 let chunks = viewer.reader.chunks();
                 let offered: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-                assert!(offered > 0, "ready with nothing");
+                assert!(offered > 0, "a reader is ready but has no bytes");
                 let some = 1 + self.random.below(offered as u64) as usize;
                 let taken = self.pace.map_or(some, |pace| pace.min(offered));
                 let mut left = taken;
@@ -389,8 +387,8 @@ impl Core {
                     left -= part.len();
                 }
                 viewer.reader.advance(taken as u64);
-                // As a server does: who has just given memory back takes the next at once if he
-                // may.
+                // As a server does: a reader that has just given memory back takes the next at once
+                // if it may.
                 viewer.reader.fill(&mut self.fetcher, self.now_ns);
                 self.most_held = self.most_held.max(viewer.reader.held_buffers());
                 self.sending.extend(chunks);
@@ -433,7 +431,7 @@ impl Core {
         let budget = self.fetcher.units().budget();
         let states: Vec<ReaderState> = self.viewers.values().map(|viewer| viewer.reader.state()).collect();
         format!(
-            "{states:?}; {} of {} reserved, {} starved, hungry: {}, {} reads under way",
+            "{states:?}; {} of {} reserved, {} waiting for memory, fetches waiting: {}, {} reads under way",
             budget.reserved(),
             budget.total(),
             budget.starved(),
