@@ -13,7 +13,9 @@
 //!
 //! ```
 //! use reel_arena::{Arena, ArenaConfig};
-//! let arena = Arena::new(ArenaConfig { buffer_bytes: 65536, buffer_count: 4, cells_per_buffer: 4, huge_pages: false })?;
+//! let shape =
+//!     ArenaConfig { buffer_bytes: 65536, buffer_count: 4, cells_per_buffer: 4, huge_pages: false };
+//! let arena = Arena::new(shape)?;
 //! let mut buffer = arena.take(4096).expect("the arena is empty");
 //! buffer[..5].copy_from_slice(b"bytes");
 //! let lease = buffer.freeze();

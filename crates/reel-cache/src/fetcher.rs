@@ -47,7 +47,7 @@ pub struct Fetcher {
     reads: HashMap<u64, InFlight>,
     next_read: u64,
     /// Fetches that found no buffers, in order. Each is started as a whole or not at all.
-    hungry: VecDeque<Hungry>,
+    waiting: VecDeque<WaitingFetches>,
     with_disks: WithDisks,
     /// When to read around which read if it has not been answered by then.
     due: BTreeSet<(u64, u64)>,
@@ -80,7 +80,7 @@ struct Hedge {
 }
 
 /// Fetches that wait for memory.
-struct Hungry {
+struct WaitingFetches {
     id: u64,
     fetches: Vec<UnitFetch>,
     /// Single units from their own members. Otherwise the other units of a stripe, through the
@@ -100,7 +100,7 @@ impl Fetcher {
             outbox: Outbox::new(inbox),
             reads: HashMap::new(),
             next_read: 0,
-            hungry: VecDeque::new(),
+            waiting: VecDeque::new(),
             with_disks,
             due: BTreeSet::new(),
             lag_look_ns: 0,
@@ -194,13 +194,13 @@ impl Fetcher {
         // A fetch that needs many buffers must not hold up those behind it: their readers may be
         // the ones that hold the memory.
         let mut too_many = usize::MAX;
-        for _ in 0..self.hungry.len() {
-            let Some(hungry) = self.hungry.pop_front() else { return };
-            let count = hungry.fetches.len();
-            let hungry = if count < too_many { self.try_start(hungry, now_ns) } else { Some(hungry) };
-            if let Some(hungry) = hungry {
+        for _ in 0..self.waiting.len() {
+            let Some(waiting) = self.waiting.pop_front() else { return };
+            let count = waiting.fetches.len();
+            let waiting = if count < too_many { self.try_start(waiting, now_ns) } else { Some(waiting) };
+            if let Some(waiting) = waiting {
                 too_many = too_many.min(count);
-                self.hungry.push_back(hungry);
+                self.waiting.push_back(waiting);
             }
         }
     }
@@ -211,8 +211,8 @@ impl Fetcher {
     }
 
     /// Whether a fetch waits for memory.
-    pub fn is_hungry(&self) -> bool {
-        !self.hungry.is_empty()
+    pub fn has_waiting_fetches(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     fn request_unit(
@@ -286,24 +286,24 @@ impl Fetcher {
             self.forget(id);
             return;
         }
-        if let Some(hungry) = self.try_start(Hungry { id, fetches, plain }, now_ns) {
-            self.hungry.push_back(hungry);
+        if let Some(waiting) = self.try_start(WaitingFetches { id, fetches, plain }, now_ns) {
+            self.waiting.push_back(waiting);
         }
     }
 
     /// Starts the whole fetch, or returns it because there is no memory.
-    fn try_start(&mut self, hungry: Hungry, now_ns: u64) -> Option<Hungry> {
-        let flight = self.reads.get(&hungry.id)?;
-        if !hungry.plain {
-            return if self.try_gather(hungry.id, &hungry.fetches, now_ns) { None } else { Some(hungry) };
+    fn try_start(&mut self, waiting: WaitingFetches, now_ns: u64) -> Option<WaitingFetches> {
+        let flight = self.reads.get(&waiting.id)?;
+        if !waiting.plain {
+            return if self.try_gather(waiting.id, &waiting.fetches, now_ns) { None } else { Some(waiting) };
         }
-        let sizes: Vec<_> = hungry.fetches.iter().map(|fetch| fetch.bytes).collect();
-        let Some(buffers) = self.units.take_buffers(&sizes) else { return Some(hungry) };
+        let sizes: Vec<_> = waiting.fetches.iter().map(|fetch| fetch.bytes).collect();
+        let Some(buffers) = self.units.take_buffers(&sizes) else { return Some(waiting) };
         let flight = Arc::clone(&flight.flight);
-        for (fetch, buffer) in hungry.fetches.iter().zip(buffers) {
+        for (fetch, buffer) in waiting.fetches.iter().zip(buffers) {
             self.submit(&flight, fetch, buffer, now_ns);
         }
-        self.set_due(hungry.id, now_ns);
+        self.set_due(waiting.id, now_ns);
         None
     }
 
@@ -398,9 +398,9 @@ impl Fetcher {
         match buffer {
             Some(buffer) => self.submit(&flight, &fetch, buffer, now_ns),
             None => {
-                let hungry = Hungry { id, fetches: vec![fetch], plain: true };
-                if let Some(hungry) = self.try_start(hungry, now_ns) {
-                    self.hungry.push_back(hungry);
+                let waiting = WaitingFetches { id, fetches: vec![fetch], plain: true };
+                if let Some(waiting) = self.try_start(waiting, now_ns) {
+                    self.waiting.push_back(waiting);
                 }
             }
         }

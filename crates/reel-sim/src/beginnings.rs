@@ -71,13 +71,13 @@ mod tests {
     fn a_start_that_waits_for_other_work_than_starts_is_noticed() {
         let second_ns = ROUND_NS;
         let mut beginnings = Beginnings::new(&ClassTable::default());
-        assert!(beginnings.asked(Class::INTERACTIVE, DEADLINE_NONE_NS, 0).is_none(), "who browses");
+        assert!(beginnings.asked(Class::INTERACTIVE, DEADLINE_NONE_NS, 0).is_none(), "an interactive client");
         assert!(beginnings.asked(Class::PERIODIC, 5, 0).is_none());
         let beginning = beginnings.asked(Class::INTERACTIVE, 5, 0).expect("it begins");
         assert_eq!(beginnings.left(beginning, 3 * second_ns), None);
         assert_eq!(beginnings.left(beginning, 4 * second_ns), Some((4 * second_ns, 0)));
         beginnings.took(false, second_ns, second_ns);
-        assert!(beginnings.left(beginning, 4 * second_ns).is_some(), "those who browse do not count");
+        assert!(beginnings.left(beginning, 4 * second_ns).is_some(), "interactive clients do not count");
         beginnings.took(true, second_ns, second_ns / 5);
         assert_eq!(beginnings.left(beginning, 4 * second_ns), None);
         assert!(beginnings.left(beginning, 9 * second_ns).is_some());

@@ -1,8 +1,8 @@
 //! The server on simulated disks, clients and time: one seed is one run.
 //!
 //! Real are the schedulers of `reel-disk`, the ledger of `reel-qos`, all of `reel-volume`, and
-//! units, readers and sessions of `reel-cache` and `reel-admit`. Simulated are devices, clients and the clock.
-//! `docs/design/simulator.md` says what the models leave out.
+//! units, readers and sessions of `reel-cache` and `reel-admit`. Simulated are devices, clients and
+//! the clock. `docs/design/simulator.md` says what the models leave out.
 #![forbid(unsafe_code)]
 
 mod beginnings;

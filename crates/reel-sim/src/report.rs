@@ -209,12 +209,12 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "stored    {} titles ingested ({} not, for want of memory; {} read back), {} removed; {} times opened after a crash",
+            "stored    {} titles ingested ({} not, because there was no memory; {} read back), {} removed; {} times opened after a crash",
             self.ingested, self.ingest_failed, self.read_back, self.removed, self.crashes
         )?;
         writeln!(
             f,
-            "mended    {} members replaced, {} rebuilt in up to {} s ({} units), {} scrubs ({} rows written anew)",
+            "repaired  {} members replaced, {} rebuilt in up to {} s ({} units), {} scrubs ({} rows written anew)",
             self.replaced,
             self.rebuilt,
             self.rebuild_most_ns / 1_000_000_000,

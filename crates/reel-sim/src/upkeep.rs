@@ -67,7 +67,7 @@ pub(crate) struct Ingested {
 
 /// A member, or all of them, are being brought to what they should hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mend {
+pub(crate) enum Repair {
     /// A new disk takes the place of this member's.
     Replace(usize),
     /// This member is filled.
@@ -79,7 +79,7 @@ pub(crate) enum Mend {
 /// How far one of these has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mending {
-    pub(crate) what: Mend,
+    pub(crate) what: Repair,
     moved_ns: u64,
     progress: Option<CheckProgress>,
 }
@@ -101,11 +101,11 @@ impl Upkeep {
     }
 
     /// Begins to repair; `false` if another repair is under way. A scrub gives way.
-    pub(crate) fn mend(&mut self, what: Mend) -> std::io::Result<bool> {
+    pub(crate) fn repair(&mut self, what: Repair) -> std::io::Result<bool> {
         let now_ns = self.stage.clock().now_ns();
         let mut board = lock(&self.board);
         if board.mending.is_some() {
-            board.stop_scrub |= what != Mend::Scrub;
+            board.stop_scrub |= what != Repair::Scrub;
             return Ok(false);
         }
         let mending = Mending { what, moved_ns: now_ns, progress: None };
@@ -259,7 +259,7 @@ struct Mender {
     volume: Volume,
     board: Arc<Mutex<Board>>,
     clock: Arc<Clock>,
-    what: Mend,
+    what: Repair,
     path: PathBuf,
 }
 
@@ -267,19 +267,19 @@ impl Mender {
     fn run(&mut self) {
         loop {
             let result = match self.what {
-                Mend::Replace(member) => self.replace(member).and_then(|()| self.rebuild(member)),
-                Mend::Rebuild(member) => self.rebuild(member),
-                Mend::Scrub => self.scrub(),
+                Repair::Replace(member) => self.replace(member).and_then(|()| self.rebuild(member)),
+                Repair::Rebuild(member) => self.rebuild(member),
+                Repair::Scrub => self.scrub(),
             };
             match result {
                 _ if self.clock.is_over() => return,
                 Ok(()) => break,
                 Err(VolumeError::NoMemory { .. }) => {
                     self.clock.sleep_until(self.clock.now_ns() + RETRY_NS);
-                    if let Mend::Replace(member) = self.what
+                    if let Repair::Replace(member) = self.what
                         && self.volume.rebuilding().contains(&member)
                     {
-                        self.what = Mend::Rebuild(member);
+                        self.what = Repair::Rebuild(member);
                     }
                 }
                 Err(error) => {

@@ -65,7 +65,7 @@ pub struct World {
     fault: Option<FaultSpan>,
     /// Whether its member is as it was, but for what it holds.
     fault_over: bool,
-    mended_ns: u64,
+    repaired_ns: u64,
     journal: Journal,
     outcomes: Vec<(u32, Outcome)>,
     report: Report,
@@ -86,7 +86,7 @@ enum Event {
     /// A fault begins.
     Fault { number: u32 },
     /// The fault that is ends.
-    Mend,
+    Repair,
     /// The removed member gets a replacement.
     Replace,
     /// A device or the classes change.
@@ -127,7 +127,7 @@ impl World {
         let (arena, handle, health) =
             (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
         // As `reel-http` sets them aside: for one ingest with its checksums and what it is read
-        // from, one decoding, and upkeep.
+        // from, one decoding, and maintenance.
         let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
         let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
         let clients = clients(&scenario, &seed.part(5));
@@ -171,7 +171,7 @@ impl World {
             faults,
             fault: None,
             fault_over: false,
-            mended_ns: 0,
+            repaired_ns: 0,
             journal: Journal::default(),
             outcomes: Vec::new(),
             report: Report::default(),
@@ -263,7 +263,7 @@ impl World {
                 robbed.map_or(Ok(()), Err)
             }
             Event::Fault { number } => self.begin_fault(self.faults[number as usize]),
-            Event::Mend => self.mend(),
+            Event::Repair => self.repair(),
             Event::Replace => self.replace(),
             Event::Crash { again } => self.crash(again),
             Event::Scrub => self.scrub(),

@@ -9,7 +9,7 @@ pub(crate) trait Kernel {
     /// Sleeps while `word` is `seen`, until it is woken or `until_ns` has come; may return early.
     fn wait(&self, word: &AtomicU32, seen: u32, until_ns: u64);
 
-    /// Wakes whoever sleeps on `word`.
+    /// Wakes the thread that sleeps on `word`.
     fn wake(&self, word: &AtomicU32);
 
     /// Whether the process with id `pid` that began at `born` (0: at any time) is alive.

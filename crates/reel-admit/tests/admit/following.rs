@@ -59,7 +59,7 @@ impl Hall {
     /// the best.
     fn showing(renditions: &[usize], viewers: u64, buffers: usize) -> Hall {
         let lengths = [FILM_BYTES, OTHER_BYTES, FILM_BYTES / 2].map(|bytes| bytes as usize);
-        let cinema = Cinema::new(&lengths, buffers * BUFFER_BYTES, None).without_arms();
+        let cinema = Cinema::new(&lengths, buffers * BUFFER_BYTES, None).on_flash();
         let units = cinema.units(4);
         let depth = units.depth();
         let stretch = |object: usize, segment: u64| Stretch {

@@ -77,7 +77,7 @@ fn hoard(core: &mut Core, cinema: &Cinema, count: usize) -> Vec<u64> {
 }
 
 fn cinema() -> (Cinema, Units) {
-    let cinema = Cinema::new(&[FILM, 2_000_000], 3 << 20, None).without_arms();
+    let cinema = Cinema::new(&[FILM, 2_000_000], 3 << 20, None).on_flash();
     let units = cinema.units(8);
     (cinema, units)
 }

@@ -79,7 +79,7 @@ fn segment(number: u64) -> Ask {
 
 /// Two sessions whose titles have busy and quiet seconds. Each is quiet while the other is busy. At
 /// any other offset both would not fit.
-fn full_house(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
+fn at_capacity(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
     let sessions = promising(2);
     let open = |client, odd: u64| {
         let bytes = (0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000);
@@ -334,7 +334,7 @@ fn a_seek_moves_the_reservation() {
 fn an_admitted_session_begins_although_the_server_is_at_capacity_a_second_later() {
     let ask_after = |late_ns: u64| {
         // A second later neither fits beside the other.
-        let (sessions, session, _other) = full_house(|round| round % 2);
+        let (sessions, session, _other) = at_capacity(|round| round % 2);
         let permit = sessions.ask(&session, Some(0), &segment(0), START_NS + late_ns);
         assert!(sessions.adds_up());
         permit
@@ -346,7 +346,7 @@ fn an_admitted_session_begins_although_the_server_is_at_capacity_a_second_later(
 
 #[test]
 fn a_session_that_falls_behind_at_capacity_continues_with_its_reservation() {
-    let (sessions, session, other) = full_house(by_chance);
+    let (sessions, session, other) = at_capacity(by_chance);
     sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
     sessions.ask(&other, Some(0), &segment(0), START_NS).unwrap();
     // Its link stands still for three seconds, and then it shows nineteen seconds in twenty.
@@ -492,7 +492,7 @@ fn a_clock_that_steps_breaks_nothing() {
 
 #[test]
 fn another_language_needs_no_new_reservation_at_capacity() {
-    let (sessions, session, _other) = full_house(by_chance);
+    let (sessions, session, _other) = at_capacity(by_chance);
     let sound = |number| Ask { strand: MediaKind::Audio, ..segment(number) };
     for number in 0..18 {
         sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
@@ -548,7 +548,7 @@ fn a_session_refused_after_the_end_of_its_title_holds_nothing() {
 
 #[test]
 fn a_late_session_plays_to_the_end_of_its_title_at_capacity() {
-    let (sessions, session, other) = full_house(by_chance);
+    let (sessions, session, other) = at_capacity(by_chance);
     let last = ROUNDS as u64 / 4 - 1;
     for number in 0..=last {
         let on_time_ns = START_NS + number * 4 * ROUND_NS;

@@ -61,7 +61,7 @@ fn viewers_with_all_of_the_memory_promised_get_their_bytes_in_time_whichever_mem
     /// The time that a read may take.
     const TURNS_LATE_MAX: usize = 20;
     for lost in [None, Some(0), Some(1), Some(2), Some(3)] {
-        let cinema = Cinema::new(&[FILM], 4 << 20, lost).without_arms();
+        let cinema = Cinema::new(&[FILM], 4 << 20, lost).on_flash();
         let range = 1000..FILM as u64;
         let duration_ns = (range.end - range.start) * 10_000_000 / TURN_BYTES as u64;
         let promised_bytes = promised_bytes(&cinema, range.clone(), duration_ns);
@@ -142,7 +142,7 @@ proptest! {
         seed in any::<u64>(),
         stall in 0_u64..30,
     ) {
-        let cinema = Cinema::new(&[FILM], 2 << 20, lost).without_arms();
+        let cinema = Cinema::new(&[FILM], 2 << 20, lost).on_flash();
         let (range, duration_ns) = (from..(from + bytes).min(FILM as u64), duration_ms * 1_000_000);
         let most = buffers_max(&cinema, &range, duration_ns);
         prop_assert!(most <= 4 * DATA + 1);

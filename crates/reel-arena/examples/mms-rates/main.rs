@@ -2,7 +2,7 @@
 //! socket. Run by `reel bench mms`.
 //!
 //! ```text
-//! mms-rates rate WAY BYTES SECONDS ready|made|glance     messages per second, one process to another
+//! mms-rates rate WAY BYTES SECONDS ready|made|glance   messages per second, one process to another
 //! mms-rates latency WAY BYTES ROUNDS poll|sleep   there and back, halved
 //! ```
 //! In every way the consumer reads every byte of every message (a sum of 64-bit words, compared

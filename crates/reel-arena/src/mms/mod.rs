@@ -7,7 +7,8 @@
 //! kernel.
 //!
 //! ```text
-//!   producer's memory (others read)   magic, shape | N_write pwait B_pwait epoch state | descriptors | bytes not of the arena
+//!   producer's memory (others read)   magic, shape | N_write pwait B_pwait epoch state
+//!                                     | descriptors | bytes not of the arena
 //!   consumer's memory (both write)    N_read cwait B_cwait
 //!   arena (others read)               the messages
 //! ```

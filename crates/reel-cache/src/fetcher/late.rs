@@ -1,6 +1,6 @@
 //! Reads around members that do not answer in time.
 
-use super::{Fetcher, Hedge, Hungry};
+use super::{Fetcher, Hedge, WaitingFetches};
 use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS, LAG_LOOK_NS, LAG_NS};
 use reel_qos::{DEADLINE_NONE_NS, Kind};
 use std::sync::Arc;
@@ -112,9 +112,9 @@ impl Fetcher {
         let fetches = flight.read.hedged_reads();
         self.set_hedge(id, Hedge { member, reservation: Some(Arc::new(reservation)) });
         if !fetches.is_empty()
-            && let Some(hungry) = self.try_start(Hungry { id, fetches, plain: false }, now_ns)
+            && let Some(waiting) = self.try_start(WaitingFetches { id, fetches, plain: false }, now_ns)
         {
-            self.hungry.push_back(hungry);
+            self.waiting.push_back(waiting);
         }
         true
     }

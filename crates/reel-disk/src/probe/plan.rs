@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measurement_in_a_hurry_has_several_windows_of_each_size() {
+    fn a_quick_measurement_has_several_windows_of_each_size() {
         let windows = plan_of(1_500_000_000, true, false).windows;
         for bytes in [4096, UNIT_BYTES, 4 * UNIT_BYTES] {
             let count = windows.iter().filter(|window| !window.is_trial && window.bytes == bytes).count();

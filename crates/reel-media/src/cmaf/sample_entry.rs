@@ -145,7 +145,8 @@ fn entry_sample_rate(codec: Codec, audio: &Audio) -> u32 {
 /// `esds` (ISO/IEC 14496-14, 5.6) around a decoder-specific configuration.
 fn elementary_stream(boxes: &mut Boxes, object_type: u8, config: &[u8]) {
     let mut decoder = vec![object_type, 0x15, 0, 0, 0]; // audio stream, bufferSizeDB unknown
-    decoder.extend_from_slice(&[0; 8]); // maximum and average bit rate unknown when the init is written
+    // Maximum and average bit rate are unknown when the init segment is written.
+    decoder.extend_from_slice(&[0; 8]);
     if !config.is_empty() {
         descriptor(&mut decoder, 5, config);
     }

@@ -9,7 +9,7 @@ use reel_cache::ReaderState;
 impl<T: Playable> Engine<T> {
     /// Whether a read or a delivery of any thread waits for buffers.
     pub(super) fn is_waiting(&self) -> bool {
-        self.fetcher.is_hungry() || self.units().budget().starved() > 0
+        self.fetcher.has_waiting_fetches() || self.units().budget().starved() > 0
     }
 
     pub(super) fn watch_pressure(&mut self, now_ns: u64) {
@@ -23,8 +23,9 @@ impl<T: Playable> Engine<T> {
     /// Takes buffers back from what was read ahead and from clients that take nothing;
     /// [`Engine::turn`] gives them to those that wait.
     pub(super) fn relieve_pressure(&mut self, now_ns: u64) {
-        let (budget, is_hungry) = (self.units().budget().clone(), self.fetcher.is_hungry());
-        let helps = |is_promised| is_hungry || budget.is_helped_by(is_promised);
+        let (budget, has_waiting_fetches) =
+            (self.units().budget().clone(), self.fetcher.has_waiting_fetches());
+        let helps = |is_promised| has_waiting_fetches || budget.is_helped_by(is_promised);
         if !helps(false) {
             return;
         }

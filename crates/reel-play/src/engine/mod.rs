@@ -324,7 +324,7 @@ impl<T: Playable> Engine<T> {
 
     /// Whether a delivery of any thread waits for buffers that others could give back.
     pub fn is_pressed(&self) -> bool {
-        self.fetcher.is_hungry() || self.units().budget().is_helped_by(false)
+        self.fetcher.has_waiting_fetches() || self.units().budget().is_helped_by(false)
     }
 
     /// Deliveries under way.

@@ -102,8 +102,8 @@ fn the_next_segment_is_read_ahead_when_its_time_comes() {
     assert_eq!(front.engine.prefetched(), 1);
 }
 
-/// A client that takes nothing holds all buffers; another one waits. Once the first has taken nothing
-/// for long enough, its buffers are given to the second.
+/// A client that takes nothing holds all buffers; another one waits. Once the first has taken
+/// nothing for long enough, its buffers are given to the second.
 #[test]
 fn a_blocked_client_gives_its_buffers_to_one_that_waits() {
     let (cinema, _) = with(0, None);

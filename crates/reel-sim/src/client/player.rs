@@ -141,7 +141,7 @@ impl Player {
 
     /// The media kinds that it requests, in this order. Players differ in the order, and change it
     /// from time to time.
-    pub fn strands(&mut self) -> Vec<MediaKind> {
+    pub fn kinds(&mut self) -> Vec<MediaKind> {
         let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
         if self.rng.permille(500) {
             strands.reverse();

@@ -17,7 +17,7 @@ impl World {
     /// Requests that were made late are due soon; a member that has a fault cannot be held to
     /// those.
     pub(super) fn is_healthy(&self) -> bool {
-        self.fault.is_none() && self.now_ns > self.mended_ns + RECOVERY_NS
+        self.fault.is_none() && self.now_ns > self.repaired_ns + RECOVERY_NS
     }
 
     /// No unit that was read for an admitted viewer, or ahead of one, came after its deadline.
@@ -33,7 +33,7 @@ impl World {
     /// The checks of every second: writers, and the invariants that no request would show.
     pub(super) fn second(&mut self) -> Result<(), String> {
         self.at(self.now_ns + SECOND_NS, Event::Second);
-        self.keeps_mending()?;
+        self.keeps_repairing()?;
         if let Some(starved) = self.disks.starved() {
             return Err(starved);
         }

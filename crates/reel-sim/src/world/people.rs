@@ -63,7 +63,7 @@ pub(super) mod lanes {
         lane / LANES
     }
 
-    pub(in crate::world) fn strand(lane: u32) -> MediaKind {
+    pub(in crate::world) fn kind(lane: u32) -> MediaKind {
         if lane.is_multiple_of(LANES) { MediaKind::Video } else { MediaKind::Audio }
     }
 }

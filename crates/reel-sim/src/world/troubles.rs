@@ -3,7 +3,7 @@
 use super::{Event, SECOND_NS, World};
 use crate::changes::Change;
 use crate::fault::{Fault, FaultSpan};
-use crate::upkeep::Mend;
+use crate::upkeep::Repair;
 use reel_disk::DiskBackend;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl World {
             if span.fault == Fault::Replaced {
                 self.replace()?;
             }
-            self.at(span.until_ns, Event::Mend);
+            self.at(span.until_ns, Event::Repair);
         }
         Ok(())
     }
@@ -27,14 +27,14 @@ impl World {
     /// Gives the faulty member a replacement, when the repair under way gives way.
     pub(super) fn replace(&mut self) -> Result<(), String> {
         let Some(span) = self.fault.filter(|span| span.fault == Fault::Replaced) else { return Ok(()) };
-        if !self.begin_to_mend(Mend::Replace(span.member))? {
+        if !self.begin_to_repair(Repair::Replace(span.member))? {
             self.at(self.now_ns + SECOND_NS, Event::Replace);
         }
         Ok(())
     }
 
     /// The fault is over when its member holds again all that it should, and is in use.
-    pub(super) fn mend(&mut self) -> Result<(), String> {
+    pub(super) fn repair(&mut self) -> Result<(), String> {
         let Some(span) = self.fault else { return Ok(()) };
         let rots = matches!(span.fault, Fault::Rot(_));
         if !std::mem::replace(&mut self.fault_over, true) && !rots {
@@ -42,20 +42,20 @@ impl World {
         }
         let not_in_use = |member: &usize| !self.core.engine.units().health().readable(*member);
         let wanted = if let Some(member) = self.struck(span).find(not_in_use) {
-            Some(Mend::Rebuild(member))
+            Some(Repair::Rebuild(member))
         } else if self.disks.rotten_units(span.member) > 0 {
-            Some(Mend::Scrub)
+            Some(Repair::Scrub)
         } else {
             None
         };
         if let Some(what) = wanted {
-            self.at(self.now_ns + SECOND_NS, Event::Mend);
-            return self.begin_to_mend(what).map(|_| ());
+            self.at(self.now_ns + SECOND_NS, Event::Repair);
+            return self.begin_to_repair(what).map(|_| ());
         }
         if rots {
             self.struck(span).for_each(|member| self.disks.set_fault(member, None));
         }
-        self.mended_ns = self.now_ns;
+        self.repaired_ns = self.now_ns;
         self.fault = None;
         self.holds_all(span.member)
     }

@@ -5,7 +5,7 @@ use crate::crash::Wreck;
 use crate::fault::Fault;
 use crate::limits::{CRASH_IN_COMMIT_NS, CRASH_IN_COMMIT_PERMILLE, CRASH_REST_NS, SCRUB_REST_NS};
 use crate::medium::Medium;
-use crate::upkeep::{Mend, wrong_unit};
+use crate::upkeep::{Repair, wrong_unit};
 use reel_disk::DiskBackend;
 use reel_volume::{MemberUse, Superblock};
 use std::os::unix::fs::FileExt;
@@ -13,8 +13,8 @@ use std::path::Path;
 
 impl World {
     /// Begins to repair, or lets the repair under way continue and returns `false`.
-    pub(super) fn begin_to_mend(&mut self, what: Mend) -> Result<bool, String> {
-        self.upkeep.mend(what).map_err(|error| format!("there is no thread: {error}"))
+    pub(super) fn begin_to_repair(&mut self, what: Repair) -> Result<bool, String> {
+        self.upkeep.repair(what).map_err(|error| format!("there is no thread: {error}"))
     }
 
     /// Verifies everything, unless a repair is to be made anyway.
@@ -22,13 +22,13 @@ impl World {
         let next_ns = self.now_ns + SECOND_NS + self.rng.wait_ns(SCRUB_REST_NS);
         self.at(next_ns, Event::Scrub);
         if self.fault.is_none() {
-            self.begin_to_mend(Mend::Scrub)?;
+            self.begin_to_repair(Repair::Scrub)?;
         }
         Ok(())
     }
 
     /// Repairs make progress, and a member that has had no fault for some time is in use.
-    pub(super) fn keeps_mending(&mut self) -> Result<(), String> {
+    pub(super) fn keeps_repairing(&mut self) -> Result<(), String> {
         let stands_still = self.fault.is_some_and(|span| span.fault == Fault::Stall && !self.fault_over);
         if !stands_still && let Some(stuck) = self.upkeep.stuck(self.now_ns) {
             return Err(stuck);
@@ -135,7 +135,7 @@ mod tests {
         }
         // The title is being published just now, and has the lock on the catalogue while it waits
         // for the members.
-        assert!(world.begin_to_mend(Mend::Scrub).unwrap());
+        assert!(world.begin_to_repair(Repair::Scrub).unwrap());
         while world.upkeep.board().changing.is_some() {
             assert!(world.step(u64::MAX).unwrap());
         }
@@ -154,7 +154,7 @@ mod tests {
         }
         let until_ns = u64::MAX;
         world.fault = Some(FaultSpan { fault: Fault::Replaced, member: 0, from_ns: begun_ns, until_ns });
-        assert!(world.begin_to_mend(Mend::Replace(0)).unwrap());
+        assert!(world.begin_to_repair(Repair::Replace(0)).unwrap());
         while world.upkeep.board().done.replaced == 0 {
             assert!(world.step(u64::MAX).unwrap());
         }

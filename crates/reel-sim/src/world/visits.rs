@@ -77,7 +77,7 @@ impl World {
             self.leave(number);
             return Ok(());
         }
-        for strand in player.strands() {
+        for strand in player.kinds() {
             let client = &self.clients[number as usize];
             let Kind::Viewer(player) = &client.kind else { return Ok(()) };
             // What it asked for before may have been there at once, or been refused.
@@ -173,7 +173,7 @@ impl World {
 
     /// Something came of what a client asked for.
     pub(super) fn came(&mut self, lane: u32, outcome: Outcome) -> Result<(), String> {
-        let (number, strand) = (lanes::client(lane), lanes::strand(lane));
+        let (number, strand) = (lanes::client(lane), lanes::kind(lane));
         let client = &mut self.clients[number as usize];
         match outcome {
             Outcome::Sends(until_ns) => {

@@ -123,7 +123,7 @@ impl Cinema {
     }
 
     /// The members are not rotational: a read costs next to nothing.
-    pub fn without_arms(self) -> Cinema {
+    pub fn on_flash(self) -> Cinema {
         let price = DiskPrice {
             read_request_ns: 100_000,
             read_mib_ns: 400_000,
@@ -435,7 +435,7 @@ impl Core {
             budget.reserved(),
             budget.total(),
             budget.starved(),
-            self.fetcher.is_hungry(),
+            self.fetcher.has_waiting_fetches(),
             self.fetcher.in_flight()
         )
     }
