@@ -13,8 +13,8 @@
 //!
 //! ```
 //! use reel_arena::{Arena, ArenaConfig};
-//! let shape =
-//!     ArenaConfig { buffer_bytes: 65536, buffer_count: 4, cells_per_buffer: 4, huge_pages: false };
+//! let (buffer_bytes, buffer_count) = (65536, 4);
+//! let shape = ArenaConfig { buffer_bytes, buffer_count, cells_per_buffer: 4, huge_pages: false };
 //! let arena = Arena::new(shape)?;
 //! let mut buffer = arena.take(4096).expect("the arena is empty");
 //! buffer[..5].copy_from_slice(b"bytes");
