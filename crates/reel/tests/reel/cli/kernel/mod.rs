@@ -200,7 +200,7 @@ fn rings_that_cannot_be_made_are_replaced_by_the_portable_driver_or_reported() {
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let said = server.said();
         assert!(
-            said.contains("going on with the slower portable driver") && said.contains("LimitMEMLOCK"),
+            said.contains("using the slower portable driver") && said.contains("LimitMEMLOCK"),
             "{said}"
         );
         fs::write(faulty.place.path("reel.toml"), &demanded).unwrap();
@@ -237,7 +237,7 @@ fn a_small_memlock_costs_speed_and_nothing_else() {
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let said = server.said();
         assert!(said.contains("LimitMEMLOCK=infinity"), "{said}");
-        let portable = driver == "auto" && said.contains("going on with the slower portable driver");
+        let portable = driver == "auto" && said.contains("using the slower portable driver");
         assert!(portable || said.contains(&format!("{bytes} bytes")), "{said}");
     }
     let refused = command(64 << 10, "uring").output().unwrap();
