@@ -122,7 +122,10 @@ impl Response {
     /// and what could be reserved instead.
     pub(crate) fn session_refused(request: &Request, refused: &SessionRefused) -> Response {
         match refused {
-            SessionRefused::TooLong => Response::too_long(request, &refused.to_string()),
+            SessionRefused::TooLong => {
+                let detail = format!("{refused}; download it, or request it with ?class=aperiodic");
+                Response::too_long(request, &detail)
+            }
             SessionRefused::Refused(refused) => Response::refused(request, refused),
         }
     }

@@ -11,9 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionRefused {
     /// The title is longer than the timeline of the ledger.
-    #[error(
-        "this title is longer than what can be promised ahead, a day; download it, or request it with class=aperiodic"
-    )]
+    #[error("this title is longer than what can be promised ahead, which is a day")]
     TooLong,
     /// It does not fit now.
     #[error(transparent)]

@@ -156,7 +156,7 @@ impl Programs {
         let title = (wanted.title.as_str(), title);
         open_session(&self.shared.sessions, &classes, title, Form::File, (client, class), now_ns).map_err(
             |refused| match refused {
-                SessionRefused::TooLong => Refused(0, refused.to_string()),
+                SessionRefused::TooLong => Refused(0, format!("{refused}; request it in class aperiodic")),
                 SessionRefused::Refused(refused) => {
                     self.shared.play.refused(&refused);
                     Refused(refused.retry_after_s(), refused.to_string())

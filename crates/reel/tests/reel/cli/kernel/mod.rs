@@ -199,10 +199,7 @@ fn rings_that_cannot_be_made_are_replaced_by_the_portable_driver_or_reported() {
         faulty.watch(&server, &AtomicUsize::new(0), Duration::ZERO);
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let said = server.said();
-        assert!(
-            said.contains("using the slower portable driver") && said.contains("LimitMEMLOCK"),
-            "{said}"
-        );
+        assert!(said.contains("using the slower portable driver") && said.contains("LimitMEMLOCK"), "{said}");
         fs::write(faulty.place.path("reel.toml"), &demanded).unwrap();
         let refused = faulty.command().output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
