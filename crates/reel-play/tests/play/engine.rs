@@ -1,6 +1,6 @@
 //! What the engine does with deliveries, buffers and time. The clock is the test's own.
 
-use crate::cinema::{BUFFERS, Cinema, STRIPE_BYTES};
+use crate::cinema::{Cinema, STRIPE_BYTES};
 use crate::front_end::{Clip, FrontEnd, SEGMENT_NS};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::Units;
@@ -10,6 +10,8 @@ use reel_qos::{Class, ClassTable};
 use std::sync::Arc;
 
 const SEGMENT: u64 = 3 * STRIPE_BYTES as u64;
+/// The windows of two readers: four stripes of three units each.
+const READER_BUFFERS: usize = 24;
 
 fn sessions() -> Arc<Sessions<Clip>> {
     let classes = ClassTable::default();
@@ -102,26 +104,33 @@ fn the_next_segment_is_read_ahead_when_its_time_comes() {
     assert_eq!(front.engine.prefetched(), 1);
 }
 
-/// A client that takes nothing holds all buffers; another one waits. Once the first has taken
-/// nothing for long enough, its buffers are given to the second.
+/// Clients that take nothing hold all buffers; another one waits. When they have taken nothing for
+/// long enough, their buffers are given to the one that waits.
 #[test]
-fn a_blocked_client_gives_its_buffers_to_one_that_waits() {
+fn blocked_clients_give_their_buffers_to_one_that_waits() {
     let (cinema, _) = with(0, None);
-    let units = cinema.units(BUFFERS / 4);
+    let units = cinema.units(cinema.volume.arena().usage().buffers_total - READER_BUFFERS);
     let clips = [0, 1].map(|object| Clip::of(&cinema, object, SEGMENT));
     let mut front = FrontEnd::new(&units, &sessions());
-    let blocked = download(&mut front, 7, &clips[0]);
-    while front.engine.fill(blocked, front.now_ns) != Some(Readiness::Ready)
-        || front.engine.reads_in_flight() > 0
-    {
-        front.turn();
+    let free = || units.budget().total() - units.budget().reserved();
+    let mut blocked = Vec::new();
+    while free() >= 3 && blocked.len() < 9 {
+        let id = download(&mut front, 7 + blocked.len() as u64, &clips[0]);
+        while front.engine.fill(id, front.now_ns) != Some(Readiness::Ready)
+            || front.engine.reads_in_flight() > 0
+        {
+            front.turn();
+        }
+        front.engine.set_blocked(id, true, front.now_ns);
+        blocked.push(id);
     }
-    let free = units.budget().total() - units.budget().reserved();
-    assert!(free < 3, "{free} buffers are left, less than a stripe");
-    front.engine.set_blocked(blocked, true, front.now_ns);
+    assert!(free() < 3, "less than a stripe is free");
     let session = front.open(&clips[1]);
     front.request(1, &session, &segment(1));
-    front.now_ns += RELEASE_AFTER_NS + PRESSURE_EVERY_NS;
+    front.turn();
+    assert_eq!(front.engine.fill(front.delivery(1), front.now_ns), Some(Readiness::Waiting));
+    assert_eq!(units.budget().starved(), 1, "it waits for buffers");
+    front.now_ns += RELEASE_AFTER_NS;
     for _ in 0..1_000 {
         front.turn();
         front.now_ns += PRESSURE_EVERY_NS;
@@ -132,23 +141,26 @@ fn a_blocked_client_gives_its_buffers_to_one_that_waits() {
         }
     }
     assert!(front.is_done(1), "the client that waits is delivered to");
-    assert_eq!(front.engine.unsent_bytes(blocked), 4 * SEGMENT, "the blocked client has taken nothing");
-    // It goes on where it was: what was taken back is read again.
-    front.engine.set_blocked(blocked, false, front.now_ns);
+    // The others go on where they were: what was taken back is read again.
+    let first = blocked[0];
+    assert_eq!(front.engine.unsent_bytes(first), 4 * SEGMENT, "a blocked client has taken nothing");
+    front.engine.set_blocked(first, false, front.now_ns);
     for _ in 0..1_000 {
-        if front.engine.fill(blocked, front.now_ns) == Some(Readiness::Ready) {
+        if front.engine.fill(first, front.now_ns) == Some(Readiness::Ready) {
             break;
         }
         front.turn();
+        front.now_ns += PRESSURE_EVERY_NS;
+        front.engine.tick(front.now_ns);
     }
-    let chunk = front.engine.chunks(blocked).into_iter().next().expect("it is ready");
+    let chunk = front.engine.chunks(first).into_iter().next().expect("it is ready");
     assert!(chunk[..] == cinema.bytes[0][..chunk.len()]);
 }
 
 #[test]
 fn deliveries_that_share_the_least_memory_all_end() {
     let (cinema, _) = with(0, None);
-    let units = cinema.units(BUFFERS / 4);
+    let units = cinema.units(cinema.volume.arena().usage().buffers_total - READER_BUFFERS);
     let clips = [0, 1].map(|object| Clip::of(&cinema, object, SEGMENT));
     let mut front = FrontEnd::new(&units, &sessions());
     let opened: Vec<_> = clips.iter().map(|clip| front.open(clip)).collect();
