@@ -357,7 +357,7 @@ fn a_member_that_misses_its_check_loses_the_processor() {
 
 /// A process that joins and then does what `fault` says. The tests below run it as a child.
 #[test]
-#[ignore = "a part of the tests that start it"]
+#[ignore = "child of the tests below"]
 fn child() {
     let (Ok(path), Ok(fault)) =
         (std::env::var("REEL_TEST_SHARED_PROCESSOR"), std::env::var("REEL_TEST_FAULT"))
