@@ -43,11 +43,9 @@ impl Fetcher {
             if !std::mem::replace(&mut flight.is_late, true) && around.late(member, now_ns) {
                 slow.push(member);
             }
-            let begun = !around.others_are_late(member) && self.read_around(id, now_ns);
-            if !begun && let Some(flight) = self.reads.get_mut(&id) {
-                let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
-                flight.due_ns = Some(again_ns);
-                self.due.insert((again_ns, id));
+            let may = around.is_away(member) || !around.others_are_late(member);
+            if !may || !self.read_around(id, now_ns) {
+                self.try_again(id, now_ns);
             }
         }
         for member in slow {
@@ -86,12 +84,27 @@ impl Fetcher {
         })
     }
 
-    /// Reads around this member for every read that waits for it, with a deadline or without.
+    /// Reads around this member for every read that waits for it, with a deadline or without. What
+    /// finds no memory now is tried again: the member may never answer.
     fn read_around_all(&mut self, member: usize, now_ns: u64) {
         let reads: Vec<u64> = self.with_disks.of(member).map(|(_, id)| id).collect();
         for id in reads {
-            self.read_around(id, now_ns);
+            if !self.read_around(id, now_ns) {
+                self.try_again(id, now_ns);
+            }
         }
+    }
+
+    /// A read could not be read around now: sets when that is tried again.
+    fn try_again(&mut self, id: u64, now_ns: u64) {
+        let Some(flight) = self.reads.get_mut(&id) else { return };
+        let again_ns = now_ns.saturating_add(AROUND_AGAIN_NS);
+        // The member is counted as late once for each read at most, and not for this.
+        flight.is_late = true;
+        if let Some(before_ns) = flight.due_ns.replace(again_ns) {
+            self.due.remove(&(before_ns, id));
+        }
+        self.due.insert((again_ns, id));
     }
 
     /// Reads the others of the stripe while the unit's own member is still asked. `false` if that

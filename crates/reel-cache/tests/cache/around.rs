@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
-use reel_cache::limits::{READER_STRIPES_MAX, SLOW_AWAY_NS, STALL_NS};
+use reel_cache::limits::{AROUND_AGAIN_NS, READER_STRIPES_MAX, SLOW_AWAY_NS, STALL_NS};
 use reel_disk::Fault;
 use reel_qos::Class;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -257,6 +257,41 @@ fn a_silent_member_is_not_asked_again_until_it_answers() {
         assert_eq!(core.play(Manners::default()).complete, 1);
     });
     assert!(counts[silent] > STRIPES / 2, "the member is read again");
+    drop((core, units));
+    assert_eq!(cinema.buffers_taken(), 0);
+}
+
+/// A member falls silent for good while no memory is left to read around it. Its reads have no
+/// deadline, so nothing but the silence counts.
+#[test]
+fn a_silent_member_is_read_around_as_soon_as_there_is_memory() {
+    let cinema = Cinema::new(&[FILM], 8 << 20, None);
+    let units = cinema.units(8);
+    let mut core = Core::new(&units, 1);
+    let (silent, _) = cinema.objects[0].unit_at(0, 0);
+    core.hold(silent);
+    let viewer =
+        core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
+    let mut ends = Ends::default();
+    core.turn(Manners::default(), &mut ends);
+    let others: Vec<_> = std::iter::from_fn(|| units.budget().reserve(1)).collect();
+    assert!(!others.is_empty());
+    // Twice: answers of the other members may come between the first check and the second.
+    for _ in 0..2 {
+        core.now_ns += 2 * STALL_NS;
+        core.turn(Manners::default(), &mut ends);
+    }
+    assert_eq!(load(&units.counters().stalled), 1);
+    assert_eq!(load(&units.counters().read_around), 0, "there is no memory");
+    drop(others);
+    let until_ns = core.now_ns + 60 * SECOND_NS;
+    while core.is_watching(viewer) {
+        core.now_ns += AROUND_AGAIN_NS;
+        assert!(core.now_ns < until_ns, "it waits for the silent member");
+        core.turn(Manners::default(), &mut ends);
+    }
+    assert_eq!(ends.complete, 1);
+    core.release_all();
     drop((core, units));
     assert_eq!(cinema.buffers_taken(), 0);
 }
