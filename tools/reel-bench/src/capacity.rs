@@ -167,7 +167,11 @@ fn predict(testbed: &Testbed, trial: &Trial, rate_bps: u64, report: &mut Report)
     let volume = testbed.volume().context("a testbed of Reel has a volume")?;
     let answer = volume.capacity(&Settings::promised().in_memory(trial.memory_bytes), rate_bps)?;
     let carried = answer["viewers_carried"].as_u64().context("no viewers that are carried in the answer")?;
-    let stopped = |field: &str| answer[field].as_str().unwrap_or("nothing").to_owned();
+    let stopped = |field: &str| match (answer[field]["resource"].as_str(), answer[field]["member"].as_u64()) {
+        (Some(resource), Some(member)) => format!("{resource} {member}"),
+        (Some(resource), None) => resource.to_owned(),
+        (None, _) => "nothing".to_owned(),
+    };
     let stopped_by = stopped("carried_stopped_by");
     report.note(format!(
         "{}: {DISKS} {}, {} films of {FILM_S} s and {:.2} Mb/s, {} MiB of memory; Reel says it carries {carried}, then {stopped_by} is used \

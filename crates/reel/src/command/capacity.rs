@@ -4,6 +4,7 @@ use std::path::Path;
 
 use reel_admit::limits::ROUNDS_MAX;
 use reel_admit::{Loss, steady_demand};
+use reel_api::wire::ResourceId;
 use reel_cache::{Budget, Depth};
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_library::Library;
@@ -229,7 +230,7 @@ impl Report {
     }
 
     fn as_json(&self) -> Value {
-        let stopped_by = |answer: &Answer| answer.stopped_by.map(|resource| resource.to_string());
+        let stopped_by = |answer: &Answer| answer.stopped_by.map(ResourceId::from);
         json!({
             "rate_bps": self.rate.0,
             "viewers": self.degraded.viewers,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::films::short;
 use crate::cli::rig::Place;
@@ -15,6 +15,11 @@ fn viewers(answer: &Value) -> u64 {
     answer["viewers"].as_u64().unwrap()
 }
 
+/// What names member `number` as the limit, as in the API.
+fn disk(number: u64) -> Value {
+    json!({ "resource": "disk", "member": number })
+}
+
 #[test]
 fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     let place = Place::with_volume();
@@ -23,13 +28,10 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     // A segment of 4 MB touches 4.7 stripes of 1,081,344 bytes, seven of ten times a fifth, which
     // is another seek: 1.7 x 15 ms and 12 ms/MiB for the 23.7 rows of 44 KiB that it touches, every
     // 4 s.
-    assert_eq!((viewers(&answer), &answer["stopped_by"]), (74, &Value::from("member 0")));
+    assert_eq!((viewers(&answer), &answer["stopped_by"]), (74, &disk(0)));
     assert_eq!(answer["rate_bps"], 8_000_000);
     assert_eq!(answer["viewers_together"], 33);
-    assert_eq!(
-        (&answer["viewers_carried"], &answer["carried_stopped_by"]),
-        (&116.into(), &"member 0".into())
-    );
+    assert_eq!((&answer["viewers_carried"], &answer["carried_stopped_by"]), (&116.into(), &disk(0)));
     let notes = answer["notes"].to_string();
     assert!(
         notes.contains("member 4 is not measured") && notes.contains("100.0 Gb/s, as configured"),
@@ -57,11 +59,11 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
 fn each_resource_can_be_the_limit() {
     let place = Place::with_volume();
     for (configuration, stopped_by) in
-        [("[promise]\nnetwork_bps = \"100M\"\n", "the network"), ("arena_bytes = \"64M\"\n", "media memory")]
+        [("[promise]\nnetwork_bps = \"100M\"\n", "network"), ("arena_bytes = \"64M\"\n", "memory")]
     {
         fs::write(place.path("reel.toml"), configuration).unwrap();
         let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
-        assert_eq!(answer["stopped_by"], stopped_by, "{answer}");
+        assert_eq!(answer["stopped_by"], json!({ "resource": stopped_by }), "{answer}");
     }
     fs::write(place.path("reel.toml"), "[promise]\nnetwork_bps = \"100M\"\n").unwrap();
     let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
@@ -76,7 +78,7 @@ fn viewers_have_the_share_of_their_class() {
                 aperiodic = { kind = \"aperiodic\", share_permille = 500 }\n";
     fs::write(place.path("reel.toml"), half).unwrap();
     let answer = ask(&place, &["--rate", "8M", "--config", "reel.toml"]);
-    assert_eq!((viewers(&answer), &answer["stopped_by"]), (37, &Value::from("member 0")));
+    assert_eq!((viewers(&answer), &answer["stopped_by"]), (37, &disk(0)));
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn a_lost_member_does_not_change_the_admitted_number() {
     fs::remove_file(place.path("volume/member-0.reel")).unwrap();
     let after = ask(&place, &["--rate", "8M"]);
     assert_eq!(viewers(&after), viewers(&before));
-    assert_eq!(after["stopped_by"], "member 1");
+    assert_eq!(after["stopped_by"], disk(1));
     assert!(after["notes"].to_string().contains("member 0 is missing"), "{after}");
 }
 

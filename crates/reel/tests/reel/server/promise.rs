@@ -16,6 +16,27 @@ fn problem(answer: &Answer) -> serde_json::Value {
     serde_json::from_slice(&answer.body).expect("a problem is JSON")
 }
 
+/// The fields of a problem must be those of the published schema, with the types that it gives:
+/// the media front end and the API make problems in two places.
+fn assert_as_published(problem: &serde_json::Value) {
+    let document = reel_api::openapi_document();
+    let schema = &document["components"]["schemas"]["Problem"];
+    for (field, value) in problem.as_object().expect("an object") {
+        let published = &schema["properties"][field];
+        assert!(!published.is_null(), "the schema does not know {field}: {problem}");
+        let types = published["type"].to_string();
+        let fits = match value {
+            serde_json::Value::String(_) => types.contains("string") || published["type"].is_null(),
+            serde_json::Value::Number(_) => types.contains("integer"),
+            _ => false,
+        };
+        assert!(fits, "{field} is {value}, published as {published}");
+    }
+    for field in schema["required"].as_array().expect("required fields") {
+        assert!(!problem[field.as_str().expect("a name")].is_null(), "{field} is absent: {problem}");
+    }
+}
+
 #[test]
 fn a_session_that_does_not_fit_is_refused_with_what_would_fit() {
     let rig = Rig::new(|config| {
@@ -31,6 +52,7 @@ fn a_session_that_does_not_fit_is_refused_with_what_would_fit() {
         let problem = problem(&refused);
         assert_eq!(problem["type"], "urn:reel:problem:not-admitted");
         assert_eq!(problem["resource"], "network");
+        assert_as_published(&problem);
         assert!(problem["asked"].as_u64() > problem["available"].as_u64());
         assert!(problem["grantable_rate_bps"].as_u64().expect("a rate") < 20_000);
         assert_eq!(problem["retry_after_s"].as_u64(), Some(retry_after_s));
