@@ -7,7 +7,6 @@ use reel_cache::limits::{AROUND_AGAIN_NS, READER_STRIPES_MAX, SLOW_AWAY_NS, STAL
 use reel_disk::Fault;
 use reel_qos::Class;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 const FILM: usize = 600_000;
 const STRIPES: u64 = FILM.div_ceil(STRIPE_BYTES) as u64;
@@ -54,20 +53,7 @@ fn viewers_on_several_cores_share_what_is_decoded() {
     let cinema = Cinema::new(&[FILM], 8 << 20, Some(1));
     let units = cinema.units(8);
     let decoded = cinema.volume.counters().rows_decoded.get();
-    let counts = reads_of(&cinema, || {
-        thread::scope(|scope| {
-            for seed in 0..4 {
-                let (cinema, units) = (&cinema, &units);
-                scope.spawn(move || {
-                    let mut core = Core::new(units, seed);
-                    for _ in 0..5 {
-                        core.watch(cinema.whole(0), cinema.bytes[0].clone());
-                    }
-                    assert_eq!(core.play(Manners::default()).complete, 5);
-                });
-            }
-        });
-    });
+    let counts = reads_of(&cinema, || cinema.play_on_four_cores(&units));
     assert!(counts.iter().all(|&count| count <= STRIPES), "{counts:?}");
     let decoded = cinema.volume.counters().rows_decoded.get() - decoded;
     assert!(decoded <= STRIPES * 3, "{decoded} rows were computed more than once");

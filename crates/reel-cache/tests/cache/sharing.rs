@@ -20,18 +20,7 @@ fn load(counter: &AtomicU64) -> u64 {
 fn viewers_of_one_film_on_several_cores_read_it_once() {
     let cinema = Cinema::new(&[FILM], 8 << 20, None);
     let units = cinema.units(8);
-    thread::scope(|scope| {
-        for seed in 0..4 {
-            let (cinema, units) = (&cinema, &units);
-            scope.spawn(move || {
-                let mut core = Core::new(units, seed);
-                for _ in 0..5 {
-                    core.watch(cinema.whole(0), cinema.bytes[0].clone());
-                }
-                assert_eq!(core.play(Manners::default()).complete, 5);
-            });
-        }
-    });
+    cinema.play_on_four_cores(&units);
     let stripes = FILM.div_ceil(STRIPE_BYTES) as u64;
     let (reads, shared) =
         (load(&units.counters().reads), load(&units.counters().hits) + load(&units.counters().joins));

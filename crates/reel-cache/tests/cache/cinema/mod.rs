@@ -153,6 +153,21 @@ impl Cinema {
         Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
     }
 
+    /// Twenty viewers play the first object to its end, five of them on each of four threads.
+    pub fn play_on_four_cores(&self, units: &Units) {
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                scope.spawn(move || {
+                    let mut core = Core::new(units, seed);
+                    for _ in 0..5 {
+                        core.watch(self.whole(0), self.bytes[0].clone());
+                    }
+                    assert_eq!(core.play(Manners::default()).complete, 5);
+                });
+            }
+        });
+    }
+
     /// Buffers of the arena that are held. Waits a moment for answers that are still on their way.
     pub fn buffers_taken(&self) -> usize {
         let until = Instant::now() + Duration::from_secs(10);
