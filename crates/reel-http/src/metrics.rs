@@ -10,46 +10,50 @@ pub struct HttpMetrics(pub Arc<HttpCounters>);
 
 impl MetricsSource for HttpMetrics {
     fn collect(&self, page: &mut MetricsPage) {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let data = &self.0;
-        page.counter(
-            "reel_http_connections_accepted_total",
-            "Connections accepted.",
-            &[],
-            load(&data.accepted),
-        );
-        page.counter(
-            "reel_http_connections_turned_away_total",
-            "Connections closed at once because too many were open.",
-            &[],
-            load(&data.turned_away),
-        );
-        page.counter(
-            "reel_http_connections_handed_over_total",
-            "Connections handed to the control plane.",
-            &[],
-            load(&data.handed_over),
-        );
-        page.counter(
-            "reel_http_connections_timed_out_total",
-            "Connections closed because their client was too slow or silent.",
-            &[],
-            load(&data.timed_out),
-        );
-        page.counter("reel_tls_handshakes_total", "TLS handshakes done.", &[], load(&data.handshakes));
-        page.counter(
-            "reel_tls_failures_total",
-            "TLS connections that ended with an error: no TLS, nothing in common, or changed records.",
-            &[],
-            load(&data.tls_failures),
-        );
-        page.counter(
-            "reel_tls_parked_total",
-            "Times that sealed bytes a slow client had not taken were moved out of a buffer that another needed.",
-            &[],
-            load(&data.parked),
-        );
-        for (core, open) in data.open.iter().enumerate() {
+        self.totals(page);
+        self.connections(page);
+        self.sends(page);
+    }
+}
+
+impl HttpMetrics {
+    fn totals(&self, page: &mut MetricsPage) {
+        let counters = &self.0;
+        for (name, help, counter) in [
+            ("reel_http_connections_accepted_total", "Connections accepted.", &counters.accepted),
+            (
+                "reel_http_connections_turned_away_total",
+                "Connections closed at once because too many were open.",
+                &counters.turned_away,
+            ),
+            (
+                "reel_http_connections_handed_over_total",
+                "Connections handed to the control plane.",
+                &counters.handed_over,
+            ),
+            (
+                "reel_http_connections_timed_out_total",
+                "Connections closed because their client was too slow or silent.",
+                &counters.timed_out,
+            ),
+            ("reel_tls_handshakes_total", "TLS handshakes done.", &counters.handshakes),
+            (
+                "reel_tls_failures_total",
+                "TLS connections that ended with an error: no TLS, nothing in common, or changed records.",
+                &counters.tls_failures,
+            ),
+            (
+                "reel_tls_parked_total",
+                "Times that sealed bytes a slow client had not taken were moved out of a buffer that another needed.",
+                &counters.parked,
+            ),
+        ] {
+            page.counter(name, help, &[], load(counter));
+        }
+    }
+
+    fn connections(&self, page: &mut MetricsPage) {
+        for (core, open) in self.0.open.iter().enumerate() {
             let open = open.load(Ordering::Relaxed) as f64;
             page.gauge(
                 "reel_http_connections",
@@ -58,7 +62,7 @@ impl MetricsSource for HttpMetrics {
                 open,
             );
         }
-        for (hundreds, count) in data.responses.iter().enumerate() {
+        for (hundreds, count) in self.0.responses.iter().enumerate() {
             let status = format!("{}xx", hundreds + 1);
             page.counter(
                 "reel_http_media_responses_total",
@@ -67,11 +71,15 @@ impl MetricsSource for HttpMetrics {
                 load(count),
             );
         }
+    }
+
+    fn sends(&self, page: &mut MetricsPage) {
+        let counters = &self.0;
         let help = "Bytes that sockets took, by how: copied; from where they lay (zero_copy); meant to be and copied after all (copied_late).";
         for (how, counter) in [
-            ("copied", &data.copied_bytes),
-            ("zero_copy", &data.zero_copy_bytes),
-            ("copied_late", &data.copied_late_bytes),
+            ("copied", &counters.copied_bytes),
+            ("zero_copy", &counters.zero_copy_bytes),
+            ("copied_late", &counters.copied_late_bytes),
         ] {
             page.counter("reel_sent_bytes_total", help, &[("how", how)], load(counter));
         }
@@ -79,7 +87,11 @@ impl MetricsSource for HttpMetrics {
             "reel_zero_copy_refused_total",
             "Sends without a copy that the kernel refused, because there was no lockable memory or because the socket's kind has none.",
             &[],
-            load(&data.zero_copy_refused),
+            load(&counters.zero_copy_refused),
         );
     }
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }

@@ -30,9 +30,17 @@ pub struct PlayMetrics<T> {
 
 impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
     fn collect(&self, page: &mut MetricsPage) {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let data = &self.counters;
-        let serve_ns: u64 = data.serve_ns.iter().map(load).sum();
+        self.processors(page);
+        self.admission(page);
+        self.classes(page);
+        self.shared_units(page);
+        self.memory(page);
+    }
+}
+
+impl<T> PlayMetrics<T> {
+    fn processors(&self, page: &mut MetricsPage) {
+        let serve_ns: u64 = self.counters.serve_ns.iter().map(load).sum();
         for (threads, ns) in [("serve", serve_ns), ("disk", self.units.disks().cpu_ns())] {
             page.gauge(
                 "reel_threads_processor_seconds",
@@ -45,21 +53,32 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
             "reel_send_mib_seconds",
             "Processor time that sending a MiB costs, by the present price of admission, learnt from the threads above.",
             &[],
-            load(&data.core_mib_ns) as f64 / 1e9,
+            load(&self.counters.core_mib_ns) as f64 / 1e9,
         );
-        page.counter(
-            "reel_http_responses_cut_total",
-            "Responses cut short because stored bytes are lost.",
-            &[],
-            load(&data.lost_bytes),
-        );
-        page.counter(
-            "reel_sessions_refused_total",
-            "Sessions refused because a table is full or an address has its most.",
-            &[],
-            load(&data.sessions_refused),
-        );
-        for (resource, count) in RESOURCES.iter().zip(&data.not_admitted) {
+    }
+
+    fn admission(&self, page: &mut MetricsPage) {
+        let counters = &self.counters;
+        for (name, help, counter) in [
+            (
+                "reel_http_responses_cut_total",
+                "Responses cut short because stored bytes are lost.",
+                &counters.lost_bytes,
+            ),
+            (
+                "reel_sessions_refused_total",
+                "Sessions refused because a table is full or an address has its most.",
+                &counters.sessions_refused,
+            ),
+            (
+                "reel_unpromised_total",
+                "Responses sent without a reservation: other sessions got it while the client was paused, or the client took more than was reserved.",
+                &counters.unreserved,
+            ),
+        ] {
+            page.counter(name, help, &[], load(counter));
+        }
+        for (resource, count) in RESOURCES.iter().zip(&counters.not_admitted) {
             page.counter(
                 "reel_refusals_total",
                 "Streams whose deadlines could not be promised, by the resource that was short.",
@@ -67,102 +86,88 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
                 load(count),
             );
         }
-        page.counter(
-            "reel_unpromised_total",
-            "Responses sent without a reservation: other sessions got it while the client was paused, or the client took more than was reserved.",
-            &[],
-            load(&data.unreserved),
-        );
-        page.gauge("reel_sessions", "Open sessions.", &[], self.sessions.len() as f64);
         let sharing = self.sessions.sharing();
-        page.gauge(
-            "reel_chains",
-            "Groups of sessions that play the same so closely that one of them reads for all.",
-            &[],
-            sharing.chains as f64,
-        );
-        page.gauge(
-            "reel_followers",
-            "Sessions that other sessions read for. They are not charged with disk time for what they share.",
-            &[],
-            sharing.followers as f64,
-        );
-        page.gauge(
-            "reel_interval_bytes",
-            "Media memory that is kept for sessions that follow others.",
-            &[],
-            sharing.interval_bytes as f64,
-        );
-        let stream = self.units.counters();
+        for (name, help, value) in [
+            ("reel_sessions", "Open sessions.", self.sessions.len() as f64),
+            (
+                "reel_chains",
+                "Groups of sessions that play the same so closely that one of them reads for all.",
+                sharing.chains as f64,
+            ),
+            (
+                "reel_followers",
+                "Sessions that other sessions read for. They are not charged with disk time for what they share.",
+                sharing.followers as f64,
+            ),
+            (
+                "reel_interval_bytes",
+                "Media memory that is kept for sessions that follow others.",
+                sharing.interval_bytes as f64,
+            ),
+        ] {
+            page.gauge(name, help, &[], value);
+        }
+    }
+
+    fn classes(&self, page: &mut MetricsPage) {
         for (class, spec) in self.units.disks().classes().iter() {
             let label = [("class", spec.name.as_str())];
-            let sent = load(&data.sent_bytes[class.index()]);
             page.counter(
                 "reel_http_media_bytes_total",
                 "Bytes of media responses taken by clients.",
                 &label,
-                sent,
+                load(&self.counters.sent_bytes[class.index()]),
             );
-            let misses = load(&stream.deadline_misses[class.index()]);
             page.counter(
                 "reel_deadline_misses_total",
                 "Units that came after their deadline.",
                 &label,
-                misses,
+                load(&self.units.counters().deadline_misses[class.index()]),
             );
         }
-        page.counter("reel_units_hit_total", "Units found in memory.", &[], load(&stream.hits));
-        page.counter(
-            "reel_units_joined_total",
-            "Units joined while another viewer read them.",
-            &[],
-            load(&stream.joins),
-        );
-        page.counter("reel_units_read_total", "Units read from members.", &[], load(&stream.reads));
-        page.counter(
-            "reel_units_evicted_total",
-            "Units evicted because their memory was needed.",
-            &[],
-            load(&stream.evictions),
-        );
-        page.counter(
-            "reel_units_kept_evicted_total",
-            "Units evicted that were to stay for a session that follows another.",
-            &[],
-            load(&stream.kept_evictions),
-        );
-        page.counter(
-            "reel_units_read_around_total",
-            "Units read from other members because their own did not answer in time.",
-            &[],
-            load(&stream.read_around),
-        );
-        page.counter(
-            "reel_reads_withdrawn_total",
-            "Reads withdrawn from a member because the unit was computed from others.",
-            &[],
-            load(&stream.withdrawn),
-        );
-        page.counter(
-            "reel_member_stalls_total",
-            "Times a member answered no request for too long.",
-            &[],
-            load(&stream.stalled),
-        );
-        page.counter(
-            "reel_reads_promoted_total",
-            "Reads under way that a more urgent reader joined.",
-            &[],
-            load(&stream.promotions),
-        );
-        page.counter(
-            "reel_readers_released_total",
-            "Times a slow client's buffers were taken back for others.",
-            &[],
-            load(&stream.releases),
-        );
+    }
+
+    fn shared_units(&self, page: &mut MetricsPage) {
+        let units = self.units.counters();
+        for (name, help, counter) in [
+            ("reel_units_hit_total", "Units found in memory.", &units.hits),
+            ("reel_units_joined_total", "Units joined while another viewer read them.", &units.joins),
+            ("reel_units_read_total", "Units read from members.", &units.reads),
+            ("reel_units_evicted_total", "Units evicted because their memory was needed.", &units.evictions),
+            (
+                "reel_units_kept_evicted_total",
+                "Units evicted that were to stay for a session that follows another.",
+                &units.kept_evictions,
+            ),
+            (
+                "reel_units_read_around_total",
+                "Units read from other members because their own did not answer in time.",
+                &units.read_around,
+            ),
+            (
+                "reel_reads_withdrawn_total",
+                "Reads withdrawn from a member because the unit was computed from others.",
+                &units.withdrawn,
+            ),
+            ("reel_member_stalls_total", "Times a member answered no request for too long.", &units.stalled),
+            (
+                "reel_reads_promoted_total",
+                "Reads under way that a more urgent reader joined.",
+                &units.promotions,
+            ),
+            (
+                "reel_readers_released_total",
+                "Times a slow client's buffers were taken back for others.",
+                &units.releases,
+            ),
+        ] {
+            page.counter(name, help, &[], load(counter));
+        }
+    }
+
+    fn memory(&self, page: &mut MetricsPage) {
         let budget = self.units.budget();
-        let memory = [
+        for (name, help, value) in [
             ("reel_buffers_reserved", "Buffers reserved by readers.", budget.reserved()),
             ("reel_buffers_reservable", "Buffers that readers may reserve.", budget.total()),
             ("reel_buffers_promised", "Buffers promised to viewers, used now or not.", budget.promised()),
@@ -173,15 +178,17 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
                 budget.unpromised(),
             ),
             ("reel_readers_starved", "Readers waiting for memory.", budget.starved()),
-        ];
-        for (name, help, value) in memory {
+            (
+                "reel_readers_in_runs",
+                "Downloads read in long runs, each of which costs one seek.",
+                self.units.runs().readers(),
+            ),
+        ] {
             page.gauge(name, help, &[], value as f64);
         }
-        page.gauge(
-            "reel_readers_in_runs",
-            "Downloads read in long runs, each of which costs one seek.",
-            &[],
-            self.units.runs().readers() as f64,
-        );
     }
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }

@@ -27,7 +27,7 @@ fn main() {
     let titles: Vec<Arc<Demand>> = (0..FILMS).map(|_| Arc::new(title(&mut rng))).collect();
     let mut ledger = Ledger::new(plenty(), TIMELINE_ROUNDS);
     ledger.advance(1_000_000);
-    let mut now_round = ledger.now_round();
+    let now_round = ledger.now_round();
     let mut held: Vec<ReservationId> = Vec::new();
     for _ in 0..wanted {
         let from_round = rng.below(FILM_ROUNDS as u64 * 19 / 20) as usize;
@@ -41,6 +41,13 @@ fn main() {
     );
     println!("{:<58}{:>9}{:>9}{:>9}", "", "p50 us", "p99 us", "max us");
 
+    where_there_is_room(&mut ledger, &titles, &mut rng);
+    where_there_is_none(&mut ledger, &titles);
+    new_prices_and_rounds(&mut ledger);
+}
+
+fn where_there_is_room(ledger: &mut Ledger, titles: &[Arc<Demand>], rng: &mut Rng) {
+    let now_round = ledger.now_round();
     let mut admit = Times::new("admit, from the start of a title");
     let mut release = Times::new("release it");
     let mut check = Times::new("check, admitting nothing");
@@ -67,8 +74,11 @@ fn main() {
     for times in [admit, release, check, seek, how_many, spread, usage] {
         times.print();
     }
+}
 
-    // Members that are full in their fullest round, then full more and more often.
+/// Members that are full in their fullest round, then full more and more often.
+fn where_there_is_none(ledger: &mut Ledger, titles: &[Arc<Demand>]) {
+    let now_round = ledger.now_round();
     let usages = ledger.usage(now_round);
     for permille in [1000, 999, 950, 800, 500] {
         let mut tight = plenty();
@@ -97,7 +107,9 @@ fn main() {
             over.len(),
         );
     }
+}
 
+fn new_prices_and_rounds(ledger: &mut Ledger) {
     let mut dearer = plenty();
     dearer.members.iter_mut().for_each(|member| member.price.read_request_ns += 1);
     let started = Instant::now();
@@ -105,8 +117,8 @@ fn main() {
     println!("every member repriced, all reservations counted anew: {} ms", started.elapsed().as_millis());
 
     let mut advance = Times::new("advance by one round");
-    for _ in 0..FILM_ROUNDS + 100 {
-        now_round += 1;
+    let first_round = ledger.now_round() + 1;
+    for now_round in first_round..first_round + FILM_ROUNDS as u64 + 100 {
         advance.time(|| ledger.advance(now_round));
     }
     advance.print();

@@ -124,21 +124,10 @@ impl World {
         let stage = Stage::new(start_ns);
         let bytes = scenario.buffers * UNIT_BYTES;
         let volume = Volume::open(directory.path(), open_options(&disks, stage.clock(), bytes))?;
-        let (arena, handle, health) =
-            (volume.arena().clone(), volume.disks().clone(), volume.health().clone());
-        // As `reel-http` sets them aside: for one ingest with its checksums and what it is read
-        // from, one decoding, and maintenance.
-        let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
-        let units = Units::new(arena.clone(), handle, health, stripes * geometry.width());
+        let (arena, units) = (volume.arena().clone(), shared_units(&volume));
         let clients = clients(&scenario, &seed.part(5));
         let end_ns = start_ns + scenario.duration_ns;
-        let faults = scenario.faults.draw(
-            scenario.members,
-            start_ns + 20 * SECOND_NS,
-            end_ns,
-            scenario.fault_rest_ns,
-            &mut seed.part(6),
-        );
+        let faults = faults_of(&scenario, start_ns, &mut seed.part(6));
         let upkeep = Upkeep::new(volume, stage);
         let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
         let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes);
@@ -309,6 +298,21 @@ impl World {
     fn deed(&mut self, client: u32, what: Deed, number: u64) {
         self.journal.note(self.now_ns, Happened::Client { client, what, number });
     }
+}
+
+/// The table of units over the memory of a volume. As the server does, it sets buffers aside: for
+/// one ingest with its checksums and what it is read from, one decoding, and maintenance.
+fn shared_units(volume: &Volume) -> Units {
+    let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
+    let spare_buffers = stripes * volume.geometry().width();
+    Units::new(volume.arena().clone(), volume.disks().clone(), volume.health().clone(), spare_buffers)
+}
+
+/// The faults of a run. The first seconds have none, so that some viewers have been admitted.
+fn faults_of(scenario: &Scenario, start_ns: u64, rng: &mut Rng) -> Vec<FaultSpan> {
+    let end_ns = start_ns + scenario.duration_ns;
+    let (members, rest_ns) = (scenario.members, scenario.fault_rest_ns);
+    scenario.faults.draw(members, start_ns + 20 * SECOND_NS, end_ns, rest_ns, rng)
 }
 
 /// A volume on simulated disks.

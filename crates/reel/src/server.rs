@@ -196,15 +196,7 @@ impl Server {
         };
         let volume = library.volume();
         let is_tls = listening.certificates.is_some();
-        let plan = MemoryPlan::of(&MemoryUse {
-            buffers: volume.arena().usage().buffers_total,
-            width: volume.geometry().width(),
-            serve_threads: threads,
-            ingests: config.control.ingests_max,
-            is_tls,
-            driver: config.driver,
-            zero_copy: config.zero_copy,
-        });
+        let plan = memory_plan(&config, &library, threads, is_tls);
         let program_socket =
             config.programs.clone().map(|path| listen_for_programs(path, volume)).transpose()?;
         let (common, capacity, openers) = common(&config, &library, threads, &plan, is_tls)?;
@@ -222,13 +214,7 @@ impl Server {
             control.metrics().register(Arc::clone(certificates) as _);
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
-        let watching = match &config.watch {
-            None => None,
-            Some(path) => {
-                let watching = watch_directory(control.clone(), path, runtime.handle().clone());
-                Some(watching.map_err(|source| ServeError::Watch { path: path.clone(), source })?)
-            }
-        };
+        let watching = config.watch.as_ref().map(|path| watch(path, &control, &runtime)).transpose()?;
         let programs = program_socket.map(|socket| {
             socket.front_end(&common, local_counters).start(common.units.clone(), config.driver)
         });
@@ -251,17 +237,7 @@ impl Server {
                 handover.try_send(connection).map_err(tokio::sync::mpsc::error::TrySendError::into_inner)
             }),
         };
-        let http = HttpConfig {
-            threads,
-            pin: config.pin_threads,
-            real_time_priority: config.real_time_priority,
-            driver: config.driver,
-            connections_max: config.connections_max,
-            access_log: config.access_log,
-            lent_buffers: plan.lent,
-            tls: (listening.certificates.as_ref())
-                .map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
-        };
+        let http = http_config(&config, threads, &plan, listening.certificates.as_ref());
         let http = HttpFrontEnd::start(http, listening.sockets, shared)?;
         // The runtime starts last, because it ends only after the work that blocks in it. A server
         // that cannot start must report that at once, and not after a rebuild.
@@ -359,6 +335,42 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> 
     // With port 0 the system chooses.
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+fn memory_plan(config: &ServeConfig, library: &Library, serve_threads: usize, is_tls: bool) -> MemoryPlan {
+    let volume = library.volume();
+    MemoryPlan::of(&MemoryUse {
+        buffers: volume.arena().usage().buffers_total,
+        width: volume.geometry().width(),
+        serve_threads,
+        ingests: config.control.ingests_max,
+        is_tls,
+        driver: config.driver,
+        zero_copy: config.zero_copy,
+    })
+}
+
+fn watch(path: &Path, control: &ControlPlane, runtime: &Runtime) -> Result<Watching, ServeError> {
+    watch_directory(control.clone(), path, runtime.handle().clone())
+        .map_err(|source| ServeError::Watch { path: path.to_owned(), source })
+}
+
+fn http_config(
+    config: &ServeConfig,
+    threads: usize,
+    plan: &MemoryPlan,
+    certificates: Option<&Arc<Certificates>>,
+) -> HttpConfig {
+    HttpConfig {
+        threads,
+        pin: config.pin_threads,
+        real_time_priority: config.real_time_priority,
+        driver: config.driver,
+        connections_max: config.connections_max,
+        access_log: config.access_log,
+        lent_buffers: plan.lent,
+        tls: certificates.map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
+    }
 }
 
 /// The shared parts of the front ends, with the parts for housekeeping and the threads that open

@@ -88,11 +88,7 @@ impl Sps {
             chroma_bits = 8 + bits.ue().filter(|extra| *extra <= 6)?;
             bits.flag()?;
             if bits.flag()? {
-                for list in 0..if chroma_format == 3 { 12 } else { 8 } {
-                    if bits.flag()? {
-                        skip_scaling_list(&mut bits, if list < 6 { 16 } else { 64 })?;
-                    }
-                }
+                skip_scaling_lists(&mut bits, if chroma_format == 3 { 12 } else { 8 })?;
             }
         }
         let frame_num_bits = 4 + bits.ue().filter(|extra| *extra <= 12)?;
@@ -269,6 +265,15 @@ fn skip_picture_order(bits: &mut Bits<'_>, order_type: u32) -> Option<()> {
         }
         2 => {}
         _ => return None,
+    }
+    Some(())
+}
+
+fn skip_scaling_lists(bits: &mut Bits<'_>, lists: usize) -> Option<()> {
+    for list in 0..lists {
+        if bits.flag()? {
+            skip_scaling_list(bits, if list < 6 { 16 } else { 64 })?;
+        }
     }
     Some(())
 }

@@ -1,7 +1,7 @@
 //! What a ring guarantees, tested with both drivers.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -445,7 +445,7 @@ fn send_zero_copy(
     ring: &mut Ring,
     socket: &Arc<OwnedFd>,
     chunks: Vec<Chunk>,
-) -> (std::io::Result<usize>, Vec<Chunk>, Option<bool>) {
+) -> (io::Result<usize>, Vec<Chunk>, Option<bool>) {
     ring.push(1, Op::SendZeroCopy { socket: Arc::clone(socket), chunks });
     let mut done = Vec::new();
     // Both parts may arrive at once.
@@ -503,6 +503,28 @@ fn bytes_sent_without_a_copy_arrive_and_their_memory_is_reported() {
     });
 }
 
+/// Waits for the answer of a send without a copy. Reports of released memory are taken off `lent`.
+fn answer_of_send(ring: &mut Ring, lent: &mut u64) -> io::Result<usize> {
+    let mut answer = None;
+    let mut done = Vec::new();
+    loop {
+        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+        for done in done.drain(..) {
+            match done.op {
+                Op::SendZeroCopy { chunks, .. } => {
+                    assert!(chunks.is_empty(), "the kernel has them");
+                    answer = Some(done.result);
+                }
+                Op::Lent { .. } => *lent -= 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        if let Some(answer) = answer.take() {
+            return answer;
+        }
+    }
+}
+
 #[test]
 fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
     both(|ring, arena| {
@@ -525,24 +547,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
                 },
             );
             lent += 1;
-            let mut answer = None;
-            while answer.is_none() {
-                for done in {
-                    let mut done = Vec::new();
-                    ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
-                    done
-                } {
-                    match done.op {
-                        Op::SendZeroCopy { chunks, .. } => {
-                            assert!(chunks.is_empty(), "the kernel has them");
-                            answer = Some(done.result);
-                        }
-                        Op::Lent { .. } => lent -= 1,
-                        other => panic!("{other:?}"),
-                    }
-                }
-            }
-            match answer.expect("just seen") {
+            match answer_of_send(ring, &mut lent) {
                 Ok(bytes) => taken += bytes,
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::WouldBlock);

@@ -120,15 +120,7 @@ impl Probe<'_> {
     ) -> Result<Probed> {
         let Self { arguments, material, .. } = self;
         drop_caches(arguments.common.quick)?;
-        let launcher = Launcher {
-            material,
-            memory_bytes: self.memory_bytes,
-            floor: None,
-            is_promised: true,
-            shares: arguments.streams_permille.map(shares),
-            is_bounded: !arguments.common.quick,
-        };
-        let launched = launcher.start(who, wire, net)?;
+        let launched = self.launcher().start(who, wire, net)?;
         let (server, address) = (&launched.server, launched.server.address);
         if who.is_reel() {
             wire.beside_server(|| reel::settle(server))?;
@@ -137,14 +129,7 @@ impl Probe<'_> {
         if beside == Beside::Bulk {
             visits.extend(wire.beside_server(|| self.downloads(who, address))?);
         }
-        let crowd = Crowd {
-            visits,
-            link: Link { round_trip_ns: arguments.rtt_ms * 1_000_000, line_bps: None, loss: 0.0 },
-            window_bytes: arguments.window_kib << 10,
-            step_bytes: 64 << 10,
-            seed: run as u64,
-            most: 2 * self.times.all(),
-        };
+        let crowd = self.crowd(visits, run);
         let meter = wire.meter(server.processes()?);
         let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
         let arriving = Arriving {
@@ -182,11 +167,7 @@ impl Probe<'_> {
             window.result()?;
         let client_s = used.client_s - before.client_s;
         let used = used.since(&before);
-        let all = thread::available_parallelism().map_or(1, usize::from) as f64;
-        let processors = match net {
-            Net::Wire => (all - 1.0).max(1.0),
-            Net::Loopback => all - client_s / took_s,
-        };
+        let processors = processors(net, client_s / took_s);
         let (refused, failures) = sort_failures(&seen);
         let let_in = (asked - refused.min(asked)) as f64;
         let media_bytes = seen.settled_media_s * RATE_BPS as f64 / 8.0;
@@ -209,6 +190,29 @@ impl Probe<'_> {
             promises: promises?,
             seen,
         })
+    }
+
+    fn launcher(&self) -> Launcher<'_> {
+        Launcher {
+            material: self.material,
+            memory_bytes: self.memory_bytes,
+            floor: None,
+            is_promised: true,
+            shares: self.arguments.streams_permille.map(shares),
+            is_bounded: !self.arguments.common.quick,
+        }
+    }
+
+    fn crowd(&self, visits: Vec<Visit>, run: usize) -> Crowd {
+        let arguments = self.arguments;
+        Crowd {
+            visits,
+            link: Link { round_trip_ns: arguments.rtt_ms * 1_000_000, line_bps: None, loss: 0.0 },
+            window_bytes: arguments.window_kib << 10,
+            step_bytes: 64 << 10,
+            seed: run as u64,
+            most: 2 * self.times.all(),
+        }
     }
 
     /// Viewers at equal distances in all titles, so far from the ends that they do not come to
@@ -331,6 +335,15 @@ impl Probed {
         let carried = self.carried().unwrap_or(0) as f64;
         let processors = carried * self.processors * self.took_s / self.used.sender_s().max(1e-9);
         if disk < processors { (disk, "the disk") } else { (processors, "the processors") }
+    }
+}
+
+/// Processors that a server can use beside clients that take `clients` of them.
+fn processors(net: Net, clients: f64) -> f64 {
+    let all = thread::available_parallelism().map_or(1, usize::from) as f64;
+    match net {
+        Net::Wire => (all - 1.0).max(1.0),
+        Net::Loopback => all - clients,
     }
 }
 

@@ -187,16 +187,9 @@ fn picture(entry: &Entry, first: Option<&[u8]>, rate: f64) -> Result<Picture, St
         }
         "V_VP9" => {
             let key = vp9::KeyFrame::parse(first()?).ok_or("it does not begin with a key frame")?;
-            // Codec features of CodecPrivate: id 2 is the level (WebM container guidelines, VP9
-            // codec feature metadata).
-            let level = entry
-                .private
-                .chunks_exact(3)
-                .find(|feature| feature[..2] == [2, 1])
-                .map(|feature| feature[2]);
             Ok(Picture {
                 codec: Codec::Vp9,
-                config: key.vpcc(rate, level, entry.video.colour),
+                config: key.vpcc(rate, vp9_level(&entry.private), entry.video.colour),
                 size: Some((key.width, key.height)),
                 pixel_aspect: None,
                 colour: key.colour,
@@ -207,6 +200,12 @@ fn picture(entry: &Entry, first: Option<&[u8]>, rate: f64) -> Result<Picture, St
         }
         other => Err(unsupported(other)),
     }
+}
+
+/// The level among the codec features of CodecPrivate: id 2 (WebM container guidelines, VP9 codec
+/// feature metadata).
+fn vp9_level(private: &[u8]) -> Option<u8> {
+    private.chunks_exact(3).find(|feature| feature[..2] == [2, 1]).map(|feature| feature[2])
 }
 
 fn audio(entry: &Entry, probed: &Probed, scale_ns: u64) -> Result<Described, String> {

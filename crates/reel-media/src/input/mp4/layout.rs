@@ -70,37 +70,14 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
         match &header.kind.0 {
             b"ftyp" => layout.quicktime = is_quicktime(source, &header, end)?,
             b"moov" if moov.is_none() => {
-                let bytes = end - header.body;
-                let limit = limits::MP4_MOOV_BYTES;
-                if bytes > limit {
-                    return Err(MediaError::Limit {
-                        what: "the number of bytes of the `moov` box",
-                        value: bytes,
-                        limit,
-                    });
+                let (value, limit) = (end - header.body, limits::MP4_MOOV_BYTES);
+                if value > limit {
+                    let what = "the number of bytes of the `moov` box";
+                    return Err(MediaError::Limit { what, value, limit });
                 }
-                moov = Some((header.body, bytes));
+                moov = Some((header.body, value));
             }
-            b"moof" => {
-                let bytes = end - header.body;
-                let limit = limits::MP4_MOOF_BYTES;
-                let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| u64::from(*bytes) <= limit) else {
-                    return Err(MediaError::Limit {
-                        what: "the number of bytes of a `moof` box",
-                        value: bytes,
-                        limit,
-                    });
-                };
-                if layout.moofs.len() == limits::MP4_FRAGMENTS {
-                    let limit = limits::MP4_FRAGMENTS as u64;
-                    return Err(MediaError::Limit {
-                        what: "the number of fragments",
-                        value: limit + 1,
-                        limit,
-                    });
-                }
-                layout.moofs.push(Moof { start: header.start, body: header.body, bytes });
-            }
+            b"moof" => layout.moofs.push(fragment(&header, end, layout.moofs.len())?),
             _ => {}
         }
         offset = end;
@@ -115,6 +92,19 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
         }
     }
     Ok(layout)
+}
+
+/// The fragment with this header, after `before` others.
+fn fragment(header: &Header, end: u64, before: usize) -> Result<Moof, MediaError> {
+    let (value, limit) = (end - header.body, limits::MP4_MOOF_BYTES);
+    let Some(bytes) = u32::try_from(value).ok().filter(|bytes| u64::from(*bytes) <= limit) else {
+        return Err(MediaError::Limit { what: "the number of bytes of a `moof` box", value, limit });
+    };
+    if before == limits::MP4_FRAGMENTS {
+        let limit = limits::MP4_FRAGMENTS as u64;
+        return Err(MediaError::Limit { what: "the number of fragments", value: limit + 1, limit });
+    }
+    Ok(Moof { start: header.start, body: header.body, bytes })
 }
 
 /// The header of the box at `offset`; `None` if none can begin there.
