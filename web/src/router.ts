@@ -98,7 +98,7 @@ function brokenPage(page: HTMLElement): void {
   again.addEventListener("click", () => location.reload());
   const problem = new Problem(0, {
     title: "This page could not be loaded",
-    detail: "Reel does not answer, or was renewed since this page was opened.",
+    detail: "Reel does not answer, or was updated since this page was opened.",
   });
   page.append(header(), h("main", { class: "watch" }, failure(problem, again)));
 }
@@ -112,7 +112,7 @@ function lostPage(page: HTMLElement): void {
       { class: "empty small" },
       h("h2", {}, "There is no such page"),
       h("p", {}, "The address may be mistyped."),
-      h("a", { class: "button", href: "/" }, "To the library"),
+      h("a", { class: "button", href: "/" }, "Back to the library"),
     ),
   );
 }

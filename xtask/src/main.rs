@@ -1,6 +1,6 @@
 //! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` writes the
-//! page of all limits, `api-types` writes the types of the web client, `test` is `cargo test` with
-//! time limits and skipped tests counted, and `tally LOG` adds up test runs.
+//! page of limits, tuning and configuration, `api-types` writes the types of the web client, `test`
+//! is `cargo test` with time limits and skipped tests counted, and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod api_types;

@@ -151,7 +151,7 @@ mod tests {
             skipped test: reel-ring trains::lent: no ifb: it needs root\nstage test: ok in 3 s";
         let (tally, skips) = Tally::of(log);
         assert_eq!(tally, Tally { passed: 4, failed: 0, skipped: 2 });
-        let told: Vec<_> = skips.iter().map(|skip| (skip.test.as_str(), skip.reason.as_str())).collect();
-        assert_eq!(told, [("slow", "takes a day"), ("reel-ring trains::lent", "no ifb: it needs root")]);
+        let reported: Vec<_> = skips.iter().map(|skip| (skip.test.as_str(), skip.reason.as_str())).collect();
+        assert_eq!(reported, [("slow", "takes a day"), ("reel-ring trains::lent", "no ifb: it needs root")]);
     }
 }

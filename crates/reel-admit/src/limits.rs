@@ -1,18 +1,6 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
 
-/// A session that plays alone reads units to their ends, so that other sessions can follow it,
-/// while at most this many thousandths of each member's time are promised. This is half of the
-/// usual share of the periodic class. With segments of a few seconds, such reading needs at most
-/// twice what was promised.
-pub const ROOM_PERMILLE: u64 = 350;
-
-/// Groups of sessions with a shared reservation that are checked in one round for whether they can
-/// follow another group. One decision takes about 100 us, and readers wait for it.
-pub const MEETINGS_MAX: usize = 32;
-
-/// Rounds that are checked to see how much of the members' time is promised: as far ahead as
-/// players fetch, plus two segments.
-pub const ROOM_ROUNDS: u64 = 40;
+// ---- Limits
 
 /// Sessions of one title by one client address, or by one IPv6 network (/64), since one host can
 /// have such a network for itself. A player that reconnects needs a handful. A household behind one
@@ -26,45 +14,6 @@ pub const CLIENT_PART: usize = 2;
 
 /// Rounds ahead that can be promised: a day. A longer title is refused.
 pub const ROUNDS_MAX: u64 = 86_400;
-
-/// A segment is due in memory this long before it must be shown. It must still be sent in this
-/// time. What the client still has of the segment before it covers the sending.
-pub const SEND_LEAD_NS: u64 = 1_000_000_000;
-
-/// A client's first request for a media kind joins the schedule if it is at most this far from
-/// where the client began with another media kind. Segments of sound and pictures of one position
-/// begin at different times. Long segments have 10 seconds. Players that request ahead in one media
-/// kind first have begun with two segments.
-pub const JOIN_NS: u64 = 21_000_000_000;
-
-/// How long after a start or seek a request for what must be shown at once still belongs to it: two
-/// rounds for its first requests, and their transmission time.
-pub const JOINING_NS: u64 = 3_000_000_000;
-
-/// Requests in a row that come equally far ahead until that distance counts as the reach of the
-/// client's buffer. One or two may be chance on a slow link.
-pub const STEADY_ASKS: u32 = 3;
-
-/// Distances that differ by at most this count as equal: players check their buffers several times
-/// a second.
-pub const STEADY_WITHIN_NS: u64 = 500_000_000;
-
-/// How much farther ahead than its buffer reaches a client may request. A greater distance is a
-/// jump. As for clients that are late, less than two rounds is jitter.
-pub const REACH_TOLERATED_NS: u64 = 2_000_000_000;
-
-/// What a player may have buffered although the schedule did not see it, because the player was
-/// paused as soon as it began: as much as hls.js buffers by default. Media time that is at most
-/// this far before the end of the last request may still be shown.
-pub const BUFFER_UNSEEN_NS: u64 = 30_000_000_000;
-
-/// How far apart two positions of a title that is sent as one file may be for one to continue the
-/// other: players skip what they have.
-pub const POINT_NS: u64 = 8_000_000_000;
-
-/// How late against its schedule a client may request before the schedule is moved: less than two
-/// rounds is jitter.
-pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
 
 /// How late a client may be that continues with its reservation, if the later rounds cannot be
 /// promised to it. Reasons are a link that stood still for a while, or a clock or picture that is
@@ -88,14 +37,74 @@ pub const MOVE_COST_NS: u64 = 1_000_000_000;
 /// pictures a second, and each of them is a piece.
 pub const PIECE_COST_NS_MIN: u64 = 125_000_000;
 
-/// Segments of lower renditions that a client must have taken before the difference to the reserved
-/// rendition is released.
-pub const BELOW_SEGMENTS: u32 = 4;
-
 /// Sessions of one client that have a reservation and have not requested media yet. They are
 /// counted per client in the same way, but over all titles. A player requests within a second. With
 /// this limit, a client that opens and drops sessions holds little.
 pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
+
+/// Stripes of a steady stream that are counted, at most; two segments are always counted. These are
+/// two hours of 100 Mb/s, which take some milliseconds to count. Further stripes repeat the same
+/// demand.
+pub const STEADY_STRIPES_MAX: u64 = 90_000;
+
+// ---- Tuning
+
+/// A session that plays alone reads units to their ends, so that other sessions can follow it,
+/// while at most this many thousandths of each member's time are promised. This is half of the
+/// usual share of the periodic class. With segments of a few seconds, such reading needs at most
+/// twice what was promised.
+pub const ROOM_PERMILLE: u64 = 350;
+
+/// Groups of sessions with a shared reservation that are checked in one round for whether they can
+/// follow another group. One decision takes about 100 us, and readers wait for it.
+pub const MEETINGS_MAX: usize = 32;
+
+/// Rounds that are checked to see how much of the members' time is promised: as far ahead as
+/// players fetch, plus two segments.
+pub const ROOM_ROUNDS: u64 = 40;
+
+/// A segment is due in memory this long before it must be shown. It must still be sent in this
+/// time. What the client still has of the segment before it covers the sending.
+pub const SEND_LEAD_NS: u64 = 1_000_000_000;
+
+/// A client's first request for a media kind joins the schedule if it is at most this far from
+/// where the client began with another media kind. Segments of sound and pictures of one position
+/// begin at different times. Long segments have 10 seconds. Players that request ahead in one media
+/// kind first have begun with two segments.
+pub const JOIN_NS: u64 = 21_000_000_000;
+
+/// How long after a start or seek a request for what must be shown at once still belongs to it: two
+/// rounds for its first requests, and their transmission time.
+pub const JOINING_NS: u64 = 3_000_000_000;
+
+/// Requests in a row that come equally far ahead until that distance counts as the reach of the
+/// client's buffer. One or two may be chance on a slow link.
+pub const STEADY_REQUESTS: u32 = 3;
+
+/// Distances that differ by at most this count as equal: players check their buffers several times
+/// a second.
+pub const STEADY_WITHIN_NS: u64 = 500_000_000;
+
+/// How much farther ahead than its buffer reaches a client may request. A greater distance is a
+/// jump. As for clients that are late, less than two rounds is jitter.
+pub const REACH_TOLERATED_NS: u64 = 2_000_000_000;
+
+/// What a player may have buffered although the schedule did not see it, because the player was
+/// paused as soon as it began: as much as hls.js buffers by default. Media time that is at most
+/// this far before the end of the last request may still be shown.
+pub const BUFFER_UNSEEN_NS: u64 = 30_000_000_000;
+
+/// How far apart two positions of a title that is sent as one file may be for one to continue the
+/// other: players skip what they have.
+pub const POINT_NS: u64 = 8_000_000_000;
+
+/// How late against its schedule a client may request before the schedule is moved: less than two
+/// rounds is jitter.
+pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
+
+/// Segments of lower renditions that a client must have taken before the difference to the reserved
+/// rendition is released.
+pub const BELOW_SEGMENTS: u32 = 4;
 
 /// The longest time that a refused client is told to wait: sessions end before their titles do.
 pub const RETRY_AFTER_MAX_S: u64 = 300;
@@ -106,8 +115,3 @@ pub const STEADY_ROUNDS: usize = 7_200;
 
 /// Seconds of a steady stream that one segment holds: what ingest aims at.
 pub const STEADY_SEGMENT_S: u64 = 4;
-
-/// Stripes of a steady stream that are counted, at most; two segments are always counted. These are
-/// two hours of 100 Mb/s, which take some milliseconds to count. Further stripes repeat the same
-/// demand.
-pub const STEADY_STRIPES_MAX: u64 = 90_000;

@@ -23,7 +23,7 @@
 
 use crate::limits::{
     BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, POINT_NS,
-    REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_ASKS, STEADY_WITHIN_NS,
+    REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_REQUESTS, STEADY_WITHIN_NS,
 };
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
@@ -34,7 +34,7 @@ pub(crate) struct Schedule {
     /// Set with the first request for media.
     anchor: Option<Anchor>,
     /// How far the client's buffer has been seen to reach, before and after any seek. This is the
-    /// most, while `Asked` has the least since the last move.
+    /// most, while `Requested` has the least since the last move.
     reach_ns: [Option<i128>; 3],
     /// The farthest that the client has ever requested ahead of what is shown. Its buffer reaches
     /// as far, although it may not have been seen full.
@@ -49,7 +49,7 @@ struct Anchor {
     /// Where the client's requests began.
     media_ns: u64,
     /// What it requested since then: pictures, sound, text.
-    asked: [Option<Asked>; 3],
+    requested: [Option<Requested>; 3],
     /// The media kind that came back last to what is shown.
     back: Option<Back>,
 }
@@ -57,7 +57,7 @@ struct Anchor {
 /// A media kind that was requested again from what is shown now on.
 #[derive(Clone, Copy, Debug)]
 struct Back {
-    strand: MediaKind,
+    kind: MediaKind,
     /// Media time from which it continues.
     from_ns: u64,
     /// Clock time of the request.
@@ -66,7 +66,7 @@ struct Back {
 
 /// What was requested of one media kind.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Requested {
     until_ns: u64,
     /// Clock time of its last request.
     at_ns: u64,
@@ -81,18 +81,18 @@ struct Asked {
 
 /// A part of a track that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct TrackSpan {
     /// Pictures, sound or text.
-    pub strand: MediaKind,
+    pub kind: MediaKind,
     /// Media time of its start.
     pub from_ns: u64,
     /// Media time of its end.
     pub until_ns: u64,
 }
 
-/// The relation of a request to the schedule.
+/// How a request continues what its client requested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Continuity {
     /// It continues from what was requested before.
     OnSchedule,
     /// It belongs to a start or a seek that another request has shown, or begins another language
@@ -106,18 +106,18 @@ pub(crate) enum Place {
         media_ns: u64,
     },
     /// The schedule has to move, so that this media time is now.
-    Moved {
+    Moves {
         /// The media time.
         media_ns: u64,
     },
 }
 
-impl Place {
+impl Continuity {
     /// The media time that is now, if the schedule has to move.
     pub(crate) fn moves_to(self) -> Option<u64> {
         match self {
-            Place::Shifts { media_ns } | Place::Moved { media_ns } => Some(media_ns),
-            Place::OnSchedule | Place::Joins => None,
+            Continuity::Shifts { media_ns } | Continuity::Moves { media_ns } => Some(media_ns),
+            Continuity::OnSchedule | Continuity::Joins => None,
         }
     }
 }
@@ -128,72 +128,73 @@ impl Schedule {
         self.anchor.is_some()
     }
 
-    /// The relation of `ask` to what was requested before.
-    pub(crate) fn place(&self, ask: &Ask, now_ns: u64) -> Place {
-        let moved = Place::Moved { media_ns: ask.from_ns };
+    /// How `span` continues what was requested before.
+    pub(crate) fn continuity(&self, span: &TrackSpan, now_ns: u64) -> Continuity {
+        let moved = Continuity::Moves { media_ns: span.from_ns };
         let Some(anchor) = &self.anchor else { return moved };
         // If there are pictures, only they decide whether the client jumped or was paused. Sound
         // has its own pace and its own segment borders. If two media kinds moved the schedule, each
         // would make the other early or late.
-        let leads = ask.strand == MediaKind::Video || anchor.asked[MediaKind::Video.index()].is_none();
-        let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let Some(before) = &anchor.asked[ask.strand.index()] else {
+        let leads = span.kind == MediaKind::Video || anchor.requested[MediaKind::Video.index()].is_none();
+        let ahead_ns = anchor.ahead_ns(span, now_ns);
+        let Some(before) = &anchor.requested[span.kind.index()] else {
             // Sound and pictures of one position do not begin at the same time.
-            let is_near = ask.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
+            let is_near = span.from_ns.abs_diff(anchor.media_ns) <= JOIN_NS;
             let is_due = ahead_ns <= i128::from(SEND_LEAD_NS + ROUND_NS);
-            return match is_near && !anchor.begins_before(ask) && ahead_ns + i128::from(JOIN_NS) >= 0 {
+            return match is_near && !anchor.begins_before(span) && ahead_ns + i128::from(JOIN_NS) >= 0 {
                 false => moved,
-                true if anchor.is_new(now_ns) && !ask.is_point() && is_due => Place::Joins,
-                true => Place::OnSchedule,
+                true if anchor.is_new(now_ns) && !span.is_point() && is_due => Continuity::Joins,
+                true => Continuity::OnSchedule,
             };
         };
-        let reach_ns = before.reach_ns.or(self.reach_ns[ask.strand.index()]);
+        let reach_ns = before.reach_ns.or(self.reach_ns[span.kind.index()]);
         let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
-        match before.goes_on_with(ask) {
-            false if self.comes_back(anchor, before, ask, now_ns) => match anchor.jumps_back(ask, now_ns) {
-                Some(media_ns) => Place::Shifts { media_ns },
-                None => Place::Joins,
+        match before.goes_on_with(span) {
+            false if self.comes_back(anchor, before, span, now_ns) => match anchor.jumps_back(span, now_ns) {
+                Some(media_ns) => Continuity::Shifts { media_ns },
+                None => Continuity::Joins,
             },
             false => moved,
             true if leads && (is_late || is_beyond(reach_ns, ahead_ns)) => {
-                Place::Shifts { media_ns: ask.from_ns }
+                Continuity::Shifts { media_ns: span.from_ns }
             }
-            true => Place::OnSchedule,
+            true => Continuity::OnSchedule,
         }
     }
 
-    /// Media time of `ask`, with the relation `place` to the schedule, that is beyond what was
+    /// Media time of `span`, which continues in this way, that is beyond what was
     /// promised. The promise is the title once and at its pace. What was requested before is beyond
     /// it, and so is what moves the schedule.
-    pub(crate) fn beyond_ns(&self, ask: &Ask, place: Place) -> u64 {
+    pub(crate) fn beyond_ns(&self, span: &TrackSpan, continuity: Continuity) -> u64 {
         let Some(anchor) = &self.anchor else { return 0 };
-        match place {
-            Place::Moved { .. } => MOVE_COST_NS,
+        match continuity {
+            Continuity::Moves { .. } => MOVE_COST_NS,
             // It is due at once, and is read in the class of what was promised.
-            Place::Shifts { .. } => ask.length_ns().max(MOVE_COST_NS),
-            Place::OnSchedule | Place::Joins => {
-                let until_ns = anchor.asked[ask.strand.index()].as_ref().map_or(0, |asked| asked.until_ns);
-                match ask.strand {
-                    _ if ask.is_point() => until_ns.saturating_sub(ask.from_ns),
-                    _ if ask.until_ns > until_ns => 0,
+            Continuity::Shifts { .. } => span.length_ns().max(MOVE_COST_NS),
+            Continuity::OnSchedule | Continuity::Joins => {
+                let until_ns =
+                    anchor.requested[span.kind.index()].as_ref().map_or(0, |requested| requested.until_ns);
+                match span.kind {
+                    _ if span.is_point() => until_ns.saturating_sub(span.from_ns),
+                    _ if span.until_ns > until_ns => 0,
                     // All subtitles of another language are some kilobytes.
                     MediaKind::Text => MOVE_COST_NS,
-                    MediaKind::Video | MediaKind::Audio => ask.length_ns(),
+                    MediaKind::Video | MediaKind::Audio => span.length_ns(),
                 }
             }
         }
     }
 
-    /// Whether `ask` could also continue from what was requested before, although it comes earlier
+    /// Whether `span` could also continue from what was requested before, although it comes earlier
     /// than the client's buffer seemed to reach, or later than it would be shown. Also whether it
     /// comes back to what is shown.
-    pub(crate) fn may_stay(&self, ask: &Ask, now_ns: u64) -> bool {
+    pub(crate) fn may_stay(&self, span: &TrackSpan, now_ns: u64) -> bool {
         let Some(anchor) = &self.anchor else { return false };
-        let before = anchor.asked[ask.strand.index()].as_ref();
-        let is_near = anchor.ahead_ns(ask, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
+        let before = anchor.requested[span.kind.index()].as_ref();
+        let is_near = anchor.ahead_ns(span, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
         is_near
             && before.is_some_and(|before| {
-                before.goes_on_with(ask) || self.comes_back(anchor, before, ask, now_ns)
+                before.goes_on_with(span) || self.comes_back(anchor, before, span, now_ns)
             })
     }
 
@@ -201,18 +202,18 @@ impl Schedule {
     /// up to where it was requested before. A player continues with what it has until it can show
     /// something in its place. A player that has jumped ahead while the server was at capacity is
     /// ahead of its schedule. A client that plays only one media kind has jumped.
-    fn comes_back(&self, anchor: &Anchor, before: &Asked, ask: &Ask, now_ns: u64) -> bool {
-        let other = match ask.strand {
+    fn comes_back(&self, anchor: &Anchor, before: &Requested, span: &TrackSpan, now_ns: u64) -> bool {
+        let other = match span.kind {
             MediaKind::Video => MediaKind::Audio,
             MediaKind::Audio => MediaKind::Video,
             MediaKind::Text => return false,
         };
-        let Some(other) = &anchor.asked[other.index()] else { return false };
+        let Some(other) = &anchor.requested[other.index()] else { return false };
         let (shown_ns, tolerated_ns) = (i128::from(now_ns) - anchor.epoch_ns, i128::from(LATE_TOLERATED_NS));
-        let by_schedule_ns = shown_ns - self.behind_ns(anchor, ask.length_ns(), now_ns);
+        let by_schedule_ns = shown_ns - self.behind_ns(anchor, span.length_ns(), now_ns);
         let by_buffer_ns = i128::from(other.until_ns) - i128::from(BUFFER_UNSEEN_NS);
-        let is_shown = i128::from(ask.until_ns) + tolerated_ns > by_schedule_ns.min(by_buffer_ns);
-        !ask.is_point() && ask.from_ns < before.until_ns && is_shown
+        let is_shown = i128::from(span.until_ns) + tolerated_ns > by_schedule_ns.min(by_buffer_ns);
+        !span.is_point() && span.from_ns < before.until_ns && is_shown
     }
 
     /// The most by which the client can be behind the schedule. A client that was paused for less
@@ -222,12 +223,12 @@ impl Schedule {
     /// less one segment. Each media kind gives such a bound. The kind that is requested at its own
     /// pace gives the smaller and better one.
     fn behind_ns(&self, anchor: &Anchor, segment_ns: u64, now_ns: u64) -> i128 {
-        let of_strand = |strand: MediaKind| {
-            let asked = anchor.asked[strand.index()].as_ref()?;
-            let silent_ns = now_ns.saturating_sub(asked.at_ns).saturating_sub(segment_ns);
-            Some((self.farthest_ns[strand.index()] - asked.ahead_ns).max(0) + i128::from(silent_ns))
+        let of_kind = |kind: MediaKind| {
+            let requested = anchor.requested[kind.index()].as_ref()?;
+            let silent_ns = now_ns.saturating_sub(requested.at_ns).saturating_sub(segment_ns);
+            Some((self.farthest_ns[kind.index()] - requested.ahead_ns).max(0) + i128::from(silent_ns))
         };
-        [MediaKind::Video, MediaKind::Audio].into_iter().filter_map(of_strand).min().unwrap_or(0)
+        [MediaKind::Video, MediaKind::Audio].into_iter().filter_map(of_kind).min().unwrap_or(0)
     }
 
     /// Makes `media_ns` be now. The current round counts as a whole, so that nothing is due later
@@ -238,13 +239,13 @@ impl Schedule {
         // Sound may have been requested a moment ago in the same seek. If it reaches beyond the
         // beginning of the pictures, it continues from there.
         let same_seek = self.anchor.take().filter(|before| before.is_new(now_ns));
-        let sound = same_seek.and_then(|before| before.asked[MediaKind::Audio.index()].clone());
+        let sound = same_seek.and_then(|before| before.requested[MediaKind::Audio.index()].clone());
         let sound =
             sound.filter(|sound| (media_ns..=media_ns.saturating_add(JOIN_NS)).contains(&sound.until_ns));
-        let mut asked = [const { None }; 3];
-        asked[MediaKind::Audio.index()] =
-            sound.map(|sound| Asked { ahead_ns: 0, steady: 0, reach_ns: None, ..sound });
-        self.anchor = Some(Anchor { epoch_ns, media_ns, asked, back: None });
+        let mut requested = [const { None }; 3];
+        requested[MediaKind::Audio.index()] =
+            sound.map(|sound| Requested { ahead_ns: 0, steady: 0, reach_ns: None, ..sound });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, requested, back: None });
     }
 
     /// Makes `media_ns` be now, for a client that continues from what it requested before. All
@@ -253,28 +254,29 @@ impl Schedule {
         let before = self.anchor.take();
         self.anchor(media_ns, now_ns);
         if let (Some(before), Some(anchor)) = (before, &mut self.anchor) {
-            let goes_on = |asked: Asked| Asked { ahead_ns: 0, steady: 0, reach_ns: None, ..asked };
-            anchor.asked = before.asked.map(|asked| asked.map(goes_on));
+            let goes_on =
+                |requested: Requested| Requested { ahead_ns: 0, steady: 0, reach_ns: None, ..requested };
+            anchor.requested = before.requested.map(|requested| requested.map(goes_on));
         }
     }
 
-    /// Notes that `ask` is being answered.
-    pub(crate) fn asked(&mut self, ask: &Ask, now_ns: u64) {
+    /// Notes that `span` is being answered.
+    pub(crate) fn requested(&mut self, span: &TrackSpan, now_ns: u64) {
         let Some(anchor) = &mut self.anchor else { return };
-        let ahead_ns = anchor.ahead_ns(ask, now_ns);
-        let begins = || Asked { until_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
-        let asked = anchor.asked[ask.strand.index()].get_or_insert_with(begins);
-        if asked.until_ns > 0 && !asked.goes_on_with(ask) {
-            *asked = begins();
-            anchor.back = Some(Back { strand: ask.strand, from_ns: ask.from_ns, at_ns: now_ns });
+        let ahead_ns = anchor.ahead_ns(span, now_ns);
+        let begins = || Requested { until_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
+        let requested = anchor.requested[span.kind.index()].get_or_insert_with(begins);
+        if requested.until_ns > 0 && !requested.goes_on_with(span) {
+            *requested = begins();
+            anchor.back = Some(Back { kind: span.kind, from_ns: span.from_ns, at_ns: now_ns });
         }
-        asked.note(ask, ahead_ns, now_ns);
-        if !ask.is_point() {
-            let farthest_ns = &mut self.farthest_ns[ask.strand.index()];
+        requested.note(span, ahead_ns, now_ns);
+        if !span.is_point() {
+            let farthest_ns = &mut self.farthest_ns[span.kind.index()];
             *farthest_ns = ahead_ns.max(*farthest_ns);
         }
-        let reach_ns = &mut self.reach_ns[ask.strand.index()];
-        *reach_ns = (*reach_ns).max(asked.reach_ns);
+        let reach_ns = &mut self.reach_ns[span.kind.index()];
+        *reach_ns = (*reach_ns).max(requested.reach_ns);
     }
 
     /// When bytes of this media time must be in memory.
@@ -308,7 +310,7 @@ impl Anchor {
     /// Where what was requested ends.
     fn until_ns(&self) -> u64 {
         let [pictures, sound, _] =
-            self.asked.each_ref().map(|asked| asked.as_ref().map(|asked| asked.until_ns));
+            self.requested.each_ref().map(|requested| requested.as_ref().map(|requested| requested.until_ns));
         match (pictures, sound) {
             // A client that takes only one of the two from here on still plays.
             (Some(pictures), Some(sound)) => pictures.max(sound),
@@ -319,8 +321,8 @@ impl Anchor {
     /// Whether the schedule was put where sound begins, in an earlier round than the pictures that
     /// are requested now. A client seeks to a time that both segments hold, so the schedule belongs
     /// where the later one begins.
-    fn begins_before(&self, ask: &Ask) -> bool {
-        ask.strand == MediaKind::Video && ask.from_ns / ROUND_NS > self.media_ns / ROUND_NS
+    fn begins_before(&self, span: &TrackSpan) -> bool {
+        span.kind == MediaKind::Video && span.from_ns / ROUND_NS > self.media_ns / ROUND_NS
     }
 
     /// Whether a start or a seek is so recent that its client may still have nothing to show.
@@ -331,45 +333,45 @@ impl Anchor {
     /// The media time of the pictures from now on, if the other media kind came back a moment ago.
     /// Then the viewer has not changed the language but jumped, with a player that discards its
     /// whole buffer.
-    fn jumps_back(&self, ask: &Ask, now_ns: u64) -> Option<u64> {
-        let other = self.back.filter(|back| back.strand != ask.strand)?;
-        let is_picture = ask.strand == MediaKind::Video;
+    fn jumps_back(&self, span: &TrackSpan, now_ns: u64) -> Option<u64> {
+        let other = self.back.filter(|back| back.kind != span.kind)?;
+        let is_picture = span.kind == MediaKind::Video;
         (now_ns.saturating_sub(other.at_ns) <= JOINING_NS).then_some(if is_picture {
-            ask.from_ns
+            span.from_ns
         } else {
             other.from_ns
         })
     }
 
-    /// The time from now until `ask` would be shown; negative if `ask` is late.
-    fn ahead_ns(&self, ask: &Ask, now_ns: u64) -> i128 {
-        self.epoch_ns + i128::from(ask.from_ns) - i128::from(now_ns)
+    /// The time from now until `span` would be shown; negative if `span` is late.
+    fn ahead_ns(&self, span: &TrackSpan, now_ns: u64) -> i128 {
+        self.epoch_ns + i128::from(span.from_ns) - i128::from(now_ns)
     }
 }
 
-impl Asked {
+impl Requested {
     /// Whether a request follows the last one, repeats it, or overtook one that was sent together
     /// with it.
-    fn goes_on_with(&self, ask: &Ask) -> bool {
-        let length_ns = if ask.is_point() { POINT_NS } else { ask.length_ns() };
-        ask.from_ns <= self.until_ns.saturating_add(length_ns)
-            && ask.from_ns.saturating_add(2 * length_ns) >= self.until_ns
+    fn goes_on_with(&self, span: &TrackSpan) -> bool {
+        let length_ns = if span.is_point() { POINT_NS } else { span.length_ns() };
+        span.from_ns <= self.until_ns.saturating_add(length_ns)
+            && span.from_ns.saturating_add(2 * length_ns) >= self.until_ns
     }
 
-    fn note(&mut self, ask: &Ask, ahead_ns: i128, now_ns: u64) {
+    fn note(&mut self, span: &TrackSpan, ahead_ns: i128, now_ns: u64) {
         self.at_ns = now_ns;
         let same = (ahead_ns - self.ahead_ns).abs() <= i128::from(STEADY_WITHIN_NS);
         self.steady = if same { self.steady + 1 } else { 1 };
         self.ahead_ns = ahead_ns;
         // For a title that is sent as one file, the position also includes what fits into sockets.
-        if self.steady >= STEADY_ASKS && !ask.is_point() {
+        if self.steady >= STEADY_REQUESTS && !span.is_point() {
             self.reach_ns = Some(self.reach_ns.unwrap_or(ahead_ns).min(ahead_ns));
         }
-        self.until_ns = self.until_ns.max(ask.until_ns);
+        self.until_ns = self.until_ns.max(span.until_ns);
     }
 }
 
-impl Ask {
+impl TrackSpan {
     fn length_ns(&self) -> u64 {
         self.until_ns.saturating_sub(self.from_ns)
     }
@@ -392,20 +394,20 @@ mod tests {
     /// A clock that is not at the border of a round.
     const NOW_NS: u64 = 1_000 * SECOND_NS + SECOND_NS / 2;
 
-    fn segment(number: u64) -> Ask {
+    fn segment(number: u64) -> TrackSpan {
         let from_ns = number * 4 * SECOND_NS;
-        Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + 4 * SECOND_NS }
+        TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + 4 * SECOND_NS }
     }
 
     /// Requests segments one after another, at once.
     fn playing(first: u64, count: u64) -> Schedule {
         let mut schedule = Schedule::default();
         for number in first..first + count {
-            if let Place::Moved { media_ns } = schedule.place(&segment(number), NOW_NS) {
+            if let Continuity::Moves { media_ns } = schedule.continuity(&segment(number), NOW_NS) {
                 assert_eq!(number, first, "a continuing request does not move the schedule");
                 schedule.anchor(media_ns, NOW_NS);
             }
-            schedule.asked(&segment(number), NOW_NS);
+            schedule.requested(&segment(number), NOW_NS);
         }
         schedule
     }
@@ -439,8 +441,8 @@ mod tests {
             (3, true),
         ];
         for (number, is_seek) in places {
-            let place = schedule.place(&segment(number), NOW_NS);
-            assert_eq!(matches!(place, Place::Moved { .. }), is_seek, "segment {number}");
+            let continuity = schedule.continuity(&segment(number), NOW_NS);
+            assert_eq!(matches!(continuity, Continuity::Moves { .. }), is_seek, "segment {number}");
         }
     }
 
@@ -448,8 +450,12 @@ mod tests {
     fn steady(segments: std::ops::Range<u64>, schedule: &mut Schedule, shown_first_ns: u64) -> u64 {
         let mut now_ns = shown_first_ns;
         for number in segments {
-            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
-            schedule.asked(&segment(number), now_ns);
+            assert_eq!(
+                schedule.continuity(&segment(number), now_ns),
+                Continuity::OnSchedule,
+                "segment {number}"
+            );
+            schedule.requested(&segment(number), now_ns);
             now_ns += 4 * SECOND_NS;
         }
         now_ns
@@ -460,16 +466,22 @@ mod tests {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..12, &mut schedule, NOW_NS);
         // Ten seconds are jumped over, so there is room for two and a half segments.
-        assert_eq!(schedule.place(&segment(12), now_ns - SECOND_NS), Place::OnSchedule, "a bit of jitter");
+        assert_eq!(
+            schedule.continuity(&segment(12), now_ns - SECOND_NS),
+            Continuity::OnSchedule,
+            "a bit of jitter"
+        );
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        let Continuity::Shifts { media_ns } = schedule.continuity(&segment(12), jumped_ns) else {
+            panic!("it stayed")
+        };
         assert_eq!(media_ns, segment(12).from_ns);
         schedule.shift(media_ns, jumped_ns);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
         // The buffer fills again, which is no jump.
         for number in 12..17 {
-            assert_eq!(schedule.place(&segment(number), jumped_ns).moves_to(), None, "segment {number}");
-            schedule.asked(&segment(number), jumped_ns);
+            assert_eq!(schedule.continuity(&segment(number), jumped_ns).moves_to(), None, "segment {number}");
+            schedule.requested(&segment(number), jumped_ns);
         }
     }
 
@@ -477,34 +489,36 @@ mod tests {
     fn a_buffer_reaches_as_far_after_a_seek_as_before_it() {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..9, &mut schedule, NOW_NS);
-        let Place::Moved { media_ns } = schedule.place(&segment(100), now_ns) else { panic!("it stayed") };
+        let Continuity::Moves { media_ns } = schedule.continuity(&segment(100), now_ns) else {
+            panic!("it stayed")
+        };
         schedule.anchor(media_ns, now_ns);
         for number in 100..106 {
-            assert_eq!(schedule.place(&segment(number), now_ns).moves_to(), None, "segment {number}");
-            schedule.asked(&segment(number), now_ns);
+            assert_eq!(schedule.continuity(&segment(number), now_ns).moves_to(), None, "segment {number}");
+            schedule.requested(&segment(number), now_ns);
         }
         // Ten seconds are jumped over before the client has requested anything at its own pace.
-        assert!(matches!(schedule.place(&segment(106), now_ns), Place::Shifts { .. }));
+        assert!(matches!(schedule.continuity(&segment(106), now_ns), Continuity::Shifts { .. }));
     }
 
     #[test]
     fn a_title_in_one_file_is_requested_in_uneven_steps() {
-        let point = |second| Ask {
+        let point = |second| TrackSpan {
             until_ns: second * SECOND_NS,
             from_ns: second * SECOND_NS,
-            strand: MediaKind::Video,
+            kind: MediaKind::Video,
         };
         let mut schedule = Schedule::default();
         schedule.anchor(0, NOW_NS);
         for (after, second) in [(0, 0), (1, 6), (2, 7), (3, 8), (4, 16), (5, 24), (6, 20)] {
             assert_eq!(
-                schedule.place(&point(second), NOW_NS + after * SECOND_NS),
-                Place::OnSchedule,
+                schedule.continuity(&point(second), NOW_NS + after * SECOND_NS),
+                Continuity::OnSchedule,
                 "{second}"
             );
-            schedule.asked(&point(second), NOW_NS + after * SECOND_NS);
+            schedule.requested(&point(second), NOW_NS + after * SECOND_NS);
         }
-        assert!(matches!(schedule.place(&point(40), NOW_NS + 7 * SECOND_NS), Place::Moved { .. }));
+        assert!(matches!(schedule.continuity(&point(40), NOW_NS + 7 * SECOND_NS), Continuity::Moves { .. }));
     }
 
     #[test]
@@ -513,7 +527,7 @@ mod tests {
         let now_ns = steady(5..9, &mut schedule, NOW_NS);
         let now_ns = steady(9..13, &mut schedule, now_ns + 6 * SECOND_NS);
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        assert!(matches!(schedule.place(&segment(13), jumped_ns), Place::Shifts { .. }));
+        assert!(matches!(schedule.continuity(&segment(13), jumped_ns), Continuity::Shifts { .. }));
     }
 
     #[test]
@@ -524,21 +538,25 @@ mod tests {
             (1..20).zip([3000, 4500, 3400, 4900, 2800, 2000, 1000, 300].into_iter().cycle())
         {
             now_ns += took_ms * 1_000_000;
-            assert_eq!(schedule.place(&segment(number), now_ns), Place::OnSchedule, "segment {number}");
-            schedule.asked(&segment(number), now_ns);
+            assert_eq!(
+                schedule.continuity(&segment(number), now_ns),
+                Continuity::OnSchedule,
+                "segment {number}"
+            );
+            schedule.requested(&segment(number), now_ns);
         }
     }
 
     #[test]
     fn sound_joins_pictures_at_any_position() {
         let schedule = playing(10, 1);
-        let sound = Ask { strand: MediaKind::Audio, ..segment(10) };
-        assert_eq!(schedule.place(&sound, NOW_NS), Place::Joins);
+        let sound = TrackSpan { kind: MediaKind::Audio, ..segment(10) };
+        assert_eq!(schedule.continuity(&sound, NOW_NS), Continuity::Joins);
     }
 
-    fn sound(number: u64) -> Ask {
+    fn sound(number: u64) -> TrackSpan {
         let from_ns = number * 6 * SECOND_NS;
-        Ask { strand: MediaKind::Audio, from_ns, until_ns: from_ns + 6 * SECOND_NS }
+        TrackSpan { kind: MediaKind::Audio, from_ns, until_ns: from_ns + 6 * SECOND_NS }
     }
 
     #[test]
@@ -547,19 +565,19 @@ mod tests {
         for sound_first in [true, false] {
             let mut schedule = Schedule::default();
             let asks = if sound_first { [sound(223), segment(335)] } else { [segment(335), sound(223)] };
-            for ask in asks {
-                match schedule.place(&ask, NOW_NS) {
-                    Place::Moved { media_ns } => schedule.anchor(media_ns, NOW_NS),
-                    place => assert_eq!((place, ask.strand), (Place::Joins, MediaKind::Audio)),
+            for span in asks {
+                match schedule.continuity(&span, NOW_NS) {
+                    Continuity::Moves { media_ns } => schedule.anchor(media_ns, NOW_NS),
+                    continuity => assert_eq!((continuity, span.kind), (Continuity::Joins, MediaKind::Audio)),
                 }
-                schedule.asked(&ask, NOW_NS);
+                schedule.requested(&span, NOW_NS);
             }
             let due_ns = NOW_NS / ROUND_NS * ROUND_NS + 3 * SECOND_NS;
             assert_eq!(schedule.due_ns(segment(336).from_ns, NOW_NS), due_ns, "sound first: {sound_first}");
             // It comes when the first segment of sound is there, and the viewer does not wait for
             // it.
-            assert_eq!(schedule.place(&sound(224), NOW_NS + 2 * SECOND_NS), Place::OnSchedule);
-            assert_eq!(schedule.place(&sound(224), NOW_NS), Place::OnSchedule);
+            assert_eq!(schedule.continuity(&sound(224), NOW_NS + 2 * SECOND_NS), Continuity::OnSchedule);
+            assert_eq!(schedule.continuity(&sound(224), NOW_NS), Continuity::OnSchedule);
         }
     }
 
@@ -568,14 +586,14 @@ mod tests {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..12, &mut schedule, NOW_NS);
         for number in 0..4 {
-            schedule.asked(&sound(number), NOW_NS + number * 6 * SECOND_NS);
+            schedule.requested(&sound(number), NOW_NS + number * 6 * SECOND_NS);
         }
         // Far ahead of its own pace, and then far behind after its pictures have continued.
         for at_ns in [NOW_NS + 6 * SECOND_NS, now_ns + 30 * SECOND_NS] {
-            assert_eq!(schedule.place(&sound(4), at_ns), Place::OnSchedule);
+            assert_eq!(schedule.continuity(&sound(4), at_ns), Continuity::OnSchedule);
         }
         assert!(
-            matches!(schedule.place(&sound(40), now_ns), Place::Moved { .. }),
+            matches!(schedule.continuity(&sound(40), now_ns), Continuity::Moves { .. }),
             "a seek is seen in any media kind"
         );
     }
@@ -585,15 +603,17 @@ mod tests {
         let mut schedule = playing(0, 5);
         let now_ns = steady(5..12, &mut schedule, NOW_NS);
         // Sound has got far ahead of the pictures, as in players whose connections recover.
-        (0..12).for_each(|number| schedule.asked(&sound(number), now_ns));
+        (0..12).for_each(|number| schedule.requested(&sound(number), now_ns));
         let jumped_ns = now_ns - 3 * SECOND_NS;
-        let Place::Shifts { media_ns } = schedule.place(&segment(12), jumped_ns) else { panic!("it stayed") };
+        let Continuity::Shifts { media_ns } = schedule.continuity(&segment(12), jumped_ns) else {
+            panic!("it stayed")
+        };
         schedule.shift(media_ns, jumped_ns);
-        schedule.asked(&segment(12), jumped_ns);
+        schedule.requested(&segment(12), jumped_ns);
         let later_ns = jumped_ns + 2 * SECOND_NS;
-        assert_eq!(schedule.place(&sound(12), later_ns), Place::OnSchedule);
-        schedule.asked(&sound(12), later_ns);
-        assert_eq!(schedule.place(&segment(13), later_ns), Place::OnSchedule);
+        assert_eq!(schedule.continuity(&sound(12), later_ns), Continuity::OnSchedule);
+        schedule.requested(&sound(12), later_ns);
+        assert_eq!(schedule.continuity(&segment(13), later_ns), Continuity::OnSchedule);
         assert_eq!(schedule.due_ns(media_ns, jumped_ns), jumped_ns);
     }
 
@@ -603,9 +623,9 @@ mod tests {
         let mut schedule = playing(0, 1);
         for number in 0..18_u64 {
             let now_ns = NOW_NS + number.saturating_sub(7) * 4 * SECOND_NS;
-            for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
-                assert_eq!(schedule.place(&ask, now_ns).moves_to(), None);
-                schedule.asked(&ask, now_ns);
+            for span in [segment(number), TrackSpan { kind: MediaKind::Audio, ..segment(number) }] {
+                assert_eq!(schedule.continuity(&span, now_ns).moves_to(), None);
+                schedule.requested(&span, now_ns);
             }
         }
         (schedule, NOW_NS + 43 * SECOND_NS)
@@ -613,19 +633,19 @@ mod tests {
 
     #[test]
     fn another_language_or_quality_of_what_is_shown_moves_nothing() {
-        for strand in [MediaKind::Audio, MediaKind::Video] {
+        for kind in [MediaKind::Audio, MediaKind::Video] {
             let (mut schedule, now_ns) = with_full_buffers();
             let due_ns = schedule.due_ns(72 * SECOND_NS, now_ns);
-            let again = |number| Ask { strand, ..segment(number) };
-            assert_eq!(schedule.place(&again(10), now_ns), Place::Joins, "the viewer waits for it");
-            schedule.asked(&again(10), now_ns);
+            let again = |number| TrackSpan { kind, ..segment(number) };
+            assert_eq!(schedule.continuity(&again(10), now_ns), Continuity::Joins, "the viewer waits for it");
+            schedule.requested(&again(10), now_ns);
             for number in 11..18 {
-                assert_eq!(schedule.place(&again(number), now_ns), Place::OnSchedule, "{number}");
-                schedule.asked(&again(number), now_ns);
+                assert_eq!(schedule.continuity(&again(number), now_ns), Continuity::OnSchedule, "{number}");
+                schedule.requested(&again(number), now_ns);
             }
-            for strand in [MediaKind::Audio, MediaKind::Video] {
-                let next = Ask { strand, ..segment(18) };
-                assert_eq!(schedule.place(&next, now_ns), Place::OnSchedule);
+            for kind in [MediaKind::Audio, MediaKind::Video] {
+                let next = TrackSpan { kind, ..segment(18) };
+                assert_eq!(schedule.continuity(&next, now_ns), Continuity::OnSchedule);
             }
             assert_eq!(schedule.due_ns(72 * SECOND_NS, now_ns), due_ns);
         }
@@ -633,9 +653,9 @@ mod tests {
 
     /// Both media kinds continue with this segment.
     fn both(schedule: &mut Schedule, number: u64, now_ns: u64) {
-        for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
-            assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
-            schedule.asked(&ask, now_ns);
+        for span in [segment(number), TrackSpan { kind: MediaKind::Audio, ..segment(number) }] {
+            assert_eq!(schedule.continuity(&span, now_ns), Continuity::OnSchedule, "{number}");
+            schedule.requested(&span, now_ns);
         }
     }
 
@@ -652,51 +672,53 @@ mod tests {
 
     #[test]
     fn a_client_paused_for_less_than_its_buffer_changes_the_language_in_place() {
-        let again = Ask { strand: MediaKind::Audio, ..segment(17) };
+        let again = TrackSpan { kind: MediaKind::Audio, ..segment(17) };
         let (mut schedule, now_ns) = at_its_own_pace();
         // The client has 28 s in its buffer and was paused for 24 s. At 92 s of its schedule it
         // shows 68 s, and has requested nothing yet.
         let now_ns = now_ns + 24 * SECOND_NS;
-        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        assert_eq!(schedule.continuity(&again, now_ns), Continuity::Joins);
         // The same after a request for pictures, and after requests for both kinds.
         let pictures = segment(24);
-        assert_eq!(schedule.place(&pictures, now_ns), Place::OnSchedule);
-        schedule.asked(&pictures, now_ns);
-        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
-        let sound = Ask { strand: MediaKind::Audio, ..segment(24) };
-        schedule.asked(&sound, now_ns);
-        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        assert_eq!(schedule.continuity(&pictures, now_ns), Continuity::OnSchedule);
+        schedule.requested(&pictures, now_ns);
+        assert_eq!(schedule.continuity(&again, now_ns), Continuity::Joins);
+        let sound = TrackSpan { kind: MediaKind::Audio, ..segment(24) };
+        schedule.requested(&sound, now_ns);
+        assert_eq!(schedule.continuity(&again, now_ns), Continuity::Joins);
         assert!(matches!(
-            schedule.place(&Ask { strand: MediaKind::Audio, ..segment(15) }, now_ns),
-            Place::Moved { .. }
+            schedule.continuity(&TrackSpan { kind: MediaKind::Audio, ..segment(15) }, now_ns),
+            Continuity::Moves { .. }
         ));
     }
 
     #[test]
     fn a_client_paused_at_its_start_changes_the_language_in_place() {
         let mut schedule = playing(0, 3);
-        (0..3)
-            .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
+        (0..3).for_each(|number| {
+            schedule.requested(&TrackSpan { kind: MediaKind::Audio, ..segment(number) }, NOW_NS)
+        });
         // The client had 8 s in its buffer when it had shown 4 s, and was paused for 7 s. It has
         // requested at its own pace only since then.
         for number in 3..11 {
             let now_ns = NOW_NS + (number * 4 - 1) * SECOND_NS;
-            for strand in [MediaKind::Video, MediaKind::Audio] {
-                let ask = Ask { strand, ..segment(number) };
-                assert_eq!(schedule.place(&ask, now_ns), Place::OnSchedule, "{number}");
-                schedule.asked(&ask, now_ns);
+            for kind in [MediaKind::Video, MediaKind::Audio] {
+                let span = TrackSpan { kind, ..segment(number) };
+                assert_eq!(schedule.continuity(&span, now_ns), Continuity::OnSchedule, "{number}");
+                schedule.requested(&span, now_ns);
             }
         }
         // At 43 s of its schedule the client shows 36 s.
-        let again = Ask { strand: MediaKind::Audio, ..segment(8) };
-        assert_eq!(schedule.place(&again, NOW_NS + 43 * SECOND_NS), Place::Joins);
+        let again = TrackSpan { kind: MediaKind::Audio, ..segment(8) };
+        assert_eq!(schedule.continuity(&again, NOW_NS + 43 * SECOND_NS), Continuity::Joins);
     }
 
     #[test]
     fn a_client_paused_before_its_buffer_was_full_and_again_for_longer_changes_the_language_in_place() {
         let mut schedule = playing(0, 3);
-        (0..3)
-            .for_each(|number| schedule.asked(&Ask { strand: MediaKind::Audio, ..segment(number) }, NOW_NS));
+        (0..3).for_each(|number| {
+            schedule.requested(&TrackSpan { kind: MediaKind::Audio, ..segment(number) }, NOW_NS)
+        });
         let mut now_ns = NOW_NS + 8 * SECOND_NS;
         for number in 3..10 {
             both(&mut schedule, number, now_ns);
@@ -705,11 +727,17 @@ mod tests {
         // The client's buffer holds 12 s, of which the schedule saw 8 s. It was paused for longer
         // than both.
         now_ns += 13 * SECOND_NS;
-        let Place::Shifts { media_ns } = schedule.place(&segment(10), now_ns) else { panic!("it stayed") };
+        let Continuity::Shifts { media_ns } = schedule.continuity(&segment(10), now_ns) else {
+            panic!("it stayed")
+        };
         schedule.shift(media_ns, now_ns);
-        schedule.asked(&segment(10), now_ns);
-        let again = Ask { strand: MediaKind::Audio, ..segment(7) };
-        assert_eq!(schedule.place(&again, now_ns), Place::Joins, "28 s are shown, and 40 by the schedule");
+        schedule.requested(&segment(10), now_ns);
+        let again = TrackSpan { kind: MediaKind::Audio, ..segment(7) };
+        assert_eq!(
+            schedule.continuity(&again, now_ns),
+            Continuity::Joins,
+            "28 s are shown, and 40 by the schedule"
+        );
     }
 
     #[test]
@@ -719,31 +747,31 @@ mod tests {
         // What cannot be promised sooner stays where it was.
         for number in 24..28 {
             if number > 24 {
-                assert!(matches!(schedule.place(&segment(number), now_ns), Place::Shifts { .. }));
+                assert!(matches!(schedule.continuity(&segment(number), now_ns), Continuity::Shifts { .. }));
             }
-            for ask in [segment(number), Ask { strand: MediaKind::Audio, ..segment(number) }] {
-                schedule.asked(&ask, now_ns);
+            for span in [segment(number), TrackSpan { kind: MediaKind::Audio, ..segment(number) }] {
+                schedule.requested(&span, now_ns);
             }
         }
-        let again = Ask { strand: MediaKind::Audio, ..segment(21) };
-        assert_eq!(schedule.place(&again, now_ns), Place::Joins);
+        let again = TrackSpan { kind: MediaKind::Audio, ..segment(21) };
+        assert_eq!(schedule.continuity(&again, now_ns), Continuity::Joins);
     }
 
     #[test]
     fn both_media_kinds_come_back_only_after_a_jump() {
         for [first, second] in [[MediaKind::Audio, MediaKind::Video], [MediaKind::Video, MediaKind::Audio]] {
             let (mut schedule, now_ns) = with_full_buffers();
-            let of = |strand, number| Ask { strand, ..segment(number) };
-            assert_eq!(schedule.place(&of(first, 12), now_ns), Place::Joins);
-            schedule.asked(&of(first, 12), now_ns);
-            let place = schedule.place(&of(second, 12), now_ns);
-            assert_eq!(place, Place::Shifts { media_ns: segment(12).from_ns });
+            let of = |kind, number| TrackSpan { kind, ..segment(number) };
+            assert_eq!(schedule.continuity(&of(first, 12), now_ns), Continuity::Joins);
+            schedule.requested(&of(first, 12), now_ns);
+            let continuity = schedule.continuity(&of(second, 12), now_ns);
+            assert_eq!(continuity, Continuity::Shifts { media_ns: segment(12).from_ns });
             assert!(schedule.may_stay(&of(second, 12), now_ns), "at capacity it may stay");
             schedule.shift(segment(12).from_ns, now_ns);
-            schedule.asked(&of(second, 12), now_ns);
+            schedule.requested(&of(second, 12), now_ns);
             assert_eq!(schedule.due_ns(segment(12).from_ns, now_ns), now_ns);
-            for strand in [first, second] {
-                assert_eq!(schedule.place(&of(strand, 13), now_ns), Place::OnSchedule);
+            for kind in [first, second] {
+                assert_eq!(schedule.continuity(&of(kind, 13), now_ns), Continuity::OnSchedule);
             }
         }
     }
@@ -751,17 +779,17 @@ mod tests {
     #[test]
     fn a_jump_far_back_or_ahead_of_what_is_shown_is_a_seek_in_either_media_kind() {
         let (schedule, now_ns) = at_its_own_pace();
-        for (strand, number) in [(MediaKind::Audio, 14), (MediaKind::Video, 14), (MediaKind::Audio, 36)] {
-            let ask = Ask { strand, ..segment(number) };
-            assert_eq!(schedule.place(&ask, now_ns), Place::Moved { media_ns: ask.from_ns });
+        for (kind, number) in [(MediaKind::Audio, 14), (MediaKind::Video, 14), (MediaKind::Audio, 36)] {
+            let span = TrackSpan { kind, ..segment(number) };
+            assert_eq!(schedule.continuity(&span, now_ns), Continuity::Moves { media_ns: span.from_ns });
         }
     }
 
     #[test]
     fn a_client_that_continues_with_one_media_kind_has_not_run_dry() {
         let mut schedule = playing(0, 1);
-        schedule.asked(&sound(0), NOW_NS);
-        (1..20).for_each(|number| schedule.asked(&segment(number), NOW_NS));
+        schedule.requested(&sound(0), NOW_NS);
+        (1..20).for_each(|number| schedule.requested(&segment(number), NOW_NS));
         assert_eq!(schedule.dry_ns(), Some(1_080 * SECOND_NS));
     }
 
@@ -769,7 +797,10 @@ mod tests {
     fn a_client_that_was_paused_moves_the_schedule() {
         let schedule = playing(0, 2);
         let later_ns = NOW_NS + 60 * SECOND_NS;
-        assert_eq!(schedule.place(&segment(2), later_ns), Place::Shifts { media_ns: segment(2).from_ns });
+        assert_eq!(
+            schedule.continuity(&segment(2), later_ns),
+            Continuity::Shifts { media_ns: segment(2).from_ns }
+        );
     }
 
     #[test]

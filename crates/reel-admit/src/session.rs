@@ -6,7 +6,7 @@
 use crate::allowance::Allowance;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
 use crate::played::{Played, PlayedBy};
-use crate::schedule::{Ask, Place, Schedule};
+use crate::schedule::{Continuity, Schedule, TrackSpan};
 use reel_cache::{Choices, PromisedBuffers, SessionKey};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
@@ -46,26 +46,39 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The position of `ask` against the schedule, if it is part of what was promised or the
+    /// How `span` continues what was requested before, if it is part of what was promised or the
     /// allowance covers it. A session without allowance that continues from what it had stays on
     /// its schedule.
-    pub(crate) fn affords(&mut self, ask: &Ask, now_ns: u64) -> Option<Place> {
+    pub(crate) fn affords(&mut self, span: &TrackSpan, now_ns: u64) -> Option<Continuity> {
         let Self { schedule, allowance, .. } = self;
-        let place = schedule.place(ask, now_ns);
-        if allowance.takes(schedule.beyond_ns(ask, place), now_ns) {
-            return Some(place);
+        let continuity = schedule.continuity(span, now_ns);
+        if allowance.takes(schedule.beyond_ns(span, continuity), now_ns) {
+            return Some(continuity);
         }
-        let stays = matches!(place, Place::Shifts { .. }) && schedule.may_stay(ask, now_ns);
-        let place = Place::OnSchedule;
-        (stays && allowance.takes(schedule.beyond_ns(ask, place), now_ns)).then_some(place)
+        let stays = matches!(continuity, Continuity::Shifts { .. }) && schedule.may_stay(span, now_ns);
+        let continuity = Continuity::OnSchedule;
+        (stays && allowance.takes(schedule.beyond_ns(span, continuity), now_ns)).then_some(continuity)
     }
 
-    /// Whether `ask` is the beginning of what was reserved when the session was opened, and comes
+    /// Whether `span` is the beginning of what was reserved when the session was opened, and comes
     /// soon enough after the opening. The reservation must not be later than the client needs it.
-    pub(crate) fn begins_as_promised(&self, ask: &Ask, opened_ns: u64, now_ns: u64) -> bool {
+    pub(crate) fn begins_as_promised(&self, span: &TrackSpan, opened_ns: u64, now_ns: u64) -> bool {
         let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
         let is_soon = now_ns.saturating_sub(opened_ns) <= LATE_TOLERATED_NS;
-        is_reserved && is_soon && !self.schedule.is_started() && ask.from_ns < ROUND_NS
+        is_reserved && is_soon && !self.schedule.is_started() && span.from_ns < ROUND_NS
+    }
+
+    /// Whether something is reserved, but nothing was requested yet.
+    pub(crate) fn is_unstarted(&self) -> bool {
+        let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
+        is_reserved && !self.schedule.is_started()
+    }
+
+    /// What was reserved, which is to be released.
+    pub(crate) fn take_reservation(&mut self) -> Option<ReservationId> {
+        let promise = self.promise.as_mut()?;
+        promise.has_ended = false;
+        promise.reservation.take()
     }
 }
 
@@ -88,7 +101,7 @@ pub(crate) struct Promise {
 
 /// The state of a session's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReservationState {
     /// The session has a reservation.
     Reserved,
     /// The client is silent, so its reservation was released. Its next request is admitted again.
@@ -109,7 +122,7 @@ pub struct SessionSummary {
     /// Its class.
     pub class: Class,
     /// The state of its reservation.
-    pub standing: Standing,
+    pub reservation: ReservationState,
     /// The average rate of what is reserved for it, in bits per second.
     pub rate_bps: u64,
     /// The media time that is shown. For a client that is paused or gone, it is at most the end of
@@ -235,17 +248,17 @@ impl<T> Session<T> {
 
     pub(crate) fn summary(&self, now_ns: u64) -> SessionSummary {
         let state = self.state();
-        let (standing, rate_bps) = match &state.promise {
-            None => (Standing::Unpromised, 0),
-            Some(promise) if promise.reservation.is_none() => (Standing::Paused, 0),
-            Some(promise) => (Standing::Reserved, promise.demand().average_bps()),
+        let (reservation, rate_bps) = match &state.promise {
+            None => (ReservationState::Unpromised, 0),
+            Some(promise) if promise.reservation.is_none() => (ReservationState::Paused, 0),
+            Some(promise) => (ReservationState::Reserved, promise.demand().average_bps()),
         };
         SessionSummary {
             key: self.key,
             title_id: self.title_id.clone(),
             client: self.client,
             class: self.class,
-            standing,
+            reservation,
             rate_bps,
             position_ns: state.schedule.shown_ns(now_ns),
             age_ns: now_ns.saturating_sub(self.opened_ns),

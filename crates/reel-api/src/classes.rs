@@ -84,6 +84,6 @@ fn bodies(table: &ClassTable) -> Vec<ClassBody> {
 }
 
 fn impossible(detail: String) -> Problem {
-    let title = "These classes are not possible";
+    let title = "These classes are not valid";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "impossible-classes", title, detail)
 }

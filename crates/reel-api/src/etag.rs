@@ -15,9 +15,8 @@ pub(super) fn if_none_match(headers: &HeaderMap, etag: &str) -> bool {
     })
 }
 
-/// Makes entity tags of answers that are written anew for each request. Its tags hold until the
-/// server ends: their key is a random one, so that no title can be named to have the tag of another
-/// list.
+/// Makes entity tags of answers that are generated for each request. Its tags hold until the server
+/// ends: their key is a random one, so that no title can be named to have the tag of another list.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
     key: RandomState,

@@ -210,8 +210,8 @@ impl ControlPlane {
         let _connections = self.inner.connections.acquire_many(CONNECTIONS_MAX as u32).await;
     }
 
-    /// Ends what [`ControlPlane::drain`] let go on; clients that wait for it are answered with a
-    /// 503.
+    /// Ends the work that [`ControlPlane::drain`] let continue; clients that wait for it are
+    /// answered with a 503.
     pub fn stop(&self) {
         self.drain();
         self.enter(ShutdownStage::Ending);

@@ -49,7 +49,7 @@ pub trait LibraryService: Send + Sync + 'static {
     /// are not.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// The file cannot be read, or what its structure shows is not supported.
     fn probe(&self, input: &Input) -> Result<(), IngestError>;
 
     /// Takes one file as a title.

@@ -1,6 +1,8 @@
-//! Every limit of the control plane, with its reason.
+//! Limits and tuning of the control plane, each with its reason.
 
 use std::time::Duration;
+
+// ---- Limits
 
 /// Connections served at once. People and scripts, not viewers: requests for media do not arrive
 /// here.
@@ -30,10 +32,6 @@ pub const HTTP2_IDLE_MAX: Duration = Duration::from_secs(75);
 /// new one, and its client connects again within some round trips. A dashboard asks every second,
 /// so its connection is not idle.
 pub const HTTP2_IDLE_WHEN_FULL_MAX: Duration = Duration::from_secs(10);
-
-/// How often a peer with HTTP/2 is asked whether it is still there, and how long it may take to
-/// answer.
-pub const HTTP2_PING_EVERY: Duration = Duration::from_secs(20);
 
 /// Bytes read from a socket at once, and so the most a request's head can have: many for a head,
 /// few enough for a thousand connections, and large enough that an upload needs few reads.
@@ -70,13 +68,6 @@ pub const UPLOADS_MAX: usize = 16;
 /// Bytes kept free on the file system of the spool directory.
 pub const SPOOL_RESERVE_BYTES: u64 = 64 << 20;
 
-/// The Retry-After of a server that is shutting down: a restart takes seconds.
-pub const STOPPING_RETRY_S: u64 = 30;
-
-/// How often a job that waits, for its turn or for its client, looks whether it is to end: short
-/// enough to seem immediate.
-pub const JOB_LOOK_EVERY: Duration = Duration::from_millis(200);
-
 /// Jobs remembered after they ended.
 pub const JOBS_ENDED_MAX: usize = 200;
 
@@ -90,3 +81,16 @@ pub const DASHBOARD_SESSIONS_MAX: usize = 500;
 /// Highest rate that the capacity can be asked for: above any title, and low enough that the bytes
 /// of a day can be counted.
 pub const CAPACITY_RATE_BPS_MAX: u64 = 10_000_000_000;
+
+// ---- Tuning
+
+/// How often a peer with HTTP/2 is asked whether it is still there, and how long it may take to
+/// answer.
+pub const HTTP2_PING_EVERY: Duration = Duration::from_secs(20);
+
+/// The Retry-After of a server that is shutting down: a restart takes seconds.
+pub const STOPPING_RETRY_S: u64 = 30;
+
+/// How often a job that waits, for its turn or for its client, looks whether it is to end: short
+/// enough to seem immediate.
+pub const JOB_LOOK_EVERY: Duration = Duration::from_millis(200);

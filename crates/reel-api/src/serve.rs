@@ -64,11 +64,11 @@ where
     };
     let io = TokioIo::new(io);
     let answered = Arc::new(Notify::new());
-    let (router, told) = (control.router(), answered.clone());
+    let (router, answer_sent) = (control.router(), answered.clone());
     let full = slot.is_full;
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
-        let (mut router, told) = (router.clone(), told.clone());
+        let (mut router, answer_sent) = (router.clone(), answer_sent.clone());
         // Boxed because taking the connection apart at its end needs a future that can be moved.
         Box::pin(async move {
             let response = if full {
@@ -80,7 +80,7 @@ where
                     Err(never) => match never {},
                 }
             };
-            told.notify_one();
+            answer_sent.notify_one();
             Ok::<_, Infallible>(response)
         })
     });

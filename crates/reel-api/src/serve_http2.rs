@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tower_service::Service;
 
-type ResponseBody = Watched<UnsyncBoxBody<Bytes, axum::Error>>;
+type ResponseBody = TrackedBody<UnsyncBoxBody<Bytes, axum::Error>>;
 
 /// Answers the requests of one connection until it is idle, its client leaves, or takes too long.
 ///
@@ -46,8 +46,8 @@ where
     };
     let full = slot.is_full;
     let activity = Activity::default();
-    let told = Arc::new(Notify::new());
-    let (router, seen, answered) = (control.router(), activity.clone(), told.clone());
+    let answer_sent = Arc::new(Notify::new());
+    let (router, seen, answered) = (control.router(), activity.clone(), answer_sent.clone());
     let media = control.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
@@ -77,7 +77,7 @@ where
             }
             () = sleep(LOOK_EVERY) => {}
             () = out_of_time.as_mut(), if full => return,
-            () = told.notified(), if leaving.is_none() => {
+            () = answer_sent.notified(), if leaving.is_none() => {
                 leaving = Some(Instant::now());
                 connection.as_mut().graceful_shutdown();
             }
@@ -122,7 +122,7 @@ async fn answer(
         }
     };
     under_way.answered();
-    Ok(response.map(|body| Watched { body: body.boxed_unsync(), _under_way: under_way }))
+    Ok(response.map(|body| TrackedBody { body: body.boxed_unsync(), _under_way: under_way }))
 }
 
 /// How often the times of a connection are checked.
@@ -205,12 +205,12 @@ impl Drop for UnderWay {
 }
 
 /// A body that is known to be under way until it is dropped.
-struct Watched<B> {
+struct TrackedBody<B> {
     body: B,
     _under_way: UnderWay,
 }
 
-impl<B: Body + Unpin> Body for Watched<B> {
+impl<B: Body + Unpin> Body for TrackedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 

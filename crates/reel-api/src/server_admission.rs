@@ -5,7 +5,7 @@ use crate::{
     SessionView, SharingReport,
 };
 use reel_admit::limits::STEADY_ROUNDS;
-use reel_admit::{Loss, SessionSummary, Sessions, Sharing, Standing, steady_demand};
+use reel_admit::{Loss, ReservationState, SessionSummary, Sessions, Sharing, steady_demand};
 use reel_cache::Units;
 use reel_disk::Disks;
 use reel_metrics::{MetricsPage, MetricsSource};
@@ -47,13 +47,13 @@ impl AdmissionService for ServerAdmission {
             members: members
                 .map(|(member, (stats, view))| MemberView { stats, view, price: disks.price(member) })
                 .collect(),
-            usage: self.sessions.usage(now_ns),
+            usage: self.sessions.admission().usage(now_ns),
             counts: std::array::from_fn(|class| ClassCounts {
                 sent_bytes: load(&self.counters.sent_bytes[class]),
                 deadline_misses: load(&misses[class]),
             }),
             sessions: self.sessions.list(now_ns).into_iter().map(|session| view(session, &classes)).collect(),
-            sharing: sharing(self.sessions.sharing()),
+            sharing: sharing(self.sessions.admission().sharing()),
             classes,
             refusals,
         }
@@ -83,7 +83,7 @@ impl AdmissionService for ServerAdmission {
         // An empty ledger has no reservation that a change of shares could overcommit.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));
         let alone = empty.how_many(Class::PERIODIC, &demand, Starts::Spread).ok();
-        let more = self.sessions.how_many(Class::PERIODIC, &demand);
+        let more = self.sessions.admission().how_many(Class::PERIODIC, &demand);
         CapacityReport {
             viewers: alone.map_or(0, |answer| answer.viewers),
             stopped_by: alone.and_then(|answer| answer.stopped_by),
@@ -100,7 +100,7 @@ impl ServerAdmission {
 
 impl MetricsSource for ServerAdmission {
     fn collect(&self, page: &mut MetricsPage) {
-        for usage in self.sessions.usage(now_ns()) {
+        for usage in self.sessions.admission().usage(now_ns()) {
             collect_usage(page, &usage);
         }
         for (_, spec) in self.disks().classes().iter() {
@@ -134,8 +134,8 @@ fn collect_usage(page: &mut MetricsPage, usage: &ResourceUsage) {
 }
 
 fn sharing(sharing: Sharing) -> SharingReport {
-    let Sharing { chains, followers, interval_bytes } = sharing;
-    SharingReport { groups: chains, followers, kept_bytes: interval_bytes }
+    let Sharing { groups, followers, interval_bytes } = sharing;
+    SharingReport { groups, followers, kept_bytes: interval_bytes }
 }
 
 fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
@@ -145,12 +145,12 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         client: session.client,
         class: classes.spec(session.class).name.clone(),
         rate_bps: session.rate_bps,
-        state: match session.standing {
-            Standing::Reserved => SessionState::Playing,
-            Standing::Paused => SessionState::Paused,
-            Standing::Unpromised => SessionState::Unpromised,
+        state: match session.reservation {
+            ReservationState::Reserved => SessionState::Playing,
+            ReservationState::Paused => SessionState::Paused,
+            ReservationState::Unpromised => SessionState::Unpromised,
         },
-        reserved: session.standing == Standing::Reserved,
+        reserved: session.reservation == ReservationState::Reserved,
         position_s: session.position_ns / 1_000_000_000,
         sent_bytes: session.sent_bytes,
         age_s: session.age_ns / 1_000_000_000,

@@ -28,7 +28,7 @@ pub trait SessionService: Send + Sync + 'static {
     /// All open sessions, oldest first.
     fn list(&self) -> Vec<SessionReport>;
 
-    /// Ends a session; `false` if there is none of this key.
+    /// Ends a session; `false` if none has this key.
     fn close(&self, key: &str) -> bool;
 }
 

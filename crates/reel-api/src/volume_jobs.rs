@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::Path;
 
 /// Work on the volume that takes long. Every call blocks until the work is done, and is made on a
-/// blocking thread. `watch` is told how far the work is, and answers `false` to end it soon.
+/// blocking thread. `watch` is called with the progress, and returns `false` to end the work soon.
 ///
 /// # Errors
 /// Every call fails with what happened and what to do about it: the work is not possible, was
@@ -32,7 +32,7 @@ pub trait VolumeJobs: Send + Sync + 'static {
     /// Computes what members lack from the others, and writes it to them.
     ///
     /// # Errors
-    /// As every call of this trait; also if no member lacks anything.
+    /// Like every call of this trait; also if no member lacks data.
     fn rebuild(
         &self,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
@@ -54,10 +54,10 @@ pub trait VolumeJobs: Send + Sync + 'static {
     fn is_rebuild_unfinished(&self) -> bool;
 }
 
-/// How far work on the volume is.
+/// The progress of work on the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeJobProgress {
-    /// Bytes of units worked through.
+    /// Bytes of units that are done.
     pub done_bytes: u64,
     /// Bytes of units in all.
     pub total_bytes: u64,

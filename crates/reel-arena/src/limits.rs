@@ -1,4 +1,6 @@
-//! Every limit of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+// ---- Limits
 
 /// Buffers and cells are multiples of this: the page size, and the strictest alignment that direct
 /// I/O needs.
@@ -18,6 +20,8 @@ pub const PIECES_MAX: usize = 1 << 24;
 /// The most descriptors in the ring of a memory-mapped stream that a reader accepts. A window of
 /// stripes is some dozens of messages.
 pub const MMS_SLOTS_MAX: u64 = 1 << 16;
+
+// ---- Tuning
 
 /// The longest time for which a side of a memory-mapped stream polls before it sleeps. It is the
 /// cost of being woken: 5 to 27 microseconds for a hundredth of messages on a virtual machine

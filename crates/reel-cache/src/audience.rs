@@ -65,7 +65,7 @@ impl Audience {
         let mut reads_on = is_roomy;
         let shown: Vec<(Front, usize)> = fronts.into_iter().zip(track..TRACKS_MAX).collect();
         for &(front, track) in &shown {
-            next_use.shows((session, track), front);
+            next_use.set_front((session, track), front);
             reads_on |= next_use.viewers_of(front.object) > 1;
         }
         if reads_on {
@@ -82,17 +82,17 @@ impl Audience {
     pub fn follows(
         &self,
         session: SessionKey,
-        (ahead, chain): (SessionKey, u64),
+        (ahead, group): (SessionKey, u64),
         starts: &[Start<'_>],
         now_ns: u64,
-    ) -> Option<Whereabouts> {
+    ) -> Option<SessionPosition> {
         let mut next_use = self.lock();
         let is_held = |start: &Start<'_>| next_use.is_held_to(ahead, &start.track.map, start.offset);
-        if starts.is_empty() || next_use.chain_of(ahead) != Some(chain) || !starts.iter().all(is_held) {
+        if starts.is_empty() || next_use.group_of(ahead) != Some(group) || !starts.iter().all(is_held) {
             return None;
         }
-        let before = next_use.whereabouts(session);
-        next_use.place(session, Some(chain), starts, now_ns);
+        let before = next_use.position_of(session);
+        next_use.place(session, Some(group), starts, now_ns);
         Some(before)
     }
 
@@ -104,7 +104,7 @@ impl Audience {
     pub fn meet(
         &self,
         (leader, all): (SessionKey, &[SessionKey]),
-        (ahead, chain): (SessionKey, u64),
+        (ahead, group): (SessionKey, u64),
         shared: &SharedTracks,
         merge: impl FnOnce() -> Option<u64>,
     ) {
@@ -113,18 +113,18 @@ impl Audience {
             let Some(front) = next_use.front((leader, slot)) else { return false };
             front.object == track.map.id() && next_use.is_held_to(ahead, &track.map, front.offset)
         };
-        if next_use.chain_of(ahead) != Some(chain) || !shared.tracks().all(is_held) {
+        if next_use.group_of(ahead) != Some(group) || !shared.tracks().all(is_held) {
             return;
         }
         let Some(rounds) = merge() else { return };
         for (_, track) in shared.tracks() {
-            next_use.keeps(track.map.id(), chain, track.stripes_in(rounds));
+            next_use.keeps(track.map.id(), group, track.stripes_in(rounds));
         }
         for session in all {
-            let Whereabouts { fronts, .. } = next_use.whereabouts(*session);
+            let SessionPosition { fronts, .. } = next_use.position_of(*session);
             next_use.goes(*session);
-            next_use.joins(*session, Some(chain));
-            fronts.into_iter().for_each(|(track, front)| next_use.shows((*session, track), front));
+            next_use.joins(*session, Some(group));
+            fronts.into_iter().for_each(|(track, front)| next_use.set_front((*session, track), front));
         }
     }
 
@@ -133,29 +133,29 @@ impl Audience {
     pub fn begins(
         &self,
         session: SessionKey,
-        (chain, rounds): (u64, u64),
+        (group, rounds): (u64, u64),
         starts: &[Start<'_>],
         now_ns: u64,
     ) {
         let mut next_use = self.lock();
         // What the session does not share it continues to play, from where it will send requests.
-        let Whereabouts { fronts, .. } = next_use.whereabouts(session);
+        let SessionPosition { fronts, .. } = next_use.position_of(session);
         // A shared reservation without sessions gives up what is kept for it.
         next_use.goes(session);
         for start in starts {
-            next_use.keeps(start.track.map.id(), chain, start.track.stripes_in(rounds));
+            next_use.keeps(start.track.map.id(), group, start.track.stripes_in(rounds));
         }
-        next_use.place(session, Some(chain), starts, now_ns);
+        next_use.place(session, Some(group), starts, now_ns);
         let others = fronts.into_iter().filter(|(slot, _)| starts.iter().all(|start| start.slot != *slot));
-        others.for_each(|(slot, front)| next_use.shows((session, slot), front));
+        others.for_each(|(slot, front)| next_use.set_front((session, slot), front));
     }
 
     /// Puts a session back where it was.
-    pub fn returns(&self, session: SessionKey, before: Whereabouts) {
+    pub fn returns(&self, session: SessionKey, before: SessionPosition) {
         let mut next_use = self.lock();
         next_use.goes(session);
-        next_use.joins(session, before.chain);
-        before.fronts.into_iter().for_each(|(track, front)| next_use.shows((session, track), front));
+        next_use.joins(session, before.group);
+        before.fronts.into_iter().for_each(|(track, front)| next_use.set_front((session, track), front));
     }
 
     /// A session is paused, or has ended.
@@ -174,8 +174,8 @@ impl Audience {
 
 /// Where a session is, and in which shared reservation.
 #[derive(Debug)]
-pub struct Whereabouts {
-    chain: Option<u64>,
+pub struct SessionPosition {
+    group: Option<u64>,
     fronts: Vec<(usize, Front)>,
 }
 
@@ -189,18 +189,18 @@ impl NextUse {
         offset <= front.offset && front.is_whole && self.holds(map, offset..front.offset)
     }
 
-    fn whereabouts(&self, session: SessionKey) -> Whereabouts {
+    fn position_of(&self, session: SessionKey) -> SessionPosition {
         let fronts = (0..TRACKS_MAX).filter_map(|track| Some((track, self.front((session, track))?)));
-        Whereabouts { chain: self.chain_of(session), fronts: fronts.collect() }
+        SessionPosition { group: self.group_of(session), fronts: fronts.collect() }
     }
 
     fn goes(&mut self, session: SessionKey) {
         (0..TRACKS_MAX).for_each(|track| self.leaves((session, track)));
     }
 
-    fn place(&mut self, session: SessionKey, chain: Option<u64>, starts: &[Start<'_>], now_ns: u64) {
+    fn place(&mut self, session: SessionKey, group: Option<u64>, starts: &[Start<'_>], now_ns: u64) {
         self.goes(session);
-        self.joins(session, chain);
+        self.joins(session, group);
         for start in starts {
             let map = &start.track.map;
             let stripe = start.offset / map.geometry().stripe_bytes() as u64;
@@ -214,7 +214,7 @@ impl NextUse {
                 // The session has requested nothing yet, so nothing of that is missing.
                 is_whole: true,
             };
-            self.shows((session, start.slot), front);
+            self.set_front((session, start.slot), front);
         }
     }
 }

@@ -20,9 +20,9 @@
 //! - **Kept** ([`KeptBuffers`]): memory that no reader gets, whatever it was promised. It holds
 //!   what stays in the table for sessions that follow another one.
 //!
-//! A reader that finds too few buffers waits in line, and no reader takes what the readers before
-//! it wait for. Otherwise a reader that needs much would wait for ever beside readers that give a
-//! stripe back and take the next one at once.
+//! A reader that finds too few buffers waits in the queue, and no reader takes what the readers
+//! before it wait for. Otherwise a reader that needs much would wait for ever beside readers that
+//! give a stripe back and take the next one at once.
 
 use crate::limits::{LEFT_OVER_PART, RUNS_FREE_PART};
 use std::collections::{BTreeMap, HashMap};
@@ -51,9 +51,9 @@ pub struct KeptBuffers {
 
 /// A right to a number of buffers. It is given back when dropped.
 ///
-/// Reads that were begun with it share it until they are answered ([`Reservation::let_go`]). A
-/// buffer with an outstanding disk request cannot be used for anything else, even if no reader
-/// waits for it any more.
+/// Reads that were begun with it share it until they are answered
+/// (`Reservation::lend_until_answered`). A buffer with an outstanding disk request cannot be used
+/// for anything else, even if no reader waits for it any more.
 #[derive(Debug)]
 pub struct Reservation {
     inner: Arc<Inner>,
@@ -66,19 +66,19 @@ struct Held {
     buffers: usize,
 }
 
-/// A position in the line of readers that wait for memory. Readers with a promise come first. Among
-/// equals the order is that of arrival.
+/// A position in the queue of readers that wait for memory. Readers with a promise come first.
+/// Among equals the order is that of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct QueuePosition {
     is_unpromised: bool,
     number: u64,
 }
 
-/// A position in the line, until dropped.
+/// A position in the queue, until dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     inner: Arc<Inner>,
-    place: Place,
+    position: QueuePosition,
 }
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ struct State {
     lent: usize,
     unpromised: usize,
     /// How many buffers each waiting reader needs.
-    line: BTreeMap<Place, usize>,
+    queue: BTreeMap<QueuePosition, usize>,
     next: u64,
 }
 
@@ -164,8 +164,8 @@ impl Budget {
     }
 
     /// `buffers` for the first stripe of a reader: from the promise to its viewer, or else from
-    /// what is left over. If there are too few now, the reader waits in line, in `waiting`, and
-    /// calls this again.
+    /// what is left over. If there are too few now, the reader waits in the queue, in `waiting`,
+    /// and calls this again.
     pub(crate) fn reserve_first(
         &self,
         promised: Option<&PromisedBuffers>,
@@ -173,19 +173,19 @@ impl Budget {
         buffers: usize,
     ) -> Option<Reservation> {
         let promised = promised.filter(|promised| promised.covers(buffers));
-        if waiting.as_ref().is_some_and(|waiting| waiting.place.is_unpromised != promised.is_none()) {
+        if waiting.as_ref().is_some_and(|waiting| waiting.position.is_unpromised != promised.is_none()) {
             // The promise has grown or shrunk in the meantime.
             *waiting = None;
         }
         let holder = promised.map_or(Holder::Unpromised, |promised| Holder::Promise(promised.id));
         let mut state = self.inner.lock();
-        let place = waiting.as_ref().map(|waiting| waiting.place);
-        let reservation = self.inner.grant(&mut state, holder, place, buffers);
+        let position = waiting.as_ref().map(|waiting| waiting.position);
+        let reservation = self.inner.grant(&mut state, holder, position, buffers);
         if reservation.is_none() {
             let is_unpromised = promised.is_none();
-            let place = place.unwrap_or_else(|| Place { is_unpromised, number: state.next() });
-            state.line.insert(place, buffers);
-            waiting.get_or_insert_with(|| Waiting { inner: Arc::clone(&self.inner), place });
+            let position = position.unwrap_or_else(|| QueuePosition { is_unpromised, number: state.next() });
+            state.queue.insert(position, buffers);
+            waiting.get_or_insert_with(|| Waiting { inner: Arc::clone(&self.inner), position });
         }
         drop(state);
         if reservation.is_some() {
@@ -226,8 +226,8 @@ impl Budget {
     }
 
     /// Readers that wait for memory now.
-    pub fn starved(&self) -> usize {
-        self.inner.lock().line.len()
+    pub fn waiting_readers(&self) -> usize {
+        self.inner.lock().queue.len()
     }
 
     /// Buffers that the waiting readers could have if they were free.
@@ -246,7 +246,7 @@ impl Budget {
     /// Whether readers without a promise wait for buffers that others without a promise hold.
     fn is_left_over_short(&self) -> bool {
         let state = self.inner.lock();
-        let first = state.line.iter().find(|(place, _)| place.is_unpromised);
+        let first = state.queue.iter().find(|(position, _)| position.is_unpromised);
         first.is_some_and(|(_, buffers)| !self.inner.is_left_over(&state, *buffers))
     }
 
@@ -316,39 +316,39 @@ impl KeptBuffers {
 }
 
 impl Waiting {
-    pub(crate) fn place(&self) -> Place {
-        self.place
+    pub(crate) fn position(&self) -> QueuePosition {
+        self.position
     }
 }
 
 impl Inner {
     /// `buffers` on that account, if there are so many beyond what earlier readers wait for: those
-    /// before `place`, or all that wait now.
+    /// before `position`, or all that wait now.
     fn grant(
         self: &Arc<Self>,
         state: &mut State,
         holder: Holder,
-        place: Option<Place>,
+        position: Option<QueuePosition>,
         buffers: usize,
     ) -> Option<Reservation> {
-        let (before, is_his) = match holder {
+        let (before, is_allowed) = match holder {
             Holder::Promise(id) => {
-                let place = place.unwrap_or(Place { is_unpromised: true, number: 0 });
+                let position = position.unwrap_or(QueuePosition { is_unpromised: true, number: 0 });
                 let is_promised = state.promises.get(&id).is_some_and(|promise| promise.covers(buffers));
                 // Readers without a promise keep their part even if more was promised than there
                 // is.
                 let most = self.total.saturating_sub(state.kept + self.left_over_min);
-                (state.waits_before(place), is_promised && state.drawn + buffers <= most)
+                (state.waits_before(position), is_promised && state.drawn + buffers <= most)
             }
             Holder::Lent => (self.wanted(state), true),
             Holder::Unpromised => {
-                let place = place.unwrap_or(Place { is_unpromised: true, number: u64::MAX });
-                let first = Place { is_unpromised: true, number: 0 };
-                let theirs: usize = state.line.range(first..place).map(|(_, buffers)| buffers).sum();
-                (state.waits_before(place), self.is_left_over(state, theirs + buffers))
+                let position = position.unwrap_or(QueuePosition { is_unpromised: true, number: u64::MAX });
+                let first = QueuePosition { is_unpromised: true, number: 0 };
+                let earlier: usize = state.queue.range(first..position).map(|(_, buffers)| buffers).sum();
+                (state.waits_before(position), self.is_left_over(state, earlier + buffers))
             }
         };
-        if !is_his || before + buffers > self.free(state) {
+        if !is_allowed || before + buffers > self.free(state) {
             return None;
         }
         *state.account(holder) += buffers;
@@ -374,8 +374,8 @@ impl Inner {
     /// many of the others as fit into what is left over.
     fn wanted(&self, state: &State) -> usize {
         let (mut wanted, mut unpromised) = (0, 0);
-        for (place, buffers) in &state.line {
-            if place.is_unpromised {
+        for (position, buffers) in &state.queue {
+            if position.is_unpromised {
                 unpromised += buffers;
                 if !self.is_left_over(state, unpromised) {
                     break;
@@ -421,8 +421,8 @@ impl State {
         }
     }
 
-    fn waits_before(&self, place: Place) -> usize {
-        self.line.range(..place).map(|(_, buffers)| buffers).sum()
+    fn waits_before(&self, position: QueuePosition) -> usize {
+        self.queue.range(..position).map(|(_, buffers)| buffers).sum()
     }
 
     fn next(&mut self) -> u64 {
@@ -460,7 +460,7 @@ impl Reservation {
     /// are outstanding. Those buffers stay reserved until the reads are answered and have dropped
     /// it, too. They do not stay on the account of a promise: its viewer is about to request other
     /// bytes.
-    pub(crate) fn let_go(&self, owed: usize) {
+    pub(crate) fn lend_until_answered(&self, owed: usize) {
         self.give_back(self.buffers().saturating_sub(owed));
         let mut held = self.held();
         if let Holder::Promise(_) = held.holder {
@@ -513,7 +513,7 @@ impl Drop for KeptBuffers {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.inner.lock().line.remove(&self.place);
+        self.inner.lock().queue.remove(&self.position);
     }
 }
 

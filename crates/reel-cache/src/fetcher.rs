@@ -52,7 +52,7 @@ pub struct Fetcher {
     /// When to read around which read if it has not been answered by then.
     due: BTreeSet<(u64, u64)>,
     /// When to check next whether a member lags behind the others.
-    lag_look_ns: u64,
+    lag_check_ns: u64,
 }
 
 struct InFlight {
@@ -103,7 +103,7 @@ impl Fetcher {
             waiting: VecDeque::new(),
             with_disks,
             due: BTreeSet::new(),
-            lag_look_ns: 0,
+            lag_check_ns: 0,
         }
     }
 
@@ -128,10 +128,11 @@ impl Fetcher {
         reservation: Option<&Arc<Reservation>>,
         now_ns: u64,
     ) -> Vec<Option<UnitRows>> {
-        let around = self.units.around();
-        around.forgive(now_ns);
-        let away = |want: &UnitWant| around.is_away(want.map.unit_at(want.stripe, want.position).0);
-        let rows = wants.iter().any(away).then(|| {
+        let bypass = self.units.bypass();
+        bypass.unmark_slow(now_ns);
+        let is_bypassed =
+            |want: &UnitWant| bypass.is_bypassed(want.map.unit_at(want.stripe, want.position).0);
+        let rows = wants.iter().any(is_bypassed).then(|| {
             let first = wants.iter().map(|want| want.rows.start).min().unwrap_or(0);
             first..wants.iter().map(|want| want.rows.end).max().unwrap_or(0)
         });
@@ -140,7 +141,7 @@ impl Fetcher {
             .map(|want| UnitWant { rows: rows.clone().unwrap_or_else(|| want.rows.clone()), ..want.clone() });
         // Units that are computed come last: then they find the reads of the others under way.
         let mut got: Vec<Option<UnitRows>> = vec![None; wants.len()];
-        let (last, first): (Vec<_>, Vec<_>) = widened.enumerate().partition(|(_, want)| away(want));
+        let (last, first): (Vec<_>, Vec<_>) = widened.enumerate().partition(|(_, want)| is_bypassed(want));
         for (place, want) in first.into_iter().chain(last) {
             got[place] = self.request_unit(&want, connection, reservation, now_ns);
         }
@@ -152,7 +153,7 @@ impl Fetcher {
         match arrival {
             Arrival::Unit(fetched) => return Some(fetched),
             Arrival::Disk(done) => self.disk_done(done, now_ns),
-            Arrival::Source { read, fetch } => self.source_came(read, fetch, now_ns),
+            Arrival::Source { read, fetch } => self.source_arrived(read, fetch, now_ns),
             Arrival::Raised { read } => self.set_due(read, now_ns),
         }
         None
@@ -170,9 +171,9 @@ impl Fetcher {
             match done.result {
                 Err(DiskError::Withdrawn) => {
                     self.units.counters().withdrawn.fetch_add(1, Ordering::Relaxed);
-                    self.units.around().forgotten(member);
+                    self.units.bypass().withdrawn(member);
                 }
-                _ => self.units.around().answered(member, now_ns),
+                _ => self.units.bypass().answered(member, now_ns),
             }
         }
         let (id, index) = (done.token >> FETCH_BITS, done.token & ((1 << FETCH_BITS) - 1));
@@ -185,7 +186,7 @@ impl Fetcher {
             (Err(error), _) => Err(error),
         };
         let step = flight.read.fetched(index as usize, answer);
-        self.go_on(id, step, now_ns);
+        self.continue_read(id, step, now_ns);
     }
 
     /// Tries again the fetches that found no buffer. It is called once per turn, and is cheap when
@@ -234,11 +235,11 @@ impl Fetcher {
         let map = Arc::clone(&want.map);
         let mut read = UnitRead::new(map, self.units.health(), want.stripe, want.position, want.rows.clone());
         let member = read.member();
-        let stalled = self.units.health().readable(member) && self.units.around().is_away(member);
-        let around = stalled && self.units.around().begin(member);
-        let fetches = if around { read.hedged_reads() } else { read.reads() };
-        let id = self.take_off(want.key(), read, flight, private_to, reservation.cloned());
-        if around {
+        let stalled = self.units.health().readable(member) && self.units.bypass().is_bypassed(member);
+        let hedges = stalled && self.units.bypass().begin(member);
+        let fetches = if hedges { read.hedged_reads() } else { read.reads() };
+        let id = self.insert_read(want.key(), read, flight, private_to, reservation.cloned());
+        if hedges {
             self.set_hedge(id, Hedge { member, reservation: None });
         }
         self.start(id, fetches, now_ns);
@@ -252,7 +253,7 @@ impl Fetcher {
         Flight::new(id, requester, answers, class, deadline_ns)
     }
 
-    fn take_off(
+    fn insert_read(
         &mut self,
         key: UnitKey,
         read: UnitRead,
@@ -268,7 +269,7 @@ impl Fetcher {
     }
 
     /// Does what a read needs next.
-    fn go_on(&mut self, id: u64, step: UnitStep, now_ns: u64) {
+    fn continue_read(&mut self, id: u64, step: UnitStep, now_ns: u64) {
         match step {
             UnitStep::Wait => {}
             UnitStep::Fetch(fetches) => self.start(id, fetches, now_ns),
@@ -354,9 +355,9 @@ impl Fetcher {
         match found {
             Lookup::Ready(rows) => {
                 let step = flight.read.shared(fetch.index, rows);
-                self.go_on(id, step, now_ns);
+                self.continue_read(id, step, now_ns);
             }
-            Lookup::ReadPrivately => self.read_alone(id, fetch.clone(), buffer, now_ns),
+            Lookup::ReadPrivately => self.read_privately(id, fetch.clone(), buffer, now_ns),
             Lookup::Joined => {
                 flight.flight.add_source(key);
                 flight.sources.insert(fetch.index, (fetch.clone(), source));
@@ -381,7 +382,7 @@ impl Fetcher {
     ) {
         let mut read = UnitRead::new(map, self.units.health(), key.stripe, key.position, rows);
         let fetches = read.reads();
-        let id = self.take_off(key, read, Arc::clone(&flight), None, reservation);
+        let id = self.insert_read(key, read, Arc::clone(&flight), None, reservation);
         match (&fetches[..], buffer) {
             ([fetch], Some(buffer)) if fetch.own => {
                 self.submit(&flight, fetch, buffer, now_ns);
@@ -392,7 +393,7 @@ impl Fetcher {
     }
 
     /// Reads rows of another unit for one decoding alone, because the table has none to share.
-    fn read_alone(&mut self, id: u64, fetch: UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
+    fn read_privately(&mut self, id: u64, fetch: UnitFetch, buffer: Option<Buffer>, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let flight = Arc::clone(&flight.flight);
         match buffer {
@@ -407,28 +408,28 @@ impl Fetcher {
     }
 
     /// A unit that another is computed from has come, or the table does not provide it after all.
-    fn source_came(&mut self, id: u64, index: usize, now_ns: u64) {
+    fn source_arrived(&mut self, id: u64, index: usize, now_ns: u64) {
         let Some(flight) = self.reads.get_mut(&id) else { return };
         let Some((fetch, source)) = flight.sources.remove(&index) else { return };
         match source.take() {
             Some(rows) => {
                 let step = flight.read.shared(index, rows);
-                self.go_on(id, step, now_ns);
+                self.continue_read(id, step, now_ns);
             }
-            None => self.read_alone(id, fetch, None, now_ns),
+            None => self.read_privately(id, fetch, None, now_ns),
         }
     }
 
     fn submit(&mut self, flight: &Flight, fetch: &UnitFetch, buffer: Buffer, now_ns: u64) {
         let work = DiskWork::Read { offset: fetch.offset, bytes: fetch.bytes, buffer };
-        self.units.around().submitted(fetch.member, now_ns);
+        self.units.bypass().submitted(fetch.member, now_ns);
         let reservation = self.reads.get(&flight.id()).and_then(InFlight::reservation);
         self.with_disks.submitted(flight.token(fetch.index), fetch.member, reservation, now_ns);
         flight.submit(self.units.disks(), fetch.member, fetch.index, work);
     }
 
     fn finish(&mut self, id: u64, result: Result<UnitRows, Arc<VolumeError>>, now_ns: u64) {
-        self.note_came(id, now_ns);
+        self.note_deadline(id, now_ns);
         let Some((key, private_to)) = self.forget(id) else { return };
         match private_to {
             None => self.units.finish(key, &result, &mut self.outbox, now_ns),
@@ -446,13 +447,17 @@ impl Fetcher {
         }
         match &flight.hedge {
             Some(hedge) => {
-                self.units.around().end(hedge.member);
+                self.units.bypass().end(hedge.member);
                 if let Some(reservation) = &hedge.reservation {
-                    self.with_disks.go_on_owing(&flight.flight.requests(), flight.sources.len(), reservation);
+                    self.with_disks.keep_for_unanswered(
+                        &flight.flight.requests(),
+                        flight.sources.len(),
+                        reservation,
+                    );
                 }
             }
             None if flight.is_late => {}
-            None => self.units.around().in_time(flight.read.member()),
+            None => self.units.bypass().answered_in_time(flight.read.member()),
         }
         flight.flight.withdraw(self.units.disks());
         Some((flight.key, flight.private_to))
@@ -462,8 +467,8 @@ impl Fetcher {
 impl InFlight {
     /// The reservation for a request that is made for it now. A hedged read has its own memory.
     fn reservation(&self) -> Option<Arc<Reservation>> {
-        let around = self.hedge.as_ref().and_then(|hedge| hedge.reservation.as_ref());
-        around.or(self.reservation.as_ref()).cloned()
+        let hedged = self.hedge.as_ref().and_then(|hedge| hedge.reservation.as_ref());
+        hedged.or(self.reservation.as_ref()).cloned()
     }
 }
 
@@ -476,7 +481,7 @@ impl Drop for Fetcher {
             self.finish(id, Err(Arc::new(stopped())), 0);
         }
         for member in self.with_disks.members() {
-            self.units.around().forgotten(member);
+            self.units.bypass().withdrawn(member);
         }
     }
 }

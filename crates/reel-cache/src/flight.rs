@@ -140,7 +140,7 @@ impl Flight {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // After a panic elsewhere the worst case is a request that is promoted in vain.
+        // After a panic elsewhere, the worst case is a request that is promoted without need.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

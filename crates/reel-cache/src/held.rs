@@ -3,7 +3,7 @@
 use crate::body::Part;
 use crate::budget::Reservation;
 use crate::fetcher::{Fetched, Fetcher};
-use crate::limits::{AHEAD_STRIPES_WITHOUT_ARM, PREFETCH_HELD_NS};
+use crate::limits::{AHEAD_STRIPES_NOT_ROTATIONAL, PREFETCH_HELD_NS};
 use crate::prefetch::Plan;
 use crate::reader::{Ramp, rows_by_position};
 use crate::units::{UnitKey, UnitWant};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Held {
     pub(crate) token: u64,
     /// When it is dropped if the client does not request it.
-    pub(crate) let_go_ns: u64,
+    pub(crate) release_ns: u64,
     /// Bytes of the plan that it covers, from the plan's start.
     pub(crate) bytes: u64,
     stripes: VecDeque<Stripe>,
@@ -41,13 +41,13 @@ impl Held {
     /// those.
     pub(crate) fn start(plan: &Plan, token: u64, fetcher: &mut Fetcher, now_ns: u64) -> Option<Held> {
         let depth = fetcher.units().depth();
-        let mut wanted = wants(plan, depth);
+        let mut wanted = needed_units(plan, depth);
         // Long runs of neighbouring units are worth their memory only on rotational members.
         if !depth.is_rotational() {
-            wanted.truncate(AHEAD_STRIPES_WITHOUT_ARM);
+            wanted.truncate(AHEAD_STRIPES_NOT_ROTATIONAL);
         }
         let reservation = loop {
-            let units = wanted.iter().map(|(_, wants)| wants.len()).sum();
+            let units = wanted.iter().map(|(_, units)| units.len()).sum();
             let budget = fetcher.units().budget();
             if units > 0
                 && budget.is_plentiful(units)
@@ -64,14 +64,14 @@ impl Held {
         };
         let mut held = Held {
             token,
-            let_go_ns: plan.due_ns.saturating_add(plan.duration_ns).saturating_add(PREFETCH_HELD_NS),
+            release_ns: plan.due_ns.saturating_add(plan.duration_ns).saturating_add(PREFETCH_HELD_NS),
             bytes: wanted.last().map_or(0, |(stripe, _)| stripe.ends),
             stripes: VecDeque::with_capacity(wanted.len()),
             rows: HashMap::new(),
         };
-        for (mut stripe, wants) in wanted {
-            let part = Arc::new(reservation.split(wants.len()));
-            let got = fetcher.request_stripe(&wants, token, Some(&part), now_ns);
+        for (mut stripe, units) in wanted {
+            let part = Arc::new(reservation.split(units.len()));
+            let got = fetcher.request_stripe(&units, token, Some(&part), now_ns);
             stripe.reservation = Some(part);
             held.rows.extend(stripe.keys.iter().copied().zip(got));
             held.stripes.push_back(stripe);
@@ -82,28 +82,28 @@ impl Held {
     /// Takes a unit that came. A unit that cannot be read is left to the client's own request,
     /// which reports the error.
     pub(crate) fn keep(&mut self, fetched: &Fetched) {
-        if let (Some(rows), Ok(came)) = (self.rows.get_mut(&fetched.key), &fetched.result) {
-            *rows = Some(came.clone());
+        if let (Some(rows), Ok(arrived)) = (self.rows.get_mut(&fetched.key), &fetched.result) {
+            *rows = Some(arrived.clone());
         }
     }
 
     /// Whether all of it has come.
-    pub(crate) fn is_here(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.rows.values().all(Option::is_some)
     }
 
     /// The client has the first `bytes` of the plan. Gives back the memory that held only those.
     pub(crate) fn passed(&mut self, bytes: u64) {
         while let Some(stripe) = self.stripes.pop_front_if(|stripe| stripe.ends <= bytes) {
-            self.let_go(&stripe);
+            self.release_stripe(&stripe);
         }
     }
 
     /// Buffers of reads under way stay occupied until they are answered.
-    fn let_go(&mut self, stripe: &Stripe) {
+    fn release_stripe(&mut self, stripe: &Stripe) {
         let owed = stripe.keys.iter().filter(|key| self.rows.remove(key).flatten().is_none()).count();
         if let Some(reservation) = &stripe.reservation {
-            reservation.let_go(owed);
+            reservation.lend_until_answered(owed);
         }
     }
 }
@@ -111,14 +111,14 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         while let Some(stripe) = self.stripes.pop_front() {
-            self.let_go(&stripe);
+            self.release_stripe(&stripe);
         }
     }
 }
 
 /// Every unit that the planned bytes touch, from the first byte needed to the unit's end, stripe by
 /// stripe in the order of showing. What follows is needed next.
-fn wants(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
+fn needed_units(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
     let ramp = Ramp { due_ns: plan.due_ns, duration_ns: plan.duration_ns, bytes: plan.body.bytes() };
     let mut stripes: BTreeMap<(u64, u64), (Stripe, BTreeMap<usize, UnitWant>)> = BTreeMap::new();
     let mut at = 0;
@@ -147,9 +147,9 @@ fn wants(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
         }
     }
     let listed = stripes.into_values().map(|(mut stripe, units)| {
-        let wants: Vec<UnitWant> = units.into_values().collect();
-        stripe.keys = wants.iter().map(UnitWant::key).collect();
-        (stripe, wants)
+        let wanted: Vec<UnitWant> = units.into_values().collect();
+        stripe.keys = wanted.iter().map(UnitWant::key).collect();
+        (stripe, wanted)
     });
     let mut listed: Vec<(Stripe, Vec<UnitWant>)> = listed.collect();
     listed.sort_by_key(|(stripe, _)| stripe.ends);

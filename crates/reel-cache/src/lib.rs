@@ -6,11 +6,11 @@
 //! [`Units`].
 #![forbid(unsafe_code)]
 
-mod around;
 mod arrival;
 mod audience;
 mod body;
 mod budget;
+mod bypass;
 mod fetcher;
 mod flight;
 mod held;
@@ -26,9 +26,9 @@ mod units;
 mod window;
 
 pub use arrival::{Arrival, Inbox};
-pub use audience::{Audience, Whereabouts};
+pub use audience::{Audience, SessionPosition};
 pub use body::{Body, Part};
-pub use budget::{Budget, KeptBuffers, Place, PromisedBuffers, Reservation};
+pub use budget::{Budget, KeptBuffers, PromisedBuffers, QueuePosition, Reservation};
 pub use fetcher::{Fetched, Fetcher};
 pub use key::SessionKey;
 pub use media_kind::MediaKind;

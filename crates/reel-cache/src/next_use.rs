@@ -56,12 +56,12 @@ pub(crate) struct Front {
 pub(crate) struct NextUse {
     objects: HashMap<u64, Object>,
     viewers: HashMap<TrackOfSession, (Front, u64)>,
-    /// The shared reservation (chain) of each session that has one.
-    chain_of: HashMap<SessionKey, u64>,
+    /// The shared reservation of each session that has one.
+    group_of: HashMap<SessionKey, u64>,
     /// Objects with units that no viewer will need, by the age of the first of those units.
     idle: BTreeSet<(u64, u64)>,
     /// Stretches with units: by the turn of their eviction, object and front.
-    stretches: BTreeSet<(Turn, u64, Place)>,
+    stretches: BTreeSet<(Turn, u64, FrontKey)>,
     /// Units that were found in use, with their rows. The first is examined again first.
     in_use: VecDeque<(UnitKey, Range<usize>)>,
     next_age: u64,
@@ -69,7 +69,7 @@ pub(crate) struct NextUse {
 }
 
 /// A front within its object: the stripe, and a number of its own.
-type Place = (u64, u64);
+type FrontKey = (u64, u64);
 
 /// When the last unit of a stretch is evicted; the last turn goes first. It says whether the unit
 /// is free of any promise that it stays, and when it is needed.
@@ -81,23 +81,23 @@ struct Object {
     /// By stripe and position: a number that counts the units in the order they came, and the rows.
     units: BTreeMap<(u64, usize), (u64, Range<usize>)>,
     /// By place: the front, and the turn of the last unit of its stretch, if the stretch has any.
-    fronts: BTreeMap<Place, (Front, Option<Turn>)>,
-    chains: HashMap<u64, Chain>,
-    /// The chains with more than one front.
+    fronts: BTreeMap<FrontKey, (Front, Option<Turn>)>,
+    groups: HashMap<u64, Group>,
+    /// The groups with more than one front.
     shared: BTreeSet<u64>,
     /// The age under which the object is listed as idle.
     idle: Option<u64>,
 }
 
-/// The fronts of one shared reservation (chain) in one object.
+/// The fronts of one shared reservation in one object.
 #[derive(Debug, Default)]
-struct Chain {
-    places: BTreeSet<Place>,
+struct Group {
+    fronts: BTreeSet<FrontKey>,
     /// How many stripes before each front are charged for.
     stripes: u64,
 }
 
-/// Most fronts that are listed again when a chain becomes longer or shorter: those of other
+/// Most fronts that are listed again when a group becomes longer or shorter: those of other
 /// sessions within it, which are few. Fronts beyond that stay listed as they were until they move.
 const FRONTS_WITHIN_MAX: usize = 64;
 
@@ -113,73 +113,73 @@ pub(crate) struct Victim {
 
 impl NextUse {
     /// These rows of a unit have come into memory, or were used and count as new.
-    pub(crate) fn came(&mut self, key: UnitKey, rows: Range<usize>) {
+    pub(crate) fn insert(&mut self, key: UnitKey, rows: Range<usize>) {
         self.next_age += 1;
         let object = self.objects.entry(key.object).or_default();
         object.units.insert((key.stripe, key.position), (self.next_age, rows));
-        self.look_at(key.object, key.stripe);
+        self.relist_at(key.object, key.stripe);
     }
 
     /// A unit is no longer in memory.
-    pub(crate) fn gone(&mut self, key: UnitKey) {
+    pub(crate) fn remove(&mut self, key: UnitKey) {
         let Some(object) = self.objects.get_mut(&key.object) else { return };
         if object.units.remove(&(key.stripe, key.position)).is_some() {
-            self.look_at(key.object, key.stripe);
+            self.relist_at(key.object, key.stripe);
         }
     }
 
     /// A viewer makes a request, which shows where it is.
-    pub(crate) fn shows(&mut self, viewer: TrackOfSession, front: Front) {
+    pub(crate) fn set_front(&mut self, viewer: TrackOfSession, front: Front) {
         self.leaves(viewer);
-        let place = (front.stripe, self.next_front);
+        let front_key = (front.stripe, self.next_front);
         self.next_front += 1;
-        self.viewers.insert(viewer, (front, place.1));
+        self.viewers.insert(viewer, (front, front_key.1));
         let object = self.objects.entry(front.object).or_default();
-        object.fronts.insert(place, (front, None));
-        let chain = self.chain_of.get(&viewer.0).copied();
-        if let Some(chain) = chain {
-            object.lengthen(chain, place);
+        object.fronts.insert(front_key, (front, None));
+        let group = self.group_of.get(&viewer.0).copied();
+        if let Some(group) = group {
+            object.lengthen(group, front_key);
         }
-        self.look_at_front(front.object, place);
-        self.look_before(front.object, place);
-        if let Some(chain) = chain {
-            self.look_at_chain(front.object, chain, place);
+        self.relist_front(front.object, front_key);
+        self.relist_before(front.object, front_key);
+        if let Some(group) = group {
+            self.relist_group(front.object, group, front_key);
         }
     }
 
     /// A viewer is paused, or gone.
     pub(crate) fn leaves(&mut self, viewer: TrackOfSession) {
         let Some((front, number)) = self.viewers.remove(&viewer) else { return };
-        let place = (front.stripe, number);
+        let front_key = (front.stripe, number);
         let Some(object) = self.objects.get_mut(&front.object) else { return };
-        if let Some((_, Some(turn))) = object.fronts.remove(&place) {
-            self.stretches.remove(&(turn, front.object, place));
+        if let Some((_, Some(turn))) = object.fronts.remove(&front_key) {
+            self.stretches.remove(&(turn, front.object, front_key));
         }
-        let chain = self.chain_of.get(&viewer.0).copied();
-        if let Some(chain) = chain {
-            object.shorten(chain, place);
-            self.look_at_chain(front.object, chain, place);
+        let group = self.group_of.get(&viewer.0).copied();
+        if let Some(group) = group {
+            object.shorten(group, front_key);
+            self.relist_group(front.object, group, front_key);
         }
-        self.look_before(front.object, place);
+        self.relist_before(front.object, front_key);
     }
 
-    /// A session belongs to a chain from now on, or to none. To be called while it has no fronts.
-    pub(crate) fn joins(&mut self, session: SessionKey, chain: Option<u64>) {
-        match chain {
-            Some(chain) => self.chain_of.insert(session, chain),
-            None => self.chain_of.remove(&session),
+    /// A session belongs to a group from now on, or to none. To be called while it has no fronts.
+    pub(crate) fn joins(&mut self, session: SessionKey, group: Option<u64>) {
+        match group {
+            Some(group) => self.group_of.insert(session, group),
+            None => self.group_of.remove(&session),
         };
     }
 
-    /// The chain of a session.
-    pub(crate) fn chain_of(&self, session: SessionKey) -> Option<u64> {
-        self.chain_of.get(&session).copied()
+    /// The group of a session.
+    pub(crate) fn group_of(&self, session: SessionKey) -> Option<u64> {
+        self.group_of.get(&session).copied()
     }
 
-    /// So many stripes of an object are charged for before each viewer of a chain. A viewer of the
-    /// chain has to call `shows` after that.
-    pub(crate) fn keeps(&mut self, object: u64, chain: u64, stripes: u64) {
-        self.objects.entry(object).or_default().chains.entry(chain).or_default().stripes = stripes;
+    /// So many stripes of an object are charged for before each viewer of a group. A viewer of the
+    /// group has to call `set_front` after that.
+    pub(crate) fn keeps(&mut self, object: u64, group: u64, stripes: u64) {
+        self.objects.entry(object).or_default().groups.entry(group).or_default().stripes = stripes;
     }
 
     /// Where a viewer is on one of its tracks.
@@ -226,13 +226,13 @@ impl NextUse {
         let victim = self.victim()?;
         let UnitKey { object, stripe, .. } = victim.key;
         if let Some(object) = self.objects.get_mut(&object)
-            && let Some(place) = object.place_of(stripe)
-            && let Some((front, _)) = object.fronts.get_mut(&place)
+            && let Some(front_key) = object.front_at(stripe)
+            && let Some((front, _)) = object.fronts.get_mut(&front_key)
             && stripe <= front.until_stripe
         {
             front.is_whole = false;
         }
-        self.gone(victim.key);
+        self.remove(victim.key);
         Some(victim)
     }
 
@@ -242,10 +242,10 @@ impl NextUse {
     }
 
     /// Examines again so many units that were found in use.
-    pub(crate) fn look_again(&mut self, count: usize) {
+    pub(crate) fn reexamine(&mut self, count: usize) {
         for _ in 0..count.min(self.in_use.len()) {
             if let Some((key, rows)) = self.in_use.pop_front() {
-                self.came(key, rows);
+                self.insert(key, rows);
             }
         }
     }
@@ -259,64 +259,73 @@ impl NextUse {
         if let Some(&(_, id)) = self.idle.first() {
             return first(id);
         }
-        let &((is_free, wanted_ns), id, place) = self.stretches.last()?;
-        let (stripe, position) = self.objects.get(&id)?.last_of(place)?;
+        let &((is_free, wanted_ns), id, front_key) = self.stretches.last()?;
+        let (stripe, position) = self.objects.get(&id)?.last_of(front_key)?;
         let key = UnitKey { object: id, stripe, position };
         Some(Victim { key, wanted_ns: Some(wanted_ns), is_kept: !is_free })
     }
 
-    /// A front of a chain was added or removed at a place. Lists again what lies between its
+    /// A front of a group was added or removed at a place. Lists again what lies between its
     /// neighbours there.
-    fn look_at_chain(&mut self, id: u64, chain: u64, place: Place) {
+    fn relist_group(&mut self, id: u64, group: u64, front_key: FrontKey) {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let Some(object) = self.objects.get(&id) else { return };
-        let Some(chain) = object.chains.get(&chain) else { return };
-        let behind =
-            chain.places.range(..place).next_back().map_or(Included(place), |place| Included(*place));
-        // Other sessions may be where the first of a chain has requested. What that keeps changes
+        let Some(group) = object.groups.get(&group) else { return };
+        let behind = group
+            .fronts
+            .range(..front_key)
+            .next_back()
+            .map_or(Included(front_key), |front_key| Included(*front_key));
+        // Other sessions may be where the first of a group has requested. What that keeps changes
         // when the first is alone.
-        let asked = |place: &Place| object.fronts.get(place).map_or(0, |(front, _)| front.until_stripe);
-        let ahead = chain.places.range((Excluded(place), Unbounded)).next();
-        let ahead = ahead.map_or(Unbounded, |place| Included((place.0.max(asked(place)), u64::MAX)));
-        let within: Vec<Place> =
-            object.fronts.range((behind, ahead)).map(|(place, _)| *place).take(FRONTS_WITHIN_MAX).collect();
-        within.into_iter().for_each(|place| self.look_at_front(id, place));
+        let asked =
+            |front_key: &FrontKey| object.fronts.get(front_key).map_or(0, |(front, _)| front.until_stripe);
+        let ahead = group.fronts.range((Excluded(front_key), Unbounded)).next();
+        let ahead =
+            ahead.map_or(Unbounded, |front_key| Included((front_key.0.max(asked(front_key)), u64::MAX)));
+        let within: Vec<FrontKey> = object
+            .fronts
+            .range((behind, ahead))
+            .map(|(front_key, _)| *front_key)
+            .take(FRONTS_WITHIN_MAX)
+            .collect();
+        within.into_iter().for_each(|front_key| self.relist_front(id, front_key));
     }
 
     /// Something changed at a stripe. Lists again the stretch that it belongs to.
-    fn look_at(&mut self, id: u64, stripe: u64) {
-        let place = self.objects.get(&id).and_then(|object| object.place_of(stripe));
-        match place {
-            Some(place) => self.look_at_front(id, place),
-            None => self.look_at_idle(id),
+    fn relist_at(&mut self, id: u64, stripe: u64) {
+        let front_key = self.objects.get(&id).and_then(|object| object.front_at(stripe));
+        match front_key {
+            Some(front_key) => self.relist_front(id, front_key),
+            None => self.relist_idle(id),
         }
     }
 
     /// Something changed at a front. Lists again the stretch that ends there.
-    fn look_before(&mut self, id: u64, place: Place) {
-        let before = self.objects.get(&id).and_then(|object| object.fronts.range(..place).next_back());
+    fn relist_before(&mut self, id: u64, front_key: FrontKey) {
+        let before = self.objects.get(&id).and_then(|object| object.fronts.range(..front_key).next_back());
         match before.map(|(before, _)| *before) {
-            Some(before) => self.look_at_front(id, before),
-            None => self.look_at_idle(id),
+            Some(before) => self.relist_front(id, before),
+            None => self.relist_idle(id),
         }
     }
 
-    fn look_at_front(&mut self, id: u64, place: Place) {
+    fn relist_front(&mut self, id: u64, front_key: FrontKey) {
         let Some(object) = self.objects.get_mut(&id) else { return };
-        let last = object.last_of(place).map(|(stripe, _)| (stripe, !object.is_kept(place, stripe)));
-        let Some((front, listed)) = object.fronts.get_mut(&place) else { return };
+        let last = object.last_of(front_key).map(|(stripe, _)| (stripe, !object.is_kept(front_key, stripe)));
+        let Some((front, listed)) = object.fronts.get_mut(&front_key) else { return };
         let turn = last.map(|(stripe, is_free)| (is_free, front.reaches_ns(stripe)));
         if *listed != turn {
             if let Some(before) = std::mem::replace(listed, turn) {
-                self.stretches.remove(&(before, id, place));
+                self.stretches.remove(&(before, id, front_key));
             }
             if let Some(turn) = turn {
-                self.stretches.insert((turn, id, place));
+                self.stretches.insert((turn, id, front_key));
             }
         }
     }
 
-    fn look_at_idle(&mut self, id: u64) {
+    fn relist_idle(&mut self, id: u64) {
         let Some(object) = self.objects.get_mut(&id) else { return };
         let age = object.first_idle();
         if object.idle != age {
@@ -341,53 +350,53 @@ impl Front {
 }
 
 impl Object {
-    /// Adds a front of a chain.
-    fn lengthen(&mut self, id: u64, place: Place) {
-        let chain = self.chains.entry(id).or_default();
-        chain.places.insert(place);
-        if chain.places.len() > 1 {
+    /// Adds a front of a group.
+    fn lengthen(&mut self, id: u64, front_key: FrontKey) {
+        let group = self.groups.entry(id).or_default();
+        group.fronts.insert(front_key);
+        if group.fronts.len() > 1 {
             self.shared.insert(id);
         }
     }
 
-    /// Removes a front of a chain.
-    fn shorten(&mut self, id: u64, place: Place) {
-        let Some(chain) = self.chains.get_mut(&id) else { return };
-        chain.places.remove(&place);
-        if chain.places.len() < 2 {
+    /// Removes a front of a group.
+    fn shorten(&mut self, id: u64, front_key: FrontKey) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.fronts.remove(&front_key);
+        if group.fronts.len() < 2 {
             self.shared.remove(&id);
         }
-        if chain.places.is_empty() {
-            self.chains.remove(&id);
+        if group.fronts.is_empty() {
+            self.groups.remove(&id);
         }
     }
 
     /// The front whose stretch a stripe lies in.
-    fn place_of(&self, stripe: u64) -> Option<Place> {
-        self.fronts.range(..=(stripe, u64::MAX)).next_back().map(|(place, _)| *place)
+    fn front_at(&self, stripe: u64) -> Option<FrontKey> {
+        self.fronts.range(..=(stripe, u64::MAX)).next_back().map(|(front_key, _)| *front_key)
     }
 
     /// Whether a session was promised that a stripe of the stretch behind this front stays. That is
-    /// so if it lies between two sessions of a chain, or if the first of them has requested it.
-    fn is_kept(&self, place: Place, stripe: u64) -> bool {
+    /// so if it lies between two sessions of a group, or if the first of them has requested it.
+    fn is_kept(&self, front_key: FrontKey, stripe: u64) -> bool {
         use std::ops::Bound::{Excluded, Unbounded};
-        self.shared.iter().filter_map(|chain| self.chains.get(chain)).any(|chain| {
-            let Some(behind) = chain.places.range(..=place).next_back() else { return false };
-            let is_charged = stripe <= behind.0.saturating_add(chain.stripes);
-            let is_between = chain.places.range((Excluded(*behind), Unbounded)).next().is_some();
+        self.shared.iter().filter_map(|group| self.groups.get(group)).any(|group| {
+            let Some(behind) = group.fronts.range(..=front_key).next_back() else { return false };
+            let is_charged = stripe <= behind.0.saturating_add(group.stripes);
+            let is_between = group.fronts.range((Excluded(*behind), Unbounded)).next().is_some();
             let asked = self.fronts.get(behind).map_or(0, |(front, _)| front.until_stripe);
             is_charged && (is_between || stripe <= asked)
         })
     }
 
     /// The last unit of the stretch that begins at a front.
-    fn last_of(&self, place: Place) -> Option<(u64, usize)> {
+    fn last_of(&self, front_key: FrontKey) -> Option<(u64, usize)> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
-        let next = self.fronts.range((Excluded(place), Unbounded)).next();
-        let from = (place.0, 0);
+        let next = self.fronts.range((Excluded(front_key), Unbounded)).next();
+        let from = (front_key.0, 0);
         let until = match next {
             // Two viewers are at one place: the stretch belongs to one of them.
-            Some(((stripe, _), _)) if *stripe == place.0 => return None,
+            Some(((stripe, _), _)) if *stripe == front_key.0 => return None,
             Some(((stripe, _), _)) => Excluded((*stripe, 0)),
             None => Unbounded,
         };

@@ -82,7 +82,7 @@ impl Prefetcher {
             self.by_token.remove(&before.token);
         }
         track.next = plan.map(Next::Planned);
-        self.put_on_agenda(name);
+        self.schedule(name);
     }
 
     /// Where the next window of a file begins whose client has requested all bytes before `offset`.
@@ -133,8 +133,8 @@ impl Prefetcher {
             && at_ns <= now_ns
         {
             self.agenda.pop_first();
-            self.look_after(name, fetcher, now_ns);
-            self.put_on_agenda(name);
+            self.start_or_drop(name, fetcher, now_ns);
+            self.schedule(name);
         }
     }
 
@@ -147,7 +147,7 @@ impl Prefetcher {
     /// memory. Reads under way are kept: to drop them would free no memory, and they would be made
     /// again.
     pub fn release(&mut self) {
-        let here = |held: &Held| held.is_here().then_some(held.let_go_ns);
+        let here = |held: &Held| held.is_complete().then_some(held.release_ns);
         let held = |track: &Track| match &track.next {
             Some(Next::Held(held)) => here(held),
             _ => track.current.as_ref().and_then(here),
@@ -168,7 +168,7 @@ impl Prefetcher {
                 };
                 held.map(|held| self.by_token.remove(&held.token));
             }
-            self.put_on_agenda(name);
+            self.schedule(name);
         }
     }
 
@@ -199,9 +199,9 @@ impl Prefetcher {
     }
 
     /// Starts what is planned for now, and drops what is over.
-    fn look_after(&mut self, name: TrackOfSession, fetcher: &mut Fetcher, now_ns: u64) {
+    fn start_or_drop(&mut self, name: TrackOfSession, fetcher: &mut Fetcher, now_ns: u64) {
         let Some(track) = self.tracks.get_mut(&name) else { return };
-        let is_over = |held: &Held| held.let_go_ns <= now_ns;
+        let is_over = |held: &Held| held.release_ns <= now_ns;
         if track.current.as_ref().is_some_and(is_over)
             && let Some(held) = track.current.take()
         {
@@ -227,14 +227,14 @@ impl Prefetcher {
         }
     }
 
-    fn put_on_agenda(&mut self, name: TrackOfSession) {
+    fn schedule(&mut self, name: TrackOfSession) {
         let Some(track) = self.tracks.get_mut(&name) else { return };
         self.agenda.remove(&(track.agenda_ns, name));
         let next_ns = track.next.as_ref().map(|next| match next {
             Next::Planned(plan) => plan.start_ns,
-            Next::Held(held) => held.let_go_ns,
+            Next::Held(held) => held.release_ns,
         });
-        match next_ns.into_iter().chain(track.current.as_ref().map(|held| held.let_go_ns)).min() {
+        match next_ns.into_iter().chain(track.current.as_ref().map(|held| held.release_ns)).min() {
             Some(at_ns) => {
                 track.agenda_ns = at_ns;
                 self.agenda.insert((at_ns, name));

@@ -19,13 +19,13 @@ pub(crate) use step::rows_by_position;
 pub use due::{Due, Pace, Ramp, Urgency};
 
 use crate::body::{Body, Part};
-use crate::budget::{Place, PromisedBuffers, Reservation, Waiting};
+use crate::budget::{PromisedBuffers, QueuePosition, Reservation, Waiting};
 use crate::fetcher::{Fetched, Fetcher};
 use crate::limits::{
     READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX, SEND_BYTES_MAX,
     SEND_CHUNKS_MAX,
 };
-use crate::runs::{Run, Worth};
+use crate::runs::{Run, RunLimits};
 use crate::units::UnitWant;
 use crate::window::Window;
 use reel_qos::{Class, DiskPrice};
@@ -136,8 +136,8 @@ impl Reader {
 
     /// Its position among the readers that wait for memory, while it waits. An owner of several
     /// readers has to try them in this order.
-    pub fn place(&self) -> Option<Place> {
-        self.waiting.as_ref().map(Waiting::place)
+    pub fn queue_position(&self) -> Option<QueuePosition> {
+        self.waiting.as_ref().map(Waiting::position)
     }
 
     /// Bytes sent.
@@ -366,14 +366,14 @@ impl Reader {
             let (disks, geometry) = (units.disks(), step.map.geometry());
             let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
             let stripe_buffers = if units.is_degraded() { geometry.width() } else { geometry.data_rows() };
-            let worth = Worth {
+            let limits = RunLimits {
                 run_bytes: price.map_or(0, |price| price.run_bytes()),
                 unit_bytes: geometry.unit_bytes() as u64,
                 unit_ns: price.map_or(0, |price| price.transfer_ns(geometry.unit_bytes() as u64)),
                 stripe_buffers: stripe_buffers as u64,
                 buffers: units.budget().total() as u64,
             };
-            (disks.classes().kind(self.class), worth)
+            (disks.classes().kind(self.class), limits)
         });
     }
 
@@ -453,9 +453,10 @@ fn decoding_buffers(
     stripe: u64,
     wanted: &[(usize, Range<usize>)],
 ) -> usize {
-    let around = fetcher.units().around();
-    let is_away = |(position, _): &&(usize, Range<usize>)| around.is_away(map.unit_at(stripe, *position).0);
-    match wanted.iter().filter(is_away).count() {
+    let bypass = fetcher.units().bypass();
+    let is_bypassed =
+        |(position, _): &&(usize, Range<usize>)| bypass.is_bypassed(map.unit_at(stripe, *position).0);
+    match wanted.iter().filter(is_bypassed).count() {
         0 => 0,
         lost => map.geometry().data_rows() + lost - wanted.len(),
     }

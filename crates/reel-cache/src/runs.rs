@@ -29,21 +29,23 @@ pub struct Runs {
 
 /// Other readers with long runs, beside the one that chooses its own.
 #[derive(Clone, Copy, Debug)]
-struct Others {
+struct OtherRuns {
     /// All of them. They hold memory.
     all: u64,
-    /// Those whose class is at least as urgent. Runs of a less urgent class do not come between.
+    /// Number of readers whose class is at least as urgent. Runs of less urgent classes do not
+    /// delay this one.
     before: u64,
 }
 
-/// What a run is chosen from.
+/// The values from which the length of a run is computed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Worth {
-    /// Bytes of a member that take as long as a seek is worth; 0 if the members are not rotational.
+pub(crate) struct RunLimits {
+    /// Bytes of one member in a run that is long enough for its seek; 0 if the members are not
+    /// rotational.
     pub(crate) run_bytes: u64,
     /// Bytes of a unit: what a stripe is on one member.
     pub(crate) unit_bytes: u64,
-    /// What the transfer of a unit takes a member.
+    /// Device time for the transfer of a unit.
     pub(crate) unit_ns: u64,
     /// Buffers of a stripe.
     pub(crate) stripe_buffers: u64,
@@ -81,8 +83,8 @@ impl Runs {
         self.readers[..=kind as usize].iter().map(|readers| readers.load(Ordering::Relaxed)).sum()
     }
 
-    fn others(&self, kind: Kind) -> Others {
-        Others { all: self.readers() as u64, before: self.count(kind) as u64 }
+    fn others(&self, kind: Kind) -> OtherRuns {
+        OtherRuns { all: self.readers() as u64, before: self.count(kind) as u64 }
     }
 
     fn join(&self, kind: Kind) -> Long {
@@ -133,7 +135,7 @@ impl Run {
     /// One more stripe was requested. After a whole run of them the next run is chosen, for a class
     /// of this kind. That happens once for each window, because the client's behaviour is known
     /// only of the last one.
-    pub(crate) fn planned(&mut self, runs: &Runs, worth: impl FnOnce() -> (Kind, Worth)) {
+    pub(crate) fn planned(&mut self, runs: &Runs, limits: impl FnOnce() -> (Kind, RunLimits)) {
         self.planned_stripes += 1;
         if !self.is_next || self.planned_stripes < self.stripes {
             return;
@@ -142,9 +144,9 @@ impl Run {
         self.planned_stripes = 0;
         let wanted =
             if std::mem::take(&mut self.waited) { self.stripes * RUN_GROWTH } else { self.stripes / 2 };
-        let (kind, worth) = worth();
+        let (kind, limits) = limits();
         self.long = None;
-        self.stripes = worth.stripes(runs.others(kind)).min(wanted).max(SHORT);
+        self.stripes = limits.stripes(runs.others(kind)).min(wanted).max(SHORT);
         if self.stripes > SHORT {
             self.long = Some(runs.join(kind));
         }
@@ -156,10 +158,10 @@ impl Run {
     }
 }
 
-impl Worth {
+impl RunLimits {
     /// The run of a reader beside others.
-    fn stripes(&self, others: Others) -> u64 {
-        let worth = self.run_bytes.div_ceil(self.unit_bytes.max(1)).min(RUN_STRIPES_MAX);
+    fn stripes(&self, others: OtherRuns) -> u64 {
+        let economical = self.run_bytes.div_ceil(self.unit_bytes.max(1)).min(RUN_STRIPES_MAX);
         // A reader holds its run, and what was left of the last one when the run was requested.
         let share = self.buffers / RUNS_MEMORY_PART / (others.all + 1);
         let affordable = share / self.stripe_buffers.max(1) * RUN_LEFT_PART / (RUN_LEFT_PART + 1);
@@ -167,7 +169,7 @@ impl Worth {
         // pause is longer than that. A less urgent reader waits, and shortens no other reader's
         // run: a shorter run costs one more seek.
         let swept = ROUND_NS / (others.before + 1) / self.unit_ns.max(1);
-        worth.min(affordable).min(swept)
+        economical.min(affordable).min(swept)
     }
 }
 
@@ -175,8 +177,8 @@ impl Worth {
 mod tests {
     use super::*;
 
-    fn worth() -> Worth {
-        Worth { run_bytes: 40 << 18, unit_bytes: 1 << 18, unit_ns: 1, stripe_buffers: 4, buffers: 4000 }
+    fn limits() -> RunLimits {
+        RunLimits { run_bytes: 40 << 18, unit_bytes: 1 << 18, unit_ns: 1, stripe_buffers: 4, buffers: 4000 }
     }
 
     fn go_on(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
@@ -186,7 +188,7 @@ mod tests {
             if waits {
                 run.waits();
             }
-            run.planned(runs, || (Kind::Aperiodic, worth()));
+            run.planned(runs, || (Kind::Aperiodic, limits()));
         }
         run.stripes
     }
@@ -235,7 +237,7 @@ mod tests {
             run.refills();
             run.waits();
             while ahead < run.window_stripes() {
-                run.planned(&runs, || (Kind::Aperiodic, worth()));
+                run.planned(&runs, || (Kind::Aperiodic, limits()));
                 ahead += 1;
             }
             lengths.push(run.stripes);
@@ -246,14 +248,14 @@ mod tests {
 
     #[test]
     fn a_sweep_over_all_runs_takes_a_round_at_most() {
-        let slow = Worth { unit_ns: 2_000_000, buffers: 40_000, ..worth() };
-        let runs = [0, 3, 19, 49].map(|before| slow.stripes(Others { all: before, before }));
+        let slow = RunLimits { unit_ns: 2_000_000, buffers: 40_000, ..limits() };
+        let runs = [0, 3, 19, 49].map(|before| slow.stripes(OtherRuns { all: before, before }));
         assert_eq!(runs, [40, 40, 25, 10]);
     }
 
     #[test]
     fn a_less_urgent_reader_shortens_no_run() {
-        let slow = || Worth { unit_ns: 10_000_000, buffers: 40_000, ..worth() };
+        let slow = || RunLimits { unit_ns: 10_000_000, buffers: 40_000, ..limits() };
         let grown = |run: &mut Run, runs: &Runs, kind| {
             for _ in 0..200 {
                 run.refills();
@@ -290,7 +292,7 @@ mod tests {
         for _ in 0..100 {
             run.refills();
             run.waits();
-            run.planned(&runs, || (Kind::Aperiodic, Worth { run_bytes: 0, ..worth() }));
+            run.planned(&runs, || (Kind::Aperiodic, RunLimits { run_bytes: 0, ..limits() }));
         }
         assert_eq!((run.window_stripes(), runs.readers()), (SHORT, 0));
     }

@@ -28,7 +28,7 @@ pub struct SharedTracks {
 #[derive(Debug)]
 pub struct SharedTrack {
     /// Pictures or sound.
-    pub strand: MediaKind,
+    pub kind: MediaKind,
     /// The object that holds it.
     pub map: Arc<ObjectMap>,
     /// Where its segments begin: media time and byte, in ascending order.
@@ -74,14 +74,14 @@ impl SharedTracks {
 
     /// The tracks, and their slots.
     pub fn tracks(&self) -> impl Iterator<Item = (usize, &SharedTrack)> {
-        self.tracks.iter().map(|track| (track.strand.index(), track))
+        self.tracks.iter().map(|track| (track.kind.index(), track))
     }
 
     /// Where a session begins that goes to `media_ns`: with the segments that are shown then.
     pub fn starts(&self, media_ns: u64) -> Vec<Start<'_>> {
         let tracks = self.tracks.iter();
         tracks
-            .map(|track| Start { slot: track.strand.index(), track, offset: track.offset(media_ns) })
+            .map(|track| Start { slot: track.kind.index(), track, offset: track.offset(media_ns) })
             .collect()
     }
 }

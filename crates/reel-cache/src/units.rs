@@ -13,10 +13,10 @@
 //! member is read once for a stripe, whichever unit is lost. Such a unit never waits for a unit
 //! that is itself being computed, because two of them might wait for each other.
 
-use crate::around::Around;
 use crate::arrival::{Arrival, Inbox, Outbox};
 use crate::audience::Audience;
 use crate::budget::Budget;
+use crate::bypass::Bypass;
 use crate::fetcher::Fetched;
 use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
@@ -100,7 +100,7 @@ pub(crate) struct Inner {
     arena: Arena,
     disks: Disks,
     health: Health,
-    around: Around,
+    bypass: Bypass,
     budget: Budget,
     /// As the members were when the table was made: the promises were computed from that.
     depth: Depth,
@@ -182,13 +182,13 @@ impl Units {
     pub fn new(arena: Arena, disks: Disks, health: Health, spare_buffers: usize) -> Self {
         // No stripe is wider than there are members.
         let budget = Budget::new(arena.usage().buffers_total.saturating_sub(spare_buffers), disks.members());
-        let around = Around::new(health.clone(), disks.members());
+        let bypass = Bypass::new(health.clone(), disks.members());
         let depth = Depth::of(disks.is_rotational());
         let inner = Inner {
             arena,
             disks,
             health,
-            around,
+            bypass,
             budget,
             depth,
             runs: Runs::default(),
@@ -243,11 +243,11 @@ impl Units {
     /// Whether a unit may have to be computed from the others of its stripe, so that its reader
     /// needs memory for them.
     pub fn is_degraded(&self) -> bool {
-        self.inner.around.is_any_away()
+        self.inner.bypass.is_any_bypassed()
     }
 
-    pub(crate) fn around(&self) -> &Around {
-        &self.inner.around
+    pub(crate) fn bypass(&self) -> &Bypass {
+        &self.inner.bypass
     }
 
     /// Looks for a unit that a viewer wants. `flight` becomes the read of it if the caller has to
@@ -341,7 +341,7 @@ impl Units {
         if !wanted {
             shard.entries.remove(&key);
             // Other rows of it may have been in memory before.
-            self.inner.audience.lock().gone(key);
+            self.inner.audience.lock().remove(key);
         }
         drop(shard);
         decoders.into_iter().for_each(|decoder| decoder.notify(None, outbox));
@@ -361,9 +361,9 @@ impl Units {
         match result {
             Ok(rows) => {
                 shard.entries.insert(key, Entry::Ready { rows: rows.clone(), used: false });
-                self.inner.audience.lock().came(key, rows.rows());
+                self.inner.audience.lock().insert(key, rows.rows());
             }
-            Err(_) => self.inner.audience.lock().gone(key),
+            Err(_) => self.inner.audience.lock().remove(key),
         }
         drop(shard);
         for decoder in reading.decoders {
@@ -436,16 +436,16 @@ impl Units {
     /// Evicts one unit that no reader holds; `false` if none was found. The search is bounded; the
     /// next call continues it.
     fn evict(&self) -> bool {
-        self.inner.audience.lock().look_again(EVICTION_LOOKS_AGAIN);
-        for look in 0..EVICTION_LOOKS_MAX {
+        self.inner.audience.lock().reexamine(EVICTION_LOOKS_AGAIN);
+        for attempt in 0..EVICTION_LOOKS_MAX {
             let Some(victim) = self.inner.audience.lock().take_victim() else {
-                if look > 0 {
+                if attempt > 0 {
                     return false;
                 }
-                self.inner.audience.lock().look_again(EVICTION_LOOKS_MAX);
+                self.inner.audience.lock().reexamine(EVICTION_LOOKS_MAX);
                 continue;
             };
-            if self.let_go(victim) {
+            if self.try_evict(victim) {
                 self.inner.counters.evictions.fetch_add(1, Ordering::Relaxed);
                 if victim.is_kept {
                     self.inner.counters.kept_evictions.fetch_add(1, Ordering::Relaxed);
@@ -458,7 +458,7 @@ impl Units {
 
     /// Evicts a unit if no reader holds it. A unit that was used although no viewer was expected to
     /// need it gets a second chance.
-    fn let_go(&self, victim: Victim) -> bool {
+    fn try_evict(&self, victim: Victim) -> bool {
         let key = victim.key;
         let mut shard = self.shard(&key);
         let (rows, used) = match shard.entries.remove(&key) {
@@ -473,7 +473,7 @@ impl Units {
         if used && victim.wanted_ns.is_none() {
             let listed = rows.rows();
             shard.entries.insert(key, Entry::Ready { rows, used: false });
-            self.inner.audience.lock().came(key, listed);
+            self.inner.audience.lock().insert(key, listed);
             return false;
         }
         match rows.give_back() {

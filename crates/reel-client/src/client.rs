@@ -76,7 +76,7 @@ pub enum ClientError {
     #[error("the server's memory cannot be used: {0}")]
     Memory(#[from] ArenaError),
     /// The server gave no valid stream, or messages outside of its memory.
-    #[error("the server gave something that is not a stream: {0}")]
+    #[error("the server's answer is not a valid stream: {0}")]
     NoStream(&'static str),
     /// The server did not open the stream.
     #[error("{text}")]
@@ -114,10 +114,10 @@ impl Client {
         Ok(Client { socket, arena: None, streams: BTreeMap::new(), next_tag: 1, kernel_calls: 0 })
     }
 
-    /// Opens streams, all at once. Returns for each its name, or why it is not opened.
+    /// Opens several streams with one call. Returns the name of each, or why it was not opened.
     ///
     /// # Errors
-    /// The connection failed. Then no stream of it continues.
+    /// If the connection fails. All of its streams have then ended.
     pub fn open(&mut self, set: &[Wanted]) -> Result<Vec<Result<u64, ClientError>>, ClientError> {
         let first = self.next_tag;
         let mut answers: Vec<Option<Result<u64, ClientError>>> = set.iter().map(|_| None).collect();

@@ -1,4 +1,6 @@
-//! Every bound of this crate, with its reason.
+//! Limits of this crate, each with its reason.
+
+// ---- Limits
 
 /// Bytes of text in a message on a program's socket. Titles have at most some hundred bytes, and so
 /// have reasons for a refusal.

@@ -81,7 +81,7 @@ pub enum WireError {
     #[error("this is not a message of version {VERSION} of Reel's streams for programs")]
     Foreign,
     /// They are shorter or longer than the head says.
-    #[error("a message for streams is not as long as it says")]
+    #[error("the length field of a stream message does not match its length")]
     Length,
     /// The text is not UTF-8.
     #[error("the text in a message for streams is not UTF-8")]

@@ -63,8 +63,8 @@ pub trait DiskBackend: Send + Sync {
         (0..self.members()).any(|member| self.price(member).is_rotational())
     }
 
-    /// Opens another file or device in place of a member, present or not. Requests that are in the
-    /// old one are answered.
+    /// Opens another file or device in place of a member, which may be missing. Requests under way
+    /// at the old one are answered.
     ///
     /// # Errors
     /// There is no such member in this volume, or the threads have ended.
@@ -85,6 +85,6 @@ pub trait DiskBackend: Send + Sync {
     /// [`DiskError::Stopped`].
     ///
     /// # Errors
-    /// A thread ended badly before.
+    /// A thread has ended with an error before.
     fn stop(&self) -> Result<(), DiskError>;
 }

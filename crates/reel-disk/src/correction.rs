@@ -326,8 +326,8 @@ mod tests {
 
     #[test]
     fn a_slow_minute_is_forgotten_though_the_device_is_never_full_again() {
-        // However long single requests take: on flash longer than in company, behind a throttle no
-        // time at all.
+        // However long single requests take: on flash longer than among others, behind a throttle
+        // no time at all.
         for lone_ms in [1, 8, 30] {
             let mut disk = Disk::new();
             let learnt = disk.reads(2_000, 24, true);

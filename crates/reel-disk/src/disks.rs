@@ -255,7 +255,7 @@ impl DiskBackend for Threads {
             if !thread.is_current()
                 && let Err(error) = thread.join()
             {
-                tracing::error!(%error, "a disk thread ended badly");
+                tracing::error!(%error, "a disk thread ended with an error");
                 result = Err(thread_error(error));
             }
         }

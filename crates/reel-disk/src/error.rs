@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum DiskError {
     /// There is no such member at present.
-    #[error("member {member} is absent")]
+    #[error("member {member} is missing")]
     Absent {
         /// Its number.
         member: usize,
@@ -63,7 +63,7 @@ pub enum DiskError {
     #[error("the disk threads cannot work: {0}")]
     Thread(Arc<reel_rt::RtError>),
     /// The caller withdrew the request before it went to the device.
-    #[error("a request was withdrawn before it came to the device")]
+    #[error("a request was withdrawn before it reached the device")]
     Withdrawn,
     /// An offset, length or address in memory is not a multiple of the block size, or the length is
     /// 0. A bug in the caller.

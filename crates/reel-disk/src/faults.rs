@@ -15,7 +15,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One thing that goes wrong. Faults act on completions and answers: what a write stored is stored.
+/// One thing that goes wrong. Faults change completions and answers. What a write stored stays
+/// stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Inverts what is read of this range of the member, in bytes: bit rot at one place.

@@ -1,6 +1,8 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
 
 use reel_qos::DiskPrice;
+
+// ---- Limits
 
 /// Offsets and lengths of direct I/O are multiples of this. The logical block of every device in
 /// use has 512 or 4096 bytes.
@@ -9,6 +11,62 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// The smallest unit a disk transfers. A count that is not a multiple of it can only be the end of
 /// a file.
 pub const SECTOR_BYTES: usize = 512;
+
+/// Most device time that one request is estimated to cost, or charged with. No device needs a
+/// minute, and sums of minutes do not overflow whatever a price or a clock says.
+pub const REQUEST_NS_MAX: u64 = 60_000_000_000;
+
+/// Bytes of a stored profile. One with every cell and window has 8 KiB.
+pub const PROFILE_BYTES_MAX: usize = 1 << 18;
+
+/// Most cells and most windows of a profile. Four sizes, two depths, three localities, with and
+/// without writes make 48.
+pub const PROFILE_ENTRIES_MAX: usize = 256;
+
+/// Bytes of a model or serial number in a profile: sysfs gives at most a line, and it is printed.
+pub const PROFILE_NAME_BYTES_MAX: usize = 256;
+
+/// Longest time a profile may contain. No device in use needs ten minutes for the requests of a
+/// round.
+pub const PROFILE_NS_MAX: u64 = 600_000_000_000;
+
+/// Shortest time of a single read: a system call and its completion take about as long without any
+/// device.
+pub const PROFILE_READ_NS_MIN: u64 = 500;
+
+/// Least time per request of a window of reads. No device of today does five million requests a
+/// second.
+pub const PROFILE_WINDOW_READ_NS_MIN: u64 = 200;
+
+/// Least time per MiB: 60 GiB/s is what memory moves, and no device.
+pub const PROFILE_MIB_NS_MIN: u64 = 16_000;
+
+/// A profile is rejected if its slowest larger reads are more than this many times faster than half
+/// of the smaller ones. Disturbances by other programs during a measurement stay below that.
+pub const PROFILE_INVERSION_MAX: u64 = 8;
+
+/// Sizes with fewer requests are not compared with larger ones: one disturbance may have met all of
+/// them.
+pub const PROFILE_COMPARED_REQUESTS_MIN: u32 = 32;
+
+/// Fewer windows than this say nothing about larger ones.
+pub const PROFILE_COMPARED_WINDOWS_MIN: u32 = 3;
+
+/// How far in the future the date of a profile may be. Clocks are set back by a little, not by
+/// days.
+pub const PROFILE_FUTURE_S_MAX: u64 = 86_400;
+
+/// Most requests of a measured window: the fastest devices do fewer in the longest one.
+pub const PROBE_WINDOW_REQUESTS_MAX: usize = 1 << 19;
+
+/// Most written ranges of a file that places are chosen from. More ranges do not make the choice
+/// more random.
+pub const PROBE_RANGES_MAX: usize = 1 << 16;
+
+/// A device that answers nothing for so long is not measured.
+pub const PROBE_STALL_NS: u64 = 30_000_000_000;
+
+// ---- Tuning
 
 /// Time between two lines in the log about failures of one member: a dead disk must not fill the
 /// disk that holds the log.
@@ -27,10 +85,6 @@ pub const DEVICE_BYTES_MAX: usize = 4 << 20;
 /// request waits at most that long for requests that can no longer be ordered. A disk of 12 ms per
 /// request still has eight requests to order by itself.
 pub const DEVICE_NS_MAX: u64 = 100_000_000;
-
-/// Most device time that one request is estimated to cost, or charged with. No device needs a
-/// minute, and sums of minutes do not overflow whatever a price or a clock says.
-pub const REQUEST_NS_MAX: u64 = 60_000_000_000;
 
 /// Rounds ahead that slack is computed for: more than any player reads ahead of its schedule. Work
 /// that is due later does not matter yet.
@@ -112,7 +166,7 @@ pub const CORRECTION_FORGET_NS: u64 = 15_000_000_000;
 /// must be repeated.
 pub const CORRECTION_MIN: f64 = 0.5;
 
-/// And up to this multiple of it.
+/// Upper limit of the correction.
 pub const CORRECTION_MAX: f64 = 4.0;
 
 /// A smaller change of the price is not reported: the scheduler has to reprice everything that
@@ -128,46 +182,6 @@ pub const CORRECTION_READS_PART: f64 = 0.75;
 /// this part of what the sum is off in its worst window. The margin is more than windows differ by
 /// chance. A wrong decision gives an inaccurate price, never one that is too low.
 pub const PRICE_INDEPENDENT_PERMILLE: u32 = 980;
-
-/// Bytes of a stored profile. One with every cell and window has 8 KiB.
-pub const PROFILE_BYTES_MAX: usize = 1 << 18;
-
-/// Most cells and most windows of a profile. Four sizes, two depths, three localities, with and
-/// without writes make 48.
-pub const PROFILE_ENTRIES_MAX: usize = 256;
-
-/// Bytes of a model or serial number in a profile: sysfs gives at most a line, and it is printed.
-pub const PROFILE_NAME_BYTES_MAX: usize = 256;
-
-/// Longest time a profile may contain. No device in use needs ten minutes for the requests of a
-/// round.
-pub const PROFILE_NS_MAX: u64 = 600_000_000_000;
-
-/// Shortest time of a single read: a system call and its completion take about as long without any
-/// device.
-pub const PROFILE_READ_NS_MIN: u64 = 500;
-
-/// Least time per request of a window of reads. No device of today does five million requests a
-/// second.
-pub const PROFILE_WINDOW_READ_NS_MIN: u64 = 200;
-
-/// Least time per MiB: 60 GiB/s is what memory moves, and no device.
-pub const PROFILE_MIB_NS_MIN: u64 = 16_000;
-
-/// A profile is rejected if its slowest larger reads are more than this many times faster than half
-/// of the smaller ones. Disturbances by other programs during a measurement stay below that.
-pub const PROFILE_INVERSION_MAX: u64 = 8;
-
-/// Sizes with fewer requests are not compared with larger ones: one disturbance may have met all of
-/// them.
-pub const PROFILE_COMPARED_REQUESTS_MIN: u32 = 32;
-
-/// Fewer windows than this say nothing about larger ones.
-pub const PROFILE_COMPARED_WINDOWS_MIN: u32 = 3;
-
-/// How far in the future the date of a profile may be. Clocks are set back by a little, not by
-/// days.
-pub const PROFILE_FUTURE_S_MAX: u64 = 86_400;
 
 /// Sizes of cells: a block, a row or a few, a unit of the default geometry, a large unit.
 pub const PROBE_SIZES: [usize; 4] = [4 << 10, 64 << 10, 264 << 10, 1 << 20];
@@ -191,18 +205,8 @@ pub const PROBE_MIXTURES: u64 = 2;
 /// Windows of each size that a measurement aims at.
 pub const PROBE_WINDOWS: u64 = 3;
 
-/// Most requests of a window: the fastest devices do fewer in the longest one.
-pub const PROBE_WINDOW_REQUESTS_MAX: usize = 1 << 19;
-
 /// Least written bytes that are worth reading: fewer are all in the drive's own memory.
 pub const PROBE_DATA_BYTES_MIN: u64 = 4 << 20;
-
-/// Most written ranges of a file that places are chosen from. More ranges do not make the choice
-/// more random.
-pub const PROBE_RANGES_MAX: usize = 1 << 16;
-
-/// A device that answers nothing for so long is not measured.
-pub const PROBE_STALL_NS: u64 = 30_000_000_000;
 
 /// Size of the file for measured writes: more than a drive takes into its own memory in the time of
 /// a window, and little beside a title.

@@ -160,10 +160,10 @@ pub struct Window {
 #[non_exhaustive]
 pub enum ProfileError {
     /// Larger than any profile.
-    #[error("it has more than {PROFILE_BYTES_MAX} bytes, which no profile has")]
+    #[error("it has more than {PROFILE_BYTES_MAX} bytes, the limit for a profile")]
     TooLarge,
     /// Not the text of a profile.
-    #[error("it cannot be understood: {0}")]
+    #[error("it cannot be parsed: {0}")]
     Malformed(String),
     /// Written in another version of the format.
     #[error(

@@ -38,7 +38,7 @@ pub struct Requester(u64);
 
 /// What a member does. Offsets and lengths are multiples of [`crate::limits::BLOCK_BYTES`].
 pub enum DiskWork {
-    /// Reads `bytes` from `offset` into the front of `buffer`.
+    /// Reads `bytes` from `offset` into the beginning of `buffer`.
     Read {
         /// Where on the member.
         offset: u64,
@@ -75,7 +75,7 @@ pub struct DiskDone {
 }
 
 impl RequestId {
-    /// A name that no other request of this process has.
+    /// An id that no other request of this process has.
     #[allow(clippy::new_without_default, reason = "no two are the same, so there is no default")]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -89,7 +89,7 @@ impl Certificates {
             refusals: AtomicU64::new(0),
             warned_day: AtomicU64::new(0),
         };
-        certificates.tell("in use");
+        certificates.log_identity("in use");
         certificates.warn_of_end();
         Ok(certificates)
     }
@@ -112,7 +112,7 @@ impl Certificates {
             Ok(identity) => {
                 self.acceptor.replace(identity);
                 self.reloads.fetch_add(1, Ordering::Relaxed);
-                self.tell("taken over");
+                self.log_identity("taken over");
                 true
             }
             Err(error) => {
@@ -132,7 +132,8 @@ impl Certificates {
     }
 
     /// Reloads when a file has changed, replaces a generated certificate before it expires, and
-    /// warns of one that expires soon. To be called every [`CERTIFICATE_LOOK_S`].
+    /// warns of one that expires soon. To be called every
+    /// [`CERTIFICATE_LOOK_S`](crate::limits::CERTIFICATE_LOOK_S) seconds.
     pub fn poll(&self) {
         let stamps = self.files.stamps();
         let changed = *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps;
@@ -164,7 +165,7 @@ impl Certificates {
         }
     }
 
-    fn tell(&self, what: &str) {
+    fn log_identity(&self, what: &str) {
         let identity = self.acceptor.identity();
         let (validity, fingerprint) = (identity.validity(), identity.fingerprint());
         let path = self.files.certificate.display();

@@ -108,7 +108,7 @@ impl Connection {
     }
 
     /// The first bytes of a request have arrived.
-    pub(crate) fn heading(&mut self, now_ns: u64) {
+    pub(crate) fn begin_head(&mut self, now_ns: u64) {
         if matches!(self.state, State::Idle) {
             self.state = State::Heading;
             self.since_ns = now_ns;
@@ -218,17 +218,17 @@ mod tests {
     fn the_thread_continues_with_due_work_first_and_with_downloads_last() {
         const NOW_NS: u64 = 100_000_000_000;
         let due = |ahead_ns| Some(Order::Due(NOW_NS + ahead_ns));
-        let mut came = vec![("download", Some(Order::Background)); 500];
-        came.push(("ahead", due(30_000_000_000)));
-        came.push(("less ahead", due(SEND_CRITICAL_NS + 1)));
-        came.push(("start", Some(Order::Interactive)));
-        came.push(("page", Some(Order::Interactive)));
-        came.push(("request", None));
-        came.push(("due", due(SEND_CRITICAL_NS)));
-        came.push(("due sooner", due(100_000_000)));
+        let mut tasks = vec![("download", Some(Order::Background)); 500];
+        tasks.push(("ahead", due(30_000_000_000)));
+        tasks.push(("less ahead", due(SEND_CRITICAL_NS + 1)));
+        tasks.push(("start", Some(Order::Interactive)));
+        tasks.push(("page", Some(Order::Interactive)));
+        tasks.push(("request", None));
+        tasks.push(("due", due(SEND_CRITICAL_NS)));
+        tasks.push(("due sooner", due(100_000_000)));
         let mut agenda = reel_rt::Agenda::default();
         let mut names = std::collections::HashMap::new();
-        for (name, order) in came {
+        for (name, order) in tasks {
             let task = agenda.add(TaskKind::Interactive, 0).unwrap();
             agenda.wait(task, 0);
             let (kind, critical_ns) = task_kind(order);

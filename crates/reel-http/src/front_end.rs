@@ -5,14 +5,13 @@ use crate::counters::HttpCounters;
 use crate::opening::Opened;
 use crate::route::Route;
 use crate::scratch::Scratch;
-use crate::service::{Data, Door, ServeShared};
+use crate::service::{Acceptor, Data, ServeShared};
 use reel_admit::Sessions;
 use reel_arena::Arena;
 use reel_cache::{Arrival, Inbox, Units};
 use reel_play::{Engine, PlayCounters, PlayableTitle, Titles};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, Workers, real_time};
-use reel_tls::Acceptor;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -21,7 +20,7 @@ use std::thread::JoinHandle;
 
 /// Whether this front end alone answers requests for this path.
 pub fn is_media(path: &str) -> bool {
-    Route::of(path) != Route::Elsewhere
+    Route::of(path) != Route::ControlPlane
 }
 
 /// The settings of the serve threads.
@@ -41,7 +40,7 @@ pub struct HttpConfig {
     /// Buffers of the arena that may be lent to the kernel at once, to be sent from without a copy.
     pub lent_buffers: usize,
     /// Set if TLS is served: the certificate, and the number of buffers that each thread seals in.
-    pub tls: Option<(Acceptor, usize)>,
+    pub tls: Option<(reel_tls::Acceptor, usize)>,
 }
 
 /// The parts of the server that the serve threads use.
@@ -81,7 +80,7 @@ pub struct Handover {
 
 /// The protocol of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaks {
+pub enum Transport {
     /// HTTP.
     Plain,
     /// HTTP in TLS.
@@ -105,9 +104,9 @@ pub(crate) enum Message {
     /// A disk or another thread has something for the thread's engine.
     Arrival(Arrival),
     /// A new connection for this thread.
-    Connection(OwnedFd, SocketAddr, Speaks),
+    Connection(OwnedFd, SocketAddr, Transport),
     /// This thread accepts connections from now on.
-    Door(Door),
+    Acceptor(Acceptor),
     /// A title was opened, or cannot be.
     Opened(Opened),
 }
@@ -125,7 +124,7 @@ impl HttpFrontEnd {
     /// The system gives no thread or no ring.
     pub fn start(
         config: HttpConfig,
-        listeners: Vec<(TcpListener, Speaks)>,
+        listeners: Vec<(TcpListener, Transport)>,
         shared: Shared,
     ) -> Result<Self, HttpError> {
         let (access_log, log_thread) = AccessLog::start(config.access_log).map_err(HttpError::Thread)?;
@@ -135,7 +134,7 @@ impl HttpFrontEnd {
             access_log,
             connections_max: config.connections_max,
             lent_buffers: config.lent_buffers,
-            acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
+            tls_acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
         });
         let cores: Vec<CoreHandle<Message>> = (0..config.threads)
             .map(|number| start_thread(&config, number, Arc::clone(&shared), scratch_buffers))
@@ -143,8 +142,8 @@ impl HttpFrontEnd {
         if let Some(first) = cores.first() {
             let cores = cores.iter().map(|core| core.mailbox()).collect();
             let listeners =
-                listeners.into_iter().map(|(listener, speaks)| (Arc::new(listener.into()), speaks));
-            first.mailbox().post(Message::Door(Door { listeners: listeners.collect(), cores }));
+                listeners.into_iter().map(|(listener, transport)| (Arc::new(listener.into()), transport));
+            first.mailbox().post(Message::Acceptor(Acceptor { listeners: listeners.collect(), cores }));
         }
         Ok(Self { cores, log_thread })
     }

@@ -1,4 +1,8 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+// ---- Limits
 
 /// Longest request head. Browsers send about 1 KiB; cookies of other services on the same host may
 /// add some.
@@ -10,9 +14,6 @@ pub const HEADERS_MAX: usize = 100;
 /// Longest request target.
 pub const TARGET_BYTES_MAX: usize = 4 * 1024;
 
-/// A first guess at the size of a request head; it grows up to [`HEAD_BYTES_MAX`].
-pub const RECEIVE_BYTES: usize = 4 * 1024;
-
 /// A head must be complete this long after its first byte (slowloris).
 pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
@@ -21,10 +22,6 @@ pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 /// connection afterwards. Browsers that connect in advance make the handshake at once.
 pub const HANDSHAKE_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
-/// Responses up to this size are sealed outside of the arena: playlists, refusals, redirects. One
-/// record.
-pub const SEAL_SMALL_BYTES_MAX: usize = 16 * 1024;
-
 /// Sealed bytes of slow clients that a core holds outside of the arena. Beyond that, the slowest
 /// client is cut off.
 pub const PARKED_BYTES_MAX: usize = 64 << 20;
@@ -32,7 +29,7 @@ pub const PARKED_BYTES_MAX: usize = 64 << 20;
 /// A connection without a request is closed after this long.
 pub const IDLE_TIME_MAX_NS: u64 = 75 * SECOND_NS;
 
-/// A client that accepts no byte for this long is taken for gone. The time is long because a paused
+/// A client that accepts no byte for this long counts as gone. The time is long because a paused
 /// player reads nothing.
 pub const STALL_TIME_MAX_NS: u64 = 600 * SECOND_NS;
 
@@ -46,7 +43,40 @@ pub const LINGER_TIME_MAX_NS: u64 = 2 * SECOND_NS;
 /// How long responses may take to finish after the server was asked to stop.
 pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
-/// How often connections are checked for the times above.
+/// Lines of the access log that may wait for its writer. More lines are counted and dropped.
+pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
+
+/// Connections that may wait to be accepted: a burst of players at the start of a title.
+pub const LISTEN_BACKLOG: i32 = 1024;
+
+/// Bytes of one socket that may be sent without a copy and not yet acknowledged: the largest window
+/// that a kernel gives by itself (tcp_wmem). More bytes are copied.
+pub const LENT_BYTES_MAX: u64 = 4 << 20;
+
+/// Zero-copy sends of one socket at a time, because each has an entry in the ring. As many as a
+/// window has super-segments.
+pub const LENT_SENDS_MAX: usize = 96;
+
+/// Connections that may wait for the control plane.
+pub const HANDOVERS_MAX: usize = 1024;
+
+/// Largest file of certificates or keys that is read: sixteen certificates of RSA with 4096 bits
+/// are a tenth of it.
+pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Titles that may wait to be opened.
+pub const OPENINGS_MAX: usize = 4 * 1024;
+
+// ---- Tuning
+
+/// A first guess at the size of a request head; it grows up to [`HEAD_BYTES_MAX`].
+pub const RECEIVE_BYTES: usize = 4 * 1024;
+
+/// Responses up to this size are sealed outside of the arena: playlists, refusals, redirects. One
+/// record.
+pub const SEAL_SMALL_BYTES_MAX: usize = 16 * 1024;
+
+/// How often connections are checked for the times that are limits.
 pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
 
 /// When accepting fails because no descriptors are free, it is tried again after this long.
@@ -56,12 +86,6 @@ pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 /// before all work without a deadline. It is one round, as for disks. A client whose next bytes are
 /// due later plays what it has buffered.
 pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
-
-/// Lines of the access log that may wait for its writer. More lines are counted and dropped.
-pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
-
-/// Connections that may wait to be accepted: a burst of players at the start of a title.
-pub const LISTEN_BACKLOG: i32 = 1024;
 
 /// The smallest send without a copy. Below about 10 kB (msg_zerocopy.rst of the kernel), pinning
 /// the pages and receiving the completion cost as much as copying.
@@ -87,27 +111,17 @@ pub const ZERO_COPY_AGAIN_NS: u64 = SECOND_NS;
 /// hour, for sockets that never change.
 pub const ZERO_COPY_AGAIN_DOUBLINGS_MAX: u32 = 10;
 
-/// Bytes of one socket that may be sent without a copy and not yet acknowledged: the largest window
-/// that a kernel gives by itself (tcp_wmem). More bytes are copied.
-pub const LENT_BYTES_MAX: u64 = 4 << 20;
-
-/// Zero-copy sends of one socket at a time, because each has an entry in the ring. As many as a
-/// window has super-segments.
-pub const LENT_SENDS_MAX: usize = 96;
-
 /// The most that TCP queues of a send at once, which is also the most that a device takes at once.
 pub const SUPER_SEGMENT_BYTES_MAX: usize = 64 * 1024;
 
 /// How often pacing may cut such a piece before its remainder no longer matters. The remainder of a
-/// piece that was not copied is sent alone.
+/// piece that was not copied is sent alone. Where pacing cuts less often, but does cut, such a send
+/// needed a quarter more processor time than a copy (docs/design/sending.md).
 pub const ZERO_COPY_CUTS_MAX: usize = 3;
 
 /// Sends after which a socket is asked again how much TCP gives the device at once. The socket's
 /// rate changes within round trips, and asking costs a microsecond.
 pub const SEGMENT_ASKED_SENDS: u32 = 16;
-
-/// Connections that may wait for the control plane.
-pub const HANDOVERS_MAX: usize = 1024;
 
 /// How often the files of a certificate are checked. A renewed certificate arrives weeks before the
 /// old one expires.
@@ -117,18 +131,9 @@ pub const CERTIFICATE_LOOK_S: u64 = 5;
 /// certificates do so a month before the end.
 pub const CERTIFICATE_WARN_S: i64 = 14 * 86_400;
 
-/// Largest file of certificates or keys that is read: sixteen certificates of RSA with 4096 bits
-/// are a tenth of it.
-pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// Titles that may wait to be opened.
-pub const OPENINGS_MAX: usize = 4 * 1024;
-
 /// Threads that open titles. Each waits for a few reads, on a busy hard disk for half a second. Two
 /// threads opened about ten titles a second there.
 pub const OPENERS: usize = 8;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// Threads that open titles ahead, for some time after the start: their reads go to different
 /// members.

@@ -13,9 +13,9 @@ pub(crate) enum Route {
     /// A whole title as one file, without a session.
     Download { title: String },
     /// Below a media path, but without a resource.
-    Nothing,
+    NotFound,
     /// For the control plane.
-    Elsewhere,
+    ControlPlane,
 }
 
 impl Route {
@@ -23,10 +23,10 @@ impl Route {
     pub(crate) fn of(path: &str) -> Route {
         let mut names = path.split('/').skip(1);
         match names.next() {
-            Some("watch") => watch(names).unwrap_or(Route::Nothing),
-            Some("s") => session(names).unwrap_or(Route::Nothing),
-            Some("files") => download(names).unwrap_or(Route::Nothing),
-            _ => Route::Elsewhere,
+            Some("watch") => watch(names).unwrap_or(Route::NotFound),
+            Some("s") => session(names).unwrap_or(Route::NotFound),
+            Some("files") => download(names).unwrap_or(Route::NotFound),
+            _ => Route::ControlPlane,
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     fn file(rest: &str) -> Option<SessionFile> {
         match Route::of(&format!("/s/{KEY}/{rest}")) {
             Route::Session { file, .. } => Some(file),
-            Route::Nothing => None,
+            Route::NotFound => None,
             other => panic!("{other:?}"),
         }
     }
@@ -113,12 +113,12 @@ mod tests {
         let watch = |file| Route::Watch { title: "a-film".into(), file };
         assert_eq!(Route::of("/watch/a-film/master.m3u8"), watch(SessionFile::Master));
         assert_eq!(Route::of("/watch/a-film/a-film.mp4"), watch(SessionFile::Progressive));
-        assert_eq!(Route::of("/watch/a-film/b-film.mp4"), Route::Nothing);
+        assert_eq!(Route::of("/watch/a-film/b-film.mp4"), Route::NotFound);
         assert_eq!(Route::of("/files/a-film.mp4"), Route::Download { title: "a-film".into() });
-        assert_eq!(Route::of("/files/../x.mp4"), Route::Nothing);
-        assert_eq!(Route::of("/s/short/master.m3u8"), Route::Nothing);
+        assert_eq!(Route::of("/files/../x.mp4"), Route::NotFound);
+        assert_eq!(Route::of("/s/short/master.m3u8"), Route::NotFound);
         for elsewhere in ["/", "/api/v1/titles", "*", "", "/watching", "/files.html"] {
-            assert_eq!(Route::of(elsewhere), Route::Elsewhere, "{elsewhere}");
+            assert_eq!(Route::of(elsewhere), Route::ControlPlane, "{elsewhere}");
         }
     }
 }

@@ -40,8 +40,8 @@ impl Scratch {
         if self.starts.binary_search(&start).is_err() {
             return;
         }
-        if let Some(place) = self.holders.iter().position(|holder| *holder == token) {
-            self.holders.remove(place);
+        if let Some(index) = self.holders.iter().position(|holder| *holder == token) {
+            self.holders.remove(index);
         }
         // No other part is ever given a lease of the buffer, so this one is the last.
         if let Ok(buffer) = lease.try_into_buffer() {

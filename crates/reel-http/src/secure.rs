@@ -73,7 +73,7 @@ impl Secure {
     }
 
     /// `text`, sealed as the last message to the client, if the state of the connection permits it.
-    pub(crate) fn last_words(&mut self, text: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal_last(&mut self, text: &[u8]) -> Vec<u8> {
         let mut out = vec![0; text.len() + 4 * RECORD_OVERHEAD_BYTES_MAX];
         let sealed = if text.is_empty() { self.tls.take_outgoing() } else { Vec::new() };
         if !sealed.is_empty() {

@@ -11,7 +11,7 @@
 //! The path of a request: [`Data::go_on`] -> [`Data::received`] -> [`Data::begin`] ->
 //! [`Data::respond`] -> [`Data::pump`].
 
-mod door;
+mod acceptor;
 mod ending;
 mod playing;
 mod secure;
@@ -21,7 +21,7 @@ mod zero_copy;
 
 use crate::access_log::AccessLog;
 use crate::connection::{Connection, Sending, State};
-use crate::front_end::{Message, Shared, Speaks};
+use crate::front_end::{Message, Shared, Transport};
 use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
 use crate::request::{Head, Request};
 use crate::response::Response;
@@ -43,7 +43,7 @@ pub(crate) struct ServeShared {
     /// Buffers of the arena that may be lent to the kernel at once.
     pub(crate) lent_buffers: usize,
     /// Set if TLS is served.
-    pub(crate) acceptor: Option<reel_tls::Acceptor>,
+    pub(crate) tls_acceptor: Option<reel_tls::Acceptor>,
 }
 
 /// The state of one serve thread.
@@ -61,14 +61,14 @@ pub(crate) struct Data {
     /// The token of the connection of each task, by the task's number.
     of_task: Vec<u64>,
     /// Set on the thread that accepts.
-    door: Option<Door>,
+    acceptor: Option<Acceptor>,
     own: Mailbox<Message>,
     draining_since_ns: Option<u64>,
 }
 
 /// The listening sockets, and the cores to which connections are given.
-pub(crate) struct Door {
-    pub(crate) listeners: Vec<(Arc<OwnedFd>, Speaks)>,
+pub(crate) struct Acceptor {
+    pub(crate) listeners: Vec<(Arc<OwnedFd>, Transport)>,
     pub(crate) cores: Vec<Mailbox<Message>>,
 }
 
@@ -129,7 +129,7 @@ impl Data {
             parked_bytes: 0,
             connections: Slots::new(),
             of_task: Vec::new(),
-            door: None,
+            acceptor: None,
             own,
             draining_since_ns: None,
         }
@@ -175,7 +175,7 @@ impl Data {
                 connection.input.clear();
                 let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
                 let response = Response::problem(&request, status, detail, "");
-                self.say(core, token, request, response);
+                self.respond_interactive(core, token, request, response);
             }
             Head::Complete(request, head_bytes) => self.begin(core, token, *request, head_bytes),
         }
@@ -185,7 +185,7 @@ impl Data {
     fn begin(&mut self, core: &mut Core, token: u64, mut request: Request, head_bytes: usize) {
         request.keep_alive &= self.draining_since_ns.is_none();
         let route = Route::of(&request.path);
-        if route == Route::Elsewhere {
+        if route == Route::ControlPlane {
             return self.hand_over(core, token);
         }
         let Some(connection) = self.connections.get_mut(token) else { return };
@@ -193,7 +193,7 @@ impl Data {
         if request.has_body {
             request.keep_alive = false;
             let response = Response::problem(&request, 400, "media is read without a request body", "");
-            return self.say(core, token, request, response);
+            return self.respond_interactive(core, token, request, response);
         }
         let response = match request.method.as_str() {
             "GET" | "HEAD" => match route {
@@ -211,7 +211,7 @@ impl Data {
                 Route::Watch { title, .. } | Route::Download { title } => {
                     return self.open(core, token, request, title);
                 }
-                Route::Nothing | Route::Elsewhere => {
+                Route::NotFound | Route::ControlPlane => {
                     Response::problem(&request, 404, "there is nothing at this path", "")
                 }
             },
@@ -221,11 +221,11 @@ impl Data {
                 Response::problem(&request, 405, detail, "Allow: GET, HEAD, OPTIONS\r\n")
             }
         };
-        self.say(core, token, request, response);
+        self.respond_interactive(core, token, request, response);
     }
 
     /// Answers with something that belongs to no session, and that an interactive client waits for.
-    fn say(&mut self, core: &mut Core, token: u64, request: Request, response: Response) {
+    fn respond_interactive(&mut self, core: &mut Core, token: u64, request: Request, response: Response) {
         self.respond(core, token, request, response, (None, DeliveryPolicy::interactive()));
     }
 
@@ -265,13 +265,13 @@ impl Service for Data {
 
     fn message(&mut self, core: &mut Core, message: Message) {
         match message {
-            Message::Connection(socket, peer, speaks) => self.connected(core, socket, peer, speaks),
+            Message::Connection(socket, peer, transport) => self.connected(core, socket, peer, transport),
             Message::Arrival(arrival) => {
                 self.engine.arrived(arrival, core.now_ns());
                 self.go_on_with_events(core);
             }
-            Message::Door(door) => {
-                self.door = Some(door);
+            Message::Acceptor(acceptor) => {
+                self.acceptor = Some(acceptor);
                 self.accept_all(core);
             }
             Message::Opened(opened) => self.opened(core, opened),
@@ -281,8 +281,8 @@ impl Service for Data {
     fn done(&mut self, core: &mut Core, done: Done) {
         let token = done.token;
         match token {
-            ACCEPT => return self.accepted(core, done, Speaks::Plain),
-            ACCEPT_TLS => return self.accepted(core, done, Speaks::Tls),
+            ACCEPT => return self.accepted(core, done, Transport::Plain),
+            ACCEPT_TLS => return self.accepted(core, done, Transport::Tls),
             _ => {}
         }
         let Some(ended) = Ended::of(done.op) else { return };
@@ -310,7 +310,7 @@ impl Service for Data {
                 }
                 (Ok(_), None) => {
                     connection.input = buffer;
-                    connection.heading(core.now_ns());
+                    connection.begin_head(core.now_ns());
                     self.ready(core, token);
                 }
             },
@@ -345,8 +345,8 @@ impl Service for Data {
         match token {
             SWEEP => self.sweep(core),
             ENGINE => self.tick_engine(core),
-            ACCEPT_TLS_AGAIN => self.accept(core, Speaks::Tls),
-            _ => self.accept(core, Speaks::Plain),
+            ACCEPT_TLS_AGAIN => self.accept(core, Transport::Tls),
+            _ => self.accept(core, Transport::Plain),
         }
     }
 

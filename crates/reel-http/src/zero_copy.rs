@@ -26,7 +26,7 @@ use crate::limits::{
 
 /// The way in which bytes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum SendMethod {
     /// The kernel copies it.
     Copied,
     /// The kernel sends from Reel's memory, at most the first `bytes_max` of the offered bytes.
@@ -88,10 +88,10 @@ impl ZeroCopy {
 
     /// How to send `bytes` in `pieces` pieces. `may_lend`: whether all sockets together have memory
     /// left to lend.
-    pub(crate) fn choose(&mut self, bytes: usize, pieces: usize, may_lend: bool, now_ns: u64) -> How {
+    pub(crate) fn choose(&mut self, bytes: usize, pieces: usize, may_lend: bool, now_ns: u64) -> SendMethod {
         let pays = bytes >= ZERO_COPY_BYTES_MIN && bytes >= pieces * ZERO_COPY_CHUNK_BYTES_MIN;
         if !(pays && self.has_room() && may_lend) {
-            return How::Copied;
+            return SendMethod::Copied;
         }
         if let State::Plain { left_bytes: 0, until_ns } = self.state
             && until_ns <= now_ns
@@ -99,15 +99,15 @@ impl ZeroCopy {
             self.state = State::Untried;
         }
         match self.state {
-            State::Never | State::Probing | State::Plain { .. } => How::Copied,
+            State::Never | State::Probing | State::Plain { .. } => SendMethod::Copied,
             State::Untried => {
                 self.state = State::Probing;
                 self.lent_sends += 1;
-                How::ZeroCopy { bytes_max: ZERO_COPY_PROBE_BYTES }
+                SendMethod::ZeroCopy { bytes_max: ZERO_COPY_PROBE_BYTES }
             }
             State::Trusted => {
                 self.lent_sends += 1;
-                How::ZeroCopy { bytes_max: usize::MAX }
+                SendMethod::ZeroCopy { bytes_max: usize::MAX }
             }
         }
     }
@@ -190,9 +190,12 @@ mod tests {
     const LARGE: usize = 1 << 20;
 
     fn probe(socket: &mut ZeroCopy, copied: bool, now_ns: u64) {
-        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::ZeroCopy { bytes_max: ZERO_COPY_PROBE_BYTES });
+        assert_eq!(
+            socket.choose(LARGE, 4, true, now_ns),
+            SendMethod::ZeroCopy { bytes_max: ZERO_COPY_PROBE_BYTES }
+        );
         socket.lent(ZERO_COPY_PROBE_BYTES as u64);
-        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::Copied, "until it is reported");
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), SendMethod::Copied, "until it is reported");
         socket.returned(ZERO_COPY_PROBE_BYTES as u64, copied, now_ns);
     }
 
@@ -201,16 +204,16 @@ mod tests {
         let mut socket = ZeroCopy::new(true);
         probe(&mut socket, false, 0);
         for _ in 0..3 {
-            assert_eq!(socket.choose(LARGE, 4, true, 0), How::ZeroCopy { bytes_max: usize::MAX });
+            assert_eq!(socket.choose(LARGE, 4, true, 0), SendMethod::ZeroCopy { bytes_max: usize::MAX });
             socket.lent(LARGE as u64);
         }
         socket.returned(LARGE as u64, true, 0);
-        assert_eq!(socket.choose(LARGE, 4, true, 0), How::Copied);
+        assert_eq!(socket.choose(LARGE, 4, true, 0), SendMethod::Copied);
         // Sends that were under way meanwhile are no reason to trust the socket, nor to wait longer
         // before the next probe.
         socket.returned(LARGE as u64, false, 0);
         socket.returned(LARGE as u64, true, 0);
-        assert_eq!((socket.choose(LARGE, 4, true, 0), socket.failures), (How::Copied, 1));
+        assert_eq!((socket.choose(LARGE, 4, true, 0), socket.failures), (SendMethod::Copied, 1));
     }
 
     #[test]
@@ -221,26 +224,26 @@ mod tests {
             probe(&mut socket, true, now_ns);
             let (wait_bytes, wait_ns) = (ZERO_COPY_AGAIN_BYTES << doublings, ZERO_COPY_AGAIN_NS << doublings);
             socket.copied(wait_bytes);
-            assert_eq!(socket.choose(LARGE, 4, true, now_ns + wait_ns - 1), How::Copied, "too soon");
+            assert_eq!(socket.choose(LARGE, 4, true, now_ns + wait_ns - 1), SendMethod::Copied, "too soon");
             now_ns += wait_ns;
         }
         probe(&mut socket, true, now_ns);
         now_ns += 1 << 60;
         socket.copied((ZERO_COPY_AGAIN_BYTES << 4) - 1);
-        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::Copied, "one byte too few");
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), SendMethod::Copied, "one byte too few");
         socket.copied(1);
         probe(&mut socket, false, now_ns);
-        assert_eq!(socket.choose(LARGE, 4, true, now_ns), How::ZeroCopy { bytes_max: usize::MAX });
+        assert_eq!(socket.choose(LARGE, 4, true, now_ns), SendMethod::ZeroCopy { bytes_max: usize::MAX });
     }
 
     #[test]
     fn small_sends_and_small_pieces_are_copied() {
         let mut socket = ZeroCopy::new(true);
-        assert_eq!(socket.choose(ZERO_COPY_BYTES_MIN - 1, 1, true, 0), How::Copied);
-        assert_eq!(socket.choose(LARGE, LARGE / ZERO_COPY_CHUNK_BYTES_MIN + 1, true, 0), How::Copied);
-        assert_eq!(socket.choose(LARGE, 1, false, 0), How::Copied);
-        assert_eq!(ZeroCopy::new(false).choose(LARGE, 1, true, 0), How::Copied);
-        assert_ne!(socket.choose(ZERO_COPY_BYTES_MIN, 1, true, 0), How::Copied);
+        assert_eq!(socket.choose(ZERO_COPY_BYTES_MIN - 1, 1, true, 0), SendMethod::Copied);
+        assert_eq!(socket.choose(LARGE, LARGE / ZERO_COPY_CHUNK_BYTES_MIN + 1, true, 0), SendMethod::Copied);
+        assert_eq!(socket.choose(LARGE, 1, false, 0), SendMethod::Copied);
+        assert_eq!(ZeroCopy::new(false).choose(LARGE, 1, true, 0), SendMethod::Copied);
+        assert_ne!(socket.choose(ZERO_COPY_BYTES_MIN, 1, true, 0), SendMethod::Copied);
     }
 
     #[test]
@@ -260,14 +263,14 @@ mod tests {
     #[test]
     fn a_full_socket_is_no_evidence_of_copies() {
         let mut socket = ZeroCopy::new(true);
-        assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied);
+        assert_ne!(socket.choose(LARGE, 4, true, 0), SendMethod::Copied);
         socket.lent(0);
         socket.returned(0, true, 0);
         probe(&mut socket, false, 0);
-        assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied);
+        assert_ne!(socket.choose(LARGE, 4, true, 0), SendMethod::Copied);
         socket.lent(0);
         socket.returned(0, true, 0);
-        assert_ne!(socket.choose(LARGE, 4, true, 0), How::Copied, "still trusted");
+        assert_ne!(socket.choose(LARGE, 4, true, 0), SendMethod::Copied, "still trusted");
     }
 
     /// What happens to a socket.
@@ -306,8 +309,8 @@ mod tests {
             for event in events {
                 match event {
                     Event::Send { bytes, may_lend, taken_percent, refused } => {
-                        let how = socket.choose(bytes, 1, may_lend, now_ns);
-                        let How::ZeroCopy { bytes_max } = how else {
+                        let method = socket.choose(bytes, 1, may_lend, now_ns);
+                        let SendMethod::ZeroCopy { bytes_max } = method else {
                             socket.copied((bytes * taken_percent / 100) as u64);
                             continue;
                         };

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 const HELP_IDS_EXHAUSTED: &str = "give the title another name";
 const HELP_NO_SPACE: &str = "remove titles, or make a larger volume";
 const HELP_DAMAGED: &str = "remove the title and ingest it again";
-const HELP_NO_SUCH_TITLE: &str = "`reel titles VOLUME` lists what there is";
+const HELP_NO_SUCH_TITLE: &str = "`reel titles VOLUME` lists the titles";
 
 /// Why a file was not ingested. Nothing of it remains in the volume.
 #[derive(Debug, thiserror::Error)]

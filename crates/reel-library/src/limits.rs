@@ -1,6 +1,8 @@
-//! Every limit of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
 
 use std::time::Duration;
+
+// ---- Limits
 
 /// Characters of a title's name. A page shows about 60; the rest is for long episode names.
 pub const NAME_CHARS_MAX: usize = 200;
@@ -33,19 +35,12 @@ pub const POSTER_SECONDS_MAX: Duration = Duration::from_secs(20);
 /// Bytes of a poster. 640 pixels wide is about 60 KiB; a file near this limit is not a poster.
 pub const POSTER_BYTES_MAX: u64 = 4 << 20;
 
-/// Width of a poster in pixels: sharp on a phone of double density, small enough to list hundreds.
-pub const POSTER_WIDTH: u32 = 640;
-
 /// Bytes of a stored index. A ten-hour title of 20 tracks has about 200,000 fragments of some 40
 /// bytes.
 pub const INDEX_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of opened indexes kept in memory; the least recently used are dropped first.
 pub const OPENED_BYTES_MAX: usize = 256 << 20;
-
-/// Bytes of indexes that are opened before they are requested: half of the cache, so that requested
-/// titles find space.
-pub const OPENED_AHEAD_BYTES_MAX: usize = OPENED_BYTES_MAX / 2;
 
 /// Files that one scan of a watched directory covers.
 pub const WATCH_FILES_MAX: usize = 100_000;
@@ -60,6 +55,15 @@ pub const REMOVED_MAX: usize = 10_000;
 
 /// Bytes of the file with these records: two numbers and a name each.
 pub const REMOVED_BYTES_MAX: u64 = ((REMOVED_MAX + 1) * (FILE_NAME_BYTES_MAX + 43)) as u64;
+
+// ---- Tuning
+
+/// Width of a poster in pixels: sharp on a phone of double density, small enough to list hundreds.
+pub const POSTER_WIDTH: u32 = 640;
+
+/// Bytes of indexes that are opened before they are requested: half of the cache, so that requested
+/// titles find space.
+pub const OPENED_AHEAD_BYTES_MAX: usize = OPENED_BYTES_MAX / 2;
 
 /// Time between two scans of a watched directory.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(2);

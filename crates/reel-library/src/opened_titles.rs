@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 /// lives on while anything holds it.
 ///
 /// A title is opened only once at a time. Data read for it is cached under the ids of its maps,
-/// which every opening assigns anew, so the clients of two openings would each read it separately.
+/// which every opening assigns newly, so the clients of two openings would each read it separately.
 pub(crate) struct OpenedTitles {
     titles: HashMap<String, Kept>,
     /// Dropped titles. Such a title is still found as long as anything holds it.

@@ -1,15 +1,12 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+// ---- Limits
 
 /// Messages of a program's stream that can be unread. It is more than a reader hands out at once,
 /// because what the server makes comes in smaller pieces.
 pub const PROGRAM_MESSAGES: u64 = 128;
-
-/// Bytes of a stream's own memory, for what the server makes itself: heads of files. It is small,
-/// because every stream has it.
-pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
-
-/// The longest message in that memory: half of it can be read while the other half is written.
-pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
 
 /// Programs on this machine that may be connected at once.
 pub const PROGRAMS_MAX: usize = 64;
@@ -25,10 +22,6 @@ pub const PROGRAM_MEMORY_SHARE: usize = 2;
 /// Most messages that are taken from one program in a row.
 pub const PROGRAM_MESSAGES_PER_TURN: usize = 16;
 
-/// How often the streams of programs are polled. A reader that takes less than half its window (1
-/// MiB) in this time, that is 26 MB/s, never has to ring.
-pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
-
 /// How long a program may hold messages and give none back, unless sessions are forgotten sooner.
 /// It is long, because a paused player reads nothing.
 pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
@@ -37,10 +30,21 @@ pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
 /// The memory of a program cannot, because the program is looking at it.
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
-/// When accepting fails because there are no free descriptors, it is tried again after this long.
-pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
-
 /// How long streams may take to end after the server was asked to stop.
 pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
-const SECOND_NS: u64 = 1_000_000_000;
+// ---- Tuning
+
+/// Bytes of a stream's own memory, for what the server makes itself: heads of files. It is small,
+/// because every stream has it.
+pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
+
+/// The longest message in that memory: half of it can be read while the other half is written.
+pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
+
+/// How often the streams of programs are polled. A reader that takes less than half its window (1
+/// MiB) in this time, that is 26 MB/s, never has to ring.
+pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
+
+/// When accepting fails because there are no free descriptors, it is tried again after this long.
+pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;

@@ -259,7 +259,7 @@ impl Programs {
         self.count();
     }
 
-    /// Reads and sends what there is, for each stream of a set.
+    /// Reads and sends all that is available, for each stream of a set.
     fn pump(&mut self, core: &mut Core, set: &[StreamId]) {
         let batch = self.streams.read_send(set, &mut self.engine, core.now_ns());
         self.follow(core, batch);

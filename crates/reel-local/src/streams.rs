@@ -122,7 +122,7 @@ struct Stream<O> {
     /// Bytes of the chain that were offered, from its front.
     offered_bytes: u64,
     chain_bytes_max: u64,
-    /// All of it was offered, and the outlet was told so.
+    /// All of it was offered, and the outlet was informed.
     complete: bool,
 }
 

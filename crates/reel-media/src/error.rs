@@ -56,7 +56,7 @@ pub enum MediaError {
     NoDuration,
     /// Not a container that Reel reads.
     #[error(
-        "not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}; offer one of these, or convert it first, for example with ffmpeg"
+        "not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}; use one of these, or convert it first, for example with ffmpeg"
     )]
     UnknownContainer(String),
     /// The file ends before its structure does.

@@ -1,8 +1,7 @@
-//! Every bound on what a file may claim, with its reason.
+//! Limits on what a file may claim, and tuning of how files are read, each with its reason.
 
-/// Bytes read at once from a Matroska or transport stream file: large enough to be sequential for a
-/// disk, small enough to hold one for each ingest.
-pub(crate) const WINDOW_BYTES: usize = 256 * 1024;
+// ---- Limits
+
 /// One sample. An intra frame of 8K video at 800 Mbit/s and 24 frames a second has about 4 MiB.
 pub(crate) const SAMPLE_BYTES: u64 = 64 * 1024 * 1024;
 /// Warnings kept for the person who ingests; a damaged file could cause one for each packet.
@@ -29,8 +28,6 @@ pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
 pub(crate) const MKV_PROBE_BLOCKS: usize = 4000;
 /// See [`MKV_PROBE_BLOCKS`].
 pub(crate) const MKV_PROBE_BYTES: u64 = 64 * 1024 * 1024;
-/// Video frames whose times determine the frame rate: several seconds at every usual rate.
-pub(crate) const MKV_PROBE_FRAMES: usize = 240;
 
 /// How far a transport stream is searched for the tables and the first frame of every stream: a
 /// minute of broadcast.
@@ -120,3 +117,11 @@ pub(crate) const OUT_TICKS: u64 = 1 << 58;
 /// Latest time of a sample, either side of zero: a year, as for a Matroska file. Nanoseconds in 64
 /// bits reach 584 times as far.
 pub(crate) const OUT_SECONDS: u64 = 366 * 24 * 3600;
+
+// ---- Tuning
+
+/// Bytes read at once from a Matroska or transport stream file: large enough to be sequential for a
+/// disk, small enough to hold one for each ingest.
+pub(crate) const WINDOW_BYTES: usize = 256 * 1024;
+/// Video frames whose times determine the frame rate: several seconds at every usual rate.
+pub(crate) const MKV_PROBE_FRAMES: usize = 240;

@@ -17,7 +17,7 @@ pub struct Capacity {
     /// more until it is measured again.
     measured: Vec<DiskPrice>,
     processor: ProcessorPrice,
-    told: Capacities,
+    reported: Capacities,
     classes: Arc<ClassTable>,
 }
 
@@ -40,7 +40,7 @@ impl Capacity {
         let CapacityConfig { core_ns, arena_bytes, network_bps, processor } = config;
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
         let per_round = |bps: u64| (u128::from(bps) * u128::from(ROUND_NS) / 8_000_000_000) as u64;
-        let told = Capacities {
+        let reported = Capacities {
             members: measured
                 .iter()
                 .map(|price| MemberCapacity { price: *price, round_ns: ROUND_NS })
@@ -50,12 +50,12 @@ impl Capacity {
             core_mib_ns: processor.mib_ns(),
             arena_bytes,
         };
-        Self { measured, processor, told, classes: disks.classes() }
+        Self { measured, processor, reported, classes: disks.classes() }
     }
 
     /// What can be promised now.
     pub fn capacities(&self) -> Capacities {
-        self.told.clone()
+        self.reported.clone()
     }
 
     /// The classes and their shares now.
@@ -76,13 +76,14 @@ impl Capacity {
         let reclassed = !Arc::ptr_eq(&classes, &self.classes);
         if reclassed {
             self.classes = classes;
-            sessions.set_classes(ClassTable::clone(&self.classes));
+            sessions.admission().set_classes(ClassTable::clone(&self.classes));
         }
         let mut changed = false;
-        for (member, (told, measured)) in self.told.members.iter_mut().zip(&self.measured).enumerate() {
+        for (member, (reported, measured)) in self.reported.members.iter_mut().zip(&self.measured).enumerate()
+        {
             let found = MemberCapacity::found(*measured, disks.price(member));
-            if differs(*told, found) {
-                *told = found;
+            if differs(*reported, found) {
+                *reported = found;
                 changed = true;
             }
         }
@@ -92,8 +93,8 @@ impl Capacity {
         self.processor.update(done(counters, disks, now_ns));
         let core_mib_ns = self.processor.mib_ns();
         counters.core_mib_ns.store(core_mib_ns, Ordering::Relaxed);
-        if is_far(self.told.core_mib_ns, core_mib_ns) {
-            self.told.core_mib_ns = core_mib_ns;
+        if is_far(self.reported.core_mib_ns, core_mib_ns) {
+            self.reported.core_mib_ns = core_mib_ns;
             changed = true;
             let us = core_mib_ns / 1000;
             tracing::info!(
@@ -101,7 +102,7 @@ impl Capacity {
             );
         }
         if changed {
-            sessions.set_capacities(self.told.clone());
+            sessions.admission().set_capacities(self.reported.clone());
         }
         changed || reclassed
     }
@@ -156,8 +157,9 @@ mod tests {
             classes: capacity.classes().clone(),
         });
         let film = Demand::new(Vec::new(), vec![1 << 20; 60], 0);
-        let viewers =
-            || sessions.how_many(Class::PERIODIC, &film).expect("it promises").expect("room").viewers;
+        let viewers = || {
+            sessions.admission().how_many(Class::PERIODIC, &film).expect("it promises").expect("room").viewers
+        };
         // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
         let counters = PlayCounters::new(1);

@@ -1,4 +1,8 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+// ---- Limits
 
 /// Buffers in which a core seals responses, of a unit each (264 KiB): one for each client whose
 /// socket is full at the moment, and those of a turn of the core. With more slow clients than that,
@@ -7,6 +11,15 @@ pub const SCRATCH_BUFFERS_PER_CORE: usize = 32;
 
 /// The part of a small arena in which all cores together seal at most: one in so many buffers.
 pub const SCRATCH_PART: usize = 4;
+
+/// The part of the arena that may be lent to all sockets together: one buffer in so many. It cannot
+/// be taken back before the peers have acknowledged, so it is never promised to readers. When it is
+/// used up, the kernel copies. The part is small, because lending saves processor time, which has
+/// never been the first resource to run out (docs/benchmarks.md, `viewers`). With a quarter, a
+/// quarter fewer viewers were admitted (docs/design/sending.md).
+pub const LENT_PART: usize = 64;
+
+// ---- Tuning
 
 /// How long a client must have been slow before its buffers are taken back for others.
 pub const RELEASE_AFTER_NS: u64 = SECOND_NS / 100;
@@ -51,8 +64,8 @@ pub const CORE_PRICE_SPAN: u64 = 4;
 /// and the ledger computes everything again with each change.
 pub const PRICE_CHANGE_PERCENT: u128 = 5;
 
-/// The same over TLS, with sealing. Sealing takes 0.08 to 0.11 seconds per GB, and took 0.16 beside
-/// all other work (docs/benchmarks.md). A server with TLS counts all viewers with this cost,
+/// [`CORE_MIB_NS`] over TLS, with sealing. Sealing takes 0.08 to 0.11 seconds per GB, and took 0.16
+/// beside all other work (docs/benchmarks.md). A server with TLS counts all viewers with this cost,
 /// because a session may be requested either way.
 pub const CORE_MIB_TLS_NS: u64 = 760_000;
 
@@ -66,19 +79,14 @@ pub const BEGIN_DEADLINE_NS: u64 = SECOND_NS / 5;
 /// more is stored all the same, but waits for buffers.
 pub const STRIPES_PER_INGEST: usize = reel_volume::limits::WRITER_STRIPES_IN_FLIGHT + 8;
 
-/// The part of the arena that may be lent to all sockets together: one buffer in so many. It cannot
-/// be taken back before the peers have acknowledged, so it is never promised to readers. When it is
-/// used up, the kernel copies. The part is small, because lending saves processor time, which has
-/// never been the first resource to run out (docs/benchmarks.md, `viewers`).
-pub const LENT_PART: usize = 64;
-
 /// Buffers of the smallest arena from which some are lent (132 MiB with the default unit). In a
 /// smaller one, a few viewers and programs need all of it.
 pub const LENT_ARENA_BUFFERS_MIN: usize = 512;
 
 /// Stripes of a title as one file that are read ahead together for a client that requests it piece
 /// by piece, while there is plenty of memory. They are some 3 MiB on each member, which cost a hard
-/// disk 20 ms for the transfer and 7 ms for the seek.
+/// disk 20 ms for the transfer and 7 ms for the seek. Without windows, each piece cost a seek on
+/// each member, and five modelled disks gave 115 MB/s.
 pub const FILE_WINDOW_STRIPES: u64 = 12;
 
 /// The next window is read when a client has requested all but so many stripes of the last one...
@@ -86,5 +94,3 @@ pub const FILE_WINDOW_LEFT_STRIPES: u64 = 2;
 
 /// ...or when what it has requested lasts no longer than this: three rounds for the disks.
 pub const FILE_WINDOW_LEFT_NS: u64 = 3_000_000_000;
-
-const SECOND_NS: u64 = 1_000_000_000;

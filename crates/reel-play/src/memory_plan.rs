@@ -46,8 +46,8 @@ impl MemoryPlan {
         let MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
         let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
         let decoding = serve_threads * width;
-        let upkeep = MAINTENANCE_STRIPES * width;
-        let spare = (writing + decoding + upkeep).min(buffers / 2);
+        let maintenance = MAINTENANCE_STRIPES * width;
+        let spare = (writing + decoding + maintenance).min(buffers / 2);
         let scratch_per_core = if is_tls {
             SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / serve_threads.max(1))
         } else {
@@ -111,8 +111,9 @@ mod tests {
         assert!(ring.scratch_per_core > 0);
         // What an ingest, a decoding on each core and a rebuild need is not promised to viewers.
         assert_eq!(parts.spare, (STRIPES_PER_INGEST + 4 + MAINTENANCE_STRIPES) * 5);
-        let told = MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
-        assert_eq!(told, parts);
+        let parts_of_plan =
+            MemoryPlan::of(&MemoryUse { driver: DriverChoice::Auto, zero_copy: false, ..arena });
+        assert_eq!(parts_of_plan, parts);
         assert!(ring.readers < parts.readers);
     }
 }

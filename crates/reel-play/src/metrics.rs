@@ -86,13 +86,13 @@ impl<T> PlayMetrics<T> {
                 load(count),
             );
         }
-        let sharing = self.sessions.sharing();
+        let sharing = self.sessions.admission().sharing();
         for (name, help, value) in [
             ("reel_sessions", "Open sessions.", self.sessions.len() as f64),
             (
-                "reel_chains",
+                "reel_shared_reservations",
                 "Groups of sessions that play the same so closely that one of them reads for all.",
-                sharing.chains as f64,
+                sharing.groups as f64,
             ),
             (
                 "reel_followers",
@@ -177,7 +177,7 @@ impl<T> PlayMetrics<T> {
                 "Buffers reserved by readers without a promise.",
                 budget.unpromised(),
             ),
-            ("reel_readers_starved", "Readers waiting for memory.", budget.starved()),
+            ("reel_readers_waiting", "Readers waiting for memory.", budget.waiting_readers()),
             (
                 "reel_readers_in_runs",
                 "Downloads read in long runs, each of which costs one seek.",

@@ -3,7 +3,7 @@
 
 use crate::playable::Form;
 use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{Ask, Loss, Stretch, demand, shared_demand};
+use reel_admit::{Loss, Stretch, TrackSpan, demand, shared_demand};
 use reel_cache::{Choices, Depth, MediaKind, SharedTrack, SharedTracks};
 use reel_library::Title;
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
@@ -76,15 +76,15 @@ fn ranking(index: &TitleIndex) -> Vec<usize> {
 }
 
 /// The stretch of media time of a track that a segment (from 1) covers.
-pub(crate) fn ask(track: &TrackIndex, segment: usize) -> Option<Ask> {
+pub(crate) fn span_of(track: &TrackIndex, segment: usize) -> Option<TrackSpan> {
     let fragment = track.fragments.get(segment.checked_sub(1)?)?;
-    let strand = match track.track.kind {
+    let kind = match track.track.kind {
         TrackKind::Video => MediaKind::Video,
         TrackKind::Audio => MediaKind::Audio,
         TrackKind::Subtitle => MediaKind::Text,
     };
     let until = fragment.time.saturating_add(fragment.duration);
-    Some(Ask { strand, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
+    Some(TrackSpan { kind, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
 }
 
 /// What the tracks of a title demand.
@@ -150,12 +150,12 @@ fn shared<'a>(
     depth: Depth,
 ) -> Option<(SharedTracks, Demand)> {
     let (mut shared, mut demands) = (Vec::new(), Vec::new());
-    for (strand, track) in tracks {
+    for (kind, track) in tracks {
         let map = title.track_map(track.object)?;
         let start = |fragment: &Fragment| (track.nanoseconds(fragment.time), fragment.offset);
         demands.push(shared_demand(map.geometry().members(), depth, stretches(map, track))?);
         shared.push(SharedTrack {
-            strand,
+            kind,
             map: Arc::clone(map),
             starts: track.fragments.iter().map(start).collect(),
             track_ns: track_ns(track),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionRefused {
     /// The title is longer than the timeline of the ledger.
-    #[error("this title is longer than what can be promised ahead, which is a day")]
+    #[error("this title is longer than a day, the longest time that can be reserved ahead")]
     TooLong,
     /// It does not fit now.
     #[error(transparent)]

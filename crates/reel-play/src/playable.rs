@@ -1,6 +1,6 @@
 //! What the engine needs to know of a title.
 
-use reel_admit::Ask;
+use reel_admit::TrackSpan;
 use reel_cache::{Body, Choices};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Segment {
     /// The choice (rendition) that it belongs to; `None` if it belongs to all of them.
     pub choice: Option<usize>,
     /// The stretch of media time that it covers.
-    pub ask: Ask,
+    pub span: TrackSpan,
     /// Its bytes.
     pub body: Body,
     /// How long the whole track is shown.

@@ -2,7 +2,7 @@
 
 use crate::limits::{BEGIN_DEADLINE_NS, FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
 use crate::playable::{MediaRequest, Playable};
-use reel_admit::{Ask, Session, Sessions};
+use reel_admit::{Session, Sessions, TrackSpan};
 use reel_cache::{Body, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
@@ -93,7 +93,11 @@ impl<T: Playable> Decision<'_, T> {
     ) -> Result<DeliveryPolicy, AdmitError> {
         let kind = self.classes.kind(session.class());
         if let Some(form) = request.form().filter(|_| kind == Kind::Periodic)
-            && !self.sessions.is_promised(session, session.playing().choices(form).as_ref(), self.now_ns)?
+            && !self.sessions.reserves_one_of(
+                session,
+                session.playing().choices(form).as_ref(),
+                self.now_ns,
+            )?
         {
             // The reservation is for the bytes of another form. This one is delivered without a
             // reservation.
@@ -124,14 +128,14 @@ impl<T: Playable> Decision<'_, T> {
     ) -> Result<DeliveryPolicy, AdmitError> {
         let Some(file) = session.playing().file() else { return Ok(DeliveryPolicy::interactive()) };
         let mut pace = Pace::new(Arc::clone(&file.times), from_offset, at_offset);
-        let ask = Ask { strand: MediaKind::Video, from_ns: pace.media_ns, until_ns: pace.media_ns };
-        let permit = self.sessions.ask(session, None, &ask, self.now_ns)?;
+        let span = TrackSpan { kind: MediaKind::Video, from_ns: pace.media_ns, until_ns: pace.media_ns };
+        let permit = self.sessions.request(session, None, &span, self.now_ns)?;
         if permit.class == Class::APERIODIC {
             return Ok(DeliveryPolicy::without_deadline(permit.class));
         }
         pace.due_ns = permit.due_ns;
         let duration_ns = file.times.last().map_or(0, |(_, media_ns)| *media_ns);
-        self.sessions.plays(session, ask.strand, (&file.body, at_offset), duration_ns, self.now_ns);
+        self.sessions.plays(session, span.kind, (&file.body, at_offset), duration_ns, self.now_ns);
         // A start or a seek is read with the other starts, as that of a segment is: the reservation
         // begins with the next round.
         Ok(DeliveryPolicy {
@@ -181,28 +185,28 @@ impl<T: Playable> Decision<'_, T> {
     ) -> Result<DeliveryPolicy, AdmitError> {
         let title = session.playing();
         let Some(segment) = title.segment(track, number) else { return Ok(DeliveryPolicy::begins()) };
-        let (ask, bytes) = (&segment.ask, segment.body.bytes());
-        let duration_ns = ask.until_ns.saturating_sub(ask.from_ns);
+        let (span, bytes) = (&segment.span, segment.body.bytes());
+        let duration_ns = span.until_ns.saturating_sub(span.from_ns);
         if requested_bytes < bytes {
             // Single pictures for fast play, or the rest of a segment that was cut off: they are
             // not a part of the schedule.
             let piece_ns = u128::from(duration_ns) * u128::from(requested_bytes) / u128::from(bytes);
-            let is_spared =
-                self.sessions.spares(session, u64::try_from(piece_ns).unwrap_or(u64::MAX), self.now_ns);
-            return Ok(if is_spared {
+            let is_allowed =
+                self.sessions.allows_piece(session, u64::try_from(piece_ns).unwrap_or(u64::MAX), self.now_ns);
+            return Ok(if is_allowed {
                 DeliveryPolicy::begins()
             } else {
                 DeliveryPolicy::without_deadline(Class::APERIODIC)
             });
         }
-        let permit = self.sessions.ask(session, segment.choice, ask, self.now_ns)?;
+        let permit = self.sessions.request(session, segment.choice, span, self.now_ns)?;
         if permit.class == Class::APERIODIC {
             return Ok(DeliveryPolicy::without_deadline(permit.class));
         }
         let plays = (&segment.body, 0);
-        let reads_on = self.sessions.plays(session, ask.strand, plays, segment.track_ns, self.now_ns);
+        let reads_on = self.sessions.plays(session, span.kind, plays, segment.track_ns, self.now_ns);
         let next = title.segment(track, number + 1).and_then(|next| {
-            let due_ns = self.sessions.due_ns(session, next.ask.from_ns, self.now_ns);
+            let due_ns = self.sessions.due_ns(session, next.span.from_ns, self.now_ns);
             // A segment that is due at once is requested at once, so it is not planned. An example
             // is sound after a segment that began long before the pictures.
             (due_ns > self.now_ns + 2 * ROUND_NS).then(|| Plan {
@@ -210,7 +214,7 @@ impl<T: Playable> Decision<'_, T> {
                 class: session.class(),
                 start_ns: permit.due_ns,
                 due_ns,
-                duration_ns: next.ask.until_ns.saturating_sub(next.ask.from_ns),
+                duration_ns: next.span.until_ns.saturating_sub(next.span.from_ns),
             })
         });
         prefetcher.plan((session.key(), track), next);

@@ -2,7 +2,7 @@
 //! it.
 
 use crate::files::TextCache;
-use crate::offers::{Offers, ask, file_times, track_ns};
+use crate::offers::{Offers, file_times, span_of, track_ns};
 use crate::playable::{Form, PlainFile, Playable, Segment};
 use reel_cache::{Body, Choices, Depth, Part};
 use reel_library::{Library, LibraryError, Title};
@@ -76,7 +76,7 @@ impl Playable for PlayableTitle {
         let track = self.media_track(number)?;
         Some(Segment {
             choice: self.offers.choice(number),
-            ask: ask(track, segment)?,
+            span: span_of(track, segment)?,
             body: self.slice(track, track.segment_range(segment)?)?,
             track_ns: track_ns(track),
         })

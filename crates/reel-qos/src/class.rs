@@ -45,7 +45,7 @@ pub struct ClassTable {
 
 /// A rule for class tables that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these classes are not possible: {0}")]
+#[error("these classes are not valid: {0}")]
 pub struct ClassTableError(String);
 
 impl Class {

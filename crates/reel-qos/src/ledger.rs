@@ -264,8 +264,8 @@ impl Ledger {
         Ok(Claim { demand, class, from_round, start_round, rounds })
     }
 
-    /// Clears a timeline of every class and adds all reservations anew, at the present prices. Each
-    /// demand is priced once for all its streams.
+    /// Clears a timeline of every class and adds all reservations again, at the present prices.
+    /// Each demand is priced once for all its streams.
     fn recompute(&mut self, series: usize) {
         let resource = Resource::of_series(series);
         let (now_round, rounds) = (self.now_round, self.rounds);

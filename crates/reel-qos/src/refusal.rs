@@ -48,7 +48,7 @@ pub enum AdmitError {
         timeline_s: u64,
     },
     /// Only classes of kind periodic have reservations.
-    #[error("class {class} is served as well as possible, without reservations; {HELP_NOT_PERIODIC}")]
+    #[error("class {class} has no reservations; {HELP_NOT_PERIODIC}")]
     NotPeriodic {
         /// The place of the class in its table.
         class: usize,
@@ -71,7 +71,7 @@ pub enum AdmitError {
 
 const HELP_TOO_LONG: &str = "start nearer to the end of the title, or configure a longer timeline";
 const HELP_NOT_PERIODIC: &str = "use a class of kind periodic";
-const HELP_OTHER_VOLUME: &str = "make its demand anew for this volume";
+const HELP_OTHER_VOLUME: &str = "compute its demand again for this volume";
 const HELP_TOO_MANY: &str = "try again when some have ended";
 const HELP_ENDED: &str = "admit the rest of it as a new one";
 

@@ -1,14 +1,11 @@
-//! Every limit of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
 
 use std::time::Duration;
 
+// ---- Limits
+
 /// The largest number of submission entries of a ring: the kernel's own bound.
 pub const ENTRIES_MAX: u32 = 32_768;
-
-/// Completion entries per submission entry. Idle sockets keep far more operations in flight than
-/// there are entries. Completions that do not fit wait in the kernel's overflow list, which is
-/// slower but loses nothing.
-pub const COMPLETIONS_PER_ENTRY: u32 = 4;
 
 /// The largest number of pieces of one send: the kernel's UIO_MAXIOV. A longer send is cut here and
 /// reported as partial.
@@ -35,20 +32,6 @@ pub const REGISTERED_PIECE_BYTES_MAX: usize = 1 << 30;
 /// The most registered pieces: the kernel's IORING_MAX_REG_BUFFERS.
 pub const REGISTERED_PIECES_MAX: usize = 1 << 14;
 
-/// Pauses between attempts to register memory. The kernel returns the locked memory of a closed
-/// ring some time after the close, so a quick restart can get an ENOMEM that passes by itself.
-pub const REGISTER_RETRIES: [Duration; 5] = [
-    Duration::from_millis(5),
-    Duration::from_millis(20),
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-    Duration::from_millis(200),
-];
-
-/// The most completions that one `wait` returns, so that a flood cannot keep the caller from its
-/// other work.
-pub const DONE_PER_WAIT_MAX: usize = 4096;
-
 /// How long a dropped ring waits for operations in flight before it leaks their memory. A disk may
 /// take tens of seconds for one bad sector. Beyond that, a leak is better than a process that does
 /// not end.
@@ -59,15 +42,36 @@ pub const DROP_WAIT_MAX: Duration = Duration::from_secs(60);
 /// for a network.
 pub const LENT_DROP_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// How often a ring may break and be replaced. Each replacement may cost the memory of the
+/// operations in flight. If a ring breaks this often, only a restart can remove the cause.
+pub const RENEWALS_MAX: u32 = 16;
+
+// ---- Tuning
+
+/// The most completions that one `wait` returns, so that a flood cannot keep the caller from its
+/// other work.
+pub const DONE_PER_WAIT_MAX: usize = 4096;
+
+/// Completion entries per submission entry. Idle sockets keep far more operations in flight than
+/// there are entries. Completions that do not fit wait in the kernel's overflow list, which is
+/// slower but loses nothing.
+pub const COMPLETIONS_PER_ENTRY: u32 = 4;
+
+/// Pauses between attempts to register memory. The kernel returns the locked memory of a closed
+/// ring some time after the close, so a quick restart can get an ENOMEM that passes by itself.
+pub const REGISTER_RETRIES: [Duration; 5] = [
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+];
+
 /// Threads of the portable driver that read, write and sync files: enough to keep one disk busy.
 pub const PORTABLE_FILE_THREADS: usize = 4;
 
 /// Events that the portable driver takes from the kernel at a time.
 pub const PORTABLE_EVENTS_PER_WAIT: usize = 256;
-
-/// How often a ring may break and be replaced. Each replacement may cost the memory of the
-/// operations in flight. If a ring breaks this often, only a restart can remove the cause.
-pub const RENEWALS_MAX: u32 = 16;
 
 /// For this long after a ring was replaced, the old ring's read of the wake-up counter may still
 /// consume a wake-up. So no wait sleeps longer than the second figure during this time. The kernel

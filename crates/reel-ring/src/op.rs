@@ -122,7 +122,7 @@ pub struct Done {
 }
 
 impl Op {
-    /// Why no driver can do the operation.
+    /// Checks that the operation is valid for every driver.
     ///
     /// # Errors
     /// If a range, a length or the kind of the operation is impossible.

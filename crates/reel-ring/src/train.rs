@@ -30,12 +30,12 @@ pub struct Train {
 pub(crate) struct TrainMessage {
     header: libc::msghdr,
     pieces: Vec<libc::iovec>,
-    cut: Cut,
+    cut: SegmentControl,
 }
 
 /// The control message `UDP_SEGMENT` (udp(7)), as `CMSG_SPACE` would lay it out.
 #[repr(C)]
-struct Cut {
+struct SegmentControl {
     header: libc::cmsghdr,
     packet_bytes: u16,
     _fill: [u16; 3],
@@ -84,14 +84,14 @@ impl TrainMessage {
         cut.cmsg_len = (size_of::<libc::cmsghdr>() + size_of::<u16>()) as _;
         cut.cmsg_level = libc::SOL_UDP;
         cut.cmsg_type = libc::UDP_SEGMENT;
-        let cut = Cut { header: cut, packet_bytes: train.packet_bytes, _fill: [0; 3] };
+        let cut = SegmentControl { header: cut, packet_bytes: train.packet_bytes, _fill: [0; 3] };
         let mut message = Box::new(TrainMessage { header, pieces, cut });
         message.header.msg_iov = message.pieces.as_mut_ptr();
         message.header.msg_iovlen = message.pieces.len() as _;
         // A single packet needs no cutting, and so no device that can cut.
         if train.bytes() > usize::from(train.packet_bytes) {
             message.header.msg_control = (&raw mut message.cut).cast();
-            message.header.msg_controllen = size_of::<Cut>() as _;
+            message.header.msg_controllen = size_of::<SegmentControl>() as _;
         }
         message
     }

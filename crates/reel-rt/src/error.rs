@@ -17,7 +17,7 @@ pub enum RtError {
         source: io::Error,
     },
     /// The ring of the thread could not be made, or broke.
-    #[error("the thread {name} cannot go on: {source}")]
+    #[error("the thread {name} cannot continue: {source}")]
     Ring {
         /// The thread's name.
         name: String,

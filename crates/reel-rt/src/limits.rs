@@ -1,19 +1,23 @@
-//! Every limit of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+// ---- Limits
+
+/// The longest name of a thread that the kernel shows: 15 bytes. Longer names are cut.
+pub const THREAD_NAME_BYTES_MAX: usize = 15;
+
+/// Tasks of one agenda: the connections that one core may hold, with room to spare. Their queues
+/// then take a few megabytes.
+pub const TASKS_MAX: usize = 1 << 16;
+
+// ---- Tuning
 
 /// Timers fired per turn. The rest wait one turn, so that a burst cannot delay completions and
 /// messages.
 pub const TIMERS_PER_TURN_MAX: usize = 1024;
 
-/// The longest name of a thread that the kernel shows: 15 bytes. Longer names are cut.
-pub const THREAD_NAME_BYTES_MAX: usize = 15;
-
 /// The longest sleep. A thread that wakes once a minute for nothing costs nothing, and a lost
 /// wake-up (which the waker's design excludes) would be repaired.
 pub const SLEEP_MAX_NS: u64 = 60_000_000_000;
-
-/// Tasks of one agenda: the connections that one core may hold, with room to spare. Their queues
-/// then take a few megabytes.
-pub const TASKS_MAX: usize = 1 << 16;
 
 /// The longest section of a task, from one yield point to the next: how long an upcall may have to
 /// wait for its own core. Longer ones are counted. It is a fifth of the shortest period that can be

@@ -76,7 +76,7 @@ pub fn spawn<S: Service>(
         let _ = ready.send((mailbox, control));
         run(&mut core, &mut service, &mut inbox, &stop_asked).inspect_err(|error| {
             // Logged here because `join` may be called much later.
-            tracing::error!("the thread {thread_name} cannot go on: {error}");
+            tracing::error!("the thread {thread_name} cannot continue: {error}");
         })
     };
     let thread = thread::Builder::new()

@@ -55,17 +55,17 @@ mod tests {
     fn calls_are_made_and_the_queue_is_bounded() {
         let (workers, threads) = Workers::start("test", 1, 1).expect("a thread");
         let (release, held) = channel::<()>();
-        let (told, heard) = channel();
-        let started = told.clone();
+        let (sender, receiver) = channel();
+        let started = sender.clone();
         assert!(workers.run(move || {
             started.send(0).expect("the test listens");
             let _ = held.recv();
         }));
-        assert_eq!(heard.recv(), Ok(0), "the only thread is busy now");
-        assert!(workers.run(move || told.send(1).expect("the test listens")));
+        assert_eq!(receiver.recv(), Ok(0), "the only thread is busy now");
+        assert!(workers.run(move || sender.send(1).expect("the test listens")));
         assert!(!workers.run(|| ()), "one call waits, and no more may");
         drop(release);
-        assert_eq!(heard.recv(), Ok(1));
+        assert_eq!(receiver.recv(), Ok(1));
         drop(workers);
         threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
     }

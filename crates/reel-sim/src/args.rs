@@ -1,64 +1,66 @@
-//! What can be asked of `reel sim`.
+//! The command line of `reel sim`.
 
 use clap::Parser;
 use reel_disk::Policy;
 use reel_sim::Scenario;
-use reel_sim::fault::{FaultMenu, UnknownFault};
+use reel_sim::fault::{FaultKinds, UnknownFault};
 use reel_sim::limits::CROWD_BROWSE_NS;
 
-/// The server on simulated disks, clients and time. The same seed and options give the same run.
+/// Run the server on simulated disks, clients and time. The same seed and options give the same
+/// run.
 #[derive(Parser, Debug)]
 #[command(name = "reel sim")]
 pub(crate) struct Arguments {
-    /// Decides everything that is left to chance.
+    /// Seed of all random choices.
     #[arg(long)]
     pub(crate) seed: u64,
-    /// Runs so many seeds, from this one on.
+    /// Number of seeds to run, counted up from --seed.
     #[arg(long, default_value_t = 1)]
     pub(crate) seeds: u64,
-    /// Seeds side by side; 0 for one on each processor.
+    /// Seeds that run at the same time; 0 for one on each processor.
     #[arg(long, default_value_t = 0)]
     pub(crate) jobs: usize,
-    /// Virtual hours.
+    /// Simulated hours.
     #[arg(long, default_value_t = 1.0)]
     hours: f64,
-    /// Viewers that want to play a title.
+    /// Number of viewers.
     #[arg(long, default_value_t = 200)]
     viewers: usize,
-    /// Five solid state disks, viewers, no other traffic and no faults: for the speed of the
-    /// simulation itself.
+    /// Five solid state disks, viewers, no other traffic and no faults: to measure the speed of the
+    /// simulation.
     #[arg(long)]
     plain: bool,
-    /// Who decides what a device gets next: rounds, fifo, cscan, drr, edf.
+    /// Policy that decides which request a disk gets next: rounds, fifo, cscan, drr, edf.
     #[arg(long, default_value = "rounds")]
     policy: Policy,
-    /// Only these faults: pulled, replaced, stalls, slow, read-errors, lies, rot, none. Default:
-    /// all.
+    /// Only these faults: pulled (removed), replaced, stalls, slow, read-errors, lies (wrong data),
+    /// rot, none. Default: all.
     #[arg(long, value_delimiter = ',')]
     faults: Option<Vec<String>>,
-    /// So many titles of one rendition and one language each, instead of those that a seed decides:
-    /// a crowd on few shares what one of them reads.
+    /// Number of titles, each with one rendition and one language; otherwise decided by the seed.
+    /// With few titles, viewers share reads.
     #[arg(long)]
     titles: Option<usize>,
-    /// Titles have so many renditions at most.
+    /// Most renditions of a title.
     #[arg(long)]
     renditions: Option<u64>,
-    /// And so many languages.
+    /// Most languages of a title.
     #[arg(long)]
     languages: Option<u64>,
-    /// So many buffers of memory, instead of plenty.
+    /// Number of memory buffers; plenty if not given.
     #[arg(long)]
     buffers: Option<usize>,
-    /// So many people browse, ten times a second each, instead of those that a seed decides.
+    /// Number of interactive clients, each with ten requests a second; otherwise decided by the
+    /// seed.
     #[arg(long)]
     browsers: Option<usize>,
-    /// Devices stay as quick as they were measured, and classes keep their shares.
+    /// Speeds of devices and shares of classes do not change.
     #[arg(long)]
     steady: bool,
-    /// Charges each viewer with the disks, whatever others read.
+    /// Sessions do not share disk reservations.
     #[arg(long)]
     apart: bool,
-    /// Admits every viewer. Nothing is reserved then, and late bytes break no invariant.
+    /// Admit every viewer and reserve nothing. Late bytes then break no invariant.
     #[arg(long)]
     unadmitted: bool,
     /// Print JSON, a line for each seed.
@@ -85,7 +87,7 @@ impl Arguments {
         scenario.buffers = self.buffers.unwrap_or(scenario.buffers);
         scenario.change_rest_ns = scenario.change_rest_ns.filter(|_| !self.steady);
         if let Some(names) = &self.faults {
-            scenario.faults = FaultMenu::of(names)?;
+            scenario.faults = FaultKinds::of(names)?;
         }
         Ok(scenario)
     }

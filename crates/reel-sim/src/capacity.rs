@@ -2,9 +2,9 @@
 //! impossible. A reservation stays, even when a device has become too slow for it or its class has
 //! a smaller share.
 
-use crate::desk::Desk;
 use crate::disks::SimDisks;
 use crate::limits::{DEAR_PERMILLE, RECOVERY_NS};
+use crate::sessions::ClientSessions;
 use reel_disk::Disks;
 use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice};
 use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
@@ -51,9 +51,15 @@ impl Capacity {
     }
 
     /// Tells the ledger what has changed; to be called every round.
-    pub(crate) fn refresh(&mut self, disks: &Disks, desk: &Desk, counters: &PlayCounters, now_ns: u64) {
-        if self.served.refresh(disks, desk.sessions(), counters, now_ns) {
-            let usage = desk.usage(now_ns);
+    pub(crate) fn refresh(
+        &mut self,
+        disks: &Disks,
+        sessions: &ClientSessions,
+        counters: &PlayCounters,
+        now_ns: u64,
+    ) {
+        if self.served.refresh(disks, sessions.for_engine(), counters, now_ns) {
+            let usage = sessions.usage(now_ns);
             let over = usage.iter().enumerate().filter(|(_, used)| used.peak_used > used.capacity);
             self.over = over.map(|(place, used)| (place, used.peak_used)).collect();
         }
@@ -61,9 +67,14 @@ impl Capacity {
 
     /// Checks the reservations, and returns the highest of any member in thousandths. The error is
     /// a broken invariant.
-    pub(crate) fn look(&mut self, disks: &SimDisks, desk: &Desk, now_ns: u64) -> Result<u64, String> {
-        let (mut most_permille, told) = (0, self.served.capacities());
-        for (place, used) in desk.usage(now_ns).into_iter().enumerate() {
+    pub(crate) fn check(
+        &mut self,
+        disks: &SimDisks,
+        sessions: &ClientSessions,
+        now_ns: u64,
+    ) -> Result<u64, String> {
+        let (mut most_permille, reported) = (0, self.served.capacities());
+        for (place, used) in sessions.usage(now_ns).into_iter().enumerate() {
             if used.peak_used <= used.capacity {
                 self.over.remove(&place);
             } else if self.over.get(&place).is_none_or(|over| used.peak_used > *over) {
@@ -71,9 +82,10 @@ impl Capacity {
                 return Err(format!("more is promised of {resource} in round {round} than there is"));
             }
             if let Resource::Member(member) = used.resource {
-                // What was counted at the price that was told takes the device another time.
-                let told = told.members[member].price.read_mib_ns.max(1);
-                let takes = u128::from(used.used) * u128::from(self.measured.read_mib_ns) / u128::from(told)
+                // What was counted at the price that was reported takes the device another time.
+                let reported = reported.members[member].price.read_mib_ns.max(1);
+                let takes = u128::from(used.used) * u128::from(self.measured.read_mib_ns)
+                    / u128::from(reported)
                     * u128::from(disks.drift_permille(member))
                     / 1000;
                 if takes > u128::from(used.capacity) {
@@ -93,11 +105,13 @@ impl Capacity {
 
     /// How long the price of a member without a fault has been much too high.
     pub(crate) fn dear_ns(&mut self, disks: &SimDisks, struck: Option<usize>, now_ns: u64) -> u64 {
-        let (mut most_ns, told_now) = (0, self.served.capacities());
-        self.dear_since_ns.resize(told_now.members.len(), now_ns);
-        for (member, (told, since_ns)) in told_now.members.iter().zip(&mut self.dear_since_ns).enumerate() {
+        let (mut most_ns, reported_now) = (0, self.served.capacities());
+        self.dear_since_ns.resize(reported_now.members.len(), now_ns);
+        for (member, (reported, since_ns)) in
+            reported_now.members.iter().zip(&mut self.dear_since_ns).enumerate()
+        {
             let takes = self.measured.read_mib_ns * disks.drift_permille(member).max(1000) / 1000;
-            if struck == Some(member) || told.price.read_mib_ns * 1000 <= takes * DEAR_PERMILLE {
+            if struck == Some(member) || reported.price.read_mib_ns * 1000 <= takes * DEAR_PERMILLE {
                 *since_ns = now_ns;
             }
             most_ns = most_ns.max(now_ns - *since_ns);

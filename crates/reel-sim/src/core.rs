@@ -114,8 +114,8 @@ impl Core {
         self.pump(client, now_ns)
     }
 
-    /// Gives the engine all that has arrived, and goes on with the clients that can go on; `true`
-    /// if something arrived.
+    /// Passes all arrivals to the engine, and continues the clients that can continue; `true` if
+    /// something arrived.
     pub(crate) fn turn(&mut self, now_ns: u64, outcomes: &mut Vec<(u32, Outcome)>) -> Result<bool, String> {
         let arrivals = std::mem::take(&mut *lock(&self.inbox.0));
         let some = !arrivals.is_empty();

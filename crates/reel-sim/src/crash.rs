@@ -1,11 +1,11 @@
 //! Simulated crashes: what the members hold at that moment is opened again elsewhere, and checked.
 //! The run itself continues.
 
-use crate::library::{directory, still_options, title_record, write_stripe};
+use crate::immediate::ImmediateDisks;
+use crate::library::{directory, immediate_options, title_record, write_stripe};
+use crate::maintenance::{Ingested, JobState, wrong_unit};
 use crate::medium::{Medium, copy_head};
-use crate::shelf::Shelf;
-use crate::still::StillDisks;
-use crate::upkeep::{Board, Ingested, wrong_unit};
+use crate::stored_titles::StoredTitles;
 use anyhow::{Context, Result, bail, ensure};
 use reel_qos::Class;
 use reel_testkit::Rng;
@@ -13,13 +13,13 @@ use reel_volume::{MemberUse, RepairOptions, Volume};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the members hold when the world stops, in a directory of its own.
-pub(crate) struct Wreck {
+/// What the members hold when the server stops, in a directory of its own.
+pub(crate) struct CrashImage {
     directory: tempfile::TempDir,
     media: Vec<Medium>,
 }
 
-impl Wreck {
+impl CrashImage {
     /// Of the volume in `from`. `after_crash` says what a crash leaves of the member whose file
     /// this is, in another file, or that it is none; `blank` makes a disk that holds nothing in
     /// that, and says how much of the file to copy.
@@ -27,7 +27,7 @@ impl Wreck {
         from: &Path,
         mut after_crash: impl FnMut(&Path, &Path) -> Option<std::io::Result<Medium>>,
         mut blank: impl FnMut(&Path, &Path) -> (Medium, u64),
-    ) -> Result<Wreck> {
+    ) -> Result<CrashImage> {
         let to = directory()?;
         std::fs::copy(from.join("volume.toml"), to.path().join("volume.toml"))?;
         let mut media = Vec::new();
@@ -44,23 +44,23 @@ impl Wreck {
                 }
             });
         }
-        Ok(Wreck { directory: to, media })
+        Ok(CrashImage { directory: to, media })
     }
 
     /// Opens the volume, and checks that nothing is lost, incomplete or in the place of something
     /// else. `rebuild`: whether members that are out of use are rebuilt.
     pub(crate) fn inspect(
         self,
-        shelf: &Arc<Shelf>,
-        board: &Board,
+        stored: &Arc<StoredTitles>,
+        jobs: &JobState,
         (rebuild, rng): (bool, &mut Rng),
     ) -> Result<()> {
-        let still = StillDisks::new(self.media, Some(Arc::clone(shelf)));
+        let disks = ImmediateDisks::new(self.media, Some(Arc::clone(stored)));
         let volume =
-            Volume::open(self.directory.path(), still_options(&still)).context("it does not open")?;
-        let titles = present(&volume, board, shelf)?;
+            Volume::open(self.directory.path(), immediate_options(&disks)).context("it does not open")?;
+        let titles = present(&volume, jobs, stored)?;
         space_adds_up(&volume)?;
-        holds(&volume, &still, &titles).context("as it was opened")?;
+        holds(&volume, &disks, &titles).context("as it was opened")?;
         // What is written from here on lies in no title's place.
         let fresh = publish_one(&volume, "fresh", rng)?;
         let titles: Vec<&Ingested> = titles.into_iter().chain([&fresh]).collect();
@@ -71,8 +71,8 @@ impl Wreck {
                 }
             }
         }
-        holds(&volume, &still, &titles)?;
-        match still.broken() {
+        holds(&volume, &disks, &titles)?;
+        match disks.broken() {
             Some(what) => bail!(what),
             None => Ok(()),
         }
@@ -93,15 +93,15 @@ fn members_of(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The titles that were ingested and are there. All that were told to be there are; of the one that
-/// was changing it may be so or so.
-fn present<'a>(volume: &Volume, board: &'a Board, shelf: &Shelf) -> Result<Vec<&'a Ingested>> {
-    for number in 0..shelf.titles().len() {
+/// The titles that were ingested and are there. All that were reported to be there are; the one
+/// that was changing may be there or not.
+fn present<'a>(volume: &Volume, jobs: &'a JobState, stored: &StoredTitles) -> Result<Vec<&'a Ingested>> {
+    for number in 0..stored.titles().len() {
         ensure!(volume.title(&format!("film-{number}")).is_some(), "title {number} is gone");
     }
-    let changing = board.changing.as_ref();
+    let changing = jobs.changing.as_ref();
     let mut there = Vec::new();
-    for title in &board.ingested {
+    for title in &jobs.ingested {
         match volume.title(&title.id) {
             Some(_) => there.push(title),
             None => ensure!(changing.is_some_and(|one| one.id == title.id), "{} is gone", title.id),
@@ -113,7 +113,7 @@ fn present<'a>(volume: &Volume, board: &'a Board, shelf: &Shelf) -> Result<Vec<&
     {
         there.push(title);
     }
-    let count = volume.titles().len() - shelf.titles().len();
+    let count = volume.titles().len() - stored.titles().len();
     ensure!(
         count == there.len(),
         "{count} titles that were ingested are there, and should be {}",
@@ -137,12 +137,12 @@ fn space_adds_up(volume: &Volume) -> Result<()> {
 }
 
 /// Every member in use holds all that it should, parity included.
-fn holds(volume: &Volume, still: &StillDisks, titles: &[&Ingested]) -> Result<()> {
+fn holds(volume: &Volume, disks: &ImmediateDisks, titles: &[&Ingested]) -> Result<()> {
     for member in (0..volume.geometry().members()).filter(|&member| volume.health().readable(member)) {
-        let lacks = still.look(member, Medium::blank_units);
+        let lacks = disks.with_medium(member, Medium::blank_units);
         ensure!(lacks == Some(0), "member {member} is in use and lacks {lacks:?} units");
-        let wrong = still.look(member, |medium| {
-            let unit_of = |unit| medium.sound_unit(unit);
+        let wrong = disks.with_medium(member, |medium| {
+            let unit_of = |unit| medium.intact_unit(unit);
             titles.iter().find_map(|title| wrong_unit(title, volume.geometry(), member, unit_of))
         });
         if let Some(wrong) = wrong.flatten() {
@@ -185,8 +185,8 @@ mod tests {
     use crate::title::TitleSpec;
     use reel_cache::Depth;
 
-    /// A small library with a title that was ingested, after the world has stopped.
-    fn stopped() -> (Library, Board) {
+    /// A small library with a title that was ingested, after the server has stopped.
+    fn stopped() -> (Library, JobState) {
         let spec = TitleSpec {
             titles: 2,
             segments: (5, 5),
@@ -197,55 +197,58 @@ mod tests {
         };
         let mut library =
             Library::make(geometry(4, 3).unwrap(), &spec, Depth::of(true), &mut Rng::new(1)).unwrap();
-        let still = StillDisks::new(std::mem::take(&mut library.media), Some(Arc::clone(&library.shelf)));
-        let volume = Volume::open(library.directory.path(), still_options(&still)).unwrap();
+        let disks =
+            ImmediateDisks::new(std::mem::take(&mut library.media), Some(Arc::clone(&library.stored)));
+        let volume = Volume::open(library.directory.path(), immediate_options(&disks)).unwrap();
         let title = publish_one(&volume, "clip-0", &mut Rng::new(2)).unwrap();
         volume.remove(&title.id).unwrap();
         let title = publish_one(&volume, "clip-1", &mut Rng::new(3)).unwrap();
         drop(volume);
-        library.media = still.into_media();
-        let mut board = Board::default();
-        board.ingested.push(title);
-        (library, board)
+        library.media = disks.into_media();
+        let mut jobs = JobState::default();
+        jobs.ingested.push(title);
+        (library, jobs)
     }
 
-    fn found(library: &Library, board: &Board) -> Result<()> {
+    fn found(library: &Library, jobs: &JobState) -> Result<()> {
         let after_crash = |from: &Path, to: &Path| {
             let medium = library.media.iter().find(|medium| medium.path() == from)?;
             Some(medium.after_crash(to, &mut Rng::new(4)))
         };
-        let wreck = Wreck::of(library.directory.path(), after_crash, |_, _| unreachable!())?;
-        wreck.inspect(&library.shelf, board, (true, &mut Rng::new(5)))
+        let crash_image = CrashImage::of(library.directory.path(), after_crash, |_, _| unreachable!())?;
+        crash_image.inspect(&library.stored, jobs, (true, &mut Rng::new(5)))
     }
 
     #[test]
-    fn what_was_told_to_be_there_must_be() {
-        let (library, mut board) = stopped();
-        found(&library, &board).unwrap();
-        let mut other = board.ingested[0].clone();
+    fn what_was_reported_as_present_must_be_there() {
+        let (library, mut jobs) = stopped();
+        found(&library, &jobs).unwrap();
+        let mut other = jobs.ingested[0].clone();
         other.id = "clip-7".to_owned();
-        board.ingested.push(other.clone());
-        assert!(found(&library, &board).unwrap_err().to_string().contains("clip-7 is gone"));
-        board.ingested.pop();
-        board.changing = Some(other);
-        found(&library, &board).expect("of one that was changing it may be so or so");
-        (board.changing, board.ingested) = (None, Vec::new());
-        assert!(found(&library, &board).unwrap_err().to_string().contains("should be 0"));
+        jobs.ingested.push(other.clone());
+        assert!(found(&library, &jobs).unwrap_err().to_string().contains("clip-7 is gone"));
+        jobs.ingested.pop();
+        jobs.changing = Some(other);
+        found(&library, &jobs).expect("a title that was changing may be there or not");
+        (jobs.changing, jobs.ingested) = (None, Vec::new());
+        assert!(found(&library, &jobs).unwrap_err().to_string().contains("should be 0"));
     }
 
     #[test]
     fn a_wrong_byte_on_a_member_in_use_is_seen() {
-        let (library, board) = stopped();
-        let title = &board.ingested[0];
-        let member = library.shelf.geometry.place(title.slots[0], 1).member;
+        let (library, jobs) = stopped();
+        let title = &jobs.ingested[0];
+        let member = library.stored.geometry.place(title.slots[0], 1).member;
         let medium = &library.media[member];
-        let unit_of = |unit| medium.sound_unit(unit);
-        assert_eq!(wrong_unit(title, &library.shelf.geometry, member, unit_of), None);
+        let unit_of = |unit| medium.intact_unit(unit);
+        assert_eq!(wrong_unit(title, &library.stored.geometry, member, unit_of), None);
         let wrong = |unit| -> Unit {
-            let mut rows = medium.sound_unit(unit);
+            let mut rows = medium.intact_unit(unit);
             rows[100] ^= 1;
             rows
         };
-        assert!(wrong_unit(title, &library.shelf.geometry, member, wrong).unwrap().contains("does not hold"));
+        assert!(
+            wrong_unit(title, &library.stored.geometry, member, wrong).unwrap().contains("does not hold")
+        );
     }
 }

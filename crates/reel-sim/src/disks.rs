@@ -2,11 +2,11 @@
 
 use crate::device::Device;
 use crate::fault::FaultSpan;
-use crate::journal::{Happened, Journal};
+use crate::journal::{Journal, JournalEvent};
 use crate::limits::CHUNK_UNITS;
 use crate::medium::Medium;
 use crate::member::{Answer, Member};
-use crate::shelf::Shelf;
+use crate::stored_titles::StoredTitles;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
     DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MemberFile, MemberStats, RequestId,
@@ -23,7 +23,7 @@ pub struct SimDisks {
 struct Inner {
     now_ns: u64,
     members: Vec<Member>,
-    shelf: Arc<Shelf>,
+    stored: Arc<StoredTitles>,
     classes: Arc<ClassTable>,
     journal: Journal,
 }
@@ -35,7 +35,7 @@ impl SimDisks {
         devices: Vec<Box<dyn Device>>,
         config: &DisksConfig,
         (media, units, device_units): (Vec<Medium>, u64, u64),
-        shelf: Arc<Shelf>,
+        stored: Arc<StoredTitles>,
         now_ns: u64,
     ) -> SimDisks {
         // One more for superblocks and catalogues.
@@ -58,7 +58,7 @@ impl SimDisks {
             .collect();
         let classes = Arc::new(config.classes.clone());
         let journal = Journal::default();
-        let inner = Inner { now_ns, members, shelf, classes, journal };
+        let inner = Inner { now_ns, members, stored, classes, journal };
         SimDisks { inner: Mutex::new(inner) }
     }
 
@@ -67,16 +67,20 @@ impl SimDisks {
         self.lock().members.iter().filter_map(Member::next_ns).min()
     }
 
-    /// It is now that late; what has ended is answered. The error is a broken invariant.
+    /// It is now that late; what has ended is answered.
+    ///
+    /// # Errors
+    /// A broken invariant: a request is answered twice, or bytes on a member are not what belongs
+    /// there.
     pub fn advance(&self, now_ns: u64) -> Result<(), String> {
         let mut answers = Vec::new();
         {
             let mut inner = self.lock();
-            let Inner { members, shelf, journal, now_ns: clock_ns, .. } = &mut *inner;
+            let Inner { members, stored, journal, now_ns: clock_ns, .. } = &mut *inner;
             *clock_ns = now_ns;
             for member in members.iter_mut() {
                 while member.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
-                    answers.extend(member.advance(now_ns, shelf, journal)?);
+                    answers.extend(member.advance(now_ns, stored, journal)?);
                 }
             }
         }
@@ -85,7 +89,11 @@ impl SimDisks {
     }
 
     /// Gives the devices what their schedulers let them have: what a disk thread does once per
-    /// turn. The error is a broken invariant.
+    /// turn.
+    ///
+    /// # Errors
+    /// A broken invariant: a start waited for longer than its bound, or a device is idle while
+    /// requests wait for it.
     pub fn turn(&self) -> Result<(), String> {
         let mut inner = self.lock();
         let Inner { members, journal, now_ns, .. } = &mut *inner;
@@ -109,13 +117,16 @@ impl SimDisks {
     pub fn set_fault(&self, member: usize, fault: Option<FaultSpan>) {
         let mut inner = self.lock();
         let Inner { members, journal, now_ns, .. } = &mut *inner;
-        let Some(place) = members.get_mut(member) else { return };
-        if let Some(span) = fault.or(place.fault()) {
-            let happened =
-                Happened::Fault { member: member as u32, code: span.fault.code(), began: fault.is_some() };
+        let Some(target) = members.get_mut(member) else { return };
+        if let Some(span) = fault.or(target.fault()) {
+            let happened = JournalEvent::Fault {
+                member: member as u32,
+                code: span.fault.code(),
+                began: fault.is_some(),
+            };
             journal.note(*now_ns, happened);
         }
-        place.set_fault(fault, *now_ns);
+        target.set_fault(fault, *now_ns);
     }
 
     /// The files of members that a volume has opened.
@@ -128,20 +139,24 @@ impl SimDisks {
         }
     }
 
-    /// Looks at what a member holds.
-    pub(crate) fn look<T>(&self, member: usize, look: impl FnOnce(&Medium, &Shelf) -> T) -> Option<T> {
+    /// Inspects what a member holds.
+    pub(crate) fn with_medium<T>(
+        &self,
+        member: usize,
+        inspect: impl FnOnce(&Medium, &StoredTitles) -> T,
+    ) -> Option<T> {
         let inner = self.lock();
-        Some(look(&inner.members.get(member)?.medium, &inner.shelf))
+        Some(inspect(&inner.members.get(member)?.medium, &inner.stored))
     }
 
     /// Units of titles that a member lacks.
     pub fn blank_units(&self, member: usize) -> usize {
-        self.look(member, |medium, _| medium.blank_units()).unwrap_or_default()
+        self.with_medium(member, |medium, _| medium.blank_units()).unwrap_or_default()
     }
 
     /// Units of titles that have gone bad on a member.
     pub fn rotten_units(&self, member: usize) -> usize {
-        self.look(member, Medium::rotten_units).unwrap_or_default()
+        self.with_medium(member, Medium::rotten_units).unwrap_or_default()
     }
 
     /// A request that waits longer than any request should.
@@ -265,11 +280,11 @@ impl DiskBackend for SimDisks {
     /// A new disk that holds nothing, but for what is in its file.
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
         let mut inner = self.lock();
-        let Inner { members, shelf, .. } = &mut *inner;
-        let place = members.get_mut(member).ok_or(DiskError::Absent { member })?;
-        let mut medium = place.medium.successor(file.path(), shelf);
+        let Inner { members, stored, .. } = &mut *inner;
+        let target = members.get_mut(member).ok_or(DiskError::Absent { member })?;
+        let mut medium = target.medium.replacement(file.path(), stored);
         medium.opened(file);
-        place.replace(medium);
+        target.replace(medium);
         Ok(())
     }
 

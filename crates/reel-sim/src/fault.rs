@@ -23,7 +23,7 @@ pub enum Fault {
     },
     /// So many of a thousand units come back with a wrong byte and no error.
     Lies(u64),
-    /// So many of a thousand units have gone bad, until they are written anew.
+    /// So many of a thousand units are unreadable, until they are written again.
     Rot(u64),
 }
 
@@ -42,7 +42,7 @@ pub struct FaultSpan {
 
 /// Which faults may be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultMenu {
+pub struct FaultKinds {
     /// Members that fail at once: [`Fault::Pulled`].
     pub pulled: bool,
     /// [`Fault::Replaced`].
@@ -95,10 +95,10 @@ pub fn name_of(code: u32) -> &'static str {
     NAMES.get(code as usize).copied().unwrap_or("a fault")
 }
 
-impl FaultMenu {
+impl FaultKinds {
     /// Everything.
-    pub fn all() -> FaultMenu {
-        FaultMenu {
+    pub fn all() -> FaultKinds {
+        FaultKinds {
             pulled: true,
             replaced: true,
             stalls: true,
@@ -109,24 +109,27 @@ impl FaultMenu {
         }
     }
 
-    /// Those of these names.
-    pub fn of(names: &[String]) -> Result<FaultMenu, UnknownFault> {
-        let mut menu = FaultMenu::default();
+    /// The faults of these names.
+    ///
+    /// # Errors
+    /// A name is neither that of a fault nor `none`; the error holds it.
+    pub fn of(names: &[String]) -> Result<FaultKinds, UnknownFault> {
+        let mut kinds = FaultKinds::default();
         for name in names {
             let place = match name.as_str() {
-                "pulled" => &mut menu.pulled,
-                "replaced" => &mut menu.replaced,
-                "stalls" => &mut menu.stalls,
-                "slow" => &mut menu.slow,
-                "read-errors" => &mut menu.read_errors,
-                "lies" => &mut menu.lies,
-                "rot" => &mut menu.rot,
+                "pulled" => &mut kinds.pulled,
+                "replaced" => &mut kinds.replaced,
+                "stalls" => &mut kinds.stalls,
+                "slow" => &mut kinds.slow,
+                "read-errors" => &mut kinds.read_errors,
+                "lies" => &mut kinds.lies,
+                "rot" => &mut kinds.rot,
                 "none" => continue,
                 _ => return Err(UnknownFault(name.clone())),
             };
             *place = true;
         }
-        Ok(menu)
+        Ok(kinds)
     }
 
     /// Faults one after another with a rest of `rest_ns` between them on average, each of one
@@ -190,14 +193,14 @@ mod tests {
 
     #[test]
     fn never_two_members_at_once_and_all_kinds_come() {
-        let spans = FaultMenu::all().draw(5, 1000, 40_000 * SECOND_NS, 60 * SECOND_NS, &mut Rng::new(3));
+        let spans = FaultKinds::all().draw(5, 1000, 40_000 * SECOND_NS, 60 * SECOND_NS, &mut Rng::new(3));
         assert!(spans.len() > 50);
         assert!(spans.windows(2).all(|pair| pair[0].until_ns + SECOND_NS <= pair[1].from_ns));
         assert!((0..7).all(|code| spans.iter().any(|span| span.fault.code() == code)));
-        let only = FaultMenu { stalls: true, ..FaultMenu::default() };
+        let only = FaultKinds { stalls: true, ..FaultKinds::default() };
         let spans = only.draw(5, 0, 10_000 * SECOND_NS, 60 * SECOND_NS, &mut Rng::new(3));
         assert!(!spans.is_empty() && spans.iter().all(|span| span.fault == Fault::Stall));
-        assert!(FaultMenu::default().draw(5, 0, u64::MAX, 1, &mut Rng::new(1)).is_empty());
+        assert!(FaultKinds::default().draw(5, 0, u64::MAX, 1, &mut Rng::new(1)).is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// One event. It holds only numbers, so that noting it costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum JournalEvent {
     /// A request came to a member.
     Asked {
         /// The member.
@@ -61,7 +61,7 @@ pub enum Happened {
         /// Which.
         client: u32,
         /// What.
-        what: Deed,
+        what: ClientAction,
         /// Of what: a segment, a title, a number of bytes.
         number: u64,
     },
@@ -69,7 +69,7 @@ pub enum Happened {
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ClientAction {
     /// Opens a title.
     Opens,
     /// Is refused it.
@@ -107,24 +107,24 @@ pub enum Deed {
 pub struct Journal {
     digest: u64,
     entries: u64,
-    last: VecDeque<(u64, Happened)>,
+    last: VecDeque<(u64, JournalEvent)>,
 }
 
 impl Journal {
     /// Notes something.
-    pub fn note(&mut self, now_ns: u64, happened: Happened) {
+    pub fn note(&mut self, now_ns: u64, happened: JournalEvent) {
         let word = |a: u32, b: u32| u64::from(a) << 32 | u64::from(b);
         let (kind, one, two) = match happened {
-            Happened::Asked { member, job, class, offset, deadline_ns } => {
+            JournalEvent::Asked { member, job, class, offset, deadline_ns } => {
                 (1, word(member, job), offset ^ deadline_ns.rotate_left(20) ^ u64::from(class) << 60)
             }
-            Happened::Started { member, job } => (2, word(member, job), 0),
-            Happened::Answered { member, job, well, device_ns } => {
+            JournalEvent::Started { member, job } => (2, word(member, job), 0),
+            JournalEvent::Answered { member, job, well, device_ns } => {
                 (3, word(member, job), device_ns << 1 | u64::from(well))
             }
-            Happened::Withdrawn { member, job } => (6, word(member, job), 0),
-            Happened::Fault { member, code, began } => (4, word(member, code), u64::from(began)),
-            Happened::Client { client, what, number } => (5, word(client, what as u32), number),
+            JournalEvent::Withdrawn { member, job } => (6, word(member, job), 0),
+            JournalEvent::Fault { member, code, began } => (4, word(member, code), u64::from(began)),
+            JournalEvent::Client { client, what, number } => (5, word(client, what as u32), number),
         };
         self.entries += 1;
         self.digest =
@@ -146,15 +146,15 @@ impl Journal {
     }
 
     /// The last things, oldest first.
-    pub fn last(&self) -> impl Iterator<Item = (u64, Happened)> {
+    pub fn last(&self) -> impl Iterator<Item = (u64, JournalEvent)> {
         self.last.iter().copied()
     }
 }
 
-impl fmt::Display for Happened {
+impl fmt::Display for JournalEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Happened::Asked { member, job, class, offset, deadline_ns } => {
+            JournalEvent::Asked { member, job, class, offset, deadline_ns } => {
                 write!(f, "member {member}: request {job} of class {class} for {offset}, due at ")?;
                 if *deadline_ns == u64::MAX {
                     f.write_str("no time")
@@ -162,48 +162,50 @@ impl fmt::Display for Happened {
                     write!(f, "{}", Seconds(*deadline_ns))
                 }
             }
-            Happened::Started { member, job } => {
+            JournalEvent::Started { member, job } => {
                 write!(f, "member {member}: request {job} goes to the device")
             }
-            Happened::Answered { member, job, well, device_ns } => {
+            JournalEvent::Answered { member, job, well, device_ns } => {
                 let how = if *well { "done" } else { "failed" };
                 write!(f, "member {member}: request {job} {how} after {} us in the device", device_ns / 1000)
             }
-            Happened::Withdrawn { member, job } => write!(f, "member {member}: request {job} is withdrawn"),
-            Happened::Fault { member, code, began } => {
+            JournalEvent::Withdrawn { member, job } => {
+                write!(f, "member {member}: request {job} is withdrawn")
+            }
+            JournalEvent::Fault { member, code, began } => {
                 let what = crate::fault::name_of(*code);
                 write!(f, "member {member}: {what} {}", if *began { "begins" } else { "ends" })
             }
-            Happened::Client { client, what, number } => {
+            JournalEvent::Client { client, what, number } => {
                 write!(f, "client {client} {} {number}", what.name())
             }
         }
     }
 }
 
-impl Deed {
+impl ClientAction {
     fn name(self) -> &'static str {
         match self {
-            Deed::Opens => "opens title",
-            Deed::Refused => "is refused title",
-            Deed::Asks => "asks for segment",
-            Deed::Has => "has segment",
-            Deed::Plays => "plays from segment",
-            Deed::Stalls => "STALLS before segment",
-            Deed::Late => "is given LATE segment",
-            Deed::Pauses => "pauses in segment",
-            Deed::Resumes => "resumes in segment",
-            Deed::Seeks => "seeks to segment",
-            Deed::Skips => "skips ahead, to ask next for segment",
-            Deed::Steps => "steps to rendition",
-            Deed::StaysBelow => "stays below rendition",
-            Deed::Leaves => "leaves title",
-            Deed::Fails => "cannot be given segment",
+            ClientAction::Opens => "opens title",
+            ClientAction::Refused => "is refused title",
+            ClientAction::Asks => "asks for segment",
+            ClientAction::Has => "has segment",
+            ClientAction::Plays => "plays from segment",
+            ClientAction::Stalls => "STALLS before segment",
+            ClientAction::Late => "is given LATE segment",
+            ClientAction::Pauses => "pauses in segment",
+            ClientAction::Resumes => "resumes in segment",
+            ClientAction::Seeks => "seeks to segment",
+            ClientAction::Skips => "skips ahead, to ask next for segment",
+            ClientAction::Steps => "steps to rendition",
+            ClientAction::StaysBelow => "stays below rendition",
+            ClientAction::Leaves => "leaves title",
+            ClientAction::Fails => "cannot be given segment",
         }
     }
 }
 
-/// A virtual time for people.
+/// A virtual time, as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Seconds(pub u64);
 
@@ -219,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_digest_sees_order_time_and_numbers() {
-        let event = |number| Happened::Client { client: 1, what: Deed::Asks, number };
+        let event = |number| JournalEvent::Client { client: 1, what: ClientAction::Asks, number };
         let digest = |events: &[(u64, u64)]| {
             let mut journal = Journal::default();
             events.iter().for_each(|&(now_ns, number)| journal.note(now_ns, event(number)));

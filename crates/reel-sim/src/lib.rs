@@ -5,34 +5,34 @@
 //! the clock. `docs/design/simulator.md` says what the models leave out.
 #![forbid(unsafe_code)]
 
-mod beginnings;
 mod capacity;
 pub mod changes;
 pub mod client;
 pub mod content;
+mod cooperative_threads;
 mod core;
 mod crash;
-mod desk;
 pub mod device;
 pub mod disks;
 pub mod fault;
+mod immediate;
 pub mod journal;
 mod library;
 pub mod limits;
+mod maintenance;
 mod medium;
 mod member;
 pub mod probe;
 mod report;
 pub mod scale;
 mod scenario;
+mod sessions;
 mod shares;
-pub mod shelf;
-mod stage;
-mod still;
+mod simulation;
+mod start_waits;
+pub mod stored_titles;
 pub mod title;
-mod upkeep;
-mod world;
 
 pub use report::{Broken, Report};
 pub use scenario::Scenario;
-pub use world::World;
+pub use simulation::Simulation;

@@ -2,11 +2,11 @@
 //! before the clock starts.
 
 use crate::content;
+use crate::immediate::ImmediateDisks;
 use crate::limits::{CATALOGUE_BYTES, INGEST_SLOTS_MIN};
 use crate::medium::Medium;
 use crate::scale::{ROW_BYTES, UNIT_BYTES, UNIT_ROWS};
-use crate::shelf::{Place, Shelf};
-use crate::still::StillDisks;
+use crate::stored_titles::{StoredTitles, TrackPlacement};
 use crate::title::{TitleSpec, TrackPlan};
 use anyhow::{Context, Result, bail};
 use reel_cache::Depth;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 pub(crate) struct Library {
     /// Where `volume.toml` and the members' superblocks and catalogues are.
     pub(crate) directory: TempDir,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) stored: Arc<StoredTitles>,
     /// What each member holds.
     pub(crate) media: Vec<Medium>,
     /// Units of a member.
@@ -36,40 +36,45 @@ impl Library {
     /// Makes a volume with titles, of which viewers are read so much ahead, and some room beside
     /// them.
     pub(crate) fn make(geometry: Geometry, spec: &TitleSpec, ahead: Depth, rng: &mut Rng) -> Result<Library> {
-        let plans = Shelf::plan(spec, rng);
+        let plans = StoredTitles::plan(spec, rng);
         let directory = directory()?;
         let wanted_units = units_for(&geometry, plans.iter().flatten());
         let summary = Volume::create(directory.path(), options(&geometry, wanted_units))?;
         let Superblock { data_offset, .. } = superblock(&summary.members[0])?;
         let units = (summary.member_bytes - data_offset) / UNIT_BYTES as u64;
         let media = summary.members.iter().enumerate();
-        let still = StillDisks::new(media.map(|(m, path)| Medium::new(m, path, data_offset)).collect(), None);
-        let volume = Volume::open(directory.path(), still_options(&still))?;
-        let mut places = Vec::new();
+        let disks =
+            ImmediateDisks::new(media.map(|(m, path)| Medium::new(m, path, data_offset)).collect(), None);
+        let volume = Volume::open(directory.path(), immediate_options(&disks))?;
+        let mut placements = Vec::new();
         for (number, plan) in plans.iter().enumerate() {
             let mut records = Vec::new();
             for plan in plan {
-                let record = lay_down(&volume, &still, plan)?;
+                let record = lay_down(&volume, &disks, plan)?;
                 let map = volume.map(&record)?;
-                places.push(Place { extents: record.extents.clone(), sums: sums(&map), data_offset });
+                placements.push(TrackPlacement {
+                    extents: record.extents.clone(),
+                    sums: sums(&map),
+                    data_offset,
+                });
                 records.push(record);
             }
             volume.publish(title_record(format!("film-{number}"), records))?;
         }
-        if let Some(what) = still.broken() {
+        if let Some(what) = disks.broken() {
             bail!(what);
         }
         drop(volume);
-        let shelf = Shelf::new(geometry, ahead, plans, places)
+        let stored = StoredTitles::new(geometry, ahead, plans, placements)
             .context("a title is longer than anybody can promise")?;
-        Ok(Library { directory, shelf: Arc::new(shelf), media: still.into_media(), units })
+        Ok(Library { directory, stored: Arc::new(stored), media: disks.into_media(), units })
     }
 }
 
 /// How a volume is opened whose members answer at once.
-pub(crate) fn still_options(still: &Arc<StillDisks>) -> OpenOptions {
+pub(crate) fn immediate_options(disks: &Arc<ImmediateDisks>) -> OpenOptions {
     let arena = ArenaBudget { bytes: 1 << 20, huge_pages: false };
-    OpenOptions { arena, simulated: Some(still.simulated()), ..OpenOptions::default() }
+    OpenOptions { arena, simulated: Some(disks.simulated()), ..OpenOptions::default() }
 }
 
 /// Writes the next stripe of an object of `bytes` that `seed` makes, from `at` on; where the one
@@ -137,15 +142,15 @@ fn superblock(path: &Path) -> Result<Superblock> {
     Ok(Superblock::decode(&block)?)
 }
 
-/// Writes one track, of which only what is no function of its place is kept.
-fn lay_down(volume: &Volume, still: &StillDisks, plan: &TrackPlan) -> Result<ObjectRecord> {
+/// Writes one track. Only bytes that are not a function of their place are kept.
+fn lay_down(volume: &Volume, disks: &ImmediateDisks, plan: &TrackPlan) -> Result<ObjectRecord> {
     let mut writer = volume.writer(Class::APERIODIC)?;
-    still.forget(true);
+    disks.forget(true);
     let mut at = 0;
     while at < plan.bytes() {
         at = write_stripe(&mut writer, volume.geometry(), (plan.seed(), plan.bytes()), at)?;
     }
-    still.forget(false);
+    disks.forget(false);
     Ok(writer.finish()?)
 }
 

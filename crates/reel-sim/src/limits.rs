@@ -1,4 +1,6 @@
-//! Every bound of this crate, with its reason.
+//! Tuning of the simulator: each constant with its reason.
+
+// ---- Tuning
 
 /// A segment of pictures: what players ask for at once. Four seconds is what most packagers make.
 pub const MOVING_SEGMENT_NS: u64 = 4_000_000_000;
@@ -20,7 +22,7 @@ pub const SKIP_NS: u64 = 10_000_000_000;
 /// Under full load a queue of 64 bulk reads with 15 % of a hard disk is served in some seconds.
 pub const STARVATION_NS: u64 = 60_000_000_000;
 
-/// Entries of the story that is told when an invariant breaks: what happened in about the last
+/// Entries of the log that is printed when an invariant breaks: what happened in about the last
 /// second.
 pub const STORY_ENTRIES: usize = 400;
 

@@ -2,18 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod tell;
+mod output;
 
 use anyhow::Result;
 use args::Arguments;
 use clap::Parser;
-use reel_sim::{Broken, Report, World};
+use output::{OutputReader, write_out};
+use reel_sim::{Broken, Report, Simulation};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tell::{Heard, tell};
 
 /// What came of one seed.
 #[derive(Serialize)]
@@ -44,8 +44,8 @@ fn one(arguments: &Arguments) -> Result<bool> {
         }
         Err(broken) => format!("{broken}{}", again(arguments, broken.seed)),
     };
-    // Whether everything held is told by the exit code, too.
-    tell(&text)?;
+    // The exit code also says whether all invariants held.
+    write_out(&text)?;
     Ok(result.is_ok())
 }
 
@@ -66,10 +66,10 @@ fn many(arguments: &Arguments) -> Result<u64> {
             }
             let text = match &result {
                 _ if arguments.json => json(seed, &result, took)?,
-                Ok(report) => format!("seed {seed}: all held; {}\n", report.in_short()),
+                Ok(report) => format!("seed {seed}: all held; {}\n", report.summary()),
                 Err(broken) => format!("{broken}{}", again(arguments, seed)),
             };
-            if tell(&text)? == Heard::ByNobody {
+            if write_out(&text)? == OutputReader::Gone {
                 next.store(end, Ordering::Relaxed);
             }
         }
@@ -86,15 +86,15 @@ fn many(arguments: &Arguments) -> Result<u64> {
     })?;
     let bad = bad.into_inner();
     if !arguments.json {
-        tell(&format!("{} seeds, {bad} of them broke an invariant\n", arguments.seeds))?;
+        write_out(&format!("{} seeds, {bad} of them broke an invariant\n", arguments.seeds))?;
     }
     Ok(bad)
 }
 
 fn run(arguments: &Arguments, seed: u64) -> Result<(Result<Report, Box<Broken>>, Duration)> {
-    let world = World::new(arguments.scenario(seed)?)?;
+    let simulation = Simulation::new(arguments.scenario(seed)?)?;
     let began = Instant::now();
-    let result = world.run();
+    let result = simulation.run();
     Ok((result, began.elapsed()))
 }
 

@@ -1,13 +1,13 @@
 //! The bytes of a member: those that would survive a crash, and those that would not.
 //!
 //! Superblocks and catalogues lie in a file, where a volume that is opened finds them. Of units
-//! only rows are kept, in memory; those of the titles that people watch are a function of their
+//! only rows are kept, in memory; those of the titles that viewers play are a function of their
 //! place, and not kept at all.
 
 use crate::content::Unit;
 use crate::fault::FaultSpan;
 use crate::scale::{ROW_BYTES, UNIT_BYTES};
-use crate::shelf::Shelf;
+use crate::stored_titles::StoredTitles;
 use reel_disk::MemberFile;
 use reel_testkit::{Rng, mix};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub(crate) struct Medium {
     data_offset: u64,
     path: PathBuf,
     file: Option<MemberFile>,
-    /// Units that hold nothing of a title that people watch, by number.
+    /// Units that hold nothing of a title that viewers play, by number.
     kept: BTreeMap<u64, Arc<Unit>>,
     /// Units of such titles that it lacks.
     blank: BTreeSet<u64>,
@@ -40,11 +40,11 @@ enum Written {
     Block(Arc<[u8]>),
 }
 
-/// Units that have gone bad and stay so until they are written anew.
+/// Units that have become unreadable, until they are written again.
 #[derive(Clone, Debug)]
 struct Rot {
     span: FaultSpan,
-    mended: BTreeSet<u64>,
+    repaired: BTreeSet<u64>,
 }
 
 /// What a disk loses or keeps of a block as a whole.
@@ -67,16 +67,16 @@ impl Medium {
     }
 
     /// The same as a new disk, which holds none of the titles' units.
-    pub(crate) fn blank(member: usize, path: &Path, data_offset: u64, shelf: &Shelf) -> Medium {
+    pub(crate) fn blank(member: usize, path: &Path, data_offset: u64, stored: &StoredTitles) -> Medium {
         // A new disk reads as zeros, which is what the end of a title may be.
-        let lacks = |unit: &u64| shelf.unit(member, *unit) != Some(NOTHING);
-        let blank = shelf.units_on(member).filter(lacks).collect();
+        let lacks = |unit: &u64| stored.unit(member, *unit) != Some(NOTHING);
+        let blank = stored.units_on(member).filter(lacks).collect();
         Medium { blank, ..Medium::new(member, path, data_offset) }
     }
 
     /// A new disk in the place of this one.
-    pub(crate) fn successor(&self, path: &Path, shelf: &Shelf) -> Medium {
-        Medium::blank(self.member, path, self.data_offset, shelf)
+    pub(crate) fn replacement(&self, path: &Path, stored: &StoredTitles) -> Medium {
+        Medium::blank(self.member, path, self.data_offset, stored)
     }
 
     /// Where its units begin.
@@ -107,21 +107,26 @@ impl Medium {
 
     /// Units go bad, or no others do from here on.
     pub(crate) fn rot(&mut self, span: Option<FaultSpan>) {
-        self.rot = span.map(|span| Rot { span, mended: BTreeSet::new() });
+        self.rot = span.map(|span| Rot { span, repaired: BTreeSet::new() });
     }
 
-    /// Units of titles that have gone bad and were not written anew.
-    pub(crate) fn rotten_units(&self, shelf: &Shelf) -> usize {
+    /// Units of titles that have become unreadable and were not written again.
+    pub(crate) fn rotten_units(&self, stored: &StoredTitles) -> usize {
         let Some(rot) = &self.rot else { return 0 };
-        shelf.units_on(self.member).filter(|unit| rot.meets(*unit) && !self.blank.contains(unit)).count()
+        stored.units_on(self.member).filter(|unit| rot.meets(*unit) && !self.blank.contains(unit)).count()
     }
 
     /// Reads blocks.
-    pub(crate) fn read(&self, offset: u64, target: &mut [u8], shelf: Option<&Shelf>) -> Result<(), String> {
+    pub(crate) fn read(
+        &self,
+        offset: u64,
+        target: &mut [u8],
+        stored: Option<&StoredTitles>,
+    ) -> Result<(), String> {
         for (number, place) in target.chunks_mut(UNIT_BYTES).enumerate() {
             let at = offset + (number * UNIT_BYTES) as u64;
             if at >= self.data_offset {
-                let unit = self.unit((at - self.data_offset) / UNIT_BYTES as u64, shelf);
+                let unit = self.unit((at - self.data_offset) / UNIT_BYTES as u64, stored);
                 place[..unit.len()].copy_from_slice(&unit);
                 place[unit.len()..].fill(0);
             } else if let Some((_, Written::Block(block))) = self.newest(at) {
@@ -133,8 +138,8 @@ impl Medium {
         Ok(())
     }
 
-    /// The rows of a unit that no title has that people watch, as if it had not gone bad.
-    pub(crate) fn sound_unit(&self, unit: u64) -> Unit {
+    /// The rows of a unit that no title has that viewers play, as if it had not gone bad.
+    pub(crate) fn intact_unit(&self, unit: u64) -> Unit {
         match self.newest(self.data_offset + unit * UNIT_BYTES as u64) {
             Some((_, Written::Unit(rows))) => **rows,
             _ => self.kept.get(&unit).map_or(NOTHING, |kept| **kept),
@@ -142,8 +147,8 @@ impl Medium {
     }
 
     /// The rows of a unit as a read gives them.
-    pub(crate) fn unit(&self, unit: u64, shelf: Option<&Shelf>) -> Unit {
-        let title = || shelf.and_then(|shelf| shelf.unit(self.member, unit));
+    pub(crate) fn unit(&self, unit: u64, stored: Option<&StoredTitles>) -> Unit {
+        let title = || stored.and_then(|stored| stored.unit(self.member, unit));
         match self.newest(self.data_offset + unit * UNIT_BYTES as u64) {
             Some((_, Written::Unit(rows))) => return **rows,
             Some((_, Written::Title)) => return title().unwrap_or(NOTHING),
@@ -161,14 +166,19 @@ impl Medium {
     }
 
     /// Writes blocks, which become durable with a later [`Medium::sync`]. The error is a broken
-    /// invariant: a title that people watch got other bytes.
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8], shelf: Option<&Shelf>) -> Result<(), String> {
+    /// invariant: a title that viewers play got other bytes.
+    pub(crate) fn write(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        stored: Option<&StoredTitles>,
+    ) -> Result<(), String> {
         for (number, block) in bytes.chunks(UNIT_BYTES).enumerate() {
             let at = offset + (number * UNIT_BYTES) as u64;
             let written = if at < self.data_offset {
                 Written::Block(block.into())
             } else {
-                self.unit_written((at - self.data_offset) / UNIT_BYTES as u64, block, shelf)?
+                self.unit_written((at - self.data_offset) / UNIT_BYTES as u64, block, stored)?
             };
             self.writes += 1;
             self.pending.entry(at).or_default().push((self.writes, written));
@@ -217,7 +227,12 @@ impl Medium {
         Ok(left)
     }
 
-    fn unit_written(&self, unit: u64, block: &[u8], shelf: Option<&Shelf>) -> Result<Written, String> {
+    fn unit_written(
+        &self,
+        unit: u64,
+        block: &[u8],
+        stored: Option<&StoredTitles>,
+    ) -> Result<Written, String> {
         let (member, bytes) = (self.member, block.len());
         let (Some(rows), true) = (block.first_chunk::<{ size_of::<Unit>() }>(), bytes == UNIT_BYTES) else {
             return Err(format!("{bytes} bytes were written to unit {unit} of member {member}"));
@@ -225,7 +240,7 @@ impl Medium {
         if block[rows.len()..].iter().any(|byte| *byte != 0) {
             return Err(format!("the spare bytes of unit {unit} of member {member} are not zeros"));
         }
-        match shelf.and_then(|shelf| shelf.unit(member, unit)) {
+        match stored.and_then(|stored| stored.unit(member, unit)) {
             Some(should) if should == *rows => Ok(Written::Title),
             Some(_) => Err(format!("unit {unit} of member {member} belongs to a title and got other bytes")),
             None => Ok(Written::Unit(Arc::new(*rows))),
@@ -255,7 +270,7 @@ impl Medium {
                 }
                 return Ok(());
             }
-            // Half a unit of a title is none: its rows are told apart by their checksums.
+            // Half a unit of a title is none: its rows are distinguished by their checksums.
             (Written::Title, Some(_)) => return Ok(()),
             (Written::Title, None) => {
                 self.blank.remove(&unit);
@@ -274,7 +289,7 @@ impl Medium {
             }
         }
         if let Some(rot) = &mut self.rot {
-            rot.mended.insert(unit);
+            rot.repaired.insert(unit);
         }
         Ok(())
     }
@@ -282,7 +297,7 @@ impl Medium {
 
 impl Rot {
     fn meets(&self, unit: u64) -> bool {
-        self.span.fault.meets(&self.span, unit) && !self.mended.contains(&unit)
+        self.span.fault.meets(&self.span, unit) && !self.repaired.contains(&unit)
     }
 }
 

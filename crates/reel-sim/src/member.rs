@@ -1,15 +1,15 @@
 //! One simulated member: the real scheduler before a model of a device, and what is wrong with it.
 
-use crate::beginnings::{Beginning, Beginnings};
 use crate::content::Unit;
 use crate::device::{Device, Transfer};
 use crate::fault::{Fault, FaultSpan};
-use crate::journal::{Happened, Journal};
+use crate::journal::{Journal, JournalEvent};
 use crate::limits::{CHUNK_UNITS, SHARE_ROUNDS, STARVATION_NS, SYNC_NS};
 use crate::medium::Medium;
 use crate::scale::{MEMBER_SCALE, UNIT_BYTES};
 use crate::shares::Shares;
-use crate::shelf::Shelf;
+use crate::start_waits::{StartWait, StartWaits};
+use crate::stored_titles::StoredTitles;
 use reel_arena::{Buffer, Lease};
 use reel_disk::{
     DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, PriceCorrection, Queued, Reply, RequestId,
@@ -50,7 +50,7 @@ pub(crate) struct Member {
     /// measured.
     drift_permille: u64,
     shares: Shares,
-    beginnings: Beginnings,
+    start_waits: StartWaits,
     /// When it answered last.
     answered_ns: u64,
 }
@@ -70,7 +70,7 @@ struct Job {
     queued_ns: u64,
     started_ns: u64,
     life: u32,
-    beginning: Option<Beginning>,
+    start_wait: Option<StartWait>,
     result: Option<Result<(), DiskError>>,
 }
 
@@ -114,7 +114,7 @@ impl Member {
             correction: PriceCorrection::new(price),
             drift_permille: 1000,
             shares: Shares::default(),
-            beginnings: Beginnings::new(&ClassTable::default()),
+            start_waits: StartWaits::new(&ClassTable::default()),
             answered_ns: 0,
         }
     }
@@ -151,7 +151,7 @@ impl Member {
             // Nothing orders a sync: it goes to the device at once.
             started_ns: if sync { now_ns } else { 0 },
             life: self.life,
-            beginning: self.beginnings.asked(class, deadline_ns, now_ns),
+            start_wait: self.start_waits.asked(class, deadline_ns, now_ns),
             result: None,
         };
         match self.jobs.get_mut(id as usize) {
@@ -161,7 +161,7 @@ impl Member {
         let (number, class_number) = (member as u32, class.index() as u32);
         journal.note(
             now_ns,
-            Happened::Asked { member: number, job: id, class: class_number, offset, deadline_ns },
+            JournalEvent::Asked { member: number, job: id, class: class_number, offset, deadline_ns },
         );
         if sync {
             self.stats.syncs += 1;
@@ -190,9 +190,9 @@ impl Member {
             job.started_ns = now_ns;
             self.stats.queued -= 1;
             self.stats.in_device += 1;
-            journal.note(now_ns, Happened::Started { member: self.number as u32, job: id });
-            let left = job.beginning.filter(|_| self.fault.is_none());
-            if let Some((waited_ns, took_ns)) = left.and_then(|of| self.beginnings.left(of, now_ns)) {
+            journal.note(now_ns, JournalEvent::Started { member: self.number as u32, job: id });
+            let left = job.start_wait.filter(|_| self.fault.is_none());
+            if let Some((waited_ns, took_ns)) = left.and_then(|of| self.start_waits.left(of, now_ns)) {
                 return Err(format!(
                     "a beginning waited {} ms for member {} while others took {} ms of it",
                     waited_ns / 1_000_000,
@@ -225,7 +225,7 @@ impl Member {
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let held_ns = self.held.peek().map(|Reverse((at_ns, _))| *at_ns);
         let device_ns = match self.fault {
-            // The world ends the stall; nothing ends before.
+            // The simulation ends the stall; nothing ends before.
             Some(FaultSpan { fault: Fault::Stall, .. }) => None,
             _ => self.device.next_ns(),
         };
@@ -236,7 +236,7 @@ impl Member {
     pub(crate) fn advance(
         &mut self,
         now_ns: u64,
-        shelf: &Shelf,
+        stored: &StoredTitles,
         journal: &mut Journal,
     ) -> Result<Option<Answer>, String> {
         if self.kept_until_ns.is_some_and(|at_ns| at_ns <= now_ns) {
@@ -254,7 +254,7 @@ impl Member {
                 self.held.push(Reverse((until_ns, id)));
                 return Ok(None);
             }
-            return self.end(id, now_ns, shelf, journal).map(Some);
+            return self.end(id, now_ns, stored, journal).map(Some);
         }
         if matches!(self.fault, Some(FaultSpan { fault: Fault::Stall, .. })) {
             return Ok(None);
@@ -270,7 +270,7 @@ impl Member {
             self.held.push(Reverse((now_ns + recovery_ns, id)));
             return Ok(None);
         }
-        self.end(id, now_ns, shelf, journal).map(Some)
+        self.end(id, now_ns, stored, journal).map(Some)
     }
 
     /// A fault begins, or the one that is ends.
@@ -331,8 +331,8 @@ impl Member {
             && let Some(job) = &mut self.jobs[id]
         {
             job.deadline_ns = job.deadline_ns.min(deadline_ns);
-            let begins = self.beginnings.asked(job.class.min(class), job.deadline_ns, now_ns);
-            job.beginning = begins.map(|begins| job.beginning.unwrap_or(begins));
+            let begins = self.start_waits.asked(job.class.min(class), job.deadline_ns, now_ns);
+            job.start_wait = begins.map(|begins| job.start_wait.unwrap_or(begins));
             if class < job.class {
                 self.shares.left(job.class);
                 self.shares.queued(class, now_ns);
@@ -358,7 +358,7 @@ impl Member {
         self.free.push(id as u32);
         self.shares.left(job.class);
         self.stats.queued -= 1;
-        journal.note(now_ns, Happened::Withdrawn { member: self.number as u32, job: id as u32 });
+        journal.note(now_ns, JournalEvent::Withdrawn { member: self.number as u32, job: id as u32 });
         let buffer = match job.work {
             Work::Read(buffer) => Some(buffer),
             Work::Write(_) | Work::Sync(_) => None,
@@ -379,7 +379,7 @@ impl Member {
     pub(crate) fn round_ended(&mut self, classes: &ClassTable, now_ns: u64) -> Option<String> {
         if self.fault.is_some() {
             self.shares.forget(now_ns);
-            self.beginnings.forget(classes, now_ns);
+            self.start_waits.forget(classes, now_ns);
         }
         let window_ns = SHARE_ROUNDS as u64 * ROUND_NS;
         let (class, permille, due) = self.shares.round_ended(classes, now_ns.saturating_sub(window_ns))?;
@@ -391,7 +391,7 @@ impl Member {
 
     /// Times that a class wanted its share for long enough to be looked at.
     pub(crate) fn shares_looked_at(&self) -> u64 {
-        self.shares.looked
+        self.shares.checks
     }
 
     /// A price from outside: what was learnt about the one before is forgotten.
@@ -409,7 +409,7 @@ impl Member {
     pub(crate) fn set_classes(&mut self, classes: &ClassTable, now_ns: u64) {
         self.scheduler.set_classes(classes);
         self.shares.forget(now_ns);
-        self.beginnings.forget(classes, now_ns);
+        self.start_waits.forget(classes, now_ns);
         self.wants_turn = true;
     }
 
@@ -421,7 +421,13 @@ impl Member {
         Some(self.starvation(job, now_ns))
     }
 
-    fn end(&mut self, id: u32, now_ns: u64, shelf: &Shelf, journal: &mut Journal) -> Result<Answer, String> {
+    fn end(
+        &mut self,
+        id: u32,
+        now_ns: u64,
+        stored: &StoredTitles,
+        journal: &mut Journal,
+    ) -> Result<Answer, String> {
         let Some(mut job) = self.jobs.get_mut(id as usize).and_then(Option::take) else {
             return Err(format!("member {} answered request {id} twice", self.number));
         };
@@ -434,14 +440,14 @@ impl Member {
         let result = match job.result.take() {
             Some(result) => result,
             None if pulled => Err(failed(self.number, &job, "reach", ENODEV)),
-            None => self.carry_out(&mut job, shelf)?,
+            None => self.carry_out(&mut job, stored)?,
         };
         match &result {
             Ok(()) => self.count(&job),
             Err(_) => self.stats.errors += 1,
         }
         let happened =
-            Happened::Answered { member: self.number as u32, job: id, well: result.is_ok(), device_ns };
+            JournalEvent::Answered { member: self.number as u32, job: id, well: result.is_ok(), device_ns };
         journal.note(now_ns, happened);
         let buffer = match job.work {
             Work::Read(buffer) => Some(buffer),
@@ -466,7 +472,7 @@ impl Member {
         let took_ns = now_ns - job.started_ns.max(self.answered_ns);
         self.shares.took(job.class, took_ns);
         if job.class == Class::INTERACTIVE {
-            self.beginnings.took(job.beginning.is_some(), job.started_ns - job.queued_ns, took_ns);
+            self.start_waits.took(job.start_wait.is_some(), job.started_ns - job.queued_ns, took_ns);
         }
         self.answered_ns = now_ns;
     }
@@ -487,7 +493,7 @@ impl Member {
 
     /// Moves the bytes. The error is a broken invariant: bytes were written that nothing should
     /// write.
-    fn carry_out(&mut self, job: &mut Job, shelf: &Shelf) -> Result<Result<(), DiskError>, String> {
+    fn carry_out(&mut self, job: &mut Job, stored: &StoredTitles) -> Result<Result<(), DiskError>, String> {
         let old_disk = job.life != self.life;
         match &mut job.work {
             Work::Read(buffer) => {
@@ -495,11 +501,11 @@ impl Member {
                 if old_disk {
                     target.fill(0);
                 } else {
-                    self.medium.read(job.offset, target, Some(shelf))?;
+                    self.medium.read(job.offset, target, Some(stored))?;
                     self.lie(job.offset, &mut buffer[..job.bytes]);
                 }
             }
-            Work::Write(lease) if !old_disk => self.medium.write(job.offset, lease, Some(shelf))?,
+            Work::Write(lease) if !old_disk => self.medium.write(job.offset, lease, Some(stored))?,
             Work::Sync(written) if !old_disk => self.medium.sync(*written)?,
             Work::Write(_) | Work::Sync(_) => {}
         }

@@ -1,7 +1,7 @@
 //! What a run says at its end, and what it says when an invariant broke.
 
 use crate::fault::FaultSpan;
-use crate::journal::{Happened, Seconds};
+use crate::journal::{JournalEvent, Seconds};
 use serde::Serialize;
 use std::fmt;
 
@@ -92,9 +92,9 @@ pub struct Report {
     pub rebuild_most_ns: u64,
     /// Times that all that is stored was verified.
     pub scrubbed: u64,
-    /// Rows that a scrub wrote anew.
+    /// Rows that a scrub wrote again.
     pub repaired_rows: u64,
-    /// Times that it was looked what a stop of the world would leave.
+    /// Checks of what a stop of the server would leave.
     pub crashes: u64,
     /// Of these, those in which a member was rebuilt afterwards.
     pub rebuilt_after_crash: u64,
@@ -122,7 +122,7 @@ pub struct Broken {
     /// What was wrong with a member then.
     pub fault: Option<FaultSpan>,
     /// The last things that happened, oldest first.
-    pub story: Vec<(u64, Happened)>,
+    pub story: Vec<(u64, JournalEvent)>,
 }
 
 /// Lines of the story that are printed.
@@ -155,7 +155,7 @@ impl Report {
 
 impl Report {
     /// In one line.
-    pub fn in_short(&self) -> String {
+    pub fn summary(&self) -> String {
         let Report { viewing_most, followers_most, segments, refused, faults, digest, .. } = self;
         let [p99_ms, most_ms] = [self.start_p99_ns, self.start_most_ns].map(|ns| ns / 1_000_000);
         let dear_s = self.dear_most_ns / 1_000_000_000;

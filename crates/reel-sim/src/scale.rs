@@ -28,6 +28,10 @@ pub const REAL_UNIT_BYTES: u64 = UNIT_BYTES as u64 * MEMBER_SCALE;
 
 /// The default geometry of `cmaf` titles ([`GeometryFields::cmaf`]) with symbols of 2 bytes in
 /// place of 1408.
+///
+/// # Errors
+/// The numbers break a rule of [`Geometry::new`]: no data row, fewer than `data_rows + 1` members,
+/// or too many of either.
 pub fn geometry(members: usize, data_rows: usize) -> Result<Geometry, GeometryError> {
     Geometry::new(GeometryFields {
         symbol_bytes: 2,

@@ -2,7 +2,7 @@
 
 use crate::client::PlayerSpec;
 use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
-use crate::fault::FaultMenu;
+use crate::fault::FaultKinds;
 use crate::title::TitleSpec;
 use reel_disk::Policy;
 use reel_testkit::Rng;
@@ -42,7 +42,7 @@ pub struct Scenario {
     pub ingest_stripes_per_s: u64,
     /// Whether all that is stored is verified now and then.
     pub scrubs: bool,
-    /// Whether it is looked now and then what would be left if the world stopped.
+    /// Whether now and then the check is made of what would be left if the server stopped.
     pub crashes: bool,
     /// Whether viewers are admitted only if their demand fits. Without admission nothing is
     /// reserved, and late bytes break no invariant unless `strict`.
@@ -53,7 +53,7 @@ pub struct Scenario {
     /// Being late breaks the run even though nothing was promised: to see invariants fail.
     pub strict: bool,
     /// What may go wrong.
-    pub faults: FaultMenu,
+    pub faults: FaultKinds,
     /// Between two faults.
     pub fault_rest_ns: u64,
     /// Between two changes of a device's speed or of the shares of classes; `None` for no such
@@ -79,7 +79,7 @@ impl Scenario {
         let mut rng = Rng::new(seed).part(1);
         let (data_rows, more) = (rng.range(2, 6) as usize, rng.below(4) as usize);
         let device = rng.below(3);
-        // Now and then more people browse, or download, than there is time for: shares are seen
+        // Now and then more clients browse, or download, than there is time for: shares are seen
         // only then.
         let crowds = (rng.permille(100), rng.permille(150));
         let device = match device {
@@ -109,7 +109,7 @@ impl Scenario {
             ingest_stripes_per_s: if rng.permille(500) { rng.range(1, 10) } else { 0 },
             scrubs: true,
             crashes: true,
-            faults: FaultMenu::all(),
+            faults: FaultKinds::all(),
             fault_rest_ns: rng.range(60, 600) * SECOND_NS,
             change_rest_ns: rng.permille(500).then(|| rng.range(60, 600) * SECOND_NS),
             ..Scenario::plain(seed, duration_ns, viewers)
@@ -146,7 +146,7 @@ impl Scenario {
             admission: true,
             follows: true,
             strict: false,
-            faults: FaultMenu::default(),
+            faults: FaultKinds::default(),
             fault_rest_ns: 300 * SECOND_NS,
             change_rest_ns: None,
             members_at_fault: 1,

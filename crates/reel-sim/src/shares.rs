@@ -11,21 +11,21 @@ pub(crate) struct Shares {
     lanes: [Lane; CLASSES_MAX],
     round: usize,
     /// Times that a class wanted its share for long enough to be looked at.
-    pub(crate) looked: u64,
+    pub(crate) checks: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     queued: u64,
     /// Something of the class has been waiting without a break since then.
-    wants_since_ns: Option<u64>,
+    waiting_since_ns: Option<u64>,
     /// Device time that it took in the last rounds.
     given_ns: [u64; SHARE_ROUNDS],
 }
 
 impl Default for Shares {
     fn default() -> Self {
-        Shares { lanes: [Lane::default(); CLASSES_MAX], round: 0, looked: 0 }
+        Shares { lanes: [Lane::default(); CLASSES_MAX], round: 0, checks: 0 }
     }
 }
 
@@ -33,7 +33,7 @@ impl Shares {
     pub(crate) fn queued(&mut self, class: Class, now_ns: u64) {
         let lane = &mut self.lanes[class.index()];
         lane.queued += 1;
-        lane.wants_since_ns.get_or_insert(now_ns);
+        lane.waiting_since_ns.get_or_insert(now_ns);
     }
 
     /// A waiting request waits no more: it was given to the device, or changed its class.
@@ -41,7 +41,7 @@ impl Shares {
         let lane = &mut self.lanes[class.index()];
         lane.queued -= 1;
         if lane.queued == 0 {
-            lane.wants_since_ns = None;
+            lane.waiting_since_ns = None;
         }
     }
 
@@ -54,7 +54,7 @@ impl Shares {
     /// Restarts the count, because the device has a fault.
     pub(crate) fn forget(&mut self, now_ns: u64) {
         for lane in &mut self.lanes {
-            lane.wants_since_ns = lane.wants_since_ns.map(|_| now_ns);
+            lane.waiting_since_ns = lane.waiting_since_ns.map(|_| now_ns);
         }
     }
 
@@ -70,21 +70,21 @@ impl Shares {
     ) -> Option<(Class, u64, u64)> {
         let given = |lane: &Lane| lane.given_ns.iter().sum::<u64>();
         let all_ns: u64 = self.lanes.iter().map(given).sum();
-        let mut robbed = None;
+        let mut taken = None;
         for (class, spec) in classes.iter().filter(|(_, spec)| spec.kind != Kind::Periodic) {
             let lane = &self.lanes[class.index()];
-            if all_ns == 0 || lane.wants_since_ns.is_none_or(|since_ns| since_ns > window_start_ns) {
+            if all_ns == 0 || lane.waiting_since_ns.is_none_or(|since_ns| since_ns > window_start_ns) {
                 continue;
             }
-            self.looked += 1;
+            self.checks += 1;
             let permille = given(lane) * 1000 / all_ns;
             if permille * 100 < u64::from(spec.share_permille) * SHARE_KEPT_PERCENT {
-                robbed = robbed.or(Some((class, permille, u64::from(spec.share_permille))));
+                taken = taken.or(Some((class, permille, u64::from(spec.share_permille))));
             }
         }
         self.round = (self.round + 1) % SHARE_ROUNDS;
         self.lanes.iter_mut().for_each(|lane| lane.given_ns[self.round] = 0);
-        robbed
+        taken
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     fn rounds(given_ns: u64) -> Option<(Class, u64, u64)> {
         let (mut shares, classes) = (Shares::default(), ClassTable::default());
         shares.queued(Class::APERIODIC, 0);
-        let mut robbed = None;
+        let mut taken = None;
         for round in 1..20 {
             shares.queued(Class::APERIODIC, round);
             shares.left(Class::APERIODIC);
@@ -104,9 +104,9 @@ mod tests {
             shares.queued(Class::PERIODIC, round);
             shares.left(Class::PERIODIC);
             shares.took(Class::PERIODIC, 1000 - given_ns);
-            robbed = robbed.or(shares.round_ended(&classes, round.saturating_sub(SHARE_ROUNDS as u64)));
+            taken = taken.or(shares.round_ended(&classes, round.saturating_sub(SHARE_ROUNDS as u64)));
         }
-        robbed
+        taken
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{Ask, Loss, Stretch, demand, shared_demand};
+use reel_admit::{Loss, Stretch, TrackSpan, demand, shared_demand};
 use reel_cache::{Body, Choices, Depth, MediaKind, Part, SharedTrack, SharedTracks};
 use reel_code::Code;
 use reel_play::{Form, PlainFile, Playable, Segment};
@@ -29,7 +29,7 @@ pub struct Title {
 /// One object of a title, in segments.
 pub struct Track {
     /// Pictures or sound.
-    pub strand: MediaKind,
+    pub kind: MediaKind,
     /// How long its segments are.
     pub segment_ns: u64,
     /// Where it lies.
@@ -43,7 +43,7 @@ pub struct Track {
 
 /// A track that is to be laid out.
 pub(crate) struct TrackPlan {
-    strand: MediaKind,
+    kind: MediaKind,
     segment_ns: u64,
     starts: Vec<u64>,
     seed: u64,
@@ -86,7 +86,7 @@ pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
     let renditions = rng.range(1, spec.renditions + 1);
     let scenes = rng.part(1);
     let picture = |rendition: u64| TrackPlan {
-        strand: MediaKind::Video,
+        kind: MediaKind::Video,
         segment_ns: MOVING_SEGMENT_NS,
         // Lively scenes are lively in all renditions.
         starts: segment_starts(rate_bps >> rendition, segments, &mut scenes.clone()),
@@ -99,7 +99,7 @@ pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<TrackPlan> {
         let segments = (segments * MOVING_SEGMENT_NS).div_ceil(segment_ns);
         let bytes = (rate_bps / 8 * segment_ns / 1_000_000_000 / OBJECT_SCALE).max(ROW_BYTES as u64);
         let starts: Vec<u64> = (0..=segments).map(|segment| segment * bytes).collect();
-        let sound = |seed| TrackPlan { strand: MediaKind::Audio, segment_ns, starts: starts.clone(), seed };
+        let sound = |seed| TrackPlan { kind: MediaKind::Audio, segment_ns, starts: starts.clone(), seed };
         tracks.push(sound(rng.bits()));
         let languages = if spec.languages > 1 { rng.range(1, spec.languages + 1) } else { 1 };
         tracks.extend((1..languages).map(|_| sound(rng.bits())));
@@ -133,15 +133,15 @@ impl TrackPlan {
             data_offset,
             counters,
         });
-        let TrackPlan { strand, segment_ns, starts, seed } = self;
-        Arc::new(Track { strand, segment_ns, map: Arc::new(map), seed, starts, extents })
+        let TrackPlan { kind, segment_ns, starts, seed } = self;
+        Arc::new(Track { kind, segment_ns, map: Arc::new(map), seed, starts, extents })
     }
 }
 
 impl Title {
     /// A title of these tracks, pictures before sound; `None` if it is too long to reserve.
     pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
-        let pictures = tracks.iter().take_while(|track| track.strand == MediaKind::Video).count();
+        let pictures = tracks.iter().take_while(|track| track.kind == MediaKind::Video).count();
         let sound = tracks.split_off(pictures);
         let demands = |tracks: &[Arc<Track>]| -> Option<Vec<Demand>> {
             tracks.iter().map(|track| track.demand(ahead)).collect()
@@ -173,16 +173,16 @@ impl Title {
 
     /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its
     /// languages, if it has any.
-    pub fn track(&self, strand: MediaKind, choice: usize) -> Option<&Arc<Track>> {
-        match strand {
+    pub fn track(&self, kind: MediaKind, choice: usize) -> Option<&Arc<Track>> {
+        match kind {
             MediaKind::Video => self.pictures.get(choice),
             _ => self.sound.get(choice),
         }
     }
 
     /// The number of such a track among all of them.
-    pub fn track_number(&self, strand: MediaKind, choice: usize) -> usize {
-        if strand == MediaKind::Video { choice } else { self.pictures.len() + choice }
+    pub fn track_number(&self, kind: MediaKind, choice: usize) -> usize {
+        if kind == MediaKind::Video { choice } else { self.pictures.len() + choice }
     }
 
     /// All tracks, pictures before sound.
@@ -206,7 +206,7 @@ impl Playable for Title {
         let segment = number.checked_sub(1).filter(|segment| *segment < found.segments())?;
         Some(Segment {
             choice: (track < self.pictures.len()).then_some(track),
-            ask: found.ask(segment),
+            span: found.span(segment),
             body: found.body(segment),
             track_ns: found.segment_ns * found.segments() as u64,
         })
@@ -229,9 +229,9 @@ impl Track {
     }
 
     /// When a segment is shown, and until when.
-    pub fn ask(&self, segment: usize) -> Ask {
+    pub fn span(&self, segment: usize) -> TrackSpan {
         let from_ns = segment as u64 * self.segment_ns;
-        Ask { strand: self.strand, from_ns, until_ns: from_ns + self.segment_ns }
+        TrackSpan { kind: self.kind, from_ns, until_ns: from_ns + self.segment_ns }
     }
 
     /// A segment as it is sent.
@@ -257,9 +257,9 @@ impl Track {
     /// The track as all of its viewers play it.
     fn shared_track(&self) -> SharedTrack {
         let starts =
-            (0..self.segments()).map(|number| (self.ask(number).from_ns, self.segment(number).start));
+            (0..self.segments()).map(|number| (self.span(number).from_ns, self.segment(number).start));
         SharedTrack {
-            strand: self.strand,
+            kind: self.kind,
             map: Arc::clone(&self.map),
             starts: starts.collect(),
             track_ns: self.segment_ns * self.segments() as u64,
@@ -268,7 +268,7 @@ impl Track {
 
     fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
         (0..self.segments()).map(|number| {
-            let shown_ns = self.ask(number).from_ns;
+            let shown_ns = self.span(number).from_ns;
             Stretch {
                 map: &self.map,
                 range: self.segment(number),

@@ -4,13 +4,13 @@
 
 use reel_disk::Policy;
 use reel_sim::device::{DeviceSpec, HddSpec};
-use reel_sim::fault::FaultMenu;
-use reel_sim::{Broken, Report, Scenario, World};
+use reel_sim::fault::FaultKinds;
+use reel_sim::{Broken, Report, Scenario, Simulation};
 
 const MINUTE_NS: u64 = 60_000_000_000;
 
 fn run(scenario: Scenario) -> Result<Report, Box<Broken>> {
-    World::new(scenario).unwrap().run()
+    Simulation::new(scenario).unwrap().run()
 }
 
 /// Hard disks, viewers and more downloads than there is time for.
@@ -60,7 +60,7 @@ fn changing(seed: u64) -> Scenario {
     (scenario.titles.titles, scenario.titles.segments) = (12, (60, 120));
     (scenario.ingest_stripes_per_s, scenario.scrubs, scenario.crashes) = (10, true, true);
     scenario.faults =
-        FaultMenu { pulled: true, replaced: true, lies: true, rot: true, ..FaultMenu::default() };
+        FaultKinds { pulled: true, replaced: true, lies: true, rot: true, ..FaultKinds::default() };
     scenario.fault_rest_ns = MINUTE_NS / 2;
     scenario
 }
@@ -89,7 +89,7 @@ fn a_member_is_replaced_and_rebuilt_at_capacity() {
     let mut scenario = Scenario { viewers: 180, duration_ns: 20 * MINUTE_NS, ..busy_disks(2) };
     (scenario.titles.titles, scenario.titles.segments) = (20, (60, 120));
     (scenario.buffers, scenario.bulks) = (6_000, 2);
-    scenario.faults = FaultMenu { replaced: true, ..FaultMenu::default() };
+    scenario.faults = FaultKinds { replaced: true, ..FaultKinds::default() };
     scenario.fault_rest_ns = MINUTE_NS;
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.refused > 0 && report.promised_most_permille > 800, "{report}");
@@ -136,7 +136,7 @@ fn a_slow_member_is_left_alone_before_buffers_run_dry() {
     let mut rows_decoded = 0;
     for seed in [2, 18] {
         let mut scenario = Scenario::drawn(seed, 18 * MINUTE_NS, 200);
-        scenario.faults = FaultMenu { slow: true, ..FaultMenu::default() };
+        scenario.faults = FaultKinds { slow: true, ..FaultKinds::default() };
         let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
         assert!(report.faults > 0, "{report}");
         rows_decoded += report.rows_decoded;
@@ -182,7 +182,7 @@ fn sound_keeps_beside_its_pictures_wherever_people_seek() {
     // each moved the schedule.
     for seed in [2, 3, 6, 14] {
         let mut scenario = Scenario::drawn(seed, 12 * MINUTE_NS, 200);
-        scenario.faults = FaultMenu::default();
+        scenario.faults = FaultKinds::default();
         run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
     }
 }
@@ -192,7 +192,7 @@ fn devices_slower_than_they_were_measured_cost_no_promise_that_can_be_kept() {
     let (mut changes, mut refused) = (0, 0);
     for seed in 1..=3 {
         let mut scenario = Scenario::drawn(seed, 8 * MINUTE_NS, 120);
-        (scenario.change_rest_ns, scenario.faults) = (Some(MINUTE_NS / 2), FaultMenu::default());
+        (scenario.change_rest_ns, scenario.faults) = (Some(MINUTE_NS / 2), FaultKinds::default());
         let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
         (changes, refused) = (changes + report.changes, refused + report.refused);
     }
@@ -237,7 +237,7 @@ fn a_policy_blind_to_deadlines_is_seen_to_break() {
 #[test]
 fn more_than_parity_covers_is_seen_to_break() {
     let mut scenario = Scenario::plain(1, 30 * MINUTE_NS, 20);
-    scenario.faults = FaultMenu { pulled: true, ..FaultMenu::default() };
+    scenario.faults = FaultKinds { pulled: true, ..FaultKinds::default() };
     (scenario.fault_rest_ns, scenario.members_at_fault) = (MINUTE_NS / 4, 2);
     assert!(broken(scenario).what.contains("cannot be given what is stored"));
 }

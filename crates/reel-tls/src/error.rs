@@ -25,7 +25,7 @@ pub enum TlsError {
     #[error("the connection has ended")]
     Over,
     /// The keys of a TLS 1.2 connection have sealed as many records as they may.
-    #[error("the keys are used up")]
+    #[error("the keys have encrypted as many records as is safe")]
     KeysUsedUp,
 }
 
@@ -68,7 +68,7 @@ pub enum IdentityError {
     #[error("the certificate expired on {0}; have it renewed, or let one be generated (tls.generate = true)")]
     Expired(String),
     /// The certificate is not valid yet.
-    #[error("the certificate is valid only from {0} on; wait, or set this machine's clock right")]
+    #[error("the certificate is valid only from {0} on; wait until then, or correct this machine's clock")]
     NotYetValid(String),
     /// rustls refused for another reason.
     #[error("TLS cannot be set up: {0}")]

@@ -1,4 +1,6 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+// ---- Limits
 
 /// The most plaintext of one record (RFC 8446 section 5.1).
 pub const RECORD_PLAIN_BYTES_MAX: usize = 1 << 14;
@@ -26,14 +28,16 @@ pub const EMPTY_RECORDS_MAX: u32 = 32;
 /// The most certificates in a file. A chain has two to four.
 pub const CHAIN_MAX: usize = 16;
 
+/// Bytes of a handshake that wait for the rest of their message. Clients send no certificates, so
+/// their messages are a few kilobytes, most of it for a key exchange that is safe against quantum
+/// computers.
+pub const HANDSHAKE_BYTES_MAX: usize = 32 * 1024;
+
+// ---- Tuning
+
 /// How long a generated certificate is valid: browsers refuse some that are valid for more than 398
 /// days.
 pub const GENERATED_DAYS: i64 = 397;
 
 /// A generated certificate is replaced this long before its end.
 pub const RENEW_BEFORE_S: i64 = 30 * 86_400;
-
-/// Bytes of a handshake that wait for the rest of their message. Clients send no certificates, so
-/// their messages are a few kilobytes, most of it for a key exchange that is safe against quantum
-/// computers.
-pub const HANDSHAKE_BYTES_MAX: usize = 32 * 1024;

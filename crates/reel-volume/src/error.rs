@@ -17,7 +17,7 @@ const HELP_TOO_SHORT: &str = "use a larger disk or a new file, or use --force to
 const HELP_BUSY: &str = "wait until it has ended, or stop it";
 const HELP_NOT_A_VOLUME: &str = "`reel volume create` makes one";
 const HELP_LOCKED: &str =
-    "stop that program first, or use its API: two programs on one volume would destroy it";
+    "stop that program first, or use its API: two programs that use one volume would destroy it";
 const HELP_FULL: &str = "remove titles, or make a larger volume";
 const HELP_CATALOGUE_FULL: &str = "remove titles, or make a volume with a larger catalogue";
 const HELP_TITLE_EXISTS: &str = "remove it first or choose another id";

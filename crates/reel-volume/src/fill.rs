@@ -232,7 +232,7 @@ impl<'a> Filler<'a> {
         let geometry = self.inner.geometry;
         let (member, offset) = map.unit_at(unit.stripe, unit.position);
         let Some(mut own) = buffers.pop() else { return };
-        // The buffer's previous content is no row of this unit.
+        // The buffer's previous content is not a row of this unit.
         own[..geometry.unit_bytes()].fill(0);
         for row in 0..geometry.unit_rows() {
             let span = RowSpan::new(geometry.row_bytes(), row..row + 1);

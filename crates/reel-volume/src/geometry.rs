@@ -51,7 +51,7 @@ pub struct Geometry {
 
 /// A rule of geometry that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this geometry is not possible: {rule} (got {got})")]
+#[error("this geometry is not valid: {rule} (got {got})")]
 pub struct GeometryError {
     /// The rule, in words.
     pub rule: &'static str,

@@ -1,4 +1,6 @@
-//! Limits on everything that a disk, a configuration or a caller can claim, each with its reason.
+//! Limits, tuning and configuration of this crate, each with its reason.
+
+// ---- Limits
 
 /// Alignment of every read and write of a member, and the size of a superblock: the largest logical
 /// block of disks in use, so that direct I/O is accepted everywhere.
@@ -54,12 +56,6 @@ pub const NAME_BYTES_MAX: usize = 4096;
 /// Titles of a volume. The whole catalogue is kept in memory.
 pub const TITLES_MAX: usize = 1_000_000;
 
-/// One catalogue area, at least by default: about 4,000 titles.
-pub const CATALOGUE_BYTES_DEFAULT_MIN: u64 = 4 << 20;
-
-/// One catalogue area, at most by default: about 250,000 titles.
-pub const CATALOGUE_BYTES_DEFAULT_MAX: u64 = 256 << 20;
-
 /// One catalogue area, at least if a size is given: header and a few titles.
 pub const CATALOGUE_BYTES_MIN: u64 = 64 << 10;
 
@@ -69,6 +65,8 @@ pub const CATALOGUE_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of `volume.toml`.
 pub const VOLUME_FILE_BYTES_MAX: u64 = 1 << 20;
+
+// ---- Tuning
 
 /// Stripes that a reader has in flight: one being consumed, the others with the disks.
 pub const STRIPES_IN_FLIGHT: usize = 4;
@@ -83,7 +81,8 @@ pub const MAINTENANCE_STRIPES: usize = STRIPES_IN_FLIGHT;
 /// queue of each member's device. The others wait behind them, so that no queue runs dry while
 /// answers come back and the next stripe is made. No member has more of a writer's units waiting
 /// than that either: otherwise the other members would have written what a slow one has not, and
-/// its last write would wait for all of them.
+/// its last write would wait for all of them. With four stripes, an ingest had 0.56 to 0.59 of the
+/// rate of a plain write, with twelve 0.61 to 0.62 (bench/results/path.json).
 pub const WRITER_STRIPES_IN_FLIGHT: usize = 12;
 
 /// Slots that a writer reserves in one step, at most, so that several writers side by side still
@@ -121,3 +120,11 @@ pub const BUFFER_POLL_NS: u64 = 200_000;
 /// Time between two attempts to get a lock in a simulation, where its holder waits for disks: a
 /// hundredth of a commit on hard disks.
 pub const LOCK_POLL_NS: u64 = 1_000_000;
+
+// ---- Configuration
+
+/// One catalogue area, at least by default: about 4,000 titles.
+pub const CATALOGUE_BYTES_DEFAULT_MIN: u64 = 4 << 20;
+
+/// One catalogue area, at most by default: about 250,000 titles.
+pub const CATALOGUE_BYTES_DEFAULT_MAX: u64 = 256 << 20;

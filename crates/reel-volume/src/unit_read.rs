@@ -29,7 +29,7 @@ pub struct UnitRead {
     position: usize,
     rows: Range<usize>,
     fetches: Vec<Fetch>,
-    own: Own,
+    own: OwnUnit,
     /// The rows that were wrong.
     lost_rows: Vec<usize>,
     /// Whether the other units of the stripe have been requested.
@@ -88,7 +88,7 @@ pub struct UnitRows {
 
 /// The state of the unit on its own member.
 #[derive(Debug)]
-enum Own {
+enum OwnUnit {
     NotRequested,
     Requested,
     /// Read, and some rows are wrong.
@@ -100,11 +100,11 @@ enum Own {
 struct Fetch {
     position: usize,
     span: RowSpan,
-    got: Got,
+    state: FetchState,
 }
 
 #[derive(Debug)]
-enum Got {
+enum FetchState {
     Requested,
     Nothing,
     /// As the member returned it, not verified yet.
@@ -150,7 +150,7 @@ impl UnitRead {
             position,
             rows,
             fetches: Vec::new(),
-            own: Own::NotRequested,
+            own: OwnUnit::NotRequested,
             lost_rows: Vec::new(),
             others_requested: false,
             others_error: None,
@@ -178,7 +178,7 @@ impl UnitRead {
             return vec![self.fetch_own()];
         }
         self.cause = format!("member {member} is missing");
-        self.own = Own::Lost;
+        self.own = OwnUnit::Lost;
         self.fetch_others(self.rows.clone())
     }
 
@@ -198,7 +198,7 @@ impl UnitRead {
     /// units are shared; 0 if none is needed.
     pub fn target_bytes(&self) -> usize {
         match (&self.own, &self.target) {
-            (Own::Partial(_), _) | (_, Some(_)) => 0,
+            (OwnUnit::Partial(_), _) | (_, Some(_)) => 0,
             _ => RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone()).bytes,
         }
     }
@@ -215,12 +215,12 @@ impl UnitRead {
     pub fn fetched(&mut self, index: usize, result: Result<Buffer, DiskError>) -> UnitStep {
         let Some(fetch) = self.outstanding(index) else { return UnitStep::Wait };
         let (position, span) = (fetch.position, fetch.span.clone());
-        fetch.got = Got::Nothing;
+        fetch.state = FetchState::Nothing;
         let own = position == self.position;
         match result {
             Ok(buffer) if own => self.check_own(span, buffer),
             Ok(buffer) => {
-                self.fetches[index].got = Got::Read(buffer);
+                self.fetches[index].state = FetchState::Read(buffer);
                 self.settle()
             }
             Err(error) => {
@@ -245,17 +245,17 @@ impl UnitRead {
     pub fn shared(&mut self, index: usize, rows: UnitRows) -> UnitStep {
         let Some(fetch) = self.outstanding(index) else { return UnitStep::Wait };
         debug_assert!(rows.rows.start <= fetch.span.rows.start && fetch.span.rows.end <= rows.rows.end);
-        fetch.got = Got::Shared(rows);
+        fetch.state = FetchState::Shared(rows);
         self.settle()
     }
 
     fn outstanding(&mut self, index: usize) -> Option<&mut Fetch> {
         let over = self.over;
-        self.fetches.get_mut(index).filter(|fetch| !over && matches!(fetch.got, Got::Requested))
+        self.fetches.get_mut(index).filter(|fetch| !over && matches!(fetch.state, FetchState::Requested))
     }
 
     fn fetch_own(&mut self) -> UnitFetch {
-        self.own = Own::Requested;
+        self.own = OwnUnit::Requested;
         self.fetch(self.position, self.rows.clone())
     }
 
@@ -264,7 +264,7 @@ impl UnitRead {
         let (member, unit_offset) = self.map.unit_at(self.stripe, position);
         let index = self.fetches.len();
         let (offset, bytes) = (unit_offset + span.offset as u64, span.bytes);
-        self.fetches.push(Fetch { position, span, got: Got::Requested });
+        self.fetches.push(Fetch { position, span, state: FetchState::Requested });
         UnitFetch { index, own: position == self.position, position, rows, member, offset, bytes }
     }
 
@@ -286,18 +286,18 @@ impl UnitRead {
         }
         self.cause = format!("member {} holds other bytes than were written", self.member());
         let lost = self.lost_rows[0]..self.lost_rows[self.lost_rows.len() - 1] + 1;
-        self.own = Own::Partial(buffer);
+        self.own = OwnUnit::Partial(buffer);
         if self.others_error.take().is_some() {
             // The others failed to give all rows; they may still give the wrong ones.
             self.others_requested = false;
-            self.fetches.iter_mut().for_each(|fetch| fetch.got = Got::Nothing);
+            self.fetches.iter_mut().for_each(|fetch| fetch.state = FetchState::Nothing);
         }
         self.request_others(lost)
     }
 
     fn own_unavailable(&mut self, cause: String) -> UnitStep {
         self.cause = cause;
-        self.own = Own::Lost;
+        self.own = OwnUnit::Lost;
         self.request_others(self.rows.clone())
     }
 
@@ -316,9 +316,9 @@ impl UnitRead {
     fn settle(&mut self) -> UnitStep {
         if let Some(cause) = &self.others_error {
             return match self.own {
-                Own::Requested => UnitStep::Wait,
-                Own::NotRequested => UnitStep::Fetch(vec![self.fetch_own()]),
-                Own::Partial(_) | Own::Lost => {
+                OwnUnit::Requested => UnitStep::Wait,
+                OwnUnit::NotRequested => UnitStep::Fetch(vec![self.fetch_own()]),
+                OwnUnit::Partial(_) | OwnUnit::Lost => {
                     let row = self.lost_rows.first().copied().unwrap_or(self.rows.start);
                     let cause = cause.clone();
                     self.fail(row, cause)
@@ -326,23 +326,24 @@ impl UnitRead {
             };
         }
         let position = self.position;
-        let waits = |fetch: &Fetch| fetch.position != position && matches!(fetch.got, Got::Requested);
+        let waits =
+            |fetch: &Fetch| fetch.position != position && matches!(fetch.state, FetchState::Requested);
         if !self.others_requested || self.fetches.iter().any(waits) { UnitStep::Wait } else { self.decode() }
     }
 
     /// All units have arrived: computes each lost row from the others and checks it.
     fn decode(&mut self) -> UnitStep {
-        let mut others: Vec<(usize, RowSpan, Got)> = Vec::with_capacity(self.fetches.len());
+        let mut others: Vec<(usize, RowSpan, FetchState)> = Vec::with_capacity(self.fetches.len());
         for fetch in self.fetches.iter_mut().filter(|fetch| fetch.position != self.position) {
-            let got = std::mem::replace(&mut fetch.got, Got::Nothing);
+            let got = std::mem::replace(&mut fetch.state, FetchState::Nothing);
             others.push((fetch.position, fetch.span.clone(), got));
         }
         let lost_rows = match self.own {
-            Own::Partial(_) => self.lost_rows.clone(),
+            OwnUnit::Partial(_) => self.lost_rows.clone(),
             _ => self.rows.clone().collect(),
         };
         for (position, span, got) in &others {
-            let Got::Read(buffer) = got else { continue };
+            let FetchState::Read(buffer) = got else { continue };
             let holds =
                 |row: &usize| row_holds(&self.map, self.stripe, *position, *row, &buffer[span.row(*row)]);
             let wrong: Vec<usize> = lost_rows.iter().copied().filter(|row| !holds(row)).collect();
@@ -355,9 +356,9 @@ impl UnitRead {
             }
         }
         let own_span = RowSpan::new(self.map.geometry().row_bytes(), self.rows.clone());
-        let own_may_answer = matches!(self.own, Own::Requested | Own::NotRequested);
-        let own = match std::mem::replace(&mut self.own, Own::Lost) {
-            Own::Partial(buffer) => Some(buffer),
+        let own_may_answer = matches!(self.own, OwnUnit::Requested | OwnUnit::NotRequested);
+        let own = match std::mem::replace(&mut self.own, OwnUnit::Lost) {
+            OwnUnit::Partial(buffer) => Some(buffer),
             _ => self.target.take(),
         };
         // Without a buffer of its own the result replaces the first of the others, row by row.
@@ -365,10 +366,12 @@ impl UnitRead {
         let (span, mut target) = match own {
             Some(buffer) => (own_span, buffer),
             None => {
-                let first = others.iter().position(|(_, _, got)| matches!(got, Got::Read(_)));
+                let first = others.iter().position(|(_, _, got)| matches!(got, FetchState::Read(_)));
                 let first = first.expect("a caller that shares rows has given a buffer to decode into");
                 let (_, span, got) = others.remove(first);
-                let Got::Read(buffer) = got else { unreachable!("its position was found by this pattern") };
+                let FetchState::Read(buffer) = got else {
+                    unreachable!("its position was found by this pattern")
+                };
                 (span, buffer)
             }
         };
@@ -386,7 +389,7 @@ impl UnitRead {
                 if own_may_answer {
                     // The unit's own member may still return it as it was written.
                     let in_flight = self.fetches.iter().any(|fetch| fetch.position == self.position);
-                    self.own = if in_flight { Own::Requested } else { Own::NotRequested };
+                    self.own = if in_flight { OwnUnit::Requested } else { OwnUnit::NotRequested };
                     return self.others_unavailable(cause);
                 }
                 return self.fail(row, cause);
@@ -431,18 +434,18 @@ impl UnitRead {
     fn end(&mut self) {
         self.over = true;
         self.target = None;
-        self.own = Own::Lost;
-        self.fetches.iter_mut().for_each(|fetch| fetch.got = Got::Nothing);
+        self.own = OwnUnit::Lost;
+        self.fetches.iter_mut().for_each(|fetch| fetch.state = FetchState::Nothing);
     }
 }
 
-impl Got {
+impl FetchState {
     /// One row of the unit, of what was fetched in `span`.
     fn row(&self, span: &RowSpan, row: usize) -> Option<&[u8]> {
         match self {
-            Got::Read(buffer) => Some(&buffer[span.row(row)]),
-            Got::Shared(rows) => Some(rows.row_bytes(row)),
-            Got::Requested | Got::Nothing => None,
+            FetchState::Read(buffer) => Some(&buffer[span.row(row)]),
+            FetchState::Shared(rows) => Some(rows.row_bytes(row)),
+            FetchState::Requested | FetchState::Nothing => None,
         }
     }
 }

@@ -25,7 +25,7 @@ const FIRST_SLOT: u64 = 2;
 
 /// The fault of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wrong {
+enum MemberFault {
     Nothing,
     Missing,
     Fails,
@@ -94,15 +94,15 @@ impl Memory {
         Memory { geometry, members, map: Arc::new(map), counters, object }
     }
 
-    fn answer(&self, arena: &Arena, fetch: &UnitFetch, wrong: &Wrong) -> Result<Buffer, DiskError> {
-        if matches!(wrong, Wrong::Missing | Wrong::Fails) {
+    fn answer(&self, arena: &Arena, fetch: &UnitFetch, wrong: &MemberFault) -> Result<Buffer, DiskError> {
+        if matches!(wrong, MemberFault::Missing | MemberFault::Fails) {
             return Err(DiskError::Absent { member: fetch.member });
         }
         assert_eq!((fetch.offset % 4096, fetch.bytes % 4096), (0, 0));
         let mut buffer = arena.take(fetch.bytes).expect("the arena is large enough for a stripe");
         let from = fetch.offset as usize;
         buffer[..fetch.bytes].copy_from_slice(&self.members[fetch.member][from..from + fetch.bytes]);
-        if let Wrong::FlippedBit(row) = wrong {
+        if let MemberFault::FlippedBit(row) = wrong {
             let within = (from - DATA_OFFSET as usize) % self.geometry.unit_bytes();
             let bad = row * self.geometry.row_bytes() + self.geometry.row_bytes() / 2;
             if (within..within + fetch.bytes).contains(&bad) {
@@ -125,7 +125,7 @@ impl Memory {
         &self,
         arena: &Arena,
         mut read: UnitRead,
-        wrong: &[Wrong],
+        wrong: &[MemberFault],
         mut order: u64,
     ) -> Result<UnitRows, VolumeError> {
         let mut under_way = read.reads();
@@ -144,12 +144,12 @@ impl Memory {
     }
 }
 
-fn any_wrong() -> impl Strategy<Value = Wrong> {
+fn any_wrong() -> impl Strategy<Value = MemberFault> {
     prop_oneof![
-        6 => Just(Wrong::Nothing),
-        1 => Just(Wrong::Missing),
-        1 => Just(Wrong::Fails),
-        2 => (0usize..8).prop_map(Wrong::FlippedBit),
+        6 => Just(MemberFault::Nothing),
+        1 => Just(MemberFault::Missing),
+        1 => Just(MemberFault::Fails),
+        2 => (0usize..8).prop_map(MemberFault::FlippedBit),
     ]
 }
 
@@ -171,14 +171,14 @@ proptest! {
             cells_per_buffer: 1,
             huge_pages: false,
         }).unwrap();
-        let readable: Vec<bool> = (0..geometry.members()).map(|member| wrong[member] != Wrong::Missing).collect();
+        let readable: Vec<bool> = (0..geometry.members()).map(|member| wrong[member] != MemberFault::Missing).collect();
         let read = UnitRead::new(Arc::clone(&memory.map), &Health::new(&readable), stripe, position, rows.clone());
         let got = memory.run(&arena, read, &wrong, order);
 
         // The oracle counts which rows are available.
         let state = |position: usize| &wrong[geometry.place(FIRST_SLOT + stripe, position).member];
-        let bad = |position: usize, row: usize| *state(position) == Wrong::FlippedBit(row);
-        let gone = |position: usize| matches!(state(position), Wrong::Missing | Wrong::Fails);
+        let bad = |position: usize, row: usize| *state(position) == MemberFault::FlippedBit(row);
+        let gone = |position: usize| matches!(state(position), MemberFault::Missing | MemberFault::Fails);
         let others = || (0..geometry.width()).filter(|other| *other != position);
         let lost: Vec<usize> = rows.clone().filter(|&row| gone(position) || bad(position, row)).collect();
         let possible = lost.is_empty()
@@ -228,7 +228,13 @@ struct HedgeScenario {
 impl Memory {
     /// Verified rows of a unit from another caller's read; `None` if that caller could not read
     /// them.
-    fn rows_of(&self, arena: &Arena, stripe: u64, fetch: &UnitFetch, wrong: &[Wrong]) -> Option<UnitRows> {
+    fn rows_of(
+        &self,
+        arena: &Arena,
+        stripe: u64,
+        fetch: &UnitFetch,
+        wrong: &[MemberFault],
+    ) -> Option<UnitRows> {
         let all = Health::new(&vec![true; self.geometry.members()]);
         let mut read = UnitRead::new(Arc::clone(&self.map), &all, stripe, fetch.position, fetch.rows.clone());
         let own = read.reads().remove(0);
@@ -243,7 +249,7 @@ impl Memory {
         arena: &Arena,
         stripe: u64,
         mut read: UnitRead,
-        wrong: &[Wrong],
+        wrong: &[MemberFault],
         mut order: u64,
         scenario: HedgeScenario,
     ) -> Result<UnitRows, VolumeError> {
@@ -306,8 +312,8 @@ proptest! {
         let got = memory.run_hedged(&arena, stripe, read, &wrong, order, HedgeScenario { own_first, patience, shared });
 
         let state = |position: usize| &wrong[geometry.place(FIRST_SLOT + stripe, position).member];
-        let bad = |position: usize, row: usize| *state(position) == Wrong::FlippedBit(row);
-        let gone = |position: usize| matches!(state(position), Wrong::Missing | Wrong::Fails);
+        let bad = |position: usize, row: usize| *state(position) == MemberFault::FlippedBit(row);
+        let gone = |position: usize| matches!(state(position), MemberFault::Missing | MemberFault::Fails);
         let others = || (0..geometry.width()).filter(|other| *other != position);
         let lost: Vec<usize> = rows.clone().filter(|&row| gone(position) || bad(position, row)).collect();
         let possible = lost.is_empty()

@@ -220,7 +220,7 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "COUNT|PATH", num_args = 1.., default_value = "5")]
     pub(crate) members: Vec<String>,
 
-    /// Members that may be lost at once without losing a byte
+    /// Parity rows: so many members can be lost at once without loss of data
     #[arg(long, value_name = "ROWS", default_value_t = 1)]
     pub(crate) parity: usize,
 
@@ -237,7 +237,7 @@ pub(crate) struct CreateArguments {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Bytes of a symbol, the payload of one packet; 1408 if not given
+    /// Bytes of a symbol, the smallest unit of parity; 1408 if not given
     #[arg(long, value_name = "BYTES", help_heading = "Geometry")]
     pub(crate) symbol_bytes: Option<usize>,
 
@@ -339,12 +339,11 @@ pub(crate) struct TapArguments {
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) from: u64,
 
-    /// Class of the stream; one with deadlines if not given, `aperiodic` for a stream without
-    /// deadlines
+    /// Class of the stream. Without it, the stream has deadlines; `aperiodic` has none
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(crate) class: String,
 
-    /// Report at the end the number of messages, and of system calls to wait and to wake
+    /// At the end, print the number of messages and of system calls to wait and to wake
     #[arg(long)]
     pub(crate) stats: bool,
 }
@@ -370,8 +369,8 @@ pub(crate) struct ExportArguments {
 /// `reel probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArguments {
-    /// A volume's directory: its members are measured together, and their profiles stored there. Or
-    /// a file or block device
+    /// A volume's directory, where the profiles of its members are stored; or a single file or
+    /// block device
     pub(crate) path: PathBuf,
 
     /// How long to measure; 3 for each member, at most 30, if not given. 60 is better for hard
@@ -383,8 +382,8 @@ pub(crate) struct ProbeArguments {
     #[arg(long)]
     pub(crate) write: bool,
 
-    /// Read into small pages of memory, for a server whose media memory has no others (its log
-    /// names this option then)
+    /// Read into small memory pages, for a server whose media memory has only these. Such a server
+    /// recommends this option in its log
     #[arg(long)]
     pub(crate) small_pages: bool,
 

@@ -1,6 +1,34 @@
-//! Every limit of the command line and its configuration, with its reason.
+//! Limits, tuning and configuration of the command line, each with its reason.
 
 use std::time::Duration;
+
+// ---- Limits
+
+/// Most bytes of a configuration file. The example with all its comments has 4 KiB.
+pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// Most files that `reel demo` uses from a directory, so that its start has a bound.
+pub(crate) const DEMO_FILMS_MAX: usize = 200;
+
+/// Most bytes read of the kernel's routing table: thousands of routes, of which the default is
+/// among the first.
+pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
+
+// ---- Tuning
+
+/// Descriptors that are not connections: members, rings, posters, uploads, programs and their
+/// memory.
+pub(crate) const DESCRIPTORS_OTHER: usize = 256;
+
+/// How long a server measures members that have no profile before it serves: short enough not to
+/// delay the start noticeably.
+pub(crate) const QUICK_PROBE: Duration = Duration::from_millis(1500);
+
+/// A quick profile is not valid any more when a member holds more than this number of times the
+/// data that was measured.
+pub(crate) const PROFILE_OUTGROWN: u64 = 4;
+
+// ---- Configuration
 
 /// Most threads of a kind. More than the cores of any machine are of no use.
 pub(crate) const THREADS_MAX: usize = 256;
@@ -11,10 +39,6 @@ pub(crate) const REAL_TIME_PRIORITY_MAX: usize = 99;
 /// Most sessions and most connections. Each costs a descriptor or a few KiB; a million is beyond
 /// any one machine.
 pub(crate) const CLIENTS_MAX: usize = 1 << 20;
-
-/// Descriptors that are not connections: members, rings, posters, uploads, programs and their
-/// memory.
-pub(crate) const DESCRIPTORS_OTHER: usize = 256;
 
 /// Least seconds until an idle session is dropped: players request a segment every few seconds.
 pub(crate) const SESSION_IDLE_S_MIN: usize = 10;
@@ -29,26 +53,8 @@ pub(crate) const INGESTS_MAX: usize = 16;
 /// could be admitted.
 pub(crate) const NETWORK_BPS_MIN: u64 = 64_000;
 
-/// Most bytes of a configuration file. The example with all its comments has 4 KiB.
-pub(crate) const CONFIG_BYTES_MAX: u64 = 1 << 20;
-
-/// Most files that `reel demo` uses from a directory, so that its start has a bound.
-pub(crate) const DEMO_FILMS_MAX: usize = 200;
-
 /// Longest measurement of `reel probe`. After ten minutes the results do not change.
 pub(crate) const PROBE_S_MAX: i64 = 600;
-
-/// How long a server measures members that have no profile before it serves: short enough not to
-/// delay the start noticeably.
-pub(crate) const QUICK_PROBE: Duration = Duration::from_millis(1500);
-
-/// A quick profile is not valid any more when a member holds more than this number of times the
-/// data that was measured.
-pub(crate) const PROFILE_OUTGROWN: u64 = 4;
-
-/// Most bytes read of the kernel's routing table: thousands of routes, of which the default is
-/// among the first.
-pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
 
 /// Highest rate for `reel capacity`: more than any interface carries, and the bytes of two hours
 /// still fit 64 bits.

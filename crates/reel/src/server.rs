@@ -18,7 +18,7 @@ use reel_http::limits::{
 };
 use reel_http::{
     CertificateError, CertificateFiles, Certificates, Handover, HttpConfig, HttpCounters, HttpError,
-    HttpFrontEnd, HttpMetrics, Shared, Speaks, is_media,
+    HttpFrontEnd, HttpMetrics, Shared, Transport, is_media,
 };
 use reel_library::Library;
 use reel_local::{ArenaMap, LocalCounters, LocalFrontEnd, LocalMetrics, Message};
@@ -167,7 +167,7 @@ pub struct Server {
 
 /// The listening sockets.
 struct Listening {
-    sockets: Vec<(TcpListener, Speaks)>,
+    sockets: Vec<(TcpListener, Transport)>,
     address: SocketAddr,
     tls_address: Option<SocketAddr>,
     certificates: Option<Arc<Certificates>>,
@@ -466,12 +466,16 @@ fn runtime() -> Result<Runtime, ServeError> {
 impl Listening {
     fn new(config: &ServeConfig) -> Result<Self, ServeError> {
         let (listener, address) = listen(config.listen)?;
-        let mut listening =
-            Self { sockets: vec![(listener, Speaks::Plain)], address, tls_address: None, certificates: None };
+        let mut listening = Self {
+            sockets: vec![(listener, Transport::Plain)],
+            address,
+            tls_address: None,
+            certificates: None,
+        };
         if let Some(tls) = &config.tls {
             listening.certificates = Some(Arc::new(Certificates::load(tls.files.clone(), tls.http2)?));
             let (listener, address) = listen(tls.listen)?;
-            listening.sockets.push((listener, Speaks::Tls));
+            listening.sockets.push((listener, Transport::Tls));
             listening.tls_address = Some(address);
         }
         Ok(listening)

@@ -8,12 +8,12 @@
 
 mod pairs;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use pairs::{Distance, Pairs};
-use reel_report::{Chart, Claim, CommonOptions, Report, spread};
+use reel_report::{Chart, Claim, CommonOptions, Report, example, output_json, spread};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Lengths of messages.
 const SIZES: [usize; 3] = [1 << 10, 4 << 10, 64 << 10];
@@ -60,13 +60,7 @@ pub fn run(arguments: &CommonOptions) -> Result<()> {
 fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
     let beside = std::env::current_exe()?;
     let dir = beside.parent().context("this program lies in no directory")?;
-    let rates = dir.join("examples/mms-rates");
-    if !rates.exists() {
-        bail!(
-            "{} is not there; build it as this program was: cargo build --release -p reel-arena --example mms-rates",
-            rates.display()
-        );
-    }
+    let rates = example("reel-arena", "mms-rates")?;
     let iceoryx2 = rival(dir);
     let quick = arguments.quick;
     let mut extent = Extent {
@@ -168,8 +162,8 @@ fn rate(
         _ => "ready",
     };
     let words = ["rate", way, &bytes.to_string(), &extent.seconds.to_string(), kind];
-    let (said, line_ns) = said_between(rates, &words, &extent.pairs)?;
-    let number = |name: &str| said[name].as_f64().with_context(|| format!("no {name}"));
+    let (output, line_ns) = measure_between(rates, &words, &extent.pairs)?;
+    let number = |name: &str| output[name].as_f64().with_context(|| format!("no {name}"));
     let messages = number("messages")?;
     let per_s = messages / number("seconds")?;
     let calls = (number("producer_calls")? + number("consumer_calls")?) / messages;
@@ -199,9 +193,9 @@ fn latency(rates: &Path, iceoryx2: Option<&Path>, extent: &mut Extent, report: &
             for run in 0..extent.runs {
                 extent.pairs.next()?;
                 let (size, rounds) = (bytes.to_string(), extent.rounds.to_string());
-                let mut measure = |program: &Path, words: &[&str], who: &str| {
-                    let said = said_between(program, words, &extent.pairs)?;
-                    percentiles(&said, case, who, bytes, run, report)
+                let mut measure = |program: &Path, words: &[&str], system: &str| {
+                    let output = measure_between(program, words, &extent.pairs)?;
+                    percentiles(&output, case, system, bytes, run, report)
                 };
                 mapped_ns.push(measure(rates, &["latency", MAPPED, &size, &rounds, wait], MAPPED)?);
                 if wait == "sleep" {
@@ -226,37 +220,24 @@ fn latency(rates: &Path, iceoryx2: Option<&Path>, extent: &mut Extent, report: &
 
 /// Keeps the percentiles; the 99th.
 fn percentiles(
-    (said, line_ns): &(Value, [f64; 2]),
+    (output, line_ns): &(Value, [f64; 2]),
     case: &str,
-    who: &str,
+    system: &str,
     bytes: usize,
     run: usize,
     report: &mut Report,
 ) -> Result<(Distance, f64)> {
-    let number = |name: &str| said[name].as_f64().with_context(|| format!("no {name}"));
+    let number = |name: &str| output[name].as_f64().with_context(|| format!("no {name}"));
     let p99_ns = number("p99_ns")?;
     let values = [("p50_ns", number("p50_ns")?), ("p99_ns", p99_ns), ("p999_ns", number("p999_ns")?)];
     let values = [&values[..], &[("line_ns", line_ns[1])]].concat();
-    report.row(case, who, bytes as f64, run, &values);
+    report.row(case, system, bytes as f64, run, &values);
     Ok((Distance::of(*line_ns), p99_ns))
 }
 
 /// What a measured program says, and how long a cache line took before and after it.
-fn said_between(program: &Path, words: &[&str], pairs: &Pairs) -> Result<(Value, [f64; 2])> {
+fn measure_between(program: &Path, words: &[&str], pairs: &Pairs) -> Result<(Value, [f64; 2])> {
     let before_ns = pairs.line_ns()?;
-    let said = said(program, words)?;
-    Ok((said, [before_ns, pairs.line_ns()?]))
-}
-
-/// What a measured program says.
-fn said(program: &Path, words: &[&str]) -> Result<Value> {
-    let output = Command::new(program)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("starting {}", program.display()))?;
-    if !output.status.success() {
-        bail!("{} {words:?} failed: {}", program.display(), String::from_utf8_lossy(&output.stderr));
-    }
-    serde_json::from_slice(&output.stdout).with_context(|| format!("the output of {}", program.display()))
+    let output = output_json(Command::new(program).args(words))?;
+    Ok((output, [before_ns, pairs.line_ns()?]))
 }

@@ -78,7 +78,7 @@ fn main() -> Result<()> {
     }
     let cpu_begun = processor_time();
     let late_us = drive(&mut ring, &arena, &payload, &mut all, (rate, begun_ns, seconds))?;
-    tell(&all, late_us, Duration::from_nanos(now_ns() - begun_ns), processor_time() - cpu_begun);
+    print_summary(&all, late_us, Duration::from_nanos(now_ns() - begun_ns), processor_time() - cpu_begun);
     Ok(())
 }
 
@@ -200,7 +200,7 @@ fn payload(arena: &Arena, pieces: usize, file: Option<&[u8]>) -> Result<Vec<Leas
     (0..pieces).map(piece).collect()
 }
 
-fn tell(flows: &[Flow], mut late_us: Vec<u32>, wall: Duration, cpu: Duration) {
+fn print_summary(flows: &[Flow], mut late_us: Vec<u32>, wall: Duration, cpu: Duration) {
     let sum = |of: fn(&UdpSender) -> u64| flows.iter().map(|flow| of(&flow.sender)).sum::<u64>();
     late_us.sort_unstable();
     let late = |share: f64| late_us.get((late_us.len() as f64 * share) as usize).copied().unwrap_or(0);

@@ -1,4 +1,17 @@
-//! Every bound of this crate, with its reason.
+//! Limits and tuning of this crate, each with its reason.
+
+// ---- Limits
+
+/// Bytes that a UDP sender holds beyond those in the kernel: a second at 16 Mb/s, so that its owner
+/// can offer more in time. It is also the arena memory that the sender holds.
+pub const UDP_QUEUE_BYTES_MAX: usize = 2 << 20;
+
+/// Trains of a UDP sender whose memory the device has not given back. A network card gives it back
+/// within a millisecond, and a train goes every few. More would mean that the device stands still,
+/// and that the memory is lost to it.
+pub const UDP_LENT_TRAINS_MAX: usize = 16;
+
+// ---- Tuning
 
 /// How much of a stream leaves as one UDP train. A burst of that size has to fit in every queue on
 /// the path. 10 ms are what a home router holds of a few streams. At 50 Mb/s they are the longest
@@ -13,15 +26,6 @@ pub const UDP_BEHIND_NS_MAX: u64 = 200_000_000;
 /// the longest delay is caught up with in less than a second. No line needs to be wider than one
 /// that carries a stream with a quarter to spare.
 pub const UDP_HURRY: (u64, u64) = (5, 4);
-
-/// Bytes that a UDP sender holds beyond those in the kernel: a second at 16 Mb/s, so that its owner
-/// can offer more in time. It is also the arena memory that the sender holds.
-pub const UDP_QUEUE_BYTES_MAX: usize = 2 << 20;
-
-/// Trains of a UDP sender whose memory the device has not given back. A network card gives it back
-/// within a millisecond, and a train goes every few. More would mean that the device stands still,
-/// and that the memory is lost to it.
-pub const UDP_LENT_TRAINS_MAX: usize = 16;
 
 /// The shortest UDP train that is lent to the device instead of being copied. Below it, managing
 /// pages costs more than copying bytes (docs/benchmarks.md).

@@ -7,13 +7,13 @@ use std::num::NonZeroU64;
 
 /// A train, and how late its sender wakes for it.
 #[derive(Clone, Debug)]
-struct Wish {
+struct PlannedTrain {
     bytes: usize,
     late_ns: u64,
 }
 
 /// A train that was sent.
-struct Went {
+struct SentTrain {
     at_ns: u64,
     bytes: u64,
 }
@@ -24,23 +24,23 @@ fn rates() -> impl Strategy<Value = u64> {
 }
 
 /// Sometimes late because of a timer, seldom because of a stall.
-fn wishes(stall_ns_max: u64) -> impl Strategy<Value = Vec<Wish>> {
+fn planned_trains(stall_ns_max: u64) -> impl Strategy<Value = Vec<PlannedTrain>> {
     let late = prop_oneof![8 => Just(0u64), 8 => 0..100_000u64, 1 => 0..=stall_ns_max];
-    let wish = (1usize..65_508, late).prop_map(|(bytes, late_ns)| Wish { bytes, late_ns });
-    proptest::collection::vec(wish, 1..300)
+    let planned = (1usize..65_508, late).prop_map(|(bytes, late_ns)| PlannedTrain { bytes, late_ns });
+    proptest::collection::vec(planned, 1..300)
 }
 
 fn pacer(rate_bps: u64, now_ns: u64) -> Pacer {
     Pacer::new(NonZeroU64::new(rate_bps).expect("a rate"), now_ns)
 }
 
-fn run(pacer: &mut Pacer, start_ns: u64, wishes: &[Wish]) -> Vec<Went> {
+fn run(pacer: &mut Pacer, start_ns: u64, planned_trains: &[PlannedTrain]) -> Vec<SentTrain> {
     let mut now_ns = start_ns;
-    let went = wishes.iter().map(|wish| {
-        now_ns = pacer.due_ns(now_ns).max(now_ns) + wish.late_ns;
+    let went = planned_trains.iter().map(|planned| {
+        now_ns = pacer.due_ns(now_ns).max(now_ns) + planned.late_ns;
         assert!(pacer.due_ns(now_ns) <= now_ns);
-        pacer.sent(now_ns, wish.bytes);
-        Went { at_ns: now_ns, bytes: wish.bytes as u64 }
+        pacer.sent(now_ns, planned.bytes);
+        SentTrain { at_ns: now_ns, bytes: planned.bytes as u64 }
     });
     went.collect()
 }
@@ -52,17 +52,17 @@ fn time_ns(rate_bps: u64, bytes: u64) -> u64 {
 
 proptest! {
     #[test]
-    fn nothing_is_ever_ahead_of_the_rate_by_more_than_a_train(rate in rates(), start in 0..u64::MAX / 4, wishes in wishes(2_000_000_000)) {
+    fn nothing_is_ever_ahead_of_the_rate_by_more_than_a_train(rate in rates(), start in 0..u64::MAX / 4, planned_trains in planned_trains(2_000_000_000)) {
         let mut before = 0;
-        for went in run(&mut pacer(rate, start), start, &wishes) {
+        for went in run(&mut pacer(rate, start), start, &planned_trains) {
             prop_assert!(start + time_ns(rate, before) <= went.at_ns);
             before += went.bytes;
         }
     }
 
     #[test]
-    fn any_period_has_at_most_the_catch_up_rate_and_two_trains(rate in rates(), wishes in wishes(2_000_000_000)) {
-        let all = run(&mut pacer(rate, 0), 0, &wishes);
+    fn any_period_has_at_most_the_catch_up_rate_and_two_trains(rate in rates(), planned_trains in planned_trains(2_000_000_000)) {
+        let all = run(&mut pacer(rate, 0), 0, &planned_trains);
         let (numerator, denominator) = UDP_HURRY;
         let hurried_ns = |bytes| time_ns(rate, bytes) / numerator * denominator;
         for (first, from) in all.iter().enumerate() {
@@ -79,9 +79,9 @@ proptest! {
     }
 
     #[test]
-    fn small_delays_never_add_up(rate in rates(), wishes in wishes(100_000)) {
+    fn small_delays_never_add_up(rate in rates(), planned_trains in planned_trains(100_000)) {
         let mut pacer = pacer(rate, 0);
-        let all = run(&mut pacer, 0, &wishes);
+        let all = run(&mut pacer, 0, &planned_trains);
         prop_assert_eq!(pacer.counts().waits, 0);
         // On time again, the pacer still sends faster as long as it must. Then it is exactly where
         // the rate requires, to the nanosecond.
@@ -105,8 +105,8 @@ proptest! {
         let mut pacer = pacer(rate, 0);
         let own_ns = time_ns(rate, 61_088);
         let late_ns = (own_ns as f64 * late_share) as u64;
-        let wishes = vec![Wish { bytes: 61_088, late_ns }; 1000];
-        let all = run(&mut pacer, 0, &wishes);
+        let planned_trains = vec![PlannedTrain { bytes: 61_088, late_ns }; 1000];
+        let all = run(&mut pacer, 0, &planned_trains);
         let elapsed_ns = all[999].at_ns;
         prop_assert!(elapsed_ns <= time_ns(rate, 999 * 61_088) + late_ns + 1);
     }
@@ -136,10 +136,10 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_neither_stops_nor_speeds_up_a_stream(rate in rates(), wishes in wishes(100_000), back in 1..1_000_000_000_000u64) {
+    fn a_clock_that_is_set_back_neither_stops_nor_speeds_up_a_stream(rate in rates(), planned_trains in planned_trains(100_000), back in 1..1_000_000_000_000u64) {
         let start = 2_000_000_000_000_000;
         let mut pacer = pacer(rate, start);
-        let all = run(&mut pacer, start, &wishes);
+        let all = run(&mut pacer, start, &planned_trains);
         let last = &all[all.len() - 1];
         let wait_ns = pacer.due_ns(last.at_ns).saturating_sub(last.at_ns);
         let now_ns = last.at_ns - back;

@@ -7,9 +7,9 @@
 
 mod network;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use network::{Net, TestNetwork};
-use reel_report::{Chart, Claim, CommonOptions, Report};
+use reel_report::{Chart, Claim, CommonOptions, Report, example};
 use rustix::process::geteuid;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -94,9 +94,9 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
                         format!("seconds={seconds}"),
                         format!("memory={mib}"),
                     ];
-                    let said = network.send(net, (&programs.trains, &programs.trains), &words)?;
+                    let output = network.send(net, (&programs.trains, &programs.trains), &words)?;
                     let case = format!("{}, {memory}", net.name());
-                    report.row(&case, way, (packets * PACKET_BYTES) as f64, run, &values(&said));
+                    report.row(&case, way, (packets * PACKET_BYTES) as f64, run, &values(&output));
                 }
             }
         }
@@ -127,8 +127,8 @@ fn notes(report: &mut Report) {
     ));
 }
 
-fn values(said: &Value) -> Vec<(&'static str, f64)> {
-    let of = |name: &str| said[name].as_f64().unwrap_or(f64::NAN);
+fn values(output: &Value) -> Vec<(&'static str, f64)> {
+    let of = |name: &str| output[name].as_f64().unwrap_or(f64::NAN);
     let mut values = vec![
         ("mb_per_cpu_s", of("bytes") / of("cpu_s") / 1e6),
         ("packets_per_cpu_s", of("packets") / of("cpu_s")),
@@ -151,8 +151,8 @@ fn paced(
     let seconds = if arguments.quick { 0.2 } else { 3.0 };
     for net in Net::ALL {
         let words = [format!("flows={FLOWS}"), format!("rate={RATE_BPS}"), format!("seconds={seconds}")];
-        let said = network.send(net, (&programs.paced, &programs.trains), &words)?;
-        let of = |name: &str| said[name].as_f64().unwrap_or(f64::NAN);
+        let output = network.send(net, (&programs.paced, &programs.trains), &words)?;
+        let of = |name: &str| output[name].as_f64().unwrap_or(f64::NAN);
         let nominal = FLOWS as f64 * RATE_BPS as f64 / 8.0 * of("seconds");
         let reported = of("lent_bytes") + of("copied_after_all_bytes");
         let mut values = vec![
@@ -177,7 +177,7 @@ fn claim(report: &mut Report) {
     let long = (LONG * PACKET_BYTES) as f64;
     for (memory, _) in MEMORIES {
         let case = format!("ifb, {memory}");
-        let rate = |who: &str, at: f64| median(report, &case, who, at, "mb_per_cpu_s");
+        let rate = |system: &str, at: f64| report.median_or_nan(&case, system, at, "mb_per_cpu_s");
         let lent = rate(LENT, long);
         let claims = [
             (
@@ -193,7 +193,7 @@ fn claim(report: &mut Report) {
         });
         claims.into_iter().for_each(|claim| report.claim(claim));
     }
-    let copied = |case: &str| median(report, case, LENT, long, "copied_share");
+    let copied = |case: &str| report.median_or_nan(case, LENT, long, "copied_share");
     let claims = [
         Claim::at_most(
             "ifb: share of lent bytes that the kernel copied".to_owned(),
@@ -202,31 +202,15 @@ fn claim(report: &mut Report) {
         ),
         Claim::at_least(
             "paced on ifb: share of the rate that was sent".to_owned(),
-            median(report, "paced", "ifb", FLOWS as f64, "rate_share"),
+            report.median_or_nan("paced", "ifb", FLOWS as f64, "rate_share"),
             0.99,
         ),
     ];
     claims.into_iter().for_each(|claim| report.claim(claim));
 }
 
-/// The median of a value over the runs; NaN if it was not measured.
-fn median(report: &Report, case: &str, who: &str, at: f64, value: &str) -> f64 {
-    report.median(case, who, at, value).unwrap_or(f64::NAN)
-}
-
 impl Programs {
-    /// Finds them where `cargo build --example` puts them.
     fn find() -> Result<Programs> {
-        let beside = std::env::current_exe()?;
-        let find = |room: &str, name: &str| {
-            let program = beside.with_file_name("examples").join(name);
-            ensure!(
-                program.exists(),
-                "{} does not exist; build it with cargo build --release -p {room} --example {name}",
-                program.display()
-            );
-            Ok(program)
-        };
-        Ok(Programs { trains: find("reel-ring", "trains")?, paced: find("lab-paced-udp", "paced")? })
+        Ok(Programs { trains: example("reel-ring", "trains")?, paced: example("lab-paced-udp", "paced")? })
     }
 }

@@ -1,6 +1,7 @@
 //! Where packets go: three ways out of a network name space of the experiment's own.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use reel_report::output_json;
 use reel_wire::space::{Space, ip};
 use serde_json::Value;
 use std::io::Read;
@@ -83,15 +84,10 @@ impl TestNetwork {
             Net::Loopback => Some(self.near.inside(|| Receiver::start(trains, to))?),
             Net::Veth => Some(self.far.inside(|| Receiver::start(trains, to))?),
         };
-        let output = self.near.inside(|| {
-            let mut command = Command::new(sender);
-            command.args(words).args([format!("from={from}:0"), format!("to={to}:{PORT}")]);
-            command.output().with_context(|| format!("starting {}", sender.display()))
-        })?;
+        let addresses = [format!("from={from}:0"), format!("to={to}:{PORT}")];
+        let sent = self.near.inside(|| output_json(Command::new(sender).args(words).args(addresses)));
         drop(receiver);
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{} {words:?}: {}", sender.display(), said.trim());
-        serde_json::from_slice(&output.stdout).context("an answer that is no JSON")
+        sent
     }
 }
 

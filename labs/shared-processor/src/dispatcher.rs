@@ -61,7 +61,7 @@ pub(crate) struct Others {
 
 impl<K: Kernel> Dispatcher<'_, K> {
     /// Takes a vacant page, if there is one.
-    pub(crate) fn join(&self, pid: u32, born: u64) -> Option<usize> {
+    pub(crate) fn join(&self, pid: u32, start_time: u64) -> Option<usize> {
         let head = &self.shared.head;
         for (slot, page) in self.shared.pages.iter().enumerate() {
             let life = page.life.load(SeqCst);
@@ -70,9 +70,9 @@ impl<K: Kernel> Dispatcher<'_, K> {
             if !vacant || page.life.compare_exchange(life, mine, SeqCst, SeqCst).is_err() {
                 continue;
             }
-            page.born.store(born, SeqCst);
-            page.used.0.version.store(0, SeqCst);
-            page.told.0.ready.0.store(0, SeqCst);
+            page.start_time.store(start_time, SeqCst);
+            page.from_member.0.version.store(0, SeqCst);
+            page.from_kernel.0.ready.0.store(0, SeqCst);
             page.waits.iter().for_each(|wait| wait.critical_ns.store(0, SeqCst));
             self.publish(slot, Rank::IDLE, u64::MAX, &[]);
             head.slots_used.fetch_max(slot as u32 + 1, SeqCst);
@@ -96,7 +96,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
     /// The version is odd meanwhile, so that a reader on another core never takes a half-written
     /// state for a whole one.
     pub(crate) fn publish(&self, me: usize, rank: Rank, next_ns: u64, steps: &[Step]) {
-        let used = &self.shared.pages[me].used.0;
+        let used = &self.shared.pages[me].from_member.0;
         let version = used.version.load(Relaxed) | 1;
         used.version.store(version, Relaxed);
         fence(Release);
@@ -154,13 +154,14 @@ impl<K: Kernel> Dispatcher<'_, K> {
     /// Whether `me`, whose best task has this rank, goes on. No system call, and three loads if
     /// nothing has changed.
     pub(crate) fn check(&self, me: usize, mine: Token, rank: Rank, now_ns: u64) -> Check {
-        let told = &self.shared.pages[me].told.0;
+        let from_kernel = &self.shared.pages[me].from_kernel.0;
         if self.token() != mine {
             return Check::Lost;
         }
-        self.shared.pages[me].used.0.rank.store(rank.bits(), Relaxed);
-        let quiet = self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < told.other_at_ns.load(Relaxed);
-        if quiet && rank.bits() <= told.other.load(Relaxed) {
+        self.shared.pages[me].from_member.0.rank.store(rank.bits(), Relaxed);
+        let quiet =
+            self.shared.head.attention.0.load(SeqCst) == 0 && now_ns < from_kernel.other_at_ns.load(Relaxed);
+        if quiet && rank.bits() <= from_kernel.other.load(Relaxed) {
             return Check::Stay;
         }
         let others = self.check_others(me, now_ns);
@@ -178,15 +179,15 @@ impl<K: Kernel> Dispatcher<'_, K> {
 
     /// Checks all other members (rule 2), and stores the result in the page of `me`.
     pub(crate) fn check_others(&self, me: usize, now_ns: u64) -> Others {
-        let told = &self.shared.pages[me].told.0;
+        let from_kernel = &self.shared.pages[me].from_kernel.0;
         // Rule 5: no member may rely on the next check while its result is not yet known.
-        told.other_at_ns.store(u64::MAX, SeqCst);
+        from_kernel.other_at_ns.store(u64::MAX, SeqCst);
         if self.shared.head.attention.0.load(SeqCst) != 0 {
             self.shared.head.attention.0.store(0, SeqCst);
         }
         let others = self.others(me, now_ns);
-        told.other.store(others.best.bits(), Relaxed);
-        told.other_at_ns.store(others.next_ns, SeqCst);
+        from_kernel.other.store(others.best.bits(), Relaxed);
+        from_kernel.other_at_ns.store(others.next_ns, SeqCst);
         others
     }
 
@@ -220,7 +221,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
         self.shared.head.rest_until_ns.store(until_ns, SeqCst);
         // Rule 4: the flag is set before the test.
         let Some(resting) = self.change(mine, mine.rest()) else { return self.acquire(me, true) };
-        if self.shared.head.attention.0.load(SeqCst) == 0 && page.told.0.ready.0.load(SeqCst) == 0 {
+        if self.shared.head.attention.0.load(SeqCst) == 0 && page.from_kernel.0.ready.0.load(SeqCst) == 0 {
             self.kernel.wait(&page.turn.0, turn, until_ns);
         }
         match self.change(resting, resting.to(me)) {
@@ -252,7 +253,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
             // (the flag is set before the test).
             return;
         };
-        page.told.0.ready.0.fetch_or(1 << line, SeqCst);
+        page.from_kernel.0.ready.0.fetch_or(1 << line, SeqCst);
         if page.life.load(SeqCst) & 3 != LIVE {
             return;
         }
@@ -296,7 +297,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
     /// checks their pages (rule 5).
     fn will_check(&self, token: Token, to: usize, critical_ns: u64) -> bool {
         token.holder().is_some_and(|holder| {
-            holder == to || self.shared.pages[holder].told.0.other_at_ns.load(SeqCst) <= critical_ns
+            holder == to || self.shared.pages[holder].from_kernel.0.other_at_ns.load(SeqCst) <= critical_ns
         })
     }
 
@@ -316,7 +317,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
     /// Takes the lines of `me` on which work has arrived; those no longer wait.
     pub(crate) fn take_ready(&self, me: usize) -> u64 {
         let page = &self.shared.pages[me];
-        let ready = &page.told.0.ready.0;
+        let ready = &page.from_kernel.0.ready.0;
         if ready.load(SeqCst) == 0 {
             return 0;
         }
@@ -338,8 +339,8 @@ impl<K: Kernel> Dispatcher<'_, K> {
         let life = page.life.load(SeqCst);
         let (pid, phase) = ((life >> 2) as u32, life & 3);
         // A member that is just joining has not stored yet when its process began.
-        let born = if phase == JOINING { 0 } else { page.born.load(SeqCst) };
-        if life == 0 || (phase != DEAD && self.kernel.is_alive(pid, born)) {
+        let start_time = if phase == JOINING { 0 } else { page.start_time.load(SeqCst) };
+        if life == 0 || (phase != DEAD && self.kernel.is_alive(pid, start_time)) {
             return false;
         }
         // The member is dead already and others have gone on, so none is woken again at each check.
@@ -380,7 +381,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
     /// ago, and has not.
     pub(crate) fn is_check_overdue(&self, token: Token, late_ns: u64) -> bool {
         let is_late = |holder: usize| {
-            let check_ns = self.shared.pages[holder].told.0.other_at_ns.load(SeqCst);
+            let check_ns = self.shared.pages[holder].from_kernel.0.other_at_ns.load(SeqCst);
             // 0: the member has just got the processor.
             check_ns > 0 && check_ns.saturating_add(late_ns) <= self.kernel.now_ns()
         };
@@ -424,7 +425,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
     /// What `me` knew about the others before it had the processor is outdated, so its first check
     /// must be a complete one (rule 2).
     fn recheck(&self, me: usize, token: Token) -> Token {
-        self.shared.pages[me].told.0.other_at_ns.store(0, SeqCst);
+        self.shared.pages[me].from_kernel.0.other_at_ns.store(0, SeqCst);
         token
     }
 
@@ -479,7 +480,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
 /// more than one word). A page that is being written is skipped: its owner sets attention when it
 /// is complete, or is found dead.
 fn rank_of(page: &Page, now_ns: u64) -> (Rank, u64) {
-    let used = &page.used.0;
+    let used = &page.from_member.0;
     let version = used.version.load(Acquire);
     let (mut best, mut next_ns) = (Rank::from_bits(used.rank.load(Relaxed)), u64::MAX);
     let steps_len = (used.steps_len.load(Relaxed) as usize).min(STEPS_MAX);
@@ -506,7 +507,7 @@ fn rank_of(page: &Page, now_ns: u64) -> (Rank, u64) {
 /// not critical yet will be.
 fn rung(page: &Page, now_ns: u64) -> (Rank, u64) {
     let (mut best, mut next_ns) = (Rank::IDLE, u64::MAX);
-    let mut ready = page.told.0.ready.0.load(SeqCst);
+    let mut ready = page.from_kernel.0.ready.0.load(SeqCst);
     while ready != 0 {
         let wait = page.waits.get(ready.trailing_zeros() as usize);
         ready &= ready - 1;

@@ -13,5 +13,5 @@ pub(crate) trait Kernel {
     fn wake(&self, word: &AtomicU32);
 
     /// Whether the process with id `pid` that began at `born` (0: at any time) is alive.
-    fn is_alive(&self, pid: u32, born: u64) -> bool;
+    fn is_alive(&self, pid: u32, start_time: u64) -> bool;
 }

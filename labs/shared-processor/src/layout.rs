@@ -45,17 +45,17 @@ pub(crate) struct Page {
     /// `pid << 2 | phase`; 0 is vacant.
     pub(crate) life: AtomicU64,
     /// When the process began, because process ids are reused.
-    pub(crate) born: AtomicU64,
+    pub(crate) start_time: AtomicU64,
     /// The futex on which the member sleeps; increased by every wake-up.
     pub(crate) turn: Line<AtomicU32>,
-    pub(crate) used: Line<Used>,
-    pub(crate) told: Line<Told>,
+    pub(crate) from_member: Line<FromMember>,
+    pub(crate) from_kernel: Line<FromKernel>,
     pub(crate) waits: [Wait; LINES_MAX],
 }
 
 /// Written by the member.
 #[repr(C)]
-pub(crate) struct Used {
+pub(crate) struct FromMember {
     /// Odd while the steps are written.
     pub(crate) version: AtomicU32,
     pub(crate) steps_len: AtomicU32,
@@ -71,7 +71,7 @@ pub(crate) struct Used {
 
 /// Written by the kernel part.
 #[repr(C)]
-pub(crate) struct Told {
+pub(crate) struct FromKernel {
     /// The best rank of the others: D of all others.
     pub(crate) other: AtomicU64,
     /// When that may improve without attention: T_critical of all others. Work that is critical

@@ -1,4 +1,6 @@
-//! Every limit of this laboratory, with its reason.
+//! Limits and tuning of this laboratory, each with its reason.
+
+// ---- Limits
 
 /// Threads, usually one of a process, that share one processor. All of their pages are read when
 /// the next one is chosen. A home server has Reel and a few programs that read streams.
@@ -10,6 +12,8 @@ pub const STEPS_MAX: usize = 16;
 
 /// Lines by which others wake one member: the bits of a word.
 pub const LINES_MAX: usize = 64;
+
+// ---- Tuning
 
 /// Time between two checks of a watchdog. A member that was asked for the processor and has not
 /// checked for a whole interval loses it. This is longer than any section that is allowed, and

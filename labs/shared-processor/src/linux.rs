@@ -28,14 +28,15 @@ impl Kernel for Linux {
         let _ = futex::wake(word, futex::Flags::empty(), 1);
     }
 
-    fn is_alive(&self, pid: u32, born: u64) -> bool {
-        pid == process::id() || self::born(pid).is_some_and(|since| born == 0 || since == born)
+    fn is_alive(&self, pid: u32, start_time: u64) -> bool {
+        pid == process::id()
+            || self::start_time(pid).is_some_and(|since| start_time == 0 || since == start_time)
     }
 }
 
 /// When a living process began, in the kernel's ticks since boot (proc(5), field 22). `None` for
 /// dead processes, including those that no parent has waited for yet.
-pub(crate) fn born(pid: u32) -> Option<u64> {
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold anything. After the last parenthesis follows field 3.
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
@@ -53,18 +54,18 @@ mod tests {
 
     #[test]
     fn living_processes_differ_from_dead_ones_and_from_later_ones_with_the_same_id() {
-        let me = born(process::id()).unwrap();
+        let me = start_time(process::id()).unwrap();
         assert!(me > 0 && Linux.is_alive(process::id(), me));
         let mut child = process::Command::new("sleep").arg("60").spawn().unwrap();
-        let since = born(child.id()).unwrap();
+        let since = start_time(child.id()).unwrap();
         assert!(since >= me);
         assert!(Linux.is_alive(child.id(), since) && !Linux.is_alive(child.id(), since + 1));
         child.kill().unwrap();
-        while born(child.id()).is_some() {
+        while start_time(child.id()).is_some() {
             std::thread::yield_now();
         }
         assert!(!Linux.is_alive(child.id(), since), "a process that is not yet waited for is dead");
         child.wait().unwrap();
-        assert_eq!(born(child.id()), None);
+        assert_eq!(start_time(child.id()), None);
     }
 }

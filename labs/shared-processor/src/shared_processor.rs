@@ -7,7 +7,7 @@ use crate::dispatcher::Dispatcher;
 use crate::error::SharedProcessorError;
 use crate::layout::{LIVE, Page};
 use crate::limits::LINES_MAX;
-use crate::linux::{Linux, born};
+use crate::linux::{Linux, start_time};
 use crate::map::Map;
 use crate::member::Member;
 use crate::watchdog::Watchdog;
@@ -84,7 +84,8 @@ impl SharedProcessor {
             }
         }
         let pid = process::id();
-        let slot = self.dispatcher().join(pid, born(pid).unwrap_or(0)).ok_or(SharedProcessorError::Full)?;
+        let slot =
+            self.dispatcher().join(pid, start_time(pid).unwrap_or(0)).ok_or(SharedProcessorError::Full)?;
         Ok(Member::new(self.clone(), slot))
     }
 

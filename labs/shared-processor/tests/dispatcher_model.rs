@@ -29,7 +29,7 @@ mod token;
 use atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use dispatcher::{Check, Dispatcher};
 use kernel::Kernel;
-use layout::{Head, Line, Page, Shared, SharedStep, Told, Used, Wait};
+use layout::{FromKernel, FromMember, Head, Line, Page, Shared, SharedStep, Wait};
 use reel_rt::{Rank, Step};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Condvar, Mutex};
@@ -92,16 +92,16 @@ fn world() -> Arc<World> {
     let zero32 = || AtomicU32::new(0);
     let page = |_| Page {
         life: zero(),
-        born: zero(),
+        start_time: zero(),
         turn: Line(zero32()),
-        used: Line(Used {
+        from_member: Line(FromMember {
             version: zero32(),
             steps_len: zero32(),
             rank: zero(),
             next_ns: zero(),
             steps: from_fn(|_| SharedStep { at_ns: zero(), rank: zero() }),
         }),
-        told: Line(Told { other: zero(), other_at_ns: zero(), ready: Line(zero()) }),
+        from_kernel: Line(FromKernel { other: zero(), other_at_ns: zero(), ready: Line(zero()) }),
         waits: from_fn(|_| Wait { critical_ns: zero(), rank: zero() }),
     };
     let head = Head {
@@ -239,7 +239,7 @@ fn one_dies_in_a_masked_section() {
         let dispatcher = dying.dispatcher();
         let me = dispatcher.join(2, 1).unwrap();
         enter(&dispatcher, me);
-        dying.shared.pages[me].used.0.version.store(1, SeqCst);
+        dying.shared.pages[me].from_member.0.version.store(1, SeqCst);
         dying.model.dead.store(1 << 2, SeqCst);
         me
     });
@@ -319,7 +319,7 @@ fn one_is_revoked() {
 
 /// How a member gives up a processor that it no longer has.
 #[derive(Clone, Copy, PartialEq)]
-enum GivesUp {
+enum Release {
     Leaves,
     HandsOver,
     Rests,
@@ -328,7 +328,7 @@ enum GivesUp {
 /// One member loses the processor to another without knowing. When it gives the processor up all
 /// the same, the other learns of a third member that has come meanwhile, and of the time at which
 /// the loser has work.
-fn one_gives_up_a_lost_processor(gives_up: GivesUp) {
+fn one_gives_up_a_lost_processor(gives_up: Release) {
     let world = world();
     let dispatcher = world.dispatcher();
     let [loser, runs, comes] = [1, 2, 3].map(|pid| dispatcher.join(pid, 1).unwrap());
@@ -355,9 +355,9 @@ fn one_gives_up_a_lost_processor(gives_up: GivesUp) {
         dispatcher.publish(loser, Rank::IDLE, u64::MAX, &[step]);
         dispatcher.check_others(loser, 10);
         let token = match gives_up {
-            GivesUp::Leaves => return dispatcher.leave(loser, lost),
-            GivesUp::HandsOver => dispatcher.hand_over(loser, lost, comes),
-            GivesUp::Rests => dispatcher.rest(loser, lost, 30),
+            Release::Leaves => return dispatcher.leave(loser, lost),
+            Release::HandsOver => dispatcher.hand_over(loser, lost, comes),
+            Release::Rests => dispatcher.rest(loser, lost, 30),
         };
         dispatcher.publish(loser, Rank::IDLE, u64::MAX, &[]);
         dispatcher.leave(loser, token);
@@ -368,7 +368,7 @@ fn one_gives_up_a_lost_processor(gives_up: GivesUp) {
             dispatcher.check(runs, token, Rank::from_bits(50), now_ns) == Check::Yield(to)
         })
     };
-    if gives_up == GivesUp::Leaves {
+    if gives_up == Release::Leaves {
         late.join().unwrap();
         assert!(yields(token, 10, comes), "the running member does not learn of the third one");
         dispatcher.publish(runs, Rank::from_bits(50), u64::MAX, &[]);
@@ -405,11 +405,11 @@ fn one_is_rung_early(looks: impl Fn(&World, usize)) {
 
 /// A check that does not announce itself while it lasts (breaks rule 5).
 fn check_others_carelessly(world: &World, me: usize) {
-    let told = &world.shared.pages[me].told.0;
+    let from_kernel = &world.shared.pages[me].from_kernel.0;
     world.shared.head.attention.0.store(0, SeqCst);
     let others = world.dispatcher().others(me, 10);
-    told.other.store(others.best.bits(), SeqCst);
-    told.other_at_ns.store(others.next_ns, SeqCst);
+    from_kernel.other.store(others.best.bits(), SeqCst);
+    from_kernel.other_at_ns.store(others.next_ns, SeqCst);
 }
 
 const RUNS: usize = 10_000;
@@ -475,7 +475,7 @@ fn a_member_that_does_not_check_loses_only_the_processor() {
 
 #[test]
 fn a_member_that_gives_up_a_lost_processor_hides_no_news() {
-    for gives_up in [GivesUp::Leaves, GivesUp::HandsOver, GivesUp::Rests] {
+    for gives_up in [Release::Leaves, Release::HandsOver, Release::Rests] {
         explore(RandomScheduler::new(1000), move || one_gives_up_a_lost_processor(gives_up));
     }
 }

@@ -1,8 +1,8 @@
 //! The measured programs of `labs/shared-processor`, one process for each measurement.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use reel_report::{example, output_json};
 use serde_json::Value;
-use std::env;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -21,12 +21,7 @@ pub(crate) struct Hog(Child);
 impl Cores {
     /// Finds it where `cargo build --example` puts it.
     pub(crate) fn find() -> Result<Self> {
-        let program = env::current_exe()?.with_file_name("examples").join("cores");
-        ensure!(
-            program.exists(),
-            "{} does not exist; build it with cargo build --release -p lab-shared-processor --example cores",
-            program.display()
-        );
+        let program = example("lab-shared-processor", "cores")?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         // The first one serves more interrupts than others.
         let (cpu, other_cpu) = if processors > 2 { (1, 2) } else { (0, processors - 1) };
@@ -35,21 +30,13 @@ impl Cores {
 
     /// One measurement.
     pub(crate) fn measure(&self, part: &str, arguments: &[String]) -> Result<Value> {
-        let output = Command::new(&self.program)
-            .arg(part)
-            .args([format!("cpu={}", self.cpu), format!("device={}", self.other_cpu)])
-            .args(arguments)
-            .output()
-            .with_context(|| format!("starting {}", self.program.display()))?;
-        if !output.status.success() {
-            bail!("cores {part} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        serde_json::from_slice(&output.stdout).context("an answer that is no JSON")
+        let processors = [format!("cpu={}", self.cpu), format!("device={}", self.other_cpu)];
+        output_json(Command::new(&self.program).arg(part).args(processors).args(arguments))
     }
 
     /// Whether this user may use SCHED_FIFO.
     pub(crate) fn fifo_permitted(&self) -> bool {
-        let path = ["who=split", "path=transfer", "count=1", "fifo=1"].map(str::to_owned);
+        let path = ["system=split", "path=transfer", "count=1", "fifo=1"].map(str::to_owned);
         self.measure("path", &path).is_ok()
     }
 

@@ -36,22 +36,18 @@ pub fn run(arguments: &CommonOptions) -> Result<()> {
     })
 }
 
-/// Who is measured, and what the measured program is told.
+/// What is measured, and how its program is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Who {
+struct System {
     name: &'static str,
-    who: &'static str,
+    /// The measured program.
+    program: &'static str,
     fifo: u64,
 }
 
-const REEL: Who = Who { name: "reel", who: "split", fifo: 0 };
-const REEL_FIFO: Who = Who { name: "reel, FIFO", who: "split", fifo: 20 };
-const THREADS: Who = Who { name: "threads", who: "threads", fifo: 0 };
-const THREADS_FIFO: Who = Who { name: "threads, FIFO", who: "threads", fifo: 20 };
-const TOKIO: Who = Who { name: "tokio", who: "tokio", fifo: 0 };
-const ALL: [Who; 5] = [REEL, THREADS, TOKIO, REEL_FIFO, THREADS_FIFO];
-
-/// The median of a value over the runs; NaN if it was not measured.
-fn median(report: &Report, case: &str, who: &str, at: f64, value: &str) -> f64 {
-    report.median(case, who, at, value).unwrap_or(f64::NAN)
-}
+const REEL: System = System { name: "reel", program: "split", fifo: 0 };
+const REEL_FIFO: System = System { name: "reel, FIFO", program: "split", fifo: 20 };
+const THREADS: System = System { name: "threads", program: "threads", fifo: 0 };
+const THREADS_FIFO: System = System { name: "threads, FIFO", program: "threads", fifo: 20 };
+const TOKIO: System = System { name: "tokio", program: "tokio", fifo: 0 };
+const ALL: [System; 5] = [REEL, THREADS, TOKIO, REEL_FIFO, THREADS_FIFO];

@@ -46,10 +46,11 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
     }
     let hogs = (0..HOGS).map(|_| cores.hog()).collect::<Result<Vec<_>>>()?;
     for run in 0..runs {
-        for (who, priority) in [(FIFO, 50), (ORDINARY, 0)].into_iter().filter(|(who, _)| fifo || *who != FIFO)
+        for (system, priority) in
+            [(FIFO, 50), (ORDINARY, 0)].into_iter().filter(|(system, _)| fifo || *system != FIFO)
         {
             for (case, section_us) in [(BUSY, 0), (OWN, SECTION_US)] {
-                let told = cores.measure(
+                let measured = cores.measure(
                     "upcalls",
                     &[
                         format!("periods={}", PERIODS_MS.map(|ms| ms.to_string()).join(",")),
@@ -58,7 +59,7 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
                         format!("section_us={section_us}"),
                     ],
                 )?;
-                rows(report, (case, who, run), &told);
+                rows(report, (case, system, run), &measured);
             }
         }
     }
@@ -69,9 +70,9 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn rows(report: &mut Report, (case, who, run): (&str, &str, usize), told: &Value) {
+fn rows(report: &mut Report, (case, system, run): (&str, &str, usize), measured: &Value) {
     let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(f64::NAN);
-    let mut upcalls: Vec<&Value> = told["upcalls"].as_array().into_iter().flatten().collect();
+    let mut upcalls: Vec<&Value> = measured["upcalls"].as_array().into_iter().flatten().collect();
     upcalls.sort_by_key(|upcall| upcall["period_ms"].as_u64());
     for upcall in upcalls {
         let of = |name: &str| number(upcall, name);
@@ -86,15 +87,15 @@ fn rows(report: &mut Report, (case, who, run): (&str, &str, usize), told: &Value
         ];
         if case == OWN {
             let own = ["own_delay_us_max", "own_delay_us_p999", "section_us_p50", "section_us_max"];
-            values.extend(own.map(|name| (name, number(told, name))));
+            values.extend(own.map(|name| (name, number(measured, name))));
         }
-        report.row(case, who, of("period_ms"), run, &values);
+        report.row(case, system, of("period_ms"), run, &values);
     }
 }
 
 fn claim(report: &mut Report) {
     let all = |case: &str, name: &'static str, period_ms: Option<u64>| -> Vec<f64> {
-        let rows = report.rows.iter().filter(|row| row.case == case && row.who == FIFO);
+        let rows = report.rows.iter().filter(|row| row.case == case && row.system == FIFO);
         let rows = rows.filter(|row| period_ms.is_none_or(|ms| row.at == ms as f64));
         rows.filter_map(|row| row.values.get(name).copied()).collect()
     };

@@ -15,7 +15,7 @@ pub(crate) struct AllArguments {
     common: CommonOptions,
     #[command(flatten)]
     against: Against,
-    /// Only these experiments, with commas between.
+    /// Only these experiments, separated by commas.
     #[arg(long, value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(names()))]
     only: Vec<String>,
 }

@@ -41,7 +41,7 @@ impl Arriving<'_> {
                 self.film.len()
             );
             client.request(&line, &fields)?;
-            if !self.pour(client.stream())? {
+            if !self.write_at_rate(client.stream())? {
                 break;
             }
             let head = client.head()?;
@@ -63,23 +63,23 @@ impl Arriving<'_> {
             let path = dir.join(format!("arriving-{number}.mp4"));
             let mut file = File::create(&path)?;
             paths.push(path);
-            self.pour(&mut file)?;
+            self.write_at_rate(&mut file)?;
         }
         paths.into_iter().try_for_each(|path| Ok(fs::remove_file(path)?))
     }
 
     /// A film at its rate; whether all of it went there.
-    fn pour(&self, to: &mut impl Write) -> Result<bool> {
+    fn write_at_rate(&self, to: &mut impl Write) -> Result<bool> {
         let started = Instant::now();
-        let mut poured = 0;
+        let mut written_bytes = 0;
         for piece in self.film.chunks(PIECE_BYTES) {
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
             to.write_all(piece).context("a film that arrives")?;
-            poured += piece.len() as u64;
+            written_bytes += piece.len() as u64;
             self.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
-            let due = Duration::from_nanos(poured * 8_000_000_000 / self.rate_bps.max(1));
+            let due = Duration::from_nanos(written_bytes * 8_000_000_000 / self.rate_bps.max(1));
             sleep(due.saturating_sub(started.elapsed()));
         }
         Ok(true)

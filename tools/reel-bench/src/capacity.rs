@@ -7,19 +7,17 @@
 //! was read ahead for a while. A film is as long as it takes the server to forget it, and there is
 //! one for each player.
 
-mod search;
-
 use crate::classes::DISKS;
 use crate::disk_set::{DiskSet, Kind, modelled};
 use crate::film;
 use crate::fleet::{Mix, players_plan, run as play};
 use crate::reel::{self, Settings};
+use crate::search::{Search, ninth_more};
 use crate::testbed::{Films, Testbed};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use reel_load::{ArrivalShape, Arrivals, Hls, Viewing};
 use reel_report::{Chart, Claim, CommonOptions, Report};
-use search::{Search, Seen};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -32,10 +30,11 @@ pub(crate) struct CapacityArguments {
     /// The kinds of member that are measured.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Members::Disks, Members::Flash, Members::Throttled])]
     members: Vec<Members>,
-    /// Seconds of `reel probe` before anything else, as an operator would.
+    /// Seconds of `reel probe` at the beginning.
     #[arg(long, default_value_t = 60)]
     probe_seconds: u64,
-    /// The search ends when what is open is no more than one part in so many of what was carried.
+    /// Precision of the search: it ends when the interval is at most one part in so many of the
+    /// result.
     #[arg(long, default_value_t = 50)]
     fineness: usize,
     /// Only these numbers of players, instead of a search.
@@ -65,11 +64,20 @@ pub(crate) enum Members {
     /// Modelled hard disks: seeks cost more than transfers.
     #[value(alias = "arms")]
     Disks,
-    /// Loop devices with a bound on bytes that requests do not come near to, as solid-state disks
-    /// have.
+    /// Loop devices limited in bytes only, like solid state disks.
     Flash,
-    /// Loop devices with bounds on bytes and on requests: those of a volume in a cloud.
+    /// Loop devices limited in bytes and in requests, like cloud volumes.
     Throttled,
+}
+
+/// What was seen with a number of players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// Nothing was late.
+    Well,
+    Late,
+    /// Something was, by no more than the players' own threads were.
+    LateFleet,
 }
 
 struct Trial {
@@ -112,8 +120,7 @@ impl Members {
 fn measure(arguments: &CapacityArguments, trial: &Trial, report: &mut Report) -> Result<()> {
     let common = &arguments.common;
     let reel = reel::binary(common.reel.as_deref())?;
-    fs::create_dir_all(&common.dir)?;
-    let dir = fs::canonicalize(&common.dir)?;
+    let dir = common.make_dir()?;
     let quick = common.quick;
     let seconds = common.seconds.unwrap_or(if quick { 2 } else { 180 });
     let (testbed, films, rate_bps) = testbed(&dir, &reel, trial, quick)?;
@@ -121,12 +128,12 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, report: &mut Report) ->
     let predicted = predict(&testbed, trial, rate_bps, report)?;
     // As many players as films: two at one place of a film cost the disks one.
     let (from, most) = if quick { (2, 2) } else { (predicted.clamp(1, trial.films), trial.films) };
-    let mut search = Search::new(from, most, arguments.fineness);
+    let mut search = Search::new(from, most, arguments.fineness, ninth_more);
     let mut asked = arguments.players.iter().map(|&players| players.min(trial.films)).peekable();
     let is_asked = asked.peek().is_some();
     let mut disturbed = 0;
     while let Some(viewers) = if is_asked { asked.peek().copied() } else { search.next() } {
-        let seen = look(&testbed, &films, trial, (viewers, seconds), report)?;
+        let seen = play_for(&testbed, &films, trial, (viewers, seconds), report)?;
         if seen == Seen::LateFleet && disturbed < DISTURBED_MAX {
             disturbed += 1;
             report.note(format!("{}: {viewers} players again: the fleet itself was as late", trial.name));
@@ -134,13 +141,13 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, report: &mut Report) ->
         }
         disturbed = 0;
         asked.next();
-        search.report(viewers, seen);
+        search.report(viewers, (seen == Seen::Well).then_some(viewers));
         if quick {
             break;
         }
     }
     let name = trial.name;
-    match search.first_late() {
+    match search.fails {
         Some(late) => report.claim(Claim::at_least(
             format!("{name}: predicted {} / first late byte at {late}", predicted),
             predicted as f64 / late as f64,
@@ -148,16 +155,16 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, report: &mut Report) ->
         )),
         None => report.note(format!(
             "{name}: nothing was late up to {} players, which were all that were tried",
-            search.carried()
+            search.carried
         )),
     }
-    if is_asked && search.carried() == 0 {
+    if is_asked && search.carried == 0 {
         report.note(format!("{name}: fewer players were not tried, so nothing is said of what is carried"));
         return Ok(());
     }
     report.claim(Claim::at_most(
-        format!("{name}: predicted {} / most without a late byte {}", predicted, search.carried()),
-        predicted as f64 / search.carried().max(1) as f64,
+        format!("{name}: predicted {} / most without a late byte {}", predicted, search.carried),
+        predicted as f64 / search.carried.max(1) as f64,
         1.0,
     ));
     Ok(())
@@ -165,7 +172,7 @@ fn measure(arguments: &CapacityArguments, trial: &Trial, report: &mut Report) ->
 
 fn predict(testbed: &Testbed, trial: &Trial, rate_bps: u64, report: &mut Report) -> Result<usize> {
     let volume = testbed.volume().context("a testbed of Reel has a volume")?;
-    let answer = volume.capacity(&Settings::promised().in_memory(trial.memory_bytes), rate_bps)?;
+    let answer = volume.capacity(&Settings::with_admission().in_memory(trial.memory_bytes), rate_bps)?;
     let carried = answer["viewers_carried"].as_u64().context("no viewers that are carried in the answer")?;
     let stopped = |field: &str| match (answer[field]["resource"].as_str(), answer[field]["member"].as_u64()) {
         (Some(resource), Some(member)) => format!("{resource} {member}"),
@@ -188,14 +195,14 @@ fn predict(testbed: &Testbed, trial: &Trial, rate_bps: u64, report: &mut Report)
 }
 
 /// Plays so many viewers for so many seconds after the last of them has come.
-fn look(
+fn play_for(
     testbed: &Testbed,
     films: &Films,
     trial: &Trial,
     (viewers, seconds): (usize, u64),
     report: &mut Report,
 ) -> Result<Seen> {
-    let playing = testbed.start_reel(&Settings::open().in_memory(trial.memory_bytes))?;
+    let playing = testbed.start_reel(&Settings::without_admission().in_memory(trial.memory_bytes))?;
     let mix = Mix { streams: viewers, aperiodic: 0, interactive: 0, rate_bps: RATE_BPS, seconds };
     let mut plan = players_plan(&playing, films, mix)?;
     let over = Duration::from_secs(seconds.min(FILM_S));

@@ -102,35 +102,23 @@ impl Set {
         let (admitted_seconds, streams_max) = (arguments.admitted_seconds, arguments.streams_max);
         let streams_from = arguments.streams_from.clamp(1, streams_max);
         let arguments = &arguments.common;
-        let reel = reel::binary(arguments.reel.as_deref())?;
-        let runs = arguments.runs.unwrap_or(1);
-        Ok(if arguments.quick {
-            let seconds = arguments.seconds.unwrap_or(1);
-            Self {
-                reel,
-                seconds,
-                runs,
-                streams_max: 8,
-                streams_from: 8,
-                bulk: 10,
-                bulk_seconds: 5,
-                admitted_seconds: 2,
-                quick: true,
-            }
-        } else {
-            let seconds = arguments.seconds.unwrap_or(20);
-            Self {
-                reel,
-                seconds,
-                runs,
-                streams_max,
-                streams_from,
-                bulk: 160,
-                bulk_seconds: 40,
-                admitted_seconds,
-                quick: false,
-            }
-        })
+        let seconds = |usual| arguments.seconds.unwrap_or(usual);
+        let full = Self {
+            reel: reel::binary(arguments.reel.as_deref())?,
+            seconds: seconds(20),
+            runs: arguments.runs.unwrap_or(1),
+            streams_max,
+            streams_from,
+            bulk: 160,
+            bulk_seconds: 40,
+            admitted_seconds,
+            quick: arguments.quick,
+        };
+        if !full.quick {
+            return Ok(full);
+        }
+        let (seconds, bulk, bulk_seconds, admitted_seconds) = (seconds(1), 10, 5, 2);
+        Ok(Self { seconds, streams_max: 8, streams_from: 8, bulk, bulk_seconds, admitted_seconds, ..full })
     }
 }
 
@@ -140,8 +128,7 @@ fn measure(
     (parts, rivals): (&[Part], &[Rival]),
     report: &mut Report,
 ) -> Result<()> {
-    fs::create_dir_all(&arguments.dir)?;
-    let dir = fs::canonicalize(&arguments.dir)?;
+    let dir = arguments.make_dir()?;
     // A stream reads for as long as a run takes, from its coming on.
     let stream = film::constant(&dir, set.seconds + 10, RATE_BPS)?;
     let bulk = film::constant(&dir, set.bulk_seconds, RATE_BPS)?;

@@ -58,7 +58,7 @@ pub(crate) fn length(server: impl Into<Endpoint>, path: &str) -> Result<u64> {
     let (head, _) = request(&server.into(), path, 0..1)?;
     let total = head.field("Content-Range").and_then(|value| value.strip_prefix("bytes 0-0/"));
     let total = total.context("no Content-Range in the answer to a range request")?;
-    total.parse().context("a length that is no number")
+    total.parse().context("a length that is not a number")
 }
 
 fn fetch_range(server: &Endpoint, path: &str, range: Range<u64>, sum: bool) -> Result<Summed> {

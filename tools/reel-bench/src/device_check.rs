@@ -3,12 +3,10 @@
 
 use crate::device::{Change, DeviceOwner, DeviceRequest, DiskCounts};
 use crate::disk_set::{Kind, modelled};
-use anyhow::{Context, Result, bail};
-use reel_report::{Claim, CommonOptions, Report};
-use serde_json::Value;
-use std::fs;
+use anyhow::{Context, Result};
+use reel_report::{Claim, CommonOptions, Report, output_json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Size of the disks.
 const DISK_BYTES: u64 = 4 << 30;
@@ -29,13 +27,13 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
         "the model: 7200 rpm, seeks of 2 to 16 ms over {} GiB, 150 MB/s, nearest first among 32",
         DISK_BYTES >> 30
     ));
-    let dir = fs::canonicalize(&arguments.dir)?.join(format!("devices-{}", std::process::id()));
+    let dir = arguments.make_dir()?.join(format!("devices-{}", std::process::id()));
     let disks: Vec<PathBuf> = owner.request(&DeviceRequest::Disks { dir, count: 1, bytes: DISK_BYTES })?;
     let loops = owner.loops(&disks)?;
     owner.queues(&loops, Some("none"), None)?;
     owner.change_all(1, Change::Modelled)?;
     let seconds = arguments.seconds.unwrap_or(if arguments.quick { 2 } else { 10 });
-    for (who, device) in [("file", &disks[0]), ("loop device", &loops[0])] {
+    for (system, device) in [("file", &disks[0]), ("loop device", &loops[0])] {
         for (case, pattern, bytes, depth) in [
             ("reads in order", "read", "1m", 4),
             ("scattered reads", "randread", "64k", 1),
@@ -43,8 +41,8 @@ fn measure(arguments: &CommonOptions, report: &mut Report) -> Result<()> {
         ] {
             let (iops, bytes_per_s) = fio(device, pattern, bytes, depth, seconds)?;
             let values = [("iops", iops), ("mib_per_s", bytes_per_s / MIB)];
-            report.row(case, who, f64::from(depth), 0, &values);
-            if who == "loop device" {
+            report.row(case, system, f64::from(depth), 0, &values);
+            if system == "loop device" {
                 report.claim(match (pattern, depth) {
                     ("read", _) => {
                         Claim::at_least("150 MB/s in order: MiB/s".into(), bytes_per_s / MIB, 125.0)
@@ -80,11 +78,7 @@ fn fio(device: &Path, pattern: &str, bytes: &str, depth: u32, seconds: u64) -> R
         .arg(format!("--iodepth={depth}"))
         .arg(format!("--runtime={seconds}"))
         .arg(format!("--size={DISK_BYTES}"));
-    let output = command.stdin(Stdio::null()).output().context("is fio installed? (apt install fio)")?;
-    if !output.status.success() {
-        bail!("fio failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let result: Value = serde_json::from_slice(&output.stdout).context("fio's output")?;
+    let result = output_json(&mut command).context("is fio installed? (apt install fio)")?;
     let read = &result["jobs"][0]["read"];
     let number = |name: &str| read[name].as_f64().with_context(|| format!("fio tells no {name}"));
     Ok((number("iops")?, number("bw_bytes")?))

@@ -1,10 +1,11 @@
 //! Films of a given size or rate, made with ffmpeg: noise that no codec can shrink much, so that
 //! they are quickly large.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use reel_report::output;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// An MP4 of at least `mib` MiB in `dir`; made once.
 pub(crate) fn make(dir: &Path, mib: u64) -> Result<PathBuf> {
@@ -90,8 +91,5 @@ fn ffmpeg(words: &str, to: &Path) -> Result<()> {
 
 fn run(command: &mut Command, to: &Path) -> Result<()> {
     command.args(["-nostdin", "-loglevel", "error", "-y"]).arg(to);
-    let status =
-        command.stdin(Stdio::null()).status().context("is ffmpeg installed? (apt install ffmpeg)")?;
-    ensure!(status.success(), "ffmpeg failed: {status}");
-    Ok(())
+    output(command).context("is ffmpeg installed? (apt install ffmpeg)").map(drop)
 }

@@ -22,6 +22,7 @@ mod priority;
 mod pump;
 mod reel;
 mod rival;
+mod search;
 mod secured;
 mod segments;
 mod server;
@@ -35,7 +36,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use reel_report::CommonOptions;
 
-/// Reel's experiments. Every figure in docs/benchmarks.md comes from one of these commands.
+/// Run an experiment. Every figure in docs/benchmarks.md comes from one of these commands.
 #[derive(Parser)]
 #[command(name = "reel bench")]
 struct Arguments {
@@ -45,45 +46,45 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Experiment {
-    /// Every experiment in turn, and one table of what all of them claim.
+    /// Every experiment in turn, and one table of all claims.
     All(all::AllArguments),
-    /// Processor time per GB and throughput of Reel beside its rivals: HLS viewers, one file,
-    /// HTTPS, ingest (root, clang).
+    /// Processor time per GB and throughput of Reel and its rivals: HLS viewers, one file, HTTPS,
+    /// ingest (root, clang).
     Peers(peers::PeersArguments),
     /// One title as one file, and ingest: `peers --parts ingest,file`, by default on loopback.
     Path(peers::path::PathArguments),
-    /// The highest number of viewers of 5 Mb/s with nothing late, Reel beside its rivals (root,
+    /// The highest number of viewers at 5 Mb/s with nothing late, of Reel and its rivals (root,
     /// clang).
     Viewers(viewers::ViewersArguments),
-    /// Streams, interactive clients and downloads on the same disks, beside rivals on ext4 as
-    /// shipped and tuned (root).
+    /// Streams, interactive clients and downloads on the same disks, compared with rivals on ext4,
+    /// as shipped and tuned (root).
     Classes(classes::ClassesArguments),
-    /// One transfer of 400 MB beside readers of a lower class.
+    /// One transfer of 400 MB while readers of a lower class are active.
     Priority(priority::PriorityArguments),
-    /// A disk removed and rebuilt, a disk that stalls, at capacity (root).
+    /// At capacity: a disk that is removed and rebuilt, and a disk that stalls (root).
     Degraded(CommonOptions),
-    /// Predicted viewers against the number at which the first byte is late.
+    /// The predicted number of viewers, compared with the number at which the first byte is late.
     Capacity(capacity::CapacityArguments),
     /// Whether the modelled disks that other experiments use behave as modelled (root, fio).
     Devices(CommonOptions),
-    /// Parallel downloads on disks with moving heads, beside a read/write loop and rivals (root).
+    /// Parallel downloads on rotational disks, compared with a read/write loop and rivals (root).
     Transfers(transfers::TransfersArguments),
-    /// Laboratory: functions called every 1, 5 and 20 ms by a core beside busy processes, with
+    /// Laboratory: functions called every 1, 5 and 20 ms while other processes are busy, with
     /// SCHED_FIFO and without.
     Upcalls(CommonOptions),
-    /// Laboratory: what it costs to schedule messages by deadline, beside a thread for each stream
-    /// and tokio.
+    /// Laboratory: the cost of scheduling messages by deadline, compared with one thread for each
+    /// stream and with tokio.
     Splitlevel(CommonOptions),
-    /// Whether the wire, on which others measure, sends what it should and copies nothing (root,
-    /// clang).
+    /// Whether the network of other experiments (the wire) sends what it should and copies nothing
+    /// (root, clang).
     Wire(wire_check::WireArguments),
-    /// Laboratory: UDP packets as trains that are lent to the device, beside copies, on ifb,
+    /// Laboratory: UDP packets in trains that are lent to the device, compared with copies, on ifb,
     /// loopback and veth (root).
     Udp(CommonOptions),
-    /// Laboratory: messages to another process: memory-mapped streams beside pipe, Unix socket and
-    /// iceoryx2.
+    /// Laboratory: messages to another process: memory-mapped streams, compared with pipe, Unix
+    /// socket and iceoryx2.
     Mms(CommonOptions),
-    /// Disk bytes and memory of many viewers of one title, beside those of one viewer.
+    /// Disk bytes and memory of many viewers of one title, compared with one viewer.
     Onecopy(onecopy::OneCopyArguments),
     /// Makes devices for an experiment and removes them when its input ends; started by
     /// experiments.

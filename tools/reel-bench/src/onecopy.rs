@@ -119,8 +119,7 @@ fn measure(
     report: &mut Report,
 ) -> Result<()> {
     let reel = reel::binary(common.reel.as_deref())?;
-    fs::create_dir_all(&common.dir)?;
-    let dir = fs::canonicalize(&common.dir)?;
+    let dir = common.make_dir()?;
     let film = film::constant(&dir, crowd.film_s, crowd.rate_bps)?;
     let film_bytes = fs::metadata(&film)?.len();
     let disk_set =
@@ -148,7 +147,9 @@ fn measure(
         };
         let for_readers = (wave_bytes * MEMORY_GIVEN) as u64 / BUFFER_BYTES + held_by_downloads;
         let start = |spare_buffers: u64| {
-            testbed.start_reel(&Settings::open().in_memory((for_readers + spare_buffers) * BUFFER_BYTES))
+            testbed.start_reel(
+                &Settings::without_admission().in_memory((for_readers + spare_buffers) * BUFFER_BYTES),
+            )
         };
         // What a server keeps from viewers depends on how much it has.
         let mut playing = start(spare_buffers)?;
@@ -198,7 +199,8 @@ fn one_viewer(
     report: &mut Report,
 ) -> Result<(f64, u64)> {
     // Memory is no matter here: more than the film.
-    let playing = testbed.start_reel(&Settings::open().in_memory(film_bytes * 2 + (64 << 20)))?;
+    let playing =
+        testbed.start_reel(&Settings::without_admission().in_memory(film_bytes * 2 + (64 << 20)))?;
     let whole = Duration::from_secs(crowd.film_s * 2);
     let viewing = Viewing::Hls(Hls { buffer: whole, ..Hls::default() });
     let seconds = Duration::from_secs(if crowd.film_s < 20 { 2 } else { 5 });

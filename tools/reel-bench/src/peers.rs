@@ -3,7 +3,6 @@
 //! Parts: HLS viewers (`hls`), one title as one file (`file`), the same over HTTPS (`tls`), and
 //! ingest beside a plain write of the same bytes (`ingest`). All servers send the same bytes.
 
-pub(crate) mod contender;
 mod file;
 mod hls;
 mod ingest;
@@ -11,6 +10,7 @@ pub(crate) mod material;
 pub(crate) mod path;
 mod plain_write;
 mod profile;
+pub(crate) mod system;
 
 use crate::reel;
 use crate::rival::Against;
@@ -23,7 +23,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-pub(crate) use contender::{Contender, Ours};
+pub(crate) use system::{OwnServer, System};
 
 /// The options of `peers`.
 #[derive(clap::Args)]
@@ -40,8 +40,8 @@ pub(crate) struct PeersArguments {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Titles::Cold, Titles::Hot])]
     titles: Vec<Titles>,
     /// What is measured beside the rivals.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Ours::Reel])]
-    who: Vec<Ours>,
+    #[arg(long, value_enum, value_delimiter = ',', alias = "who", default_values_t = [OwnServer::Reel])]
+    servers: Vec<OwnServer>,
     #[command(flatten)]
     against: Against,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct PeersArguments {
     /// program.
     #[arg(long)]
     floor: Option<PathBuf>,
-    /// Tell where each server's time goes, by function (perf). It costs a little itself.
+    /// Show each server's processor time by function (perf). This costs some time itself.
     #[arg(long)]
     profile: bool,
 }
@@ -176,8 +176,7 @@ impl FileParts<'_> {
         let rivals = &self.against.rivals;
         rivals.installed()?;
         let reel = reel::binary(self.common.reel.as_deref())?;
-        fs::create_dir_all(&self.common.dir)?;
-        let dir = fs::canonicalize(&self.common.dir)?;
+        let dir = self.common.make_dir()?;
         let title = FileTitle::make(&dir, reel, self.file, self.common)?;
         let with_ingest = self.parts.contains(&Part::Ingest);
         if with_ingest {

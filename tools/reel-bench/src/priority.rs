@@ -21,11 +21,10 @@ pub(crate) struct PriorityArguments {
     common: CommonOptions,
     #[command(flatten)]
     against: Against,
-    /// Over how many connections the transfer comes; as many as there were stream-reads in the
-    /// table.
+    /// Numbers of connections of the transfer, one after the other.
     #[arg(long, value_delimiter = ',', default_values_t = [4, 32])]
     connections: Vec<usize>,
-    /// Readers beside it.
+    /// Numbers of readers that are active at the same time, one after the other.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 1, 2, 3, 4, 5, 6])]
     readers: Vec<usize>,
 }
@@ -51,8 +50,7 @@ fn measure(all: &PriorityArguments, report: &mut Report) -> Result<()> {
     let (arguments, connections) = (&all.common, &all.connections);
     all.against.rivals.installed()?;
     let reel = reel::binary(arguments.reel.as_deref())?;
-    fs::create_dir_all(&arguments.dir)?;
-    let dir = fs::canonicalize(&arguments.dir)?;
+    let dir = arguments.make_dir()?;
     let transfer_bytes = if arguments.quick { 4_000_000 } else { TRANSFER_BYTES };
     let seconds = |bytes: u64| (bytes * 8 / RATE_BPS * 5 / 4).max(5);
     let transfer = film::varying(&dir, seconds(transfer_bytes), RATE_BPS)?;
@@ -80,15 +78,15 @@ fn measure(all: &PriorityArguments, report: &mut Report) -> Result<()> {
     {
         let (disk_set, films) = make()?;
         let testbed = Testbed::reel(&reel, disk_set, &films)?;
-        let settings = Settings::promised().shared(SHARES);
+        let settings = Settings::with_admission().shared(SHARES);
         for (run, connections, count) in cases(runs, connections, readers) {
             let playing = testbed.start_reel(&settings)?;
             let path =
                 resolve(playing.server.address, &format!("/watch/{TITLE}/{TITLE}.mp4?class=interactive"))?;
-            let who = format!("reel, {connections} conn.");
+            let system = format!("reel, {connections} conn.");
             one(
                 report,
-                &who,
+                &system,
                 (&testbed, &playing),
                 &films,
                 &path,
@@ -104,9 +102,9 @@ fn measure(all: &PriorityArguments, report: &mut Report) -> Result<()> {
             report.note(format!("{} shipped: {shipped}", rival.name()));
             for (run, connections, count) in cases(1, connections, readers) {
                 let playing = testbed.start_rival(shipped)?;
-                let who = format!("{}, {connections} conn.", rival.name());
+                let system = format!("{}, {connections} conn.", rival.name());
                 let (path, measured) = (format!("/0/{TITLE}.mp4"), (count, run, transfer_bytes, connections));
-                one(report, &who, (&testbed, &playing), &films, &path, measured)?;
+                one(report, &system, (&testbed, &playing), &films, &path, measured)?;
             }
         }
     }
@@ -117,7 +115,7 @@ fn measure(all: &PriorityArguments, report: &mut Report) -> Result<()> {
 /// One transfer beside `count` readers.
 fn one(
     report: &mut Report,
-    who: &str,
+    system: &str,
     (testbed, playing): (&Testbed, &Playing),
     films: &Films,
     path: &str,
@@ -140,7 +138,7 @@ fn one(
     let mut values =
         vec![("took_s", took_s), ("mb_per_s", mb(bytes) / took_s), ("readers_mb_per_s", mb(read) / took_s)];
     values.extend(disks);
-    report.row(CASE, who, count as f64, run, &values);
+    report.row(CASE, system, count as f64, run, &values);
     Ok(())
 }
 
@@ -163,8 +161,8 @@ fn claim(report: &mut Report, connections: &[usize], readers: &[usize]) {
         return;
     }
     for connections in connections {
-        let who = format!("reel, {connections} conn.");
-        let median = |count: usize| report.median(CASE, &who, count as f64, "took_s").unwrap_or(0.0);
+        let system = format!("reel, {connections} conn.");
+        let median = |count: usize| report.median(CASE, &system, count as f64, "took_s").unwrap_or(0.0);
         let (alone, worst) = (median(0), readers.iter().map(|&count| median(count)).fold(0.0, f64::max));
         let claim = format!(
             "400 MB over {connections} connections beside {readers:?} readers: the slowest ({worst:.2} s) / alone ({alone:.2} s)"

@@ -4,6 +4,7 @@ use crate::api;
 use crate::disk_set::{DiskSet, Kind};
 use crate::server::{Server, free_address};
 use anyhow::{Context, Result, bail, ensure};
+use reel_report::{output, output_json};
 use serde_json::Value;
 use std::env;
 use std::fs;
@@ -28,7 +29,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Without admission, to see what the disks can carry.
-    pub(crate) fn open() -> Self {
+    pub(crate) fn without_admission() -> Self {
         Self::default()
     }
 
@@ -39,7 +40,7 @@ impl Settings {
     }
 
     /// As delivered.
-    pub(crate) fn promised() -> Self {
+    pub(crate) fn with_admission() -> Self {
         Self { admission: true, ..Self::default() }
     }
 
@@ -90,9 +91,9 @@ impl Volume {
             create.args(["--size", &bytes.to_string()]);
         }
         create.arg("--force").arg("--members").args(&disk_set.devices);
-        run(&mut create)?;
+        output(&mut create)?;
         let mut ingest = volume.command(&["ingest"]);
-        run(ingest.args(films))?;
+        output(ingest.args(films))?;
         disk_set.measure()?;
         Ok(volume)
     }
@@ -107,13 +108,7 @@ impl Volume {
     pub(crate) fn capacity(&self, settings: &Settings, rate_bps: u64) -> Result<Value> {
         let mut command = self.command(&["capacity"]);
         command.args(["--rate", &rate_bps.to_string(), "--json", "--config"]).arg(self.configure(settings)?);
-        let output = command.output().with_context(|| format!("starting {command:?}"))?;
-        ensure!(
-            output.status.success(),
-            "{command:?} failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-        Ok(serde_json::from_slice(&output.stdout)?)
+        output_json(&mut command)
     }
 
     fn configure(&self, settings: &Settings) -> Result<PathBuf> {
@@ -210,13 +205,4 @@ pub(crate) fn job(server: &Server, started: &Value, seconds: u64) -> Result<Valu
         }
     }
     bail!("the job did not end within {seconds} s")
-}
-
-/// Runs a command to its end; what it says is the error if it fails.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
 }

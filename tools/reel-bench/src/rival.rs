@@ -28,7 +28,7 @@ pub(crate) struct Rivals(Vec<Rival>);
 /// `--against`, wherever a rival is run.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Against {
-    /// The rivals that are measured too, with commas between: nginx, caddy; or none.
+    /// The rivals to measure, separated by commas: nginx, caddy; or none.
     #[arg(long = "against", value_name = "RIVALS", default_value = "nginx")]
     pub(crate) rivals: Rivals,
 }

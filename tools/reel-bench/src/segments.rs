@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use reel_testkit::Url;
-use reel_wire::{Crowd, Link, Pace, Visit, sockets};
+use reel_wire::{Crowd, Pace, Visit, sockets};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,14 +12,8 @@ use std::time::Duration;
 pub(crate) fn save(server: SocketAddr, playlist: &str, dir: &Path) -> Result<()> {
     let playlist = Url::parse(&format!("http://{server}{playlist}"))?;
     let pace = Pace::Playing { startup_ns: u64::MAX, buffer_ns: u64::MAX };
-    let crowd = Crowd {
-        visits: vec![Visit::Film { playlist, pace, begins_ns: 0, keep: true }],
-        link: Link { round_trip_ns: 0, line_bps: None, loss: 0.0 },
-        window_bytes: 0,
-        step_bytes: 0,
-        seed: 0,
-        most: Duration::from_secs(120),
-    };
+    let visit = Visit::Film { playlist, pace, begins_ns: 0, keep: true };
+    let crowd = Crowd::on_sockets(vec![visit], Duration::from_secs(120));
     let seen = sockets::run(server, crowd, |_| true)?;
     ensure!(seen.unfinished == 0, "a title could not be fetched: {:?}", seen.failures);
     for (want, body) in seen.kept {

@@ -65,7 +65,7 @@ impl fmt::Display for Tuning {
 
 /// A read/write loop, and how it is helped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Loop {
+pub(crate) struct ReadWriteLoop {
     pub(crate) read_ahead_kib: u64,
     /// Whether the kernel is told that files are read in order.
     pub(crate) in_order: bool,
@@ -73,27 +73,27 @@ pub(crate) struct Loop {
     pub(crate) piece_bytes: Option<usize>,
 }
 
-impl Loop {
+impl ReadWriteLoop {
     /// Debian's read-ahead.
     pub(crate) const SHIPPED: Self = Self { read_ahead_kib: 128, in_order: false, piece_bytes: None };
     /// Blocks of 8 KiB, the next one read ahead: what dsplice was measured against.
     pub(crate) const OF_1996: Self = Self { read_ahead_kib: 8, in_order: false, piece_bytes: Some(8 << 10) };
 }
 
-impl fmt::Display for Loop {
+impl fmt::Display for ReadWriteLoop {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = if self.in_order { ", told that files are read in order" } else { "" };
-        write!(formatter, "read-ahead {} KiB{told}", self.read_ahead_kib)
+        let hint = if self.in_order { ", told that files are read in order" } else { "" };
+        write!(formatter, "read-ahead {} KiB{hint}", self.read_ahead_kib)
     }
 }
 
 /// Disks with films on them, for one of the two.
 pub(crate) struct Testbed {
     pub(crate) disk_set: DiskSet,
-    holds: Holds,
+    holds: Storage,
 }
 
-enum Holds {
+enum Storage {
     Reel(Volume),
     /// ext4 file systems, one on each disk, films in turn: what the stock stack can do with so many
     /// disks without RAID.
@@ -104,7 +104,7 @@ impl Testbed {
     /// Films on a volume of Reel over all disks, one of them parity.
     pub(crate) fn reel(reel: &Path, disk_set: DiskSet, films: &Films) -> Result<Self> {
         let volume = Volume::make(reel, &disk_set, &films.all())?;
-        Ok(Self { disk_set, holds: Holds::Reel(volume) })
+        Ok(Self { disk_set, holds: Storage::Reel(volume) })
     }
 
     /// Films on ext4, each on one disk; streams as the playlists and segments of a film below
@@ -126,20 +126,20 @@ impl Testbed {
         }
         rustix::fs::sync();
         disk_set.measure()?;
-        Ok(Self { disk_set, holds: Holds::Ext4(root) })
+        Ok(Self { disk_set, holds: Storage::Ext4(root) })
     }
 
     /// What is measured: the volume, if this is Reel's.
     pub(crate) fn volume(&self) -> Option<&Volume> {
         match &self.holds {
-            Holds::Reel(volume) => Some(volume),
-            Holds::Ext4(_) => None,
+            Storage::Reel(volume) => Some(volume),
+            Storage::Ext4(_) => None,
         }
     }
 
     /// Where the rival's files lie, disk by disk.
     pub(crate) fn file_systems(&self) -> Option<Vec<PathBuf>> {
-        let Holds::Ext4(root) = &self.holds else { return None };
+        let Storage::Ext4(root) = &self.holds else { return None };
         Some((0..self.disk_set.devices.len()).map(|disk| root.join(disk.to_string())).collect())
     }
 
@@ -164,7 +164,7 @@ impl Testbed {
     }
 
     /// Starts a read/write loop, with nothing in memory.
-    pub(crate) fn start_loop(&self, scheduler: &str, way: Loop) -> Result<Playing> {
+    pub(crate) fn start_loop(&self, scheduler: &str, way: ReadWriteLoop) -> Result<Playing> {
         let root = self.cold(scheduler, way.read_ahead_kib)?;
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -182,7 +182,7 @@ impl Testbed {
 
     /// The file systems, with nothing of them in memory.
     fn cold(&self, scheduler: &str, read_ahead_kib: u64) -> Result<&Path> {
-        let Holds::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this testbed") };
+        let Storage::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this testbed") };
         self.disk_set.schedule(scheduler, Some(read_ahead_kib))?;
         (0..self.disk_set.devices.len()).try_for_each(|disk| forget(&root.join(disk.to_string())))?;
         Ok(root)

@@ -8,7 +8,7 @@ use crate::film;
 use crate::fleet::{Mix, paced};
 use crate::reel::{self, Settings, capacity};
 use crate::rival::{Against, Rival, Setup};
-use crate::testbed::{Films, Loop, Playing, Testbed, Tuning};
+use crate::testbed::{Films, Playing, ReadWriteLoop, Testbed, Tuning};
 use anyhow::Result;
 use receiver::receive;
 use reel_report::{Chart, Claim, CommonOptions, Report};
@@ -84,44 +84,28 @@ pub(crate) fn run(arguments: &TransfersArguments) -> Result<()> {
         Chart { case: CASE, at: "downloads", value: "mb_per_s" },
         Chart { case: CASE, at: "downloads", value: "least_share" },
     ];
-    let reel = reel::binary(arguments.reel.as_deref())?;
-    let runs = arguments.runs.unwrap_or(1);
-    let set = if arguments.quick {
-        Set {
-            parts,
-            rivals,
-            reel,
-            seconds: arguments.seconds.unwrap_or(1),
-            runs,
-            film_mib: 12,
-            viewers: 2,
-            probe_seconds: 1,
-            downloads: &DOWNLOADS[..2],
-            quick: true,
-        }
-    } else {
-        let seconds = arguments.seconds.unwrap_or(10);
-        Set {
-            parts,
-            rivals,
-            reel,
-            seconds,
-            runs,
-            // More than all disks give in that time, so that no download takes what another has
-            // taken.
-            film_mib: 32 * (seconds + AHEAD.as_secs()),
-            viewers: 24,
-            probe_seconds: 15,
-            downloads: &DOWNLOADS,
-            quick: false,
-        }
+    let seconds = arguments.seconds.unwrap_or(if arguments.quick { 1 } else { 10 });
+    let mut set = Set {
+        parts,
+        rivals,
+        reel: reel::binary(arguments.reel.as_deref())?,
+        seconds,
+        runs: arguments.runs.unwrap_or(1),
+        // More than all disks give in that time, so that no download takes what another has taken.
+        film_mib: 32 * (seconds + AHEAD.as_secs()),
+        viewers: 24,
+        probe_seconds: 15,
+        downloads: &DOWNLOADS,
+        quick: arguments.quick,
     };
+    if set.quick {
+        (set.film_mib, set.viewers, set.probe_seconds, set.downloads) = (12, 2, 1, &DOWNLOADS[..2]);
+    }
     report.fill(arguments, |report| measure(arguments, &set, report))
 }
 
 fn measure(arguments: &CommonOptions, set: &Set, report: &mut Report) -> Result<()> {
-    fs::create_dir_all(&arguments.dir)?;
-    let dir = fs::canonicalize(&arguments.dir)?;
+    let dir = arguments.make_dir()?;
     let viewed = film::constant(&dir, set.seconds + 15, RATE_BPS)?;
     let taken = film::make(&dir, set.film_mib)?;
     let films_taken = set.downloads.iter().copied().max().unwrap_or(1).max(DISKS);
@@ -149,7 +133,7 @@ fn measure(arguments: &CommonOptions, set: &Set, report: &mut Report) -> Result<
     };
     if set.wants(Part::Reel) || set.wants(Part::Viewers) {
         let (disk_set, films) = make()?;
-        ours(set, &Testbed::reel(&set.reel, disk_set, &films)?, &films, report)?;
+        measure_reel(set, &Testbed::reel(&set.reel, disk_set, &films)?, &films, report)?;
     }
     if kind == Kind::Plain {
         claim(report);
@@ -158,7 +142,7 @@ fn measure(arguments: &CommonOptions, set: &Set, report: &mut Report) -> Result<
     }
     if set.wants(Part::Loop) || set.wants(Part::Rivals) {
         let (disk_set, films) = make()?;
-        theirs(set, &Testbed::ext4(disk_set, &films, None)?, &films, report)?;
+        measure_rivals(set, &Testbed::ext4(disk_set, &films, None)?, &films, report)?;
     }
     claim(report);
     Ok(())
@@ -170,11 +154,11 @@ impl Set {
     }
 }
 
-fn ours(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<()> {
+fn measure_reel(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<()> {
     testbed.probe(set.probe_seconds)?;
     for run in (0..set.runs).filter(|_| set.wants(Part::Reel)) {
         for &downloads in set.downloads {
-            let playing = testbed.start_reel(&Settings::promised())?;
+            let playing = testbed.start_reel(&Settings::with_admission())?;
             download(set, (testbed, &playing), films, report, (CASE, "reel", downloads, run))?;
         }
     }
@@ -185,7 +169,7 @@ fn ours(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Res
 fn viewers(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<()> {
     let mut late = 0.0_f64;
     for &downloads in [0].iter().chain(&set.downloads[1..]) {
-        let playing = testbed.start_reel(&Settings::promised())?;
+        let playing = testbed.start_reel(&Settings::with_admission())?;
         let (most, stopped_by) = capacity(&playing.server, RATE_BPS)?;
         let streams = (most as usize).clamp(1, set.viewers);
         let mix =
@@ -217,27 +201,30 @@ fn viewers(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> 
     Ok(())
 }
 
-fn theirs(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<()> {
+fn measure_rivals(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<()> {
     let best = best(set, testbed, films, report)?;
     report.note(format!("loop at its best: {best}"));
     for run in 0..set.runs {
         for &downloads in set.downloads {
-            let loops =
-                [("loop shipped", Loop::SHIPPED), ("loop best", best), ("loop of 1996", Loop::OF_1996)];
-            for (who, way) in loops.into_iter().filter(|_| set.wants(Part::Loop)) {
+            let loops = [
+                ("loop shipped", ReadWriteLoop::SHIPPED),
+                ("loop best", best),
+                ("loop of 1996", ReadWriteLoop::OF_1996),
+            ];
+            for (system, way) in loops.into_iter().filter(|_| set.wants(Part::Loop)) {
                 let playing = testbed.start_loop("mq-deadline", way)?;
-                download(set, (testbed, &playing), films, report, (CASE, who, downloads, run))?;
+                download(set, (testbed, &playing), films, report, (CASE, system, downloads, run))?;
             }
-            for (who, way) in
+            for (system, way) in
                 loops.into_iter().filter(|_| set.wants(Part::Loop) && downloads <= films_on_a_disk(films))
             {
                 let playing = testbed.start_loop("mq-deadline", way)?;
-                download(set, (testbed, &playing), films, report, (ONE_DISK, who, downloads, run))?;
+                download(set, (testbed, &playing), films, report, (ONE_DISK, system, downloads, run))?;
             }
             for &rival in set.rivals.iter().filter(|_| set.wants(Part::Rivals)) {
-                for (who, tuning) in tunings(rival, best.read_ahead_kib) {
+                for (system, tuning) in tunings(rival, best.read_ahead_kib) {
                     let playing = testbed.start_rival(tuning)?;
-                    download(set, (testbed, &playing), films, report, (CASE, &who, downloads, run))?;
+                    download(set, (testbed, &playing), films, report, (CASE, &system, downloads, run))?;
                 }
             }
         }
@@ -254,14 +241,14 @@ fn tunings(rival: Rival, read_ahead_kib: u64) -> [(String, Tuning); 2] {
 }
 
 /// The way in which the loop is fastest with four downloads for each disk.
-fn best(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<Loop> {
-    let mut best = (0.0, Loop::SHIPPED);
+fn best(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<ReadWriteLoop> {
+    let mut best = (0.0, ReadWriteLoop::SHIPPED);
     if set.quick {
-        return Ok(Loop { read_ahead_kib: 4096, in_order: true, piece_bytes: None });
+        return Ok(ReadWriteLoop { read_ahead_kib: 4096, in_order: true, piece_bytes: None });
     }
     for read_ahead_kib in READ_AHEADS_KIB {
         for in_order in [false, true] {
-            let way = Loop { read_ahead_kib, in_order, piece_bytes: None };
+            let way = ReadWriteLoop { read_ahead_kib, in_order, piece_bytes: None };
             let playing = testbed.start_loop("mq-deadline", way)?;
             let downloads = paths(&playing, films, DOWNLOADS[2], 1);
             let received =
@@ -280,7 +267,7 @@ fn download(
     (testbed, playing): (&Testbed, &Playing),
     films: &Films,
     report: &mut Report,
-    (case, who, downloads, run): (&'static str, &str, usize, usize),
+    (case, system, downloads, run): (&'static str, &str, usize, usize),
 ) -> Result<()> {
     let paths = paths(playing, films, downloads, if case == ONE_DISK { DISKS } else { 1 });
     let window = Duration::from_secs(set.seconds);
@@ -288,7 +275,7 @@ fn download(
         testbed.disk_set.watched(|| receive(playing.server.address, &paths, AHEAD, window))?;
     let (least, most) = received.shares();
     let values = vec![("mb_per_s", received.mb_per_s()), ("least_share", least), ("greatest_share", most)];
-    report.row(CASE, who, downloads as f64, run, &[values, disks].concat());
+    report.row(case, system, downloads as f64, run, &[values, disks].concat());
     Ok(())
 }
 
@@ -308,10 +295,10 @@ fn films_on_a_disk(films: &Films) -> usize {
 }
 
 fn claim(report: &mut Report) {
-    let in_case = |case: &str, who: &str, downloads: usize, value: &str| {
-        report.median(case, who, downloads as f64, value).unwrap_or(0.0)
+    let in_case = |case: &str, system: &str, downloads: usize, value: &str| {
+        report.median(case, system, downloads as f64, value).unwrap_or(0.0)
     };
-    let median = |who: &str, downloads: usize, value: &str| in_case(CASE, who, downloads, value);
+    let median = |system: &str, downloads: usize, value: &str| in_case(CASE, system, downloads, value);
     let most =
         report.rows.iter().filter(|row| row.case == CASE).map(|row| row.at).fold(0.0, f64::max) as usize;
     let mut claims = Vec::new();
@@ -339,7 +326,7 @@ fn claim(report: &mut Report) {
             format!("{four} downloads on every disk, MB/s of a disk: reel {ours:.0} / {rival} {theirs:.0}");
         claims.push(Claim::at_least(claim, ours / theirs, bar));
     }
-    if !report.rows.iter().any(|row| row.case == CASE && row.who == "reel") {
+    if !report.rows.iter().any(|row| row.case == CASE && row.system == "reel") {
         return claims.into_iter().for_each(|claim| report.claim(claim));
     }
     let (four, one) = (median("reel", DOWNLOADS[1], "mb_per_s"), median("reel", 1, "mb_per_s"));
@@ -367,10 +354,10 @@ mod tests {
     #[test]
     fn claims_are_of_the_most_downloads_and_of_four() {
         let mut report = Report::new("test");
-        for (who, rate) in [("reel", 300.0), ("loop shipped", 100.0), ("loop best", 250.0)] {
+        for (system, rate) in [("reel", 300.0), ("loop shipped", 100.0), ("loop best", 250.0)] {
             for downloads in DOWNLOADS {
                 let values = [("mb_per_s", rate), ("least_share", 0.95), ("greatest_share", 1.2)];
-                report.row(CASE, who, downloads as f64, 0, &values);
+                report.row(CASE, system, downloads as f64, 0, &values);
             }
         }
         claim(&mut report);

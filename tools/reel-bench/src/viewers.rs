@@ -8,24 +8,23 @@
 
 mod disk;
 mod probe;
-mod promises;
-mod search;
+mod reservations;
 
 use crate::film;
-use crate::peers::material::{Material, Wanted};
-use crate::peers::{Contender, Net, Ours};
+use crate::peers::material::{Material, MaterialSpec};
+use crate::peers::{Net, OwnServer, System};
 use crate::reel;
 use crate::rival::Against;
+use crate::search::{FINENESS, Search, doubled};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use disk::{Disk, Reading};
 use probe::{BUFFER, Probe, Probed, Times};
-use reel_report::{Chart, Claim, CommonOptions, Report};
+use reel_report::{Chart, Claim, CommonOptions, Report, output};
 use reel_wire::Wire;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use search::Search;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The options of `viewers`.
@@ -33,15 +32,15 @@ use std::time::{Duration, Instant};
 pub(crate) struct ViewersArguments {
     #[command(flatten)]
     common: CommonOptions,
-    /// Over what.
+    /// The networks that servers send over.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Net::Wire, Net::Loopback])]
     nets: Vec<Net>,
-    /// What else goes on: nothing, or ten downloads and films that arrive.
+    /// Other traffic: none, or ten downloads and films that are ingested.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Beside::Nobody, Beside::Bulk])]
     beside: Vec<Beside>,
     /// What is measured beside the rivals; `reel-open` admits every viewer.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Ours::Reel, Ours::ReelOpen])]
-    who: Vec<Ours>,
+    #[arg(long, value_enum, value_delimiter = ',', alias = "who", default_values_t = [OwnServer::Reel, OwnServer::ReelOpen])]
+    servers: Vec<OwnServer>,
     #[command(flatten)]
     against: Against,
     /// Where the search begins.
@@ -56,11 +55,12 @@ pub(crate) struct ViewersArguments {
     /// Size of a title in MiB.
     #[arg(long, default_value_t = 256)]
     title_mib: u64,
-    /// Memory of a server in MiB: Reel's arena, a peer's page cache and all. Less than all titles.
+    /// Memory of a server in MiB: Reel's arena; for a rival, all memory with the page cache. Less
+    /// than all titles.
     #[arg(long, default_value_t = 4096)]
     memory_mib: u64,
-    /// Thousandths of the disks' time that are for streams with Reel; people and downloads share
-    /// the rest. Default: as delivered.
+    /// Reel's share of disk time for streams, in thousandths; interactive clients and downloads get
+    /// the rest. Default: the server's.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=998))]
     streams_permille: Option<u32>,
     /// Rate at which films arrive, in Mb/s.
@@ -72,12 +72,11 @@ pub(crate) struct ViewersArguments {
     /// Window of a viewer on the wire, in KiB.
     #[arg(long, default_value_t = 1024)]
     window_kib: u32,
-    /// Seconds of `reel probe` before anything else, as an operator would; 0: what is known of the
-    /// disks is good enough.
+    /// Seconds of `reel probe` at the beginning; 0: use the present profiles of the disks.
     #[arg(long, default_value_t = 10)]
     probe_seconds: u64,
-    /// Nothing is begun that would not be over after so many seconds. A search that was not over
-    /// says so.
+    /// Time for the whole experiment, in seconds. No measurement is started that would exceed it; a
+    /// search that is incomplete says so.
     #[arg(long, default_value_t = 3600)]
     budget_seconds: u64,
     /// Only make the titles.
@@ -93,7 +92,7 @@ const RATE_BPS: u64 = 5_000_000;
 pub(crate) enum Beside {
     /// Viewers alone.
     Nobody,
-    /// Ten downloads and films that arrive.
+    /// Ten downloads, and films that are ingested.
     Bulk,
 }
 
@@ -121,9 +120,9 @@ const OTHERS_CPUS_MAX: f64 = 1.0;
 const DISTURBED_MAX: usize = 2;
 
 /// What a quick run tries: Reel, and the first setup of the first rival.
-fn smoked(contenders: &[Contender]) -> Vec<Contender> {
-    let rival = contenders.iter().copied().find(|who| who.is_rival());
-    contenders.iter().copied().filter(|&who| who == Contender::REEL).chain(rival).collect()
+fn quick_selection(systems: &[System]) -> Vec<System> {
+    let rival = systems.iter().copied().find(|system| system.is_rival());
+    systems.iter().copied().filter(|&system| system == System::REEL).chain(rival).collect()
 }
 
 /// Memory of a server that is only tried: for a handful of viewers and an ingest, on a machine that
@@ -148,17 +147,16 @@ pub(crate) fn run(arguments: &ViewersArguments) -> Result<()> {
 fn measure(arguments: &ViewersArguments, report: &mut Report) -> Result<()> {
     let common = &arguments.common;
     let reel = reel::binary(common.reel.as_deref())?;
-    fs::create_dir_all(&common.dir)?;
-    let dir = fs::canonicalize(&common.dir)?;
+    let dir = common.make_dir()?;
     let Some(wire) = crate::peers::wire(common.quick, report)? else { return Ok(()) };
-    let mut contenders = Contender::all(&arguments.who, &arguments.against)?;
+    let mut systems = System::all(&arguments.servers, &arguments.against)?;
     if common.quick {
-        contenders = smoked(&contenders);
+        systems = quick_selection(&systems);
     }
     raise_descriptors()?;
     let (title_mib, titles) = if common.quick { (24, 2) } else { (arguments.title_mib, arguments.titles) };
     let arriving_bytes = if common.quick { QUICK_ARRIVING_BYTES } else { ARRIVING_BYTES };
-    let wanted = Wanted {
+    let wanted = MaterialSpec {
         name: "viewers",
         rate_bps: RATE_BPS,
         film: film::constant,
@@ -176,7 +174,7 @@ fn measure(arguments: &ViewersArguments, report: &mut Report) -> Result<()> {
     if probe_s > 0 {
         let mut command = Command::new(&reel);
         command.args(["--quiet", "probe", "--seconds", &probe_s.to_string()]).arg(&material.volume);
-        reel::run(command.stdin(Stdio::null()))?;
+        output(&mut command)?;
     }
     let memory_mib = if common.quick { QUICK_MEMORY_MIB } else { arguments.memory_mib };
     let film = fs::read(&material.film)?;
@@ -191,7 +189,7 @@ fn measure(arguments: &ViewersArguments, report: &mut Report) -> Result<()> {
         arguments.rtt_ms,
         arguments.window_kib,
         times.all().as_secs_f64(),
-        times.come.as_secs_f64(),
+        times.arrivals.as_secs_f64(),
         times.startup.as_secs_f64(),
         BUFFER.as_secs(),
         times.settled.as_secs_f64(),
@@ -209,27 +207,27 @@ fn measure(arguments: &ViewersArguments, report: &mut Report) -> Result<()> {
     let probe =
         Probe { arguments, material: &material, film: &film, times, memory_bytes: memory_mib << 20, disk };
     let mut bench =
-        Bench { arguments, contenders, report, probe, wire, begun: Instant::now(), disk_bytes_per_s: 0.0 };
+        Bench { arguments, systems, report, probe, wire, begun: Instant::now(), disk_bytes_per_s: 0.0 };
     let asked = |case: &&Case| arguments.nets.contains(&case.net) && arguments.beside.contains(&case.beside);
     // A quick run takes the case with everything in it: bulk beside.
-    let smoked = |case: &&Case| !common.quick || case.beside == Beside::Bulk;
-    CASES.iter().filter(asked).filter(smoked).try_for_each(|case| bench.case(case))
+    let in_quick_run = |case: &&Case| !common.quick || case.beside == Beside::Bulk;
+    CASES.iter().filter(asked).filter(in_quick_run).try_for_each(|case| bench.case(case))
 }
 
 struct Bench<'a> {
     arguments: &'a ViewersArguments,
-    contenders: Vec<Contender>,
+    systems: Vec<System>,
     report: &'a mut Report,
     probe: Probe<'a>,
     wire: Wire,
     begun: Instant,
-    /// The highest rate that any contender got from the disk in this case.
+    /// The highest rate that any system got from the disk in this case.
     disk_bytes_per_s: f64,
 }
 
 /// The search of one server.
 struct Runner {
-    who: Contender,
+    system: System,
     search: Search,
     /// Numbers that were tried again since others were busy.
     disturbed: usize,
@@ -251,7 +249,7 @@ impl Bench<'_> {
             crate::peers::drop_caches(quick)?;
             *ceiling = disk::ceiling(&files, reading, lasts)?;
         }
-        // The disk can do what any contender gets; servers may still get more.
+        // The disk can do what any system gets; servers may still get more.
         self.disk_bytes_per_s = ceilings[0].max(ceilings[1]);
         self.report.note(format!(
             "{}: plain readers, 8 at once, 1 MiB each: {:.0} MB/s past the page cache, {:.0} through it; {:.0} viewers",
@@ -263,11 +261,11 @@ impl Bench<'_> {
         let runs = self.arguments.common.runs.unwrap_or(1);
         for run in 0..runs {
             let mut runners: Vec<_> = self
-                .contenders
+                .systems
                 .iter()
-                .map(|&who| Runner {
-                    who,
-                    search: Search::new(from, most),
+                .map(|&system| Runner {
+                    system,
+                    search: Search::new(from, most, FINENESS, doubled),
                     disturbed: 0,
                     best: None,
                     failed: None,
@@ -296,20 +294,20 @@ impl Bench<'_> {
 
     fn one(&mut self, case: &Case, runner: &mut Runner, run: usize) -> Result<()> {
         let Some(asked) = runner.search.next() else { return Ok(()) };
-        let who = runner.who;
-        let probed = self.probe.run(&mut self.wire, (case.net, case.beside), who, asked, run);
-        let probed = probed.with_context(|| format!("{}, {who}, {asked} viewers", case.name))?;
+        let system = runner.system;
+        let probed = self.probe.run(&mut self.wire, (case.net, case.beside), system, asked, run);
+        let probed = probed.with_context(|| format!("{}, {system}, {asked} viewers", case.name))?;
         for (failure, count) in &probed.failures {
-            self.report.note(format!("{}, {who}, {asked}: {count} viewers failed: {failure}", case.name));
+            self.report.note(format!("{}, {system}, {asked}: {count} viewers failed: {failure}", case.name));
         }
-        self.report.row(case.name, &who.to_string(), asked as f64, run, &probed.values());
+        self.report.row(case.name, &system.to_string(), asked as f64, run, &probed.values());
         self.disk_bytes_per_s = self.disk_bytes_per_s.max(probed.disk_bytes_per_s());
         let carried = probed.carried();
         let others = probed.others_cpus();
         if carried.is_none() && others > OTHERS_CPUS_MAX && runner.disturbed < DISTURBED_MAX {
             runner.disturbed += 1;
             self.report.note(format!(
-                "{}, {who}, {asked}: others used {others:.1} processors meanwhile; tried again",
+                "{}, {system}, {asked}: others used {others:.1} processors meanwhile; tried again",
                 case.name
             ));
             return Ok(());
@@ -336,32 +334,34 @@ impl Bench<'_> {
                 _ => "",
             };
             let stops = match (&runner.failed, &runner.best) {
-                (_, Some(best)) if best.refused > 0 => best.promises.stop(),
+                (_, Some(best)) if best.refused > 0 => best.reservations.stop(),
                 (Some(failed), _) => failed.stop(disk_bytes_per_s),
                 (None, _) => "nothing".to_owned(),
             };
             self.report.note(format!(
                 "{}: {} carries {carried}{open}; stopped by {stops}; not carried: {}",
                 case.name,
-                runner.who,
+                runner.system,
                 fails.map_or("nothing that was tried".to_owned(), |fails| fails.to_string())
             ));
         }
-        let rivals = runners.iter().filter(|runner| runner.who.is_rival());
+        let rivals = runners.iter().filter(|runner| runner.system.is_rival());
         let best = rivals.max_by_key(|runner| runner.search.carried);
         let is_over = |runner: &Runner| runner.search.next().is_none();
-        for ours in runners.iter().filter(|runner| runner.who.is_reel() && is_over(runner)) {
-            let (who, carried) = (ours.who, ours.search.carried);
-            if let Some(best) = best.filter(|_| runners.iter().filter(|of| of.who.is_rival()).all(is_over)) {
+        for ours in runners.iter().filter(|runner| runner.system.is_reel() && is_over(runner)) {
+            let (system, carried) = (ours.system, ours.search.carried);
+            if let Some(best) = best.filter(|_| runners.iter().filter(|of| of.system.is_rival()).all(is_over))
+            {
                 let most = best.search.carried;
                 let ratio = carried as f64 / most.max(1) as f64;
-                let claim = format!("{}: viewers, {who} {carried} / {} {most}", case.name, best.who);
+                let claim = format!("{}: viewers, {system} {carried} / {} {most}", case.name, best.system);
                 self.report.claim(Claim::at_least(claim, ratio, case.bar));
             }
             if let Some((allowed, resource)) =
                 ours.best.as_ref().map(|best| best.allowed(RATE_BPS, disk_bytes_per_s))
             {
-                let claim = format!("{}: {who} {carried} / {allowed:.0} that {resource} allows", case.name);
+                let claim =
+                    format!("{}: {system} {carried} / {allowed:.0} that {resource} allows", case.name);
                 self.report.claim(Claim::at_least(claim, carried as f64 / allowed.max(1.0), ALLOWED_BAR));
             }
         }

@@ -7,7 +7,7 @@
 use crate::rival::{Against, Setup, Site};
 use crate::server::{Server, free_address};
 use anyhow::{Context, Result, ensure};
-use reel_report::{Claim, CommonOptions, Report};
+use reel_report::{Claim, CommonOptions, Report, example};
 use reel_wire::{Crowd, CrowdOutcome, Link, Request, Visit, Wire, sockets};
 use std::fs;
 use std::net::SocketAddr;
@@ -41,8 +41,7 @@ pub(crate) fn run(arguments: &WireArguments) -> Result<()> {
 
 fn measure(arguments: &WireArguments, report: &mut Report) -> Result<()> {
     let quick = arguments.common.quick;
-    fs::create_dir_all(&arguments.common.dir)?;
-    let dir = fs::canonicalize(&arguments.common.dir)?;
+    let dir = arguments.common.make_dir()?;
     let Some(mut wire) = crate::peers::wire(quick, report)? else { return Ok(()) };
     arguments.against.rivals.installed()?;
     let mut check = Check {
@@ -80,9 +79,12 @@ impl Check<'_> {
                 Site { workers: 3, ..Site::new(root, &run) }.start_at(address, setup)
             })?;
         }
-        let Some(floor) = bare(arguments.floor.as_deref())? else {
-            self.report.note("skipped: the bare server; cargo build --release -p reel-ring --example floor");
-            return Ok(());
+        let floor = match bare(arguments.floor.as_deref()) {
+            Ok(floor) => floor,
+            Err(error) => {
+                self.report.note(format!("skipped: the bare server; {error:#}"));
+                return Ok(());
+            }
         };
         for (mode, zero_copy) in FLOORS {
             let start = |address: SocketAddr, root: &Path| {
@@ -90,15 +92,15 @@ impl Check<'_> {
                 command.arg(address.to_string()).arg(root).arg(mode).stderr(Stdio::null());
                 Server::start(command, address)
             };
-            let who = format!("floor {mode}");
-            let server = self.one(&who, start)?;
+            let system = format!("floor {mode}");
+            let server = self.one(&system, start)?;
             if zero_copy {
                 let text = self.wire.far_away(|| report(server.address))?;
                 drop(server);
-                self.copied(&who, "the wire", &text)?;
+                self.copied(&system, "the wire", &text)?;
                 let server = start(free_address()?, &self.root)?;
                 sockets::run(server.address, self.crowd(1, false, 0.0), |_| true)?;
-                self.copied(&who, "loopback", &report(server.address)?)?;
+                self.copied(&system, "loopback", &report(server.address)?)?;
             }
         }
         Ok(())
@@ -108,7 +110,7 @@ impl Check<'_> {
     /// there afterwards.
     fn one(
         &mut self,
-        who: &str,
+        system: &str,
         start: impl Fn(SocketAddr, &Path) -> Result<Server> + Sync,
     ) -> Result<Server> {
         let start = |wire: &Wire, root: &Path| wire.at_server(|| start(wire.address(), root));
@@ -116,9 +118,9 @@ impl Check<'_> {
             let server = start(self.wire, &self.root)?;
             let seen = self.wire.run(server.address, self.crowd(1, true, loss), |_| true)?;
             let right = self.right(&seen)?;
-            let claim = format!("{who}, loss {loss}: share of the file that came as it is");
+            let claim = format!("{system}, loss {loss}: share of the file that came as it is");
             self.report.claim(Claim::at_least(claim, right as f64 / self.bytes as f64, 1.0));
-            self.failures(who, &seen);
+            self.failures(system, &seen);
         }
         let server = start(self.wire, &self.root)?;
         let rounds = if self.quick { 2 } else { 64 };
@@ -131,19 +133,13 @@ impl Check<'_> {
         let used = meter.read()?.since(&before.0);
         let (ns, times) = self.wire.tap_cost()?;
         let looks = (times - before.1.1).max(1) as f64;
-        self.failures(who, &seen);
-        let claim = format!("{who}: bytes of bodies counted / asked for");
+        self.failures(system, &seen);
+        let claim = format!("{system}: bytes of bodies counted / asked for");
         let asked = (rounds as u64 * self.bytes) as f64;
         self.report.claim(Claim::within(claim, seen.body_bytes as f64 / asked, 1.0, 0.0));
         let gb = seen.body_bytes as f64 / 1e9;
         let values = [
             ("mb_per_s", gb * 1e3 / seen.took_s),
-            ("cpu_s_per_gb", used.sender_s() / gb),
-            ("server_cpu_s_per_gb", used.server_s / gb),
-            ("receiving_s_per_gb", used.receiving_s / gb),
-            ("interrupts_s_per_gb", used.interrupts_s / gb),
-            ("client_cpu_s_per_gb", used.client_s / gb),
-            ("others_cpus", used.others_s() / seen.took_s),
             ("segment_kb", seen.payload_bytes as f64 / 1e3 / seen.segments as f64),
             ("look_ns", (ns - before.1.0) as f64 / looks),
             ("look_s_per_gb", (ns - before.1.0) as f64 / 1e9 / gb),
@@ -151,7 +147,8 @@ impl Check<'_> {
             ("dropped", seen.dropped as f64),
             ("sink_late_ms", seen.sink_late_ms),
         ];
-        self.report.row("cost", who, 0.0, 0, &values);
+        let values = [&values[..], &used.values(gb, seen.took_s)].concat();
+        self.report.row("cost", system, 0.0, 0, &values);
         Ok(server)
     }
 
@@ -184,24 +181,25 @@ impl Check<'_> {
         Ok(right)
     }
 
-    fn failures(&mut self, who: &str, seen: &CrowdOutcome) {
+    fn failures(&mut self, system: &str, seen: &CrowdOutcome) {
         for (failure, count) in &seen.failures {
-            self.report.note(format!("{who}: {count} viewers failed: {failure}"));
+            self.report.note(format!("{system}: {count} viewers failed: {failure}"));
         }
     }
 
     /// What the kernel reported of zero-copy sends: on the wire none may have been copied; loopback
     /// is told beside.
-    fn copied(&mut self, who: &str, on: &str, report: &str) -> Result<()> {
+    fn copied(&mut self, system: &str, on: &str, report: &str) -> Result<()> {
         let (free, copied) = report.split_once(' ').context("an unexpected report of the bare server")?;
         let (free, copied): (u64, u64) = (free.parse()?, copied.parse()?);
-        ensure!(free + copied > 0, "{who} reports no zero-copy sends at all");
+        ensure!(free + copied > 0, "{system} reports no zero-copy sends at all");
         self.report.note(format!(
-            "{who} on {on}: of {} zero-copy sends the kernel reports {copied} copied",
+            "{system} on {on}: of {} zero-copy sends the kernel reports {copied} copied",
             free + copied
         ));
         if on != "loopback" {
-            let claim = format!("{who} on {on}: share of zero-copy sends that the kernel reports as copied");
+            let claim =
+                format!("{system} on {on}: share of zero-copy sends that the kernel reports as copied");
             self.report.claim(Claim::at_most(claim, copied as f64 / (free + copied) as f64, 0.0));
         }
         Ok(())
@@ -209,20 +207,13 @@ impl Check<'_> {
 }
 
 /// The bare server: what was named, or what lies beside this program.
-pub(crate) fn bare(named: Option<&Path>) -> Result<Option<PathBuf>> {
-    let floor = match named {
-        Some(named) => named.to_owned(),
-        None => std::env::current_exe()?.with_file_name("examples").join("floor"),
-    };
-    Ok(floor.exists().then_some(floor))
+pub(crate) fn bare(named: Option<&Path>) -> Result<PathBuf> {
+    named.map_or_else(|| example("reel-ring", "floor"), |named| Ok(named.to_owned()))
 }
 
 fn report(address: SocketAddr) -> Result<String> {
     let want = Request { target: "/report".into(), range: None, keep: true };
-    let link = Link { round_trip_ns: 0, line_bps: None, loss: 0.0 };
-    let visits = vec![Visit::Pieces(vec![want])];
-    let crowd =
-        Crowd { visits, link, window_bytes: 0, step_bytes: 0, seed: 0, most: Duration::from_secs(10) };
+    let crowd = Crowd::on_sockets(vec![Visit::Pieces(vec![want])], Duration::from_secs(10));
     let seen = sockets::run(address, crowd, |_| true)?;
     let (_, body) = seen.kept.into_iter().next().context("the bare server does not report")?;
     Ok(String::from_utf8(body)?)

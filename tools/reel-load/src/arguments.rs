@@ -16,20 +16,21 @@ Times are in seconds; rates in bits per second, with k, M, G for powers of 1000;
   reel load http://127.0.0.1:8081/film/master.m3u8 -n 50 --expect-no-late
   reel load --paced 5M --block 256K http://127.0.0.1:8081/a.mp4 http://127.0.0.1:8081/b.mp4 -n 20 --duration 60";
 
-/// The options of `reel load`.
+/// Run players and other clients against any HLS server, and measure start-up, stalls and late
+/// bytes.
 #[derive(Parser, Debug)]
 #[command(name = "reel load", override_usage = "reel load [OPTIONS] URL...", after_help = AFTER_HELP, max_term_width = 110)]
 pub(crate) struct LoadArguments {
-    /// Playlists or a Reel server; plain files with --paced.
+    /// Playlists, or the address of a Reel server; with --paced, plain files.
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
-    /// Number of players (or of paced readers); 1 unless other clients are asked for.
+    /// Number of players (or of paced readers); 1 if no other clients are requested.
     #[arg(long, short = 'n')]
     viewers: Option<usize>,
     /// End after so many seconds; otherwise when every viewer has seen one title.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
-    /// All chance comes from here.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads of the fleet.
@@ -39,46 +40,46 @@ pub(crate) struct LoadArguments {
     /// Which rendition players take.
     #[arg(long, value_enum, default_value_t = Rendition::Highest, help_heading = "Players")]
     rendition: Rendition,
-    /// Media that must lie ready before the picture moves; at least one segment. With --paced: time
-    /// to the first deadline [one block].
+    /// Media that must be buffered before the player starts; at least one segment. With --paced:
+    /// time to the first deadline [one block].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Players")]
     startup: Option<Duration>,
-    /// Media that is fetched ahead of the picture [30]. With --paced: how long before its deadline
-    /// a block is asked for [two blocks].
+    /// Media that is fetched ahead of the playing position [30]. With --paced: how long before its
+    /// deadline a block is requested [two blocks].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Players")]
     buffer: Option<Duration>,
-    /// Viewers pause, seek and change titles, once in so many seconds on average.
+    /// Viewers pause, seek or change the title, on average once in this time.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, num_args = 0..=1, require_equals = true,
           default_missing_value = "60", help_heading = "Players")]
     vcr: Option<Duration>,
-    /// Choose titles by Zipf's law with this exponent, the first URL being the most popular;
-    /// otherwise they take turns.
+    /// Choose titles by Zipf's law with this exponent; the first URL is the most popular. Otherwise
+    /// titles are played in turn.
     #[arg(long, value_name = "ALPHA", help_heading = "Players")]
     zipf: Option<f64>,
-    /// Refused viewers ask again when the server said; otherwise they leave.
+    /// Refused viewers try again at the time that the server gave; otherwise they leave.
     #[arg(long, help_heading = "Players")]
     retry: bool,
-    /// Open sessions in this class (Reel).
+    /// Open sessions in this class (Reel only).
     #[arg(long, help_heading = "Players")]
     class: Option<String>,
-    /// Clients come over so many seconds.
+    /// Time over which the clients arrive.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", help_heading = "All clients")]
     arrive_over: Duration,
-    /// How they come.
+    /// Distribution of the times between arrivals.
     #[arg(long, value_enum, default_value_t = ArrivalShape::Poisson, help_heading = "All clients")]
     arrivals: ArrivalShape,
 
     /// Read plain files at this rate instead, with a deadline for every block.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Paced readers")]
     paced: Option<u64>,
-    /// What a paced reader asks for at once.
+    /// Size of one request of a paced reader.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256K", help_heading = "Paced readers")]
     block: u64,
 
-    /// Clients that fetch whole files as fast as they come.
+    /// Clients that fetch whole files as fast as possible.
     #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Other clients")]
     downloads: usize,
-    /// What they fetch; by default the titles' files of a Reel server.
+    /// What downloads fetch; by default the titles of a Reel server as files.
     #[arg(long, value_name = "URL", help_heading = "Other clients")]
     download_url: Vec<String>,
     /// Let downloads read random ranges of this size instead, one after another.
@@ -87,10 +88,10 @@ pub(crate) struct LoadArguments {
     /// Mean pause of a download between two requests.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0", help_heading = "Other clients")]
     download_think: Duration,
-    /// Clients that ask for little and think in between.
+    /// Clients that make small requests with pauses in between.
     #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Other clients")]
     browsers: usize,
-    /// What they ask for; by default the pages and posters of a Reel server.
+    /// What browsers request; by default the pages and posters of a Reel server.
     #[arg(long, value_name = "URL", help_heading = "Other clients")]
     browse_url: Vec<String>,
     /// Let browsers read random ranges of this size instead of whole files.
@@ -99,12 +100,12 @@ pub(crate) struct LoadArguments {
     /// Mean pause of a browser between two requests.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.5", help_heading = "Other clients")]
     browse_think: Duration,
-    /// The most that each client takes, in bits per second.
+    /// Highest rate of each client, in bits per second.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "All clients")]
     rate_limit: Option<u64>,
 
-    /// Own addresses that clients come from in turn (ADDR or FIRST-LAST); by default each has
-    /// another on loopback.
+    /// Local addresses that clients use in turn (ADDR or FIRST-LAST). By default each client on
+    /// loopback has its own.
     #[arg(long, value_name = "ADDR", value_delimiter = ',', help_heading = "All clients")]
     from: Vec<String>,
     /// Fail (exit code 1) if a byte was late, or if nothing was shown.

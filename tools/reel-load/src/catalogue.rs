@@ -3,8 +3,8 @@
 use super::http::Connection;
 use super::origin::{Origin, Role};
 use super::plan::{Plan, Viewing};
+use super::request_error::RequestError;
 use super::thread::Thread;
-use super::trouble::Trouble;
 use anyhow::{Context, Result, anyhow, ensure};
 use reel_testkit::Url;
 use serde_json::Value;
@@ -62,9 +62,9 @@ impl Catalogue {
 
     async fn add_library(&mut self, plan: &Plan, root: &Url, thread: &Rc<Thread>) -> Result<()> {
         let mut connection = Connection::new(thread, Origin::of(&plan.from, Role::Browser, 0));
-        let trouble = |trouble: Trouble| anyhow!("{}", trouble.reason());
-        connection.get(&root.join("/api/v1/titles")?, None).await.map_err(trouble)?;
-        let text = connection.text().await.map_err(trouble)?;
+        let error = |error: RequestError| anyhow!("{}", error.reason());
+        connection.get(&root.join("/api/v1/titles")?, None).await.map_err(error)?;
+        let text = connection.text().await.map_err(error)?;
         let body: Value =
             serde_json::from_str(&text).context("the answer is no JSON; is this a Reel server?")?;
         let titles = body["titles"].as_array().context("the answer has no titles; is this a Reel server?")?;

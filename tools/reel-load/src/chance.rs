@@ -8,7 +8,7 @@ use reel_testkit::Rng;
 pub(crate) enum Purpose {
     Arrival,
     Title,
-    Remote,
+    RemoteControl,
     Download,
     Browse,
 }
@@ -30,7 +30,7 @@ mod tests {
         };
         let one = draw(7, Purpose::Title, 3);
         assert_eq!(one, draw(7, Purpose::Title, 3));
-        for other in [(8, Purpose::Title, 3), (7, Purpose::Remote, 3), (7, Purpose::Title, 4)] {
+        for other in [(8, Purpose::Title, 3), (7, Purpose::RemoteControl, 3), (7, Purpose::Title, 4)] {
             assert_ne!(one, draw(other.0, other.1, other.2), "{other:?}");
         }
     }

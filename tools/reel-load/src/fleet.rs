@@ -46,7 +46,7 @@ enum Event {
 
 /// The clients of a thread: numbers and arrival times.
 #[derive(Clone, Debug, Default)]
-struct Crew {
+struct ThreadClients {
     viewers: Vec<(usize, u64)>,
     downloads: Vec<(usize, u64)>,
     browsers: Vec<(usize, u64)>,
@@ -83,11 +83,11 @@ impl Fleet {
         let (stop, stopped) = watch::channel(false);
         let (sender, events) = channel();
         let started = Instant::now();
-        let threads = crews(&plan).into_iter().enumerate().map(|(number, crew)| {
+        let threads = clients_by_thread(&plan).into_iter().enumerate().map(|(number, clients)| {
             let (plan, catalogue, counters) =
                 (Arc::clone(&plan), Arc::clone(&catalogue), Arc::clone(&counters));
             let (stopped, sender) = (stopped.clone(), sender.clone());
-            let work = move || work(&plan, &catalogue, &counters, started, crew, stopped, &sender);
+            let work = move || work(&plan, &catalogue, &counters, started, clients, stopped, &sender);
             std::thread::Builder::new()
                 .name(format!("load-{number}"))
                 .spawn(work)
@@ -213,17 +213,17 @@ fn raise_descriptors(plan: &Plan) -> Result<()> {
 }
 
 /// Deals the clients out to the threads. All come by the same law, each kind for itself.
-fn crews(plan: &Plan) -> Vec<Crew> {
-    let mut crews = vec![Crew::default(); plan.threads];
+fn clients_by_thread(plan: &Plan) -> Vec<ThreadClients> {
+    let mut clients_by_thread = vec![ThreadClients::default(); plan.threads];
     let kinds = [plan.viewers, plan.downloads.clients, plan.browsers.clients];
     for (kind, clients) in kinds.into_iter().enumerate() {
         for (number, at_ns) in arrivals(plan, kind, clients).into_iter().enumerate() {
-            let crew = &mut crews[number % plan.threads];
-            let list = [&mut crew.viewers, &mut crew.downloads, &mut crew.browsers];
+            let clients = &mut clients_by_thread[number % plan.threads];
+            let list = [&mut clients.viewers, &mut clients.downloads, &mut clients.browsers];
             list.into_iter().nth(kind).into_iter().for_each(|list| list.push((number, at_ns)));
         }
     }
-    crews
+    clients_by_thread
 }
 
 /// When the clients of one kind come, in nanoseconds after the start.
@@ -247,7 +247,7 @@ fn work(
     catalogue: &Arc<Catalogue>,
     counters: &Arc<Counters>,
     started: Instant,
-    crew: Crew,
+    clients: ThreadClients,
     mut stopped: watch::Receiver<bool>,
     events: &Sender<Event>,
 ) -> Tallies {
@@ -257,7 +257,7 @@ fn work(
     let local = LocalSet::new();
     local.block_on(&runtime, async {
         let (mut leading, mut beside) = (JoinSet::new(), JoinSet::new());
-        for (number, at_ns) in crew.viewers {
+        for (number, at_ns) in clients.viewers {
             match plan.viewing.clone() {
                 Viewing::Hls(hls) => leading.spawn_local(viewer(Rc::clone(&thread), hls, number, at_ns)),
                 Viewing::Paced(paced) => {
@@ -265,12 +265,12 @@ fn work(
                 }
             };
         }
-        for (number, at_ns) in crew.downloads {
+        for (number, at_ns) in clients.downloads {
             // Without viewers the downloads are what the run is about.
             let set = if plan.viewers == 0 { &mut leading } else { &mut beside };
             set.spawn_local(reader(Rc::clone(&thread), Kind::Download, number, at_ns));
         }
-        for (number, at_ns) in crew.browsers {
+        for (number, at_ns) in clients.browsers {
             beside.spawn_local(reader(Rc::clone(&thread), Kind::Browser, number, at_ns));
         }
         let ticking = Rc::clone(&thread);
@@ -323,8 +323,11 @@ mod tests {
     #[test]
     fn everybody_is_in_one_crew() {
         let plan = Plan { threads: 3, ..plan(10, ArrivalShape::Uniform) };
-        let mut numbers: Vec<_> =
-            crews(&plan).iter().flat_map(|crew| crew.viewers.clone()).map(|one| one.0).collect();
+        let mut numbers: Vec<_> = clients_by_thread(&plan)
+            .iter()
+            .flat_map(|clients| clients.viewers.clone())
+            .map(|one| one.0)
+            .collect();
         numbers.sort_unstable();
         assert_eq!(numbers, (0..10).collect::<Vec<_>>());
     }

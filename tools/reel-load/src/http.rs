@@ -6,8 +6,8 @@ use super::limits::{
     HEAD_BYTES_MAX, HEADERS_MAX, READ_BYTES, REDIRECTS_MAX, RETRY_AFTER_MAX_S, SILENCE_MAX_NS, TEXT_BYTES_MAX,
 };
 use super::origin::Origin;
+use super::request_error::{Refusal, RequestError};
 use super::thread::Thread;
-use super::trouble::{Refusal, Trouble};
 use reel_testkit::Url;
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, ErrorKind};
@@ -46,7 +46,7 @@ pub(crate) struct Head {
 
 /// Some bytes of a body.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Got {
+pub(crate) struct BodyBytes {
     pub(crate) now_ns: u64,
     pub(crate) bytes: u64,
 }
@@ -73,49 +73,53 @@ impl Connection {
     /// Asks for a file or a range of it (first byte, number of bytes), follows redirects, and
     /// returns where it was found. A 503 is a refusal, every other status than 200 and 206 a
     /// failure.
-    pub(crate) async fn get(&mut self, url: &Url, range: Option<(u64, u64)>) -> Result<(Url, Head), Trouble> {
+    pub(crate) async fn get(
+        &mut self,
+        url: &Url,
+        range: Option<(u64, u64)>,
+    ) -> Result<(Url, Head), RequestError> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let head = self.request(&url, range).await?;
             match (head.status, &head.location) {
                 (200, _) if range.is_some_and(|(start, _)| start > 0) => {
-                    return Err(Trouble::failed("the server does not know ranges"));
+                    return Err(RequestError::failed("the server does not know ranges"));
                 }
                 (200 | 206, _) => return Ok((url, head)),
                 (301 | 302 | 303 | 307 | 308, Some(location)) => {
                     let next = url
                         .join(location)
-                        .map_err(|error| Trouble::failed(format!("a redirect: {error}")))?;
+                        .map_err(|error| RequestError::failed(format!("a redirect: {error}")))?;
                     self.text().await?;
                     url = next;
                 }
                 (503, _) => {
                     let body = self.text().await?;
-                    return Err(Trouble::Refused(Refusal::parse(&body, head.retry_after_s)));
+                    return Err(RequestError::Refused(Refusal::parse(&body, head.retry_after_s)));
                 }
                 (status, _) => {
                     // Read to its end, so that the connection can be used again.
                     self.text().await?;
-                    return Err(Trouble::failed(format!("status {status}")));
+                    return Err(RequestError::failed(format!("status {status}")));
                 }
             }
         }
-        Err(Trouble::failed(format!("more than {REDIRECTS_MAX} redirects")))
+        Err(RequestError::failed(format!("more than {REDIRECTS_MAX} redirects")))
     }
 
     /// The next bytes of the body; `None` at its end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Got>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Option<BodyBytes>, RequestError> {
         self.next_into(|_| {}, true).await
     }
 
     /// The rest of the body as text.
-    pub(crate) async fn text(&mut self) -> Result<String, Trouble> {
+    pub(crate) async fn text(&mut self) -> Result<String, RequestError> {
         let mut all = Vec::new();
         loop {
             let got = self.next_into(|bytes| all.extend_from_slice(bytes), false).await?;
             if all.len() > TEXT_BYTES_MAX {
                 self.close();
-                return Err(Trouble::failed(format!("a text of more than {TEXT_BYTES_MAX} bytes")));
+                return Err(RequestError::failed(format!("a text of more than {TEXT_BYTES_MAX} bytes")));
             }
             if got.is_none() {
                 return Ok(String::from_utf8_lossy(&all).into_owned());
@@ -130,7 +134,7 @@ impl Connection {
         self.with_head.clear();
     }
 
-    async fn request(&mut self, url: &Url, range: Option<(u64, u64)>) -> Result<Head, Trouble> {
+    async fn request(&mut self, url: &Url, range: Option<(u64, u64)>) -> Result<Head, RequestError> {
         if !self.body.is_over() || !self.keep_alive {
             self.close();
         }
@@ -138,31 +142,38 @@ impl Connection {
         if let Some(open) = kept {
             // The server may have closed a connection that was idle: that is no fault.
             match self.ask(open, url, range).await {
-                Err(Trouble::Closed) => {}
+                Err(RequestError::Closed) => {}
                 other => return other,
             }
         }
         let stream = self.connect(url).await?;
         let open = Open { authority: url.authority.clone(), stream };
-        self.ask(open, url, range).await.map_err(|trouble| match trouble {
-            Trouble::Closed => Trouble::failed("the server closed the connection without an answer"),
+        self.ask(open, url, range).await.map_err(|error| match error {
+            RequestError::Closed => {
+                RequestError::failed("the server closed the connection without an answer")
+            }
             other => other,
         })
     }
 
-    async fn connect(&self, url: &Url) -> Result<TcpStream, Trouble> {
+    async fn connect(&self, url: &Url) -> Result<TcpStream, RequestError> {
         let address = self.thread.address(&url.host_and_port()).await?;
         let silence = Duration::from_nanos(SILENCE_MAX_NS);
         let stream = match timeout(silence, self.from.connect(address)).await {
-            Ok(connected) => connected.map_err(|error| Trouble::io("connecting", &error))?,
-            Err(_) => return Err(Trouble::failed("connecting: no answer")),
+            Ok(connected) => connected.map_err(|error| RequestError::io("connecting", &error))?,
+            Err(_) => return Err(RequestError::failed("connecting: no answer")),
         };
         // Requests are small and must not wait for each other.
-        stream.set_nodelay(true).map_err(|error| Trouble::io("connecting", &error))?;
+        stream.set_nodelay(true).map_err(|error| RequestError::io("connecting", &error))?;
         Ok(stream)
     }
 
-    async fn ask(&mut self, mut open: Open, url: &Url, range: Option<(u64, u64)>) -> Result<Head, Trouble> {
+    async fn ask(
+        &mut self,
+        mut open: Open,
+        url: &Url,
+        range: Option<(u64, u64)>,
+    ) -> Result<Head, RequestError> {
         let mut request =
             format!("GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: reel-load\r\n", url.target, url.authority);
         if let Some((start, bytes)) = range {
@@ -170,24 +181,24 @@ impl Connection {
         }
         request += "\r\n";
         if open.stream.write_all(request.as_bytes()).await.is_err() {
-            return Err(Trouble::Closed);
+            return Err(RequestError::Closed);
         }
         let mut received = Vec::new();
         loop {
             let most = self.may_read().await;
             let got = self.thread.read(&open.stream, most, |bytes| received.extend_from_slice(bytes)).await;
             match got {
-                Ok(0) if received.is_empty() => return Err(Trouble::Closed),
-                Ok(0) => return Err(Trouble::failed("the server closed the connection inside a head")),
+                Ok(0) if received.is_empty() => return Err(RequestError::Closed),
+                Ok(0) => return Err(RequestError::failed("the server closed the connection inside a head")),
                 Ok(bytes) => self.took(self.thread.now_ns(), bytes),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset && received.is_empty() => {
-                    return Err(Trouble::Closed);
+                    return Err(RequestError::Closed);
                 }
-                Err(error) => return Err(Trouble::io("reading", &error)),
+                Err(error) => return Err(RequestError::io("reading", &error)),
             }
             let Some((head, head_bytes)) = Head::parse(&received)? else {
                 if received.len() > HEAD_BYTES_MAX {
-                    return Err(Trouble::failed(format!(
+                    return Err(RequestError::failed(format!(
                         "a response head of more than {HEAD_BYTES_MAX} bytes"
                     )));
                 }
@@ -228,13 +239,13 @@ impl Connection {
         &mut self,
         mut keep: impl FnMut(&[u8]),
         discard: bool,
-    ) -> Result<Option<Got>, Trouble> {
-        let broken = |error: anyhow::Error| Trouble::failed(error.to_string());
+    ) -> Result<Option<BodyBytes>, RequestError> {
+        let broken = |error: anyhow::Error| RequestError::failed(error.to_string());
         if !self.with_head.is_empty() {
             let with_head = std::mem::take(&mut self.with_head);
             let bytes = self.body.take(&with_head, &mut keep).map_err(broken)?;
             if bytes > 0 {
-                return Ok(Some(Got { now_ns: self.thread.now_ns(), bytes }));
+                return Ok(Some(BodyBytes { now_ns: self.thread.now_ns(), bytes }));
             }
         }
         loop {
@@ -263,19 +274,19 @@ impl Connection {
                 Ok(0) => {
                     let complete = matches!(self.body, Body::UntilClosed);
                     self.close();
-                    let broke = Trouble::failed("the server closed the connection inside a body");
+                    let broke = RequestError::failed("the server closed the connection inside a body");
                     return if complete { Ok(None) } else { Err(broke) };
                 }
                 Ok(bytes) => bytes,
                 Err(error) => {
                     self.close();
-                    return Err(Trouble::io("reading", &error));
+                    return Err(RequestError::io("reading", &error));
                 }
             };
             let content = content.map_err(broken)?;
             self.took(now_ns, bytes);
             if content > 0 {
-                return Ok(Some(Got { now_ns, bytes: content }));
+                return Ok(Some(BodyBytes { now_ns, bytes: content }));
             }
         }
     }
@@ -283,11 +294,11 @@ impl Connection {
 
 impl Head {
     /// The head at the start of `received` and its length; `None` if it is not complete.
-    fn parse(received: &[u8]) -> Result<Option<(Self, usize)>, Trouble> {
+    fn parse(received: &[u8]) -> Result<Option<(Self, usize)>, RequestError> {
         let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut fields);
         let parsed = response.parse(received);
-        let status = parsed.map_err(|error| Trouble::failed(format!("no HTTP response: {error}")))?;
+        let status = parsed.map_err(|error| RequestError::failed(format!("no HTTP response: {error}")))?;
         let httparse::Status::Complete(head_bytes) = status else { return Ok(None) };
         let mut head = Self {
             status: response.code.unwrap_or(0),
@@ -299,8 +310,9 @@ impl Head {
             let value = value.trim();
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
             if is("content-length") {
-                let length =
-                    value.parse().map_err(|_| Trouble::failed("a Content-Length that is no number"))?;
+                let length = value
+                    .parse()
+                    .map_err(|_| RequestError::failed("a Content-Length that is not a number"))?;
                 head.length = Some(length);
             } else if is("transfer-encoding") {
                 head.chunked = value.to_ascii_lowercase().contains("chunked");

@@ -22,13 +22,13 @@ mod player;
 mod player_laws;
 mod reader;
 mod rendition;
+mod request_error;
 mod segment;
 mod session;
 mod tallies;
 #[cfg(test)]
 mod tests;
 mod thread;
-mod trouble;
 mod viewer;
 
 pub use fleet::{Fleet, Stopper, check, run};

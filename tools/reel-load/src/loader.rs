@@ -7,9 +7,9 @@ use super::origin::Origin;
 use super::plan::{Hls, Rendition};
 use super::player::Next;
 use super::rendition::Choice;
+use super::request_error::RequestError;
 use super::session::Session;
 use super::thread::{Known, Thread};
-use super::trouble::Trouble;
 use reel_testkit::Url;
 use reel_testkit::{Media, Piece, Variant};
 use std::rc::Rc;
@@ -26,7 +26,7 @@ impl Opened {
         hls: &Hls,
         title: &Url,
         from: Origin,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, RequestError> {
         let mut connection = Connection::new(thread, from);
         let (url, known) = fetch_playlist(thread, &mut connection, title).await?;
         let master = match known {
@@ -88,14 +88,14 @@ impl Loader {
     }
 
     /// Loads what the player wants, for as long as it may want something; returns only in trouble.
-    pub(super) async fn run(mut self, session: &Session) -> Trouble {
+    pub(super) async fn run(mut self, session: &Session) -> RequestError {
         loop {
             let changed = session.changed.notified();
             let next = session.tell(|player, now_ns| player.next(now_ns, self.track));
             match next {
                 Next::Fetch(segment) => {
-                    if let Err(trouble) = self.load(session, segment).await {
-                        return trouble;
+                    if let Err(error) = self.load(session, segment).await {
+                        return error;
                     }
                 }
                 Next::WaitUntil(at_ns) => tokio::select! {
@@ -108,7 +108,7 @@ impl Loader {
     }
 
     /// Loads a segment, with some patience, unless a seek makes it useless.
-    async fn load(&mut self, session: &Session, segment: usize) -> Result<(), Trouble> {
+    async fn load(&mut self, session: &Session, segment: usize) -> Result<(), RequestError> {
         let generation = session.generation();
         let mut wait_ns = RETRY_NS;
         for attempt in 1.. {
@@ -116,9 +116,9 @@ impl Loader {
                 tried = self.try_load(session, segment) => Some(tried),
                 () = session.useless(generation) => None,
             };
-            let trouble = match tried {
+            let error = match tried {
                 Some(Ok(())) => return Ok(()),
-                Some(Err(trouble)) => trouble,
+                Some(Err(error)) => error,
                 None => {
                     self.connection.close();
                     return Ok(());
@@ -127,7 +127,7 @@ impl Loader {
             self.connection.close();
             session.tell(|player, now_ns| player.broke_off(now_ns, self.track));
             if attempt >= TRIES_MAX {
-                return Err(trouble);
+                return Err(error);
             }
             session.thread.tallies.borrow_mut().viewers.retries += 1;
             tokio::select! {
@@ -138,7 +138,7 @@ impl Loader {
         Ok(())
     }
 
-    async fn try_load(&mut self, session: &Session, segment: usize) -> Result<(), Trouble> {
+    async fn try_load(&mut self, session: &Session, segment: usize) -> Result<(), RequestError> {
         if self.change_rendition(session).await? {
             // The same media time may be another segment there.
             return Ok(());
@@ -157,7 +157,7 @@ impl Loader {
     }
 
     /// Takes another rendition if one fits better.
-    async fn change_rendition(&mut self, session: &Session) -> Result<bool, Trouble> {
+    async fn change_rendition(&mut self, session: &Session) -> Result<bool, RequestError> {
         let Renditions { master_url: Some(master_url), variants, current, choice } = &mut self.renditions
         else {
             return Ok(false);
@@ -181,8 +181,8 @@ impl Loader {
         session: &Session,
         piece: &Piece,
         segment: Option<usize>,
-    ) -> Result<u64, Trouble> {
-        let url = piece.url(&self.url).map_err(|error| Trouble::failed(error.to_string()))?;
+    ) -> Result<u64, RequestError> {
+        let url = piece.url(&self.url).map_err(|error| RequestError::failed(error.to_string()))?;
         let (_, head) = self.connection.get(&url, piece.range).await?;
         let track = self.track;
         if let Some(segment) = segment {
@@ -207,7 +207,7 @@ async fn fetch_playlist(
     thread: &Thread,
     connection: &mut Connection,
     url: &Url,
-) -> Result<(Url, Known), Trouble> {
+) -> Result<(Url, Known), RequestError> {
     let (url, _) = connection.get(url, None).await?;
     let text = connection.text().await?;
     thread.counters.bytes.add(text.len() as u64);
@@ -218,13 +218,13 @@ async fn fetch_media(
     thread: &Thread,
     connection: &mut Connection,
     url: &Url,
-) -> Result<(Url, Rc<Media>), Trouble> {
+) -> Result<(Url, Rc<Media>), RequestError> {
     match fetch_playlist(thread, connection, url).await? {
         (url, Known::Media(media)) => Ok((url, media)),
-        _ => Err(Trouble::failed("a master playlist inside a master playlist")),
+        _ => Err(RequestError::failed("a master playlist inside a master playlist")),
     }
 }
 
-fn join(base: &Url, reference: &str) -> Result<Url, Trouble> {
-    base.join(reference).map_err(|error| Trouble::failed(error.to_string()))
+fn join(base: &Url, reference: &str) -> Result<Url, RequestError> {
+    base.join(reference).map_err(|error| RequestError::failed(error.to_string()))
 }

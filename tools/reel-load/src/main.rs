@@ -59,13 +59,15 @@ fn unexpected(outcome: &Outcome, expect_no_late: bool) -> Option<String> {
     let shown = viewers.started + paced.as_ref().map_or(0, |paced| paced.reads);
     if viewers.came > 0 && viewers.admitted == 0 && viewers.failed > 0 {
         let reason = viewers.failures.first().map_or("", |failure| &failure.reason);
-        return Some(format!("no viewer could watch anything: {reason}"));
+        return Some(format!("no viewer could play anything: {reason}"));
     }
     match outcome.late_bytes() {
         _ if !expect_no_late => None,
-        0 if viewers.came > 0 && shown == 0 => Some("nothing was shown, so nothing could be late".to_owned()),
+        0 if viewers.came > 0 && shown == 0 => {
+            Some("nothing was shown, so --expect-no-late proves nothing".to_owned())
+        }
         0 => None,
-        late_bytes => Some(format!("{late_bytes} bytes were late, and none were expected to be")),
+        late_bytes => Some(format!("{late_bytes} bytes were late, and --expect-no-late was given")),
     }
 }
 
@@ -117,6 +119,6 @@ mod verdicts {
         assert!(unexpected(&refused, true).unwrap().contains("nothing was shown"));
         let failures = vec![Reason { reason: "status 404".into(), count: 3, grantable_bps: None }];
         let failed = outcome(Viewers { came: 3, failed: 3, failures, ..Viewers::default() });
-        assert_eq!(unexpected(&failed, false).unwrap(), "no viewer could watch anything: status 404");
+        assert_eq!(unexpected(&failed, false).unwrap(), "no viewer could play anything: status 404");
     }
 }

@@ -60,7 +60,8 @@ pub fn parse(text: &str) -> Result<Vec<IpAddr>> {
         return Ok(vec![text.parse().ok().with_context(|| format!("{text} is no IP address"))?]);
     };
     let bits = |text: &str| -> Result<u32> {
-        let address: Ipv4Addr = text.parse().ok().with_context(|| format!("{text} is no IPv4 address"))?;
+        let address: Ipv4Addr =
+            text.parse().ok().with_context(|| format!("{text} is not an IPv4 address"))?;
         Ok(address.to_bits())
     };
     let (first, last) = (bits(first)?, bits(last)?);

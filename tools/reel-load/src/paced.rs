@@ -5,8 +5,8 @@ use super::limits::RETRY_NS;
 use super::origin::{Origin, Role};
 use super::plan::Paced;
 use super::reader::length;
+use super::request_error::RequestError;
 use super::thread::Thread;
-use super::trouble::Trouble;
 use reel_testkit::Url;
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ pub(crate) async fn paced_reader(thread: Rc<Thread>, paced: Paced, number: usize
     thread.tallies.borrow_mut().viewers.came += 1;
     let titles = &thread.catalogue.titles;
     // Until its file is open: a server that opens few of them must not look good with those.
-    let unopened = Unopened { thread: &thread, schedule: Schedule::new(&paced, at_ns) };
+    let late_if_dropped = LateIfDropped { thread: &thread, schedule: Schedule::new(&paced, at_ns) };
     let mut reader = match Reader::open(&thread, &paced, number, &titles[number % titles.len()]).await {
         Ok(reader) => reader,
-        Err(trouble) => return note(&thread, &trouble),
+        Err(error) => return note(&thread, &error),
     };
     // It begins now; how long the opening took is no matter of its blocks.
-    std::mem::forget(unopened);
+    std::mem::forget(late_if_dropped);
     thread.tallies.borrow_mut().viewers.admitted += 1;
     let blocks = reader.length.div_ceil(paced.block_bytes);
     for number in 0.. {
@@ -35,13 +35,13 @@ pub(crate) async fn paced_reader(thread: Rc<Thread>, paced: Paced, number: usize
     }
 }
 
-fn note(thread: &Thread, trouble: &Trouble) {
+fn note(thread: &Thread, error: &RequestError) {
     let mut tallies = thread.tallies.borrow_mut();
-    if let Trouble::Refused(refusal) = trouble {
+    if let RequestError::Refused(refusal) = error {
         tallies.viewers.refusals.add(&refusal.reason, refusal.grantable_bps);
         thread.counters.refused.add(1);
     } else {
-        tallies.viewers.failures.add(&trouble.reason(), None);
+        tallies.viewers.failures.add(&error.reason(), None);
         thread.counters.failed.add(1);
     }
 }
@@ -60,12 +60,12 @@ struct Reader<'a> {
 }
 
 /// A reader whose file is not open yet.
-struct Unopened<'a> {
+struct LateIfDropped<'a> {
     thread: &'a Thread,
     schedule: Schedule,
 }
 
-impl Drop for Unopened<'_> {
+impl Drop for LateIfDropped<'_> {
     /// All that would have been due is late.
     fn drop(&mut self) {
         let unread = self.schedule.due_before(self.thread.now_ns());
@@ -93,7 +93,12 @@ impl Drop for Reader<'_> {
 }
 
 impl<'a> Reader<'a> {
-    async fn open(thread: &'a Rc<Thread>, paced: &Paced, number: usize, url: &Url) -> Result<Self, Trouble> {
+    async fn open(
+        thread: &'a Rc<Thread>,
+        paced: &Paced,
+        number: usize,
+        url: &Url,
+    ) -> Result<Self, RequestError> {
         let mut connection = Connection::new(thread, Origin::of(&thread.plan.from, Role::Viewer, number));
         let (url, length) = length(&mut connection, url).await?;
         let sharing = thread.plan.viewers.div_ceil(thread.catalogue.titles.len()) as u64;
@@ -108,9 +113,9 @@ impl<'a> Reader<'a> {
         let due_ns = self.schedule.due_ns(number);
         self.thread.sleep_until(self.schedule.ask_ns(number)).await;
         let asked_ns = self.thread.now_ns();
-        while let Err(trouble) = self.try_read(number, due_ns).await {
+        while let Err(error) = self.try_read(number, due_ns).await {
             self.connection.close();
-            note(self.thread, &trouble);
+            note(self.thread, &error);
             self.thread.sleep(RETRY_NS).await;
         }
         self.next = number + 1;
@@ -123,7 +128,7 @@ impl<'a> Reader<'a> {
         tally.response.add(now_ns - asked_ns);
     }
 
-    async fn try_read(&mut self, number: u64, due_ns: u64) -> Result<(), Trouble> {
+    async fn try_read(&mut self, number: u64, due_ns: u64) -> Result<(), RequestError> {
         let blocks = self.length.div_ceil(self.block_bytes);
         let start = (self.first + number) % blocks * self.block_bytes;
         let bytes = self.block_bytes.min(self.length - start);

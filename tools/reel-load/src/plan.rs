@@ -16,7 +16,7 @@ pub struct Plan {
     pub viewing: Viewing,
     /// The class that sessions are opened in (`?class=NAME`, understood by Reel).
     pub class: Option<String>,
-    /// Clients that fetch whole files as fast as they come (the aperiodic kind).
+    /// Clients that fetch whole files as fast as possible (the aperiodic kind).
     pub downloads: Reading,
     /// Clients that ask for little and think between (the interactive kind).
     pub browsers: Reading,
@@ -29,7 +29,7 @@ pub struct Plan {
     pub arrivals: Arrivals,
     /// When the run ends; without it, when every viewer has seen one title.
     pub duration: Option<Duration>,
-    /// All chance comes from here.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Threads of the fleet.
     pub threads: usize,
@@ -114,9 +114,9 @@ pub struct Arrivals {
 /// How arrivals are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 pub enum ArrivalShape {
-    /// At equal distances.
+    /// Equal times.
     Uniform,
-    /// At exponential distances.
+    /// Exponentially distributed times.
     Poisson,
 }
 

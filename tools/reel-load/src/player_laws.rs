@@ -223,7 +223,7 @@ fn seeking_far_loads_anew_and_near_does_not() {
 }
 
 #[test]
-fn who_seeks_to_the_last_moment_of_a_segment_has_not_made_the_next_one_late() {
+fn a_seek_to_the_last_moment_of_a_segment_does_not_make_the_next_one_late() {
     // 1 ms before the end of what is loaded, and 1 ms before the end of a segment that is not.
     for to_ns in [6 * S - MS, 40 * S - MS] {
         let seek = |player: &mut Player, now_ns: u64| player.seek(now_ns, to_ns);
@@ -294,7 +294,7 @@ fn another_rendition_goes_on_at_the_nearest_border() {
 }
 
 /// What must come out, byte by byte and without any cleverness, for one track.
-fn reckon(lasts_ns: &[u64], startup_ns: u64, came: &[(u64, usize, u64)]) -> (u64, u64, u64) {
+fn count_late(lasts_ns: &[u64], startup_ns: u64, came: &[(u64, usize, u64)]) -> (u64, u64, u64) {
     // Every byte: its segment, its media time, its arrival.
     let mut bytes = Vec::new();
     let mut whole_ns = Vec::new();
@@ -371,7 +371,7 @@ fn random_servers_are_judged_as_byte_by_byte() {
         // for.
         let seen = play(settings(startup_ns, 1000 * S), tracks, &server, vec![]);
         let tally = &seen.tally;
-        let reckoned = reckon(&lasts_ns, startup_ns, &seen.came[0]);
+        let reckoned = count_late(&lasts_ns, startup_ns, &seen.came[0]);
         let total_ns: u64 = lasts_ns.iter().sum();
         assert_eq!(seen.phase, Phase::Ended);
         assert_eq!(tally.played_ns, total_ns, "seed {seed}");

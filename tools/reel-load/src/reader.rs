@@ -5,9 +5,9 @@ use super::http::Connection;
 use super::limits::{RETRY_NS, SAMPLE_NS};
 use super::origin::{Origin, Role};
 use super::plan::Reading;
+use super::request_error::RequestError;
 use super::tallies::{ReadTally, Tallies};
 use super::thread::Thread;
-use super::trouble::Trouble;
 use reel_testkit::Rng;
 use reel_testkit::Url;
 use std::collections::HashMap;
@@ -51,13 +51,13 @@ pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns:
         match reader.ask(url, reading).await {
             Ok(()) if kind == Kind::Download && thread.plan.duration.is_none() => return,
             Ok(()) => {}
-            Err(trouble) => {
+            Err(error) => {
                 reader.connection.close();
-                let wait_ns = match &trouble {
-                    Trouble::Refused(refusal) => refusal.retry_after_s.unwrap_or(1) * SAMPLE_NS,
+                let wait_ns = match &error {
+                    RequestError::Refused(refusal) => refusal.retry_after_s.unwrap_or(1) * SAMPLE_NS,
                     _ => RETRY_NS,
                 };
-                reader.tally(|tally| tally.failures.add(&trouble.reason(), None));
+                reader.tally(|tally| tally.failures.add(&error.reason(), None));
                 thread.sleep(wait_ns).await;
             }
         }
@@ -83,7 +83,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    async fn ask(&mut self, url: &Url, reading: &Reading) -> Result<(), Trouble> {
+    async fn ask(&mut self, url: &Url, reading: &Reading) -> Result<(), RequestError> {
         let range = match reading.range_bytes {
             Some(bytes) => Some(self.somewhere(url, bytes).await?),
             None => None,
@@ -110,7 +110,7 @@ impl Reader<'_> {
     }
 
     /// A range at a random place of a file.
-    async fn somewhere(&mut self, url: &Url, bytes: u64) -> Result<(u64, u64), Trouble> {
+    async fn somewhere(&mut self, url: &Url, bytes: u64) -> Result<(u64, u64), RequestError> {
         let length = match self.lengths.get(url) {
             Some(length) => *length,
             None => {
@@ -134,13 +134,13 @@ impl Reader<'_> {
 }
 
 /// Where a file lies after redirects, and how long it is.
-pub(crate) async fn length(connection: &mut Connection, url: &Url) -> Result<(Url, u64), Trouble> {
+pub(crate) async fn length(connection: &mut Connection, url: &Url) -> Result<(Url, u64), RequestError> {
     let (url, head) = connection.get(url, Some((0, 1))).await?;
     while connection.next().await?.is_some() {}
     match head.total {
         Some(length) if length > 0 => Ok((url, length)),
-        Some(_) => Err(Trouble::failed("the file is empty")),
-        None => Err(Trouble::failed("the server does not know ranges")),
+        Some(_) => Err(RequestError::failed("the file is empty")),
+        None => Err(RequestError::failed("the server does not know ranges")),
     }
 }
 

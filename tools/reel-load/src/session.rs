@@ -6,8 +6,8 @@ use super::loader::Opened;
 use super::origin::Origin;
 use super::plan::Hls;
 use super::player::{Phase, Player, PlayerSettings};
+use super::request_error::{Refusal, RequestError};
 use super::thread::Thread;
-use super::trouble::{Refusal, Trouble};
 use reel_testkit::Rng;
 use reel_testkit::Url;
 use std::cell::{Cell, RefCell};
@@ -38,13 +38,13 @@ pub(crate) async fn watch(
     thread.tallies.borrow_mut().viewers.sessions += 1;
     let opened = match Opened::open(thread, hls, title, from).await {
         Ok(opened) => opened,
-        Err(Trouble::Refused(refusal)) => {
+        Err(RequestError::Refused(refusal)) => {
             let mut tallies = thread.tallies.borrow_mut();
             tallies.viewers.refusals.add(&refusal.reason, refusal.grantable_bps);
             thread.counters.refused.add(1);
             return End::Refused(refusal);
         }
-        Err(trouble) => return failed(thread, &trouble),
+        Err(error) => return failed(thread, &error),
     };
     thread.tallies.borrow_mut().viewers.admitted += 1;
     let settings =
@@ -59,16 +59,16 @@ pub(crate) async fn watch(
             None => std::future::pending().await,
         }
     };
-    let trouble = tokio::select! {
+    let error = tokio::select! {
         end = session.control(hls, remote) => return end,
-        trouble = pictures.run(&session) => trouble,
-        trouble = load_sound => trouble,
+        error = pictures.run(&session) => error,
+        error = load_sound => error,
     };
-    failed(thread, &trouble)
+    failed(thread, &error)
 }
 
-fn failed(thread: &Thread, trouble: &Trouble) -> End {
-    thread.tallies.borrow_mut().viewers.failures.add(&trouble.reason(), None);
+fn failed(thread: &Thread, error: &RequestError) -> End {
+    thread.tallies.borrow_mut().viewers.failures.add(&error.reason(), None);
     thread.counters.failed.add(1);
     End::Failed
 }
@@ -129,7 +129,7 @@ impl Session {
 
     /// Waits for the end of the film and does meanwhile what the viewer likes.
     async fn control(&self, hls: &Hls, rng: &mut Rng) -> End {
-        let mut remote = Remote::new(hls, self.thread.now_ns(), rng);
+        let mut remote = RemoteControl::new(hls, self.thread.now_ns(), rng);
         loop {
             if self.tell(|player, now_ns| {
                 player.advance(now_ns);
@@ -168,13 +168,13 @@ impl Drop for Session {
 }
 
 /// A viewer's remote control: exponential times between actions.
-struct Remote {
+struct RemoteControl {
     mean_ns: Option<f64>,
     next_ns: u64,
     paused: bool,
 }
 
-impl Remote {
+impl RemoteControl {
     /// Pauses are this part of the time between two actions.
     const PAUSE_SHARE: f64 = 0.25;
 

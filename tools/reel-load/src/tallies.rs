@@ -2,7 +2,7 @@
 
 use super::outcome::{ClientDelay, Outcome, PacedReads, Reads, Viewers};
 use super::player::Tally;
-use super::trouble::Reasons;
+use super::request_error::Reasons;
 use reel_testkit::Histogram;
 
 /// Everything that the clients of one thread left behind.

@@ -99,7 +99,7 @@ fn refusals_are_counted_with_their_reason_and_what_would_be_granted() {
 }
 
 #[test]
-fn who_was_refused_may_ask_again() {
+fn a_viewer_that_was_refused_may_ask_again() {
     let asked = AtomicUsize::new(0);
     let server = Server::start(move |request| {
         let first = request.path.starts_with("/watch") && asked.fetch_add(1, Ordering::SeqCst) == 0;
@@ -114,8 +114,8 @@ fn who_was_refused_may_ask_again() {
 
 #[test]
 fn servers_of_all_manners_are_understood() {
-    for manner in [Answer::chunked, Answer::closing, Answer::until_closed] {
-        let server = Server::start(move |request| manner(film(&request.path)));
+    for behaviour in [Answer::chunked, Answer::closing, Answer::until_closed] {
+        let server = Server::start(move |request| behaviour(film(&request.path)));
         let viewers = played(careful(&server, 2)).viewers;
         assert_eq!((viewers.failed, viewers.retries), (0, 0), "{:?}", viewers.failures);
         assert_eq!((viewers.segments, viewers.bytes), (12, 12 * SEGMENT_BYTES as u64));

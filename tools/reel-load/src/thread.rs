@@ -6,8 +6,8 @@ use super::counters::Counters;
 use super::http::{discard, when_readable};
 use super::limits::{PLAYLISTS_KEPT_MAX, READ_BYTES, TICK_NS};
 use super::plan::Plan;
+use super::request_error::RequestError;
 use super::tallies::Tallies;
-use super::trouble::Trouble;
 use reel_testkit::{Media, Playlist};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -103,11 +103,11 @@ impl Thread {
     }
 
     /// Where `host:port` is; looked up once.
-    pub(crate) async fn address(&self, host_and_port: &str) -> Result<SocketAddr, Trouble> {
+    pub(crate) async fn address(&self, host_and_port: &str) -> Result<SocketAddr, RequestError> {
         if let Some(address) = self.addresses.borrow().get(host_and_port) {
             return Ok(*address);
         }
-        let unknown = || Trouble::failed(format!("{host_and_port} has no address"));
+        let unknown = || RequestError::failed(format!("{host_and_port} has no address"));
         let mut found = tokio::net::lookup_host(host_and_port).await.map_err(|_| unknown())?;
         let address = found.next().ok_or_else(unknown)?;
         self.addresses.borrow_mut().insert(host_and_port.to_owned(), address);
@@ -115,14 +115,14 @@ impl Thread {
     }
 
     /// Reads a playlist, or finds it among those read before.
-    pub(crate) fn playlist(&self, text: String) -> Result<Known, Trouble> {
+    pub(crate) fn playlist(&self, text: String) -> Result<Known, RequestError> {
         if let Some(known) = self.playlists.borrow().get(&text) {
             return Ok(known.clone());
         }
         let known = match Playlist::parse(&text) {
             Ok(Playlist::Master(master)) => Known::Master(Rc::new(master)),
             Ok(Playlist::Media(media)) => Known::Media(Rc::new(media)),
-            Err(error) => return Err(Trouble::failed(format!("{error:#}"))),
+            Err(error) => return Err(RequestError::failed(format!("{error:#}"))),
         };
         let mut playlists = self.playlists.borrow_mut();
         if playlists.len() >= PLAYLISTS_KEPT_MAX {

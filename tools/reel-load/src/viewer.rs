@@ -11,12 +11,12 @@ use std::rc::Rc;
 
 /// Runs viewer `number`, which comes at `at_ns`.
 pub(crate) async fn viewer(thread: Rc<Thread>, hls: Hls, number: usize, at_ns: u64) {
-    let mut taste = Taste::new(&hls, thread.plan.seed, thread.catalogue.titles.len(), number);
-    let mut remote = sequence(thread.plan.seed, Purpose::Remote, number);
+    let mut choice = TitleChoice::new(&hls, thread.plan.seed, thread.catalogue.titles.len(), number);
+    let mut remote = sequence(thread.plan.seed, Purpose::RemoteControl, number);
     let from = Origin::of(&thread.plan.from, Role::Viewer, number);
     thread.sleep_until(at_ns).await;
     thread.tallies.borrow_mut().viewers.came += 1;
-    let mut title = taste.next();
+    let mut title = choice.next();
     loop {
         match watch(&thread, &hls, &thread.catalogue.titles[title], from, &mut remote).await {
             End::Refused(refusal) if hls.retry => {
@@ -25,14 +25,14 @@ pub(crate) async fn viewer(thread: Rc<Thread>, hls: Hls, number: usize, at_ns: u
             End::Failed if hls.retry => thread.sleep(SAMPLE_NS).await,
             End::Refused(_) | End::Failed => return,
             End::Shown if thread.plan.duration.is_none() => return,
-            End::Shown | End::Another => title = taste.next(),
+            End::Shown | End::Another => title = choice.next(),
         }
     }
 }
 
 /// Which titles a viewer chooses, one after another. Pure.
 #[derive(Debug)]
-pub(crate) struct Taste {
+pub(crate) struct TitleChoice {
     law: Option<Zipf>,
     rng: Rng,
     titles: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Taste {
     number: usize,
 }
 
-impl Taste {
+impl TitleChoice {
     pub(crate) fn new(hls: &Hls, seed: u64, titles: usize, number: usize) -> Self {
         let law = hls.zipf.map(|alpha| Zipf::new(titles, alpha));
         Self { law, rng: sequence(seed, Purpose::Title, number), titles, last: None, number }
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
 
     fn chosen(seed: u64, zipf: Option<f64>, viewer: usize) -> Vec<usize> {
-        let mut taste = Taste::new(&Hls { zipf, ..Hls::default() }, seed, 20, viewer);
-        (0..50).map(|_| taste.next()).collect()
+        let mut choice = TitleChoice::new(&Hls { zipf, ..Hls::default() }, seed, 20, viewer);
+        (0..50).map(|_| choice.next()).collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct Row {
     /// The part of the experiment, for example `streams held`.
     pub case: String,
     /// What was measured, for example `reel` or `nginx`.
-    pub who: String,
+    pub system: String,
     /// The quantity that was set, for example the number of streams.
     pub at: f64,
     /// Number of the run.
@@ -68,9 +68,9 @@ impl Report {
     }
 
     /// Keeps a measurement, and prints it at once.
-    pub fn row(&mut self, case: &str, who: &str, at: f64, run: usize, values: &[(&'static str, f64)]) {
+    pub fn row(&mut self, case: &str, system: &str, at: f64, run: usize, values: &[(&'static str, f64)]) {
         let values: BTreeMap<_, _> = values.iter().copied().collect();
-        let row = Row { case: case.to_owned(), who: who.to_owned(), at, run, values };
+        let row = Row { case: case.to_owned(), system: system.to_owned(), at, run, values };
         eprintln!("{}", line(&row));
         self.rows.push(row);
     }
@@ -80,12 +80,17 @@ impl Report {
         self.claims.push(claim);
     }
 
-    /// The median of a value over the runs, for a case, a contender and a quantity; `None` if it
+    /// The median of a value over the runs, for a case, a system and a quantity; `None` if it
     /// was not measured.
-    pub fn median(&self, case: &str, who: &str, at: f64, value: &str) -> Option<f64> {
-        let rows = self.rows.iter().filter(|row| row.case == case && row.who == who && row.at == at);
+    pub fn median(&self, case: &str, system: &str, at: f64, value: &str) -> Option<f64> {
+        let rows = self.rows.iter().filter(|row| row.case == case && row.system == system && row.at == at);
         let mut values: Vec<f64> = rows.filter_map(|row| row.values.get(value).copied()).collect();
         (!values.is_empty()).then(|| spread(&mut values).1)
+    }
+
+    /// The same; NaN if it was not measured, which satisfies no bar.
+    pub fn median_or_nan(&self, case: &str, system: &str, at: f64, value: &str) -> f64 {
+        self.median(case, system, at, value).unwrap_or(f64::NAN)
     }
 
     /// Measures, and publishes what was measured even if it ended early.
@@ -143,7 +148,7 @@ fn line(row: &Row) -> String {
     format!(
         "{:<22} {:<20} at {:<6} run {}  {}",
         row.case,
-        row.who,
+        row.system,
         figure(row.at),
         row.run,
         values.join("  ")
@@ -171,7 +176,7 @@ mod tests {
         report.row("held", "nginx", 2.0, 0, &[("other", 1.0)]);
         let chart = Chart { case: "held", at: "streams", value: "late_share" };
         let lines = svg::lines(&report, &chart);
-        assert_eq!(lines.len(), 1, "a contender without the value has no line");
+        assert_eq!(lines.len(), 1, "a system without the value has no line");
         assert_eq!(report.median("held", "reel", 4.0, "late_share"), Some(0.6));
         assert_eq!(report.median("held", "reel", 3.0, "late_share"), None);
         assert_eq!(lines["reel"], [(2.0, 0.1), (4.0, 0.6)]);

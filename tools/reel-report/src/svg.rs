@@ -5,7 +5,7 @@ use crate::{Chart, Report, spread};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// One panel for each chart, one under the other, with a line for each contender.
+/// One panel for each chart, one under the other, with a line for each system.
 pub(crate) fn draw(report: &Report) -> String {
     const WIDTH: usize = 860;
     const PANEL: usize = 260;
@@ -45,14 +45,14 @@ fn panel(report: &Report, svg: &mut String, chart: &Chart, top: f64, height: f64
         figure(most_x),
         top + 35.0
     );
-    for (number, (who, points)) in lines.iter().enumerate() {
+    for (number, (system, points)) in lines.iter().enumerate() {
         let colour = COLOURS[number % COLOURS.len()];
         let path: Vec<_> =
             points.iter().map(|point| place(*point)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = write!(
             svg,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\
-             <text x=\"640\" y=\"{}\" fill=\"{colour}\">{who}</text>",
+             <text x=\"640\" y=\"{}\" fill=\"{colour}\">{system}</text>",
             path.join(" "),
             top + 50.0 + number as f64 * 18.0
         );
@@ -63,23 +63,23 @@ fn panel(report: &Report, svg: &mut String, chart: &Chart, top: f64, height: f64
     }
 }
 
-/// Medians over the runs, by contender, in the order of the quantity that was set.
+/// Medians over the runs, by system, in the order of the quantity that was set.
 pub(crate) fn lines(report: &Report, chart: &Chart) -> BTreeMap<String, Vec<(f64, f64)>> {
     let mut all: BTreeMap<String, Vec<(f64, Vec<f64>)>> = BTreeMap::new();
     for row in report.rows.iter().filter(|row| row.case == chart.case) {
         let Some(&value) = row.values.get(chart.value) else { continue };
-        let line = all.entry(row.who.clone()).or_default();
+        let line = all.entry(row.system.clone()).or_default();
         match line.iter_mut().find(|(at, _)| *at == row.at) {
             Some((_, values)) => values.push(value),
             None => line.push((row.at, vec![value])),
         }
     }
     let mut lines = BTreeMap::new();
-    for (who, line) in all {
+    for (system, line) in all {
         let mut points: Vec<_> =
             line.into_iter().map(|(at, mut values)| (at, spread(&mut values).1)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        lines.insert(who, points);
+        lines.insert(system, points);
     }
     lines
 }

@@ -1,7 +1,8 @@
 //! A plain HTTP/1.1 client that blocks: for tests and for questions to a server's API.
 //!
 //! It knows a body by its length or by the end of the connection. The load generator has its own
-//! client, because thousands of those share a thread.
+//! client, because thousands of those share a thread, and so has the wire, because its viewers see
+//! heads and counts of bytes only.
 
 use crate::limits::{ANSWER_BYTES_MAX, HEAD_BYTES_MAX};
 use anyhow::{Context, Result, ensure};
@@ -126,10 +127,10 @@ impl Head {
     /// The length of the body, if the head says it.
     ///
     /// # Errors
-    /// A length that is no number.
+    /// A length that is not a number.
     pub fn length(&self) -> Result<Option<u64>> {
         let length = self.field("Content-Length").map(str::parse).transpose();
-        length.context("a Content-Length that is no number")
+        length.context("a Content-Length that is not a number")
     }
 }
 
@@ -176,15 +177,15 @@ mod tests {
     use std::io;
 
     /// A server that has sent its bytes already, and keeps what it is sent.
-    struct Said(io::Cursor<&'static str>, Vec<u8>);
+    struct RecordedServer(io::Cursor<&'static str>, Vec<u8>);
 
-    impl Read for Said {
+    impl Read for RecordedServer {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             self.0.read(out)
         }
     }
 
-    impl Write for Said {
+    impl Write for RecordedServer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.1.write(bytes)
         }
@@ -194,8 +195,8 @@ mod tests {
         }
     }
 
-    fn client(said: &'static str) -> Client<Said> {
-        Client::on(Said(io::Cursor::new(said), Vec::new()))
+    fn client(text: &'static str) -> Client<RecordedServer> {
+        Client::on(RecordedServer(io::Cursor::new(text), Vec::new()))
     }
 
     #[test]

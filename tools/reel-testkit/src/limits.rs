@@ -1,4 +1,6 @@
-//! Every bound of the playlists that are read, with its reason.
+//! Limits of the playlists that are read, each with its reason.
+
+// ---- Limits
 
 /// Most segments of one playlist: a day in segments of half a second.
 pub const SEGMENTS_MAX: usize = 200_000;

@@ -42,6 +42,13 @@ impl Rng {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
     }
 
+    /// So many random bytes.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| self.bits().to_le_bytes()).collect();
+        bytes.truncate(length);
+        bytes
+    }
+
     /// A number from 0 to 1, without 1.
     pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
@@ -107,6 +114,8 @@ mod tests {
         assert_eq!(draw(Rng::new(7)), draw(Rng::new(7)));
         assert_ne!(draw(Rng::new(7)), draw(Rng::new(8)));
         assert_ne!(draw(Rng::new(7).part(1)), draw(Rng::new(7).part(2)));
+        assert_eq!(Rng::new(7).bytes(11)[..8], Rng::new(7).bits().to_le_bytes());
+        assert_eq!(Rng::new(7).bytes(11).len(), 11);
     }
 
     #[test]

@@ -91,6 +91,19 @@ impl Cost {
         self.busy_s - self.client_s
     }
 
+    /// The figures of a report, for so many GB in so many seconds.
+    pub fn values(&self, gb: f64, took_s: f64) -> [(&'static str, f64); 6] {
+        [
+            ("cpu_s_per_gb", self.sender_s() / gb),
+            ("server_cpu_s_per_gb", self.server_s / gb),
+            ("receiving_s_per_gb", self.receiving_s / gb),
+            ("interrupts_s_per_gb", self.interrupts_s / gb),
+            ("client_cpu_s_per_gb", self.client_s / gb),
+            // Of one processor: figures of a machine on which others worked are worth less.
+            ("others_cpus", self.others_s() / took_s),
+        ]
+    }
+
     /// All other programs. The more of it there is, the less the measurement is worth.
     pub fn others_s(&self) -> f64 {
         self.busy_s - self.sender_s() - self.client_s

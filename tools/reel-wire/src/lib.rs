@@ -38,8 +38,8 @@ use network::Line;
 use rustix::net::{AddressFamily, Protocol, SocketType, connect, socket};
 use rustix::process::geteuid;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use sink::{Gauge, Sink};
-use space::Cable;
+use sink::{Progress, Sink};
+use space::VethPair;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::num::NonZero;
@@ -72,6 +72,14 @@ pub struct Crowd {
     pub seed: u64,
     /// Ends the run even if not all viewers are done.
     pub most: Duration,
+}
+
+impl Crowd {
+    /// For real sockets, which have a link and windows of their own.
+    pub fn on_sockets(visits: Vec<Visit>, most: Duration) -> Self {
+        let link = Link { round_trip_ns: 0, line_bps: None, loss: 0.0 };
+        Self { visits, link, window_bytes: 0, step_bytes: 0, seed: 0, most }
+    }
 }
 
 /// The outcome of a crowd.
@@ -126,7 +134,7 @@ pub struct Wire {
     tap: Tap,
     interrupts: Arc<Interrupts>,
     raw: OwnedFd,
-    cable: Cable,
+    cable: VethPair,
     processors: usize,
     runs: u32,
     ports: AtomicU16,
@@ -143,7 +151,7 @@ impl Wire {
             "the wire needs root: it makes network name spaces, a device and a BPF program"
         );
         let processors = thread::available_parallelism().map_or(1, NonZero::get).min(64);
-        let cable = Cable::make(&set(0..servers(processors)))?;
+        let cable = VethPair::make(&set(0..servers(processors)))?;
         let tap = Tap::attach(&cable.near)?;
         let interrupts = Arc::new(cable.near.inside(|| Interrupts::measure(&[DEVICE, "lo"]))?);
         let raw = cable.far.inside(|| {
@@ -257,19 +265,19 @@ impl Wire {
             viewers.push(Viewer::new(of, &host, visit, tcp_options, start_ns, line)?);
         }
         let (lost_before, dropped_before) = (self.tap.lost()?, self.cable.dropped()?);
-        let gauge = Gauge::default();
+        let progress = Progress::default();
         let last = self.processors - 1;
         let sink = Sink::new(&mut self.tap, &self.raw, address.port(), viewers)?;
         let started = Instant::now();
         let (came, counts) = thread::scope(|scope| {
             let running = scope.spawn(|| {
                 stay_on(last..last + 1)?;
-                sink.run(&gauge)
+                sink.run(&progress)
             });
             while !running.is_finished() {
-                let bytes = gauge.body_bytes.load(Ordering::Relaxed);
+                let bytes = progress.body_bytes.load(Ordering::Relaxed);
                 if !poll(bytes) || started.elapsed() > crowd.most {
-                    gauge.stop.store(true, Ordering::Relaxed);
+                    progress.stop.store(true, Ordering::Relaxed);
                 }
                 thread::park_timeout(Duration::from_millis(20));
             }

@@ -1,6 +1,25 @@
-//! Every bound of the wire, with its reason.
+//! Limits and tuning of the wire, each with its reason.
 
 use std::net::Ipv4Addr;
+
+// ---- Limits
+
+/// Viewers at once: one sink of one thread plays them.
+pub(crate) const VIEWERS_MAX: u32 = 20_000;
+
+/// Longest body that is kept: a playlist of a day is 3 MiB, a sampled segment less than this.
+pub(crate) const KEPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Ranges behind a hole that a viewer remembers; what is beyond is lost once more.
+pub(crate) const HOLES_MAX: usize = 32;
+
+/// Ranges that one acknowledgement tells (RFC 2018: as many as its options hold).
+pub(crate) const TOLD_MAX: usize = 4;
+
+/// A viewer that gets nothing for this long has failed.
+pub(crate) const SILENCE_NS: u64 = 30_000_000_000;
+
+// ---- Tuning
 
 /// The server's address on the cable.
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -20,9 +39,6 @@ pub(crate) const VIEWERS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 /// Bits of the viewers' network: eight million of them.
 pub(crate) const VIEWERS_BITS: u32 = 9;
 
-/// Viewers at once: one sink of one thread plays them.
-pub(crate) const VIEWERS_MAX: u32 = 20_000;
-
 /// Runs after which addresses are used again: so many times the viewers fit their network.
 pub(crate) const RUNS: u32 = 400;
 
@@ -40,17 +56,8 @@ pub(crate) const HEAD_BYTES: usize = 1024;
 /// Size of the pieces in which whole payloads are handed over.
 pub(crate) const PIECE_BYTES: usize = 4096;
 
-/// Longest body that is kept: a playlist of a day is 3 MiB, a sampled segment less than this.
-pub(crate) const KEPT_BYTES_MAX: u64 = 64 << 20;
-
 /// Payload of a full segment at an MTU of 1500 bytes, as on most access networks.
 pub(crate) const SEGMENT_BYTES: u32 = 1460;
-
-/// Ranges behind a hole that a viewer remembers; what is beyond is lost once more.
-pub(crate) const HOLES_MAX: usize = 32;
-
-/// Ranges that one acknowledgement tells (RFC 2018: as many as its options hold).
-pub(crate) const TOLD_MAX: usize = 4;
 
 /// Packets that are sent with one system call.
 pub(crate) const BATCH_PACKETS: usize = 64;
@@ -63,9 +70,6 @@ pub(crate) const TRIES_MAX: u32 = 8;
 
 /// The longest that an acknowledgement is held back (RFC 1122 allows 500 ms; Linux takes 40).
 pub(crate) const HELD_NS: u64 = 40_000_000;
-
-/// A viewer that gets nothing for this long has failed.
-pub(crate) const SILENCE_NS: u64 = 30_000_000_000;
 
 /// How often the sink looks what came: as a card that gathers its interrupts, and well below any
 /// round trip worth simulating.

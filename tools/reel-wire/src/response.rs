@@ -111,8 +111,8 @@ fn head(text: &[u8]) -> Result<Option<Head>> {
     };
     let body_bytes = match (status, field("Content-Length")) {
         (100..200 | 204 | 304, _) => 0,
-        (_, Some(length)) => length.parse().context("a length that is no number")?,
-        (_, None) => bail!("a response ({status}) that does not tell its length"),
+        (_, Some(length)) => length.parse().context("a length that is not a number")?,
+        (_, None) => bail!("a response ({status}) without a length"),
     };
     let closes = field("Connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
     Ok(Some(Head { status, head_bytes: head_bytes as u64, body_bytes, location: field("Location"), closes }))

@@ -1,4 +1,7 @@
 //! What a viewer asks for, one response after another. Pure.
+//!
+//! The player of `reel-load` stalls, seeks and changes renditions. This one takes one rendition by
+//! a schedule that never moves, so that all servers are given the same work.
 
 use super::response::Answer;
 use anyhow::{Context, Result, bail, ensure};
@@ -78,7 +81,7 @@ pub(super) enum Step {
 
 /// Media bytes that were late, and how much was shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct PlaybackCounts {
     pub(super) segments: u64,
     pub(super) late_segments: u64,
     pub(super) late_bytes: u64,
@@ -107,7 +110,7 @@ pub(super) struct Script {
     /// When the film's first picture was shown, less what was skipped: before the clock's zero, for
     /// a viewer that began far into the film.
     epoch_ns: Option<i64>,
-    pub(super) shown: Shown,
+    pub(super) shown: PlaybackCounts,
 }
 
 impl Script {
@@ -132,7 +135,7 @@ impl Script {
             redirects: 0,
             first: 0,
             epoch_ns: None,
-            shown: Shown::default(),
+            shown: PlaybackCounts::default(),
         })
     }
 
@@ -337,7 +340,7 @@ mod tests {
             script.answered(now_ns, &answer(200, None, "media")).expect("a segment");
         }
         assert_eq!(asked, ["/s/key/a.m4s", "/s/key/b.m4s", "/s/key/c.m4s", "/s/key/a.m4s", "/s/key/b.m4s"]);
-        assert_eq!(script.shown, Shown { segments: 5, ..Shown::default() });
+        assert_eq!(script.shown, PlaybackCounts { segments: 5, ..PlaybackCounts::default() });
     }
 
     #[test]
@@ -351,7 +354,13 @@ mod tests {
         script.answered(14 * SECOND_NS, &answer(200, None, "just in time")).expect("a segment");
         assert_eq!(script.shown.late_bytes, 0);
         script.answered(18 * SECOND_NS + 1, &answer(200, None, "late")).expect("a segment");
-        let late = Shown { segments: 3, late_segments: 1, late_bytes: 4, latest_ns: 1, ..Shown::default() };
+        let late = PlaybackCounts {
+            segments: 3,
+            late_segments: 1,
+            late_bytes: 4,
+            latest_ns: 1,
+            ..PlaybackCounts::default()
+        };
         assert_eq!(script.shown, late);
         assert_eq!(asks(&script, 20 * SECOND_NS), "done");
     }

@@ -22,7 +22,7 @@ const TURN_RECORDS: usize = 4096;
 
 /// What others may see of a sink that runs.
 #[derive(Debug, Default)]
-pub(super) struct Gauge {
+pub(super) struct Progress {
     pub(super) body_bytes: AtomicU64,
     pub(super) stop: AtomicBool,
 }
@@ -42,7 +42,7 @@ pub(super) struct Counts {
 /// The sink with its viewers.
 pub(super) struct Sink<'a> {
     tap: &'a mut Tap,
-    out: Out,
+    out: PacketSender,
     viewers: Vec<Viewer>,
     queue: Queue,
     sent: Sent,
@@ -64,12 +64,12 @@ impl<'a> Sink<'a> {
         let socket = socket.try_clone().context("a second handle of the raw socket")?;
         let live = viewers.len();
         let queue = Queue { heap: BinaryHeap::new(), order: 0, timers_ns: vec![u64::MAX; live] };
-        let out = Out { socket, port, bytes: Vec::new(), ends: Vec::new(), sent: 0 };
+        let out = PacketSender { socket, port, bytes: Vec::new(), ends: Vec::new(), sent: 0 };
         Ok(Self { tap, out, viewers, queue, sent: Sent::new(), counts: Counts::default(), live, first })
     }
 
     /// Plays until all are done or it is told to stop.
-    pub(super) fn run(mut self, gauge: &Gauge) -> Result<(Vec<ViewerOutcome>, Counts)> {
+    pub(super) fn run(mut self, progress: &Progress) -> Result<(Vec<ViewerOutcome>, Counts)> {
         // Records that an earlier run left belong to no viewer.
         while self.tap.records.next().is_some() {}
         for number in 0..self.viewers.len() {
@@ -79,13 +79,13 @@ impl<'a> Sink<'a> {
                 0
             })?;
         }
-        while self.live > 0 && !gauge.stop.load(Ordering::Relaxed) {
+        while self.live > 0 && !progress.stop.load(Ordering::Relaxed) {
             let began_ns = now_ns();
             self.take_records();
             let bytes = self.act()?;
             self.out.flush()?;
             if bytes > 0 {
-                gauge.body_bytes.fetch_add(bytes, Ordering::Relaxed);
+                progress.body_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
             // What comes meanwhile is acknowledged in one go, as by a card that gathers interrupts.
             let wait_ns = (began_ns + TURN_NS).saturating_sub(now_ns());
@@ -236,7 +236,7 @@ impl Ord for Event {
 }
 
 /// Packets on their way into the server's stack.
-struct Out {
+struct PacketSender {
     socket: OwnedFd,
     port: u16,
     bytes: Vec<u8>,
@@ -244,7 +244,7 @@ struct Out {
     sent: u64,
 }
 
-impl Out {
+impl PacketSender {
     fn push(&mut self, from: Name, packet: &Packet) {
         packet.write(from, self.port, &mut self.bytes);
         self.ends.push(self.bytes.len());

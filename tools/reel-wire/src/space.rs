@@ -101,14 +101,14 @@ impl Drop for Space {
 }
 
 /// The server's side and the far side, with a cable (veth) between them.
-pub(super) struct Cable {
+pub(super) struct VethPair {
     pub(super) near: Space,
     pub(super) far: Space,
     /// The kernel's threads that receive at the server's side.
     pub(super) receivers: Vec<i32>,
 }
 
-impl Cable {
+impl VethPair {
     /// Makes it. What arrives at the server is taken by a thread of the kernel, which keeps to
     /// `processors`: it takes what has come in one go, as from a card that gathers interrupts, and
     /// its time can be told from that of other work.
@@ -167,7 +167,7 @@ impl Cable {
         let path =
             format!("/proc/{}/root/sys/class/net/{DEVICE}/statistics/tx_dropped", self.far.holder.id());
         let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        text.trim().parse().context("a count that is no number")
+        text.trim().parse().context("a count that is not a number")
     }
 
     /// Fixed link addresses: no ARP in a measurement.

@@ -4,7 +4,7 @@
 use super::limits::SILENCE_NS;
 use super::network::Line;
 use super::response::Response;
-use super::script::{Request, Script, Shown, Step, Visit};
+use super::script::{PlaybackCounts, Request, Script, Step, Visit};
 use super::segment::{Packet, Segment, flag};
 use super::tcp::{Connection, State, TcpOptions};
 use anyhow::{Result, anyhow};
@@ -27,7 +27,7 @@ pub(super) struct ViewerOutcome {
     pub(super) repeated_bytes: u64,
     pub(super) kept: Vec<(Request, Vec<u8>)>,
     pub(super) failure: Option<String>,
-    pub(super) shown: Shown,
+    pub(super) shown: PlaybackCounts,
     pub(super) done: bool,
 }
 
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_turned_away_asks_no_more() {
+    fn a_viewer_that_is_refused_asks_no_more() {
         let playlist = Url::parse("http://wire/watch/film").expect("a url");
         let visit = Visit::Film { playlist, pace: Pace::Flat, begins_ns: 0, keep: false };
         let tcp_options = TcpOptions { window_bytes: 1 << 20, step_bytes: 64 << 10 };

@@ -69,7 +69,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
     if (wrong >= 0) {
       setText(
         error,
-        `“${fields()[wrong]?.value ?? ""}” is no share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
+        `“${fields()[wrong]?.value ?? ""}” is not a valid share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
       );
       error.hidden = false;
       return;

@@ -38,7 +38,7 @@ export function volumeJobs(changed: () => void): {
   const help = h(
     "p",
     { class: "quiet-line" },
-    "Scrub reads everything and repairs silent damage. Rebuild fills a disk that lacks something. Both take only the time that nothing else needs.",
+    "Scrub reads everything and repairs silent damage. Rebuild fills a disk that lacks data. Both use only disk time that nothing else needs.",
   );
   const showRows = rows<Job>(list, () => jobRow(changed));
   return {
@@ -84,7 +84,7 @@ function jobRow(changed: () => void): { element: HTMLElement; show(job: Job): vo
 function describe(job: Job): string {
   switch (job.state) {
     case "running": {
-      const amount = job.total_bytes ? `${bytes(job.done_bytes)} of ${bytes(job.total_bytes)}` : "Beginning";
+      const amount = job.total_bytes ? `${bytes(job.done_bytes)} of ${bytes(job.total_bytes)}` : "Starting";
       return [
         amount,
         job.rate_bytes_per_s ? byteRate(job.rate_bytes_per_s) : "",
@@ -98,6 +98,6 @@ function describe(job: Job): string {
     case "cancelled":
       return "Cancelled";
     default:
-      return `Not done: ${job.error ?? "the server gave no reason"}`;
+      return `Failed: ${job.error ?? "the server gave no reason"}`;
   }
 }

@@ -88,7 +88,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
         count(dashboard.sessions_total, "session"),
         `${dashboard.sessions_reserved} promised`,
         amiss === 0
-          ? `all ${count(dashboard.members.length, "disk")} in order`
+          ? `all ${count(dashboard.members.length, "disk")} in use`
           : `${amiss} of ${count(dashboard.members.length, "disk")} not in use`,
       ].join(" · "),
     );
@@ -119,7 +119,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
         setText(gone.querySelector("strong") ?? gone, problem.headline);
         setText(
           gone.querySelector(".gone-text") ?? gone,
-          `What is shown is ${count(silent_s ?? 0, "second")} old. This page goes on asking.`,
+          `What is shown is ${count(silent_s ?? 0, "second")} old. This page keeps trying.`,
         );
       },
     },

@@ -7,9 +7,9 @@ import { rows } from "./bar.ts";
 import { refusalName } from "./words.ts";
 
 const states = {
-  playing: "Playing, promised",
+  playing: "Playing, reserved",
   paused: "Paused, nothing reserved",
-  unpromised: "Without a promise",
+  unpromised: "Nothing reserved",
 } as const;
 
 /** The open sessions and their reservations. */

@@ -4,9 +4,9 @@ import type { MemberState, ResourceCode, ResourceUse, Sharing } from "../api/typ
 import { bitRate, bytes, capitalized, count } from "../format.ts";
 
 const states: Record<MemberState, string> = {
-  present: "In order",
-  swapped: "In order, in another place",
-  repaired: "In order, repaired",
+  present: "Healthy",
+  swapped: "Healthy, path has changed",
+  repaired: "Healthy, repaired",
   missing: "Missing",
   denied: "Not accessible",
   truncated: "Too short",
@@ -61,13 +61,13 @@ export function useWords({ resource, unit, used, capacity }: ResourceUse): strin
   return capacity === null ? `${amount(used)}, no limit known` : `${amount(used)} of ${amount(capacity)}`;
 }
 
-/** "38 sessions read no disk: others have read for them what they play (1 group, 12.3 MB kept)." */
+/** "38 sessions need no disk: they play from memory what others have read (1 group, 9 MB kept)." */
 export function sharingWords({ groups, followers, kept_bytes }: Sharing): string {
   if (followers === 0) return "";
   const sessions =
     followers === 1
-      ? "1 session reads no disk: another has read for it what it plays"
-      : `${followers.toLocaleString("en")} sessions read no disk: others have read for them what they play`;
+      ? "1 session needs no disk: it plays from memory what another one has read"
+      : `${followers.toLocaleString("en")} sessions need no disk: they play from memory what others have read`;
   return `${sessions} (${count(groups, "group")}, ${bytes(kept_bytes)} kept).`;
 }
 

@@ -11,7 +11,7 @@ export function emptyLibrary(): HTMLElement {
     { class: "empty" },
     h("div", { class: "empty-mark" }, mark()),
     h("h2", {}, "No films yet"),
-    h("p", {}, "Films are stored as they come, without loss, and play as soon as they are in."),
+    h("p", {}, "Films are stored unchanged, without loss of quality, and play as soon as they are stored."),
     h(
       "div",
       { class: "empty-ways" },
@@ -26,7 +26,7 @@ export function emptyLibrary(): HTMLElement {
         "div",
         { class: "empty-way" },
         h("h3", {}, "On the server"),
-        h("p", {}, "Several sizes of one film become one title that adapts to each viewer:"),
+        h("p", {}, "Several versions of one film become one title, which adapts to each viewer:"),
         h(
           "pre",
           {},

@@ -29,7 +29,7 @@ export function volumeNotice(volume: Pick<Volume, "state" | "members">): HTMLEle
   const words =
     volume.state === "failed"
       ? "Some films cannot be read."
-      : `${amiss.length} of ${count(volume.members.length, "disk")} ${amiss.length === 1 ? "is" : "are"} not in order. Every film still plays, from the others and their parity.`;
+      : `${amiss.length} of ${count(volume.members.length, "disk")} ${amiss.length === 1 ? "is" : "are"} not in use. Every film still plays: the data is computed from the other disks.`;
   return [
     h(
       "div",

@@ -81,7 +81,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 function missing(): never {
   throw new Problem(0, {
     title: "The player could not be loaded",
-    detail: "Reel does not answer, or was renewed since this page was opened. Load the page again.",
+    detail: "Reel does not answer, or was updated since this page was opened. Load the page again.",
   });
 }
 

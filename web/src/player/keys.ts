@@ -62,7 +62,7 @@ export const keyHelp: readonly [keys: string[], meaning: string][] = [
   [["Space", "K"], "Play or pause"],
   [["←", "→"], "5 seconds back, forward"],
   [["J", "L"], "10 seconds back, forward"],
-  [["0", "9"], "To the tenth, 0 to 9"],
+  [["0", "9"], "Jump to 0 % to 90 % of the film"],
   [["Home", "End"], "Beginning, end"],
   [["↑", "↓"], "Louder, quieter"],
   [["M"], "Sound on or off"],
@@ -70,8 +70,8 @@ export const keyHelp: readonly [keys: string[], meaning: string][] = [
   [["F"], "Full screen"],
   [["P"], "Picture in picture"],
   [["<", ">"], "Slower, faster"],
-  [["I"], "What is being played"],
-  [["?"], "This page"],
+  [["I"], "Playback statistics"],
+  [["?"], "This list of keys"],
 ];
 
 export const speeds = [0.5, 0.75, 1, 1.25, 1.5, 1.75, 2] as const;

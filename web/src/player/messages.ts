@@ -44,7 +44,12 @@ export function showRefusal(
       ...lines.map((line) => h("p", {}, line)),
     ),
     count,
-    h("div", { class: "failure-actions" }, button, h("a", { class: "button", href: "/" }, "To the library")),
+    h(
+      "div",
+      { class: "failure-actions" },
+      button,
+      h("a", { class: "button", href: "/" }, "Back to the library"),
+    ),
   );
   place.hidden = false;
 }
@@ -62,7 +67,7 @@ export function showFailure(
     again?.();
   });
   place.replaceChildren(
-    failure(problem, retry, otherwise, h("a", { class: "button", href: "/" }, "To the library")),
+    failure(problem, retry, otherwise, h("a", { class: "button", href: "/" }, "Back to the library")),
   );
   place.hidden = false;
 }
@@ -80,7 +85,7 @@ export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, ti
     }
     case "network":
       return new Problem(0, {
-        title: "The film does not arrive",
+        title: "The film could not be loaded",
         detail: `${reason.detail} The position is kept.`.trim(),
       });
     case "session-gone":
@@ -90,7 +95,7 @@ export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, ti
       });
     case "media":
       return new Problem(0, {
-        title: "The browser could not go on",
+        title: "The browser could not play on",
         detail: `Its decoder stopped${reason.detail ? `: ${reason.detail}` : "."}`,
       });
   }

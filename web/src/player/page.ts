@@ -50,7 +50,7 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
         failure(
           problem,
           problem.status === 404 ? null : again,
-          h("a", { class: "button", href: "/" }, "To the library"),
+          h("a", { class: "button", href: "/" }, "Back to the library"),
         ),
       );
     });

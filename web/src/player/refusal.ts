@@ -21,9 +21,9 @@ export function explainRefusal(problem: Problem): Refusal {
   if (resource && asked !== undefined && available !== undefined) {
     const name = nameOf(resource, member);
     const free = available > 0 ? `${amount(resource, available)} is left` : "nothing is left";
-    const time = isTime(resource) ? " of each second of its time" : "";
+    const time = isTime(resource) ? " in each second" : "";
     lines.push(
-      `${name} is booked by other viewers: this film needs ${amount(resource, asked)}${time}, and ${free}.`,
+      `${name} is reserved for other viewers: this film needs ${amount(resource, asked)}${time}, and ${free}.`,
     );
   } else if (problem.detail) {
     lines.push(problem.detail);
@@ -32,7 +32,7 @@ export function explainRefusal(problem: Problem): Refusal {
     lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
   lines.push("Reel starts a film only when it can promise that it will not stall.");
   return {
-    heading: "There is no room for one more viewer just now",
+    heading: "There is no capacity for one more viewer at the moment",
     lines,
     retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))),
   };

@@ -18,7 +18,7 @@ export function showStatistics(
   const frames = video.getVideoPlaybackQuality?.();
   const bandwidth = engine.bandwidth_bps();
   const rows: [string, string][] = [
-    ["Way", ways[engine.kind]],
+    ["Delivery", ways[engine.kind]],
     [
       "Picture",
       video.videoWidth > 0
@@ -26,7 +26,7 @@ export function showStatistics(
         : "none",
     ],
     ["Bit rate", level && level.bitrate_bps > 0 ? bitRate(level.bitrate_bps) : "unknown"],
-    ["In memory", `${ahead_s(video).toFixed(1)} s ahead`],
+    ["Buffer", `${ahead_s(video).toFixed(1)} s ahead`],
     ["Network", bandwidth ? `${bitRate(bandwidth)} measured` : "not measured"],
     ["Frames", frames ? `${frames.totalVideoFrames}, ${frames.droppedVideoFrames} dropped` : "unknown"],
     [

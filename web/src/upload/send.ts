@@ -51,7 +51,7 @@ export function send(
     request.addEventListener("error", () =>
       reject(
         new Problem(0, {
-          title: "The connection broke off",
+          title: "The connection was interrupted",
           detail:
             "The file was not stored. Either the network failed, or the server refused the file while it was still being sent.",
         }),

@@ -40,11 +40,11 @@ for (const window of Object.keys(windows) as Window[]) {
     const disks = await page.locator(".member h3").allTextContents();
     assert.ok(disks.length >= 2 && disks[0] === "Disk 0", disks.join());
     const row = page.locator(".sessions tbody tr", { hasText: hint });
-    assert.match((await row.textContent()) ?? "", /Playing|Without a promise/);
+    assert.match((await row.textContent()) ?? "", /Playing|Nothing reserved/);
     assert.equal(await row.locator("th").textContent(), film.name);
     assert.match(
       (await page.textContent(".tally")) ?? "",
-      /\d+ sessions? · \d+ promised · all \d+ disks in order/,
+      /\d+ sessions? · \d+ promised · all \d+ disks in use/,
     );
     assert.match(
       (await page.textContent(".member .member-facts")) ?? "",
@@ -107,13 +107,13 @@ test("shares are changed in place, and a wrong sum is refused in words", async (
   await page.waitForSelector(".share-error:visible");
   assert.match(
     (await page.textContent(".classes .share-error")) ?? "",
-    /^These classes are not possible: their shares make 1100 thousandths; they must make 1000$/,
+    /^These classes are not valid: their shares make 1100 thousandths; they must make 1000$/,
   );
   await shot("dashboard-shares-refused");
   await share("periodic").fill("much");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() =>
-    /“much” is no share for periodic/.test(
+    /“much” is not a valid share for periodic/.test(
       document.querySelector(".classes .share-error")?.textContent ?? "",
     ),
   );

@@ -54,8 +54,8 @@ for (const window of Object.keys(windows) as Window[]) {
     });
     await page.waitForSelector(".refusal");
     const words = (await page.textContent(".message")) ?? "";
-    assert.match(words, /Disk 2 is booked/);
-    assert.match(words, /needs 8\.2 ms of each second of its time, and 3\.1 ms is left/);
+    assert.match(words, /Disk 2 is reserved/);
+    assert.match(words, /needs 8\.2 ms in each second, and 3\.1 ms is left/);
     assert.match(words, /up to 3\.1 Mb\/s could start now/);
     assert.match(words, /Trying again in \d seconds?/);
     await shot(`refusal-${window}`);
@@ -154,7 +154,7 @@ test("a film that is refused on its way plays what it has, then says so, and goe
   await press(page);
   await page.waitForSelector(".refusal");
   assert.notEqual(await page.textContent(".time-now"), clock(0), "it played what it had");
-  assert.match((await page.textContent(".message")) ?? "", /Disk 2 is booked.*Trying again in \d second/s);
+  assert.match((await page.textContent(".message")) ?? "", /Disk 2 is reserved.*Trying again in \d second/s);
   await shot("player-refused-later");
   refuse = false;
   await untilPlayed(page, 0.5);

@@ -114,7 +114,7 @@ function dashboardRoutes({ titles, sessions, promises }: State): Route[] {
       answer: async ({ request, response }) => {
         const wrong = promises.change(JSON.parse(await text(request)) as TrafficClass[]);
         if (wrong === undefined) json(response, 200, JSON_TYPE, JSON.stringify(promises.classes));
-        else problem(response, 422, "These classes are not possible", wrong);
+        else problem(response, 422, "These classes are not valid", wrong);
       },
     },
     {
@@ -192,7 +192,7 @@ function mockVolume(titles: number): Volume {
       path: `/srv/reel/disk${member}/member`,
       state: "present",
       in_use: true,
-      text: `member ${member} is in order`,
+      text: `member ${member} is healthy`,
     })),
   };
 }

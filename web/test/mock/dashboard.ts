@@ -33,7 +33,7 @@ export function mockPromises(): MockPromises {
     change(wanted) {
       const sum = wanted.reduce((all, { share_permille }) => all + share_permille, 0);
       if (sum !== 1000)
-        return `these classes are not possible: their shares make ${sum} thousandths; they must make 1000`;
+        return `these classes are not valid: their shares make ${sum} thousandths; they must make 1000`;
       self.classes = wanted;
       return undefined;
     },
@@ -151,7 +151,7 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
     state: there ? "present" : "missing",
     in_use: there,
     text: there
-      ? `member ${number} is in order`
+      ? `member ${number} is healthy`
       : `member ${number} is not at /srv/reel/disk${number}/member; films play from the others`,
     policy: "rounds",
     rounds: now_s,

@@ -62,15 +62,15 @@ test("figures in words", () => {
   assert.deepEqual([percent(1, 4), percent(9, 4), percent(1, 0), percent(1, null)], [25, 100, 0, 0]);
 });
 
-test("sessions that read no disk are counted in words, and nothing is said if there are none", () => {
+test("sessions that need no disk are counted in words, and nothing is said if there are none", () => {
   assert.equal(sharingWords({ groups: 0, followers: 0, kept_bytes: 0 }), "");
   assert.equal(
     sharingWords({ groups: 1, followers: 1, kept_bytes: 12e6 }),
-    "1 session reads no disk: another has read for it what it plays (1 group, 12 MB kept).",
+    "1 session needs no disk: it plays from memory what another one has read (1 group, 12 MB kept).",
   );
   assert.match(
     sharingWords({ groups: 2, followers: 1038, kept_bytes: 63e6 }),
-    /^1,038 sessions read no disk: .* \(2 groups, 63 MB kept\)\.$/,
+    /^1,038 sessions need no disk: .* \(2 groups, 63 MB kept\)\.$/,
   );
 });
 

@@ -64,7 +64,7 @@ test("a refusal in words", () => {
   );
   assert.equal(
     disk.lines[0],
-    "Disk 3 is booked by other viewers: this film needs 12 ms of each second of its time, and 3.0 ms is left.",
+    "Disk 3 is reserved for other viewers: this film needs 12 ms in each second, and 3.0 ms is left.",
   );
   assert.equal(disk.lines[1], "A stream of up to 2.1 Mb/s could start now.");
   assert.equal(disk.retry_s, 20);
@@ -73,7 +73,7 @@ test("a refusal in words", () => {
   );
   assert.equal(
     full.lines[0],
-    "The network is booked by other viewers: this film needs 8 Mb/s, and nothing is left.",
+    "The network is reserved for other viewers: this film needs 8 Mb/s, and nothing is left.",
   );
   assert.equal(full.lines.length, 2, "no rate where none could be granted");
   const memory = explainRefusal(new Problem(503, { resource: "memory", asked: 64e6, available: 12e6 }));

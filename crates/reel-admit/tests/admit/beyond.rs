@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
-use reel_admit::{Ask, Session, Sessions, SessionsConfig};
+use reel_admit::{Session, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::{Choices, MediaKind};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable};
@@ -26,18 +26,18 @@ fn playing() -> (Sessions<()>, Arc<Session<()>>) {
     (sessions, session)
 }
 
-fn segment(number: u64) -> Ask {
+fn segment(number: u64) -> TrackSpan {
     let from_ns = number * SEGMENT_ROUNDS * ROUND_NS;
-    Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_ROUNDS * ROUND_NS }
+    TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_ROUNDS * ROUND_NS }
 }
 
 /// A position in a title that is sent as one file.
-fn point(media_ns: u64) -> Ask {
-    Ask { strand: MediaKind::Video, from_ns: media_ns, until_ns: media_ns }
+fn point(media_ns: u64) -> TrackSpan {
+    TrackSpan { kind: MediaKind::Video, from_ns: media_ns, until_ns: media_ns }
 }
 
-fn is_promised(sessions: &Sessions<()>, session: &Session<()>, ask: Ask, now_ns: u64) -> bool {
-    sessions.ask(session, None, &ask, now_ns).unwrap().class == Class::PERIODIC
+fn is_promised(sessions: &Sessions<()>, session: &Session<()>, span: TrackSpan, now_ns: u64) -> bool {
+    sessions.request(session, None, &span, now_ns).unwrap().class == Class::PERIODIC
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_client_that_takes_each_segment_in_two_qualities_is_promised_both() {
 #[test]
 fn a_client_that_tries_all_subtitle_languages_may_still_seek() {
     let (sessions, session) = playing();
-    let text = Ask { strand: MediaKind::Text, from_ns: 0, until_ns: 7_200 * ROUND_NS };
+    let text = TrackSpan { kind: MediaKind::Text, from_ns: 0, until_ns: 7_200 * ROUND_NS };
     assert!(is_promised(&sessions, &session, segment(0), START_NS));
     for _ in 0..30 {
         assert!(is_promised(&sessions, &session, text, START_NS));
@@ -117,9 +117,12 @@ fn a_client_that_tries_all_subtitle_languages_may_still_seek() {
 fn pictures_for_winding_are_allowed_at_the_pace_of_a_viewer() {
     let (sessions, session) = playing();
     for picture in 0..8 * 600 {
-        assert!(sessions.spares(&session, 1, START_NS + picture * PIECE_COST_NS_MIN), "picture {picture}");
+        assert!(
+            sessions.allows_piece(&session, 1, START_NS + picture * PIECE_COST_NS_MIN),
+            "picture {picture}"
+        );
     }
     let spared =
-        (0..10_000).filter(|_| sessions.spares(&session, 1, START_NS + 600 * ROUND_NS)).count() as u64;
+        (0..10_000).filter(|_| sessions.allows_piece(&session, 1, START_NS + 600 * ROUND_NS)).count() as u64;
     assert!(spared <= ALLOWANCE_NS / PIECE_COST_NS_MIN, "{spared}");
 }

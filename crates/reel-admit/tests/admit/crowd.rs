@@ -128,7 +128,7 @@ impl Crowd {
     fn comes(&mut self) {
         let mut ends = Ends::default();
         while ends.complete == 0 {
-            if !self.core.turn(Manners::default(), &mut ends) && self.units.budget().starved() > 0 {
+            if !self.core.turn(Manners::default(), &mut ends) && self.units.budget().waiting_readers() > 0 {
                 self.prefetcher.release();
             }
             self.take_ahead();

@@ -6,7 +6,7 @@
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{
-    Ask, Loss, Permit, Session, Sessions, SessionsConfig, Sharing, Stretch, demand, shared_demand,
+    Loss, Permit, Session, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan, demand, shared_demand,
 };
 use reel_cache::{Body, Choices, Due, MediaKind, Part, Ramp, SharedTrack, SharedTracks, Units};
 use reel_qos::limits::ROUND_NS;
@@ -79,7 +79,7 @@ impl Hall {
             let shared = shared_demand(MEMBERS, depth, stretches(object)).unwrap();
             let starts = (0..SEGMENTS).map(|segment| (segment * SEGMENT_NS, range(object, segment).start));
             let track = SharedTrack {
-                strand: MediaKind::Video,
+                kind: MediaKind::Video,
                 map: Arc::clone(&cinema.objects[object]),
                 starts: starts.collect(),
                 track_ns: SEGMENTS * SEGMENT_NS,
@@ -134,15 +134,15 @@ impl Hall {
         self.reads() - before
     }
 
-    fn ask(&self, seat: &Seat, segment: u64) -> Option<Permit> {
+    fn request(&self, seat: &Seat, segment: u64) -> Option<Permit> {
         self.ask_in(FILM, seat, segment)
     }
 
     fn ask_in(&self, object: usize, seat: &Seat, segment: u64) -> Option<Permit> {
         let from_ns = segment * SEGMENT_NS;
-        let ask = Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_NS };
+        let span = TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_NS };
         let choice = usize::from(object == LOWER);
-        self.sessions.ask(seat, Some(choice), &ask, self.now_ns).ok()
+        self.sessions.request(seat, Some(choice), &span, self.now_ns).ok()
     }
 
     /// A client to which nothing was promised reads all of the other object.
@@ -163,7 +163,7 @@ impl Hall {
     fn passes(&mut self, segments: u64) {
         self.now_ns += segments * SEGMENT_NS;
         self.sessions.tick(self.now_ns);
-        assert!(self.sessions.adds_up());
+        assert!(self.sessions.admission().adds_up());
     }
 
     fn reads(&self) -> u64 {
@@ -172,7 +172,7 @@ impl Hall {
 
     /// The most of a member's time that is promised in a round from now on.
     fn promised_ns(&self) -> u64 {
-        let usage = self.sessions.usage(self.now_ns);
+        let usage = self.sessions.admission().usage(self.now_ns);
         usage.iter().find(|usage| usage.resource == Resource::Member(0)).unwrap().peak_used
     }
 
@@ -188,8 +188,8 @@ impl Hall {
     }
 
     fn sharing(&self) -> (usize, usize) {
-        let Sharing { chains, followers, .. } = self.sessions.sharing();
-        (chains, followers)
+        let Sharing { groups, followers, .. } = self.sessions.admission().sharing();
+        (groups, followers)
     }
 }
 
@@ -240,7 +240,7 @@ fn a_new_session_finds_what_lies_between_whatever_others_read() {
     let (mut hall, leader) = led(420, 4);
     let follower = hall.open().unwrap();
     assert_eq!(hall.sharing(), (1, 1));
-    assert!(hall.sessions.sharing().interval_bytes > 0 && hall.units.budget().kept() > 0);
+    assert!(hall.sessions.admission().sharing().interval_bytes > 0 && hall.units.budget().kept() > 0);
     for segment in 0..12 {
         hall.noise();
         assert_eq!(hall.plays(&follower, segment), 0, "segment {segment}");
@@ -333,11 +333,11 @@ fn a_seek_without_disk_time_leaves_the_session_where_it_was() {
     let (mut hall, leader) = led(420, 4);
     let follower = hall.open().unwrap();
     hall.plays(&follower, 0);
-    assert!(hall.ask(&leader, 20).is_none(), "the follower needs the disk time, too");
+    assert!(hall.request(&leader, 20).is_none(), "the follower needs the disk time, too");
     assert_eq!(hall.sharing(), (1, 1));
     // A position behind another session is possible.
     hall.plays(&follower, 1);
-    assert!(hall.ask(&leader, 0).is_some());
+    assert!(hall.request(&leader, 0).is_some());
     assert_eq!(hall.sharing(), (1, 1));
     hall.passes(0);
     hall.noise();
@@ -445,7 +445,7 @@ fn a_session_that_left_follows_again_although_nothing_is_free() {
     let (follower, last) = (&followers[0], &followers[1]);
     // There is as much as is promised to those three, and no more.
     let round_ns = (hall.promised_ns() + 10) * 10 / 7;
-    hall.sessions.set_capacities(capacities(&hall.units, round_ns));
+    hall.sessions.admission().set_capacities(capacities(&hall.units, round_ns));
     hall.passes(1);
     hall.plays(&leader, 12);
     hall.plays(last, 9);

@@ -1,12 +1,13 @@
 //! Sessions with promised memory, beside clients without.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{Loss, Session, Sessions, SessionsConfig, Stretch, demand};
 use reel_cache::{Depth, Due, Ramp, Units};
 use reel_disk::Fault;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};
+use reel_testkit::Rng;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -148,11 +149,11 @@ fn clients_without_a_promise_wait_behind_clients_with_one() {
     let viewers = audience(&sessions, &film);
     let watched = watch(&mut core, &cinema, &viewers[0]);
     core.turn(Manners::default(), &mut ends);
-    assert_eq!(units.budget().starved(), 6);
+    assert_eq!(units.budget().waiting_readers(), 6);
     early.give_back(PER_VIEWER);
     core.wait_until(Manners::default(), |core| !core.is_watching(watched));
     assert!(downloads.iter().all(|download| core.is_watching(*download)));
-    assert_eq!(units.budget().starved(), 5);
+    assert_eq!(units.budget().waiting_readers(), 5);
     drop((viewers, sessions, early));
     core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
 }
@@ -167,17 +168,17 @@ fn outstanding_reads_of_clients_that_left_are_reserved_until_they_complete() {
     (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
     let total = units.budget().total();
     let stripes = cinema.bytes[1].len() / STRIPE_BYTES;
-    let mut random = Random(3);
+    let mut rng = Rng::new(3);
     for _ in 0..total {
         // Each client reads at another position.
-        let at = random.below(stripes as u64) as usize * STRIPE_BYTES;
+        let at = rng.below(stripes as u64) as usize * STRIPE_BYTES;
         let body = cinema.whole(1).slice(at as u64..(at + STRIPE_BYTES) as u64);
         let viewer = core.watch(body, cinema.bytes[1][at..at + STRIPE_BYTES].to_vec());
         core.turn(Manners::default(), &mut Ends::default());
         core.leave(viewer);
         assert!(core.fetcher.in_flight() <= units.budget().reserved());
     }
-    assert!(units.budget().reserved() > 0 && units.budget().starved() == 0);
+    assert!(units.budget().reserved() > 0 && units.budget().waiting_readers() == 0);
     core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
     assert_eq!(units.budget().reserved(), 0);
     drop((core, units));

@@ -78,18 +78,18 @@ impl Hall {
 
 /// What a follower reads for each stripe, beside a leader and a client that reads much more than
 /// both.
-fn follower_reads(is_told: bool) -> u64 {
+fn follower_reads(is_announced: bool) -> u64 {
     let mut hall = Hall::new();
     let (leader, follower) = (hall.open(), hall.open());
     let mut reads = 0;
     for step in 0..STRIPES + LAG {
         hall.at += STRIPE_NS;
         if step < STRIPES {
-            assert_eq!(hall.shows(is_told.then_some(&leader), step), UNITS, "stripe {step} is new");
+            assert_eq!(hall.shows(is_announced.then_some(&leader), step), UNITS, "stripe {step} is new");
         }
         hall.noise(step);
         if let Some(stripe) = step.checked_sub(LAG) {
-            reads += hall.shows(is_told.then_some(&follower), stripe);
+            reads += hall.shows(is_announced.then_some(&follower), stripe);
         }
     }
     assert!(hall.units.counters().evictions.load(Ordering::Relaxed) > 0, "memory was short");

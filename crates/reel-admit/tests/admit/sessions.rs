@@ -5,7 +5,7 @@ use reel_admit::limits::{
     BELOW_SEGMENTS, CLIENT_PART, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS,
     SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
-use reel_admit::{Ask, OpenRefused, Session, Sessions, SessionsConfig, Standing};
+use reel_admit::{OpenRefused, ReservationState, Session, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::{Choices, MediaKind};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -72,9 +72,9 @@ fn open(sessions: &Sessions<()>, rates_bps: &[u64]) -> Result<Arc<Session<()>>, 
     open_for(sessions, rates_bps, CLIENT, START_NS)
 }
 
-fn segment(number: u64) -> Ask {
+fn segment(number: u64) -> TrackSpan {
     let from_ns = number * 4 * ROUND_NS;
-    Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + 4 * ROUND_NS }
+    TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + 4 * ROUND_NS }
 }
 
 /// Two sessions whose titles have busy and quiet seconds. Each is quiet while the other is busy. At
@@ -95,12 +95,12 @@ fn by_chance(round: u64) -> u64 {
     round.wrapping_mul(2_654_435_761) >> 7 & 1
 }
 
-fn standing(sessions: &Sessions<()>, session: &Session<()>, now_ns: u64) -> Standing {
-    sessions.list(now_ns).into_iter().find(|summary| summary.key == session.key()).unwrap().standing
+fn reservation(sessions: &Sessions<()>, session: &Session<()>, now_ns: u64) -> ReservationState {
+    sessions.list(now_ns).into_iter().find(|summary| summary.key == session.key()).unwrap().reservation
 }
 
 fn network_used(sessions: &Sessions<()>, now_ns: u64) -> u64 {
-    let usage = sessions.usage(now_ns);
+    let usage = sessions.admission().usage(now_ns);
     usage.iter().find(|usage| usage.resource == Resource::Network).unwrap().used
 }
 
@@ -242,7 +242,7 @@ fn a_reservation_ends_with_its_session() {
     sessions.close(&session.key());
     assert_eq!(network_used(&sessions, START_NS), 0);
     // A request that is still under way after the end must not reserve again.
-    let permit = sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let permit = sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
     assert_eq!(
         (permit.class, permit.due_ns),
         (Class::APERIODIC, DEADLINE_NONE_NS),
@@ -256,10 +256,10 @@ fn a_reservation_ends_with_its_session() {
 fn segments_are_due_when_the_schedule_says_however_early_they_are_asked_for() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
-    let first = sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    let first = sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
     assert!(first.begins && first.class == Class::INTERACTIVE && first.due_ns == START_NS);
     for number in 1..8 {
-        let permit = sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
+        let permit = sessions.request(&session, Some(0), &segment(number), START_NS).unwrap();
         assert!(!permit.begins && permit.class == Class::PERIODIC);
         assert_eq!(permit.due_ns, START_NS / ROUND_NS * ROUND_NS + segment(number).from_ns - SEND_LEAD_NS);
     }
@@ -270,23 +270,23 @@ fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
     for number in 0..3 {
-        sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
+        sessions.request(&session, Some(0), &segment(number), START_NS).unwrap();
     }
     let dry_ns = START_NS / ROUND_NS * ROUND_NS + 12 * ROUND_NS;
     sessions.tick(dry_ns + PAUSE_GRACE_NS);
-    assert_eq!(standing(&sessions, &session, dry_ns), Standing::Reserved);
+    assert_eq!(reservation(&sessions, &session, dry_ns), ReservationState::Reserved);
     let free_ns = dry_ns + PAUSE_GRACE_NS + 1;
     sessions.tick(free_ns);
-    assert_eq!(standing(&sessions, &session, free_ns), Standing::Paused);
+    assert_eq!(reservation(&sessions, &session, free_ns), ReservationState::Paused);
     assert_eq!(network_used(&sessions, free_ns), 0);
 
     let other = open_for(&sessions, &[8_000_000], OTHER, free_ns).unwrap();
-    let refused = sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap_err();
+    let refused = sessions.request(&session, Some(0), &segment(3), free_ns).unwrap_err();
     assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
     sessions.close(&other.key());
-    let again = sessions.ask(&session, Some(0), &segment(3), free_ns).unwrap();
+    let again = sessions.request(&session, Some(0), &segment(3), free_ns).unwrap();
     assert!(!again.begins && again.class == Class::PERIODIC, "it continues in its own class");
-    assert_eq!(standing(&sessions, &session, free_ns), Standing::Reserved);
+    assert_eq!(reservation(&sessions, &session, free_ns), ReservationState::Reserved);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_session_that_never_asks_holds_nothing_for_long() {
     let session = open(&sessions, &[8_000_000]).unwrap();
     let later_ns = START_NS + PAUSE_GRACE_NS + 1;
     sessions.tick(later_ns);
-    assert_eq!(standing(&sessions, &session, later_ns), Standing::Paused);
+    assert_eq!(reservation(&sessions, &session, later_ns), ReservationState::Paused);
 }
 
 #[test]
@@ -321,8 +321,8 @@ fn ten_thousand_sessions_opened_and_dropped_leave_room_for_others() {
 fn a_seek_moves_the_reservation() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
-    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
-    let seek = sessions.ask(&session, Some(0), &segment(140), START_NS + ROUND_NS).unwrap();
+    sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
+    let seek = sessions.request(&session, Some(0), &segment(140), START_NS + ROUND_NS).unwrap();
     assert!(seek.begins);
     // Ten minutes less 560 seconds are left, and the rounds after them are free again.
     let after_ns = START_NS + 42 * ROUND_NS;
@@ -335,8 +335,8 @@ fn an_admitted_session_begins_although_the_server_is_at_capacity_a_second_later(
     let ask_after = |late_ns: u64| {
         // A second later neither fits beside the other.
         let (sessions, session, _other) = at_capacity(|round| round % 2);
-        let permit = sessions.ask(&session, Some(0), &segment(0), START_NS + late_ns);
-        assert!(sessions.adds_up());
+        let permit = sessions.request(&session, Some(0), &segment(0), START_NS + late_ns);
+        assert!(sessions.admission().adds_up());
         permit
     };
     let permit = ask_after(ROUND_NS).expect("it was admitted a second ago");
@@ -347,26 +347,30 @@ fn an_admitted_session_begins_although_the_server_is_at_capacity_a_second_later(
 #[test]
 fn a_session_that_falls_behind_at_capacity_continues_with_its_reservation() {
     let (sessions, session, other) = at_capacity(by_chance);
-    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
-    sessions.ask(&other, Some(0), &segment(0), START_NS).unwrap();
+    sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
+    sessions.request(&other, Some(0), &segment(0), START_NS).unwrap();
     // Its link stands still for three seconds, and then it shows nineteen seconds in twenty.
     let mut late_ns = 3 * ROUND_NS;
     for number in 1..20 {
         late_ns += ROUND_NS / 5;
         let now_ns = START_NS + number * 4 * ROUND_NS + late_ns;
-        let permit = sessions.ask(&session, Some(0), &segment(number), now_ns).expect("it was admitted");
+        let permit = sessions.request(&session, Some(0), &segment(number), now_ns).expect("it was admitted");
         assert!(permit.class == Class::PERIODIC && permit.due_ns == now_ns && !permit.begins);
-        sessions.ask(&other, Some(0), &segment(number), now_ns - late_ns).unwrap();
+        sessions.request(&other, Some(0), &segment(number), now_ns - late_ns).unwrap();
         sessions.touch(&session.key(), now_ns);
         sessions.touch(&other.key(), now_ns);
         sessions.tick(now_ns);
-        assert!(sessions.adds_up());
-        assert!([&session, &other].iter().all(|of| standing(&sessions, of, now_ns) == Standing::Reserved));
+        assert!(sessions.admission().adds_up());
+        assert!(
+            [&session, &other]
+                .iter()
+                .all(|of| reservation(&sessions, of, now_ns) == ReservationState::Reserved)
+        );
     }
     // A client that is more than a minute late cannot keep its reservation. Its request needs
     // another admission, which is refused here.
     let now_ns = START_NS + 80 * ROUND_NS + LATE_STAYS_NS + ROUND_NS;
-    assert!(sessions.ask(&session, Some(0), &segment(20), now_ns).is_err());
+    assert!(sessions.request(&session, Some(0), &segment(20), now_ns).is_err());
 }
 
 #[test]
@@ -381,7 +385,7 @@ fn a_buffer_that_grows_at_capacity_loses_nothing() {
     let mut number = 0;
     let mut play = |ahead: u64, now_ns: u64| {
         while number * 4 * ROUND_NS <= now_ns - START_NS + ahead * ROUND_NS {
-            sessions.ask(&session, Some(0), &segment(number), now_ns).unwrap();
+            sessions.request(&session, Some(0), &segment(number), now_ns).unwrap();
             number += 1;
         }
     };
@@ -394,7 +398,7 @@ fn a_buffer_that_grows_at_capacity_loses_nothing() {
     let short = Arc::from([of_bytes(vec![1_000_000; 230])]);
     sessions.open("short", Arc::new(()), short, (OTHER, Class::PERIODIC), now_ns).unwrap();
     play(60, now_ns);
-    assert_eq!(standing(&sessions, &session, now_ns), Standing::Reserved);
+    assert_eq!(reservation(&sessions, &session, now_ns), ReservationState::Reserved);
 }
 
 #[test]
@@ -403,16 +407,16 @@ fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
     let session = open(&sessions, &[16_000_000, 4_000_000]).unwrap();
     assert_eq!(session.offered(), Some(0));
     for number in 0..=u64::from(BELOW_SEGMENTS) {
-        sessions.ask(&session, Some(1), &segment(number), START_NS).unwrap();
+        sessions.request(&session, Some(1), &segment(number), START_NS).unwrap();
     }
     assert!(network_used(&sessions, START_NS) < 1_000_000);
     let other = open_for(&sessions, &[8_000_000], OTHER, START_NS).unwrap();
     let up = segment(u64::from(BELOW_SEGMENTS) + 1);
-    assert!(sessions.ask(&session, Some(0), &up, START_NS).is_err());
-    assert!(sessions.ask(&session, Some(1), &up, START_NS).is_ok(), "what it holds stays as it was");
+    assert!(sessions.request(&session, Some(0), &up, START_NS).is_err());
+    assert!(sessions.request(&session, Some(1), &up, START_NS).is_ok(), "what it holds stays as it was");
     sessions.close(&other.key());
     let up = segment(u64::from(BELOW_SEGMENTS) + 2);
-    sessions.ask(&session, Some(0), &up, START_NS).unwrap();
+    sessions.request(&session, Some(0), &up, START_NS).unwrap();
     assert!(network_used(&sessions, START_NS) > 1_500_000);
 }
 
@@ -420,20 +424,20 @@ fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
 fn a_session_that_returns_closer_to_capacity_is_promised_the_rendition_that_fits() {
     let sessions = promising(2);
     let session = open(&sessions, &[16_000_000, 12_000_000, 4_000_000]).unwrap();
-    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
     let later_ns = START_NS + 100 * ROUND_NS;
     sessions.tick(later_ns);
     let _other = open_for(&sessions, &[8_000_000], OTHER, later_ns).expect("the first session is paused");
     sessions.touch(&session.key(), later_ns);
     for choice in [0, 1] {
-        assert!(sessions.ask(&session, Some(choice), &segment(1), later_ns).is_err(), "{choice}");
-        assert_eq!(standing(&sessions, &session, later_ns), Standing::Paused);
+        assert!(sessions.request(&session, Some(choice), &segment(1), later_ns).is_err(), "{choice}");
+        assert_eq!(reservation(&sessions, &session, later_ns), ReservationState::Paused);
     }
-    sessions.ask(&session, Some(2), &segment(1), later_ns).expect("there is room for it");
-    assert_eq!(standing(&sessions, &session, later_ns), Standing::Reserved);
-    assert!(network_used(&sessions, later_ns) > 1_400_000 && sessions.adds_up());
-    assert!(sessions.ask(&session, Some(1), &segment(2), later_ns).is_err());
-    sessions.ask(&session, Some(2), &segment(2), later_ns).expect("what it holds stays as it was");
+    sessions.request(&session, Some(2), &segment(1), later_ns).expect("there is room for it");
+    assert_eq!(reservation(&sessions, &session, later_ns), ReservationState::Reserved);
+    assert!(network_used(&sessions, later_ns) > 1_400_000 && sessions.admission().adds_up());
+    assert!(sessions.request(&session, Some(1), &segment(2), later_ns).is_err());
+    sessions.request(&session, Some(2), &segment(2), later_ns).expect("what it holds stays as it was");
 }
 
 #[test]
@@ -444,7 +448,7 @@ fn a_session_that_steps_down_a_little_late_is_not_refused() {
     let offers = Arc::from([film(1_000_000), film(500_000)]);
     let (who, start_ns) = ((CLIENT, Class::PERIODIC), START_NS);
     let session = sessions.open("film", Arc::new(()), offers, who, start_ns).unwrap();
-    sessions.ask(&session, Some(0), &segment(0), start_ns).unwrap();
+    sessions.request(&session, Some(0), &segment(0), start_ns).unwrap();
     // Another session takes what it leaves in its quiet seconds.
     let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
     sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), start_ns).unwrap();
@@ -452,7 +456,7 @@ fn a_session_that_steps_down_a_little_late_is_not_refused() {
     for number in 1..=2 * u64::from(BELOW_SEGMENTS) {
         // Its buffer is empty, and each request comes a second after its segment should be shown.
         let now_ns = start_ns + (number * 4 + 1) * ROUND_NS;
-        sessions.ask(&session, Some(1), &segment(number), now_ns).expect("it gives something back");
+        sessions.request(&session, Some(1), &segment(number), now_ns).expect("it gives something back");
     }
     let now_ns = start_ns + (8 * u64::from(BELOW_SEGMENTS) + 1) * ROUND_NS;
     assert!(network_used(&sessions, now_ns) <= used, "it keeps what it may not exchange");
@@ -463,7 +467,7 @@ fn one_client_has_sessions_of_two_classes() {
     let sessions = promising(1);
     open(&sessions, &[8_000_000]).unwrap();
     let bulk = sessions.open("film", Arc::new(()), of(&[]), (CLIENT, Class::APERIODIC), START_NS).unwrap();
-    assert_eq!(standing(&sessions, &bulk, START_NS), Standing::Unpromised);
+    assert_eq!(reservation(&sessions, &bulk, START_NS), ReservationState::Unpromised);
     assert_eq!(bulk.class(), Class::APERIODIC);
 }
 
@@ -483,7 +487,7 @@ fn a_clock_that_steps_breaks_nothing() {
     let session = open(&sessions, &[8_000_000]).unwrap();
     for now_ns in [START_NS, 5, START_NS + 3_000 * ROUND_NS, START_NS, 0] {
         sessions.tick(now_ns);
-        let _ = sessions.ask(&session, Some(0), &segment(1), now_ns);
+        let _ = sessions.request(&session, Some(0), &segment(1), now_ns);
         sessions.list(now_ns);
     }
     sessions.close(&session.key());
@@ -493,21 +497,21 @@ fn a_clock_that_steps_breaks_nothing() {
 #[test]
 fn another_language_needs_no_new_reservation_at_capacity() {
     let (sessions, session, _other) = at_capacity(by_chance);
-    let sound = |number| Ask { strand: MediaKind::Audio, ..segment(number) };
+    let sound = |number| TrackSpan { kind: MediaKind::Audio, ..segment(number) };
     for number in 0..18 {
-        sessions.ask(&session, Some(0), &segment(number), START_NS).unwrap();
-        sessions.ask(&session, None, &sound(number), START_NS).unwrap();
+        sessions.request(&session, Some(0), &segment(number), START_NS).unwrap();
+        sessions.request(&session, None, &sound(number), START_NS).unwrap();
     }
     // The player has discarded all sound that it had, and has half a minute of pictures.
     let now_ns = START_NS + 43 * ROUND_NS;
-    let permit = sessions.ask(&session, None, &sound(10), now_ns).expect("it is what was promised");
+    let permit = sessions.request(&session, None, &sound(10), now_ns).expect("it is what was promised");
     assert!(permit.begins && permit.class == Class::INTERACTIVE, "the viewer waits for it");
     for number in 11..18 {
-        let permit = sessions.ask(&session, None, &sound(number), now_ns).unwrap();
+        let permit = sessions.request(&session, None, &sound(number), now_ns).unwrap();
         assert!(!permit.begins && permit.class == Class::PERIODIC);
     }
     let due_ns = START_NS / ROUND_NS * ROUND_NS + 72 * ROUND_NS - SEND_LEAD_NS;
-    let permit = sessions.ask(&session, Some(0), &segment(18), now_ns).expect("pictures go on");
+    let permit = sessions.request(&session, Some(0), &segment(18), now_ns).expect("pictures go on");
     assert_eq!((permit.begins, permit.due_ns), (false, due_ns));
 }
 
@@ -519,7 +523,7 @@ fn a_late_segment_of_a_lower_rendition_counts_once() {
     let best = of_bytes((0..ROUNDS as u64).map(|round| (1 + round % 2) * 1_000_000).collect());
     let offers = Arc::from([best, of_bytes(vec![400_000; ROUNDS])]);
     let session = sessions.open("film", Arc::new(()), offers, (CLIENT, Class::PERIODIC), START_NS).unwrap();
-    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
     let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
     sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), START_NS).unwrap();
     let reserved = |now_ns| sessions.list(now_ns).into_iter().find(|of| of.key == session.key()).unwrap();
@@ -527,7 +531,7 @@ fn a_late_segment_of_a_lower_rendition_counts_once() {
     for number in 1..u64::from(BELOW_SEGMENTS) {
         // So late that the schedule would have to move, which is refused.
         let now_ns = START_NS + (number * 4 + 3) * ROUND_NS;
-        sessions.ask(&session, Some(1), &segment(number), now_ns).expect("it was admitted");
+        sessions.request(&session, Some(1), &segment(number), now_ns).expect("it was admitted");
         assert_eq!(reserved(now_ns).rate_bps, before_bps, "after {number}");
     }
 }
@@ -536,14 +540,14 @@ fn a_late_segment_of_a_lower_rendition_counts_once() {
 fn a_session_refused_after_the_end_of_its_title_holds_nothing() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
-    sessions.ask(&session, Some(0), &segment(0), START_NS).unwrap();
+    sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
     let over_ns = START_NS + (ROUNDS as u64 + 100) * ROUND_NS;
     sessions.touch(&session.key(), over_ns);
     sessions.tick(over_ns);
     open_for(&sessions, &[8_000_000], OTHER, over_ns).unwrap();
-    assert!(sessions.ask(&session, Some(0), &segment(10), over_ns).is_err(), "the server is at capacity");
-    assert_eq!(standing(&sessions, &session, over_ns), Standing::Paused);
-    assert!(sessions.adds_up());
+    assert!(sessions.request(&session, Some(0), &segment(10), over_ns).is_err(), "the server is at capacity");
+    assert_eq!(reservation(&sessions, &session, over_ns), ReservationState::Paused);
+    assert!(sessions.admission().adds_up());
 }
 
 #[test]
@@ -553,19 +557,19 @@ fn a_late_session_plays_to_the_end_of_its_title_at_capacity() {
     for number in 0..=last {
         let on_time_ns = START_NS + number * 4 * ROUND_NS;
         let now_ns = if number > 0 { on_time_ns + 4 * ROUND_NS } else { on_time_ns };
-        sessions.ask(&other, Some(0), &segment(number), on_time_ns).unwrap();
+        sessions.request(&other, Some(0), &segment(number), on_time_ns).unwrap();
         if number == last {
             sessions.tick(now_ns);
             let next = open_for(&sessions, &[8_000_000], OTHER, now_ns);
             open_for(&sessions, &[8_000_000], OTHER, now_ns).and(next).expect("the promises have ended");
         }
         sessions.touch(&session.key(), now_ns);
-        let permit = sessions.ask(&session, Some(0), &segment(number), now_ns);
+        let permit = sessions.request(&session, Some(0), &segment(number), now_ns);
         permit.unwrap_or_else(|refused| panic!("segment {number}: {refused}"));
-        let sound = Ask { strand: MediaKind::Audio, ..segment(number) };
-        sessions.ask(&session, None, &sound, now_ns).unwrap_or_else(|refused| panic!("{refused}"));
+        let sound = TrackSpan { kind: MediaKind::Audio, ..segment(number) };
+        sessions.request(&session, None, &sound, now_ns).unwrap_or_else(|refused| panic!("{refused}"));
     }
-    assert!(sessions.adds_up());
+    assert!(sessions.admission().adds_up());
 }
 
 /// A client that opens a session need not say in which form it will play the title. Once it plays,
@@ -575,14 +579,14 @@ fn a_reservation_is_exchanged_for_another_form_until_one_is_played() {
     let sessions = promising(10);
     let (file, too_much) = (Choices::from(of(&[24_000_000])), Choices::from(of(&[88_000_000])));
     let session = open(&sessions, &[16_000_000, 8_000_000]).unwrap();
-    let promised = |offers: Option<&Choices>| sessions.is_promised(&session, offers, START_NS);
+    let promised = |offers: Option<&Choices>| sessions.reserves_one_of(&session, offers, START_NS);
     assert!(!promised(None).unwrap(), "a form that cannot be promised");
     let refused = promised(Some(&too_much)).unwrap_err();
     assert!(matches!(refused, AdmitError::Refused(refusal) if refusal.resource == Resource::Network));
     assert_eq!(network_used(&sessions, START_NS), 2_000_000, "it keeps what it has");
     assert!(promised(Some(&file)).unwrap());
     assert_eq!(network_used(&sessions, START_NS), 3_000_000);
-    sessions.ask(&session, None, &segment(0), START_NS).unwrap();
+    sessions.request(&session, None, &segment(0), START_NS).unwrap();
     assert!(promised(Some(&file)).unwrap());
     let ladder = Choices::from(of(&[16_000_000, 8_000_000]));
     assert!(!promised(Some(&ladder)).unwrap(), "it plays the file");
@@ -594,5 +598,5 @@ fn a_reservation_is_exchanged_for_another_form_until_one_is_played() {
     // Nothing is promised where there is no admission, so nothing counts as another form.
     let unbound = table(10, None);
     let session = open(&unbound, &[8_000_000]).unwrap();
-    assert!(unbound.is_promised(&session, Some(&file), START_NS).unwrap());
+    assert!(unbound.reserves_one_of(&session, Some(&file), START_NS).unwrap());
 }

@@ -98,14 +98,14 @@ async fn a_silent_connection_too_many_is_closed_too() {
 async fn only_so_many_connections_too_many_are_answered() {
     let server = Server::new();
     let all = take(&server, CONNECTIONS_MAX);
-    let told: Vec<_> = (0..REFUSED_CONNECTIONS_MAX).map(|_| pipe(&server)).collect();
+    let pipes: Vec<_> = (0..REFUSED_CONNECTIONS_MAX).map(|_| pipe(&server)).collect();
     tokio::task::yield_now().await;
     let (_ours, dropped) = pipe(&server);
     let from = Instant::now();
     timeout(NEVER, dropped).await.expect("it ends").expect("ended");
     assert_eq!(from.elapsed(), Duration::ZERO);
     assert_eq!(ask_http1(&server).await, "", "with HTTP/1.1 as well");
-    drop(told);
+    drop(pipes);
     tokio::time::sleep(TOLD_FULL_TIME_MAX).await;
     let text = ask_http1(&server).await;
     assert!(text.starts_with("HTTP/1.1 503 ") && text.contains("retry-after: 5\r\n"), "{text}");

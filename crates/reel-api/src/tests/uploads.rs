@@ -175,8 +175,8 @@ async fn an_upload_that_stands_still_can_be_cancelled() {
         let id = server.control.jobs().list()[0].id.clone();
         server.call("DELETE", &format!("/api/v1/jobs/{id}")).await.status
     };
-    let (answer, told) = tokio::join!(upload(&server, "filename=a.mp4", body), end);
-    assert_eq!(told, StatusCode::ACCEPTED);
+    let (answer, ended) = tokio::join!(upload(&server, "filename=a.mp4", body), end);
+    assert_eq!(ended, StatusCode::ACCEPTED);
     assert!(answer.problem(503).contains("stopped"), "{}", answer.text());
     assert_eq!(server.get("/api/v1/jobs").await.json()["jobs"][0]["state"], "cancelled");
 }

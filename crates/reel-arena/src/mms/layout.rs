@@ -122,7 +122,7 @@ impl Layout {
         Layout { slots: messages.next_power_of_two(), bytes: bytes.next_multiple_of(4096) }
     }
 
-    /// Where the bytes beside the arena begin.
+    /// The offset of the bytes that are not in the arena.
     pub fn bytes_at(&self) -> usize {
         // The slots of a ring are few, so this fits.
         (SLOTS_AT_BYTES + self.slots as usize * SLOT_WORDS * 8).next_multiple_of(4096)

@@ -34,7 +34,9 @@ pub struct Post {
 
 /// A consumer's count is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the reader reports {said} messages read, but it reported {before} before and {written} exist")]
+#[error(
+    "the reader reports {said} messages read, but it reported {before} before, and only {written} were written"
+)]
 pub struct ImpossibleCount {
     /// The count.
     pub said: u64,

@@ -182,8 +182,8 @@ fn impossible_counters_are_reported() {
         SharedMemory::map(other_sides(producer.consumer_memory().fd()), CONSUMER_BYTES, true).unwrap();
     for impossible in [5, u64::MAX, 2, 0] {
         theirs.store(consumer_word::READ, impossible);
-        let told = producer.read().unwrap_err();
-        assert_eq!((told.said, told.before, told.written), (impossible, 3, 4));
+        let reported = producer.read().unwrap_err();
+        assert_eq!((reported.said, reported.before, reported.written), (impossible, 3, 4));
     }
 }
 

@@ -39,7 +39,7 @@ fn a_reader_does_not_take_what_earlier_readers_wait_for() {
     let (mut large, mut small) = (None, None);
     assert!(first(&budget, None, &mut large, 8).is_none() && first(&budget, None, &mut small, 2).is_none());
     assert_eq!(
-        (budget.starved(), budget.missing()),
+        (budget.waiting_readers(), budget.missing()),
         (2, 0),
         "the large reader must wait until others give buffers back"
     );
@@ -54,7 +54,7 @@ fn a_reader_does_not_take_what_earlier_readers_wait_for() {
     let got = first(&budget, None, &mut small, 2).unwrap();
     assert!(budget.reserve(6).is_some() && budget.reserve(7).is_none());
     drop(got);
-    assert_eq!((budget.starved(), budget.reserved(), budget.missing()), (0, 0, 0));
+    assert_eq!((budget.waiting_readers(), budget.reserved(), budget.missing()), (0, 0, 0));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_promised_reader_comes_before_readers_that_have_waited_longer() {
     assert!(first(&budget, None, &mut download, 4).is_none());
     let promised = budget.promise(5);
     assert!(first(&budget, Some(&promised), &mut viewer, 5).is_none());
-    assert!(viewer.as_ref().unwrap().place() < download.as_ref().unwrap().place());
+    assert!(viewer.as_ref().unwrap().position() < download.as_ref().unwrap().position());
     held.give_back(5);
     assert!(first(&budget, None, &mut download, 4).is_none());
     let drawn = first(&budget, Some(&promised), &mut viewer, 5).unwrap();
@@ -131,13 +131,13 @@ fn a_reader_that_needs_more_than_its_promise_waits_with_the_unpromised() {
     let more = first(&budget, Some(&promised), &mut waiting, 5).unwrap();
     assert!(mine.is_promised() && !more.is_promised());
     assert!(first(&budget, Some(&promised), &mut waiting, 5).is_none());
-    assert!(waiting.as_ref().unwrap().place().is_unpromised);
+    assert!(waiting.as_ref().unwrap().position().is_unpromised);
     drop(mine);
     assert!(
         first(&budget, Some(&promised), &mut waiting, 5).unwrap().is_promised(),
         "the reader moves to the front when its promise is enough"
     );
-    assert_eq!(budget.starved(), 0);
+    assert_eq!(budget.waiting_readers(), 0);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn buffers_with_outstanding_requests_stay_reserved_outside_the_promise() {
     let seen = Arc::new(promised.draw(5).unwrap());
     let reads: Vec<Arc<Reservation>> = (0..2).map(|_| Arc::clone(&seen)).collect();
     // Three of five have come when the viewer seeks.
-    seen.let_go(2);
+    seen.lend_until_answered(2);
     drop(seen);
     assert_eq!((budget.reserved(), budget.unpromised()), (2, 0));
     assert!(promised.draw(5).is_some(), "the whole promise can be drawn again");
@@ -243,9 +243,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A reader at the start of a stripe: its viewer, its position in the line, and how many buffers it
-/// needs.
-struct Beginner {
+/// A reader at the start of a stripe: its viewer, its position in the queue, and how many buffers
+/// it needs.
+struct StartingReader {
     viewer: Option<usize>,
     waiting: Option<Waiting>,
     buffers: usize,
@@ -256,18 +256,18 @@ const LEFT_OVER: usize = 6;
 
 /// Viewers as a ledger admits them, so that no more is promised than can be, beside readers without
 /// a promise, in any order.
-struct House {
+struct BudgetModel {
     budget: Budget,
     viewers: Vec<Option<PromisedBuffers>>,
     kept: Option<KeptBuffers>,
-    beginners: Vec<Beginner>,
+    starting: Vec<StartingReader>,
     held: Vec<Reservation>,
 }
 
-impl House {
+impl BudgetModel {
     fn new() -> Self {
         let budget = Budget::new(TOTAL, LEFT_OVER);
-        Self { budget, viewers: Vec::new(), kept: None, beginners: Vec::new(), held: Vec::new() }
+        Self { budget, viewers: Vec::new(), kept: None, starting: Vec::new(), held: Vec::new() }
     }
 
     fn is_admitted(&self, more: usize) -> bool {
@@ -275,9 +275,9 @@ impl House {
     }
 
     fn viewer(&self, of: usize) -> Option<usize> {
-        let there: Vec<usize> =
+        let present: Vec<usize> =
             (0..self.viewers.len()).filter(|viewer| self.viewers[*viewer].is_some()).collect();
-        there.get(of % there.len().max(1)).copied()
+        present.get(of % present.len().max(1)).copied()
     }
 
     fn take(&mut self, step: Step) {
@@ -296,37 +296,37 @@ impl House {
             Step::Leave(of) => {
                 if let Some(viewer) = self.viewer(of) {
                     self.viewers[viewer] = None;
-                    self.beginners.retain(|beginner| beginner.viewer != Some(viewer));
+                    self.starting.retain(|reader| reader.viewer != Some(viewer));
                 }
             }
             Step::Keep(buffers) if self.is_admitted(buffers) => {
-                let there = self.budget.keep(buffers);
-                if there.is_some() {
-                    self.kept = there;
+                let kept = self.budget.keep(buffers);
+                if kept.is_some() {
+                    self.kept = kept;
                 }
             }
             Step::Begin(of, buffers) => {
                 if let Some(viewer) = self.viewer(of)
-                    && self.beginners.iter().all(|beginner| beginner.viewer != Some(viewer))
+                    && self.starting.iter().all(|reader| reader.viewer != Some(viewer))
                 {
                     self.begin(Some(viewer), buffers);
                 }
             }
             Step::BeginUnpromised(buffers) => self.begin(None, buffers),
-            Step::Try(of) if !self.beginners.is_empty() => self.go_on(of % self.beginners.len()),
+            Step::Try(of) if !self.starting.is_empty() => self.go_on(of % self.starting.len()),
             Step::Lend(buffers) => self.held.extend(self.budget.lend(buffers)),
             Step::Reserve(buffers) => self.held.extend(self.budget.reserve(buffers)),
             Step::Done(of) if !self.held.is_empty() => drop(self.held.swap_remove(of % self.held.len())),
-            Step::GiveUp(of) if !self.beginners.is_empty() => {
-                drop(self.beginners.swap_remove(of % self.beginners.len()));
+            Step::GiveUp(of) if !self.starting.is_empty() => {
+                drop(self.starting.swap_remove(of % self.starting.len()));
             }
             _ => {}
         }
     }
 
     fn begin(&mut self, viewer: Option<usize>, buffers: usize) {
-        self.beginners.push(Beginner { viewer, waiting: None, buffers });
-        self.go_on(self.beginners.len() - 1);
+        self.starting.push(StartingReader { viewer, waiting: None, buffers });
+        self.go_on(self.starting.len() - 1);
     }
 
     /// The property that every grant has, checked when it is requested.
@@ -335,22 +335,22 @@ impl House {
             let state = self.budget.inner.lock();
             let left_over = (TOTAL - state.kept - state.promised.max(state.drawn)).max(LEFT_OVER);
             let borrowed = state.lent + state.unpromised > left_over;
-            let stands = |beginner: &Beginner| match (&beginner.waiting, beginner.viewer) {
-                (Some(waiting), Some(viewer)) if !waiting.place.is_unpromised => {
+            let stands = |reader: &StartingReader| match (&reader.waiting, reader.viewer) {
+                (Some(waiting), Some(viewer)) if !waiting.position.is_unpromised => {
                     let id = self.viewers[viewer].as_ref().map_or(0, |promised| promised.id);
-                    state.promises.get(&id).is_some_and(|of| of.covers(beginner.buffers))
+                    state.promises.get(&id).is_some_and(|of| of.covers(reader.buffers))
                 }
                 _ => true,
             };
             // A promise was reduced. What was drawn beyond it has to come back, and a waiting
-            // reader of that viewer gets another position in the line when it next tries.
+            // reader of that viewer gets another position in the queue when it next tries.
             let within =
-                state.promises.values().all(|of| of.drawn <= of.buffers) && self.beginners.iter().all(stands);
-            let beginner = &self.beginners[number];
-            let promised = beginner.viewer.and_then(|viewer| self.viewers[viewer].as_ref());
+                state.promises.values().all(|of| of.drawn <= of.buffers) && self.starting.iter().all(stands);
+            let reader = &self.starting[number];
+            let promised = reader.viewer.and_then(|viewer| self.viewers[viewer].as_ref());
             (promised, borrowed, within)
         };
-        let Beginner { waiting, buffers, .. } = &mut self.beginners[number];
+        let StartingReader { waiting, buffers, .. } = &mut self.starting[number];
         let is_promised = promised.is_some_and(|promised| promised.covers(*buffers));
         let unpromised = self.budget.unpromised();
         match self.budget.reserve_first(promised, waiting, *buffers) {
@@ -364,7 +364,7 @@ impl House {
                     );
                 }
                 self.held.push(reservation);
-                self.beginners.swap_remove(number);
+                self.starting.swap_remove(number);
             }
             None => {
                 assert!(!is_promised || borrowed || !is_within, "a viewer waits for promised buffers");
@@ -378,10 +378,7 @@ impl House {
         assert_eq!(state.promised, state.promises.values().map(|of| of.buffers).sum::<usize>());
         assert_eq!(state.drawn, state.promises.values().map(|of| of.drawn).sum::<usize>());
         assert_eq!(state.reserved(), self.held.iter().map(Reservation::buffers).sum::<usize>());
-        assert_eq!(
-            state.line.len(),
-            self.beginners.iter().filter(|beginner| beginner.waiting.is_some()).count()
-        );
+        assert_eq!(state.queue.len(), self.starting.iter().filter(|reader| reader.waiting.is_some()).count());
     }
 }
 
@@ -391,29 +388,29 @@ proptest! {
     /// since before the promise. No reader waits for ever, although viewers hold all they may.
     #[test]
     fn promises_are_kept_and_no_reader_waits_for_ever(steps in proptest::collection::vec(step(), 1..200)) {
-        let mut house = House::new();
+        let mut model = BudgetModel::new();
         for step in steps {
-            house.take(step);
-            house.check();
+            model.take(step);
+            model.check();
         }
         // What is lent, and what readers without a promise hold, comes back one after another. What
         // viewers draw does not, unless their promises were reduced.
-        let within = house.budget.inner.lock().promises.values().all(|of| of.drawn <= of.buffers);
-        house.held.retain(|held| held.is_promised() && within);
+        let within = model.budget.inner.lock().promises.values().all(|of| of.drawn <= of.buffers);
+        model.held.retain(|held| held.is_promised() && within);
         // A reader whose promise was reduced in the meantime finds its position among the others.
-        for number in (0..house.beginners.len()).rev() {
-            house.go_on(number);
+        for number in (0..model.starting.len()).rev() {
+            model.go_on(number);
         }
-        for _ in 0..house.beginners.len() {
-            house.held.retain(|held| held.is_promised() && within);
-            house.beginners.sort_by_key(|beginner| beginner.waiting.as_ref().map(Waiting::place));
-            let before = house.beginners.len();
-            house.go_on(0);
-            house.check();
-            prop_assert!(house.beginners.len() < before, "the first reader in line waits for ever");
+        for _ in 0..model.starting.len() {
+            model.held.retain(|held| held.is_promised() && within);
+            model.starting.sort_by_key(|reader| reader.waiting.as_ref().map(Waiting::position));
+            let before = model.starting.len();
+            model.go_on(0);
+            model.check();
+            prop_assert!(model.starting.len() < before, "the first reader in the queue waits for ever");
         }
-        drop((house.held, house.viewers, house.kept));
-        prop_assert_eq!((house.budget.reserved(), house.budget.promised(), house.budget.kept()), (0, 0, 0));
-        prop_assert!(house.budget.inner.lock().promises.is_empty());
+        drop((model.held, model.viewers, model.kept));
+        prop_assert_eq!((model.budget.reserved(), model.budget.promised(), model.budget.kept()), (0, 0, 0));
+        prop_assert!(model.budget.inner.lock().promises.is_empty());
     }
 }

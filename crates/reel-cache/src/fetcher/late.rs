@@ -9,26 +9,26 @@ use std::sync::atomic::Ordering;
 impl Fetcher {
     /// When [`Fetcher::overdue`] is to be called next; `None` while nothing is under way.
     pub fn next_due_ns(&self) -> Option<u64> {
-        let look = |(member, oldest_ns)| self.units.around().look_ns(member, oldest_ns);
-        let stalls = self.with_disks.oldest().filter_map(look).min();
+        let check = |(member, oldest_ns)| self.units.bypass().stall_check_ns(member, oldest_ns);
+        let stalls = self.with_disks.oldest().filter_map(check).min();
         let due = self.due.first().map(|(due_ns, _)| *due_ns);
         let lags = self.with_disks.oldest().map(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS)).min();
-        let lags = lags.map(|lag_ns| lag_ns.max(self.lag_look_ns));
+        let lags = lags.map(|lag_ns| lag_ns.max(self.lag_check_ns));
         [stalls, due, lags].into_iter().flatten().min()
     }
 
     /// Reads around members that have not answered in time.
     pub fn overdue(&mut self, now_ns: u64) {
         let units = self.units.clone();
-        let (around, mut slow) = (units.around(), Vec::new());
-        let look = |&(member, oldest_ns): &(usize, u64)| around.look(member, oldest_ns, now_ns);
-        let stalled: Vec<usize> = self.with_disks.oldest().filter(look).map(|(member, _)| member).collect();
+        let (bypass, mut slow) = (units.bypass(), Vec::new());
+        let check = |&(member, oldest_ns): &(usize, u64)| bypass.check_stall(member, oldest_ns, now_ns);
+        let stalled: Vec<usize> = self.with_disks.oldest().filter(check).map(|(member, _)| member).collect();
         for &member in &stalled {
             self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
             self.read_around_all(member, now_ns);
         }
         if let Some(member) = self.lagging(now_ns)
-            && around.leave_alone(member, now_ns)
+            && bypass.mark_slow(member, now_ns)
         {
             slow.push(member);
         }
@@ -40,10 +40,10 @@ impl Fetcher {
             let Some(flight) = self.reads.get_mut(&id) else { continue };
             flight.due_ns = None;
             let member = flight.read.member();
-            if !std::mem::replace(&mut flight.is_late, true) && around.late(member, now_ns) {
+            if !std::mem::replace(&mut flight.is_late, true) && bypass.late(member, now_ns) {
                 slow.push(member);
             }
-            let may = around.is_away(member) || !around.others_are_late(member);
+            let may = bypass.is_bypassed(member) || !bypass.others_are_late(member);
             if !may || !self.read_around(id, now_ns) {
                 self.try_again(id, now_ns);
             }
@@ -57,12 +57,12 @@ impl Fetcher {
     /// does. The deadline itself may be far away. But a viewer that is ahead of its deadlines plays
     /// from its own buffer, and the server does not know how much that holds.
     fn lagging(&mut self, now_ns: u64) -> Option<usize> {
-        if now_ns < self.lag_look_ns {
+        if now_ns < self.lag_check_ns {
             return None;
         }
         let waits = |&(_, oldest_ns): &(usize, u64)| oldest_ns.saturating_add(LAG_NS) <= now_ns;
         self.with_disks.oldest().find(waits)?;
-        self.lag_look_ns = now_ns + LAG_LOOK_NS;
+        self.lag_check_ns = now_ns + LAG_LOOK_NS;
         let waiting: Vec<(usize, u64)> = (0..self.units.disks().members())
             .filter_map(|member| Some((member, self.with_deadline(member, now_ns)?)))
             .filter(|(_, oldest_ns)| oldest_ns.saturating_add(LAG_NS / 4) <= now_ns)
@@ -119,7 +119,7 @@ impl Fetcher {
         // Reserves the most memory it may take. Readers that wait for their first bytes come before
         // reads that have waited for long.
         let Some(reservation) = self.units.budget().lend(geometry.width()) else { return false };
-        if !self.units.around().begin(member) {
+        if !self.units.bypass().begin(member) {
             return false;
         }
         let fetches = flight.read.hedged_reads();
@@ -140,11 +140,11 @@ impl Fetcher {
     }
 
     /// A read was answered: notes whether that was by its deadline.
-    pub(super) fn note_came(&self, id: u64, now_ns: u64) {
+    pub(super) fn note_deadline(&self, id: u64, now_ns: u64) {
         let Some(flight) = self.reads.get(&id) else { return };
         let (class, deadline_ns) = flight.flight.urgency();
         if self.units.disks().classes().kind(class) == Kind::Periodic {
-            self.units.around().came(flight.read.member(), now_ns > deadline_ns, now_ns);
+            self.units.bypass().count_deadline(flight.read.member(), now_ns > deadline_ns, now_ns);
         }
     }
 

@@ -40,8 +40,13 @@ impl WithDisks {
     /// No reader waits for these requests any more. The memory of the readers that did now holds
     /// what was computed instead. So the reservation of the hedged read stays as far as it has to
     /// cover these requests.
-    pub(super) fn go_on_owing(&mut self, tokens: &[u64], sources: usize, reservation: &Arc<Reservation>) {
-        reservation.let_go(tokens.len() + sources);
+    pub(super) fn keep_for_unanswered(
+        &mut self,
+        tokens: &[u64],
+        sources: usize,
+        reservation: &Arc<Reservation>,
+    ) {
+        reservation.lend_until_answered(tokens.len() + sources);
         for token in tokens {
             if let Some(owed) = self.by_token.get_mut(token) {
                 owed.reservation = Some(Arc::clone(reservation));

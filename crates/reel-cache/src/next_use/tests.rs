@@ -46,16 +46,16 @@ impl Plain {
             Step::Comes(object, stripe) => {
                 self.remove(unit(object, stripe));
                 self.units.push(unit(object, stripe));
-                policy.came(unit(object, stripe), 0..1);
+                policy.insert(unit(object, stripe), 0..1);
             }
             Step::Goes(object, stripe) => {
                 self.remove(unit(object, stripe));
-                policy.gone(unit(object, stripe));
+                policy.remove(unit(object, stripe));
             }
             Step::Shows(name, object, stripe) => {
                 let front = front(object, stripe, now_ns);
                 self.fronts.insert(name, front);
-                policy.shows(viewer(name), front);
+                policy.set_front(viewer(name), front);
             }
             Step::Leaves(name) => {
                 self.fronts.remove(&name);
@@ -126,9 +126,9 @@ proptest! {
 fn units_without_viewers_are_evicted_oldest_first() {
     let mut policy = NextUse::default();
     for (object, stripe) in [(0, 5), (1, 0), (2, 9), (0, 7), (1, 1)] {
-        policy.came(unit(object, stripe), 0..1);
+        policy.insert(unit(object, stripe), 0..1);
     }
-    policy.came(unit(1, 0), 0..1);
+    policy.insert(unit(1, 0), 0..1);
     let mut order = std::iter::from_fn(|| policy.take_victim()).map(|victim| victim.key.object);
     assert_eq!(order.next(), Some(0), "the oldest unit");
     assert_eq!(order.next(), Some(2));
@@ -139,12 +139,12 @@ fn a_long_interval_is_evicted_before_a_short_one_from_its_far_end() {
     let mut policy = NextUse::default();
     // 0 follows 1 at eight stripes. On another title 2 follows 3 at three.
     for (name, object, stripe) in [(0, 0, 2), (1, 0, 10), (2, 1, 2), (3, 1, 5)] {
-        policy.shows(viewer(name), front(object, stripe, 1_000));
+        policy.set_front(viewer(name), front(object, stripe, 1_000));
     }
     for stripe in 0..10 {
-        policy.came(unit(0, stripe), 0..1);
+        policy.insert(unit(0, stripe), 0..1);
     }
-    (0..5).for_each(|stripe| policy.came(unit(1, stripe), 0..1));
+    (0..5).for_each(|stripe| policy.insert(unit(1, stripe), 0..1));
     let order: Vec<(u64, u64)> = std::iter::from_fn(|| policy.take_victim())
         .map(|victim| (victim.key.object, victim.key.stripe))
         .collect();
@@ -156,10 +156,10 @@ fn a_long_interval_is_evicted_before_a_short_one_from_its_far_end() {
 #[test]
 fn a_follower_still_needs_the_interval_when_its_leader_leaves() {
     let mut policy = NextUse::default();
-    policy.shows(viewer(0), front(0, 0, 0));
-    policy.shows(viewer(1), front(0, 6, 0));
-    (0..6).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
-    policy.came(unit(1, 0), 0..1);
+    policy.set_front(viewer(0), front(0, 0, 0));
+    policy.set_front(viewer(1), front(0, 6, 0));
+    (0..6).for_each(|stripe| policy.insert(unit(0, stripe), 0..1));
+    policy.insert(unit(1, 0), 0..1);
     policy.leaves(viewer(1));
     assert_eq!(policy.take_victim(), Some(Victim { key: unit(1, 0), wanted_ns: None, is_kept: false }));
     assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 5), wanted_ns: Some(500), is_kept: false }));
@@ -167,18 +167,18 @@ fn a_follower_still_needs_the_interval_when_its_leader_leaves() {
     assert_eq!(policy.take_victim(), Some(Victim { key: unit(0, 0), wanted_ns: None, is_kept: false }));
 }
 
-/// A session, so that it can join a chain.
+/// A session, so that it can join a group.
 fn session(number: u64) -> SessionKey {
     viewer(number).0
 }
 
 proptest! {
-    /// However sessions move, join and leave: what lies between two sessions of a chain, or was
+    /// However sessions move, join and leave: what lies between two sessions of a group, or was
     /// requested by its first, is evicted after everything else.
     #[test]
     fn units_kept_for_followers_are_evicted_last(steps in prop::collection::vec(step(), 1..200), odd in any::<bool>()) {
         let (mut policy, mut plain) = (NextUse::default(), Plain::default());
-        // Either the viewers with odd numbers belong to a chain, or those with even numbers. The
+        // Either the viewers with odd numbers belong to a group, or those with even numbers. The
         // others belong to none.
         let is_in = |name: u64| (name % 2 == 1) == odd;
         (0..6).filter(|name| is_in(*name)).for_each(|name| policy.joins(session(name), Some(7)));
@@ -192,8 +192,8 @@ proptest! {
             }
             let Some(victim) = policy.take_victim() else { continue };
             let is_kept = |key: UnitKey| {
-                let chain = plain.fronts.iter().filter(|(name, front)| is_in(**name) && front.object == key.object);
-                let stripes: Vec<u64> = chain.map(|(_, front)| front.stripe).collect();
+                let group = plain.fronts.iter().filter(|(name, front)| is_in(**name) && front.object == key.object);
+                let stripes: Vec<u64> = group.map(|(_, front)| front.stripe).collect();
                 let ends = stripes.iter().min().zip(stripes.iter().max());
                 stripes.len() > 1 && ends.is_some_and(|(first, last)| (*first..=*last).contains(&key.stripe))
             };
@@ -210,9 +210,9 @@ fn a_leader_far_ahead_keeps_no_more_than_is_charged() {
     for (name, stripe) in [(0, 0), (1, 9)] {
         policy.joins(session(name), Some(3));
         policy.keeps(0, 3, 4);
-        policy.shows(viewer(name), Front { until_stripe: stripe, ..front(0, stripe, 0) });
+        policy.set_front(viewer(name), Front { until_stripe: stripe, ..front(0, stripe, 0) });
     }
-    (0..12).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
+    (0..12).for_each(|stripe| policy.insert(unit(0, stripe), 0..1));
     let order: Vec<(u64, bool)> = std::iter::from_fn(|| policy.take_victim())
         .map(|victim| (victim.key.stripe, victim.is_kept))
         .collect();
@@ -224,8 +224,8 @@ fn a_leader_far_ahead_keeps_no_more_than_is_charged() {
 #[test]
 fn a_front_that_has_lost_a_requested_unit_is_not_whole() {
     let mut policy = NextUse::default();
-    policy.shows(viewer(0), Front { until_stripe: 1, ..front(0, 0, 0) });
-    (0..3).for_each(|stripe| policy.came(unit(0, stripe), 0..1));
+    policy.set_front(viewer(0), Front { until_stripe: 1, ..front(0, 0, 0) });
+    (0..3).for_each(|stripe| policy.insert(unit(0, stripe), 0..1));
     let is_whole = |policy: &NextUse| policy.front(viewer(0)).unwrap().is_whole;
     assert_eq!(policy.take_victim().unwrap().key, unit(0, 2));
     assert!(is_whole(&policy), "the front has not requested that unit");
@@ -236,12 +236,12 @@ fn a_front_that_has_lost_a_requested_unit_is_not_whole() {
 #[test]
 fn a_unit_in_use_is_examined_again_later() {
     let mut policy = NextUse::default();
-    policy.came(unit(0, 0), 0..1);
+    policy.insert(unit(0, 0), 0..1);
     let victim = policy.take_victim().unwrap();
     policy.is_in_use(victim.key, 0..1);
     assert_eq!(policy.take_victim(), None);
-    policy.look_again(1);
+    policy.reexamine(1);
     assert_eq!(policy.take_victim(), Some(victim));
-    policy.look_again(1);
+    policy.reexamine(1);
     assert_eq!(policy.take_victim(), None);
 }

@@ -149,9 +149,10 @@ impl StripeStep {
 impl Drop for StripeStep {
     /// Reads under way occupy their buffers until they are answered, although the reader is gone.
     fn drop(&mut self) {
-        let came = self.units.iter().filter(|unit| unit.have.is_some()).count();
-        let owed = if came == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(came) };
-        self.reservation.let_go(owed);
+        let arrived = self.units.iter().filter(|unit| unit.have.is_some()).count();
+        let owed =
+            if arrived == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(arrived) };
+        self.reservation.lend_until_answered(owed);
     }
 }
 

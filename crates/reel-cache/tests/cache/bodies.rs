@@ -2,11 +2,12 @@
 //! all memory given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use crate::cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reel_cache::{Body, Due, Part};
 use reel_disk::Fault;
+use reel_testkit::Rng;
 use std::sync::Arc;
 
 const LENGTHS: [usize; 5] = [1, 100, STRIPE_BYTES, STRIPE_BYTES + 1, 400_000];
@@ -44,27 +45,27 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// A body of random parts and its bytes.
-fn body(cinema: &Cinema, random: &mut Random, parts: usize) -> (Body, Vec<u8>) {
+fn body(cinema: &Cinema, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>) {
     let mut expected = Vec::new();
     let mut all = Vec::new();
     for _ in 0..parts {
-        if random.below(4) == 0 {
-            let length = random.below(5_000) as usize;
-            let bytes: Arc<[u8]> = random.bytes(length).into();
-            let from = random.below(bytes.len() as u64 + 1) as usize;
+        if rng.below(4) == 0 {
+            let length = rng.below(5_000) as usize;
+            let bytes: Arc<[u8]> = rng.bytes(length).into();
+            let from = rng.below(bytes.len() as u64 + 1) as usize;
             expected.extend_from_slice(&bytes[from..]);
             all.push(Part::Bytes(Arc::clone(&bytes), from..bytes.len()));
         } else {
-            let object = random.below(LENGTHS.len() as u64) as usize;
+            let object = rng.below(LENGTHS.len() as u64) as usize;
             let length = LENGTHS[object] as u64;
-            let from = random.below(length + 1);
-            let to = from + random.below(length - from + 1).min(150_000);
+            let from = rng.below(length + 1);
+            let to = from + rng.below(length - from + 1).min(150_000);
             expected.extend_from_slice(&cinema.bytes[object][from as usize..to as usize]);
             all.push(Part::Object(Arc::clone(&cinema.objects[object]), from..to));
         }
     }
     let whole = Body::new(all);
-    let from = random.below(whole.bytes() + 1) / 4;
+    let from = rng.below(whole.bytes() + 1) / 4;
     (whole.slice(from..whole.bytes()), expected.split_off(from as usize))
 }
 
@@ -74,19 +75,19 @@ fn play(cinema: &Cinema, case: &Case) {
     }
     let units = cinema.units(case.spare_buffers);
     let mut core = Core::new(&units, case.seed);
-    let mut random = Random(case.seed ^ 1);
+    let mut rng = Rng::new(case.seed ^ 1);
     for _ in 0..case.viewers {
-        let (body, expected) = body(cinema, &mut random, case.parts);
+        let (body, expected) = body(cinema, &mut rng, case.parts);
         // Some viewers read units to their ends, as if others played the same. Some read only what
         // they want.
-        core.watch_on(body, expected, Due::After(1), random.below(2) == 0);
+        core.watch_on(body, expected, Due::After(1), rng.below(2) == 0);
     }
     let ends = core.play(case.manners);
     assert_eq!(ends.lost, 0);
     assert_eq!(ends.complete + ends.vanished, case.viewers);
     // Buffers of reads for viewers that left stay reserved until the reads are answered.
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
-    assert_eq!(units.budget().starved(), 0);
+    assert_eq!(units.budget().waiting_readers(), 0);
     drop((core, units));
     (0..MEMBERS).for_each(|member| cinema.faults.clear(member));
     assert_eq!(cinema.buffers_taken(), 0);

@@ -1,9 +1,9 @@
 //! Reads of shared units, on small volumes of files whose members fail on request.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-mod around;
 mod bodies;
 mod cinema;
+mod hedged_reads;
 mod prefetch;
 mod promotion;
 mod runs;

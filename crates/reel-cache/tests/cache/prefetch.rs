@@ -116,7 +116,7 @@ fn delay(cinema: &Cinema, delay_ns: u64) {
 }
 
 /// A plan whose first reads stay unanswered for a fifth of a second.
-fn on_its_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
+fn prefetch_under_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
     let (mut core, mut prefetcher) = (Core::new(units, 1), Prefetcher::default());
     delay(cinema, SECOND_NS / 5);
     prefetcher.plan((key(), 0), Some(plan(cinema, 1, 0)));
@@ -128,7 +128,7 @@ fn on_its_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
 fn reads_under_way_are_not_dropped_for_other_readers() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
-    let (mut core, mut prefetcher) = on_its_way(&cinema, &units);
+    let (mut core, mut prefetcher) = prefetch_under_way(&cinema, &units);
     let reserved = units.budget().reserved();
     assert!(core.fetcher.in_flight() > 0 && reserved > 0);
     prefetcher.release();
@@ -143,7 +143,7 @@ fn reads_under_way_are_not_dropped_for_other_readers() {
 fn reads_that_no_client_needs_stay_reserved_until_they_are_answered() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
-    let (mut core, mut prefetcher) = on_its_way(&cinema, &units);
+    let (mut core, mut prefetcher) = prefetch_under_way(&cinema, &units);
     let reserved = units.budget().reserved();
     // The client seeks, and has left when that is over.
     prefetcher.plan((key(), 0), None);

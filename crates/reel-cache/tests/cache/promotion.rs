@@ -28,13 +28,13 @@ impl Held {
         (held, Units::new(cinema.volume.arena().clone(), backend, cinema.health(), 8))
     }
 
-    fn let_go(&self) {
+    fn release(&self) {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
         self.disks.submit_all(&mut waiting.into_iter());
     }
 
     /// All members but one are released.
-    fn let_go_but(&self, kept: usize) {
+    fn release_all_but(&self, kept: usize) {
         let keeps = |request: &mut DiskRequest| request.member != kept;
         self.disks.submit_all(&mut self.waiting.lock().unwrap().extract_if(.., keeps));
     }
@@ -66,8 +66,8 @@ impl DiskBackend for Held {
     fn withdraw(&self, member: usize, id: RequestId) {
         let mut waiting = self.waiting.lock().unwrap();
         let same = |request: &DiskRequest| (request.member, request.id) == (member, id);
-        let place = waiting.iter().position(same).expect("there is no such request");
-        let DiskRequest { token, reply, work, .. } = waiting.remove(place);
+        let position = waiting.iter().position(same).expect("there is no such request");
+        let DiskRequest { token, reply, work, .. } = waiting.remove(position);
         let DiskWork::Read { buffer, .. } = work else { panic!("no read") };
         let result = Err(DiskError::Withdrawn);
         reply.deliver(DiskDone { token, member, result, buffer: Some(buffer), queued_ns: 0, device_ns: 0 });
@@ -147,7 +147,7 @@ fn a_read_becomes_as_urgent_as_the_readers_that_join_it() {
     // The read is read around by the deadline that its viewers have now, on the core that made it.
     first.turn(Manners::default(), &mut Ends::default());
     assert_eq!(first.fetcher.next_due_ns(), Some(2_000));
-    held.let_go();
+    held.release();
     assert_eq!(first.play(Manners::default()).complete, 2);
     assert_eq!(second.play(Manners::default()).complete, 3);
     drop((first, second, units));
@@ -175,7 +175,7 @@ fn the_sources_of_a_unit_become_as_urgent_as_the_unit() {
     let promoted = held.promoted();
     assert_eq!(promoted.len(), 3);
     assert!(promoted.iter().all(|&(.., class, due_ns)| (class, due_ns) == (Class::INTERACTIVE, 7_000)));
-    held.let_go();
+    held.release();
     assert_eq!(first.play(Manners::default()).complete, 1);
     assert_eq!(second.play(Manners::default()).complete, 1);
     drop((first, second, units));
@@ -189,13 +189,13 @@ fn a_request_is_withdrawn_from_a_member_when_others_have_given_the_unit() {
     let mut core = Core::new(&units, 1);
     let (slow, _) = cinema.objects[0].unit_at(0, 1);
     watch(&mut core, &cinema, Class::PERIODIC, 400_000_000);
-    held.let_go_but(slow);
+    held.release_all_but(slow);
     core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
     core.now_ns = 200_000_000;
     core.turn(Manners::default(), &mut Ends::default());
     assert_eq!(units.counters().read_around.load(Ordering::Relaxed), 1);
     core.wait_until(Manners::default(), |_| {
-        held.let_go_but(slow);
+        held.release_all_but(slow);
         held.waiting().is_empty()
     });
     assert_eq!(core.play(Manners::default()).complete, 1);

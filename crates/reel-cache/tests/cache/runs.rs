@@ -2,11 +2,12 @@
 //! all memory given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, Random, STRIPE_BYTES};
+use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reel_cache::{Body, Part};
 use reel_disk::Fault;
+use reel_testkit::Rng;
 use std::sync::Arc;
 
 const LENGTHS: [usize; 4] = [700_000, 100, 500_000 + STRIPE_BYTES, 3_000_001];
@@ -14,15 +15,15 @@ const LENGTHS: [usize; 4] = [700_000, 100, 500_000 + STRIPE_BYTES, 3_000_001];
 const ARENA_BYTES: usize = 24 << 20;
 
 /// Pictures and sound by turns, as in a title as one file, and some bytes that the server makes.
-fn film(cinema: &Cinema, random: &mut Random) -> (Body, Vec<u8>) {
+fn film(cinema: &Cinema, rng: &mut Rng) -> (Body, Vec<u8>) {
     let (mut at, mut parts, mut expected) = ([0_usize; 2], Vec::new(), Vec::new());
-    let own: Arc<[u8]> = random.bytes(300).into();
+    let own: Arc<[u8]> = rng.bytes(300).into();
     expected.extend_from_slice(&own);
     parts.push(Part::Bytes(own, 0..300));
     for number in 0.. {
         let track = number % 2;
         let object = [0, 2][track];
-        let bytes = [60_000, 9_000][track] + random.below(5_000) as usize;
+        let bytes = [60_000, 9_000][track] + rng.below(5_000) as usize;
         let (from, to) = (at[track], (at[track] + bytes).min(LENGTHS[object]));
         if track == 0 && from == to {
             return (Body::new(parts), expected);
@@ -73,13 +74,13 @@ fn play(cinema: &Cinema, case: &Case) {
     }
     let units = cinema.units(case.spare_buffers);
     let mut core = Core::new(&units, case.seed);
-    let mut random = Random(case.seed ^ 1);
+    let mut rng = Rng::new(case.seed ^ 1);
     for _ in 0..case.downloads {
-        let (body, expected) = film(cinema, &mut random);
+        let (body, expected) = film(cinema, &mut rng);
         core.download(body, expected);
     }
     for _ in 0..case.viewers {
-        let (body, expected) = film(cinema, &mut random);
+        let (body, expected) = film(cinema, &mut rng);
         core.watch(body, expected);
     }
     let ends = core.play(case.manners);
@@ -87,7 +88,7 @@ fn play(cinema: &Cinema, case: &Case) {
     assert_eq!(ends.complete + ends.vanished, case.downloads + case.viewers);
     // Buffers of reads for viewers that left stay reserved until the reads are answered.
     core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
-    assert_eq!((units.budget().starved(), units.runs().readers()), (0, 0));
+    assert_eq!((units.budget().waiting_readers(), units.runs().readers()), (0, 0));
     drop((core, units));
     (0..MEMBERS).for_each(|member| cinema.faults.clear(member));
     assert_eq!(cinema.buffers_taken(), 0);

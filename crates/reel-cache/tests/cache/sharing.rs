@@ -2,10 +2,11 @@
 //! ever.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{BUFFERS, Cinema, Core, Ends, Manners, Random, STRIPE_BYTES};
+use crate::cinema::{BUFFERS, Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_cache::{Body, Part};
 use reel_disk::Fault;
 use reel_qos::Class;
+use reel_testkit::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -55,7 +56,7 @@ fn many_cores_in_little_memory_all_finish() {
             }
         });
         assert!(load(&units.counters().evictions) > 0, "the film is larger than the memory");
-        assert_eq!((units.budget().reserved(), units.budget().starved()), (0, 0));
+        assert_eq!((units.budget().reserved(), units.budget().waiting_readers()), (0, 0));
         drop(units);
         assert_eq!(cinema.buffers_taken(), 0);
     }
@@ -67,12 +68,12 @@ fn a_reader_that_needs_much_gets_its_turn_beside_readers_that_need_little() {
     let cinema = Cinema::new(&[FILM], 0, None);
     let units = cinema.units(BUFFERS - 3);
     let mut core = Core::new(&units, 1);
-    let mut random = Random(5);
+    let mut rng = Rng::new(5);
     for _ in 0..4 {
         let mut expected = Vec::new();
         let parts: Vec<Part> = (0..3_000)
             .map(|_| {
-                let at = random.below(FILM as u64 - 100);
+                let at = rng.below(FILM as u64 - 100);
                 expected.extend_from_slice(&cinema.bytes[0][at as usize..at as usize + 10]);
                 Part::Object(Arc::clone(&cinema.objects[0]), at..at + 10)
             })

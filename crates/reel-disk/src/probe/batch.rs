@@ -51,13 +51,13 @@ pub(super) struct Batch<'a> {
 
 /// The result.
 #[derive(Debug, Default)]
-pub(super) struct Ran {
+pub(super) struct BatchResult {
     /// Time of each request in the device.
     pub(super) service_ns: Vec<u64>,
     /// From the first submission to the last answer, including the sync after writes.
     pub(super) elapsed_ns: u64,
     last_ns: u64,
-    /// Writes that were done beside the reads.
+    /// Writes that were done at the same time as the reads.
     pub(super) writes: u32,
     /// While the device had as much as it may have.
     pub(super) in_step: InStep,
@@ -91,11 +91,11 @@ struct Begun {
     offset: u64,
     bytes: usize,
     begun_ns: u64,
-    what: What,
+    purpose: Purpose,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Purpose {
     Measured,
     Beside,
     Sync,
@@ -126,7 +126,7 @@ impl Bench {
         };
         let arena = Arena::new(config).map_err(|error| setup(&error))?;
         let mut noise = arena.take(largest).ok_or_else(|| setup(&"its memory is used up"))?;
-        let mut random = super::places::Random::new(now_ns());
+        let mut random = super::block_ranges::Random::new(now_ns());
         // Some disks compress data or leave out zeros. They must get neither.
         for word in noise.chunks_exact_mut(8) {
             word.copy_from_slice(&random.next().to_le_bytes());
@@ -152,22 +152,22 @@ impl Bench {
     pub(super) fn run(
         &mut self,
         mut batch: Batch<'_>,
-        places: &mut dyn Iterator<Item = u64>,
-    ) -> Result<Ran, ProbeError> {
+        offsets: &mut dyn Iterator<Item = u64>,
+    ) -> Result<BatchResult, ProbeError> {
         let begun_ns = now_ns();
-        let mut ran = Ran { last_ns: begun_ns, ..Ran::default() };
+        let mut ran = BatchResult { last_ns: begun_ns, ..BatchResult::default() };
         let mut begun: Vec<Begun> = Vec::new();
         let mut handed_over = 0;
         loop {
-            let mut measured = begun.iter().filter(|one| one.what == What::Measured).count();
+            let mut measured = begun.iter().filter(|one| one.purpose == Purpose::Measured).count();
             while batch.takes(measured) && (handed_over < batch.least || batch.has_time()) {
-                let Some(offset) = places.next() else { break };
+                let Some(offset) = offsets.next() else { break };
                 let bytes = batch.mixture.as_mut().map_or(batch.bytes, Mixture::next_bytes);
                 let op = match batch.write {
                     true => self.write(batch.file, offset, bytes),
                     false => self.read(batch.file, offset, bytes)?,
                 };
-                self.push(&mut begun, op, offset, bytes, What::Measured);
+                self.push(&mut begun, op, offset, bytes, Purpose::Measured);
                 (measured, handed_over) = (measured + 1, handed_over + 1);
             }
             if let Some(scratch) = &mut batch.beside
@@ -176,7 +176,7 @@ impl Bench {
             {
                 let (offset, bytes) = scratch.next();
                 let op = self.write(scratch.file(), offset, bytes);
-                self.push(&mut begun, op, offset, bytes, What::Beside);
+                self.push(&mut begun, op, offset, bytes, Purpose::Beside);
             }
             if begun.is_empty() {
                 break;
@@ -190,7 +190,7 @@ impl Bench {
         }
         if batch.write {
             let op = Op::Sync { file: Arc::clone(batch.file) };
-            self.push(&mut begun, op, 0, 0, What::Sync);
+            self.push(&mut begun, op, 0, 0, Purpose::Sync);
             while !begun.is_empty() {
                 self.wait(&mut begun, &mut ran)?;
             }
@@ -199,14 +199,14 @@ impl Bench {
         Ok(ran)
     }
 
-    fn push(&mut self, begun: &mut Vec<Begun>, op: Op, offset: u64, bytes: usize, what: What) {
+    fn push(&mut self, begun: &mut Vec<Begun>, op: Op, offset: u64, bytes: usize, purpose: Purpose) {
         self.next_token += 1;
-        begun.push(Begun { token: self.next_token, offset, bytes, begun_ns: now_ns(), what });
+        begun.push(Begun { token: self.next_token, offset, bytes, begun_ns: now_ns(), purpose });
         self.ring.push(self.next_token, op);
     }
 
     /// Waits for answers and takes their requests out of `begun`.
-    fn wait(&mut self, begun: &mut Vec<Begun>, ran: &mut Ran) -> Result<(), ProbeError> {
+    fn wait(&mut self, begun: &mut Vec<Begun>, ran: &mut BatchResult) -> Result<(), ProbeError> {
         let waiting_since_ns = now_ns();
         while self.done.is_empty() {
             if now_ns() - waiting_since_ns > PROBE_STALL_NS {
@@ -227,10 +227,10 @@ impl Bench {
                 Ok(_) => return Err(failed(std::io::ErrorKind::UnexpectedEof.into())),
                 Err(source) => return Err(failed(source)),
             }
-            match one.what {
-                What::Measured => ran.service_ns.push((now - one.begun_ns).max(1)),
-                What::Sync => {}
-                What::Beside => {
+            match one.purpose {
+                Purpose::Measured => ran.service_ns.push((now - one.begun_ns).max(1)),
+                Purpose::Sync => {}
+                Purpose::Beside => {
                     ran.writes += 1;
                     continue;
                 }
@@ -273,7 +273,7 @@ impl Bench {
     }
 }
 
-impl Ran {
+impl BatchResult {
     /// Answers have come since there were this many requests and writes.
     fn count_in_step(&mut self, (requests, writes): (usize, u32)) {
         let step = &mut self.in_step;

@@ -83,15 +83,15 @@ pub enum ProbeError {
     #[error("the measurement was stopped")]
     Stopped,
     /// The result of the measurement is not plausible.
-    #[error("what was measured of {} is no profile: {source}", path.display())]
+    #[error("the measurement of {} gave no valid profile: {source}", path.display())]
     Profile {
         /// Which member.
         path: PathBuf,
         /// Why it is rejected.
         source: ProfileError,
     },
-    /// A thread that measured ended badly. A bug.
-    #[error("a measuring thread ended badly")]
+    /// A thread of the measurement panicked. A bug.
+    #[error("a thread of the measurement ended unexpectedly")]
     Thread,
 }
 

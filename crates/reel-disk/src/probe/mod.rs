@@ -4,10 +4,10 @@
 //! are measured as they will be used: each gets its part, and its price says so.
 
 mod batch;
+mod block_ranges;
 mod device;
 mod error;
 pub(crate) mod mixture;
-mod places;
 mod plan;
 mod scratch;
 mod work;
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use device::identity;
 pub use error::ProbeError;
 
-use places::Places;
+use block_ranges::BlockRanges;
 use plan::Plan;
 use scratch::Scratch;
 use work::Subject;
@@ -109,11 +109,11 @@ fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeErro
     if !member.direct() {
         return Err(ProbeError::NotDirect { path: path.to_owned() });
     }
-    let places = Places::of_file(member.file(), path)?;
-    if places.bytes() < PROBE_DATA_BYTES_MIN {
+    let block_ranges = BlockRanges::of_file(member.file(), path)?;
+    if block_ranges.bytes() < PROBE_DATA_BYTES_MIN {
         return Err(ProbeError::TooLittleData {
             path: path.to_owned(),
-            data_bytes: places.bytes(),
+            data_bytes: block_ranges.bytes(),
             least_bytes: PROBE_DATA_BYTES_MIN,
         });
     }
@@ -121,8 +121,8 @@ fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeErro
         true => Some(Scratch::beside(path, &device, probe.unit_bytes)?),
         false => None,
     };
-    tracing::debug!(path = %path.display(), company, data_bytes = places.bytes(), "measuring a member");
-    Ok(Subject { path: path.to_owned(), member, device, places, scratch })
+    tracing::debug!(path = %path.display(), company, data_bytes = block_ranges.bytes(), "measuring a member");
+    Ok(Subject { path: path.to_owned(), member, device, block_ranges, scratch })
 }
 
 /// Bytes that were written of a member: what a measurement spreads its reads over.
@@ -135,7 +135,7 @@ pub fn written_bytes(member: &Path) -> Result<u64, ProbeError> {
         what: "open",
         source: Arc::new(source),
     })?;
-    Ok(Places::of_file(&file, member)?.bytes())
+    Ok(BlockRanges::of_file(&file, member)?.bytes())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The file that writes are measured on. It has no name and disappears with the measurement,
 //! however that ends.
 
+use super::block_ranges::{BlockRanges, Random};
 use super::error::ProbeError;
-use super::places::{Places, Random};
 use crate::limits::{BLOCK_BYTES, PROBE_SCRATCH_BYTES};
 use crate::profile::{DeviceIdentity, DeviceKind};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A file beside a member, on the same file system.
 pub(super) struct Scratch {
     file: Arc<OwnedFd>,
-    places: Places,
+    block_ranges: BlockRanges,
     random: Random,
     /// Of one write beside reads.
     beside_bytes: usize,
@@ -38,10 +38,10 @@ impl Scratch {
         let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
         // A full disk is reported here, before anything is measured.
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, PROBE_SCRATCH_BYTES).map_err(failed)?;
-        let places = Places::new(std::iter::once(0..PROBE_SCRATCH_BYTES));
+        let block_ranges = BlockRanges::new(std::iter::once(0..PROBE_SCRATCH_BYTES));
         Ok(Scratch {
             file: Arc::new(file),
-            places,
+            block_ranges,
             random: Random::new(reel_rt::now_ns()),
             beside_bytes: unit_bytes.next_multiple_of(BLOCK_BYTES as usize),
         })
@@ -51,12 +51,12 @@ impl Scratch {
         &self.file
     }
 
-    pub(super) fn places(&self) -> &Places {
-        &self.places
+    pub(super) fn block_ranges(&self) -> &BlockRanges {
+        &self.block_ranges
     }
 
     /// Where the next write beside reads goes, and how long it is.
     pub(super) fn next(&mut self) -> (u64, usize) {
-        (self.places.random(self.beside_bytes, &mut self.random), self.beside_bytes)
+        (self.block_ranges.random(self.beside_bytes, &mut self.random), self.beside_bytes)
     }
 }

@@ -37,14 +37,21 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
     let directory = directory();
     let paths = ["a", "b"].map(|name| written(directory.path(), name, 6 << 20));
     let before = paths.clone().map(|path| std::fs::read(path).unwrap());
-    let mut told = Vec::new();
-    let found = probe(&paths, &short(false, true), NOW, &mut |done_ns, total_ns| {
-        told.push((done_ns, total_ns));
-        true
-    });
+    let mut reported = Vec::new();
+    let mut measure = |time_ns| {
+        let full = Probe { time_ns, ..short(false, true) };
+        let found = probe(&paths, &full, NOW, &mut |done_ns, total_ns| {
+            reported.push((done_ns, total_ns));
+            true
+        });
+        found.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+    };
+    // Cells come last. On a busy machine, windows may take all of a short time.
+    let times_ns = [300_000_000, 1_500_000_000, 7_500_000_000].into_iter();
+    let all_have_cells = |found: &Vec<Profile>| found.iter().all(|profile| !profile.cells.is_empty());
+    let found = times_ns.map(&mut measure).find(all_have_cells).expect("no time for a single cell");
     assert_eq!(found.len(), 2);
     for (profile, path) in found.into_iter().zip(&paths) {
-        let profile = profile.unwrap();
         assert_eq!(profile.check_device(&identity(path).unwrap()), Ok(()));
         assert_eq!((profile.together, profile.data_bytes, profile.quick), (2, 6 << 20, false));
         assert!(profile.has_writes());
@@ -64,11 +71,11 @@ fn every_member_gets_a_profile_of_its_own_and_is_not_changed() {
         let mixed = profile.windows.iter().filter(|window| window.kind == WindowKind::ReadMixed);
         let averages: Vec<u64> = mixed.map(|window| window.bytes).collect();
         assert!(averages.len() <= 2 && averages.iter().all(|bytes| (4 << 10..264 << 10).contains(bytes)));
-        // All of them, except those that had no time left because other programs took it.
+        // All of them, except those that had no time left.
         assert!((1..=48).contains(&profile.cells.len()), "{}", profile.cells.len());
         assert_eq!(Profile::parse(profile.to_text().as_bytes(), NOW), Ok(profile));
     }
-    assert!(told.iter().all(|&(_, total_ns)| total_ns > 300_000_000) && !told.is_empty());
+    assert!(reported.iter().all(|&(_, total_ns)| total_ns > 300_000_000) && !reported.is_empty());
     assert_eq!(paths.map(|path| std::fs::read(path).unwrap()), before);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing is left behind");
 }

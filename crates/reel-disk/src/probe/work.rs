@@ -1,10 +1,10 @@
 //! One member being measured, by the plan.
 
 use super::Probe;
-use super::batch::{Batch, Bench, Ran};
+use super::batch::{Batch, BatchResult, Bench};
+use super::block_ranges::{BlockRanges, Random};
 use super::error::ProbeError;
 use super::mixture::Mixture;
-use super::places::{Places, Random};
 use super::plan::{CellPlan, Plan, WindowPlan};
 use super::scratch::Scratch;
 use crate::limits::{
@@ -26,11 +26,11 @@ pub(super) struct Subject {
     pub(super) path: PathBuf,
     pub(super) member: MemberFile,
     pub(super) device: DeviceIdentity,
-    pub(super) places: Places,
+    pub(super) block_ranges: BlockRanges,
     pub(super) scratch: Option<Scratch>,
 }
 
-/// Places are chosen anew after this many: a sweep of them is sorted, as a round is.
+/// New places are chosen after this many: a sweep of them is sorted, as a round is.
 const SWEEP_REQUESTS: usize = 64;
 
 /// Requests in step that make a window; if there are fewer, all of it counts.
@@ -44,7 +44,7 @@ struct Series {
     kind: WindowKind,
     /// Of each request or run, or of the largest that are mixed.
     bytes: usize,
-    places: Places,
+    block_ranges: BlockRanges,
     sweep: Sweep,
     times_ns: Vec<u64>,
     least_writes: u32,
@@ -101,7 +101,7 @@ impl Subject {
             quick: plan.cells.is_empty(),
             huge_pages,
             together,
-            data_bytes: self.places.bytes(),
+            data_bytes: self.block_ranges.bytes(),
             device: self.device.clone(),
             cells,
             windows,
@@ -115,13 +115,13 @@ impl Work<'_> {
         let mut cells = Vec::new();
         for (cell, end_ns) in &plan.cells {
             self.go_on()?;
-            let Some(places) = self.subject.places.holding(cell.bytes) else { continue };
+            let Some(block_ranges) = self.subject.block_ranges.holding(cell.bytes) else { continue };
             let end_ns = self.begun_ns + end_ns;
             // On a slow disk the cells before took all of its time.
             if now_ns() >= end_ns {
                 continue;
             }
-            let mut times_ns = self.cell(cell, &places, end_ns)?.service_ns;
+            let mut times_ns = self.cell(cell, &block_ranges, end_ns)?.service_ns;
             times_ns.sort_unstable();
             cells.push(Cell {
                 bytes: cell.bytes as u64,
@@ -136,7 +136,12 @@ impl Work<'_> {
         Ok(cells)
     }
 
-    fn cell(&mut self, cell: &CellPlan, places: &Places, until_ns: u64) -> Result<Ran, ProbeError> {
+    fn cell(
+        &mut self,
+        cell: &CellPlan,
+        block_ranges: &BlockRanges,
+        until_ns: u64,
+    ) -> Result<BatchResult, ProbeError> {
         let Self { subject, bench, random, stop, .. } = self;
         let bytes = cell.bytes;
         let batch = Batch {
@@ -152,12 +157,12 @@ impl Work<'_> {
             write: false,
         };
         match cell.locality {
-            Locality::Sequential => bench.run(batch, &mut places.sequence(bytes, random)),
+            Locality::Sequential => bench.run(batch, &mut block_ranges.sequence(bytes, random)),
             Locality::Random => {
-                bench.run(batch, &mut std::iter::repeat_with(|| places.random(bytes, random)))
+                bench.run(batch, &mut std::iter::repeat_with(|| block_ranges.random(bytes, random)))
             }
             Locality::Sorted => {
-                let sweeps = std::iter::repeat_with(|| sorted(places, SWEEP_REQUESTS, bytes, random));
+                let sweeps = std::iter::repeat_with(|| sorted(block_ranges, SWEEP_REQUESTS, bytes, random));
                 bench.run(batch, &mut sweeps.flatten())
             }
         }
@@ -203,12 +208,12 @@ impl Work<'_> {
         mixture: Option<Mixture>,
     ) -> Result<Option<Series>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
-        let Some(places) = self.places(kind).holding(bytes) else { return Ok(None) };
+        let Some(block_ranges) = self.block_ranges(kind).holding(bytes) else { return Ok(None) };
         let depth_max =
             if self.is_rotational == Some(true) { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests: SWEEP_REQUESTS, depth: depth_max, mixture };
-        let Some(ran) = self.run(window, &places, sweep, true)? else { return Ok(None) };
-        let each_ns = (ran.elapsed_ns / ran.service_ns.len().max(1) as u64).max(1);
+        let Some(result) = self.run(window, &block_ranges, sweep, true)? else { return Ok(None) };
+        let each_ns = (result.elapsed_ns / result.service_ns.len().max(1) as u64).max(1);
         let requests = usize::try_from(plan.window_ns / each_ns).unwrap_or(usize::MAX);
         let requests = requests.clamp(DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX);
         let requests = requests.next_multiple_of(requests_of_run(kind));
@@ -217,20 +222,20 @@ impl Work<'_> {
         let is_rotational = *self.is_rotational.get_or_insert(each_ns >= ROTATIONAL_REQUEST_NS);
         let depth_max = if is_rotational { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests, depth: depth.clamp(1, depth_max), mixture };
-        Ok(Some(Series { kind, bytes, places, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
+        Ok(Some(Series { kind, bytes, block_ranges, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
     }
 
     fn window(&mut self, window: &WindowPlan, series: &mut Series) -> Result<(), ProbeError> {
-        let zone = series.places.eighths(window.zone.start, window.zone.end, window.bytes);
+        let zone = series.block_ranges.eighths(window.zone.start, window.zone.end, window.bytes);
         let is_first = series.times_ns.is_empty();
-        let Some(ran) = self.run(window, &zone, series.sweep, is_first)? else { return Ok(()) };
+        let Some(result) = self.run(window, &zone, series.sweep, is_first)? else { return Ok(()) };
         // Windows end by the clock; each counts as if it had as many requests as the others.
-        let (elapsed_ns, done, writes) = match ran.in_step {
+        let (elapsed_ns, done, writes) = match result.in_step {
             // Writes are over when they are durable.
             step if step.requests >= IN_STEP_MIN && window.kind != WindowKind::Write => {
                 (step.elapsed_ns(), step.requests, step.writes)
             }
-            _ => (ran.elapsed_ns, ran.service_ns.len().max(1), ran.writes),
+            _ => (result.elapsed_ns, result.service_ns.len().max(1), result.writes),
         };
         let requests = series.sweep.requests as u128;
         let whole = |part: u128| u64::try_from(part * requests / done as u128).unwrap_or(u64::MAX);
@@ -245,10 +250,10 @@ impl Work<'_> {
     fn run(
         &mut self,
         window: &WindowPlan,
-        places: &Places,
+        block_ranges: &BlockRanges,
         sweep: Sweep,
         must_be: bool,
-    ) -> Result<Option<Ran>, ProbeError> {
+    ) -> Result<Option<BatchResult>, ProbeError> {
         let WindowPlan { kind, bytes, .. } = *window;
         let Self { subject, bench, random, stop, begun_ns, .. } = self;
         let (from_ns, mut until_ns) = (*begun_ns + window.time_ns.start, *begun_ns + window.time_ns.end);
@@ -259,7 +264,7 @@ impl Work<'_> {
         // Sorted before the time begins.
         let of_run = requests_of_run(kind);
         let unit_bytes = bytes / of_run;
-        let first = sorted_runs(places, sweep.requests, (bytes, of_run), random);
+        let first = sorted_runs(block_ranges, sweep.requests, (bytes, of_run), random);
         let now = now_ns();
         if now > from_ns + (until_ns - from_ns) / 2 {
             if !must_be {
@@ -281,14 +286,15 @@ impl Work<'_> {
             write: kind == WindowKind::Write,
         };
         let others =
-            std::iter::repeat_with(|| sorted_runs(places, sweep.requests, (bytes, of_run), random)).flatten();
+            std::iter::repeat_with(|| sorted_runs(block_ranges, sweep.requests, (bytes, of_run), random))
+                .flatten();
         bench.run(batch, &mut first.into_iter().chain(others)).map(Some)
     }
 
-    fn places(&self, kind: WindowKind) -> &Places {
+    fn block_ranges(&self, kind: WindowKind) -> &BlockRanges {
         match &self.subject.scratch {
-            Some(scratch) if kind == WindowKind::Write => scratch.places(),
-            _ => &self.subject.places,
+            Some(scratch) if kind == WindowKind::Write => scratch.block_ranges(),
+            _ => &self.subject.block_ranges,
         }
     }
 
@@ -344,19 +350,19 @@ fn requests_of_run(kind: WindowKind) -> usize {
 /// As [`sorted`], with `count` requests in all. Groups of `of_run` are behind one another and have
 /// `bytes` together.
 fn sorted_runs(
-    places: &Places,
+    block_ranges: &BlockRanges,
     count: usize,
     (bytes, of_run): (usize, usize),
     random: &mut Random,
 ) -> Vec<u64> {
-    let runs = sorted(places, count / of_run, bytes, random);
+    let runs = sorted(block_ranges, count / of_run, bytes, random);
     let each = (bytes / of_run) as u64;
     runs.into_iter().flat_map(|run| (0..of_run as u64).map(move |number| run + number * each)).collect()
 }
 
 /// Random places in the order in which a sweep meets them.
-fn sorted(places: &Places, count: usize, bytes: usize, random: &mut Random) -> Vec<u64> {
-    let mut sweep: Vec<u64> = (0..count).map(|_| places.random(bytes, random)).collect();
+fn sorted(block_ranges: &BlockRanges, count: usize, bytes: usize, random: &mut Random) -> Vec<u64> {
+    let mut sweep: Vec<u64> = (0..count).map(|_| block_ranges.random(bytes, random)).collect();
     sweep.sort_unstable();
     sweep
 }

@@ -231,14 +231,14 @@ fn two_budgets_are_distinguished_from_a_queue_and_from_a_sum() {
 
 /// The time that any reads take of a device whose requests and bytes take this long by themselves.
 #[derive(Clone, Copy, Debug)]
-struct Takes {
+struct ModelDevice {
     request_ns: u64,
     byte_ns: f64,
-    how: How,
+    limits: Limits,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Limits {
     /// Two budgets side by side, plus this many thousandths of the one that is used less.
     Beside { permille: u64 },
     /// Two budgets side by side; that of bytes is this many thousandths larger while only units are
@@ -248,18 +248,18 @@ enum How {
     Queue,
 }
 
-impl Takes {
+impl ModelDevice {
     fn ns(&self, sizes: &[u64]) -> u64 {
         let bytes_ns = |bytes: u64| (bytes as f64 * self.byte_ns) as u64;
-        match self.how {
-            How::Generous { permille } => {
+        match self.limits {
+            Limits::Generous { permille } => {
                 let units_alone = sizes.iter().all(|&bytes| bytes == UNIT);
                 let bytes_ns =
                     bytes_ns(sizes.iter().sum()) * if units_alone { 1000 - permille } else { 1000 } / 1000;
                 bytes_ns.max(sizes.len() as u64 * self.request_ns)
             }
-            How::Queue => sizes.iter().map(|&bytes| self.request_ns.max(bytes_ns(bytes))).sum(),
-            How::Beside { permille } => {
+            Limits::Queue => sizes.iter().map(|&bytes| self.request_ns.max(bytes_ns(bytes))).sum(),
+            Limits::Beside { permille } => {
                 let (requests_ns, bytes_ns) =
                     (sizes.len() as u64 * self.request_ns, bytes_ns(sizes.iter().sum()));
                 requests_ns.max(bytes_ns) + requests_ns.min(bytes_ns) * permille / 1000
@@ -292,7 +292,11 @@ impl Takes {
 fn a_knee_is_found_where_single_sizes_mislead() {
     // A throttle of 100 requests and 20 MB a second, as measured with the kernel's: 9.86 ms for any
     // read below 195 KiB, 20.3 MB a second beside blocks, 21.6 for units alone.
-    let takes = Takes { request_ns: 9_860_000, byte_ns: 1000.0 / 20.3, how: How::Generous { permille: 60 } };
+    let takes = ModelDevice {
+        request_ns: 9_860_000,
+        byte_ns: 1000.0 / 20.3,
+        limits: Limits::Generous { permille: 60 },
+    };
     let price = price_of(&takes.windows()).expect("windows of several sizes");
     assert!(price.independent_limits, "{price:?}");
     let (request_ns, unit_ns) = (price.read_ns(4096), price.read_ns(UNIT));
@@ -308,12 +312,12 @@ proptest! {
     #[test]
     fn no_reads_take_longer_than_their_price_says(
         request_ns in 20_000u64..40_000_000, unit_ns in 20_000u64..40_000_000,
-        how in prop_oneof![
-            2 => Just(How::Beside { permille: 0 }), 2 => (0u64..=1000).prop_map(|permille| How::Beside { permille }), 1 => Just(How::Queue),
+        limits in prop_oneof![
+            2 => Just(Limits::Beside { permille: 0 }), 2 => (0u64..=1000).prop_map(|permille| Limits::Beside { permille }), 1 => Just(Limits::Queue),
         ],
         parts in prop::collection::vec((1u64..=66, 1usize..40), 1..6),
     ) {
-        let takes = Takes { request_ns, byte_ns: unit_ns as f64 / UNIT as f64, how };
+        let takes = ModelDevice { request_ns, byte_ns: unit_ns as f64 / UNIT as f64, limits };
         let price = price_of(&takes.windows()).expect("windows of several sizes");
         let sizes: Vec<u64> =
             parts.iter().flat_map(|&(blocks, count)| std::iter::repeat_n(blocks * 4096, count)).collect();
@@ -327,7 +331,7 @@ proptest! {
         let each_ns: u64 = sizes.iter().map(|&bytes| price.read_ns(bytes)).sum();
         prop_assert!(each_ns + 64 >= one.max(other));
         // And two budgets are not far below what they can do, wherever their knee is in between.
-        if matches!(how, How::Beside { permille: 0 }) && (20..=60).contains(&(request_ns * 66 / unit_ns)) {
+        if matches!(limits, Limits::Beside { permille: 0 }) && (20..=60).contains(&(request_ns * 66 / unit_ns)) {
             prop_assert!(one.max(other) <= ns * 21 / 20 + 64, "{} of {ns} by {price:?}", one.max(other));
         }
     }

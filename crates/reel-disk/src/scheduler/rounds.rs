@@ -40,15 +40,15 @@ pub struct Rounds {
     busy: [LaneSet; 3],
     promised: Promised,
     order: Order,
-    /// Where the sweep is. Requests before it wait for the next one.
+    /// The position of the sweep. Requests before it wait for the next sweep.
     position: u64,
-    /// The same for what is due before the round ends.
+    /// The same for requests that are due before the round ends.
     due_position: u64,
     /// The periodic read that was served last.
     run: Option<Run>,
     /// The interactive read that was served last, if nothing was served after it.
     interactive_run: Option<Run>,
-    /// Whether its reader is expected to go on.
+    /// Whether its reader is expected to continue.
     expected: Expected,
     /// Where the last request of all ends.
     head: u64,
@@ -57,15 +57,15 @@ pub struct Rounds {
     /// Requests in the device that continue a broken run, and so cost a seek that was not
     /// estimated.
     seeks_back: Vec<u64>,
-    /// What all periodic classes may still claim of this round.
+    /// Device time that all periodic classes together may still claim in this round.
     periodic_left_ns: i64,
-    /// What they may claim of a whole one.
+    /// Device time that they may claim in a whole round.
     periodic_quantum_ns: i64,
     arrivals: u64,
     sub_period: SubPeriod,
     /// Whether some class got nothing for too long.
     passed_over: bool,
-    /// Whether something waits for its turn and may have it now.
+    /// Whether the next sweep of aperiodic requests can be chosen: something waits for a turn.
     ran_dry: bool,
     /// When the device became empty.
     idle_ns: u64,
@@ -86,7 +86,7 @@ struct Filed {
     lane: usize,
     /// Its key among the requests that are served together.
     rank: u64,
-    place: QueuePosition,
+    position: QueuePosition,
     /// Periodic: its work is reserved until this many rounds have ended.
     promised: Option<u64>,
     /// Whether it may be read together with its neighbours.
@@ -135,7 +135,7 @@ enum Order {
 struct SubPeriod {
     /// Its number on the clock.
     number: u64,
-    /// Device time that cut in since it began.
+    /// Device time of requests that broke the order since it began.
     cut_in_ns: u64,
     /// Until when shares and leaky buckets were handed out.
     filled_ns: u64,
@@ -193,7 +193,7 @@ impl Rounds {
                 };
                 let cost_ns = self.cost_ns(&request, behind);
                 let end = due_ns / ROUND_NS;
-                let place = if end > round {
+                let position = if end > round {
                     QueuePosition::Bucket(end)
                 } else {
                     QueuePosition::Due(self.order.group(due_ns))
@@ -201,24 +201,24 @@ impl Rounds {
                 let rank = if self.order == Order::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
                 let promised = Some(end);
-                Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
+                Filed { request, cost_ns, turn_ns, arrival, lane, rank, position, promised, placed, behind }
             }
             kind => {
                 let cost_ns = self.cost_ns(&request, None);
                 let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
                 let rank = if swept { request.offset } else { arrival };
-                let place = if kind == Kind::Interactive {
+                let position = if kind == Kind::Interactive {
                     QueuePosition::Wanted(due_ns)
                 } else {
                     QueuePosition::Line
                 };
                 let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
                 let (promised, behind) = (None, None);
-                Filed { request, cost_ns, turn_ns, arrival, lane, rank, place, promised, placed, behind }
+                Filed { request, cost_ns, turn_ns, arrival, lane, rank, position, promised, placed, behind }
             }
         };
         self.meter.joined(lane);
-        self.ran_dry |= filed.place == QueuePosition::Line && self.lanes[lane].batch.is_empty();
+        self.ran_dry |= filed.position == QueuePosition::Line && self.lanes[lane].batch.is_empty();
         self.lanes[lane].insert(request.id, &filed);
         self.busy[self.lanes[lane].kind as usize].insert(lane);
         self.waiting.insert(request.id, filed);
@@ -236,7 +236,7 @@ impl Rounds {
         let filed = self.waiting.remove(&id)?;
         let lane = &mut self.lanes[filed.lane];
         lane.remove(id, &filed);
-        self.ran_dry |= filed.place == QueuePosition::Batch && lane.batch.is_empty();
+        self.ran_dry |= filed.position == QueuePosition::Batch && lane.batch.is_empty();
         if lane.len == 0 {
             self.busy[lane.kind as usize].remove(filed.lane);
         }
@@ -288,7 +288,7 @@ impl Rounds {
         }
     }
 
-    /// Files everything anew: the classes or the order have changed.
+    /// Files all requests again: the classes or the order have changed.
     fn file_all(&mut self) {
         let classes = self.meter.classes.clone();
         self.meter.set_classes(&classes);
@@ -338,7 +338,7 @@ impl Rounds {
                 lane.buckets.remove((end, rank, id));
                 let due_ns = filed.request.deadline_ns.min(end.saturating_add(1).saturating_mul(ROUND_NS));
                 let group = self.order.group(due_ns);
-                filed.place = QueuePosition::Due(group);
+                filed.position = QueuePosition::Due(group);
                 lane.due.insert((group, rank, id));
             }
         }

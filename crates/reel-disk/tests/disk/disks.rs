@@ -333,8 +333,8 @@ fn many_threads_submit_to_many_members_and_each_request_is_answered_once() {
 
 #[test]
 fn a_reply_that_panics_still_leaves_every_request_answered() {
-    struct Bomb;
-    impl Reply for Bomb {
+    struct PanickingReply;
+    impl Reply for PanickingReply {
         fn deliver(&self, _done: DiskDone) {
             panic!("a defect in a caller");
         }
@@ -346,7 +346,7 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
             let buffer = rig.arena.take(BLOCK).unwrap();
             rig.submit(0, token, DiskWork::Read { offset: 0, bytes: BLOCK, buffer });
         }
-        let bomb = urgent(DiskWork::Sync, Arc::new(Bomb));
+        let bomb = urgent(DiskWork::Sync, Arc::new(PanickingReply));
         rig.disks.submit(DiskRequest { class: Class::APERIODIC, ..bomb });
         for _ in 0..20 {
             rig.answers.recv_timeout(Duration::from_secs(20)).expect("answered, if only as stopped");

@@ -17,13 +17,13 @@ const UNIT: u64 = 64 << 10;
 const FAR: u64 = 1 << 30;
 
 /// One request in the device at a time, from the start of a round on.
-struct Desk {
+struct Rig {
     scheduler: Box<dyn Scheduler>,
     now_ns: u64,
     next: u64,
 }
 
-impl Desk {
+impl Rig {
     fn new() -> Self {
         Self::of_depth(1)
     }
@@ -64,12 +64,12 @@ impl Desk {
 
 #[test]
 fn a_window_is_read_in_one_go_though_its_parts_are_due_one_after_another() {
-    let mut desk = Desk::new();
+    let mut rig = Rig::new();
     for (rounds, place) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
-        desk.periodic(rounds, 5 * FAR + place * UNIT);
+        rig.periodic(rounds, 5 * FAR + place * UNIT);
     }
-    desk.periodic(1, 9 * FAR);
-    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    rig.periodic(1, 9 * FAR);
+    let order: Vec<u64> = std::iter::from_fn(|| rig.serve(MS)).collect();
     let window = [0, 1, 2, 3].map(|place| 5 * FAR + place * UNIT);
     assert_eq!(order[..4], window);
     assert_eq!(order[4], 9 * FAR);
@@ -77,56 +77,56 @@ fn a_window_is_read_in_one_go_though_its_parts_are_due_one_after_another() {
 
 #[test]
 fn a_unit_of_parity_between_two_reads_is_passed_over() {
-    let mut desk = Desk::new();
-    desk.periodic(1, 5 * FAR);
-    desk.periodic(9, 5 * FAR + 3 * UNIT);
-    desk.periodic(9, 6 * FAR);
-    desk.periodic(1, 7 * FAR);
-    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let mut rig = Rig::new();
+    rig.periodic(1, 5 * FAR);
+    rig.periodic(9, 5 * FAR + 3 * UNIT);
+    rig.periodic(9, 6 * FAR);
+    rig.periodic(1, 7 * FAR);
+    let order: Vec<u64> = std::iter::from_fn(|| rig.serve(MS)).collect();
     assert_eq!(order, [5 * FAR, 5 * FAR + 3 * UNIT, 7 * FAR, 6 * FAR]);
 }
 
 #[test]
 fn neighbours_count_as_one_seek_in_reserved_work() {
-    let mut desk = Desk::new();
-    (0..8).for_each(|place| desk.periodic(1, place * UNIT));
+    let mut rig = Rig::new();
+    (0..8).for_each(|place| rig.periodic(1, place * UNIT));
     let one_way_ns = PRICE.read_ns(UNIT) + 7 * PRICE.transfer_ns(UNIT);
-    assert_eq!(desk.slack_ns(), (ROUND_NS - one_way_ns) as i64);
+    assert_eq!(rig.slack_ns(), (ROUND_NS - one_way_ns) as i64);
     // Promoted, repriced and withdrawn: the sum stays the same.
-    desk.scheduler.set_price(PRICE);
-    assert_eq!(desk.slack_ns(), (ROUND_NS - one_way_ns) as i64);
-    while desk.serve(MS).is_some() {}
-    assert_eq!(desk.slack_ns(), ROUND_NS as i64);
+    rig.scheduler.set_price(PRICE);
+    assert_eq!(rig.slack_ns(), (ROUND_NS - one_way_ns) as i64);
+    while rig.serve(MS).is_some() {}
+    assert_eq!(rig.slack_ns(), ROUND_NS as i64);
 }
 
 #[test]
 fn a_withdrawn_read_leaves_its_seek_to_the_read_behind_it() {
-    let mut desk = Desk::new();
-    (0..4).for_each(|place| desk.periodic(1, place * UNIT));
+    let mut rig = Rig::new();
+    (0..4).for_each(|place| rig.periodic(1, place * UNIT));
     // One in the middle is passed over; the first is where the head would have gone.
-    assert!(desk.scheduler.withdraw(2));
+    assert!(rig.scheduler.withdraw(2));
     let passed_over_ns = PRICE.read_ns(UNIT) + PRICE.transfer_ns(UNIT) + PRICE.transfer_ns(2 * UNIT);
-    assert_eq!(desk.slack_ns(), (ROUND_NS - passed_over_ns) as i64);
-    assert!(desk.scheduler.withdraw(0) && desk.scheduler.withdraw(1));
-    assert_eq!(desk.slack_ns(), (ROUND_NS - PRICE.read_ns(UNIT)) as i64);
-    assert!(desk.scheduler.withdraw(3));
-    assert_eq!(desk.slack_ns(), ROUND_NS as i64);
+    assert_eq!(rig.slack_ns(), (ROUND_NS - passed_over_ns) as i64);
+    assert!(rig.scheduler.withdraw(0) && rig.scheduler.withdraw(1));
+    assert_eq!(rig.slack_ns(), (ROUND_NS - PRICE.read_ns(UNIT)) as i64);
+    assert!(rig.scheduler.withdraw(3));
+    assert_eq!(rig.slack_ns(), ROUND_NS as i64);
 }
 
 #[test]
 fn a_read_before_its_time_makes_no_other_late() {
-    let mut desk = Desk::new();
+    let mut rig = Rig::new();
     // So much is due in this round that there is no slack for work that is due later, wherever it
     // is.
     let share = 700 * MS / PRICE.read_ns(UNIT);
     for number in 0..share {
-        desk.periodic(1, number * FAR);
+        rig.periodic(1, number * FAR);
     }
-    desk.periodic(40, UNIT);
-    desk.now_ns += ROUND_NS - share * PRICE.read_ns(UNIT);
+    rig.periodic(40, UNIT);
+    rig.now_ns += ROUND_NS - share * PRICE.read_ns(UNIT);
     let mut served = Vec::new();
-    while desk.now_ns < 11 * ROUND_NS {
-        served.push(desk.serve(PRICE.read_ns(UNIT)).unwrap());
+    while rig.now_ns < 11 * ROUND_NS {
+        served.push(rig.serve(PRICE.read_ns(UNIT)).unwrap());
     }
     assert_eq!(served.len() as u64, share);
     assert!(!served.contains(&UNIT), "{served:?}");
@@ -134,57 +134,57 @@ fn a_read_before_its_time_makes_no_other_late() {
 
 #[test]
 fn an_interactive_request_breaks_a_run_and_the_run_is_continued() {
-    let mut desk = Desk::new();
-    (0..4).for_each(|place| desk.periodic(1 + place, 5 * FAR + place * UNIT));
-    desk.periodic(1, 6 * FAR);
-    assert_eq!(desk.serve(MS), Some(5 * FAR));
-    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, FAR);
-    assert_eq!(desk.serve(MS), Some(FAR));
-    assert_eq!(desk.serve(MS), Some(5 * FAR + UNIT));
+    let mut rig = Rig::new();
+    (0..4).for_each(|place| rig.periodic(1 + place, 5 * FAR + place * UNIT));
+    rig.periodic(1, 6 * FAR);
+    assert_eq!(rig.serve(MS), Some(5 * FAR));
+    rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, FAR);
+    assert_eq!(rig.serve(MS), Some(FAR));
+    assert_eq!(rig.serve(MS), Some(5 * FAR + UNIT));
 }
 
 #[test]
 fn a_run_ends_somewhere() {
-    let mut desk = Desk::new();
+    let mut rig = Rig::new();
     let most = reel_disk::limits::RUN_NS_MAX / PRICE.transfer_ns(UNIT) + 1;
-    (0..8 * most).for_each(|place| desk.periodic(1 + place / 32, place * UNIT));
-    desk.periodic(1, 10 * FAR);
-    let before = std::iter::from_fn(|| desk.serve(MS / 4)).position(|offset| offset == 10 * FAR).unwrap();
+    (0..8 * most).for_each(|place| rig.periodic(1 + place / 32, place * UNIT));
+    rig.periodic(1, 10 * FAR);
+    let before = std::iter::from_fn(|| rig.serve(MS / 4)).position(|offset| offset == 10 * FAR).unwrap();
     assert!(before as u64 <= most + 32, "{before} reads came first");
 }
 
 #[test]
 fn an_aperiodic_request_does_not_delay_an_interactive_one_that_comes_meanwhile() {
-    let mut desk = Desk::of_depth(4);
+    let mut rig = Rig::of_depth(4);
     for place in [FAR, FAR + UNIT, 3 * FAR] {
-        desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, place);
+        rig.ask(Class::APERIODIC, DEADLINE_NONE_NS, place);
     }
-    let pop = |desk: &mut Desk| desk.scheduler.pop(desk.now_ns).map(|next| (next.id, next.offset));
-    assert_eq!(pop(&mut desk), Some((0, FAR)));
-    assert_eq!(pop(&mut desk), Some((1, FAR + UNIT)), "a neighbour needs no seek");
-    assert_eq!(pop(&mut desk), None);
-    desk.scheduler.done(0, desk.now_ns);
-    assert_eq!(pop(&mut desk), None, "another seek, behind the read in service");
-    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 9 * FAR);
-    assert_eq!(pop(&mut desk), Some((3, 9 * FAR)), "an interactive request is next");
-    desk.scheduler.done(1, desk.now_ns);
-    desk.scheduler.done(3, desk.now_ns);
-    desk.now_ns += PRICE.read_request_ns;
-    assert_eq!(pop(&mut desk), Some((2, 3 * FAR)), "when the interactive reader has requested nothing more");
+    let pop = |rig: &mut Rig| rig.scheduler.pop(rig.now_ns).map(|next| (next.id, next.offset));
+    assert_eq!(pop(&mut rig), Some((0, FAR)));
+    assert_eq!(pop(&mut rig), Some((1, FAR + UNIT)), "a neighbour needs no seek");
+    assert_eq!(pop(&mut rig), None);
+    rig.scheduler.done(0, rig.now_ns);
+    assert_eq!(pop(&mut rig), None, "another seek, behind the read in service");
+    rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 9 * FAR);
+    assert_eq!(pop(&mut rig), Some((3, 9 * FAR)), "an interactive request is next");
+    rig.scheduler.done(1, rig.now_ns);
+    rig.scheduler.done(3, rig.now_ns);
+    rig.now_ns += PRICE.read_request_ns;
+    assert_eq!(pop(&mut rig), Some((2, 3 * FAR)), "when the interactive reader has requested nothing more");
 }
 
 #[test]
 fn aperiodic_reads_keep_the_runs_in_which_they_were_requested() {
-    let mut desk = Desk::of_depth(2);
+    let mut rig = Rig::of_depth(2);
     // Several rounds of them, if each request were a seek.
     let (downloads, run) = (6, 64);
     for place in 0..run {
         for download in 0..downloads {
             let requester = Requester::default().of(download);
-            desk.ask_for(requester, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
+            rig.ask_for(requester, Class::APERIODIC, DEADLINE_NONE_NS, (download + 1) * FAR + place * UNIT);
         }
     }
-    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let order: Vec<u64> = std::iter::from_fn(|| rig.serve(MS)).collect();
     assert_eq!(order.len() as u64, downloads * run);
     let seeks = order.windows(2).filter(|pair| pair[1] != pair[0] + UNIT).count() as u64 + 1;
     assert_eq!(seeks, downloads);
@@ -192,102 +192,102 @@ fn aperiodic_reads_keep_the_runs_in_which_they_were_requested() {
 
 #[test]
 fn the_windows_of_two_interactive_readers_do_not_alternate() {
-    let mut desk = Desk::new();
+    let mut rig = Rig::new();
     for place in 0..4 {
-        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
-        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT);
+        rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
+        rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT);
     }
-    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let order: Vec<u64> = std::iter::from_fn(|| rig.serve(MS)).collect();
     let window = |far: u64| (0..4).map(move |place| far * FAR + place * UNIT);
     assert_eq!(order, window(7).chain(window(3)).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_run_of_one_interactive_reader_delays_another_by_a_seek_at_most() {
-    let mut desk = Desk::new();
+    let mut rig = Rig::new();
     for place in 0..1000 {
-        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
+        rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT);
     }
-    assert_eq!(desk.serve(MS), Some(7 * FAR));
-    desk.ask(Class::INTERACTIVE, desk.now_ns + 200 * MS, 3 * FAR);
-    let before = std::iter::from_fn(|| desk.serve(MS)).take_while(|&place| place != 3 * FAR).count() as u64;
+    assert_eq!(rig.serve(MS), Some(7 * FAR));
+    rig.ask(Class::INTERACTIVE, rig.now_ns + 200 * MS, 3 * FAR);
+    let before = std::iter::from_fn(|| rig.serve(MS)).take_while(|&place| place != 3 * FAR).count() as u64;
     let unit_ns = PRICE.transfer_ns(UNIT);
     assert!(before > 0 && before * unit_ns <= PRICE.read_request_ns, "{before} units of {unit_ns} ns");
 }
 
 #[test]
 fn an_interactive_window_breaks_a_run_once() {
-    let mut desk = Desk::new();
-    (0..10).for_each(|place| desk.periodic(1, 5 * FAR + 2 * place * FAR));
-    (0..4).for_each(|place| desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT));
-    let order: Vec<u64> = std::iter::from_fn(|| desk.serve(MS)).collect();
+    let mut rig = Rig::new();
+    (0..10).for_each(|place| rig.periodic(1, 5 * FAR + 2 * place * FAR));
+    (0..4).for_each(|place| rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 3 * FAR + place * UNIT));
+    let order: Vec<u64> = std::iter::from_fn(|| rig.serve(MS)).collect();
     let cut_in = order.iter().position(|&place| place == 3 * FAR).expect("it is served");
     assert!(cut_in < 2, "{order:?}");
     assert_eq!(order[cut_in..cut_in + 4], [0, 1, 2, 3].map(|place| 3 * FAR + place * UNIT));
 }
 
 /// An interactive window of four units was read, and a download waits.
-fn after_a_window() -> Desk {
-    let mut desk = Desk::of_depth(2);
-    (0..4).for_each(|place| desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT));
-    assert_eq!((0..4).filter_map(|_| desk.serve(MS)).count(), 4);
-    desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
-    desk
+fn after_a_window() -> Rig {
+    let mut rig = Rig::of_depth(2);
+    (0..4).for_each(|place| rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + place * UNIT));
+    assert_eq!((0..4).filter_map(|_| rig.serve(MS)).count(), 4);
+    rig.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
+    rig
 }
 
 #[test]
 fn a_rotational_disk_waits_as_long_as_a_seek_for_the_next_window() {
-    let mut desk = after_a_window();
-    assert_eq!(desk.serve(MS), None, "a download costs the next window two seeks");
-    let until_ns = desk.scheduler.kept_until_ns().expect("it is kept for the reader");
-    assert_eq!(until_ns - desk.now_ns, PRICE.read_request_ns);
-    desk.now_ns += 3 * MS;
-    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + 4 * UNIT);
-    assert_eq!(desk.serve(MS), Some(7 * FAR + 4 * UNIT));
-    assert_eq!((desk.serve(MS), desk.scheduler.kept_until_ns()), (None, Some(desk.now_ns + 12 * MS)));
-    desk.now_ns += 12 * MS;
-    assert_eq!(desk.serve(MS), Some(3 * FAR), "the reader has finished");
-    assert_eq!(desk.scheduler.kept_until_ns(), None);
+    let mut rig = after_a_window();
+    assert_eq!(rig.serve(MS), None, "a download costs the next window two seeks");
+    let until_ns = rig.scheduler.kept_until_ns().expect("it is kept for the reader");
+    assert_eq!(until_ns - rig.now_ns, PRICE.read_request_ns);
+    rig.now_ns += 3 * MS;
+    rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR + 4 * UNIT);
+    assert_eq!(rig.serve(MS), Some(7 * FAR + 4 * UNIT));
+    assert_eq!((rig.serve(MS), rig.scheduler.kept_until_ns()), (None, Some(rig.now_ns + 12 * MS)));
+    rig.now_ns += 12 * MS;
+    assert_eq!(rig.serve(MS), Some(3 * FAR), "the reader has finished");
+    assert_eq!(rig.scheduler.kept_until_ns(), None);
 }
 
 #[test]
 fn a_rotational_disk_does_not_wait_with_reserved_work_or_without_a_claim() {
-    let mut desk = after_a_window();
-    desk.periodic(3, FAR);
-    assert_eq!(desk.serve(MS), Some(FAR), "what is promised is read at once, though it is early");
-    assert_eq!(desk.serve(MS), Some(3 * FAR), "and after that no reader is expected");
+    let mut rig = after_a_window();
+    rig.periodic(3, FAR);
+    assert_eq!(rig.serve(MS), Some(FAR), "what is promised is read at once, though it is early");
+    assert_eq!(rig.serve(MS), Some(3 * FAR), "and after that no reader is expected");
     // A class that has used up what it may claim.
-    let mut desk = Desk::of_depth(2);
-    desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR);
-    desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
-    assert_eq!(desk.serve(400 * MS), Some(7 * FAR));
-    assert_eq!(desk.serve(MS), Some(3 * FAR));
+    let mut rig = Rig::of_depth(2);
+    rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, 7 * FAR);
+    rig.ask(Class::APERIODIC, DEADLINE_NONE_NS, 3 * FAR);
+    assert_eq!(rig.serve(400 * MS), Some(7 * FAR));
+    assert_eq!(rig.serve(MS), Some(3 * FAR));
 }
 
 #[test]
 fn a_rotational_disk_is_not_kept_when_the_waiting_request_is_withdrawn() {
-    let mut desk = after_a_window();
-    assert_eq!(desk.serve(MS), None);
-    let waits = desk.next - 1;
-    assert!(desk.scheduler.kept_until_ns().is_some() && desk.scheduler.withdraw(waits));
-    assert_eq!(desk.scheduler.kept_until_ns(), None);
+    let mut rig = after_a_window();
+    assert_eq!(rig.serve(MS), None);
+    let waits = rig.next - 1;
+    assert!(rig.scheduler.kept_until_ns().is_some() && rig.scheduler.withdraw(waits));
+    assert_eq!(rig.scheduler.kept_until_ns(), None);
 }
 
 #[test]
 fn a_disk_does_not_wait_in_vain_again_and_again() {
-    let mut desk = Desk::of_depth(2);
-    let (mut idle_ns, begun_ns) = (0, desk.now_ns);
+    let mut rig = Rig::of_depth(2);
+    let (mut idle_ns, begun_ns) = (0, rig.now_ns);
     for number in 0..2000 {
-        desk.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, (7 + number % 5) * FAR);
-        desk.ask(Class::APERIODIC, DEADLINE_NONE_NS, 20 * FAR + number * FAR);
+        rig.ask(Class::INTERACTIVE, DEADLINE_NONE_NS, (7 + number % 5) * FAR);
+        rig.ask(Class::APERIODIC, DEADLINE_NONE_NS, 20 * FAR + number * FAR);
         for _ in 0..2 {
-            while desk.serve(10 * MS).is_none() {
-                idle_ns += desk.scheduler.kept_until_ns().unwrap() - desk.now_ns;
-                desk.now_ns = desk.scheduler.kept_until_ns().unwrap();
+            while rig.serve(10 * MS).is_none() {
+                idle_ns += rig.scheduler.kept_until_ns().unwrap() - rig.now_ns;
+                rig.now_ns = rig.scheduler.kept_until_ns().unwrap();
             }
         }
     }
     let most_ns =
-        (desk.now_ns - begun_ns) / reel_disk::limits::EXPECTED_PART + reel_disk::limits::EXPECTED_CREDIT_NS;
+        (rig.now_ns - begun_ns) / reel_disk::limits::EXPECTED_PART + reel_disk::limits::EXPECTED_CREDIT_NS;
     assert!(idle_ns > 0 && idle_ns <= most_ns, "{idle_ns} ns of {most_ns}");
 }

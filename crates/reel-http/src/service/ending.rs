@@ -1,6 +1,6 @@
 //! How responses, connections and cores end.
 
-use super::door::turn_away;
+use super::acceptor::refuse_connection;
 use super::{ACCEPT, ACCEPT_TLS, Data, SWEEP};
 use crate::connection::{Connection, Sending, State, TimeOut};
 use crate::front_end::Handover;
@@ -29,7 +29,7 @@ impl Data {
         connection.input = Vec::new();
         // Most clients have received the closing alert with the last of their response. This call
         // is for those from which the server expected more.
-        connection.say(&[]);
+        connection.send_last(&[]);
         match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
             Ok(()) => self.receive(core, token),
             Err(_gone) => self.close(core, token),
@@ -54,7 +54,7 @@ impl Data {
     pub(super) fn hand_over(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
         core.tasks.remove(connection.task);
-        self.left();
+        self.uncount();
         let Ok(socket) = Arc::try_unwrap(connection.socket) else {
             debug_assert!(false, "an operation in the ring still holds the socket");
             return;
@@ -69,7 +69,7 @@ impl Data {
             Ok(()) => self.shared.server.counters.handed_over.fetch_add(1, Ordering::Relaxed),
             Err(handover) => {
                 if handover.tls.is_none() {
-                    turn_away(handover.stream.into());
+                    refuse_connection(handover.stream.into());
                 }
                 self.shared.server.counters.turned_away.fetch_add(1, Ordering::Relaxed)
             }
@@ -91,7 +91,7 @@ impl Data {
     pub(super) fn close(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
         core.tasks.remove(connection.task);
-        self.left();
+        self.uncount();
         // Ends an operation that is still in the ring. Its completion finds no connection.
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
         if let Some(secure) = connection.secure {
@@ -112,7 +112,7 @@ impl Data {
         }
     }
 
-    pub(super) fn left(&self) {
+    pub(super) fn uncount(&self) {
         self.shared.server.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -128,7 +128,7 @@ impl Data {
             }
             if which == TimeOut::Head {
                 let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-                connection.say(late);
+                connection.send_last(late);
             }
             self.cut_off(core, token);
         }
@@ -152,7 +152,7 @@ impl Data {
             return;
         }
         self.draining_since_ns = Some(core.now_ns());
-        if self.door.take().is_some() {
+        if self.acceptor.take().is_some() {
             core.ring.cancel(ACCEPT);
             core.ring.cancel(ACCEPT_TLS);
         }

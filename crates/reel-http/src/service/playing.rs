@@ -39,7 +39,7 @@ impl Data {
             }
             Err(refusal) => {
                 let response = Response::refused(&request, &refusal.into());
-                self.say(core, token, request, response);
+                self.respond_interactive(core, token, request, response);
             }
         }
     }
@@ -51,7 +51,7 @@ impl Data {
         if !opening::open(&shared.openers, &shared.titles, (title, token), self.own.clone()) {
             let detail = "too many titles are being opened at once; try again in a second";
             let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
-            return self.say(core, token, request, response);
+            return self.respond_interactive(core, token, request, response);
         }
         if let Some(connection) = self.connections.get_mut(token) {
             connection.state = State::Opening(Box::new(request));
@@ -77,13 +77,13 @@ impl Data {
             Ok(title) => title,
             Err((status, detail)) => {
                 let response = Response::problem(&request, status, &detail, "");
-                return self.say(core, token, request, response);
+                return self.respond_interactive(core, token, request, response);
             }
         };
         match Route::of(&request.path) {
             Route::Watch { title: id, file } => {
                 let response = self.start_session(core, &request, (&id, title), file, peer);
-                self.say(core, token, request, response);
+                self.respond_interactive(core, token, request, response);
             }
             _ => {
                 let response = files::download(&title, &request);

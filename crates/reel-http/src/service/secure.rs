@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The memory in which a response is sealed.
-enum Place {
+enum SealBuffer {
     Scratch(Buffer),
     Small(Vec<u8>),
 }
@@ -35,9 +35,9 @@ impl Data {
             tracing::debug!(peer = %connection.peer, %error, "a TLS connection ends");
             self.shared.server.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
             if is_http {
-                connection.say_plainly(NOT_HTTP);
+                connection.send_unsealed(NOT_HTTP);
             } else {
-                connection.say(&[]);
+                connection.send_last(&[]);
             }
             return self.close(core, token);
         }
@@ -50,7 +50,7 @@ impl Data {
             // A record is incomplete, or contained nothing for the application.
             (true, _) => self.receive(core, token),
             (false, _) => {
-                connection.heading(core.now_ns());
+                connection.begin_head(core.now_ns());
                 self.received(core, token);
             }
         }
@@ -88,19 +88,19 @@ impl Data {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(delivery) = connection.delivery() else { return };
         let chunks = self.engine.chunks(delivery);
-        let mut place = self.place(core, token, Secure::room_bytes(&chunks));
+        let mut seal_buffer = self.seal_buffer(core, token, Secure::room_bytes(&chunks));
         let Some(connection) = self.connections.get_mut(token) else { return };
         let (State::Sending(sending), Some(secure)) = (&mut connection.state, &mut connection.secure) else {
             return;
         };
-        let sealed = secure.seal(&chunks, &mut place);
+        let sealed = secure.seal(&chunks, &mut seal_buffer);
         // The reader's leases are released before its stripes.
         drop(chunks);
         let sealed = match sealed {
             Ok(sealed) if sealed.sealed > 0 => sealed,
             ended => {
                 tracing::debug!(peer = %connection.peer, error = ?ended.err(), "a response cannot be sealed");
-                if let Place::Scratch(buffer) = place {
+                if let SealBuffer::Scratch(buffer) = seal_buffer {
                     self.scratch.give(token, Chunk::Lease(buffer.freeze()));
                 }
                 return self.close(core, token);
@@ -110,11 +110,11 @@ impl Data {
         secure.plain_bytes = sealed.plain as u64;
         let mut bytes = sealed.sealed;
         if self.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
-            bytes += secure.tls.close(&mut place[bytes..]);
+            bytes += secure.tls.close(&mut seal_buffer[bytes..]);
         }
-        let chunk = match place {
-            Place::Scratch(buffer) => Chunk::Lease(buffer.freeze().slice(0..bytes)),
-            Place::Small(mut text) => {
+        let chunk = match seal_buffer {
+            SealBuffer::Scratch(buffer) => Chunk::Lease(buffer.freeze().slice(0..bytes)),
+            SealBuffer::Small(mut text) => {
                 text.truncate(bytes);
                 Chunk::from(text)
             }
@@ -174,18 +174,18 @@ impl Data {
 
     /// The memory in which up to `bytes` are sealed, with less room if there is less. It never
     /// waits.
-    fn place(&mut self, core: &mut Core, token: u64, bytes: usize) -> Place {
+    fn seal_buffer(&mut self, core: &mut Core, token: u64, bytes: usize) -> SealBuffer {
         if bytes <= SEAL_SMALL_BYTES_MAX {
-            return Place::Small(vec![0; bytes]);
+            return SealBuffer::Small(vec![0; bytes]);
         }
         if let Some(buffer) = self.scratch.take(token) {
-            return Place::Scratch(buffer);
+            return SealBuffer::Scratch(buffer);
         }
         self.park(core);
         match self.scratch.take(token) {
-            Some(buffer) => Place::Scratch(buffer),
+            Some(buffer) => SealBuffer::Scratch(buffer),
             // All buffers are being sent in this turn.
-            None => Place::Small(vec![0; SEAL_SMALL_BYTES_MAX]),
+            None => SealBuffer::Small(vec![0; SEAL_SMALL_BYTES_MAX]),
         }
     }
 
@@ -225,20 +225,20 @@ const NOT_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r
 impl Connection {
     /// Sends a last message without waiting, as far as the socket accepts it. The connection is
     /// closed in any case.
-    pub(super) fn say(&mut self, text: &[u8]) {
+    pub(super) fn send_last(&mut self, text: &[u8]) {
         // A send that is under way must not be interrupted by other bytes.
         let is_sending = self.in_ring && matches!(self.state, State::ShakingHands | State::Sending(_));
         match &mut self.secure {
             Some(secure) if secure.pending.is_none() && !is_sending => {
-                let sealed = secure.last_words(text);
-                self.say_plainly(&sealed);
+                let sealed = secure.seal_last(text);
+                self.send_unsealed(&sealed);
             }
             Some(_) => {}
-            None => self.say_plainly(text),
+            None => self.send_unsealed(text),
         }
     }
 
-    fn say_plainly(&self, bytes: &[u8]) {
+    fn send_unsealed(&self, bytes: &[u8]) {
         if !bytes.is_empty() {
             let _ = rustix::net::send(
                 &self.socket,
@@ -249,22 +249,22 @@ impl Connection {
     }
 }
 
-impl std::ops::Deref for Place {
+impl std::ops::Deref for SealBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Place::Scratch(buffer) => buffer,
-            Place::Small(text) => text,
+            SealBuffer::Scratch(buffer) => buffer,
+            SealBuffer::Small(text) => text,
         }
     }
 }
 
-impl DerefMut for Place {
+impl DerefMut for SealBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
-            Place::Scratch(buffer) => buffer,
-            Place::Small(text) => text,
+            SealBuffer::Scratch(buffer) => buffer,
+            SealBuffer::Small(text) => text,
         }
     }
 }

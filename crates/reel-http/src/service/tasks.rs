@@ -30,7 +30,7 @@ impl Data {
     }
 
     /// Notes that `task` is the task of the connection `token`.
-    pub(super) fn owns(&mut self, task: TaskId, token: u64) {
+    pub(super) fn set_token(&mut self, task: TaskId, token: u64) {
         if self.of_task.len() <= task.index() {
             self.of_task.resize(task.index() + 1, token);
         }

@@ -3,7 +3,7 @@
 
 use super::Data;
 use crate::connection::Connection;
-use crate::zero_copy::How;
+use crate::zero_copy::SendMethod;
 use reel_ring::{Chunk, Op, segment_bytes};
 use reel_rt::Core;
 use rustix::io::Errno;
@@ -18,8 +18,8 @@ impl Connection {
         let bytes = chunks.iter().map(|chunk| chunk.len()).sum();
         let may_lend = may_lend && self.zero_copy.is_cut_well(|| segment_bytes(&socket));
         match self.zero_copy.choose(bytes, chunks.len(), may_lend, now_ns) {
-            How::Copied => Op::Send { socket, chunks },
-            How::ZeroCopy { bytes_max } => {
+            SendMethod::Copied => Op::Send { socket, chunks },
+            SendMethod::ZeroCopy { bytes_max } => {
                 cut(&mut chunks, bytes_max);
                 Op::SendZeroCopy { socket, chunks }
             }

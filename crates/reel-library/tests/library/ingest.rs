@@ -1,8 +1,8 @@
 //! Files made by ffmpeg are ingested into a real volume and exported again.
 
 use crate::films;
-use crate::place;
-use crate::place::Place;
+use crate::test_library;
+use crate::test_library::TestLibrary;
 use reel_library::{IngestError, IngestOptions, Input, LibraryError, Phase, PosterKind, Progress};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -16,18 +16,18 @@ fn named(name: &str) -> IngestOptions {
 
 #[test]
 fn an_export_decodes_like_the_ingested_file() {
-    let place = Place::new(96 << 20);
-    let library = place.library();
+    let test_library = TestLibrary::new(96 << 20);
+    let library = test_library.library();
     let aac = films::H264_AAC;
     let vp9: &[&str] =
         &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "50", "-c:a", "libopus"];
     for (name, seconds, options) in
         [("a.mp4", 9, aac), ("b.mkv", 5, aac), ("c.ts", 5, aac), ("d.webm", 3, vp9)]
     {
-        let film = films::make(place.path(), name, seconds, options);
+        let film = films::make(test_library.path(), name, seconds, options);
         let ingested =
             library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect(name);
-        let out = place.path().join(format!("{}.out.mp4", ingested.id));
+        let out = test_library.path().join(format!("{}.out.mp4", ingested.id));
         let bytes = library
             .export(&ingested.id, &mut fs::File::create(&out).expect("made"), &mut |_, _| {})
             .expect("exported");
@@ -51,9 +51,10 @@ fn an_export_decodes_like_the_ingested_file() {
 
 #[test]
 fn titles_survive_the_volume_being_opened_again() {
-    let place = Place::new(64 << 20);
-    let film = films::make(place.path(), "Ünï ../cödé.mp4".replace('/', "_").as_str(), 3, films::H264_AAC);
-    let library = place.library();
+    let test_library = TestLibrary::new(64 << 20);
+    let film =
+        films::make(test_library.path(), "Ünï ../cödé.mp4".replace('/', "_").as_str(), 3, films::H264_AAC);
+    let library = test_library.library();
     let stamp = reel_library::stamp_of(&film).expect("there");
     assert!(!library.knows(&stamp));
     let id = library
@@ -65,7 +66,7 @@ fn titles_survive_the_volume_being_opened_again() {
     let again = library.ingest(&[Input::new(&film)], &named("am elie"), &mut |_| {}).expect("taken").id;
     assert_eq!(again, "am-elie-2");
     drop(library);
-    let library = place.library();
+    let library = test_library.library();
     assert_eq!(library.summary("am-elie").expect("there").name, "../../Am élie");
     assert!(library.knows(&stamp));
     let title = library.open("am-elie").expect("opens");
@@ -75,12 +76,12 @@ fn titles_survive_the_volume_being_opened_again() {
 
 #[test]
 fn sidecars_names_and_progress_are_as_expected() {
-    let place = Place::new(64 << 20);
-    let film = films::make(place.path(), "my_film.mp4", 5, films::H264_AAC);
-    fs::write(place.path().join("my_film.de.forced.srt"), "1\n00:00:01,000 --> 00:00:02,000\nGrüße\n")
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "my_film.mp4", 5, films::H264_AAC);
+    fs::write(test_library.path().join("my_film.de.forced.srt"), "1\n00:00:01,000 --> 00:00:02,000\nGrüße\n")
         .expect("written");
-    fs::write(place.path().join("my_film.fr.srt"), "nothing in it").expect("written");
-    let library = place.library();
+    fs::write(test_library.path().join("my_film.fr.srt"), "nothing in it").expect("written");
+    let library = test_library.library();
     let mut reports: Vec<Progress> = Vec::new();
     let ingested = library
         .ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |progress| reports.push(progress))
@@ -99,18 +100,18 @@ fn sidecars_names_and_progress_are_as_expected() {
 
 #[test]
 fn renditions_become_a_ladder_or_are_refused() {
-    let place = Place::new(96 << 20);
-    let library = place.library();
+    let test_library = TestLibrary::new(96 << 20);
+    let library = test_library.library();
     let small: Vec<&str> = films::H264_AAC.iter().copied().chain(["-vf", "scale=160:90"]).collect();
     let odd: Vec<&str> = films::H264_AAC
         .iter()
         .copied()
         .chain(["-g", "37", "-keyint_min", "37", "-sc_threshold", "0"])
         .collect();
-    let large = films::make(place.path(), "large.mp4", 9, films::H264_AAC);
-    let small = films::make(place.path(), "small.mp4", 9, &small);
-    let odd = films::make(place.path(), "odd.mp4", 9, &odd);
-    let song = films::make(place.path(), "song.mp4", 9, &["-map", "1:a", "-c:a", "aac"]);
+    let large = films::make(test_library.path(), "large.mp4", 9, films::H264_AAC);
+    let small = films::make(test_library.path(), "small.mp4", 9, &small);
+    let odd = films::make(test_library.path(), "odd.mp4", 9, &odd);
+    let song = films::make(test_library.path(), "song.mp4", 9, &["-map", "1:a", "-c:a", "aac"]);
     let inputs = |files: &[&PathBuf]| files.iter().map(|file| Input::new(*file)).collect::<Vec<_>>();
 
     let free = library.volume().free_bytes();
@@ -129,19 +130,19 @@ fn renditions_become_a_ladder_or_are_refused() {
     let summary = library.summary("film").expect("there");
     assert_eq!(summary.video.iter().map(|v| v.height).collect::<Vec<_>>(), [180, 90], "best first");
     assert_eq!(summary.audio.len(), 1);
-    let out = place.path().join("out.mp4");
+    let out = test_library.path().join("out.mp4");
     library.export("film", &mut fs::File::create(&out).expect("made"), &mut |_, _| {}).expect("exported");
     assert_eq!(films::frames(&out, "v:0"), films::frames(&large, "v:0"), "the best one is exported");
 }
 
 #[test]
 fn bad_files_are_refused_and_leave_nothing() {
-    let place = Place::new(64 << 20);
-    let library = place.library();
-    let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let film = films::make(test_library.path(), "film.mp4", 6, films::H264_AAC);
     let bytes = fs::read(&film).expect("read");
     let write = |name: &str, bytes: &[u8]| {
-        let path = place.path().join(name);
+        let path = test_library.path().join(name);
         fs::write(&path, bytes).expect("written");
         path
     };
@@ -151,8 +152,8 @@ fn bad_files_are_refused_and_leave_nothing() {
         (write("empty.mp4", b""), "empty"),
         (write("noise.mp4", &noise), "not an MP4"),
         (write("half.mp4", &bytes[..bytes.len() / 2]), "half.mp4"),
-        (place.path().join("none.mp4"), "cannot open"),
-        (place.path().to_owned(), "cannot open"),
+        (test_library.path().join("none.mp4"), "cannot open"),
+        (test_library.path().to_owned(), "cannot open"),
     ];
     for (path, word) in &cases {
         let error =
@@ -171,10 +172,10 @@ fn bad_files_are_refused_and_leave_nothing() {
 
 #[test]
 fn a_full_volume_is_reported_before_anything_is_written() {
-    let place = Place::new(64 << 20);
-    let library = place.library();
-    let large = place.path().join("large.mp4");
-    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let large = test_library.path().join("large.mp4");
+    let film = films::make(test_library.path(), "film.mp4", 3, films::H264_AAC);
     fs::copy(&film, &large).expect("copied");
     // Padding after the last box: the file is large, and still valid.
     let bytes = 80_000_000 - fs::metadata(&large).expect("there").len();
@@ -207,9 +208,9 @@ fn a_full_volume_is_reported_before_anything_is_written() {
 
 #[test]
 fn a_stopped_ingest_leaves_nothing() {
-    let place = Place::new(64 << 20);
-    let library = place.library();
-    let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let film = films::make(test_library.path(), "film.mp4", 6, films::H264_AAC);
     let free = library.volume().free_bytes();
     for at in [Phase::Storing, Phase::Finishing] {
         let options = IngestOptions::default();
@@ -226,9 +227,9 @@ fn a_stopped_ingest_leaves_nothing() {
 
 #[test]
 fn a_removed_title_is_freed_when_its_last_holder_drops_it() {
-    let place = Place::new(64 << 20);
-    let library = place.library();
-    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let film = films::make(test_library.path(), "film.mp4", 3, films::H264_AAC);
     let free = library.volume().free_bytes();
     let id = library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect("taken").id;
     library.summaries();
@@ -243,10 +244,11 @@ fn a_removed_title_is_freed_when_its_last_holder_drops_it() {
 
 #[test]
 fn a_title_opened_by_many_at_once_is_open_once() {
-    let place = Place::new(64 << 20);
-    let film = films::make(place.path(), "film.mp4", 3, films::H264_AAC);
-    let id = place.library().ingest(&[Input::new(&film)], &named("Film"), &mut |_| {}).expect("taken").id;
-    let library = place.library();
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "film.mp4", 3, films::H264_AAC);
+    let id =
+        test_library.library().ingest(&[Input::new(&film)], &named("Film"), &mut |_| {}).expect("taken").id;
+    let library = test_library.library();
     let start = Barrier::new(8);
     let open = || {
         start.wait();
@@ -264,21 +266,21 @@ fn a_killed_ingest_leaves_nothing() {
     if let Ok(volume_dir) = std::env::var("REEL_TEST_VOLUME") {
         ingest_and_die(Path::new(&volume_dir));
     }
-    let place = Place::new(64 << 20);
-    let film = films::make(place.path(), "film.mp4", 6, films::H264_AAC);
-    let free = place.library().volume().free_bytes();
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "film.mp4", 6, films::H264_AAC);
+    let free = test_library.library().volume().free_bytes();
     // Runs this test again as a child, which ingests and kills itself on the way.
     for phase in ["Storing", "Finishing"] {
         let status = std::process::Command::new(std::env::current_exe().expect("a path"))
             .args(["--exact", "ingest::a_killed_ingest_leaves_nothing", "--nocapture"])
-            .env("REEL_TEST_VOLUME", place.volume_dir())
+            .env("REEL_TEST_VOLUME", test_library.volume_dir())
             .env("REEL_TEST_FILM", &film)
             .env("REEL_TEST_PHASE", phase)
             .stdout(std::process::Stdio::null())
             .status()
             .expect("runs");
         assert_eq!(status.signal(), Some(9), "killed while {phase}, and not failed otherwise");
-        let library = place.library();
+        let library = test_library.library();
         assert!(library.summaries().is_empty());
         assert_eq!(library.volume().free_bytes(), free, "killed while {phase}");
     }
@@ -287,7 +289,7 @@ fn a_killed_ingest_leaves_nothing() {
 /// Ends by its own signal, or by a panic, which the parent test distinguishes.
 fn ingest_and_die(volume_dir: &Path) -> ! {
     let var = |name: &str| std::env::var(name).expect("set by the test that runs this");
-    let library = place::open(volume_dir);
+    let library = test_library::open(volume_dir);
     let (film, phase) = (var("REEL_TEST_FILM"), var("REEL_TEST_PHASE"));
     let mut reports = 0;
     let result = library.ingest(&[Input::new(film)], &IngestOptions::default(), &mut |progress| {

@@ -3,5 +3,5 @@
 
 mod films;
 mod ingest;
-mod place;
 mod removed;
+mod test_library;

@@ -1,7 +1,7 @@
 //! Streams in sets: which bytes come out, what is held, and what is left when they end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Post, Random, STRIPE_BYTES};
+use crate::cinema::{ArrivalSender, Cinema, STRIPE_BYTES};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_arena::mms::Ending;
 use reel_cache::{Arrival, Body, Choices, Part, Units};
@@ -9,6 +9,7 @@ use reel_local::{Offer, Opening, Outlet, Settled, StreamId, Streams};
 use reel_play::{DeliveryPolicy, Engine, Event, Form, PlainFile, PlayCounters, Playable, Segment};
 use reel_qos::{Class, ClassTable};
 use reel_ring::Chunk;
+use reel_testkit::Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -34,7 +35,7 @@ impl Playable for NoTitle {
 /// A reader that takes pieces, keeps them for a while, and compares them only then.
 struct Slow {
     expected: Vec<u8>,
-    random: Random,
+    rng: Rng,
     room: usize,
     held: VecDeque<(u64, Chunk, u64)>,
     looked_at: u64,
@@ -45,16 +46,8 @@ struct Slow {
 
 impl Slow {
     fn new(expected: Vec<u8>, seed: u64) -> Slow {
-        let random = Random(seed);
-        Slow {
-            expected,
-            random,
-            room: 6,
-            held: VecDeque::new(),
-            looked_at: 0,
-            lies: false,
-            endings: Vec::new(),
-        }
+        let rng = Rng::new(seed);
+        Slow { expected, rng, room: 6, held: VecDeque::new(), looked_at: 0, lies: false, endings: Vec::new() }
     }
 }
 
@@ -63,7 +56,7 @@ impl Outlet for Slow {
         if self.held.len() >= self.room {
             return 0;
         }
-        let taken = 1 + self.random.below(offer.chunk.len() as u64);
+        let taken = 1 + self.rng.below(offer.chunk.len() as u64);
         self.held.push_back((offer.position, offer.chunk.clone(), taken));
         taken
     }
@@ -73,7 +66,7 @@ impl Outlet for Slow {
             return Ok(u64::MAX);
         }
         let mut done = 0;
-        for _ in 0..self.random.below(self.room as u64 + 1) {
+        for _ in 0..self.rng.below(self.room as u64 + 1) {
             let Some((position, chunk, taken)) = self.held.pop_front() else { break };
             assert_eq!(position, self.looked_at, "in order, without a gap");
             let at = position as usize;
@@ -85,7 +78,7 @@ impl Outlet for Slow {
     }
 
     fn settle(&mut self, _more: bool) -> Settled {
-        Settled { ring: false, again: self.random.below(4) == 0 }
+        Settled { ring: false, again: self.rng.below(4) == 0 }
     }
 
     fn end(&mut self, ending: Ending) -> bool {
@@ -110,7 +103,7 @@ impl Core {
             classes: ClassTable::default(),
         };
         let (sessions, counters) = (Arc::new(Sessions::new(config)), Arc::new(PlayCounters::new(1)));
-        let engine = Engine::new(units.clone(), Arc::new(Post(sender)), sessions, counters);
+        let engine = Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), sessions, counters);
         Core { engine, arrivals, streams: Streams::default() }
     }
 

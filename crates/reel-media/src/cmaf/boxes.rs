@@ -8,8 +8,8 @@ pub(crate) struct Boxes {
     hole_bytes: u64,
 }
 
-/// Bytes that belong into the sequence but are stored elsewhere. They count in the sizes of the
-/// boxes around them.
+/// Bytes that belong to the sequence but are stored elsewhere. They count in the sizes of the boxes
+/// around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hole {
     /// Its position among the bytes written.

@@ -275,7 +275,7 @@ impl Packager {
     }
 }
 
-/// A description within the limits, names cut to length.
+/// Checks a track's description against the limits, and shortens its names.
 fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
     let wrong = |what| Err(PackError::Track { track: number, what });
     if track.timescale == 0 {

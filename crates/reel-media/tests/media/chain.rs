@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 use crate::film::Stored;
-use crate::studio;
-use crate::studio::{Heard, Shown, Studio};
+use crate::film_dir;
+use crate::film_dir::{DecodedPictures, DecodedSound, FilmDir};
 use reel_media::cmaf::{CutPolicy, Packager};
 use reel_media::{TrackKind, dash, hls, ladder, progressive};
 use std::path::Path;
@@ -22,7 +22,7 @@ const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=9"
 
 /// Demuxes and packages a file.
 fn store(path: &Path) -> Stored {
-    let mut demux = reel_media::open(studio::source(path)).expect("a file that opens");
+    let mut demux = reel_media::open(film_dir::source(path)).expect("a file that opens");
     let tracks = demux.tracks().to_vec();
     let mut objects = vec![Vec::new(); tracks.len()];
     let mut packager = Packager::new(tracks, CutPolicy::default()).expect("valid tracks");
@@ -69,31 +69,34 @@ fn publish(stored: &Stored, folder: &Path) {
 
 /// Makes the source, publishes it, and compares every form with it.
 fn check(case: &Case<'_>) {
-    let studio = Studio::new();
-    let source = studio.make(case.file, case.arguments);
+    let film_dir = FilmDir::new();
+    let source = film_dir.make(case.file, case.arguments);
     let stored = store(&source);
-    let folder = studio.path("out");
+    let folder = film_dir.path("out");
     publish(&stored, &folder);
     let kinds: Vec<TrackKind> = stored.index.tracks.iter().map(|track| track.track.kind).collect();
 
     let of_kind = |kind| kinds.iter().enumerate().filter(move |(_, k)| **k == kind).map(|(i, _)| i);
     for (place, number) in of_kind(TrackKind::Video).enumerate() {
-        let wanted = Shown::of(&source, &format!("0:v:{place}"));
+        let wanted = DecodedPictures::of(&source, &format!("0:v:{place}"));
         assert!(!wanted.frames.is_empty(), "{}: the source has pictures", case.file);
-        let whole = Shown::of(&folder.join(number.to_string()).join("whole.mp4"), "0:v:0");
+        let whole = DecodedPictures::of(&folder.join(number.to_string()).join("whole.mp4"), "0:v:0");
         wanted.assert_same(&whole, &format!("{}: stored object", case.file));
         for form in ["film.mp4", "master.m3u8", "manifest.mpd"] {
-            wanted.assert_same(&Shown::of(&folder.join(form), "0:v:0"), &format!("{}: {form}", case.file));
+            wanted.assert_same(
+                &DecodedPictures::of(&folder.join(form), "0:v:0"),
+                &format!("{}: {form}", case.file),
+            );
         }
     }
     let tail = if case.file.ends_with("webm") || case.file.ends_with("mkv") { 1152 } else { 0 };
     for (place, number) in of_kind(TrackKind::Audio).enumerate() {
-        let wanted = Heard::of(&source, &format!("0:a:{place}"));
+        let wanted = DecodedSound::of(&source, &format!("0:a:{place}"));
         assert!(wanted.bytes() > 0, "{}: the source has sound", case.file);
-        let whole = Heard::of(&folder.join(number.to_string()).join("whole.mp4"), "0:a:0");
+        let whole = DecodedSound::of(&folder.join(number.to_string()).join("whole.mp4"), "0:a:0");
         wanted.assert_same(&whole, tail, &format!("{}: stored object {number}", case.file));
         for form in ["film.mp4", "master.m3u8", "manifest.mpd"] {
-            let heard = Heard::of(&folder.join(form), &format!("0:a:{place}"));
+            let heard = DecodedSound::of(&folder.join(form), &format!("0:a:{place}"));
             wanted.assert_same(&heard, tail, &format!("{}: {form}, sound {place}", case.file));
         }
     }
@@ -212,26 +215,26 @@ fn transport_streams() {
 fn probe(path: &Path) -> serde_json::Value {
     let mut command = Command::new("ffprobe");
     command.args(["-v", "error", "-show_streams", "-show_format", "-of", "json"]).arg(path);
-    serde_json::from_slice(&studio::run(&mut command).stdout).expect("JSON")
+    serde_json::from_slice(&film_dir::run(&mut command).stdout).expect("JSON")
 }
 
 #[test]
 fn headers_state_what_the_source_states() {
-    let studio = Studio::new();
-    std::fs::write(studio.path("text.srt"), "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n")
+    let film_dir = FilmDir::new();
+    std::fs::write(film_dir.path("text.srt"), "1\n00:00:01,000 --> 00:00:02,500\nHello <i>there</i>\n")
         .unwrap();
     let arguments = "PICTURES TONE TONE -i {dir}/text.srt -map 0 -map 1 -map 2 -map 3 -vf setsar=4/3 -c:v libx264 \
          -preset ultrafast -bf 2 -g 50 -colorspace bt709 -color_primaries bt709 -color_trc bt709 -c:a aac -ac 2 \
          -c:s mov_text -metadata:s:a:0 language=deu -metadata:s:a:1 language=eng -disposition:a:0 0 \
          -disposition:a:1 default -metadata:s:s:0 language=fra";
-    studio.make("upright.mp4", &arguments.replace("PICTURES", PICTURES).replace("TONE", TONE));
-    let source = studio.make(
+    film_dir.make("upright.mp4", &arguments.replace("PICTURES", PICTURES).replace("TONE", TONE));
+    let source = film_dir.make(
         "source.mp4",
         "-i {dir}/upright.mp4 -map 0 -c copy -metadata:s:v:0 rotate=90 -video_track_timescale 25000",
     );
     let stored = store(&source);
-    publish(&stored, &studio.path("out"));
-    let (wanted, found) = (probe(&source), probe(&studio.path("out/film.mp4")));
+    publish(&stored, &film_dir.path("out"));
+    let (wanted, found) = (probe(&source), probe(&film_dir.path("out/film.mp4")));
     let streams = |value: &serde_json::Value, kind: &str| -> Vec<serde_json::Value> {
         let all = value["streams"].as_array().unwrap().iter();
         all.filter(|stream| stream["codec_type"] == kind).cloned().collect()
@@ -269,10 +272,10 @@ fn headers_state_what_the_source_states() {
 
     let number =
         stored.index.tracks.iter().position(|track| track.track.kind == TrackKind::Subtitle).unwrap();
-    let text = studio::run(
-        studio::ffmpeg()
+    let text = film_dir::run(
+        film_dir::ffmpeg()
             .arg("-i")
-            .arg(studio.path(&format!("out/{number}/text.vtt")))
+            .arg(film_dir.path(&format!("out/{number}/text.vtt")))
             .args(["-f", "srt", "-"]),
     );
     let text = String::from_utf8(text.stdout).unwrap();
@@ -285,12 +288,12 @@ fn headers_state_what_the_source_states() {
 
 #[test]
 fn renditions_switch_at_every_border() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let rendition = |name: &str, size: &str, extra: &str| {
         let arguments = format!(
             "-f lavfi -i testsrc2=size={size}:rate=25:duration=9 -c:v libx264 -preset ultrafast {extra} -sc_threshold 0"
         );
-        store(&studio.make(name, &arguments))
+        store(&film_dir.make(name, &arguments))
     };
     let high = rendition("high.mp4", "640x360", "-bf 2 -g 50");
     let low = rendition("low.mp4", "320x180", "-bf 0 -g 50");
@@ -311,18 +314,23 @@ fn renditions_switch_at_every_border() {
             range(stored.index.tracks[0].init_range()),
             range(stored.index.tracks[0].segment_range(segment).unwrap()),
         ];
-        std::fs::write(studio.path("one.mp4"), alone.concat()).unwrap();
-        mixed.extend(Shown::of(&studio.path("one.mp4"), "0:v:0").frames.into_iter().map(|(time, _)| time));
+        std::fs::write(film_dir.path("one.mp4"), alone.concat()).unwrap();
+        mixed.extend(
+            DecodedPictures::of(&film_dir.path("one.mp4"), "0:v:0").frames.into_iter().map(|(time, _)| time),
+        );
     }
-    let wanted: Vec<f64> =
-        Shown::of(&studio.path("high.mp4"), "0:v:0").frames.into_iter().map(|(time, _)| time).collect();
+    let wanted: Vec<f64> = DecodedPictures::of(&film_dir.path("high.mp4"), "0:v:0")
+        .frames
+        .into_iter()
+        .map(|(time, _)| time)
+        .collect();
     assert_eq!(mixed.len(), wanted.len());
     assert!(mixed.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 0.001), "{mixed:?}");
 }
 
 /// What GStreamer's players decode from a URL: bytes of I420 pictures and of 16-bit sound.
-fn gstreamer(studio: &Studio, url: &str) -> (Vec<u8>, Vec<u8>) {
-    let (pictures, sound) = (studio.path("gst.yuv"), studio.path("gst.pcm"));
+fn gstreamer(film_dir: &FilmDir, url: &str) -> (Vec<u8>, Vec<u8>) {
+    let (pictures, sound) = (film_dir.path("gst.yuv"), film_dir.path("gst.pcm"));
     let pipeline = format!(
         "-q uridecodebin3 uri={url} name=d \
          d. ! queue max-size-time=0 max-size-bytes=0 max-size-buffers=0 ! videoconvert ! video/x-raw,format=I420 ! filesink location={} \
@@ -331,25 +339,25 @@ fn gstreamer(studio: &Studio, url: &str) -> (Vec<u8>, Vec<u8>) {
         sound.display()
     );
     let mut command = Command::new("timeout");
-    studio::run(command.args(["60", "gst-launch-1.0"]).args(pipeline.split_whitespace()));
+    film_dir::run(command.args(["60", "gst-launch-1.0"]).args(pipeline.split_whitespace()));
     (std::fs::read(pictures).expect("pictures"), std::fs::read(sound).expect("sound"))
 }
 
 #[test]
 fn gstreamer_plays_hls_and_dash() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let arguments =
         "PICTURES TONE -c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 50 -pix_fmt yuv420p -c:a aac";
-    let source = studio.make("a.mp4", &arguments.replace("PICTURES", PICTURES).replace("TONE", TONE));
+    let source = film_dir.make("a.mp4", &arguments.replace("PICTURES", PICTURES).replace("TONE", TONE));
     let stored = store(&source);
-    publish(&stored, &studio.path("out"));
-    let base = studio::web::serve(&studio.path("out"));
+    publish(&stored, &film_dir.path("out"));
+    let base = film_dir::web::serve(&film_dir.path("out"));
     let wanted =
-        studio::run(studio::ffmpeg().arg("-i").arg(&source).args(["-map", "0:v", "-f", "rawvideo", "-"]))
+        film_dir::run(film_dir::ffmpeg().arg("-i").arg(&source).args(["-map", "0:v", "-f", "rawvideo", "-"]))
             .stdout;
-    let heard = Heard::of(&source, "0:a:0").bytes();
+    let heard = DecodedSound::of(&source, "0:a:0").bytes();
     for form in ["film.mp4", "master.m3u8", "manifest.mpd"] {
-        let (pictures, sound) = gstreamer(&studio, &format!("{base}/{form}"));
+        let (pictures, sound) = gstreamer(&film_dir, &format!("{base}/{form}"));
         assert_eq!(pictures.len(), wanted.len(), "{form}: bytes of pictures");
         assert!(pictures == wanted, "{form}: the pictures differ");
         // GStreamer may output the warm-up, and rounds the end to whole frames.

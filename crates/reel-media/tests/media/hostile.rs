@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// Damage to a file.
 #[derive(Clone, Debug)]
-enum Harm {
+enum Damage {
     Set { at: usize, value: u8 },
     Fill { at: usize, bytes: usize, value: u8 },
     Cut { at: usize },
@@ -16,35 +16,35 @@ enum Harm {
     Repeat { at: usize, bytes: usize },
 }
 
-fn harms() -> impl Strategy<Value = Vec<Harm>> {
-    let harm = prop_oneof![
-        4 => (any::<usize>(), any::<u8>()).prop_map(|(at, value)| Harm::Set { at, value }),
+fn harms() -> impl Strategy<Value = Vec<Damage>> {
+    let damage = prop_oneof![
+        4 => (any::<usize>(), any::<u8>()).prop_map(|(at, value)| Damage::Set { at, value }),
         // Most lengths and flags are at the beginning.
-        4 => (0usize..900, any::<u8>()).prop_map(|(at, value)| Harm::Set { at, value }),
+        4 => (0usize..900, any::<u8>()).prop_map(|(at, value)| Damage::Set { at, value }),
         2 => (any::<usize>(), 1usize..400, prop_oneof![Just(0u8), Just(0xff), Just(0x47), any::<u8>()])
-            .prop_map(|(at, bytes, value)| Harm::Fill { at, bytes, value }),
-        1 => any::<usize>().prop_map(|at| Harm::Cut { at }),
-        1 => (any::<usize>(), 1usize..2000).prop_map(|(at, bytes)| Harm::Remove { at, bytes }),
-        1 => (any::<usize>(), 1usize..2000).prop_map(|(at, bytes)| Harm::Repeat { at, bytes }),
+            .prop_map(|(at, bytes, value)| Damage::Fill { at, bytes, value }),
+        1 => any::<usize>().prop_map(|at| Damage::Cut { at }),
+        1 => (any::<usize>(), 1usize..2000).prop_map(|(at, bytes)| Damage::Remove { at, bytes }),
+        1 => (any::<usize>(), 1usize..2000).prop_map(|(at, bytes)| Damage::Repeat { at, bytes }),
     ];
-    proptest::collection::vec(harm, 1..8)
+    proptest::collection::vec(damage, 1..8)
 }
 
-fn harmed(file: &[u8], harms: &[Harm]) -> Vec<u8> {
+fn harmed(file: &[u8], harms: &[Damage]) -> Vec<u8> {
     let mut bytes = file.to_vec();
-    for harm in harms {
+    for damage in harms {
         let length = bytes.len().max(1);
         let range = |at: usize, count: usize| at % length..(at % length + count).min(bytes.len());
-        match *harm {
+        match *damage {
             _ if bytes.is_empty() => {}
-            Harm::Set { at, value } => bytes[at % length] = value,
-            Harm::Fill { at, bytes: count, value } => {
+            Damage::Set { at, value } => bytes[at % length] = value,
+            Damage::Fill { at, bytes: count, value } => {
                 let range = range(at, count);
                 bytes[range].fill(value);
             }
-            Harm::Cut { at } => bytes.truncate(at % length),
-            Harm::Remove { at, bytes: count } => drop(bytes.drain(range(at, count))),
-            Harm::Repeat { at, bytes: count } => {
+            Damage::Cut { at } => bytes.truncate(at % length),
+            Damage::Remove { at, bytes: count } => drop(bytes.drain(range(at, count))),
+            Damage::Repeat { at, bytes: count } => {
                 let part = bytes[range(at, count)].to_vec();
                 let place = at % length;
                 bytes.splice(place..place, part);
@@ -79,9 +79,9 @@ fn survive(bytes: Vec<u8>) {
 fn matroska() -> &'static [u8] {
     static FILE: OnceLock<Vec<u8>> = OnceLock::new();
     FILE.get_or_init(|| {
-        let studio = Studio::new();
-        let srt = studio.write("a.srt", b"1\n00:00:00,100 --> 00:00:00,900\nText\n");
-        let path = studio.make(
+        let film_dir = FilmDir::new();
+        let srt = film_dir.write("a.srt", b"1\n00:00:00,100 --> 00:00:00,900\nText\n");
+        let path = film_dir.make(
             "a.mkv",
             &[
                 words("-f lavfi -i testsrc2=size=64x64:rate=25:duration=1"),
@@ -97,8 +97,8 @@ fn matroska() -> &'static [u8] {
 fn transport() -> &'static [u8] {
     static FILE: OnceLock<Vec<u8>> = OnceLock::new();
     FILE.get_or_init(|| {
-        let studio = Studio::new();
-        let path = studio.make(
+        let film_dir = FilmDir::new();
+        let path = film_dir.make(
             "a.ts",
             &[
                 words("-f lavfi -i testsrc2=size=64x64:rate=25:duration=1"),

@@ -167,7 +167,7 @@ proptest! {
         film in any_film(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         end in any::<prop::sample::Index>(),
-        mend: bool,
+        repair_sums: bool,
     ) {
         let stored = film.store_with(small());
         let mut bytes = stored.index.encode().unwrap();
@@ -177,14 +177,14 @@ proptest! {
             bytes[at] = *value;
         }
         bytes.truncate(end.index(bytes.len()) + 1);
-        if mend && bytes.len() > 4 {
+        if repair_sums && bytes.len() > 4 {
             // With a correct checksum, so that the checks after it are reached.
             let end = bytes.len() - 4;
             let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &bytes[..end]) as u32;
             bytes[end..].copy_from_slice(&sum.to_le_bytes());
         }
         if let Ok(index) = TitleIndex::decode(&bytes) {
-            if !mend { prop_assert_eq!(&bytes, &whole); }
+            if !repair_sums { prop_assert_eq!(&bytes, &whole); }
             // What is accepted can be used.
             prop_assert_eq!(index.encode().unwrap(), bytes);
             let _ = (reel_media::hls::master(&index), reel_media::dash::manifest(&index));

@@ -3,6 +3,7 @@
 
 mod chain;
 mod film;
+mod film_dir;
 mod hostile;
 mod isobmff;
 mod large;
@@ -12,6 +13,5 @@ mod mkv_made;
 mod mp4;
 mod oracle;
 mod playlists;
-mod studio;
 mod through;
 mod ts;

@@ -37,8 +37,8 @@ fn assert_like_ffprobe(path: &Path, streams: &[usize], zero_s: f64) -> (Box<dyn 
 
 #[test]
 fn h264_with_b_frames_and_aac() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.mkv",
         &[
             picture("25", 3),
@@ -60,14 +60,14 @@ fn h264_with_b_frames_and_aac() {
     assert!(frames.iter().any(|frame| frame.packet.sample.pts != frame.packet.sample.dts), "reordered");
     assert!(of_track(&taken, 1).windows(2).all(|pair| pair[0].packet.sample.duration == 1024));
 
-    let stream = studio.write("a.264", &annex_b(&avc_sets(&video.config), &frames));
+    let stream = film_dir.write("a.264", &annex_b(&avc_sets(&video.config), &frames));
     assert_eq!(frame_sums(&stream, Some("h264"), "0:v"), frame_sums(&path, None, "0:v"));
 }
 
 #[test]
 fn hevc_and_ac3() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.mkv",
         &[
             picture("30", 2),
@@ -80,14 +80,14 @@ fn hevc_and_ac3() {
     assert_eq!((video.codec, audio.codec), (Codec::Hevc, Codec::Ac3));
     assert_eq!(audio.config.len(), 3);
     assert!(of_track(&taken, 1).windows(2).all(|pair| pair[0].packet.sample.duration == 1536));
-    let stream = studio.write("a.265", &annex_b(&hevc_sets(&video.config), &of_track(&taken, 0)));
+    let stream = film_dir.write("a.265", &annex_b(&hevc_sets(&video.config), &of_track(&taken, 0)));
     assert_eq!(frame_sums(&stream, Some("hevc"), "0:v"), frame_sums(&path, None, "0:v"));
 }
 
 #[test]
 fn vp9_and_opus() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.webm",
         &[
             picture("30", 2),
@@ -110,8 +110,8 @@ fn vp9_and_opus() {
 
 #[test]
 fn av1_and_flac() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.mkv",
         &[picture("24", 2), tone(440, 44_100, 2), words("-c:v libsvtav1 -preset 12 -g 24 -c:a flac -ac 2")],
     );
@@ -126,11 +126,11 @@ fn av1_and_flac() {
 
 #[test]
 fn two_languages_and_two_kinds_of_subtitles() {
-    let studio = Studio::new();
-    let srt = studio.write("a.srt", "1\n00:00:00,500 --> 00:00:01,250\n<i>Hallo</i> & Welt\nzwei\n\n2\n00:00:01,500 --> 00:00:02,000\nNoch eine\n".as_bytes());
-    let ass = studio.write("a.ass", b"[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\nStyle: Default,Arial,20\n\n[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\nDialogue: 0,0:00:01.00,0:00:01.75,Default,,0,0,0,,{\\i1}Hello,{\\i0} world\\Ntwo\n");
+    let film_dir = FilmDir::new();
+    let srt = film_dir.write("a.srt", "1\n00:00:00,500 --> 00:00:01,250\n<i>Hallo</i> & Welt\nzwei\n\n2\n00:00:01,500 --> 00:00:02,000\nNoch eine\n".as_bytes());
+    let ass = film_dir.write("a.ass", b"[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\nStyle: Default,Arial,20\n\n[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\nDialogue: 0,0:00:01.00,0:00:01.75,Default,,0,0,0,,{\\i1}Hello,{\\i0} world\\Ntwo\n");
     let inputs = format!("-i {} -i {}", srt.display(), ass.display());
-    let path = studio.make(
+    let path = film_dir.make(
         "a.mkv",
         &[
             picture("25", 2),
@@ -167,9 +167,9 @@ fn two_languages_and_two_kinds_of_subtitles() {
 
 #[test]
 fn variable_frame_rate() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     // Frames n with n mod 7 in {1, 4} are missing, and the time between frames grows.
-    let path = studio.make(
+    let path = film_dir.make(
         "a.mkv",
         &[
             picture("50", 3),
@@ -196,9 +196,9 @@ fn variable_frame_rate() {
 
 #[test]
 fn film_rate_is_exact() {
-    let studio = Studio::new();
-    let path =
-        studio.make("a.mkv", &[picture("24000/1001", 4), words("-c:v libx264 -preset veryfast -bf 3 -g 24")]);
+    let film_dir = FilmDir::new();
+    let path = film_dir
+        .make("a.mkv", &[picture("24000/1001", 4), words("-c:v libx264 -preset veryfast -bf 3 -g 24")]);
     let (demux, taken) = assert_like_ffprobe(&path, &[0], 0.0);
     assert_eq!(demux.tracks()[0].timescale, 24_000);
     let mut shown: Vec<_> = taken.iter().map(|taken| taken.packet.sample.pts).collect();
@@ -210,8 +210,8 @@ fn film_rate_is_exact() {
 
 #[test]
 fn mp3_eac3_and_wide_pixels() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.mkv",
         &[
             picture("25", 2),
@@ -235,8 +235,8 @@ fn mp3_eac3_and_wide_pixels() {
 
 #[test]
 fn a_live_file_without_sizes_and_cues() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.webm",
         &[
             picture("30", 2),
@@ -249,20 +249,20 @@ fn a_live_file_without_sizes_and_cues() {
 
 #[test]
 fn unusable_files_are_named() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let open_bytes = |bytes: Vec<u8>| reel_media::open(Box::new(Memory(bytes))).err().unwrap();
     assert!(matches!(open_bytes(Vec::new()), MediaError::Empty));
     assert!(matches!(open_bytes(b"not a film at all".to_vec()), MediaError::UnknownContainer(_)));
-    let path = studio.make("a.mkv", &[picture("25", 1), words("-c:v libx264 -preset ultrafast")]);
+    let path = film_dir.make("a.mkv", &[picture("25", 1), words("-c:v libx264 -preset ultrafast")]);
     let whole = std::fs::read(&path).unwrap();
     let cut = whole[..whole.len() * 2 / 3].to_vec();
     assert!(matches!(open_bytes(cut), MediaError::Truncated { .. }));
     let old =
-        studio.make("b.mkv", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v mpeg2video -c:a aac")]);
+        film_dir.make("b.mkv", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v mpeg2video -c:a aac")]);
     let error = open_bytes(std::fs::read(old).unwrap());
     assert!(matches!(&error, MediaError::NoTracks(why) if why.contains("V_MPEG2")), "{error}");
     let vorbis =
-        studio.make("c.mkv", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v libx264 -c:a libvorbis")]);
+        film_dir.make("c.mkv", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v libx264 -c:a libvorbis")]);
     let demux = open(&vorbis);
     assert_eq!(demux.tracks().len(), 1);
     assert!(demux.warnings()[0].contains("A_VORBIS"), "{:?}", demux.warnings());

@@ -63,8 +63,8 @@ fn mp3_frames() -> Vec<Vec<u8>> {
 }
 
 fn frames(encoder: &str) -> Vec<Vec<u8>> {
-    let studio = Studio::new();
-    let path = studio.make("a.mkv", &[tone(440, 48_000, 1), words(encoder)]);
+    let film_dir = FilmDir::new();
+    let path = film_dir.make("a.mkv", &[tone(440, 48_000, 1), words(encoder)]);
     let mut demux = open(std::fs::read(path).unwrap()).unwrap();
     drain(demux.as_mut()).unwrap().into_iter().map(|taken| taken.data).collect()
 }

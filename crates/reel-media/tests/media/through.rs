@@ -8,7 +8,7 @@ use reel_media::cmaf::{CutPolicy, Packager};
 use std::path::{Path, PathBuf};
 
 /// One CMAF object per track of a file.
-fn store(studio: &Studio, path: &Path) -> Vec<(TrackKind, PathBuf)> {
+fn store(film_dir: &FilmDir, path: &Path) -> Vec<(TrackKind, PathBuf)> {
     let mut demux = reel_media::open(Box::new(Memory(std::fs::read(path).unwrap()))).unwrap();
     let tracks = demux.tracks().to_vec();
     let policy = CutPolicy { fragment_min_ms: 1000, ..CutPolicy::default() };
@@ -22,14 +22,14 @@ fn store(studio: &Studio, path: &Path) -> Vec<(TrackKind, PathBuf)> {
     let packaged = packager.finish().unwrap();
     packaged.pieces.iter().for_each(|piece| objects[piece.track].extend_from_slice(&piece.bytes));
     let write = |(index, bytes): (usize, &Vec<u8>)| {
-        (tracks[index].kind, studio.write(&format!("track{index}.mp4"), bytes))
+        (tracks[index].kind, film_dir.write(&format!("track{index}.mp4"), bytes))
     };
     objects.iter().enumerate().map(write).collect()
 }
 
 /// Both streams of `path` decode from the stored objects to the same frames at the same times.
-fn assert_decodes_the_same(studio: &Studio, path: &Path) {
-    for (kind, object) in store(studio, path) {
+fn assert_decodes_the_same(film_dir: &FilmDir, path: &Path) {
+    for (kind, object) in store(film_dir, path) {
         let stream = if kind == TrackKind::Video { "0:v" } else { "0:a" };
         let (stored, source) = (timed_sums(&object, stream), timed_sums(path, stream));
         assert!(!stored.is_empty());
@@ -52,7 +52,7 @@ fn assert_decodes_the_same(studio: &Studio, path: &Path) {
 
 #[test]
 fn matroska() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     for (name, codecs) in [
         ("a.mkv", "-c:v libx264 -preset veryfast -bf 3 -g 25 -c:a aac"),
         ("b.mkv", "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=25 -c:a ac3"),
@@ -61,21 +61,21 @@ fn matroska() {
         ("e.mkv", "-c:v libx264 -preset ultrafast -g 25 -c:a eac3"),
         ("f.mkv", "-c:v libx264 -preset ultrafast -g 25 -c:a libmp3lame"),
     ] {
-        let path = studio.make(name, &[picture("25", 3), tone(440, 48_000, 3), words(codecs)]);
-        assert_decodes_the_same(&studio, &path);
+        let path = film_dir.make(name, &[picture("25", 3), tone(440, 48_000, 3), words(codecs)]);
+        assert_decodes_the_same(&film_dir, &path);
     }
 }
 
 #[test]
 fn transport_streams() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     for (name, codecs) in [
         ("a.ts", "-c:v libx264 -preset veryfast -bf 3 -g 25 -c:a aac"),
         ("b.ts", "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=25 -c:a ac3"),
         ("c.ts", "-c:v libx264 -preset ultrafast -g 25 -flags +ildct+ilme -c:a eac3 -output_ts_offset 95441"),
         ("d.ts", "-c:v libx264 -preset ultrafast -g 25 -c:a libmp3lame"),
     ] {
-        let path = studio.make(name, &[picture("25", 3), tone(440, 48_000, 3), words(codecs)]);
-        assert_decodes_the_same(&studio, &path);
+        let path = film_dir.make(name, &[picture("25", 3), tone(440, 48_000, 3), words(codecs)]);
+        assert_decodes_the_same(&film_dir, &path);
     }
 }

@@ -51,10 +51,10 @@ fn h264_aac() -> Vec<Vec<String>> {
 
 #[test]
 fn h264_and_aac() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let mut arguments = h264_aac();
     arguments.push(words("-metadata:s:a:0 language=deu"));
-    let path = studio.make("a.ts", &arguments);
+    let path = film_dir.make("a.ts", &arguments);
     let (demux, taken) = assert_like_ffprobe(&path, 7);
     let [video, audio] = [&demux.tracks()[0], &demux.tracks()[1]];
     assert_eq!((video.codec, audio.codec), (Codec::H264, Codec::Aac));
@@ -64,35 +64,35 @@ fn h264_and_aac() {
     assert_eq!((shape.width, shape.height), (320, 180));
     assert_eq!(audio.config, [0x12, 0x10], "low complexity, 44.1 kHz, stereo");
     assert!(demux.warnings().is_empty(), "{:?}", demux.warnings());
-    let stream = studio.write("a.264", &annex_b(&avc_sets(&video.config), &of_track(&taken, 0)));
+    let stream = film_dir.write("a.264", &annex_b(&avc_sets(&video.config), &of_track(&taken, 0)));
     assert_eq!(frame_sums(&stream, Some("h264"), "0:v"), frame_sums(&path, None, "0:v"));
 }
 
 #[test]
 fn hevc_and_ac3() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let codecs =
         "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=30:bframes=3 -c:a ac3 -ac 2";
-    let path = studio.make("a.ts", &[picture("30", 2), tone(440, 48_000, 2), words(codecs)]);
+    let path = film_dir.make("a.ts", &[picture("30", 2), tone(440, 48_000, 2), words(codecs)]);
     let (demux, taken) = assert_like_ffprobe(&path, 0);
     let [video, audio] = [&demux.tracks()[0], &demux.tracks()[1]];
     assert_eq!((video.codec, audio.codec), (Codec::Hevc, Codec::Ac3));
-    let stream = studio.write("a.265", &annex_b(&hevc_sets(&video.config), &of_track(&taken, 0)));
+    let stream = film_dir.write("a.265", &annex_b(&hevc_sets(&video.config), &of_track(&taken, 0)));
     assert_eq!(frame_sums(&stream, Some("hevc"), "0:v"), frame_sums(&path, None, "0:v"));
 }
 
 #[test]
 fn mp3_and_eac3_as_sound() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let video = "-c:v libx264 -preset ultrafast";
     let mp3 = format!("{video} -c:a libmp3lame");
-    let path = studio.make("a.ts", &[picture("25", 2), tone(440, 48_000, 2), words(&mp3)]);
+    let path = film_dir.make("a.ts", &[picture("25", 2), tone(440, 48_000, 2), words(&mp3)]);
     let (demux, _) = assert_like_ffprobe(&path, 0);
     assert_eq!((demux.tracks()[1].codec, demux.tracks()[1].config.len()), (Codec::Mp3, 0));
     // As ATSC writes it, and as DVB does.
     for system in ["", "-mpegts_flags system_b"] {
         let eac3 = format!("{video} -c:a eac3 -ac 2 {system}");
-        let path = studio.make("b.ts", &[picture("25", 2), tone(440, 48_000, 2), words(&eac3)]);
+        let path = film_dir.make("b.ts", &[picture("25", 2), tone(440, 48_000, 2), words(&eac3)]);
         let (demux, _) = assert_like_ffprobe(&path, 0);
         assert_eq!((demux.tracks()[1].codec, demux.tracks()[1].config.len()), (Codec::Eac3, 5));
     }
@@ -100,9 +100,9 @@ fn mp3_and_eac3_as_sound() {
 
 #[test]
 fn open_groups_of_pictures() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let codecs = "-c:v libx264 -preset veryfast -bf 3 -g 20 -x264-params open-gop=1";
-    let path = studio.make("a.ts", &[picture("25", 4), words(codecs)]);
+    let path = film_dir.make("a.ts", &[picture("25", 4), words(codecs)]);
     let (_, taken) = assert_like_ffprobe(&path, 0);
     assert!(taken.iter().filter(|taken| taken.packet.sample.sync).count() >= 4);
 
@@ -121,12 +121,12 @@ fn open_groups_of_pictures() {
 
 #[test]
 fn the_clock_wraps() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let mut arguments = h264_aac();
     // 2^33 ticks are 95443.7 s.
     arguments.push(words("-output_ts_offset 95441"));
-    let path = studio.make("a.ts", &arguments);
-    let plain = studio.make("b.ts", &h264_aac());
+    let path = film_dir.make("a.ts", &arguments);
+    let plain = film_dir.make("b.ts", &h264_aac());
     let samples = |path: &Path| {
         let taken = drain(open(path).as_mut()).unwrap();
         taken.into_iter().map(|taken| (taken.packet, taken.data)).collect::<Vec<_>>()
@@ -150,14 +150,14 @@ fn the_clock_wraps() {
 
 #[test]
 fn packets_of_discs_and_with_checksums() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let mut arguments = h264_aac();
     arguments.push(words("-mpegts_m2ts_mode 1 -c:a ac3"));
-    let path = studio.make("a.m2ts", &arguments);
+    let path = film_dir.make("a.m2ts", &arguments);
     assert_eq!(std::fs::read(&path).unwrap()[4], 0x47);
     assert_like_ffprobe(&path, 0);
 
-    let path = studio.make("a.ts", &h264_aac());
+    let path = film_dir.make("a.ts", &h264_aac());
     let plain = std::fs::read(&path).unwrap();
     let long: Vec<u8> = plain.chunks(188).flat_map(|packet| [packet, &[0; 16]].concat()).collect();
     let taken = drain(reel_media::open(Box::new(Memory(long))).unwrap().as_mut()).unwrap();
@@ -168,11 +168,11 @@ fn packets_of_discs_and_with_checksums() {
 
 #[test]
 fn streams_joined_from_two_are_played_without_a_gap() {
-    let studio = Studio::new();
-    let first = std::fs::read(studio.make("a.ts", &h264_aac())).unwrap();
+    let film_dir = FilmDir::new();
+    let first = std::fs::read(film_dir.make("a.ts", &h264_aac())).unwrap();
     let mut arguments = h264_aac();
     arguments.push(words("-output_ts_offset 5000"));
-    let second = std::fs::read(studio.make("b.ts", &arguments)).unwrap();
+    let second = std::fs::read(film_dir.make("b.ts", &arguments)).unwrap();
     let mut demux = reel_media::open(Box::new(Memory([first, second].concat()))).unwrap();
     let taken = drain(demux.as_mut()).unwrap();
     let video = of_track(&taken, 0);
@@ -186,8 +186,8 @@ fn streams_joined_from_two_are_played_without_a_gap() {
 
 #[test]
 fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
-    let studio = Studio::new();
-    let path = studio.make("a.ts", &h264_aac());
+    let film_dir = FilmDir::new();
+    let path = film_dir.make("a.ts", &h264_aac());
     let whole = std::fs::read(&path).unwrap();
     let cut = whole[whole.len() * 3 / 10 + 57..].to_vec();
     let mut demux = reel_media::open(Box::new(Memory(cut.clone()))).unwrap();
@@ -202,8 +202,8 @@ fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
 
 #[test]
 fn the_first_programme_with_media_is_used() {
-    let studio = Studio::new();
-    let path = studio.make(
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
         "a.ts",
         &[
             picture("25", 1),
@@ -222,11 +222,11 @@ fn the_first_programme_with_media_is_used() {
 
 #[test]
 fn unusable_streams_are_named() {
-    let studio = Studio::new();
+    let film_dir = FilmDir::new();
     let open_bytes = |bytes: Vec<u8>| reel_media::open(Box::new(Memory(bytes))).err().unwrap();
     assert!(matches!(open_bytes(Vec::new()), MediaError::Empty));
     assert!(matches!(open_bytes(vec![7; 5000]), MediaError::UnknownContainer(_)));
-    let path = studio.make("a.ts", &h264_aac());
+    let path = film_dir.make("a.ts", &h264_aac());
     let mut scrambled = std::fs::read(&path).unwrap();
     for packet in scrambled.chunks_mut(188).filter(|packet| packet[1] & 0x1f == 1) {
         packet[3] |= 0x80;
@@ -237,10 +237,11 @@ fn unusable_streams_are_named() {
         packet[2] = 9;
     }
     assert!(matches!(open_bytes(orphaned), MediaError::Malformed { .. }));
-    let old = studio.make("b.ts", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v mpeg2video -c:a aac")]);
+    let old =
+        film_dir.make("b.ts", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v mpeg2video -c:a aac")]);
     let error = open_bytes(std::fs::read(old).unwrap());
     assert!(matches!(&error, MediaError::NoTracks(why) if why.contains("MPEG-2")), "{error}");
-    let latm = studio.make(
+    let latm = film_dir.make(
         "c.ts",
         &[
             picture("25", 1),

@@ -5,7 +5,7 @@ use crate::counters::PlayCounters;
 use crate::playable::Playable;
 use crate::policy::{Decision, DeliveryPolicy};
 use reel_admit::{PlayedBy, Session};
-use reel_cache::{Place, Reader};
+use reel_cache::{QueuePosition, Reader};
 use reel_qos::Class;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ pub(super) struct Delivery<T> {
     pub(super) reader: Reader,
     pub(super) class: Class,
     /// Its position in the queue for buffers, while it waits there.
-    pub(super) waiting: Option<Place>,
+    pub(super) waiting: Option<QueuePosition>,
     /// The client takes nothing at the moment.
     pub(super) is_blocked: bool,
     /// When the client last took something, or the delivery began.

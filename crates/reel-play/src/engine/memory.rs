@@ -9,7 +9,7 @@ use reel_cache::ReaderState;
 impl<T: Playable> Engine<T> {
     /// Whether a read or a delivery of any thread waits for buffers.
     pub(super) fn is_waiting(&self) -> bool {
-        self.fetcher.has_waiting_fetches() || self.units().budget().starved() > 0
+        self.fetcher.has_waiting_fetches() || self.units().budget().waiting_readers() > 0
     }
 
     pub(super) fn watch_pressure(&mut self, now_ns: u64) {

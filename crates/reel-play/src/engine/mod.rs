@@ -3,11 +3,11 @@
 //! ```text
 //!   policy -> open -> [ fill -> chunks -> taken ]... -> close
 //!                        ^
-//!   arrived, tick, turn -'   say which deliveries can go on (`drain_events`)
+//!   arrived, tick, turn -'   name the deliveries that can continue (`next_event`)
 //! ```
-//! A front end owns the sockets, the clock and the thread. It hands in what arrives, and moves the
-//! chunks that it is given. Each call takes the time from its caller, does a bounded amount of work
-//! and never waits.
+//! A front end owns the sockets, the clock and the thread. It passes arrivals to the engine and
+//! sends the chunks that the engine returns. The caller of each function passes the time. Each call
+//! does a bounded amount of work and never waits.
 
 mod delivery;
 mod memory;
@@ -20,7 +20,7 @@ use crate::slots::Slots;
 use delivery::Delivery;
 use reel_admit::{Session, Sessions};
 use reel_cache::{
-    Arrival, Body, Fetched, Fetcher, Inbox, Place, Prefetcher, ReaderState, UnitKey, Units, Urgency,
+    Arrival, Body, Fetched, Fetcher, Inbox, Prefetcher, QueuePosition, ReaderState, UnitKey, Units, Urgency,
 };
 use reel_qos::{AdmitError, Class};
 use reel_ring::Chunk;
@@ -29,26 +29,28 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Names a delivery of one engine; never used again for another one.
+/// Identifies a delivery of one engine. It is never used for another delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeliveryId(u64);
 
-/// A delivery that is to begin.
+/// A delivery to open.
 pub struct NewDelivery<T> {
-    /// The front end's own name for it, which comes back in every [`Event`].
+    /// The front end's identifier of it, which every [`Event`] contains.
     pub tag: u64,
     /// The session that it belongs to, if it belongs to one.
     pub session: Option<Arc<Session<T>>>,
     /// How it is delivered.
     pub policy: DeliveryPolicy,
-    /// What is delivered: first what the front end says before the media, then the media.
+    /// The bytes to deliver: first the response head or other preamble of the front end, then the
+    /// media.
     pub body: Body,
     /// Bytes of `body` that come before the media and are not counted as media.
     pub preamble_bytes: u64,
-    /// Where the media begins in the title as one file, if it is a part of that.
+    /// Where the media begins in the title as one file, if the delivery is a part of that file.
     pub file_offset: u64,
-    /// Whether it may be read in long runs while no client waits for it at a fixed time. The front
-    /// end then gives runs of a client that takes nothing back by [`Engine::blocked`].
+    /// Whether it may be read in long runs while it has no deadlines. The front end must then
+    /// report by [`Engine::set_blocked`] when the client takes nothing, so that the run can be
+    /// given back.
     pub in_runs: bool,
 }
 
@@ -57,42 +59,42 @@ pub struct NewDelivery<T> {
 pub enum Readiness {
     /// [`Engine::chunks`] has bytes to send.
     Ready,
-    /// Units or buffers are on their way; an [`Event`] follows.
+    /// It waits for units or buffers; an [`Event`] follows.
     Waiting,
-    /// All of it was taken.
+    /// The client has taken all of it.
     Done,
 }
 
-/// In which order deliveries of one thread are gone on with.
+/// The order in which deliveries of one thread are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The byte that is sent next is due then.
+    /// By deadline: the next byte to send is due at this time.
     Due(u64),
     /// A person waits for it.
     Interactive,
-    /// After everything else, in turns.
+    /// After all others, in turns.
     Background,
 }
 
-/// What has become of a delivery, with the front end's name for it.
+/// What happened to a delivery, with the front end's identifier of it.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// It may be able to go on, because there are buffers for it: fill it.
+    /// Buffers are available for it, so it may be able to continue: call [`Engine::fill`].
     Ready(u64),
     /// The same, because a unit that it waits for is in memory.
     Unit(u64, UnitKey),
-    /// No member and no decoding gives its bytes: it cannot go on.
+    /// Its bytes can neither be read nor decoded, so it cannot continue.
     Lost(u64, Arc<VolumeError>),
 }
 
-/// What a delivery was when it ended.
+/// The result of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryReport {
-    /// The class of its reads, last.
+    /// The last class of its reads.
     pub class: Class,
     /// Media bytes that the client took.
     pub media_bytes: u64,
-    /// Whether all of it was taken.
+    /// Whether the client took all of it.
     pub is_complete: bool,
 }
 
@@ -104,7 +106,7 @@ pub struct Engine<T> {
     prefetcher: Prefetcher,
     deliveries: Slots<Delivery<T>>,
     /// Deliveries that wait for buffers, in the order of the queue for buffers. Some may be gone.
-    waiting: BTreeMap<Place, DeliveryId>,
+    waiting: BTreeMap<QueuePosition, DeliveryId>,
     events: VecDeque<Event>,
     /// When each kind of periodic work is due next, if any is.
     prefetch_ns: Option<u64>,
@@ -113,8 +115,8 @@ pub struct Engine<T> {
 }
 
 impl<T: Playable> Engine<T> {
-    /// An engine over shared units and sessions; what arrives for it from other threads goes to
-    /// `inbox`, which must bring it to [`Engine::arrived`].
+    /// Makes an engine that uses shared units and sessions. Other threads put its arrivals into
+    /// `inbox`, which must pass them to [`Engine::arrived`].
     pub fn new(
         units: Units,
         inbox: Arc<dyn Inbox>,
@@ -145,11 +147,11 @@ impl<T: Playable> Engine<T> {
         &self.sessions
     }
 
-    /// How a request of a session is delivered. Media goes to admission; what is read ahead for the
-    /// session follows the request.
+    /// Decides how a request of a session is delivered. A request for media may need admission. The
+    /// reads ahead for the session follow the request.
     ///
     /// # Errors
-    /// When the ledger has no room where the client goes. The session stays as it was.
+    /// If the ledger cannot reserve what the client's new position needs. The session is unchanged.
     pub fn policy(
         &mut self,
         session: &Session<T>,
@@ -177,7 +179,7 @@ impl<T: Playable> Engine<T> {
         DeliveryId(self.deliveries.insert_with(|token| Delivery::new(delivery, token, now_ns)))
     }
 
-    /// Asks for what a delivery needs next, as far as memory allows; `None` if it has ended.
+    /// Requests what a delivery needs next, as far as memory allows; `None` if it has ended.
     pub fn fill(&mut self, id: DeliveryId, now_ns: u64) -> Option<Readiness> {
         let state = self.fill_reader(id, now_ns)?;
         self.settle(now_ns);
@@ -188,32 +190,31 @@ impl<T: Playable> Engine<T> {
         })
     }
 
-    /// What can be sent of a delivery now, in order, within the limits of one send.
+    /// The chunks of a delivery that can be sent now, in order, within the limits of one send.
     pub fn chunks(&self, id: DeliveryId) -> Vec<Chunk> {
         self.deliveries.get(id.0).map_or_else(Vec::new, |delivery| delivery.reader.chunks())
     }
 
-    /// Bytes of a delivery that [`Engine::release_sent`] has not let go of yet.
+    /// Bytes of a delivery that [`Engine::release_sent`] has not released yet.
     pub fn unsent_bytes(&self, id: DeliveryId) -> u64 {
         self.deliveries.get(id.0).map_or(0, |delivery| delivery.reader.unsent_bytes())
     }
 
-    /// The client took `bytes` of the chunks.
+    /// Reports that the client took `bytes` of the chunks.
     pub fn taken(&mut self, id: DeliveryId, bytes: u64, now_ns: u64) {
         self.release_sent(id, bytes);
         self.count_taken(id, bytes, now_ns);
     }
 
-    /// Lets go of `bytes` of the chunks without counting them as taken: the front end has copied
-    /// them, as TLS does, and counts them by [`Engine::count_taken`] when the client takes the
-    /// copy.
+    /// Releases `bytes` of the chunks without counting them as taken. The front end has copied
+    /// them, as TLS does. It calls [`Engine::count_taken`] when the client takes the copy.
     pub fn release_sent(&mut self, id: DeliveryId, bytes: u64) {
         if let Some(delivery) = self.deliveries.get_mut(id.0) {
             delivery.reader.advance(bytes);
         }
     }
 
-    /// The client took `bytes` that were let go of before.
+    /// Reports that the client took `bytes` that were released before.
     pub fn count_taken(&mut self, id: DeliveryId, bytes: u64, now_ns: u64) {
         let classes = self.units().disks().classes();
         let decision = Decision { sessions: &self.sessions, classes: &classes, now_ns };
@@ -223,15 +224,15 @@ impl<T: Playable> Engine<T> {
         self.counters.sent(delivery.class, bytes);
     }
 
-    /// The client took something, or may go on to: it is not blocked.
+    /// Reports that the client took something or may take more: it is not blocked.
     pub fn progressed(&mut self, id: DeliveryId, now_ns: u64) {
         if let Some(delivery) = self.deliveries.get_mut(id.0) {
             delivery.progressed_ns = now_ns;
         }
     }
 
-    /// Whether the client takes nothing at the moment. Its buffers may then be given to those that
-    /// wait.
+    /// Reports whether the client takes nothing at the moment. Its buffers may then be given to
+    /// other deliveries that wait.
     pub fn set_blocked(&mut self, id: DeliveryId, is_blocked: bool, now_ns: u64) {
         let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
         delivery.is_blocked = is_blocked;
@@ -240,7 +241,7 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    /// In which order a delivery is gone on with; `None` if it has ended.
+    /// The place of a delivery in the order of processing; `None` if it has ended.
     pub fn order(&self, id: DeliveryId) -> Option<Order> {
         let delivery = self.deliveries.get(id.0)?;
         Some(match delivery.reader.urgency() {
@@ -251,12 +252,13 @@ impl<T: Playable> Engine<T> {
         })
     }
 
-    /// When the byte at `offset` of a delivery's body is due in memory; `None` if at no fixed time.
+    /// When the byte at `offset` of a delivery's body is due in memory; `None` if it has no
+    /// deadline.
     pub fn due_ns(&self, id: DeliveryId, offset: u64) -> Option<u64> {
         self.deliveries.get(id.0)?.reader.due_ns(offset)
     }
 
-    /// The class of a delivery's reads now.
+    /// The present class of a delivery's reads.
     pub fn class(&self, id: DeliveryId) -> Option<Class> {
         self.deliveries.get(id.0).map(|delivery| delivery.class)
     }
@@ -264,13 +266,13 @@ impl<T: Playable> Engine<T> {
     /// Ends a delivery; `None` if it had ended.
     pub fn close(&mut self, id: DeliveryId) -> Option<DeliveryReport> {
         let delivery = self.deliveries.remove(id.0)?;
-        if let Some(place) = delivery.waiting {
-            self.waiting.remove(&place);
+        if let Some(position) = delivery.waiting {
+            self.waiting.remove(&position);
         }
         Some(delivery.report())
     }
 
-    /// Takes what has arrived from a disk or another thread.
+    /// Takes an arrival from a disk or another thread.
     pub fn arrived(&mut self, arrival: Arrival, now_ns: u64) {
         if let Some(fetched) = self.fetcher.arrived(arrival, now_ns) {
             self.unit_joined(&fetched);
@@ -278,25 +280,26 @@ impl<T: Playable> Engine<T> {
         self.settle(now_ns);
     }
 
-    /// Goes on with all that waits for buffers; to be called after each batch of arrivals and
+    /// Continues all deliveries that wait for buffers. Call it after each batch of arrivals and
     /// sends.
     pub fn turn(&mut self, now_ns: u64) {
         self.fetcher.retry(now_ns);
         self.settle(now_ns);
         self.serve_waiting(now_ns);
-        // Buffers come free on other threads, too, and no message tells: so look again soon.
+        // Buffers also become free on other threads, without a message, so this is checked again
+        // soon.
         if self.is_waiting() {
             self.watch_pressure(now_ns);
         }
     }
 
-    /// When [`Engine::tick`] has something to do next; `None` while it has not.
+    /// When [`Engine::tick`] has something to do next; `None` if nothing is planned.
     pub fn next_tick_ns(&self) -> Option<u64> {
         let timers = [self.fetcher.next_due_ns(), self.prefetch_ns, self.pressure_ns, self.runs_ns];
         timers.into_iter().flatten().min()
     }
 
-    /// Does what is due by now: hedged reads, read-ahead, and taking buffers back.
+    /// Does all work that is due: hedged reads, read-ahead, and taking buffers back.
     pub fn tick(&mut self, now_ns: u64) {
         let is_due = |at_ns: &mut Option<u64>| at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some();
         if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
@@ -322,33 +325,33 @@ impl<T: Playable> Engine<T> {
         self.events.pop_front()
     }
 
-    /// Whether a delivery of any thread waits for buffers that others could give back.
+    /// Whether a delivery of any thread waits for buffers that other deliveries could give back.
     pub fn is_pressed(&self) -> bool {
         self.fetcher.has_waiting_fetches() || self.units().budget().is_helped_by(false)
     }
 
-    /// Deliveries under way.
+    /// Number of open deliveries.
     pub fn len(&self) -> usize {
         self.deliveries.len()
     }
 
-    /// Whether no delivery is under way.
+    /// Whether no delivery is open.
     pub fn is_empty(&self) -> bool {
         self.deliveries.is_empty()
     }
 
-    /// Reads under way. An engine that ends before they do leaves deliveries of other threads
-    /// waiting for them.
+    /// Number of reads under way. If the engine ends before them, deliveries of other threads that
+    /// wait for them never continue.
     pub fn reads_in_flight(&self) -> usize {
         self.fetcher.in_flight()
     }
 
-    /// Segments that were read ahead so far.
+    /// Number of segments that were read ahead so far.
     pub fn prefetched(&self) -> u64 {
         self.prefetcher.started
     }
 
-    /// Takes what this thread has sent to itself.
+    /// Processes the arrivals that this thread has queued for itself.
     fn settle(&mut self, now_ns: u64) {
         while let Some(arrival) = self.fetcher.next_own() {
             if let Some(fetched) = self.fetcher.arrived(arrival, now_ns) {
@@ -377,13 +380,13 @@ impl<T: Playable> Engine<T> {
     fn fill_reader(&mut self, id: DeliveryId, now_ns: u64) -> Option<ReaderState> {
         let delivery = self.deliveries.get_mut(id.0)?;
         let state = delivery.reader.fill(&mut self.fetcher, now_ns);
-        let place = delivery.reader.place();
-        let before = std::mem::replace(&mut delivery.waiting, place);
+        let position = delivery.reader.queue_position();
+        let before = std::mem::replace(&mut delivery.waiting, position);
         // Its position here must change with its position in the queue; otherwise the two orders
         // differ one day and all wait for ever.
-        if before != place {
+        if before != position {
             before.and_then(|before| self.waiting.remove(&before));
-            place.and_then(|place| self.waiting.insert(place, id));
+            position.and_then(|position| self.waiting.insert(position, id));
         }
         Some(state)
     }

@@ -129,7 +129,7 @@ fn blocked_clients_give_their_buffers_to_one_that_waits() {
     front.request(1, &session, &segment(1));
     front.turn();
     assert_eq!(front.engine.fill(front.delivery(1), front.now_ns), Some(Readiness::Waiting));
-    assert_eq!(units.budget().starved(), 1, "it waits for buffers");
+    assert_eq!(units.budget().waiting_readers(), 1, "it waits for buffers");
     front.now_ns += RELEASE_AFTER_NS;
     for _ in 0..1_000 {
         front.turn();

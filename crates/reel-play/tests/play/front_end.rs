@@ -1,8 +1,8 @@
 //! An example of a front end: clients that request segments and files by a call, and keep what they
 //! are sent in memory. It has no socket, no protocol and no scheduling of its own.
 
-use crate::cinema::{Cinema, Post};
-use reel_admit::{Ask, Session, Sessions};
+use crate::cinema::{ArrivalSender, Cinema};
+use reel_admit::{Session, Sessions, TrackSpan};
 use reel_cache::{Arrival, Body, Choices, MediaKind, Units};
 use reel_play::{
     DeliveryId, Engine, Event, Form, MediaRequest, NewDelivery, PlainFile, PlayCounters, Playable, Readiness,
@@ -35,7 +35,7 @@ impl Playable for Clip {
         let from_ns = from / self.segment_bytes * SEGMENT_NS;
         (track == 0 && from < total).then(|| Segment {
             choice: Some(0),
-            ask: Ask { strand: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_NS },
+            span: TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_NS },
             body: self.file.body.slice(from..until.min(total)),
             track_ns: total.div_ceil(self.segment_bytes) * SEGMENT_NS,
         })
@@ -73,7 +73,8 @@ impl FrontEnd {
     pub(crate) fn new(units: &Units, sessions: &Arc<Sessions<Clip>>) -> FrontEnd {
         let (sender, arrivals) = channel();
         let counters = Arc::new(PlayCounters::new(1));
-        let engine = Engine::new(units.clone(), Arc::new(Post(sender)), Arc::clone(sessions), counters);
+        let engine =
+            Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), Arc::clone(sessions), counters);
         FrontEnd { engine, arrivals, clients: HashMap::new(), now_ns: 1_000_500_000_000 }
     }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 // The module `cinema` uses them.
-use tempfile as _;
+use {reel_testkit as _, tempfile as _};
 
 #[path = "../../../reel-cache/tests/cache/cinema/mod.rs"]
 mod cinema;

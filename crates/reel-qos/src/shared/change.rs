@@ -26,7 +26,7 @@ struct Move<'a> {
 enum Granted {
     /// A place in another group.
     Joined(u64),
-    /// A stream that was single stays so, with the reservation that it had.
+    /// A stream that was single stays single and keeps its reservation.
     StaysSingle,
     /// A place farther behind in the group that it was in, which is like this from now on.
     MovedBehind(Group),
@@ -88,8 +88,8 @@ impl SharedReservations {
         Ok(())
     }
 
-    /// A stream leaves the others of its group and goes on with `demand`, from where it is. Nothing
-    /// happens to a stream without others.
+    /// A stream leaves its group and continues with `demand` from its position. Nothing happens to
+    /// a stream without others.
     ///
     /// # Errors
     /// As of [`change`](Self::change). A stream that needs no more of the disks than it holds for

@@ -1,4 +1,4 @@
-//! Laws of the ledger, each against a model that makes every sum anew.
+//! Laws of the ledger, each compared with a model that computes every sum again.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use crate::model;
@@ -147,12 +147,12 @@ impl Both {
     /// Everything a refusal says, found again by trying.
     fn is_right(&self, refusal: &Refusal, part: &Part, but: Option<reel_qos::ReservationId>) {
         let short = self.model.short(part, 0, but);
-        let told = (refusal.resource, refusal.round, refusal.asked, refusal.available);
-        assert!(short.contains(&told), "{told:?} is not among {short:?}");
+        let reported = (refusal.resource, refusal.round, refusal.asked, refusal.available);
+        assert!(short.contains(&reported), "{reported:?} is not among {short:?}");
         let tighter = |&(_, _, asked, available): &(_, _, u64, u64)| {
             available * refusal.asked < refusal.available * asked
         };
-        assert!(!short.iter().any(tighter), "{told:?} is not the tightest of {short:?}");
+        assert!(!short.iter().any(tighter), "{reported:?} is not the tightest of {short:?}");
         let grantable = part.demand.average_bps() * refusal.available / refusal.asked;
         assert_eq!(refusal.grantable_bps, grantable);
         assert_eq!(refusal.retry_after_s, self.model.wait(part, but));

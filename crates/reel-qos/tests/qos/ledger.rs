@@ -5,6 +5,7 @@ use reel_qos::{
     AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Ledger,
     MemberCapacity, Resource, Starts, UNLIMITED, limits,
 };
+use reel_testkit::mix;
 use std::sync::Arc;
 
 const PRICE: DiskPrice = DiskPrice {
@@ -274,8 +275,8 @@ fn a_throttle_is_full_when_either_of_its_budgets_is() {
     capacities.members[3].price.independent_limits = false;
     ledger.set_capacities(capacities);
     assert_eq!([requests, bytes].map(|part| ledger.used(None, part, 5)), [750_000_000, 0]);
-    let told: Vec<Resource> = ledger.usage(0).iter().map(|usage| usage.resource).collect();
-    assert!(told.contains(&Resource::MemberBytes(2)) && !told.contains(&bytes), "{told:?}");
+    let reported: Vec<Resource> = ledger.usage(0).iter().map(|usage| usage.resource).collect();
+    assert!(reported.contains(&Resource::MemberBytes(2)) && !reported.contains(&bytes), "{reported:?}");
     assert!(ledger.release(large) && ledger.adds_up());
     assert_eq!(ledger.used(None, requests, 5), 0);
 }
@@ -372,7 +373,7 @@ fn as_many_viewers_are_admitted_one_by_one_as_predicted() {
 fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
     // A hard case in every round: what is available and what is needed change from round to round.
     let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, DAY);
-    let noise = |seed: u64, round: u64| (round + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ seed) >> 60;
+    let noise = |seed: u64, round: u64| mix(seed << 32 | round) >> 60;
     let most = sends((0..DAY as u64 / 2).map(|round| 660 + noise(1, round)));
     ledger.admit(Class::PERIODIC, &most, 0, 0, "").unwrap();
     let needs = sends((0..DAY as u64 / 2).map(|round| 20 + noise(2, round)));

@@ -39,7 +39,14 @@ fn main() -> io::Result<()> {
     let zero_copy = match mode.as_str() {
         "ring" => false,
         "ring-zc" => true,
-        mode => return plain::serve(&listener, &root, plain::Way::named(mode).ok_or_else(usage)?, &reported),
+        mode => {
+            return plain::serve(
+                &listener,
+                &root,
+                plain::SendMethod::named(mode).ok_or_else(usage)?,
+                &reported,
+            );
+        }
     };
     let loops: Vec<_> = (0..thread::available_parallelism()?.get())
         .map(|_| {

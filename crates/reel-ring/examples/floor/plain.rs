@@ -22,13 +22,13 @@ const CODE_COPIED: u8 = 1;
 
 /// How a file is sent.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum SendMethod {
     Sendfile,
     Write,
     ZeroCopy,
 }
 
-impl Way {
+impl SendMethod {
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "sendfile" => Some(Self::Sendfile),
@@ -39,7 +39,12 @@ impl Way {
     }
 }
 
-pub(crate) fn serve(listener: &TcpListener, root: &Path, way: Way, reported: &Reported) -> io::Result<()> {
+pub(crate) fn serve(
+    listener: &TcpListener,
+    root: &Path,
+    way: SendMethod,
+    reported: &Reported,
+) -> io::Result<()> {
     thread::scope(|scope| {
         loop {
             let (stream, _) = listener.accept()?;
@@ -53,7 +58,7 @@ pub(crate) fn serve(listener: &TcpListener, root: &Path, way: Way, reported: &Re
 
 struct Connection<'a> {
     stream: TcpStream,
-    way: Way,
+    way: SendMethod,
     reported: &'a Reported,
     buffers: Vec<Vec<u8>>,
     /// Zero-copy sends that were begun, and those that were reported.
@@ -62,12 +67,12 @@ struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    fn new(stream: TcpStream, way: Way, reported: &'a Reported) -> io::Result<Self> {
+    fn new(stream: TcpStream, way: SendMethod, reported: &'a Reported) -> io::Result<Self> {
         let one: libc::c_int = 1;
         let count = match way {
-            Way::Sendfile => 0,
-            Way::Write => 1,
-            Way::ZeroCopy => BUFFERS,
+            SendMethod::Sendfile => 0,
+            SendMethod::Write => 1,
+            SendMethod::ZeroCopy => BUFFERS,
         };
         if count > 1 {
             // SAFETY: the option's value is an int that outlives the call.
@@ -126,7 +131,7 @@ impl<'a> Connection<'a> {
         while at < range.end {
             let count = (range.end - at).min(BUFFER_BYTES as u64) as usize;
             at += match self.way {
-                Way::Sendfile => {
+                SendMethod::Sendfile => {
                     let mut from = at as libc::off_t;
                     // SAFETY: both descriptors are open and the offset outlives the call.
                     let sent = unsafe {
@@ -134,12 +139,12 @@ impl<'a> Connection<'a> {
                     };
                     u64::try_from(sent).map_err(|_| io::Error::last_os_error())?
                 }
-                Way::Write => {
+                SendMethod::Write => {
                     file.read_exact_at(&mut self.buffers[0][..count], at)?;
                     self.stream.write_all(&self.buffers[0][..count])?;
                     count as u64
                 }
-                Way::ZeroCopy => {
+                SendMethod::ZeroCopy => {
                     // The oldest send's buffer: its send must be reported before the buffer is
                     // written again.
                     self.settle(BUFFERS as u32 - 1)?;

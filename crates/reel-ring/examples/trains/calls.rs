@@ -15,7 +15,7 @@ pub(crate) type Call = fn(&UdpSocket, &[u8]) -> io::Result<usize>;
 /// One call for one train: the kernel copies it whole and cuts it as late as it can.
 pub(crate) fn sendmsg(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
     #[repr(C)]
-    struct Cut {
+    struct SegmentControl {
         header: libc::cmsghdr,
         packet_bytes: u16,
         _fill: [u16; 3],
@@ -25,12 +25,12 @@ pub(crate) fn sendmsg(socket: &UdpSocket, train: &[u8]) -> io::Result<usize> {
     header.cmsg_len = size_of::<libc::cmsghdr>() + size_of::<u16>();
     header.cmsg_level = libc::SOL_UDP;
     header.cmsg_type = libc::UDP_SEGMENT;
-    let mut cut = Cut { header, packet_bytes: PACKET_BYTES as u16, _fill: [0; 3] };
+    let mut cut = SegmentControl { header, packet_bytes: PACKET_BYTES as u16, _fill: [0; 3] };
     let mut piece = piece(train);
     message.msg_iov = &raw mut piece;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut cut).cast();
-    message.msg_controllen = size_of::<Cut>();
+    message.msg_controllen = size_of::<SegmentControl>();
     // SAFETY: the message, its piece, its control data and the bytes outlive the call, which only
     // reads them.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };

@@ -20,7 +20,7 @@ const APART_BYTES: usize = PACKETS * HEADER_BYTES;
 
 /// What was sent in a run.
 #[derive(Default)]
-struct Account {
+struct SendCounts {
     packets: u64,
     trains: u64,
     lent_bytes: u64,
@@ -29,8 +29,8 @@ struct Account {
 }
 
 /// Sends the packets of a buffer, and returns a buffer that nothing uses.
-trait Way {
-    fn send(&mut self, buffer: Buffer, account: &mut Account) -> io::Result<Buffer>;
+trait SendMethod {
+    fn send(&mut self, buffer: Buffer, account: &mut SendCounts) -> io::Result<Buffer>;
 }
 
 pub(crate) fn run(words: &Words) -> io::Result<()> {
@@ -49,7 +49,7 @@ pub(crate) fn run(words: &Words) -> io::Result<()> {
     .map_err(io::Error::other)?;
     let way: String = words.get("way")?;
     let apart = way.ends_with("-apart");
-    let mut way: Box<dyn Way> = match way.as_str() {
+    let mut way: Box<dyn SendMethod> = match way.as_str() {
         "lent" | "lent-apart" | "lent-unregistered" | "copied" | "copied-apart" => {
             let registered = way != "lent-unregistered";
             let config = RingConfig { entries: 1024, driver: DriverChoice::Uring };
@@ -79,12 +79,12 @@ pub(crate) fn run(words: &Words) -> io::Result<()> {
 }
 
 fn measure(
-    way: &mut dyn Way,
+    way: &mut dyn SendMethod,
     buffers: Vec<Buffer>,
     apart: bool,
     time: Duration,
-) -> io::Result<(Account, Duration, Duration)> {
-    let mut account = Account::default();
+) -> io::Result<(SendCounts, Duration, Duration)> {
+    let mut account = SendCounts::default();
     let mut buffers = std::collections::VecDeque::from(buffers);
     let mut sequence = 0;
     let (begun, cpu_begun) = (Instant::now(), calls::processor_time());
@@ -118,8 +118,8 @@ struct ByRing {
     lend: bool,
 }
 
-impl Way for ByRing {
-    fn send(&mut self, buffer: Buffer, account: &mut Account) -> io::Result<Buffer> {
+impl SendMethod for ByRing {
+    fn send(&mut self, buffer: Buffer, account: &mut SendCounts) -> io::Result<Buffer> {
         let lease = buffer.freeze();
         for first in (0..PACKETS).step_by(self.train) {
             let packets = first..(first + self.train).min(PACKETS);
@@ -172,8 +172,8 @@ struct ByCall {
     call: calls::Call,
 }
 
-impl Way for ByCall {
-    fn send(&mut self, buffer: Buffer, account: &mut Account) -> io::Result<Buffer> {
+impl SendMethod for ByCall {
+    fn send(&mut self, buffer: Buffer, account: &mut SendCounts) -> io::Result<Buffer> {
         let bytes = &buffer[..PACKETS * PACKET_BYTES];
         for train in bytes.chunks(self.train * PACKET_BYTES) {
             match (self.call)(&self.socket, train) {
@@ -188,8 +188,8 @@ impl Way for ByCall {
     }
 }
 
-fn tell((account, wall, cpu): (Account, Duration, Duration)) {
-    let Account { packets, trains, lent_bytes, copied_bytes, refused } = account;
+fn tell((account, wall, cpu): (SendCounts, Duration, Duration)) {
+    let SendCounts { packets, trains, lent_bytes, copied_bytes, refused } = account;
     println!(
         "{{\"packets\":{packets},\"bytes\":{},\"trains\":{trains},\"lent_bytes\":{lent_bytes},\"copied_bytes\":{copied_bytes},\
          \"refused\":{refused},\"seconds\":{},\"cpu_s\":{}}}",

@@ -1,6 +1,7 @@
-//! Clients: what they ask for and when. Pure state machines; the world gives them time and bytes.
+//! Clients: what they ask for and when. Pure state machines; the simulation gives them time and
+//! bytes.
 
 mod player;
 
-pub use player::Touch;
+pub use player::PlayerControl;
 pub use player::{Player, PlayerSpec, Want};

@@ -4,7 +4,7 @@ use crate::limits::{
     BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, LANGUAGE_PERMILLE, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE,
 };
 use crate::title::{Title, Track};
-use reel_admit::limits::STEADY_ASKS;
+use reel_admit::limits::STEADY_REQUESTS;
 use reel_cache::MediaKind;
 use reel_testkit::Rng;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Player {
     /// Which of the languages of its title it plays.
     language: usize,
     lanes: Vec<Lane>,
-    show: Show,
+    screen: Screen,
     /// What it keeps ahead.
     buffer_ns: u64,
     /// For how long it has stood still in all.
@@ -41,7 +41,7 @@ pub struct Player {
 
 /// Pictures or sound.
 struct Lane {
-    strand: MediaKind,
+    kind: MediaKind,
     segment_ns: u64,
     segments: usize,
     /// The segment it asks for next, or is being given.
@@ -59,7 +59,7 @@ struct Lane {
 
 /// What is on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Show {
+enum Screen {
     /// Waits for pictures and sound of this media time, after a start or a seek.
     Waits { media_ns: u64 },
     /// Media time `media_ns` was shown at `since_ns`.
@@ -79,9 +79,9 @@ pub enum Want {
     Nothing,
 }
 
-/// What a person does to a player.
+/// What a viewer does with a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
+pub enum PlayerControl {
     /// Holds it still; what is buffered stays.
     Pause,
     /// Lets it go on.
@@ -114,7 +114,7 @@ impl Player {
             offered: 0,
             language: 0,
             lanes: Vec::new(),
-            show: Show::Waits { media_ns: 0 },
+            screen: Screen::Waits { media_ns: 0 },
             stalled_ns: 0,
         }
     }
@@ -125,8 +125,8 @@ impl Player {
     }
 
     /// The segment of a media kind that it asks for next, or is being given.
-    pub fn next_segment(&self, strand: MediaKind) -> usize {
-        self.lane(strand).map_or(0, |lane| lane.next)
+    pub fn next_segment(&self, kind: MediaKind) -> usize {
+        self.lane(kind).map_or(0, |lane| lane.next)
     }
 
     /// The rendition it takes now.
@@ -135,25 +135,25 @@ impl Player {
     }
 
     /// What it takes of a media kind now: a rendition, or a language.
-    pub fn takes(&self, strand: MediaKind) -> usize {
-        if strand == MediaKind::Video { self.choice } else { self.language }
+    pub fn takes(&self, kind: MediaKind) -> usize {
+        if kind == MediaKind::Video { self.choice } else { self.language }
     }
 
     /// The media kinds that it requests, in this order. Players differ in the order, and change it
     /// from time to time.
     pub fn kinds(&mut self) -> Vec<MediaKind> {
-        let mut strands: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.strand).collect();
+        let mut kinds: Vec<MediaKind> = self.lanes.iter().map(|lane| lane.kind).collect();
         if self.rng.permille(500) {
-            strands.reverse();
+            kinds.reverse();
         }
-        strands
+        kinds
     }
 
-    /// It was admitted to a title, to this rendition or any later one. It plays from the start or,
-    /// sometimes, from another place.
+    /// A session was admitted, for rendition `offered` and all after it. The player begins at the
+    /// start of the title or, sometimes, at another place.
     pub fn open(&mut self, title: Arc<Title>, offered: usize) {
         let lane = |track: &Arc<Track>| Lane {
-            strand: track.strand,
+            kind: track.kind,
             segment_ns: track.segment_ns,
             segments: track.segments(),
             next: 0,
@@ -175,15 +175,15 @@ impl Player {
 
     /// Whether it plays another language from here on: some players from what they ask for next,
     /// others from what they show now, and throw away what they have of the one before.
-    pub fn speaks(&mut self, now_ns: u64) {
+    pub fn choose_language(&mut self, now_ns: u64) {
         let languages = self.title.as_ref().map_or(0, |title| title.sound.len());
         if languages < 2 || !self.rng.permille(LANGUAGE_PERMILLE) {
             return;
         }
         self.language = self.any_language(languages);
-        let (plays, position_ns) = (matches!(self.show, Show::Plays { .. }), self.position_ns(now_ns));
+        let (plays, position_ns) = (matches!(self.screen, Screen::Plays { .. }), self.position_ns(now_ns));
         let is_at_once = self.rng.permille(500) && plays;
-        let lane = self.lanes.iter_mut().find(|lane| lane.strand == MediaKind::Audio);
+        let lane = self.lanes.iter_mut().find(|lane| lane.kind == MediaKind::Audio);
         let Some(lane) = lane.filter(|lane| is_at_once && lane.have_ns() > position_ns) else { return };
         // Fits: below what it has.
         lane.next = (position_ns / lane.segment_ns) as usize;
@@ -196,7 +196,7 @@ impl Player {
     }
 
     /// Whether it takes another rendition from here on, as bandwidth comes and goes.
-    pub fn steps(&mut self) {
+    pub fn choose_rendition(&mut self) {
         let Some(title) = &self.title else { return };
         let (last, roll) = (title.pictures.len() - 1, self.rng.below(1000));
         if roll < STEPS_PERMILLE && self.choice < last {
@@ -212,8 +212,8 @@ impl Player {
     }
 
     /// What it wants of a media kind at this moment, if nothing of it is under way.
-    pub fn want(&self, strand: MediaKind, now_ns: u64) -> Want {
-        let Some(lane) = self.lane(strand) else { return Want::Nothing };
+    pub fn want(&self, kind: MediaKind, now_ns: u64) -> Want {
+        let Some(lane) = self.lane(kind) else { return Want::Nothing };
         let ahead_ns = lane.have_ns().saturating_sub(self.position_ns(now_ns));
         if lane.next >= lane.segments {
             return Want::Nothing;
@@ -230,49 +230,49 @@ impl Player {
     pub fn ends_ns(&self, now_ns: u64) -> Option<u64> {
         let has_all = self.lanes.iter().all(|lane| lane.next >= lane.segments);
         let end_ns = self.lanes.first().map_or(0, |lane| lane.segments as u64 * lane.segment_ns);
-        has_all.then(|| match self.show {
-            Show::Paused { .. } => now_ns + BUFFER_NS,
+        has_all.then(|| match self.screen {
+            Screen::Paused { .. } => now_ns + BUFFER_NS,
             _ => now_ns + end_ns.saturating_sub(self.position_ns(now_ns)),
         })
     }
 
     /// Whether a start or a seek has not come to a picture yet.
     pub fn begins(&self) -> bool {
-        matches!(self.show, Show::Waits { .. })
+        matches!(self.screen, Screen::Waits { .. })
     }
 
     /// Whether it has received a segment of this media kind since its last seek or pause. It plays
     /// on then.
-    pub fn goes_on(&self, strand: MediaKind) -> bool {
-        self.lane(strand).is_some_and(|lane| lane.untouched > 0)
+    pub fn continues(&self, kind: MediaKind) -> bool {
+        self.lane(kind).is_some_and(|lane| lane.untouched > 0)
     }
 
     /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
-        matches!(self.show, Show::Paused { .. })
+        matches!(self.screen, Screen::Paused { .. })
     }
 
     /// It has all of the segment that it requested of a media kind. Returns how long it stood still
     /// for it, if it did.
-    pub fn has(&mut self, strand: MediaKind, now_ns: u64) -> Option<u64> {
-        let late_ns = self.late_by(strand, now_ns);
+    pub fn segment_received(&mut self, kind: MediaKind, now_ns: u64) -> Option<u64> {
+        let late_ns = self.late_by(kind, now_ns);
         let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));
         let buffer_ns = self.buffer_ns;
-        let lane = self.lanes.iter_mut().find(|lane| lane.strand == strand)?;
+        let lane = self.lanes.iter_mut().find(|lane| lane.kind == kind)?;
         let segment_ns = lane.have_ns();
         let anew = lane.anew.take().filter(|(segment, _)| *segment == lane.next);
         lane.next += 1;
         lane.untouched += 1;
-        lane.known |= lane.untouched > (buffer_ns / lane.segment_ns) as usize + STEADY_ASKS as usize;
-        match self.show {
-            Show::Waits { media_ns } if self.lanes.iter().all(|lane| lane.may_begin(media_ns)) => {
-                self.show = Show::Plays { since_ns: now_ns, media_ns };
+        lane.known |= lane.untouched > (buffer_ns / lane.segment_ns) as usize + STEADY_REQUESTS as usize;
+        match self.screen {
+            Screen::Waits { media_ns } if self.lanes.iter().all(|lane| lane.may_begin(media_ns)) => {
+                self.screen = Screen::Plays { since_ns: now_ns, media_ns };
             }
-            Show::Plays { .. } if let Some((_, media_ns)) = anew => {
-                self.show = Show::Plays { since_ns: now_ns, media_ns };
+            Screen::Plays { .. } if let Some((_, media_ns)) = anew => {
+                self.screen = Screen::Plays { since_ns: now_ns, media_ns };
             }
-            Show::Plays { .. } if !is_paused && position_ns > segment_ns => {
-                self.show = Show::Plays { since_ns: now_ns, media_ns: segment_ns };
+            Screen::Plays { .. } if !is_paused && position_ns > segment_ns => {
+                self.screen = Screen::Plays { since_ns: now_ns, media_ns: segment_ns };
             }
             _ => {}
         }
@@ -283,50 +283,53 @@ impl Player {
     /// The media kind that has stopped the picture for longest, and for how long; `None` while it
     /// plays, is paused or has just started.
     pub fn late_ns(&self, now_ns: u64) -> Option<(MediaKind, u64)> {
-        let late = |lane: &Lane| Some((lane.strand, self.late_by(lane.strand, now_ns)?));
+        let late = |lane: &Lane| Some((lane.kind, self.late_by(lane.kind, now_ns)?));
         self.lanes.iter().filter_map(late).max_by_key(|(_, late_ns)| *late_ns)
     }
 
     /// The time of the viewer's next action.
-    pub fn next_touch_ns(&mut self, now_ns: u64) -> u64 {
-        let mean_ns =
-            if matches!(self.show, Show::Paused { .. }) { self.spec.pause_ns } else { self.spec.restless_ns };
+    pub fn next_control_ns(&mut self, now_ns: u64) -> u64 {
+        let mean_ns = if matches!(self.screen, Screen::Paused { .. }) {
+            self.spec.pause_ns
+        } else {
+            self.spec.restless_ns
+        };
         now_ns + self.rng.wait_ns(mean_ns)
     }
 
     /// The viewer's next action.
-    pub fn touch(&mut self, now_ns: u64) -> Touch {
+    pub fn touch(&mut self, now_ns: u64) -> PlayerControl {
         self.lanes.iter_mut().for_each(|lane| lane.untouched = 0);
         let Some(segments) = self.title.as_ref().map(|title| title.best().segments() as u64) else {
-            return Touch::Stop;
+            return PlayerControl::Stop;
         };
         let have_ns = self.lanes.iter().map(Lane::have_ns).min().unwrap_or(0);
-        match self.show {
-            Show::Paused { media_ns } => {
-                self.show = Show::Plays { since_ns: now_ns, media_ns };
-                Touch::Resume
+        match self.screen {
+            Screen::Paused { media_ns } => {
+                self.screen = Screen::Plays { since_ns: now_ns, media_ns };
+                PlayerControl::Resume
             }
-            Show::Plays { .. } if self.rng.permille(500) => {
+            Screen::Plays { .. } if self.rng.permille(500) => {
                 let media_ns = self.position_ns(now_ns).min(have_ns);
-                self.show = Show::Paused { media_ns };
-                Touch::Pause
+                self.screen = Screen::Paused { media_ns };
+                PlayerControl::Pause
             }
-            Show::Plays { .. } if self.rng.permille(300) && self.lanes.iter().all(|lane| lane.known) => {
+            Screen::Plays { .. } if self.rng.permille(300) && self.lanes.iter().all(|lane| lane.known) => {
                 let media_ns = self.position_ns(now_ns) + SKIP_NS;
                 if media_ns < have_ns {
-                    self.show = Show::Plays { since_ns: now_ns, media_ns };
+                    self.screen = Screen::Plays { since_ns: now_ns, media_ns };
                     self.lanes.iter_mut().for_each(|lane| lane.excused_until = lane.next + 2);
-                    return Touch::Skip;
+                    return PlayerControl::Skip;
                 }
                 self.seek((media_ns / MOVING_SEGMENT_NS).min(segments - 1));
-                Touch::Seek
+                PlayerControl::Seek
             }
             _ if self.rng.permille(700) => {
                 let segment = self.rng.below(segments);
                 self.seek(segment);
-                Touch::Seek
+                PlayerControl::Seek
             }
-            _ => Touch::Stop,
+            _ => PlayerControl::Stop,
         }
     }
 
@@ -346,27 +349,27 @@ impl Player {
             lane.excused_until = 0;
             lane.anew = None;
         }
-        self.show = Show::Waits { media_ns };
+        self.screen = Screen::Waits { media_ns };
     }
 
     /// How long it has shown nothing because this media kind is missing.
-    fn late_by(&self, strand: MediaKind, now_ns: u64) -> Option<u64> {
-        let Show::Plays { .. } = self.show else { return None };
-        let lane = self.lane(strand)?;
+    fn late_by(&self, kind: MediaKind, now_ns: u64) -> Option<u64> {
+        let Screen::Plays { .. } = self.screen else { return None };
+        let lane = self.lane(kind)?;
         let is_due = (lane.excused_until..lane.segments).contains(&lane.next);
         let late_ns = self.position_ns(now_ns).checked_sub(lane.have_ns())?;
         (is_due && late_ns > 0).then_some(late_ns)
     }
 
-    fn lane(&self, strand: MediaKind) -> Option<&Lane> {
-        self.lanes.iter().find(|lane| lane.strand == strand)
+    fn lane(&self, kind: MediaKind) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.kind == kind)
     }
 
     /// The media time on the screen.
     fn position_ns(&self, now_ns: u64) -> u64 {
-        match self.show {
-            Show::Waits { media_ns } | Show::Paused { media_ns } => media_ns,
-            Show::Plays { since_ns, media_ns } => media_ns + (now_ns - since_ns),
+        match self.screen {
+            Screen::Waits { media_ns } | Screen::Paused { media_ns } => media_ns,
+            Screen::Plays { since_ns, media_ns } => media_ns + (now_ns - since_ns),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::ids::{MemberId, VolumeId};
 
 /// The model's catalogue body is a number. The history of commits is a tree, and each commit knows
 /// its parent.
-struct World {
+struct CommitModel {
     members: usize,
     areas: Vec<[Option<CommitHeader>; 2]>,
     /// The epoch number in the header of each area, which stays when the body no longer matches.
@@ -58,8 +58,8 @@ struct Step {
 
 struct Crashed;
 
-impl World {
-    fn new(members: usize) -> World {
+impl CommitModel {
+    fn new(members: usize) -> CommitModel {
         let header = CommitHeader {
             volume: VolumeId([0; 16]),
             epoch: Epoch { number: 1, id: 0 },
@@ -70,7 +70,7 @@ impl World {
             body_sum: 0,
             sealed: true,
         };
-        World {
+        CommitModel {
             members,
             areas: vec![[Some(header.clone()), Some(header)]; members],
             numbers: vec![[1; 2]; members],
@@ -323,20 +323,20 @@ proptest! {
 
     #[test]
     fn acknowledged_commits_survive_any_history(members in 2usize..6, steps in proptest::collection::vec(any_step(), 1..14)) {
-        let mut world = World::new(members);
+        let mut model = CommitModel::new(members);
         for step in &steps {
-            world.run(step)?;
+            model.run(step)?;
         }
-        world.run(&Step { absent: 0, failing: None, joining: None, commits: 0, crash_after: None, damage: None, put_back: None })?;
+        model.run(&Step { absent: 0, failing: None, joining: None, commits: 0, crash_after: None, damage: None, put_back: None })?;
     }
 
     #[test]
     fn crashes_and_one_damaged_member_leave_the_volume_complete(
         members in 3usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_damaged), 1..14),
     ) {
-        let mut world = World::new(members);
+        let mut model = CommitModel::new(members);
         for step in &steps {
-            world.run(&Step { absent: 0, failing: None, ..step.clone() })?;
+            model.run(&Step { absent: 0, failing: None, ..step.clone() })?;
         }
     }
 
@@ -344,11 +344,11 @@ proptest! {
     fn lost_members_and_one_with_damaged_copies_may_cause_refusal_but_never_loss(
         members in 3usize..6, damaged in 0usize..6, steps in proptest::collection::vec(any_step().prop_flat_map(with_one_damaged), 1..14),
     ) {
-        let mut world = World::new(members);
-        world.too_much = true;
+        let mut model = CommitModel::new(members);
+        model.too_much = true;
         for step in &steps {
             let damage = step.damage.map(|(_, areas)| (damaged, areas));
-            world.run(&Step { put_back: None, damage, ..step.clone() })?;
+            model.run(&Step { put_back: None, damage, ..step.clone() })?;
         }
     }
 }
@@ -364,10 +364,10 @@ const QUIET: Step = Step {
 };
 
 fn run_all(members: usize, too_much: bool, steps: &[Step]) {
-    let mut world = World::new(members);
-    world.too_much = too_much;
+    let mut model = CommitModel::new(members);
+    model.too_much = too_much;
     for step in steps {
-        world.run(step).unwrap();
+        model.run(step).unwrap();
     }
 }
 

@@ -87,9 +87,9 @@ impl Recorder {
 }
 
 /// A small random number generator, so that a failing case can be identified by its seed.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -139,7 +139,7 @@ fn record(
 
 impl Session {
     /// An image that a crash before event `at` may leave.
-    fn image(&self, at: usize, dice: &mut Dice) -> Vec<Option<Vec<u8>>> {
+    fn image(&self, at: usize, random: &mut Random) -> Vec<Option<Vec<u8>>> {
         let mut image = self.before.clone();
         // When each write and sync was answered, and until when the writes of each member are
         // durable: those that were answered before an answered sync was submitted.
@@ -165,17 +165,17 @@ impl Session {
         }
         // The other writes arrived in any order, completely, in part or not at all.
         while !pending.is_empty() {
-            let (member, offset, bytes) = pending.swap_remove(dice.below(pending.len()));
+            let (member, offset, bytes) = pending.swap_remove(random.below(pending.len()));
             let Some(image) = &mut image[member] else { continue };
-            let kept: Box<dyn FnMut(usize) -> bool> = match dice.below(4) {
+            let kept: Box<dyn FnMut(usize) -> bool> = match random.below(4) {
                 0 => Box::new(|_| false),
                 1 => {
-                    let end = dice.below(bytes.len() / SECTOR + 1);
+                    let end = random.below(bytes.len() / SECTOR + 1);
                     Box::new(move |sector| sector < end)
                 }
                 2 => {
-                    let mut dice = Dice(dice.0 | 1);
-                    Box::new(move |_| dice.below(2) == 0)
+                    let mut random = Random(random.0 | 1);
+                    Box::new(move |_| random.below(2) == 0)
                 }
                 _ => Box::new(|_| true),
             };
@@ -243,16 +243,16 @@ impl Session {
         then: impl Fn(&Path, &str),
     ) {
         let place = in_memory();
-        let mut dice = Dice(seed);
+        let mut random = Random(seed);
         let moments: Vec<usize> = (0..=self.events.len()).step_by(step).collect();
         for case in 0..moments.len() + more {
-            let at = moments.get(case).copied().unwrap_or_else(|| dice.below(self.events.len() + 1));
-            let case_seed = dice.0;
-            let mut image = self.image(at, &mut dice);
+            let at = moments.get(case).copied().unwrap_or_else(|| random.below(self.events.len() + 1));
+            let case_seed = random.0;
+            let mut image = self.image(at, &mut random);
             let members = image.len() - 1;
             let missing: Vec<usize> = (0..members).filter(|index| image[*index].is_none()).collect();
-            if lose_one && missing.is_empty() && dice.below(2) == 0 {
-                let lost = dice.below(members);
+            if lose_one && missing.is_empty() && random.below(2) == 0 {
+                let lost = random.below(members);
                 image[lost] = None;
             }
             self.lay_out(at, &image, place.path());
@@ -370,11 +370,11 @@ fn any_crash_while_a_member_fails_leaves_the_old_or_the_new() {
 fn a_crash_during_crash_recovery_leaves_the_same() {
     let scratch = with_title_a(3);
     let session = record(&scratch, 3, |_| {}, busy);
-    let mut dice = Dice(0x5eed_0005);
+    let mut random = Random(0x5eed_0005);
     let mut cleaned = 0;
     while cleaned < 4 {
-        let at = dice.below(session.events.len());
-        let image = session.image(at, &mut dice);
+        let at = random.below(session.events.len());
+        let image = session.image(at, &mut random);
         let place = Scratch { directory: in_memory() };
         session.lay_out(at, &image, place.path());
         let second = record(&place, 3, |_| {}, |_, _| {});
@@ -384,7 +384,7 @@ fn a_crash_during_crash_recovery_leaves_the_same() {
         cleaned += 1;
         assert!(session.allowed(at).contains(&second.titles_before));
         // Recovery has to decide when some members have the old copy and others the new one.
-        second.try_crashes(2, 0, dice.0, false);
+        second.try_crashes(2, 0, random.0, false);
     }
 }
 

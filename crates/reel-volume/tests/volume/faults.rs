@@ -8,7 +8,7 @@ use reel_qos::Class;
 use reel_volume::limits::WRITER_STRIPES_IN_FLIGHT;
 use reel_volume::{MemberState, Volume, VolumeError};
 
-use crate::volumes::at_once::AtOnce;
+use crate::volumes::immediate::ImmediateDisks;
 use crate::volumes::{
     Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
     try_title_of,
@@ -139,7 +139,7 @@ fn a_member_that_fails_while_it_is_written_is_left_behind() {
 #[test]
 fn a_slow_member_has_few_writes_of_an_object_waiting() {
     let scratch = Scratch::new(4);
-    let (volume, disks) = AtOnce::open(&scratch);
+    let (volume, disks) = ImmediateDisks::open(&scratch);
     disks.lag(1);
     publish(&volume, "film", &[900_000]);
     assert_eq!(disks.most_outstanding(), WRITER_STRIPES_IN_FLIGHT);
@@ -192,7 +192,7 @@ fn members_that_fail_during_the_commit_leave_it_done_or_not_done() {
 #[test]
 fn a_commit_that_fails_in_its_second_round_says_that_its_outcome_is_open() {
     let scratch = Scratch::new(4);
-    let (volume, disks) = AtOnce::open(&scratch);
+    let (volume, disks) = ImmediateDisks::open(&scratch);
     publish(&volume, "before", &[100_000]);
     let title = title_of(&volume, "film", &[100_000]);
     let free = volume.free_bytes();

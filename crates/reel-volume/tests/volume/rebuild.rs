@@ -14,7 +14,7 @@ use reel_volume::{
     MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement, Role, Volume, VolumeError,
 };
 
-use crate::volumes::at_once::AtOnce;
+use crate::volumes::immediate::ImmediateDisks;
 use crate::volumes::{
     Scratch, all_memory, assert_all_right, bytes_of, open_options, publish, read_object, title_of,
 };
@@ -569,7 +569,7 @@ fn the_last_copy_of_a_row_outlives_a_rebuild_that_cannot_read_its_unit() {
 #[test]
 fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
     let scratch = filled();
-    let (volume, _) = AtOnce::open(&scratch);
+    let (volume, _) = ImmediateDisks::open(&scratch);
     let held = all_memory(&volume);
     let replacement = Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") };
     assert!(matches!(volume.replace(&replacement), Err(VolumeError::NoMemory { .. })));
@@ -596,7 +596,7 @@ fn a_replacement_that_fails_leaves_no_empty_disk_in_sync() {
 #[test]
 fn a_replacement_that_fails_after_its_commit_can_be_repeated() {
     let scratch = filled();
-    let (volume, disks) = AtOnce::open(&scratch);
+    let (volume, disks) = ImmediateDisks::open(&scratch);
     disks.refuse(true);
     let replacement = Replacement { replace_healthy: true, ..replacement_for(&scratch, 2, "new") };
     assert!(volume.replace(&replacement).is_err());
@@ -630,7 +630,7 @@ fn a_bad_sector_at_the_very_end_does_not_stop_a_rebuild() {
 #[test]
 fn a_late_failure_of_the_old_disk_does_not_count_against_the_new_one() {
     let scratch = filled();
-    let (volume, disks) = AtOnce::open(&scratch);
+    let (volume, disks) = ImmediateDisks::open(&scratch);
     let bytes = bytes_of("during", 0, 300_000);
     disks.fail(|member, work| member == 2 && matches!(work, DiskWork::Write { .. }));
     disks.hold_failures();

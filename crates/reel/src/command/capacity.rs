@@ -66,7 +66,8 @@ pub(super) fn run(arguments: &CapacityArguments) -> Result<Exit, Failure> {
         (Some(title), _) => of_title(&library, title, granted, notes)?,
         (None, Some(rate)) => of_rate(&library, rate, granted, notes)?,
         (None, None) => {
-            return Err(Failure::usage("nothing to count viewers of").help("use --rate 8M, or --title TITLE"));
+            return Err(Failure::usage("no viewers to count: neither --rate nor --title was given")
+                .help("use --rate 8M, or --title TITLE"));
         }
     };
     let text = if arguments.json { report.as_json().to_string() } else { report.text() };

@@ -107,7 +107,7 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     let file = std::fs::File::open(path).map_err(|error| Failure::path("measure", path, &error))?;
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         return Err(Failure::failed(format!("{} is in use by another program", path.display()))
-            .help("stop that program first: it would falsify the measurement and be delayed by it"));
+            .help("stop that program first: it would distort the measurement, and be delayed by it"));
     }
     // The unit size of a volume that is created with the default options.
     let fields = GeometryFields::cmaf(5);

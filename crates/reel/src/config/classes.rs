@@ -100,11 +100,11 @@ mod tests {
             assert_eq!(fault.line, line, "{fault:?}");
             assert!(fault.what.contains(words), "{fault:?}");
         };
-        refused(THREE, 1, "classes: these classes are not possible: their shares make 800");
+        refused(THREE, 1, "classes: these classes are not valid: their shares make 800");
         let only = "[classes.gold]\nkind = \"periodic\"\nshare_permille = 1000\n";
         refused(only, 1, "classes.periodic is missing");
         let zero = format!("{THREE}[classes.gold]\nkind = \"periodic\"\nshare_permille = 0\n");
-        refused(&zero, 10, "classes.gold: these classes are not possible: `gold` has a share of 0");
+        refused(&zero, 10, "classes.gold: these classes are not valid: `gold` has a share of 0");
         let named = format!("{THREE}[classes.\"My Friends\"]\nkind = \"periodic\"\nshare_permille = 200\n");
         refused(&named, 10, "`My Friends` is no name for a class");
         refused(&THREE.replace("kind = \"aperiodic\"", "kind = \"best\""), 8, "`best` is no kind of class");

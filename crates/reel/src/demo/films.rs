@@ -54,7 +54,7 @@ const RECIPES: [Recipe; 4] = [
     // An adaptive ladder.
     Recipe {
         name: "Evening Colours",
-        source: "gradients=s=960x540:r=25:n=4:speed=0.012:type=spiral:seed=7\
+        source: "gradients=s=480x270:r=25:n=4:speed=0.012:type=spiral:seed=7\
             :c0=0x0b1d51:c1=0xd94f70:c2=0xf7b267:c3=0x2a9d8f,scale=1920:1080:flags=bicubic,noise=alls=3:allf=t",
         pictures: &[
             Picture { file: "evening-colours-1080.mp4", width: 1920, height: 1080, quality: 24 },
@@ -205,7 +205,7 @@ impl Recipe {
                 "-c:v",
                 "libx264",
                 "-preset",
-                "superfast",
+                "ultrafast",
                 "-bf",
                 "2",
             ]);

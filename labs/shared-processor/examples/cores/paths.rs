@@ -12,14 +12,14 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let count = arguments.number("count", 100_000);
     pin(arguments.number("cpu", 1))?;
     let counted = arguments.number("calls", 0) == 1;
-    let (who, path) = (arguments.text("who"), arguments.text("path"));
+    let (system, path) = (arguments.text("system"), arguments.text("path"));
     let fifo_priority = arguments.number("fifo", 0);
     if path.starts_with("process") {
         return processes::run(arguments);
     }
     fifo(fifo_priority)?;
     let calls = Calls::begin(counted);
-    let steps: Box<dyn FnOnce(u64) -> Result<Steps, String>> = match (who, path) {
+    let steps: Box<dyn FnOnce(u64) -> Result<Steps, String>> = match (system, path) {
         ("split", "deadline") => Box::new(deadline),
         ("split", "switch") => Box::new(switch),
         ("split", "preempt") => Box::new(preempt),
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         ("split", "message") => Box::new(message),
         ("threads", path) => rivals::threads(path, fifo_priority)?,
         ("tokio", path) => rivals::tokio(path)?,
-        _ => return Err(format!("{who} has no path {path}")),
+        _ => return Err(format!("{system} has no path {path}")),
     };
     // The cost of the first step and of the return is the same for one step and for many.
     let before = calls.so_far();

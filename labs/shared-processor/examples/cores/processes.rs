@@ -1,7 +1,7 @@
 //! Paths between two processes on one processor: this one, and a partner that it starts.
 
 use crate::Arguments;
-use crate::meter::{Calls, Measured, fifo, percentile, pin};
+use crate::meter::{Calls, Measured, fifo, pin};
 use crate::paths::Steps;
 use crate::ring::MessageRing;
 use crate::rivals::sleep_until;
@@ -47,9 +47,9 @@ impl Joined {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Measured {
-    let (who, path, count) =
-        (arguments.text("who"), arguments.text("path"), arguments.number("count", 20_000));
-    let split = who == "split";
+    let (system, path, count) =
+        (arguments.text("system"), arguments.text("path"), arguments.number("count", 20_000));
+    let split = system == "split";
     let core = split.then(SharedProcessor::create).transpose().map_err(|error| error.to_string())?;
     // Takes the processor before there is a partner, so that both begin together.
     let joined = core.as_ref().map(Joined::take).transpose()?;
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let rings = MessageRing::pair(&shared)?;
     let fifo_priority = arguments.number("fifo", 0);
     let mut partner = Command::new(std::env::current_exe().map_err(|error| error.to_string())?)
-        .args(["partner", &format!("who={who}"), &format!("path={path}"), &format!("count={count}")])
+        .args(["partner", &format!("system={system}"), &format!("path={path}"), &format!("count={count}")])
         .args([format!("cpu={}", arguments.number("cpu", 1)), format!("fifo={fifo_priority}")])
         .args([format!("memory={}", memory.unwrap_or_default()), format!("rings={shared}")])
         .stdin(Stdio::piped())
@@ -67,11 +67,11 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         .spawn()
         .map_err(|error| error.to_string())?;
     // The background thread has no priority over the one that is due.
-    let works = who == "threads" && path == "process-preempt";
+    let works = system == "threads" && path == "process-preempt";
     fifo(if works { 0 } else { fifo_priority })?;
     let side = Side { number: 0, count, fifo: fifo_priority, core, rings };
     let wanted = arguments.number("calls", 0) == 1;
-    let measured = side.measure(who, path, joined, &mut partner, wanted);
+    let measured = side.measure(system, path, joined, &mut partner, wanted);
     if measured.is_err() {
         let _ = partner.kill();
     }
@@ -102,12 +102,12 @@ pub(crate) fn partner(arguments: &Arguments) -> Measured {
     let rings = MessageRing::pair(arguments.text("rings"))?;
     let (count, fifo) = (arguments.number("count", 0), arguments.number("fifo", 0));
     let side = Side { number: 1, count, fifo, core, rings };
-    let steps = match (arguments.text("who"), arguments.text("path")) {
+    let steps = match (arguments.text("system"), arguments.text("path")) {
         ("split", path) => {
             let member = side.core.as_ref().ok_or("no shared processor")?.join().map_err(text)?;
             side.split(path, Joined { member, agenda: Agenda::default() }, || ())?
         }
-        ("threads", "process-preempt") => side.wake_often()?,
+        ("threads", "process-preempt") => side.sleep_and_wake()?,
         ("threads", "process-message") => side.pipes(&mut std::io::stdin(), &mut std::io::stdout())?,
         ("threads", "process-futex") => side.futexes()?,
         ("threads", _) => side.yields()?,
@@ -122,7 +122,7 @@ pub(crate) fn partner(arguments: &Arguments) -> Measured {
     };
     // In these, the pipe belongs to the measurement.
     match arguments.text("path") {
-        "process-message" if arguments.text("who") != "split" => std::process::exit(0),
+        "process-message" if arguments.text("system") != "split" => std::process::exit(0),
         _ => Ok(json!({ "ns": steps.each_ns })),
     }
 }
@@ -134,7 +134,7 @@ fn text(error: impl ToString) -> String {
 impl Side {
     fn measure(
         &self,
-        who: &str,
+        system: &str,
         path: &str,
         joined: Option<Joined>,
         partner: &mut Child,
@@ -145,7 +145,7 @@ impl Side {
             counter = Calls::begin(wanted);
             before = counter.so_far();
         };
-        let steps = match (who, path) {
+        let steps = match (system, path) {
             ("split", path) => self.split(path, joined.ok_or("no shared processor")?, begin)?,
             ("threads", "process-preempt") => {
                 begin();
@@ -178,7 +178,7 @@ impl Side {
                 begin();
                 runtime.block_on(self.tokio_pipes(read.into(), write.into()))?
             }
-            _ => return Err(format!("{who} has no path {path}")),
+            _ => return Err(format!("{system} has no path {path}")),
         };
         let calls = counter.so_far().zip(before).map(|(after, before)| {
             // Both sides do the same number of steps. This side's calls were counted, and its steps
@@ -202,8 +202,8 @@ impl Side {
         match path {
             "process-switch" => self.alternate(&mut member, &mut agenda),
             "process-message" => self.messages(core, &mut member, &mut agenda),
-            "process-preempt" if self.number == 0 => self.give_way(&mut member, &mut agenda),
-            "process-preempt" => self.come_often(&mut member, &mut agenda),
+            "process-preempt" if self.number == 0 => self.work_and_yield(&mut member, &mut agenda),
+            "process-preempt" => self.preempt_often(&mut member, &mut agenda),
             _ => Err(format!("no path {path}")),
         }
     }
@@ -249,7 +249,7 @@ impl Side {
 
     /// Works in the background and yields at its yield points until the partner says that it has
     /// finished.
-    fn give_way(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
+    fn work_and_yield(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
         let task = agenda.add(TaskKind::Background, 0).ok_or("no task")?;
         while self.rings[0].waiting() == 0 {
             let choice = member.next(agenda, |_, _| {});
@@ -260,7 +260,7 @@ impl Side {
     }
 
     /// Sleeps briefly and preempts the other side's work, again and again.
-    fn come_often(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
+    fn preempt_often(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
         let mut due_ns = now_ns() + AHEAD_NS;
         let task = agenda.add(TaskKind::Deadline { delay_ns: 1000 }, due_ns).ok_or("no task")?;
         let mut each = Vec::with_capacity(self.count as usize);
@@ -275,15 +275,14 @@ impl Side {
         Ok(Steps::median(each))
     }
 
-    fn wake_often(&self) -> Result<Steps, String> {
+    fn sleep_and_wake(&self) -> Result<Steps, String> {
         let mut each = Vec::with_capacity(self.count as usize);
         for _ in 0..self.count {
             let due_ns = now_ns() + AHEAD_NS;
             sleep_until(due_ns);
             each.push(now_ns() - due_ns);
         }
-        each.sort_unstable();
-        Ok(Steps { done: self.count, each_ns: percentile(&each, 0.5) as f64 })
+        Ok(Steps::median(each))
     }
 
     fn pipes(&self, read: &mut impl Read, write: &mut impl Write) -> Result<Steps, String> {

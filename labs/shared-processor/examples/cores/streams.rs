@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let (cpu, device_cpu) = (arguments.number("cpu", 1), arguments.number("device", 2));
     let (priority, members) = (arguments.number("fifo", 0), arguments.number("members", 1));
     let duration_ns = arguments.number("ms", 1000) * 1_000_000;
-    let who = arguments.text("who").to_owned();
+    let system = arguments.text("system").to_owned();
     pin(cpu)?;
     let rounds = rounds_beside_device(arguments.number("work", 2500), device_cpu)?;
     let words: Vec<&str> = arguments.text("streams").split(',').collect();
@@ -92,11 +92,11 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     let calls = Calls::begin(arguments.number("calls", 0) == 1);
     let workahead =
         if arguments.text("workahead") == "global" { Workahead::Global } else { Workahead::Within };
-    let (mut taken, device_ns) = match who.as_str() {
+    let (mut taken, device_ns) = match system.as_str() {
         "split" => split(&streams, rounds, members, workahead, (priority, device_cpu))?,
         "threads" => threads(&streams, rounds, (priority, device_cpu))?,
         "tokio" => tokio_tasks(&streams, rounds, device_cpu)?,
-        _ => return Err(format!("unknown program {who}")),
+        _ => return Err(format!("unknown program {system}")),
     };
     let made = calls.so_far();
     let floor_ns = (floor_before_ns + alone(rounds, priority)?) / 2.0;

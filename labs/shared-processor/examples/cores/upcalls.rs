@@ -16,7 +16,7 @@ const CALL_NS: u64 = 20_000;
 const BUDGET_NS: u64 = 100_000;
 
 /// Three upcalls and, if asked for, work of the core's own that never ends.
-struct Metronomes {
+struct PeriodicUpcalls {
     periods: HashMap<TaskId, (u64, Vec<u64>)>,
     call_rounds: u64,
     section_rounds: u64,
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
         }
         let ends_ns = begun_ns + seconds * 1_000_000_000;
         core.at(ends_ns, 0);
-        Metronomes {
+        PeriodicUpcalls {
             periods: all,
             call_rounds,
             section_rounds,
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Measured {
     Ok(report)
 }
 
-impl Service for Metronomes {
+impl Service for PeriodicUpcalls {
     type Message = ();
 
     fn message(&mut self, _core: &mut Core, (): ()) {}
@@ -125,7 +125,7 @@ impl Service for Metronomes {
     }
 }
 
-impl Metronomes {
+impl PeriodicUpcalls {
     fn publish(&mut self, core: &Core) {
         let upcalls: Vec<Value> = self
             .periods

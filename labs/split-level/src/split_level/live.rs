@@ -1,7 +1,7 @@
 //! Experiments E1 to E6, live: what taking messages costs beyond the work that they are.
 
 use super::workloads::{BY_CALLS, BY_SWITCHES, Stream, WORKLOADS, Workload};
-use super::{ALL, REEL, REEL_FIFO, THREADS, THREADS_FIFO, Who, median};
+use super::{ALL, REEL, REEL_FIFO, System, THREADS, THREADS_FIFO};
 use crate::cores::Cores;
 use anyhow::Result;
 use reel_report::{Claim, CommonOptions, Report};
@@ -26,11 +26,11 @@ pub(super) fn measure(
     let ms = if arguments.quick { 20 } else { 200 };
     for run in 0..runs {
         for load in WORKLOADS.iter().filter(|load| load.is_quick || !arguments.quick) {
-            for who in ALL.into_iter().filter(|who| fifo || who.fifo == 0) {
-                if load.workahead.is_some() && who != REEL {
+            for system in ALL.into_iter().filter(|system| fifo || system.fifo == 0) {
+                if load.workahead.is_some() && system != REEL {
                     continue;
                 }
-                one(report, cores, load, who, (run, ms))?;
+                one(report, cores, load, system, (run, ms))?;
             }
         }
     }
@@ -38,18 +38,24 @@ pub(super) fn measure(
     Ok(())
 }
 
-fn one(report: &mut Report, cores: &Cores, load: &Workload, who: Who, (run, ms): (usize, u64)) -> Result<()> {
+fn one(
+    report: &mut Report,
+    cores: &Cores,
+    load: &Workload,
+    system: System,
+    (run, ms): (usize, u64),
+) -> Result<()> {
     let scale = load.scale;
     let stream = |stream: Stream| {
         let (period_ns, delay_ns) = (1e9 / stream.per_second * scale, stream.delay_ms * 1e6 * scale);
         format!("{period_ns:.0}:{delay_ns:.0}:{}", stream.buffer)
     };
-    let told = |calls: u64, ms: u64| {
+    let measured = |calls: u64, ms: u64| {
         cores.measure(
             "streams",
             &[
-                format!("who={}", who.who),
-                format!("fifo={}", who.fifo),
+                format!("system={}", system.program),
+                format!("fifo={}", system.fifo),
                 format!("streams={}", load.streams().map(stream).collect::<Vec<_>>().join(",")),
                 format!("work={:.0}", load.work_1991_ns * scale),
                 format!("members={}", load.members),
@@ -59,7 +65,7 @@ fn one(report: &mut Report, cores: &Cores, load: &Workload, who: Who, (run, ms):
             ],
         )
     };
-    let timed = told(0, ms)?;
+    let timed = measured(0, ms)?;
     let number = |name: &str| timed[name].as_f64().unwrap_or(f64::NAN);
     let names = [
         "overhead_ns",
@@ -71,13 +77,13 @@ fn one(report: &mut Report, cores: &Cores, load: &Workload, who: Who, (run, ms):
         "hand_overs",
     ];
     let mut values = names.map(|name| (name, number(name))).to_vec();
-    if let Some(calls) = told(1, ms / 2)?["calls"].as_f64() {
+    if let Some(calls) = measured(1, ms / 2)?["calls"].as_f64() {
         // Of the takers and of the device.
         values.push(("calls", calls));
     }
     let name = match load.workahead {
-        Some(policy) => format!("{}, {policy}", who.name),
-        None => who.name.to_owned(),
+        Some(policy) => format!("{}, {policy}", system.name),
+        None => system.name.to_owned(),
     };
     report.row(load.case, &name, load.at, run, &values);
     Ok(())
@@ -87,7 +93,7 @@ fn claim(report: &mut Report, fifo: bool, quick: bool) {
     if quick {
         return;
     }
-    let pairs: &[(Who, Who)] =
+    let pairs: &[(System, System)] =
         if fifo { &[(REEL, THREADS), (REEL_FIFO, THREADS_FIFO)] } else { &[(REEL, THREADS)] };
     let places = [
         ("E1 streams", 6.0),
@@ -98,7 +104,7 @@ fn claim(report: &mut Report, fifo: bool, quick: bool) {
     ];
     for (case, at) in places.into_iter().chain([("E4 buffer", 4.0), ("E4 buffer", 16.0)]) {
         for (ours, theirs) in pairs {
-            let ns = |who: &Who| median(report, case, who.name, at, "overhead_ns");
+            let ns = |system: &System| report.median_or_nan(case, system.name, at, "overhead_ns");
             let (our_ns, their_ns) = (ns(ours), ns(theirs));
             let claim = format!(
                 "{case}, {at}: overhead, {} ({our_ns:.0} ns) / {} ({their_ns:.0})",
@@ -110,8 +116,9 @@ fn claim(report: &mut Report, fifo: bool, quick: bool) {
     // The thesis' anchors: staying within the member halves the cost, and with one member there is
     // no difference.
     for (members, bar) in [(1.0, 1.1), (4.0, 0.5)] {
-        let of =
-            |policy: &str| median(report, "E6 workahead", &format!("reel, {policy}"), members, "overhead_ns");
+        let of = |policy: &str| {
+            report.median_or_nan("E6 workahead", &format!("reel, {policy}"), members, "overhead_ns")
+        };
         let (within_ns, global_ns) = (of("within"), of("global"));
         let claim = format!(
             "E6, {members} members: overhead, stay within the member ({within_ns:.0} ns) / globally earliest ({global_ns:.0})"

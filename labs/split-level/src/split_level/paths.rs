@@ -1,6 +1,6 @@
 //! Tables 7.1 and 7.2: the cost of single steps.
 
-use super::{ALL, REEL, REEL_FIFO, THREADS, THREADS_FIFO, TOKIO, Who, median};
+use super::{ALL, REEL, REEL_FIFO, System, THREADS, THREADS_FIFO, TOKIO};
 use crate::cores::Cores;
 use anyhow::Result;
 use reel_report::{Claim, CommonOptions, Report};
@@ -68,17 +68,17 @@ pub(super) fn measure(
     );
     for run in 0..runs {
         for path in &PATHS {
-            for who in ALL {
-                let name = if who.who == "split" { path.ours } else { path.threads };
-                if (who.fifo > 0 && !fifo) || (who == TOKIO && !path.tokio) {
+            for system in ALL {
+                let name = if system.program == "split" { path.ours } else { path.threads };
+                if (system.fifo > 0 && !fifo) || (system == TOKIO && !path.tokio) {
                     continue;
                 }
-                one(arguments, report, cores, (path.case, name, path.count), who, run)?;
+                one(arguments, report, cores, (path.case, name, path.count), system, run)?;
             }
         }
         // Not a way to wait for a message, but the cheapest way of all from one process to another.
         if fifo {
-            let yields = Who { name: "sched_yield, FIFO", ..THREADS_FIFO };
+            let yields = System { name: "sched_yield, FIFO", ..THREADS_FIFO };
             let case = "7.1 switch, processes";
             one(arguments, report, cores, (case, "process-switch", 30_000), yields, run)?;
         }
@@ -92,33 +92,33 @@ fn one(
     report: &mut Report,
     cores: &Cores,
     (case, name, count): (&str, &str, u64),
-    who: Who,
+    system: System,
     run: usize,
 ) -> Result<()> {
     let count = if arguments.quick { count / 100 } else { count };
-    let told = |calls: u64| {
-        let fields = [format!("who={}", who.who), format!("path={name}"), format!("count={count}")];
+    let measured = |calls: u64| {
+        let fields = [format!("system={}", system.program), format!("path={name}"), format!("count={count}")];
         cores.measure(
             "path",
-            &[&fields[..], &[format!("fifo={}", who.fifo), format!("calls={calls}")]].concat(),
+            &[&fields[..], &[format!("fifo={}", system.fifo), format!("calls={calls}")]].concat(),
         )
     };
-    let timed = told(0)?;
+    let timed = measured(0)?;
     let mut values = vec![("ns", timed["ns"].as_f64().unwrap_or(f64::NAN))];
-    if let Some(calls) = told(1)?["calls"].as_f64() {
+    if let Some(calls) = measured(1)?["calls"].as_f64() {
         values.push(("calls", calls));
     }
-    report.row(case, who.name, 0.0, run, &values);
+    report.row(case, system.name, 0.0, run, &values);
     Ok(())
 }
 
 fn claim(report: &mut Report, fifo: bool, quick: bool) {
-    let pairs: &[(Who, Who)] =
+    let pairs: &[(System, System)] =
         if fifo { &[(REEL, THREADS), (REEL_FIFO, THREADS_FIFO)] } else { &[(REEL, THREADS)] };
     for path in &PATHS {
         let bar = if path.between_processes { 1.0 } else { PART };
         for (ours, theirs) in pairs {
-            let ns = |who: &Who| median(report, path.case, who.name, 0.0, "ns");
+            let ns = |system: &System| report.median_or_nan(path.case, system.name, 0.0, "ns");
             let (our_ns, their_ns) = (ns(ours), ns(theirs));
             let claim =
                 format!("{}: {} ({our_ns:.0} ns) / {} ({their_ns:.0})", path.case, ours.name, theirs.name);
@@ -130,7 +130,7 @@ fn claim(report: &mut Report, fifo: bool, quick: bool) {
         return;
     }
     for path in PATHS.iter().filter(|path| !path.between_processes && path.ours != "preempt") {
-        let calls = median(report, path.case, REEL.name, 0.0, "calls");
+        let calls = report.median_or_nan(path.case, REEL.name, 0.0, "calls");
         // Without the kernel's count there is no claim, rather than one that holds.
         if calls.is_finite() {
             report.claim(Claim::at_most(format!("{}: system calls of a step", path.case), calls, CALLS));

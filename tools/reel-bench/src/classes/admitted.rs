@@ -27,7 +27,7 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, report: &mut Report) -> Res
     let films = Films::make(&disk_set.dir().join("films"), (&film, titles), (&film, bulk))?;
     let testbed = Testbed::reel(&set.reel, disk_set, &films)?;
     testbed.probe(set.probe_seconds())?;
-    let playing = testbed.start_reel(&Settings::promised())?;
+    let playing = testbed.start_reel(&Settings::with_admission())?;
     let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
     report.note(format!(
         "at a constant {RATE_BPS} b/s Reel promises {can} viewers; then {stopped_by} is used up. A quarter more come, to films of {length_s} s \

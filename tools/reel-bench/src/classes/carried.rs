@@ -75,7 +75,7 @@ pub(super) fn run(set: &Set, dir: &Path, kind: Kind, rivals: &[Rival], report: &
     let mut trial = Trial { set, testbed, films, arrives: &arrives };
     for case in &CASES {
         found.insert((case.name, "reel"), trial.delivered(case, report)?);
-        let open = Settings::open().shared(SHARES);
+        let open = Settings::without_admission().shared(SHARES);
         let most = trial.most(case, "reel, open", report, |testbed| testbed.start_reel(&open))?;
         found.insert((case.name, "reel, open"), most);
     }
@@ -105,7 +105,7 @@ fn save(testbed: &Testbed, films: &Films, dir: &Path) -> Result<PathBuf> {
         // Of a run that was ended, perhaps of another film.
         fs::remove_dir_all(&saved)?;
     }
-    let playing = testbed.start_reel(&Settings::open())?;
+    let playing = testbed.start_reel(&Settings::without_admission())?;
     let film = films.streams.first().and_then(|film| film.file_stem()).context("no film")?;
     let playlist = format!("/watch/{}/master.m3u8", film.to_string_lossy());
     segments::save(playing.server.address, &playlist, &saved)?;
@@ -113,11 +113,11 @@ fn save(testbed: &Testbed, films: &Films, dir: &Path) -> Result<PathBuf> {
 }
 
 fn claim(case: &Case, rival: Rival, found: &Found, report: &mut Report) {
-    let of = |who| found.get(&(case.name, who)).copied().unwrap_or(0);
+    let of = |system| found.get(&(case.name, system)).copied().unwrap_or(0);
     let theirs = of(rival.name());
-    for who in ["reel", "reel, open"] {
-        let carried = of(who);
-        let claim = format!("{}: {who} {carried} / {} {theirs}", case.name, rival.name());
+    for system in ["reel", "reel, open"] {
+        let carried = of(system);
+        let claim = format!("{}: {system} {carried} / {} {theirs}", case.name, rival.name());
         report.claim(Claim::at_least(claim, carried as f64 / theirs.max(1) as f64, case.bar));
     }
 }
@@ -134,7 +134,7 @@ impl Trial<'_> {
     /// More viewers come than Reel can reserve for; how many are admitted, if nothing is late to
     /// them.
     fn delivered(&self, case: &Case, report: &mut Report) -> Result<usize> {
-        let playing = self.testbed.start_reel(&Settings::promised())?;
+        let playing = self.testbed.start_reel(&Settings::with_admission())?;
         let (can, stopped_by) = capacity(&playing.server, RATE_BPS)?;
         report.note(format!("Reel promises {can} viewers; then {stopped_by} is used up"));
         let asked = usize::try_from(can)?.saturating_mul(5) / 4 + 2;
@@ -147,20 +147,20 @@ impl Trial<'_> {
     fn most(
         &self,
         case: &Case,
-        who: &str,
+        system: &str,
         report: &mut Report,
         start: impl Fn(&Testbed) -> Result<Playing>,
     ) -> Result<usize> {
         search(self.set, |streams| {
             let playing = start(&self.testbed)?;
-            Ok(has_nothing_late(&self.play(case, (who, &playing), streams, report)?))
+            Ok(has_nothing_late(&self.play(case, (system, &playing), streams, report)?))
         })
     }
 
     fn play(
         &self,
         case: &Case,
-        (who, playing): (&str, &Playing),
+        (system, playing): (&str, &Playing),
         streams: usize,
         report: &mut Report,
     ) -> Result<Outcome> {
@@ -193,7 +193,7 @@ impl Trial<'_> {
             ("stalls", viewers.stalls as f64),
             ("startup_p99_ms", viewers.startup_ms.p99),
         ]);
-        report.row(case.name, who, streams as f64, 0, &[values(&outcome), disks].concat());
+        report.row(case.name, system, streams as f64, 0, &[values(&outcome), disks].concat());
         Ok(outcome)
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn reel(set: &Set, testbed: &Testbed, films: &Films, report: &mut Rep
     let mut late: f64 = 0.0;
     let mut p99s = Vec::new();
     for &aperiodic in downloads(set) {
-        let playing = testbed.start_reel(&Settings::promised().shared(SPLIT))?;
+        let playing = testbed.start_reel(&Settings::with_admission().shared(SPLIT))?;
         let streams = (capacity(&playing.server, RATE_BPS)?.0 as usize * 3 / 4).clamp(1, streams(set));
         let (outcome, disks) =
             testbed.disk_set.watched(|| paced(&playing, films, mix(set, streams, aperiodic)))?;
@@ -46,13 +46,13 @@ pub(super) fn rival(
     testbed: &Testbed,
     films: &Films,
     report: &mut Report,
-    (who, tuning): (&str, Tuning),
+    (system, tuning): (&str, Tuning),
 ) -> Result<()> {
     for &aperiodic in downloads(set) {
         let playing = testbed.start_rival(tuning)?;
         let (outcome, disks) =
             testbed.disk_set.watched(|| paced(&playing, films, mix(set, streams(set), aperiodic)))?;
-        report.row(CASE, who, aperiodic as f64, 0, &[values(&outcome), disks].concat());
+        report.row(CASE, system, aperiodic as f64, 0, &[values(&outcome), disks].concat());
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::{BESIDE, RATE_BPS, Set};
 use crate::fleet::{Mix, paced};
 use crate::reel::Settings;
 use crate::rival::Rival;
+use crate::search::{FINENESS, Search, doubled};
 use crate::testbed::{Films, Playing, Testbed, Tuning};
 use anyhow::Result;
 use reel_load::Outcome;
@@ -22,13 +23,13 @@ pub(super) const SHARES: [u32; 3] = [900, 50, 50];
 pub(super) struct Found(BTreeMap<String, Vec<f64>>);
 
 impl Found {
-    fn add(&mut self, who: &str, streams: usize) {
-        self.0.entry(who.to_owned()).or_default().push(streams as f64);
+    fn add(&mut self, system: &str, streams: usize) {
+        self.0.entry(system.to_owned()).or_default().push(streams as f64);
     }
 
     /// Ratios of the medians.
     pub(super) fn claim(&self, rival: Rival, report: &mut Report) {
-        let median = |who: &str| self.0.get(who).map_or(0.0, |runs| spread(&mut runs.clone()).1);
+        let median = |system: &str| self.0.get(system).map_or(0.0, |runs| spread(&mut runs.clone()).1);
         for (how, bar) in [("shipped", 3.0), ("tuned", 1.5)] {
             let rival = format!("{} {how}", rival.name());
             let (ours, theirs) = (median("reel"), median(&rival));
@@ -52,7 +53,7 @@ pub(super) fn reel(
     ));
     for run in 0..set.runs {
         let streams = search(set, |streams| {
-            let playing = testbed.start_reel(&Settings::open().shared(SHARES))?;
+            let playing = testbed.start_reel(&Settings::without_admission().shared(SHARES))?;
             is_held(set, (testbed, &playing), films, report, "reel", streams, run)
         })?;
         found.add("reel", streams);
@@ -66,16 +67,16 @@ pub(super) fn rival(
     testbed: &Testbed,
     films: &Films,
     report: &mut Report,
-    (who, tuning): (&str, Tuning),
+    (system, tuning): (&str, Tuning),
     found: &mut Found,
 ) -> Result<()> {
-    report.note(format!("{who}: {tuning}"));
+    report.note(format!("{system}: {tuning}"));
     for run in 0..set.runs {
         let streams = search(set, |streams| {
             let playing = testbed.start_rival(tuning)?;
-            is_held(set, (testbed, &playing), films, report, who, streams, run)
+            is_held(set, (testbed, &playing), films, report, system, streams, run)
         })?;
-        found.add(who, streams);
+        found.add(system, streams);
     }
     Ok(())
 }
@@ -86,14 +87,14 @@ fn is_held(
     (testbed, playing): (&Testbed, &Playing),
     films: &Films,
     report: &mut Report,
-    who: &str,
+    system: &str,
     streams: usize,
     run: usize,
 ) -> Result<bool> {
     let mix =
         Mix { streams, aperiodic: BESIDE, interactive: BESIDE, rate_bps: RATE_BPS, seconds: set.seconds };
     let (outcome, disks) = testbed.disk_set.watched(|| paced(playing, films, mix))?;
-    report.row(CASE, who, streams as f64, run, &[values(&outcome), disks].concat());
+    report.row(CASE, system, streams as f64, run, &[values(&outcome), disks].concat());
     Ok(late_percent(&outcome) <= LATE_PERCENT)
 }
 
@@ -124,64 +125,14 @@ fn late_percent(outcome: &Outcome) -> f64 {
     outcome.paced.as_ref().map_or(0.0, |paced| paced.late_reads_percent)
 }
 
-/// The greatest number of streams that is held, to a sixteenth of it.
+/// The greatest number of streams that is held; in a quick run, whether the first one is.
 pub(super) fn search(set: &Set, mut is_held: impl FnMut(usize) -> Result<bool>) -> Result<usize> {
-    let (mut held, mut fails) = (0, set.streams_max + 1);
-    let mut next = set.streams_from;
-    while next > held && next < fails {
-        if is_held(next)? {
-            held = next;
-        } else {
-            fails = next;
-        }
-        next = match held {
-            0 => fails / 2,
-            _ if fails > set.streams_max => (held * 2).min(set.streams_max),
-            _ => held.midpoint(fails),
-        };
-        if set.quick || (fails <= set.streams_max && fails - held <= (held / 16).max(1)) {
+    let mut search = Search::new(set.streams_from, set.streams_max, FINENESS, doubled);
+    while let Some(streams) = search.next() {
+        search.report(streams, is_held(streams)?.then_some(streams));
+        if set.quick {
             break;
         }
     }
-    Ok(held)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::PathBuf;
-
-    fn set(streams_max: usize) -> Set {
-        Set {
-            reel: PathBuf::new(),
-            seconds: 1,
-            runs: 1,
-            streams_max,
-            streams_from: streams_max.min(8),
-            bulk: 1,
-            bulk_seconds: 1,
-            admitted_seconds: 1,
-            quick: false,
-        }
-    }
-
-    #[test]
-    fn the_search_ends_just_below_the_number_that_fails() {
-        for border in [1, 7, 8, 9, 30, 100, 191] {
-            let mut asked = 0;
-            let held = search(&set(192), |streams| {
-                asked += 1;
-                Ok(streams <= border)
-            });
-            let held = held.expect("nothing fails");
-            assert!(held <= border && border - held <= (border / 16).max(1), "{held} for {border}");
-            assert!(asked <= 12, "{asked} runs for {border}");
-        }
-    }
-
-    #[test]
-    fn the_search_stops_at_the_most_and_at_nothing() {
-        assert_eq!(search(&set(100), |_| Ok(true)).expect("nothing fails"), 100);
-        assert_eq!(search(&set(100), |_| Ok(false)).expect("nothing fails"), 0);
-    }
+    Ok(search.carried)
 }

@@ -34,7 +34,8 @@ pub(super) fn reel(set: &Set, testbed: &Testbed, films: &Films, report: &mut Rep
     classes.extend(
         BULK.map(|(name, share)| format!("{name} = {{ kind = \"aperiodic\", share_permille = {share} }}")),
     );
-    let playing = testbed.start_reel(&Settings { classes, ..Settings::open().in_memory(MEMORY_BYTES) })?;
+    let playing =
+        testbed.start_reel(&Settings { classes, ..Settings::without_admission().in_memory(MEMORY_BYTES) })?;
     // A fleet for each class: the clients of one fleet take turns on all its titles. Sessions are
     // opened before any client reads.
     let mut plans = Vec::new();
@@ -78,7 +79,7 @@ pub(super) fn reel(set: &Set, testbed: &Testbed, films: &Films, report: &mut Rep
 
 /// One class alone: how much of the disks' time it gets.
 fn lent(set: &Set, testbed: &Testbed, films: &Films, report: &mut Report) -> Result<()> {
-    let playing = testbed.start_reel(&Settings::promised().in_memory(MEMORY_BYTES))?;
+    let playing = testbed.start_reel(&Settings::with_admission().in_memory(MEMORY_BYTES))?;
     let plan = bulk(&playing, films, "aperiodic", 0..films.bulk.len())?;
     let fleet = Fleet::start(plan)?;
     sleep(SETTLED);

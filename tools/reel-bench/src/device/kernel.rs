@@ -1,13 +1,14 @@
 //! Things of the kernel that go away with the value that stands for them. A failure to take one
 //! away is printed: it can only be told then.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use reel_report::output;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::{self, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, Stdio};
+use std::process::{self, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ impl OwnedFile {
 
 impl Drop for OwnedFile {
     fn drop(&mut self) {
-        told(fs::remove_file(&self.0).with_context(|| format!("removing {}", self.0.display())));
+        print_error(fs::remove_file(&self.0).with_context(|| format!("removing {}", self.0.display())));
     }
 }
 
@@ -70,7 +71,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        told(run(Command::new("losetup").arg("--detach").arg(&self.device)));
+        print_error(run(Command::new("losetup").arg("--detach").arg(&self.device)));
         // The kernel detaches it when the last user is gone, and until then what is below it cannot
         // be taken away.
         let name = self.device.file_name().unwrap_or_default();
@@ -103,7 +104,7 @@ impl Ext4 {
 impl Drop for Ext4 {
     fn drop(&mut self) {
         unmount(&self.0);
-        told(fs::remove_dir(&self.0).context("removing a mount point"));
+        print_error(fs::remove_dir(&self.0).context("removing a mount point"));
     }
 }
 
@@ -158,7 +159,7 @@ impl Drop for Group {
             for pid in fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default().lines() {
                 let _ = fs::write(group.join("../cgroup.procs"), pid);
             }
-            told(fs::remove_dir(group).with_context(|| format!("removing {}", group.display())));
+            print_error(fs::remove_dir(group).with_context(|| format!("removing {}", group.display())));
         }
     }
 }
@@ -216,19 +217,14 @@ pub(super) fn unmount(at: &Path) {
         sleep(LEAVING);
     }
     eprintln!("reel-bench: {} is still in use; it goes when its last user does", at.display());
-    told(run(Command::new("umount").arg("--lazy").arg(at)));
+    print_error(run(Command::new("umount").arg("--lazy").arg(at)));
 }
 
 fn run(command: &mut Command) -> Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("starting {name}"))?;
-    if !output.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(String::from_utf8_lossy(&output(command)?).into_owned())
 }
 
-fn told<T>(result: Result<T>) {
+fn print_error<T>(result: Result<T>) {
     if let Err(error) = result {
         eprintln!("reel-bench: something is left behind: {error:#}");
     }

@@ -35,7 +35,7 @@ pub(crate) enum Change {
     /// Does nothing for the first `stall_ms` of every `every_ms`.
     Stalls { stall_ms: u64, every_ms: u64 },
     /// Every request fails, as when the drive was taken out.
-    Pulled,
+    Removed,
 }
 
 /// What a disk did.
@@ -69,7 +69,7 @@ impl Member {
             // Without it every sleep is 50 us longer. A refusal makes the disk that much slower, no
             // more.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-            Turning::new(model, file, counted).run(&receiver);
+            MemberThread::new(model, file, counted).run(&receiver);
         })?;
         Ok(Self { sender: Some(sender), thread: Some(thread), counts })
     }
@@ -92,7 +92,7 @@ impl Drop for Member {
 }
 
 /// The thread's state.
-struct Turning {
+struct MemberThread {
     file: File,
     disk: ModelledDisk,
     counts: Arc<Counts>,
@@ -110,7 +110,7 @@ struct UnderWay {
     answer: Box<dyn Answer>,
 }
 
-impl Turning {
+impl MemberThread {
     fn new(model: DiskModel, file: File, counts: Arc<Counts>) -> Self {
         Self {
             file,
@@ -154,7 +154,7 @@ impl Turning {
             Work::Write { offset, data, .. } => (*offset, data.len() as u64),
         };
         match self.change {
-            Change::Pulled => self.fail(work),
+            Change::Removed => self.fail(work),
             Change::Instant => {
                 let (result, answer) = self.perform(work);
                 answer.done(result.as_deref().map_err(copy));
@@ -170,12 +170,12 @@ impl Turning {
 
     fn become_(&mut self, change: Change) {
         self.change = change;
-        if matches!(change, Change::Pulled | Change::Instant) {
+        if matches!(change, Change::Removed | Change::Instant) {
             self.disk.clear();
             let mut waiting: Vec<_> = self.waiting.drain().collect();
             waiting.sort_by_key(|(id, _)| *id);
             for (_, work) in waiting {
-                if change == Change::Pulled {
+                if change == Change::Removed {
                     self.fail(work);
                 } else {
                     let (result, answer) = self.perform(work);

@@ -8,12 +8,11 @@
 use super::{Titles, drop_caches};
 use crate::client::{fetch, length, resolve};
 use crate::film;
-use crate::reel;
 use crate::rival::{Rival, Rivals, Setup, Site};
 use crate::secured::Endpoint;
 use crate::server::{Server, free_address};
 use anyhow::{Context, Result, ensure};
-use reel_report::{Claim, CommonOptions, Report, spread};
+use reel_report::{Claim, CommonOptions, Report, output, spread};
 use reel_wire::{CostMeter, Crowd, Link, Request, Visit, Wire};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -137,7 +136,7 @@ impl FileTitle {
     }
 
     fn reel(&self, words: &[&OsStr]) -> Result<()> {
-        reel::run(Command::new(&self.reel).args(words).stdin(Stdio::null()))
+        output(Command::new(&self.reel).args(words)).map(drop)
     }
 
     fn volume(&self) -> PathBuf {
@@ -286,9 +285,10 @@ impl FileTitle {
         let mut theirs = vec![Vec::new(); setups.len()];
         for run in 0..self.runs {
             let mut one = |which: Which| -> Result<Measured> {
-                let who = which.map_or("reel", Setup::label);
-                let measured = self.one(which, case, run).with_context(|| format!("{}, {who}", case.name))?;
-                report.row(&case.name, who, case.connections as f64, run, &measured.values());
+                let system = which.map_or("reel", Setup::label);
+                let measured =
+                    self.one(which, case, run).with_context(|| format!("{}, {system}", case.name))?;
+                report.row(&case.name, system, case.connections as f64, run, &measured.values());
                 Ok(measured)
             };
             ours.push(one(None)?);

@@ -5,10 +5,10 @@
 //! counts is the processor time of the whole machine less the client's, per GB of media that
 //! arrived, over a window in which all viewers are served.
 
-use super::contender::Launcher;
-use super::material::{Material, Wanted};
+use super::material::{Material, MaterialSpec};
 use super::profile::Profile;
-use super::{Contender, Net, PeersArguments, Titles, drop_caches};
+use super::system::Launcher;
+use super::{Net, PeersArguments, System, Titles, drop_caches};
 use crate::film;
 use crate::reel;
 use crate::rival::Setup;
@@ -44,18 +44,24 @@ pub(super) const CASES: [Case; 4] = [
 
 pub(super) fn measure(arguments: &PeersArguments, wire: &mut Wire, report: &mut Report) -> Result<()> {
     let common = &arguments.common;
-    let contenders = Contender::all(&arguments.who, &arguments.against)?;
+    let systems = System::all(&arguments.servers, &arguments.against)?;
     let reel = reel::binary(common.reel.as_deref())?;
-    fs::create_dir_all(&common.dir)?;
-    let dir = fs::canonicalize(&common.dir)?;
+    let dir = common.make_dir()?;
     let (title_mib, viewers) = if common.quick { (8, 4) } else { (arguments.title_mib, arguments.viewers) };
     let titles = arguments.title_count.unwrap_or(viewers).clamp(1, viewers);
     if let Some(name) = &arguments.congestion {
         wire.use_congestion_control(name)?;
     }
     let film = film::varying;
-    let wanted =
-        Wanted { name: "peers", rate_bps: RATE_BPS, film, title_mib, titles, bulk: 0, arriving_bytes: 0 };
+    let wanted = MaterialSpec {
+        name: "peers",
+        rate_bps: RATE_BPS,
+        film,
+        title_mib,
+        titles,
+        bulk: 0,
+        arriving_bytes: 0,
+    };
     let material = Material::make(&dir, &reel, &wanted)?;
     report.note(format!(
         "{viewers} viewers; {titles} titles of {title_mib} MiB (cold: in turn, hot: the first for all); {} MiB of memory for a server; on the \
@@ -67,7 +73,7 @@ pub(super) fn measure(arguments: &PeersArguments, wire: &mut Wire, report: &mut 
         arguments.loss,
         arguments.congestion.clone().map_or_else(machine_congestion_control, Ok)?
     ));
-    let mut bench = Bench { arguments, contenders, report, material, viewers, wire };
+    let mut bench = Bench { arguments, systems, report, material, viewers, wire };
     for case in
         CASES.iter().filter(|c| arguments.nets.contains(&c.net) && arguments.titles.contains(&c.titles))
     {
@@ -78,7 +84,7 @@ pub(super) fn measure(arguments: &PeersArguments, wire: &mut Wire, report: &mut 
 
 struct Bench<'a> {
     arguments: &'a PeersArguments,
-    contenders: Vec<Contender>,
+    systems: Vec<System>,
     report: &'a mut Report,
     material: Material,
     viewers: usize,
@@ -89,59 +95,65 @@ impl Bench<'_> {
     fn case(&mut self, case: &Case) -> Result<()> {
         let quick = self.arguments.common.quick;
         let runs = self.arguments.common.runs.unwrap_or(if quick { 1 } else { 5 });
-        let mut ratios: Vec<(Contender, f64)> = Vec::new();
+        let mut ratios: Vec<(System, f64)> = Vec::new();
         for run in 0..runs {
             let mut costs = Vec::new();
-            for who in self.contenders.clone() {
+            for system in self.systems.clone() {
                 // nginx turns O_DIRECT off for the end of a file, for all requests that share its
                 // descriptor: with one title for all viewers they fail. No expert would choose it
                 // for titles in memory either.
-                if who == Contender::Rival(Setup::Direct) && case.titles == Titles::Hot {
+                if system == System::Rival(Setup::Direct) && case.titles == Titles::Hot {
                     continue;
                 }
-                costs.push((who, self.one(case, who, run).with_context(|| format!("{}, {who}", case.name))?));
+                costs.push((
+                    system,
+                    self.one(case, system, run).with_context(|| format!("{}, {system}", case.name))?,
+                ));
             }
-            if let Some(&(_, ours)) = costs.iter().find(|cost| cost.0 == Contender::REEL) {
+            if let Some(&(_, ours)) = costs.iter().find(|cost| cost.0 == System::REEL) {
                 ratios.extend(
-                    costs.iter().filter(|cost| cost.0.is_rival()).map(|&(who, cost)| (who, ours / cost)),
+                    costs
+                        .iter()
+                        .filter(|cost| cost.0.is_rival())
+                        .map(|&(system, cost)| (system, ours / cost)),
                 );
             }
         }
         // The best rival is the one that leaves Reel the highest median ratio.
-        let rivals = self.contenders.iter().filter(|who| who.is_rival());
+        let rivals = self.systems.iter().filter(|system| system.is_rival());
         let best = rivals
-            .map(|&who| {
+            .map(|&system| {
                 let mut of: Vec<_> =
-                    ratios.iter().filter(|ratio| ratio.0 == who).map(|ratio| ratio.1).collect();
-                (spread(&mut of).1, who)
+                    ratios.iter().filter(|ratio| ratio.0 == system).map(|ratio| ratio.1).collect();
+                (spread(&mut of).1, system)
             })
             .filter(|(ratio, _)| ratio.is_finite())
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((ratio, who)) = best.filter(|_| !ratios.is_empty()) {
-            let claim = format!("{}: processor time per GB, Reel / {who}", case.name);
+        if let Some((ratio, system)) = best.filter(|_| !ratios.is_empty()) {
+            let claim = format!("{}: processor time per GB, Reel / {system}", case.name);
             self.report.claim(Claim::at_most(claim, ratio, case.bar));
         }
         Ok(())
     }
 
     /// One run of one server; what a GB cost.
-    fn one(&mut self, case: &Case, who: Contender, run: usize) -> Result<f64> {
+    fn one(&mut self, case: &Case, system: System, run: usize) -> Result<f64> {
         let arguments = self.arguments;
         drop_caches(arguments.common.quick)?;
         let launcher = Launcher {
             material: &self.material,
             memory_bytes: arguments.memory_mib << 20,
             floor: arguments.floor.as_deref(),
-            is_promised: false,
+            admission: false,
             shares: None,
             is_bounded: !arguments.common.quick,
         };
-        let launched = launcher.start(who, self.wire, case.net)?;
+        let launched = launcher.start(system, self.wire, case.net)?;
         let address = launched.server.address;
         let mut visits = Vec::new();
         for number in 0..self.viewers {
             let title = if case.titles == Titles::Hot { 0 } else { number % self.material.titles };
-            let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(who, title)))?;
+            let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(system, title)))?;
             // A little apart, because real viewers do not all begin within a millisecond.
             let begins_ns = number as u64 * 500_000_000 / self.viewers as u64;
             visits.push(Visit::Film { playlist, pace: Pace::Flat, begins_ns, keep: false });
@@ -178,36 +190,30 @@ impl Bench<'_> {
         let (took_s, bytes, (before, used)) = window.result()?;
         let used = used.since(&before);
         if let Some(profile) = profile {
-            let told = profile.told()?;
-            self.report
-                .note(format!("{}, {who}: percent of the server's time by function: {told}", case.name));
+            let functions = profile.top_functions()?;
+            self.report.note(format!(
+                "{}, {system}: percent of the server's time by function: {functions}",
+                case.name
+            ));
         }
         drop(launched);
-        self.row(case, (who, run), &seen, (took_s, bytes, used))
+        self.row(case, (system, run), &seen, (took_s, bytes, used))
     }
 
     fn row(
         &mut self,
         case: &Case,
-        (who, run): (Contender, usize),
+        (system, run): (System, usize),
         seen: &CrowdOutcome,
         (took_s, bytes, used): (f64, u64, Cost),
     ) -> Result<f64> {
         for (failure, count) in &seen.failures {
-            self.report.note(format!("{}, {who}, run {run}: {count} viewers failed: {failure}", case.name));
+            self.report
+                .note(format!("{}, {system}, run {run}: {count} viewers failed: {failure}", case.name));
         }
         let gb = bytes as f64 / 1e9;
-        let cost = used.sender_s() / gb;
-        let mut values = vec![
-            ("cpu_s_per_gb", cost),
-            ("server_cpu_s_per_gb", used.server_s / gb),
-            ("receiving_s_per_gb", used.receiving_s / gb),
-            ("interrupts_s_per_gb", used.interrupts_s / gb),
-            ("client_cpu_s_per_gb", used.client_s / gb),
-            ("mb_per_s", gb * 1e3 / took_s),
-            // Of one processor: figures of a machine on which others worked are worth less.
-            ("others_cpus", used.others_s() / took_s),
-        ];
+        let mut values = used.values(gb, took_s).to_vec();
+        values.push(("mb_per_s", gb * 1e3 / took_s));
         if case.net == Net::Wire {
             values.extend([
                 ("segment_kb", seen.payload_bytes as f64 / 1e3 / seen.segments.max(1) as f64),
@@ -217,8 +223,8 @@ impl Bench<'_> {
                 ("dropped", seen.dropped as f64),
             ]);
         }
-        self.report.row(case.name, &who.to_string(), self.viewers as f64, run, &values);
-        Ok(cost)
+        self.report.row(case.name, &system.to_string(), self.viewers as f64, run, &values);
+        Ok(used.sender_s() / gb)
     }
 }
 

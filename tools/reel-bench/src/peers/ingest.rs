@@ -31,8 +31,8 @@ pub(super) fn measure(title: &FileTitle, report: &mut Report) -> Result<()> {
         drop_caches(title.quick)?;
         let plain_s = plain_write(&title.dir, MEMBERS, film_bytes)?;
         ratios.push(plain_s / ingest_s);
-        for (who, took_s) in [("reel", ingest_s), ("plain write", plain_s)] {
-            report.row("ingest", who, 0.0, run, &[("mb_per_s", film_bytes as f64 / 1e6 / took_s)]);
+        for (system, took_s) in [("reel", ingest_s), ("plain write", plain_s)] {
+            report.row("ingest", system, 0.0, run, &[("mb_per_s", film_bytes as f64 / 1e6 / took_s)]);
         }
     }
     let claim = "ingest / plain write of the same bytes, throughput".to_owned();

@@ -1,18 +1,19 @@
 //! What is played: titles on a volume of Reel's, and the very same bytes as files for the others.
 
-use super::contender::{Contender, ReelSetup, serve};
+use super::system::{ReelSetup, System, serve};
 use crate::film;
 use crate::segments;
 use crate::server::free_address;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+use reel_report::output;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const MEMBERS: u64 = 5;
 
 /// Which titles.
-pub(crate) struct Wanted {
+pub(crate) struct MaterialSpec {
     /// Of the experiment.
     pub(crate) name: &'static str,
     pub(crate) rate_bps: u64,
@@ -41,8 +42,8 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    pub(crate) fn make(dir: &Path, reel: &Path, wanted: &Wanted) -> Result<Self> {
-        let Wanted { name, rate_bps, film, title_mib, titles, bulk, arriving_bytes } = *wanted;
+    pub(crate) fn make(dir: &Path, reel: &Path, spec: &MaterialSpec) -> Result<Self> {
+        let MaterialSpec { name, rate_bps, film, title_mib, titles, bulk, arriving_bytes } = *spec;
         let dir = dir.join(format!("{name}-{titles}x{title_mib}"));
         let material = Self {
             reel: reel.to_owned(),
@@ -86,14 +87,14 @@ impl Material {
     }
 
     /// The path of a title's first playlist.
-    pub(crate) fn playlist(&self, who: Contender, title: usize) -> String {
+    pub(crate) fn playlist(&self, system: System, title: usize) -> String {
         let name = name(title);
-        if who.is_reel() { format!("/watch/{name}/master.m3u8") } else { format!("/{name}/master.m3u8") }
+        if system.is_reel() { format!("/watch/{name}/master.m3u8") } else { format!("/{name}/master.m3u8") }
     }
 
     /// The path of a title that is only downloaded, as one file.
-    pub(crate) fn download(&self, who: Contender, number: usize) -> String {
-        if who.is_reel() {
+    pub(crate) fn download(&self, system: System, number: usize) -> String {
+        if system.is_reel() {
             format!("/files/{}.mp4", name(self.titles + number))
         } else {
             format!("/{}", bulk_file(number))
@@ -102,19 +103,14 @@ impl Material {
 
     /// Fetches a title from Reel as a player would, and keeps it as files.
     fn export(&self, title: usize) -> Result<()> {
-        let setup = ReelSetup { memory_bytes: 256 << 20, is_promised: false, lends: true, shares: None };
+        let setup = ReelSetup { memory_bytes: 256 << 20, admission: false, lends: true, shares: None };
         let server = serve(self, free_address()?, setup)?;
-        segments::save(server.address, &self.playlist(Contender::REEL, title), &self.www.join(name(title)))
+        segments::save(server.address, &self.playlist(System::REEL, title), &self.www.join(name(title)))
     }
 
     fn reel_does(&self, words: &[&str], more: &[&Path]) -> Result<()> {
         let mut command = Command::new(&self.reel);
-        command.arg("--quiet").args(words).arg(&self.volume).args(more).stdin(Stdio::null());
-        let output = command.output().context("starting reel")?;
-        if !output.status.success() {
-            bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(())
+        output(command.arg("--quiet").args(words).arg(&self.volume).args(more)).map(drop)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where a server's time goes, by function: `perf` beside a run.
 
 use anyhow::{Context, Result, ensure};
+use reel_report::output;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Functions that are told.
-const TOLD: usize = 16;
+/// Functions in a profile.
+const FUNCTIONS_MAX: usize = 16;
 /// Samples a second; odd, so that it does not beat with timers.
 const RATE: &str = "1999";
 
@@ -33,20 +34,19 @@ impl Profile {
     }
 
     /// The functions in which most samples fell, with their shares in percent.
-    pub(super) fn told(mut self) -> Result<String> {
+    pub(super) fn top_functions(mut self) -> Result<String> {
         ensure!(self.perf.wait()?.success(), "perf did not take a profile");
         let mut command = Command::new("perf");
         command.args(["report", "--stdio", "-q", "--sort", "symbol", "-i"]).arg(&self.file);
-        let output = command.stdin(Stdio::null()).output()?;
-        ensure!(output.status.success(), "perf report: {}", String::from_utf8_lossy(&output.stderr).trim());
-        let text = String::from_utf8_lossy(&output.stdout);
+        let printed = output(&mut command)?;
+        let text = String::from_utf8_lossy(&printed);
         let shares = text.lines().filter_map(|line| {
             let (share, symbol) = line.trim().split_once('%')?;
             let symbol = symbol.trim().trim_start_matches("[k] ").trim_start_matches("[.] ");
             Some(format!("{} {share}", symbol.split_whitespace().next()?))
         });
-        let told = shares.take(TOLD).collect::<Vec<_>>().join(", ");
+        let functions = shares.take(FUNCTIONS_MAX).collect::<Vec<_>>().join(", ");
         std::fs::remove_file(&self.file)?;
-        Ok(told)
+        Ok(functions)
     }
 }

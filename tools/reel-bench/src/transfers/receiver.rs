@@ -61,8 +61,8 @@ pub(super) fn receive(
         over.store(true, Ordering::Relaxed);
         for thread in threads {
             match thread.join().expect("a receiver panicked") {
-                Err(Ended::Failed(error)) => return Err(error),
-                Ok(()) | Err(Ended::Over) => {}
+                Err(FetchEnd::Failed(error)) => return Err(error),
+                Ok(()) | Err(FetchEnd::Over) => {}
             }
         }
         let bytes = after.iter().zip(before).map(|(after, before)| after - before).collect();
@@ -70,20 +70,20 @@ pub(super) fn receive(
     })
 }
 
-enum Ended {
+enum FetchEnd {
     /// Its time is over.
     Over,
     Failed(anyhow::Error),
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Ended {
+impl<E: Into<anyhow::Error>> From<E> for FetchEnd {
     fn from(error: E) -> Self {
-        Ended::Failed(error.into())
+        FetchEnd::Failed(error.into())
     }
 }
 
 /// One film, to its end.
-fn fetch(server: SocketAddr, path: &str, count: &AtomicU64, over: &AtomicBool) -> Result<(), Ended> {
+fn fetch(server: SocketAddr, path: &str, count: &AtomicU64, over: &AtomicBool) -> Result<(), FetchEnd> {
     let mut client = Client::connect(server)?;
     client.request(&format!("GET {path} HTTP/1.1"), &format!("Host: {server}\r\nConnection: close\r\n"))?;
     let head = client.head()?;
@@ -95,7 +95,7 @@ fn fetch(server: SocketAddr, path: &str, count: &AtomicU64, over: &AtomicBool) -
     let (mut received, mut heard) = (0_u64, Instant::now());
     loop {
         if over.load(Ordering::Relaxed) {
-            return Err(Ended::Over);
+            return Err(FetchEnd::Over);
         }
         match client.read(&mut buffer) {
             Ok(0) => break,

@@ -26,7 +26,7 @@ pub(super) struct Disk {
 
 /// Bytes since the machine started.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
+pub(super) struct DiskBytes {
     pub(super) read_bytes: u64,
     pub(super) written_bytes: u64,
 }
@@ -38,7 +38,7 @@ impl Disk {
     }
 
     /// What has passed it until now; nothing of what is no block device, as memory is.
-    pub(super) fn passed(&self) -> Result<Passed> {
+    pub(super) fn passed(&self) -> Result<DiskBytes> {
         let stats = fs::read_to_string("/proc/diskstats").context("reading /proc/diskstats")?;
         let fields = stats.lines().map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
         let (major, minor) = (self.major.to_string(), self.minor.to_string());
@@ -48,7 +48,7 @@ impl Disk {
             let sectors = own.as_ref().map_or(Ok(0), |fields| fields[at].parse::<u64>())?;
             Ok(sectors * SECTOR_BYTES)
         };
-        Ok(Passed { read_bytes: bytes(5)?, written_bytes: bytes(9)? })
+        Ok(DiskBytes { read_bytes: bytes(5)?, written_bytes: bytes(9)? })
     }
 }
 

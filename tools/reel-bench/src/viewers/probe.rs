@@ -1,14 +1,14 @@
 //! One number of viewers at one server: what came of it, and how much of the machine it took.
 
 use super::ViewersArguments;
-use super::disk::{Disk, Passed};
-use super::promises::Promises;
+use super::disk::{Disk, DiskBytes};
+use super::reservations::Reservations;
 use super::{Beside, RATE_BPS};
 use crate::arriving::Arriving;
 use crate::client;
-use crate::peers::Contender;
-use crate::peers::contender::Launcher;
+use crate::peers::System;
 use crate::peers::material::Material;
+use crate::peers::system::Launcher;
 use crate::peers::{Net, drop_caches};
 use crate::reel;
 use crate::window::Window;
@@ -26,7 +26,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// Viewers come over this time.
-    pub(super) come: Duration,
+    pub(super) arrivals: Duration,
     /// The picture moves so long after a viewer came.
     pub(super) startup: Duration,
     /// From then until the first segment that did not fit the buffer is asked for.
@@ -57,14 +57,20 @@ impl Times {
     pub(super) fn of(settled_s: u64) -> Self {
         let segment = Duration::from_secs(4);
         let settled = Duration::from_secs(settled_s);
-        Self { come: segment, startup: segment, first_wait: segment, settled, kept_up: KEPT_UP }
+        Self { arrivals: segment, startup: segment, first_wait: segment, settled, kept_up: KEPT_UP }
     }
 
     /// For a check that the probe works: too short for any client to request anything in the last
     /// second.
     pub(super) fn quick() -> Self {
         let second = Duration::from_secs(1);
-        Self { come: second / 2, startup: second, first_wait: Duration::ZERO, settled: second, kept_up: 0.0 }
+        Self {
+            arrivals: second / 2,
+            startup: second,
+            first_wait: Duration::ZERO,
+            settled: second,
+            kept_up: 0.0,
+        }
     }
 
     pub(super) fn all(&self) -> Duration {
@@ -72,7 +78,7 @@ impl Times {
     }
 
     fn before_settled(&self) -> Duration {
-        self.come + self.startup + self.first_wait
+        self.arrivals + self.startup + self.first_wait
     }
 }
 
@@ -106,7 +112,7 @@ pub(super) struct Probed {
     /// Part of what was played that came.
     kept_up: f64,
     must_keep_up: f64,
-    pub(super) promises: Promises,
+    pub(super) reservations: Reservations,
 }
 
 impl Probe<'_> {
@@ -114,20 +120,20 @@ impl Probe<'_> {
         &self,
         wire: &mut Wire,
         (net, beside): (Net, Beside),
-        who: Contender,
+        system: System,
         asked: usize,
         run: usize,
     ) -> Result<Probed> {
         let Self { arguments, material, .. } = self;
         drop_caches(arguments.common.quick)?;
-        let launched = self.launcher().start(who, wire, net)?;
+        let launched = self.launcher().start(system, wire, net)?;
         let (server, address) = (&launched.server, launched.server.address);
-        if who.is_reel() {
+        if system.is_reel() {
             wire.beside_server(|| reel::settle(server))?;
         }
-        let mut visits = self.viewers(who, address, asked)?;
+        let mut visits = self.viewers(system, address, asked)?;
         if beside == Beside::Bulk {
-            visits.extend(wire.beside_server(|| self.downloads(who, address))?);
+            visits.extend(wire.beside_server(|| self.downloads(system, address))?);
         }
         let crowd = self.crowd(visits, run);
         let meter = wire.meter(server.processes()?);
@@ -138,14 +144,14 @@ impl Probe<'_> {
             stop: &stop,
             bytes: &arrived,
         };
-        let mut promises = Ok(Promises::default());
+        let mut reservations = Ok(Reservations::default());
         let mut window = Window::new(self.times.before_settled(), self.times.settled, || {
             Ok((meter.read()?, self.disk.passed()?, arrived.load(Ordering::Relaxed)))
         });
         // What runs beside the server during the measurement uses the wire's name space only.
         let side = wire.side()?;
         let seen = thread::scope(|scope| {
-            let arrives = || match who.is_reel() {
+            let arrives = || match system.is_reel() {
                 true => side.inside(|| arriving.upload(address)),
                 false => arriving.copy(std::slice::from_ref(&material.www)),
             };
@@ -154,9 +160,9 @@ impl Probe<'_> {
                 Net::Wire => wire.run(address, crowd, |bytes| window.poll(bytes)),
                 Net::Loopback => side.inside(|| sockets::run(address, crowd, |bytes| window.poll(bytes))),
             };
-            if who.is_reel() {
+            if system.is_reel() {
                 // Viewers have gone, and their sessions are not forgotten yet.
-                promises = side.inside(|| Promises::ask(address));
+                reservations = side.inside(|| Reservations::fetch(address));
             }
             stop.store(true, Ordering::Relaxed);
             let ended = arriving.map(|arriving| arriving.join().expect("an ingest does not panic"));
@@ -169,7 +175,7 @@ impl Probe<'_> {
         let used = used.since(&before);
         let processors = processors(net, client_s / took_s);
         let (refused, failures) = sort_failures(&seen);
-        let let_in = (asked - refused.min(asked)) as f64;
+        let admitted = (asked - refused.min(asked)) as f64;
         let media_bytes = seen.settled_media_s * RATE_BPS as f64 / 8.0;
         Ok(Probed {
             asked,
@@ -185,9 +191,9 @@ impl Probe<'_> {
                 Beside::Bulk => (bytes as f64 - media_bytes).max(0.0) / took_s,
             },
             arrived_bytes_per_s: (arrived - arrived_before) as f64 / took_s,
-            kept_up: seen.settled_media_s / (let_in * took_s).max(1e-9),
+            kept_up: seen.settled_media_s / (admitted * took_s).max(1e-9),
             must_keep_up: self.times.kept_up,
-            promises: promises?,
+            reservations: reservations?,
             seen,
         })
     }
@@ -197,7 +203,7 @@ impl Probe<'_> {
             material: self.material,
             memory_bytes: self.memory_bytes,
             floor: None,
-            is_promised: true,
+            admission: true,
             shares: self.arguments.streams_permille.map(shares),
             is_bounded: !self.arguments.common.quick,
         }
@@ -217,7 +223,7 @@ impl Probe<'_> {
 
     /// Viewers at equal distances in all titles, so far from the ends that they do not come to
     /// them. They come in an order that has nothing to do with where they are.
-    fn viewers(&self, who: Contender, address: SocketAddr, count: usize) -> Result<Vec<Visit>> {
+    fn viewers(&self, system: System, address: SocketAddr, count: usize) -> Result<Vec<Visit>> {
         let titles = self.material.titles;
         let title_ns = (self.film.len() as u64 * 8).saturating_mul(1_000_000_000) / RATE_BPS;
         let room_ns = title_ns.saturating_sub((self.times.all() + 2 * BUFFER).as_nanos() as u64);
@@ -232,17 +238,17 @@ impl Probe<'_> {
                 from_ns: room_ns / in_title * place + apart_ns,
                 settled_ns: self.times.before_settled().as_nanos() as u64,
             };
-            let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(who, title)))?;
+            let playlist = Url::parse(&format!("http://{address}{}", self.material.playlist(system, title)))?;
             let turn = (number as u64 * 7919) % count as u64;
-            let begins_ns = self.times.come.as_nanos() as u64 * turn / count as u64;
+            let begins_ns = self.times.arrivals.as_nanos() as u64 * turn / count as u64;
             Ok(Visit::Film { playlist, pace: Pace::Timed(timed), begins_ns, keep: false })
         };
         (0..count).map(visit).collect()
     }
 
     /// Downloads that begin at different places of films that no viewer watches, and go round.
-    fn downloads(&self, who: Contender, address: SocketAddr) -> Result<Vec<Visit>> {
-        let paths = [0, 1].map(|number| self.material.download(who, number));
+    fn downloads(&self, system: System, address: SocketAddr) -> Result<Vec<Visit>> {
+        let paths = [0, 1].map(|number| self.material.download(system, number));
         let mut visits = Vec::new();
         for number in 0..DOWNLOADS {
             let path = &paths[number as usize % paths.len()];
@@ -278,7 +284,7 @@ impl Probed {
     }
 
     pub(super) fn values(&self) -> Vec<(&'static str, f64)> {
-        let Self { seen, used, took_s, promises, .. } = self;
+        let Self { seen, used, took_s, reservations, .. } = self;
         let mut startups = seen.startups_ms.clone();
         startups.sort_by(f64::total_cmp);
         let p99 = startups.get((startups.len() * 99 / 100).min(startups.len().saturating_sub(1)));
@@ -305,13 +311,13 @@ impl Probed {
             ("dropped", seen.dropped as f64),
             ("sink_late_ms", seen.sink_late_ms),
         ];
-        if promises.arena > 0.0 {
+        if reservations.arena > 0.0 {
             values.extend([
-                ("promised_member", promises.member),
-                ("promised_core", promises.core),
-                ("promised_arena", promises.arena),
-                ("followers", promises.followers),
-                ("kept_arena", promises.kept),
+                ("promised_member", reservations.member),
+                ("promised_core", reservations.core),
+                ("promised_arena", reservations.arena),
+                ("followers", reservations.followers),
+                ("kept_arena", reservations.kept),
             ]);
         }
         values
@@ -327,7 +333,7 @@ impl Probed {
     }
 
     /// How many viewers the scarcest resource allows, and which resource it is. It is the disk, at
-    /// the highest rate that any contender got from it less what others get, or the server's
+    /// the highest rate that any system got from it less what others get, or the server's
     /// processors, at the cost of a viewer here.
     pub(super) fn allowed(&self, rate_bps: u64, disk_bytes_per_s: f64) -> (f64, &'static str) {
         let others = self.others_bytes_per_s + self.arrived_bytes_per_s;
@@ -355,7 +361,7 @@ fn sort_failures(seen: &CrowdOutcome) -> (usize, BTreeMap<String, usize>) {
 }
 
 /// Bytes a second read and written.
-fn disk_rates(before: Passed, after: Passed, took_s: f64) -> (f64, f64) {
+fn disk_rates(before: DiskBytes, after: DiskBytes, took_s: f64) -> (f64, f64) {
     let rate = |before: u64, after: u64| (after - before) as f64 / took_s;
     (rate(before.read_bytes, after.read_bytes), rate(before.written_bytes, after.written_bytes))
 }

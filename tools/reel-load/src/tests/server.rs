@@ -35,11 +35,11 @@ pub(crate) struct Answer {
     fields: String,
     body: Vec<u8>,
     after: Duration,
-    manner: Manner,
+    behaviour: Behaviour,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum Behaviour {
     KeepAlive,
     Chunked,
     /// `Connection: close`, with a length.
@@ -95,7 +95,7 @@ fn serve(stream: &TcpStream, seen: &Seen, answer: &dyn Fn(&Request) -> Answer) -
         let answer = answer(&request);
         thread::sleep(answer.after);
         answer.send(stream, request.range)?;
-        if !matches!(answer.manner, Manner::KeepAlive | Manner::Chunked) {
+        if !matches!(answer.behaviour, Behaviour::KeepAlive | Behaviour::Chunked) {
             return None;
         }
     }
@@ -109,7 +109,13 @@ impl Request {
 
 impl Answer {
     fn new(status: u16, fields: &str, body: Vec<u8>) -> Self {
-        Self { status, fields: fields.to_owned(), body, after: Duration::ZERO, manner: Manner::KeepAlive }
+        Self {
+            status,
+            fields: fields.to_owned(),
+            body,
+            after: Duration::ZERO,
+            behaviour: Behaviour::KeepAlive,
+        }
     }
 
     pub(crate) fn text(text: &str) -> Self {
@@ -137,19 +143,19 @@ impl Answer {
     }
 
     pub(crate) fn chunked(self) -> Self {
-        Self { manner: Manner::Chunked, ..self }
+        Self { behaviour: Behaviour::Chunked, ..self }
     }
 
     pub(crate) fn closing(self) -> Self {
-        Self { manner: Manner::Closing, ..self }
+        Self { behaviour: Behaviour::Closing, ..self }
     }
 
     pub(crate) fn until_closed(self) -> Self {
-        Self { manner: Manner::UntilClosed, ..self }
+        Self { behaviour: Behaviour::UntilClosed, ..self }
     }
 
     pub(crate) fn broken_off(self) -> Self {
-        Self { manner: Manner::BrokenOff, ..self }
+        Self { behaviour: Behaviour::BrokenOff, ..self }
     }
 
     fn send(&self, mut stream: &TcpStream, range: Option<(usize, usize)>) -> Option<()> {
@@ -160,15 +166,17 @@ impl Answer {
             status = 206;
             fields += &format!("Content-Range: bytes {start}-{end}/{total}\r\n");
         }
-        match self.manner {
-            Manner::Chunked => fields += "Transfer-Encoding: chunked\r\n",
-            Manner::UntilClosed => fields += "Connection: close\r\n",
-            Manner::Closing => fields += &format!("Connection: close\r\nContent-Length: {}\r\n", body.len()),
+        match self.behaviour {
+            Behaviour::Chunked => fields += "Transfer-Encoding: chunked\r\n",
+            Behaviour::UntilClosed => fields += "Connection: close\r\n",
+            Behaviour::Closing => {
+                fields += &format!("Connection: close\r\nContent-Length: {}\r\n", body.len())
+            }
             _ => fields += &format!("Content-Length: {}\r\n", body.len()),
         }
         let mut all = format!("HTTP/1.1 {status} -\r\n{fields}\r\n").into_bytes();
-        match self.manner {
-            Manner::Chunked => {
+        match self.behaviour {
+            Behaviour::Chunked => {
                 for piece in body.chunks(3000) {
                     all.extend(format!("{:x}\r\n", piece.len()).bytes());
                     all.extend_from_slice(piece);
@@ -176,7 +184,7 @@ impl Answer {
                 }
                 all.extend(b"0\r\n\r\n");
             }
-            Manner::BrokenOff => all.extend_from_slice(&body[..body.len() / 2]),
+            Behaviour::BrokenOff => all.extend_from_slice(&body[..body.len() / 2]),
             _ => all.extend_from_slice(body),
         }
         stream.write_all(&all).ok()

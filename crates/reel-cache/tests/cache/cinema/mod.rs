@@ -13,6 +13,7 @@ use reel_cache::{
 use reel_disk::{DiskDone, DisksConfig, Faults};
 use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
 use reel_ring::Chunk;
+use reel_testkit::Rng;
 use reel_volume::{
     ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeOptions,
@@ -36,18 +37,18 @@ pub struct Cinema {
 /// One thread with its fetcher, its readers and its clock.
 pub struct Core {
     pub fetcher: Fetcher,
-    news: Receiver<Arrival>,
+    arrivals: Receiver<Arrival>,
     /// Members whose answers are held back, and those answers. So how late a member is does not
     /// depend on the machine.
     silent: HashSet<usize>,
-    unheard: Vec<DiskDone>,
+    withheld: Vec<DiskDone>,
     /// Units that came for a prefetcher.
     pub prefetched: Vec<Fetched>,
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
     /// Viewers that take nothing.
     lazy: HashSet<u64>,
-    random: Random,
+    rng: Rng,
     /// What the last sends hold until the sockets have taken it.
     sending: Vec<Chunk>,
     /// Deadlines and misses are counted from here.
@@ -83,10 +84,7 @@ struct Viewer {
 }
 
 /// An inbox that another thread can fill.
-pub struct Post(pub Sender<Arrival>);
-
-/// A small generator, so that a seed determines everything (splitmix64).
-pub struct Random(pub u64);
+pub struct ArrivalSender(pub Sender<Arrival>);
 
 impl Cinema {
     /// Objects of these lengths in `arena_bytes` of memory, or in the smallest arena.
@@ -109,7 +107,7 @@ impl Cinema {
             Volume::open(directory.path(), OpenOptions { arena, disks, ..OpenOptions::default() }).unwrap()
         };
         let bytes: Vec<Vec<u8>> =
-            lengths.iter().enumerate().map(|(seed, length)| Random(seed as u64).bytes(*length)).collect();
+            lengths.iter().enumerate().map(|(seed, length)| Rng::new(seed as u64).bytes(*length)).collect();
         let mut volume = open();
         publish(&volume, &bytes);
         if let Some(member) = lost_member {
@@ -183,23 +181,23 @@ impl Cinema {
 
 impl Core {
     pub fn new(units: &Units, seed: u64) -> Core {
-        let (sender, news) = channel();
-        let post = Arc::new(Post(sender));
+        let (sender, arrivals) = channel();
+        let post = Arc::new(ArrivalSender(sender));
         let fetcher = Fetcher::new(units.clone(), post);
-        let random = Random(seed);
+        let rng = Rng::new(seed);
         let (viewers, sending) = (HashMap::new(), Vec::new());
         let prefetched = Vec::new();
         let (next_viewer, now_ns, most_held, pace, most_late) = (0, 0, 0, None, 0);
         Core {
             fetcher,
-            news,
+            arrivals,
             silent: HashSet::new(),
-            unheard: Vec::new(),
+            withheld: Vec::new(),
             prefetched,
             viewers,
             next_viewer,
             lazy: HashSet::new(),
-            random,
+            rng,
             sending,
             now_ns,
             most_held,
@@ -252,9 +250,9 @@ impl Core {
     /// The answers of `member` that were held back arrive now. From now on it answers as before.
     pub fn release(&mut self, member: usize) {
         self.silent.remove(&member);
-        let (come, unheard): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.unheard).into_iter().partition(|done| done.member == member);
-        self.unheard = unheard;
+        let (come, withheld): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.withheld).into_iter().partition(|done| done.member == member);
+        self.withheld = withheld;
         for done in come {
             // The answer of a disk is for the fetcher alone. Its results are read in the next turn.
             assert!(self.fetcher.arrived(Arrival::Disk(done), self.now_ns).is_none());
@@ -326,7 +324,7 @@ impl Core {
 
     /// Every viewer takes what there is, once. `true` if anything changed.
     pub fn turn(&mut self, manners: Manners, ends: &mut Ends) -> bool {
-        let mut moved = self.read_news(ends);
+        let mut moved = self.take_arrivals(ends);
         self.fetcher.retry(self.now_ns);
         if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
             self.fetcher.overdue(self.now_ns);
@@ -339,8 +337,8 @@ impl Core {
         }
         if !moved {
             // Memory may come free on another core, without an event for this one.
-            if let Ok(news) = self.news.recv_timeout(Duration::from_millis(1)) {
-                self.take(news, ends);
+            if let Ok(arrivals) = self.arrivals.recv_timeout(Duration::from_millis(1)) {
+                self.take(arrivals, ends);
                 moved = true;
             }
         }
@@ -352,19 +350,19 @@ impl Core {
         self.sending.clear();
         self.fetcher.retry(self.now_ns);
         while self.fetcher.in_flight() > 0 {
-            if !self.read_news(ends)
-                && let Ok(arrival) = self.news.recv_timeout(Duration::from_secs(10))
+            if !self.take_arrivals(ends)
+                && let Ok(arrival) = self.arrivals.recv_timeout(Duration::from_secs(10))
             {
                 self.take(arrival, ends);
             }
             self.fetcher.retry(self.now_ns);
         }
-        self.read_news(ends);
+        self.take_arrivals(ends);
     }
 
     fn step(&mut self, number: u64, manners: Manners, ends: &mut Ends) -> bool {
         let Some(viewer) = self.viewers.get_mut(&number) else { return false };
-        if self.random.chance(manners.vanish) {
+        if self.rng.permille(manners.vanish * 10) {
             self.viewers.remove(&number);
             ends.vanished += 1;
             return true;
@@ -373,7 +371,7 @@ impl Core {
             viewer.reader.give_back_early(&self.fetcher);
             return false;
         }
-        if self.random.chance(manners.stall) {
+        if self.rng.permille(manners.stall * 10) {
             viewer.reader.release(&self.fetcher);
             return false;
         }
@@ -392,7 +390,7 @@ impl Core {
                 let chunks = viewer.reader.chunks();
                 let offered: usize = chunks.iter().map(|chunk| chunk.len()).sum();
                 assert!(offered > 0, "a reader is ready but has no bytes");
-                let some = 1 + self.random.below(offered as u64) as usize;
+                let some = 1 + self.rng.below(offered as u64) as usize;
                 let taken = self.pace.map_or(some, |pace| pace.min(offered));
                 let mut left = taken;
                 for chunk in &chunks {
@@ -417,9 +415,9 @@ impl Core {
         }
     }
 
-    fn read_news(&mut self, ends: &mut Ends) -> bool {
+    fn take_arrivals(&mut self, ends: &mut Ends) -> bool {
         let mut any = false;
-        while let Some(arrival) = self.fetcher.next_own().or_else(|| self.news.try_recv().ok()) {
+        while let Some(arrival) = self.fetcher.next_own().or_else(|| self.arrivals.try_recv().ok()) {
             self.take(arrival, ends);
             any = true;
         }
@@ -428,7 +426,7 @@ impl Core {
 
     fn take(&mut self, arrival: Arrival, ends: &mut Ends) {
         let arrival = match arrival {
-            Arrival::Disk(done) if self.silent.contains(&done.member) => return self.unheard.push(done),
+            Arrival::Disk(done) if self.silent.contains(&done.member) => return self.withheld.push(done),
             arrival => arrival,
         };
         let Some(fetched) = self.fetcher.arrived(arrival, self.now_ns) else { return };
@@ -449,39 +447,16 @@ impl Core {
             "{states:?}; {} of {} reserved, {} waiting for memory, fetches waiting: {}, {} reads under way",
             budget.reserved(),
             budget.total(),
-            budget.starved(),
+            budget.waiting_readers(),
             self.fetcher.has_waiting_fetches(),
             self.fetcher.in_flight()
         )
     }
 }
 
-impl Inbox for Post {
+impl Inbox for ArrivalSender {
     fn post(&self, arrival: Arrival) {
         let _ = self.0.send(arrival);
-    }
-}
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn chance(&mut self, of_a_hundred: u64) -> bool {
-        self.below(100) < of_a_hundred
-    }
-
-    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| self.next().to_le_bytes()).collect();
-        bytes.truncate(length);
-        bytes
     }
 }
 

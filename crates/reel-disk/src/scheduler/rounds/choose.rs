@@ -58,7 +58,7 @@ impl Rounds {
         self.note_run(&filed, choice);
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
-        match filed.place {
+        match filed.position {
             // Beyond the request, not at it: callers that read one place again and again would
             // otherwise hold the sweep there.
             QueuePosition::Due(_) if self.order == Order::Scan => self.due_position = beyond,

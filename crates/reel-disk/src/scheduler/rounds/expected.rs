@@ -58,11 +58,11 @@ impl Expected {
 
     /// The device goes on, with the expected request or another one. Returns how long it was kept
     /// for a request that came.
-    pub(super) fn ended(&mut self, now_ns: u64, came: bool) -> u64 {
+    pub(super) fn ended(&mut self, now_ns: u64, arrived: bool) -> u64 {
         let idle_ns =
             self.idle_since_ns.take().map_or(0, |since_ns| now_ns.saturating_sub(since_ns).min(self.for_ns));
         self.for_ns = 0;
-        if came {
+        if arrived {
             return idle_ns;
         }
         self.credit_ns = self.credit_ns.saturating_sub(idle_ns);
@@ -118,7 +118,7 @@ mod tests {
         #[test]
         fn little_time_passes_for_nothing(steps in proptest::collection::vec((0_u64..20 * MS, 0_u64..40 * MS, any::<bool>()), 1..300)) {
             let (mut expected, mut now_ns, mut in_vain_ns) = (Expected::default(), START_NS, 0);
-            for (later_ns, seek_ns, came) in steps {
+            for (later_ns, seek_ns, arrived) in steps {
                 expected.served(now_ns, seek_ns);
                 let begun_ns = now_ns;
                 while expected.is_awaited(now_ns) && now_ns < begun_ns + later_ns {
@@ -126,10 +126,10 @@ mod tests {
                 }
                 let idle_ns = if expected.until_ns().is_some() { now_ns - begun_ns } else { 0 };
                 prop_assert!(idle_ns <= seek_ns + MS / 3);
-                if !came {
+                if !arrived {
                     in_vain_ns += idle_ns.min(seek_ns);
                 }
-                expected.ended(now_ns, came);
+                expected.ended(now_ns, arrived);
                 now_ns += later_ns;
             }
             prop_assert!(in_vain_ns <= EXPECTED_CREDIT_NS + (now_ns - START_NS) / EXPECTED_PART + MS);

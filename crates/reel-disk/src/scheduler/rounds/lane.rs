@@ -16,14 +16,15 @@ pub(super) struct Lane {
     pub(super) kind: Kind,
     /// Device time in a round.
     pub(super) quantum_ns: i64,
-    /// What it may still claim of this round; negative after a request that was larger than what
-    /// was left.
+    /// Device time that it may still claim in this round; negative after a request that was larger
+    /// than the rest.
     pub(super) left_ns: i64,
-    /// Interactive: the leaky bucket of what cuts in. It fills at the rate of the share.
+    /// Interactive: the leaky bucket of requests that break the order. It fills at the rate of the
+    /// share.
     pub(super) tokens_ns: i64,
-    /// Requests waiting.
+    /// Number of waiting requests.
     pub(super) len: usize,
-    /// Rounds that went by while it waited with a claim and got nothing.
+    /// Rounds in which it waited, had a claim, and got nothing.
     pub(super) passed_over: u32,
     /// Whether it was given anything in this round.
     pub(super) served: bool,
@@ -35,7 +36,7 @@ pub(super) struct Lane {
     pub(super) due: Queue,
     /// Periodic and interactive reads of a rotational disk that wait: where each ends, by (offset,
     /// id).
-    places: BTreeMap<(u64, u64), u64>,
+    ends_by_offset: BTreeMap<(u64, u64), u64>,
     /// Aperiodic: the requesters and their turns.
     pub(super) turns: Turns,
     /// Aperiodic, chosen for this sweep: (0, place in the order, id).
@@ -59,7 +60,7 @@ impl Lane {
             served: false,
             buckets: Queue::default(),
             due: Queue::default(),
-            places: BTreeMap::new(),
+            ends_by_offset: BTreeMap::new(),
             turns: Turns::default(),
             batch: Queue::default(),
             given_ns: 0,
@@ -67,13 +68,13 @@ impl Lane {
         }
     }
 
-    /// Puts a request where `place` says. The caller has counted it.
+    /// Puts a request where `position` says. The caller has counted it.
     pub(super) fn insert(&mut self, id: u64, filed: &Filed) {
         self.len += 1;
         if filed.placed {
-            self.places.insert((filed.request.offset, id), filed.request.end());
+            self.ends_by_offset.insert((filed.request.offset, id), filed.request.end());
         }
-        match filed.place {
+        match filed.position {
             QueuePosition::Due(first) | QueuePosition::Wanted(first) => {
                 self.due.insert((first, filed.rank, id))
             }
@@ -86,9 +87,9 @@ impl Lane {
     pub(super) fn remove(&mut self, id: u64, filed: &Filed) {
         self.len -= 1;
         if filed.placed {
-            self.places.remove(&(filed.request.offset, id));
+            self.ends_by_offset.remove(&(filed.request.offset, id));
         }
-        match filed.place {
+        match filed.position {
             QueuePosition::Due(first) | QueuePosition::Wanted(first) => {
                 self.due.remove((first, filed.rank, id))
             }
@@ -102,15 +103,15 @@ impl Lane {
     /// The end of the waiting read just before `offset`, if reading on from there over `gap_bytes`
     /// at most is cheaper than a seek.
     pub(super) fn neighbour_before(&self, offset: u64, gap_bytes: u64) -> Option<u64> {
-        let (_, &end) = self.places.range(..(offset, 0)).next_back()?;
+        let (_, &end) = self.ends_by_offset.range(..(offset, 0)).next_back()?;
         (end..=end.saturating_add(gap_bytes)).contains(&offset).then_some(end)
     }
 
     /// The read that waits just behind `end`, `gap_bytes` away at most: where it is, and its id.
     pub(super) fn neighbour_behind(&self, end: u64, gap_bytes: u64) -> Option<(u64, u64)> {
         // Without an upper border, or that would be searched for, too.
-        let (&place, _) = self.places.range((end, 0)..).next()?;
-        (place.0 <= end.saturating_add(gap_bytes)).then_some(place)
+        let (&key, _) = self.ends_by_offset.range((end, 0)..).next()?;
+        (key.0 <= end.saturating_add(gap_bytes)).then_some(key)
     }
 
     /// Chooses the next batch when the last one is done. New requests wait for the next batch, so a
@@ -118,8 +119,8 @@ impl Lane {
     /// class is given in a round, so a request waits for about a round, however little that is.
     pub(super) fn fill_batch(&mut self, waiting: &mut ById<Filed>, price: DiskPrice, order: Order) {
         if self.kind == Kind::Aperiodic && self.batch.is_empty() {
-            let by_place = order == Order::Scan;
-            let sweep = Sweep { price, by_place, worth_ns: if by_place { self.sweep_ns } else { 0 } };
+            let by_offset = order == Order::Scan;
+            let sweep = Sweep { price, by_offset, worth_ns: if by_offset { self.sweep_ns } else { 0 } };
             self.turns.choose(sweep, waiting, &mut self.batch);
         }
     }
@@ -153,8 +154,8 @@ impl Lane {
         self.left_ns = (self.left_ns - by_ns).max(least_ns.min(self.left_ns));
     }
 
-    /// A new round. Reservations are per round: a periodic class has its quantum again, and what it
-    /// did not use is lost.
+    /// Begins a round. Reservations are per round: a periodic class gets its quantum again, and
+    /// loses what it did not use.
     pub(super) fn begin_round(&mut self, round: u64) {
         let is_periodic = self.kind == Kind::Periodic;
         let had_claim = self.len > 0 && (!is_periodic || self.first_end() <= Some(round));
@@ -224,8 +225,8 @@ impl Iterator for LaneSet {
 }
 
 /// What a class with this quantum is given at once when the quanta of the round are used up: its
-/// share of a sub-period. With whole quanta, an interactive request could wait for a quarter of a
-/// second of a download.
+/// share of a sub-period. With whole quanta, an interactive request could wait for a download for a
+/// quarter of a second.
 pub(super) fn portion_ns(quantum_ns: i64) -> i64 {
     (quantum_ns / (ROUND_NS / SUB_PERIOD_NS) as i64).max(1)
 }

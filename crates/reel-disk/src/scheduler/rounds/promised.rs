@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 
 use crate::limits::SLACK_ROUNDS;
 
-/// Reserved device time, by the number of rounds that end before it is due: what is filed under `e`
+/// Reserved device time, by the number of rounds that end before it is due: the work of key `e`
 /// must be done by `e * ROUND_NS`.
 #[derive(Debug, Default)]
 pub(super) struct Promised {
     by_end: BTreeMap<u64, u64>,
-    /// What is due by the end of `round`, summed up: each choice needs it, and under overload there
-    /// may be a minute of late rounds.
+    /// The sum of the work that is due by the end of `round`. It is kept because each choice needs
+    /// it, and under overload a minute of rounds may be late.
     due_ns: u64,
     round: u64,
 }
 
-/// What a scheduler has to give in the rounds to come.
+/// The device time that is available in the coming rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     /// Device time that periodic classes may still claim in this round.
@@ -27,7 +27,7 @@ pub(super) struct Budget {
     pub(super) device_ns: u64,
 }
 
-/// The answer.
+/// What [`Promised::outlook`] returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outlook {
     /// Device time that other requests may take without making reserved work late.
@@ -142,20 +142,20 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_what_the_definition_says(
-            works in proptest::collection::vec((0_u64..40, 1_u64..2 * ROUND_NS), 0..30),
+            tasks in proptest::collection::vec((0_u64..40, 1_u64..2 * ROUND_NS), 0..30),
             now_ns in 0_u64..8 * ROUND_NS,
             left_ns in -1_000_000_i64..1_000_000_000,
             share in 1_u64..1000,
             device_ns in 0_u64..200 * MS,
         ) {
             let mut promised = Promised::default();
-            works.iter().for_each(|&(end, ns)| promised.add(end, ns));
+            tasks.iter().for_each(|&(end, ns)| promised.add(end, ns));
             let budget = Budget { left_ns, per_round_ns: share * ROUND_NS / 1000, device_ns };
             let round = now_ns / ROUND_NS;
             let mut expected = ROUND_NS as i64;
             for end in round + 1..round + 60 {
-                let work: u64 = works.iter().filter(|&&(e, _)| e <= end).map(|&(_, ns)| ns).sum();
-                let filed = works.iter().any(|&(e, _)| e == end || e < end && end == round + 1);
+                let work: u64 = tasks.iter().filter(|&&(e, _)| e <= end).map(|&(_, ns)| ns).sum();
+                let filed = tasks.iter().any(|&(e, _)| e == end || e < end && end == round + 1);
                 let claim = left_ns.max(0) as u64 + (end - round - 1) * budget.per_round_ns;
                 if filed {
                     let until = (end * ROUND_NS) as i64 - now_ns as i64 - device_ns as i64;

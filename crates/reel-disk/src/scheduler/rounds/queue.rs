@@ -35,7 +35,7 @@ impl Queue {
             self.first = Some(key);
         }
         if let Some(found) = self.found.get_mut() {
-            found.came(key);
+            found.insert_key(key);
         }
     }
 
@@ -96,7 +96,7 @@ impl Found {
         self.group == group && self.position <= position && (is_behind || position <= rank)
     }
 
-    fn came(&mut self, (group, rank, id): Key) {
+    fn insert_key(&mut self, (group, rank, id): Key) {
         if group == self.group {
             self.turn = self.turn.min((rank < self.position, rank, id));
         }

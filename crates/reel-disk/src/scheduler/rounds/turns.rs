@@ -46,7 +46,7 @@ pub(super) struct Sweep {
     pub(super) price: DiskPrice,
     /// Chosen requests are served by place, in a sweep. Otherwise in the order in which they were
     /// chosen.
-    pub(super) by_place: bool,
+    pub(super) by_offset: bool,
     /// Device time of a sweep; what is not swept over is chosen a turn at a time.
     pub(super) worth_ns: u64,
 }
@@ -139,7 +139,7 @@ impl Line {
         while let Some(&(arrival, id)) = self.waiting.front() {
             let first = waiting
                 .get(&id)
-                .filter(|filed| filed.arrival == arrival && filed.place == QueuePosition::Line);
+                .filter(|filed| filed.arrival == arrival && filed.position == QueuePosition::Line);
             let Some(filed) = first else {
                 self.waiting.pop_front();
                 continue;
@@ -152,11 +152,11 @@ impl Line {
             let cost_ns = behind.unwrap_or(filed.cost_ns);
             self.waiting.pop_front();
             let Some(filed) = waiting.get_mut(&id) else { continue };
-            if !sweep.by_place {
+            if !sweep.by_offset {
                 filed.rank = *chosen;
             }
             *chosen += 1;
-            (filed.place, filed.turn_ns) = (QueuePosition::Batch, cost_ns);
+            (filed.position, filed.turn_ns) = (QueuePosition::Batch, cost_ns);
             batch.insert((0, filed.rank, id));
             self.balance_ns = (self.balance_ns - cost_ns as i64).max(-TURN_DEBTS * turn_ns);
             given_ns = given_ns.saturating_add(cost_ns);
@@ -174,13 +174,13 @@ impl Sweep {
         let least_ns = request_ns.max(seeks_ns).clamp(1, REQUEST_NS_MAX);
         let most_ns = self.price.read_request_ns.saturating_mul(RUN_SEEKS).min(self.worth_ns);
         let part_ns = ROUND_NS / requesters.max(1) as u64;
-        if self.by_place { part_ns.min(most_ns).max(least_ns) } else { least_ns }
+        if self.by_offset { part_ns.min(most_ns).max(least_ns) } else { least_ns }
     }
 
     /// What a request costs behind the one that was chosen before it in the sweep, if reading on
     /// from there is cheaper than a seek.
     fn neighbour_cost_ns(&self, filed: &Filed, waiting: &ById<Filed>, batch: &Queue) -> Option<u64> {
-        if !self.by_place {
+        if !self.by_offset {
             return None;
         }
         let offset = filed.request.offset;

@@ -51,7 +51,7 @@ struct Transferred {
 
 /// What a class got.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct ClassResult {
     pub(crate) done: u64,
     pub(crate) late: u64,
     pub(crate) device_ns: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Got {
 pub(crate) struct Sim {
     pub(crate) now_ns: u64,
     pub(crate) scheduler: Box<dyn Scheduler>,
-    pub(crate) got: HashMap<usize, Got>,
+    pub(crate) got: HashMap<usize, ClassResult>,
     pub(crate) busy_ns: u64,
     clients: Vec<Client>,
     /// (when, number) of clients that act.
@@ -135,7 +135,7 @@ impl Sim {
         self.transferred.get(&client)?.ended_ns
     }
 
-    pub(crate) fn got(&self, class: Class) -> Got {
+    pub(crate) fn got(&self, class: Class) -> ClassResult {
         self.got.get(&class.index()).cloned().unwrap_or_default()
     }
 
@@ -287,7 +287,7 @@ impl Sim {
     }
 }
 
-impl Got {
+impl ClassResult {
     /// The response time that this many of a hundred answers stay below.
     pub(crate) fn percentile_ms(&self, percent: usize) -> f64 {
         let mut sorted = self.responses_ns.clone();

@@ -184,10 +184,10 @@ fn two_languages() {
         &["-metadata:s:a:1", "title=Kommentar", "-disposition:a:1", "default", "-disposition:a:0", "0"];
     let path = film("mp4", &[PICTURE, TONE, OTHER_TONE, H264, AAC, more, tags, name]);
     let read = agrees(&path, &[0, 1, 2]);
-    let told: Vec<_> =
+    let reported: Vec<_> =
         read.tracks.iter().map(|t| (t.language.as_deref(), t.name.as_deref(), t.default)).collect();
     assert_eq!(
-        told,
+        reported,
         [(None, None, true), (Some("eng"), None, false), (Some("deu"), Some("Kommentar"), true)]
     );
     assert_eq!(read.tracks[2].timescale, 44_100);

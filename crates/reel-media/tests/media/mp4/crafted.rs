@@ -177,7 +177,7 @@ fn languages_names_and_flags() {
         ],
     );
     let read = read(Memory(file)).expect("a valid movie");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         read.tracks.iter().map(|t| (t.language.as_deref(), t.name.as_deref(), t.default, t.forced)).collect();
     let expected = [
         (Some("deu"), None, true, false),
@@ -186,7 +186,7 @@ fn languages_names_and_flags() {
         (None, None, false, false),
         (None, None, false, true),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(bytes(&read, 3), [b"Hi"]);
     assert_eq!(bytes(&read, 4), [b"Yo"]);
     assert_eq!(read.of(4)[0].0.sample.duration, 500);

@@ -23,7 +23,7 @@ impl Source for Memory {
 }
 
 /// A directory of generated files.
-pub struct Studio(tempfile::TempDir);
+pub struct FilmDir(tempfile::TempDir);
 
 /// A packet as ffprobe shows it.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-impl Studio {
+impl FilmDir {
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary directory"))
     }

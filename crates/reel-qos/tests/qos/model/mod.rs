@@ -1,4 +1,4 @@
-//! The ledger again, as simple as possible: no timelines, every sum made anew from the list of
+//! The ledger again, as simple as possible: no timelines, every sum computed again from the list of
 //! reservations.
 
 use proptest::prelude::*;

@@ -2,12 +2,13 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-pub mod at_once;
+pub mod immediate;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use reel_qos::Class;
+use reel_testkit::Rng;
 use reel_volume::{
     ArenaBudget, Members, ObjectEntry, ObjectRecord, OpenOptions, Role, SourceFile, TitleRecord, Volume,
     VolumeError, VolumeOptions,
@@ -67,15 +68,8 @@ pub fn options(members: usize) -> VolumeOptions {
 
 /// The bytes of an object, computed from its title and number.
 pub fn bytes_of(title: &str, number: usize, length: usize) -> Vec<u8> {
-    let mut state =
-        title.bytes().fold(number as u64 + 1, |state, byte| state.wrapping_mul(257) + u64::from(byte));
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bytes.extend_from_slice(&(state ^ state >> 29).to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
+    let seed = title.bytes().fold(number as u64 + 1, |seed, byte| seed.wrapping_mul(257) + u64::from(byte));
+    Rng::new(seed).bytes(length)
 }
 
 /// Writes objects of these lengths and makes a title of them, not published yet.

@@ -3,14 +3,15 @@
 use std::fs;
 
 use crate::cli::films::{large, short};
-use crate::cli::rig::Place;
+use crate::cli::rig::TestDir;
+use reel_testkit::Rng;
 
 #[test]
 fn invalid_films_are_refused_and_leave_nothing() {
-    let place = Place::with_volume();
-    let free = place.free_bytes();
+    let dir = TestDir::with_volume();
+    let free = dir.free_bytes();
     let film = fs::read(short()).unwrap();
-    let random: Vec<u8> = (0..100_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let random = Rng::new(1).bytes(100_000);
     let mut broken = film.clone();
     // The movie box is at the end of this file: without it the file is unreadable.
     broken.truncate(film.len() / 2);
@@ -20,60 +21,60 @@ fn invalid_films_are_refused_and_leave_nothing() {
         ("random.ts", &random),
         ("cut.mp4", &broken),
     ] {
-        fs::write(place.path(name), bytes).unwrap();
-        place.reel(&["ingest", "volume", name]).refused(1, &[name]);
-        assert!(place.titles().is_empty(), "{name}");
-        assert_eq!(place.free_bytes(), free, "{name} left something behind");
+        fs::write(dir.path(name), bytes).unwrap();
+        dir.reel(&["ingest", "volume", name]).refused(1, &[name]);
+        assert!(dir.titles().is_empty(), "{name}");
+        assert_eq!(dir.free_bytes(), free, "{name} left something behind");
     }
-    place.reel(&["volume", "check", "volume"]).done();
+    dir.reel(&["volume", "check", "volume"]).done();
 }
 
 /// Opening a named pipe like a file would wait for a writer for ever.
 #[test]
 fn anything_but_a_regular_file_is_refused_at_once() {
-    let place = Place::with_volume();
-    make_pipe(&place.path("pipe.mp4"));
-    place.reel(&["ingest", "volume", "pipe.mp4"]).refused(1, &["pipe.mp4", "not a regular file"]);
-    place.reel(&["ingest", "volume", "/dev/zero"]).refused(1, &["/dev/zero", "not a regular file"]);
+    let dir = TestDir::with_volume();
+    make_pipe(&dir.path("pipe.mp4"));
+    dir.reel(&["ingest", "volume", "pipe.mp4"]).refused(1, &["pipe.mp4", "not a regular file"]);
+    dir.reel(&["ingest", "volume", "/dev/zero"]).refused(1, &["/dev/zero", "not a regular file"]);
 }
 
 #[test]
 fn refusals_of_invalid_films_come_with_advice() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     let film = fs::read(short()).unwrap();
-    fs::write(place.path("empty.mp4"), "").unwrap();
-    fs::write(place.path("cut.mp4"), &film[..film.len() / 2]).unwrap();
-    fs::write(place.path("text.mp4"), "once upon a time").unwrap();
+    fs::write(dir.path("empty.mp4"), "").unwrap();
+    fs::write(dir.path("cut.mp4"), &film[..film.len() / 2]).unwrap();
+    fs::write(dir.path("text.mp4"), "once upon a time").unwrap();
     for (name, advice) in [
         ("empty.mp4", "help: copy or record it again"),
         ("cut.mp4", "help: copy it again in full"),
-        ("text.mp4", "(it looks like text)\nhelp: offer one of these"),
+        ("text.mp4", "(it looks like text)\nhelp: use one of these"),
     ] {
-        place.reel(&["ingest", "volume", name]).refused(1, &[name, advice]);
+        dir.reel(&["ingest", "volume", name]).refused(1, &[name, advice]);
     }
 }
 
 #[test]
 fn a_volume_without_enough_members_says_what_to_do() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     for member in [0, 3] {
-        fs::remove_file(place.path(&format!("volume/member-{member}.reel"))).unwrap();
+        fs::remove_file(dir.path(&format!("volume/member-{member}.reel"))).unwrap();
     }
-    let outcome = place.reel(&["volume", "status", "volume"]);
+    let outcome = dir.reel(&["volume", "status", "volume"]);
     assert!(!outcome.stderr.contains("computed from"), "nothing can be computed: {}", outcome.stderr);
     outcome.refused(1, &["member-0.reel", "member-3.reel", "help: bring back enough of them"]);
 }
 
 #[test]
 fn missing_things_are_named() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     let film = short();
     let film = film.to_str().unwrap();
-    place.reel(&["ingest", "volume", "nothing.mp4"]).refused(3, &["nothing.mp4"]);
+    dir.reel(&["ingest", "volume", "nothing.mp4"]).refused(3, &["nothing.mp4"]);
     // The typo is found before the first film is ingested.
-    place.reel(&["ingest", "volume", film, "nothing.mp4"]).refused(3, &["nothing.mp4"]);
-    assert!(place.titles().is_empty());
-    place.reel(&["ingest", "volume", "."]).refused(2, &["is a directory"]);
+    dir.reel(&["ingest", "volume", film, "nothing.mp4"]).refused(3, &["nothing.mp4"]);
+    assert!(dir.titles().is_empty());
+    dir.reel(&["ingest", "volume", "."]).refused(2, &["is a directory"]);
     for arguments in [
         &["volume", "status", "nowhere"][..],
         &["volume", "check", "nowhere"],
@@ -83,40 +84,39 @@ fn missing_things_are_named() {
         &["ingest", "nowhere", film],
         &["serve", "nowhere"],
     ] {
-        place.reel(arguments).refused(3, &["nowhere", "reel volume create"]);
+        dir.reel(arguments).refused(3, &["nowhere", "reel volume create"]);
     }
-    fs::create_dir(place.path("empty")).unwrap();
-    place.reel(&["titles", "empty"]).refused(3, &["empty"]);
-    place.reel(&["export", "volume", "x", "dir/x.mp4"]).refused(3, &["x"]);
-    assert_eq!(place.names(""), ["empty", "volume"]);
+    fs::create_dir(dir.path("empty")).unwrap();
+    dir.reel(&["titles", "empty"]).refused(3, &["empty"]);
+    dir.reel(&["export", "volume", "x", "dir/x.mp4"]).refused(3, &["x"]);
+    assert_eq!(dir.names(""), ["empty", "volume"]);
 }
 
 #[test]
 fn an_export_that_cannot_be_written_leaves_nothing() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    place.reel(&["export", "volume", "short", "no/such/dir.mp4"]).refused(3, &["no/such/dir.mp4"]);
-    place.reel(&["export", "volume", "short", "volume"]).refused(2, &["volume"]);
-    assert_eq!(place.names(""), ["volume"]);
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    dir.reel(&["export", "volume", "short", "no/such/dir.mp4"]).refused(3, &["no/such/dir.mp4"]);
+    dir.reel(&["export", "volume", "short", "volume"]).refused(2, &["volume"]);
+    assert_eq!(dir.names(""), ["volume"]);
 }
 
 /// A rename over a pipe or over a link such as `/dev/stdout` would replace it by a file.
 #[test]
 fn an_export_replaces_nothing_but_files() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    make_pipe(&place.path("pipe"));
-    fs::write(place.path("file"), "old").unwrap();
-    std::os::unix::fs::symlink("file", place.path("link")).unwrap();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    make_pipe(&dir.path("pipe"));
+    fs::write(dir.path("file"), "old").unwrap();
+    std::os::unix::fs::symlink("file", dir.path("link")).unwrap();
     for name in ["pipe", "link"] {
-        place
-            .reel(&["export", "volume", "short", name, "--force"])
+        dir.reel(&["export", "volume", "short", name, "--force"])
             .refused(1, &[name, "not a regular file", "reel export VOLUME TITLE -"]);
     }
-    assert_eq!(fs::read(place.path("file")).unwrap(), b"old");
-    assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
-    place.reel(&["export", "volume", "short", "file", "--force"]).done();
-    assert_eq!(place.names(""), ["file", "link", "pipe", "volume"]);
+    assert_eq!(fs::read(dir.path("file")).unwrap(), b"old");
+    assert!(fs::symlink_metadata(dir.path("link")).unwrap().is_symlink());
+    dir.reel(&["export", "volume", "short", "file", "--force"]).done();
+    assert_eq!(dir.names(""), ["file", "link", "pipe", "volume"]);
 }
 
 fn make_pipe(path: &std::path::Path) {
@@ -126,21 +126,21 @@ fn make_pipe(path: &std::path::Path) {
 
 #[test]
 fn a_film_larger_than_the_volume_leaves_it_as_it_was() {
-    let place = Place::new();
-    place.reel(&["volume", "create", "volume", "--size", "30M", "--catalogue", "64K"]).done();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    let free = place.free_bytes();
+    let dir = TestDir::new();
+    dir.reel(&["volume", "create", "volume", "--size", "30M", "--catalogue", "64K"]).done();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let free = dir.free_bytes();
     let film = large();
     assert!(fs::metadata(&film).unwrap().len() > 30 << 20, "the film must not fit");
-    place.reel(&["ingest", "volume", film.to_str().unwrap()]).refused(1, &["free"]);
-    assert_eq!(place.titles(), ["short"]);
-    assert_eq!(place.free_bytes(), free);
-    place.reel(&["volume", "check", "volume"]).done();
+    dir.reel(&["ingest", "volume", film.to_str().unwrap()]).refused(1, &["free"]);
+    assert_eq!(dir.titles(), ["short"]);
+    assert_eq!(dir.free_bytes(), free);
+    dir.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]
 fn wrong_usage_is_code_2() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for arguments in [
         &["volume", "create", "v", "--size", "lots"][..],
         &["volume", "create", "v", "--size", "-1"],
@@ -149,14 +149,14 @@ fn wrong_usage_is_code_2() {
         &["ingest", "v"],
         &["frobnicate"],
     ] {
-        let outcome = place.reel(arguments);
+        let outcome = dir.reel(arguments);
         assert_eq!(outcome.code, Some(2), "{arguments:?}: {}", outcome.stderr);
         assert!(outcome.stderr.starts_with("error: "), "{}", outcome.stderr);
     }
-    assert_eq!(place.reel(&[]).code, Some(2));
-    let help = place.reel(&["help"]).done().stdout;
+    assert_eq!(dir.reel(&[]).code, Some(2));
+    let help = dir.reel(&["help"]).done().stdout;
     for word in ["demo", "volume", "ingest", "serve", "Exit codes:"] {
         assert!(help.contains(word), "{help}");
     }
-    assert!(place.names("").is_empty());
+    assert!(dir.names("").is_empty());
 }

@@ -2,21 +2,20 @@
 
 use std::fs;
 
-use crate::cli::rig::Place;
+use crate::cli::rig::TestDir;
 use crate::cli::serving::Running;
 
 #[test]
 fn a_typo_names_the_key_the_line_and_the_nearest_key() {
-    let place = Place::with_volume();
-    fs::write(place.path("reel.toml"), "volume = \"volume\"\n\nlisen = \"127.0.0.1:0\"\n").unwrap();
-    place
-        .reel(&["serve", "--config", "reel.toml"])
+    let dir = TestDir::with_volume();
+    fs::write(dir.path("reel.toml"), "volume = \"volume\"\n\nlisen = \"127.0.0.1:0\"\n").unwrap();
+    dir.reel(&["serve", "--config", "reel.toml"])
         .refused(2, &["reel.toml line 3", "unknown key `lisen`", "did you mean `listen`?"]);
 }
 
 #[test]
 fn a_wrong_value_names_its_line() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     for (text, words) in [
         ("volume = 5\n", &["line 1", "volume = 5"][..]),
         ("sessions_max = 0\n", &["line 1", "sessions_max", "choose a value from 1"]),
@@ -27,15 +26,15 @@ fn a_wrong_value_names_its_line() {
         ("listen = \"here\"\n", &["line 1", "here"]),
         ("listen\n", &["line 1"]),
     ] {
-        fs::write(place.path("reel.toml"), text).unwrap();
-        place.reel(&["serve", "--config", "reel.toml"]).refused(2, words);
+        fs::write(dir.path("reel.toml"), text).unwrap();
+        dir.reel(&["serve", "--config", "reel.toml"]).refused(2, words);
     }
 }
 
 #[test]
 fn a_configuration_that_cannot_work_is_refused_at_the_start() {
-    let place = Place::with_volume();
-    fs::write(place.path("file"), "x").unwrap();
+    let dir = TestDir::with_volume();
+    fs::write(dir.path("file"), "x").unwrap();
     for (text, code, words) in [
         ("[upload]\nmax_bytes = 0\n", 2, &["line 5", "would refuse every upload"][..]),
         ("[promise]\nnetwork_bps = \"1k\"\n", 2, &["line 5", "nobody would ever be admitted"]),
@@ -45,18 +44,18 @@ fn a_configuration_that_cannot_work_is_refused_at_the_start() {
         ("[upload]\nspool_dir = \"/proc/spool\"\n", 3, &["/proc/spool", "upload.spool_dir"]),
     ] {
         let text = format!("volume = \"volume\"\nlisten = \"127.0.0.1:0\"\n\n{text}");
-        fs::write(place.path("reel.toml"), text).unwrap();
-        place.reel(&["serve", "--config", "reel.toml"]).refused(code, words);
+        fs::write(dir.path("reel.toml"), text).unwrap();
+        dir.reel(&["serve", "--config", "reel.toml"]).refused(code, words);
     }
-    assert!(!place.path("no").exists(), "no directory is created outside of existing ones");
+    assert!(!dir.path("no").exists(), "no directory is created outside of existing ones");
 }
 
 #[test]
 fn too_little_media_memory_is_reported() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     let text = "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\narena_bytes = \"1K\"\n";
-    fs::write(place.path("reel.toml"), text).unwrap();
-    let mut server = Running::start(&place, &["serve", "--config", "reel.toml"]);
+    fs::write(dir.path("reel.toml"), text).unwrap();
+    let mut server = Running::start(&dir, &["serve", "--config", "reel.toml"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
     assert!(said.contains("arena_bytes is 1.0 KiB, and this volume needs at least"), "{said}");
@@ -64,13 +63,13 @@ fn too_little_media_memory_is_reported() {
 
 #[test]
 fn a_missing_volume_or_configuration_is_named() {
-    let place = Place::with_volume();
-    fs::write(place.path("reel.toml"), "").unwrap();
-    place.reel(&["serve", "--config", "reel.toml"]).refused(2, &["no volume", "reel serve VOLUME"]);
-    place.reel(&["serve", "--config", "other.toml"]).refused(3, &["other.toml"]);
-    place.reel(&["serve", "--config", "/"]).refused(2, &["the configuration /", "name a file"]);
-    fs::write(place.path("binary"), [0xff; 9]).unwrap();
-    place.reel(&["serve", "--config", "binary"]).refused(2, &["the configuration binary", "name a file"]);
-    place.reel(&["serve", "volume", "--watch", "nowhere"]).refused(3, &["nowhere"]);
-    place.reel(&["serve", "volume", "--watch", "reel.toml"]).refused(2, &["not a directory"]);
+    let dir = TestDir::with_volume();
+    fs::write(dir.path("reel.toml"), "").unwrap();
+    dir.reel(&["serve", "--config", "reel.toml"]).refused(2, &["no volume", "reel serve VOLUME"]);
+    dir.reel(&["serve", "--config", "other.toml"]).refused(3, &["other.toml"]);
+    dir.reel(&["serve", "--config", "/"]).refused(2, &["the configuration /", "name a file"]);
+    fs::write(dir.path("binary"), [0xff; 9]).unwrap();
+    dir.reel(&["serve", "--config", "binary"]).refused(2, &["the configuration binary", "name a file"]);
+    dir.reel(&["serve", "volume", "--watch", "nowhere"]).refused(3, &["nowhere"]);
+    dir.reel(&["serve", "volume", "--watch", "reel.toml"]).refused(2, &["not a directory"]);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::cli::films::short;
-use crate::cli::rig::Place;
+use crate::cli::rig::TestDir;
 
 #[test]
 fn files_may_have_any_name() {
@@ -17,61 +17,61 @@ fn files_may_have_any_name() {
         ("new\nline.mp4", ""),
         (&long, ""),
     ];
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     for (name, id) in names {
-        fs::copy(short(), place.path(name)).unwrap();
+        fs::copy(short(), dir.path(name)).unwrap();
         let file = format!("./{name}");
-        let made = place.reel(&["ingest", "volume", &file, "--json"]).done().json();
+        let made = dir.reel(&["ingest", "volume", &file, "--json"]).done().json();
         let made = made["titles"][0]["id"].as_str().unwrap().to_owned();
         let plain = made.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
         assert!(plain && (1..=64).contains(&made.len()), "{name:?} became {made:?}");
         assert!(id.is_empty() || made == id, "{name:?} became {made:?}");
-        place.reel(&["export", "volume", &made]).done();
-        fs::remove_file(place.path(name)).unwrap();
+        dir.reel(&["export", "volume", &made]).done();
+        fs::remove_file(dir.path(name)).unwrap();
     }
-    assert_eq!(place.titles().len(), names.len());
+    assert_eq!(dir.titles().len(), names.len());
 }
 
 #[test]
 fn an_empty_name_counts_as_missing() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     let film = short();
     for option in ["--name", "--title"] {
         for name in ["", " \u{200b}"] {
-            place.reel(&["ingest", "volume", film.to_str().unwrap(), option, name]).done();
+            dir.reel(&["ingest", "volume", film.to_str().unwrap(), option, name]).done();
         }
     }
-    assert_eq!(place.titles(), ["short", "short-2", "short-3", "short-4"]);
+    assert_eq!(dir.titles(), ["short", "short-2", "short-3", "short-4"]);
 }
 
 #[test]
 fn names_do_not_reach_the_terminal_raw() {
-    let place = Place::with_volume();
-    fs::copy(short(), place.path("red\u{1b}[31m.mp4")).unwrap();
-    let outcome = place.reel(&["ingest", "volume", "red\u{1b}[31m.mp4"]).done();
+    let dir = TestDir::with_volume();
+    fs::copy(short(), dir.path("red\u{1b}[31m.mp4")).unwrap();
+    let outcome = dir.reel(&["ingest", "volume", "red\u{1b}[31m.mp4"]).done();
     assert!(outcome.stderr.contains("title red-31m") && !outcome.stderr.contains('\u{1b}'), "{outcome:?}");
 }
 
 #[test]
 fn ids_cannot_leave_the_directory() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "../../etc/passwd"]).done();
-    let titles = place.titles();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "../../etc/passwd"]).done();
+    let titles = dir.titles();
     assert!(!titles[0].contains(['/', '.']), "{titles:?}");
     for id in ["../short", "", "a/b", "short.mp4", &"x".repeat(5000)] {
-        place.reel(&["export", "volume", id, "out.mp4"]).refused(3, &["no title"]);
+        dir.reel(&["export", "volume", id, "out.mp4"]).refused(3, &["no title"]);
     }
-    assert_eq!(place.names(""), ["volume"]);
+    assert_eq!(dir.names(""), ["volume"]);
 }
 
 #[test]
 fn a_name_that_is_not_utf8_is_accepted() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     let name = OsStr::from_bytes(b"film-\xff.mp4");
-    fs::copy(short(), place.path("").join(name)).unwrap();
-    let output = place.command(&["ingest", "volume"]).arg(name).output().unwrap();
+    fs::copy(short(), dir.path("").join(name)).unwrap();
+    let output = dir.command(&["ingest", "volume"]).arg(name).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(place.titles().len(), 1);
+    assert_eq!(dir.titles().len(), 1);
 }

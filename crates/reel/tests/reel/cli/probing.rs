@@ -6,17 +6,17 @@ use std::path::Path;
 
 use rustix::fs::FlockOperation;
 
-use crate::cli::rig::{Outcome, Place};
+use crate::cli::rig::{Outcome, TestDir};
 use crate::cli::serving::Running;
 
 /// A volume with members that are partly written outside of any title, so that there is data to
 /// read as if films were stored.
-fn used_volume() -> Place {
-    let place = Place::with_volume();
+fn used_volume() -> TestDir {
+    let dir = TestDir::with_volume();
     for member in 0..5 {
-        write_at_the_end(&place.path(&format!("volume/member-{member}.reel")), 5 << 20);
+        write_at_the_end(&dir.path(&format!("volume/member-{member}.reel")), 5 << 20);
     }
-    place
+    dir
 }
 
 fn write_at_the_end(path: &Path, bytes: usize) {
@@ -27,18 +27,18 @@ fn write_at_the_end(path: &Path, bytes: usize) {
 }
 
 /// The lines of `reel volume status` about profiles.
-fn profile_lines(place: &Place) -> Vec<String> {
-    let status = place.reel(&["volume", "status", "volume"]).done().stdout;
+fn profile_lines(dir: &TestDir) -> Vec<String> {
+    let status = dir.reel(&["volume", "status", "volume"]).done().stdout;
     let lines: Vec<String> = status.lines().map(str::to_owned).collect();
     lines[lines.len() - 5..].to_vec()
 }
 
 #[test]
 fn a_volume_is_measured_and_its_profiles_are_stored() {
-    let place = used_volume();
-    assert!(profile_lines(&place).iter().all(|line| line.ends_with(": not measured; reel probe volume")));
-    let before = place.names("volume");
-    let found = place.reel(&["probe", "volume", "--seconds", "1", "--write", "--json"]).done().json();
+    let dir = used_volume();
+    assert!(profile_lines(&dir).iter().all(|line| line.ends_with(": not measured; reel probe volume")));
+    let before = dir.names("volume");
+    let found = dir.reel(&["probe", "volume", "--seconds", "1", "--write", "--json"]).done().json();
     let members = found["members"].as_array().unwrap();
     assert_eq!(members.len(), 5);
     for (number, member) in members.iter().enumerate() {
@@ -51,29 +51,28 @@ fn a_volume_is_measured_and_its_profiles_are_stored() {
         assert!(profile["data_bytes"].as_u64().unwrap() >= 5 << 20);
         assert!(profile["windows"].as_array().unwrap().iter().any(|window| window["kind"] == "write"));
     }
-    let new: Vec<String> = place.names("volume").into_iter().filter(|name| !before.contains(name)).collect();
+    let new: Vec<String> = dir.names("volume").into_iter().filter(|name| !before.contains(name)).collect();
     let profiles: Vec<String> = (0..5).map(|member| format!("profile-{member}.toml")).collect();
     assert_eq!(new, profiles, "profiles, and nothing of the scratch files");
-    for line in profile_lines(&place) {
+    for line in profile_lines(&dir) {
         assert!(line.contains("a read takes ") && line.ends_with("measured just now"), "{line}");
     }
-    place.reel(&["volume", "check", "volume"]).done();
+    dir.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]
 fn a_new_volume_has_nothing_to_measure() {
-    let place = Place::with_volume();
-    place
-        .reel(&["probe", "volume"])
+    let dir = TestDir::with_volume();
+    dir.reel(&["probe", "volume"])
         .refused(1, &["5 members were not measured", "ever written", "ingest titles first"]);
-    assert!(!place.path("volume/profile-0.toml").exists());
+    assert!(!dir.path("volume/profile-0.toml").exists());
 }
 
 #[test]
 fn profiles_that_are_foreign_false_or_garbage_are_refused_and_renewed() {
-    let place = used_volume();
-    place.reel(&["probe", "volume", "--seconds", "1"]).done();
-    let profile = |member: usize| place.path(&format!("volume/profile-{member}.toml"));
+    let dir = used_volume();
+    dir.reel(&["probe", "volume", "--seconds", "1"]).done();
+    let profile = |member: usize| dir.path(&format!("volume/profile-{member}.toml"));
     fs::copy(profile(1), profile(0)).unwrap();
     fs::write(profile(1), "version = 9\n").unwrap();
     fs::write(profile(2), vec![b'['; 1 << 20]).unwrap();
@@ -85,38 +84,38 @@ fn profiles_that_are_foreign_false_or_garbage_are_refused_and_renewed() {
     fs::write(profile(3), false_price.join("\n")).unwrap();
     fs::remove_file(profile(4)).unwrap();
     fs::create_dir(profile(4)).unwrap();
-    let lines = profile_lines(&place);
+    let lines = profile_lines(&dir);
     for (line, words) in lines.iter().zip([
         "measured on another device",
         "version 9",
-        "no profile has",
+        "the limit for a profile",
         "does not follow from what was measured",
         "cannot be read",
     ]) {
         assert!(line.contains(words) && line.ends_with("; reel probe volume"), "no {words:?} in: {line}");
     }
     // A server does not wait for a measurement, and a bad profile does not keep it from serving.
-    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
     assert!(said.contains("member 0: its profile is not used") && said.contains("reel probe"), "{said}");
-    for line in &profile_lines(&place)[..4] {
+    for line in &profile_lines(&dir)[..4] {
         assert!(line.contains("a read takes ") && line.ends_with("quick profile"), "{line}");
     }
 }
 
 #[test]
 fn a_quick_profile_is_measured_again_when_much_was_added() {
-    let place = used_volume();
+    let dir = used_volume();
     let serve = || {
-        let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+        let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         server.said()
     };
     let said = serve();
     assert!(said.contains("member 4: a read takes") && said.contains("quick profile"), "{said}");
     assert!(!serve().contains("measuring again"));
-    write_at_the_end(&place.path("volume/member-4.reel"), 28 << 20);
+    write_at_the_end(&dir.path("volume/member-4.reel"), 28 << 20);
     let said = serve();
     assert!(said.contains("member 4 holds far more") && !said.contains("member 3 holds"), "{said}");
 }
@@ -124,14 +123,14 @@ fn a_quick_profile_is_measured_again_when_much_was_added() {
 /// Media memory that programs can read has other pages than other media memory on most machines.
 #[test]
 fn a_full_profile_outlives_a_server_with_other_pages() {
-    let place = used_volume();
+    let dir = used_volume();
     let serve = || {
-        let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+        let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         server.said()
     };
-    probe(&place, &["probe", "volume", "--seconds", "2"]).done();
-    let profile = place.path("volume/profile-0.toml");
+    probe(&dir, &["probe", "volume", "--seconds", "2"]).done();
+    let profile = dir.path("volume/profile-0.toml");
     let text = fs::read_to_string(&profile).unwrap();
     let (this, other) = ("huge_pages = true", "huge_pages = false");
     let text = if text.contains(this) { text.replace(this, other) } else { text.replace(other, this) };
@@ -145,16 +144,16 @@ fn a_full_profile_outlives_a_server_with_other_pages() {
 
 #[test]
 fn profiles_are_measured_for_small_pages_on_request() {
-    let place = used_volume();
-    probe(&place, &["probe", "volume", "--seconds", "1", "--small-pages"]).done();
-    let text = fs::read_to_string(place.path("volume/profile-4.toml")).unwrap();
+    let dir = used_volume();
+    probe(&dir, &["probe", "volume", "--seconds", "1", "--small-pages"]).done();
+    let text = fs::read_to_string(dir.path("volume/profile-4.toml")).unwrap();
     assert!(text.contains("huge_pages = false"), "{text}");
 }
 
 #[test]
 fn a_server_of_an_empty_volume_says_which_price_it_uses() {
-    let place = Place::with_volume();
-    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let dir = TestDir::with_volume();
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();
     assert!(
@@ -165,42 +164,42 @@ fn a_server_of_an_empty_volume_says_which_price_it_uses() {
 
 #[test]
 fn one_file_is_measured_by_itself() {
-    let place = Place::new();
-    fs::write(place.path("file"), vec![7; 5 << 20]).unwrap();
-    let printed = probe(&place, &["probe", "file", "--seconds", "1"]).done().stdout;
+    let dir = TestDir::new();
+    fs::write(dir.path("file"), vec![7; 5 << 20]).unwrap();
+    let printed = probe(&dir, &["probe", "file", "--seconds", "1"]).done().stdout;
     assert!(printed.contains("[price]") && printed.contains("quick = false"), "{printed}");
-    probe(&place, &["probe", "file", "--seconds", "1", "--out", "file.toml"]).done();
-    assert!(fs::read_to_string(place.path("file.toml")).unwrap().contains("[price]"));
-    assert_eq!(place.names(""), ["file", "file.toml"]);
-    assert_eq!(fs::read(place.path("file")).unwrap(), vec![7; 5 << 20]);
+    probe(&dir, &["probe", "file", "--seconds", "1", "--out", "file.toml"]).done();
+    assert!(fs::read_to_string(dir.path("file.toml")).unwrap().contains("[price]"));
+    assert_eq!(dir.names(""), ["file", "file.toml"]);
+    assert_eq!(fs::read(dir.path("file")).unwrap(), vec![7; 5 << 20]);
 
-    let locked = fs::File::open(place.path("file")).unwrap();
+    let locked = fs::File::open(dir.path("file")).unwrap();
     rustix::fs::flock(&locked, FlockOperation::LockExclusive).unwrap();
-    place.reel(&["probe", "file"]).refused(1, &["in use by another program"]);
+    dir.reel(&["probe", "file"]).refused(1, &["in use by another program"]);
 }
 
 /// Repeats the measurement a few times: one second on a disk that is heavily used by others may
 /// give no plausible profile, which is rightly refused.
-fn probe(place: &Place, arguments: &[&str]) -> Outcome {
-    let tries = (0..5).map(|_| place.reel(arguments));
+fn probe(dir: &TestDir, arguments: &[&str]) -> Outcome {
+    let tries = (0..5).map(|_| dir.reel(arguments));
     let mut ended = tries.skip_while(|outcome| outcome.stderr.contains("it is not plausible"));
-    ended.next().unwrap_or_else(|| place.reel(arguments))
+    ended.next().unwrap_or_else(|| dir.reel(arguments))
 }
 
 #[test]
 fn members_that_cannot_be_measured_are_named() {
-    let place = used_volume();
-    fs::create_dir(place.path("empty")).unwrap();
-    fs::write(place.path("small"), "x").unwrap();
-    place.reel(&["probe", "nowhere"]).refused(3, &["nowhere"]);
-    place.reel(&["probe", "empty"]).refused(3, &["not a Reel volume"]);
-    place.reel(&["probe", "small"]).refused(1, &["small", "ever written"]);
-    place.reel(&["probe", "/dev/null"]).refused(1, &["/dev/null"]);
-    place.reel(&["probe", "volume", "--out", "x"]).refused(2, &["--out"]);
+    let dir = used_volume();
+    fs::create_dir(dir.path("empty")).unwrap();
+    fs::write(dir.path("small"), "x").unwrap();
+    dir.reel(&["probe", "nowhere"]).refused(3, &["nowhere"]);
+    dir.reel(&["probe", "empty"]).refused(3, &["not a Reel volume"]);
+    dir.reel(&["probe", "small"]).refused(1, &["small", "ever written"]);
+    dir.reel(&["probe", "/dev/null"]).refused(1, &["/dev/null"]);
+    dir.reel(&["probe", "volume", "--out", "x"]).refused(2, &["--out"]);
     for seconds in ["0", "601", "many"] {
-        assert_eq!(place.reel(&["probe", "volume", "--seconds", seconds]).code, Some(2));
+        assert_eq!(dir.reel(&["probe", "volume", "--seconds", seconds]).code, Some(2));
     }
-    fs::remove_file(place.path("volume/member-2.reel")).unwrap();
-    place.reel(&["probe", "volume", "--seconds", "1"]).refused(1, &["member 2 is missing"]);
-    assert!(place.path("volume/profile-1.toml").exists(), "the others are measured anyway");
+    fs::remove_file(dir.path("volume/member-2.reel")).unwrap();
+    dir.reel(&["probe", "volume", "--seconds", "1"]).refused(1, &["member 2 is missing"]);
+    assert!(dir.path("volume/profile-1.toml").exists(), "the others are measured anyway");
 }

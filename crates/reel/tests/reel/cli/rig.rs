@@ -53,11 +53,11 @@ impl Outcome {
 }
 
 /// A directory with a volume in it, removed at the end of the test.
-pub(crate) struct Place {
+pub(crate) struct TestDir {
     dir: TempDir,
 }
 
-impl Place {
+impl TestDir {
     /// An empty directory on the disk of the build, not in memory.
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
@@ -65,9 +65,9 @@ impl Place {
 
     /// A directory with a volume named `volume` of five members with 40 MiB each.
     pub(crate) fn with_volume() -> Self {
-        let place = Self::new();
-        place.reel(&["volume", "create", "volume", "--size", "200M"]).done();
-        place
+        let dir = Self::new();
+        dir.reel(&["volume", "create", "volume", "--size", "200M"]).done();
+        dir
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -1,13 +1,14 @@
 //! Servers are started, refused and stopped.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::films::{large, short};
-use crate::cli::rig::Place;
+use crate::cli::rig::TestDir;
+use reel_testkit::http::{Response, exchange};
 
 /// A server that is killed when the test ends, for whatever reason.
 pub(crate) struct Running {
@@ -17,8 +18,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        Self::launch(place.command(arguments))
+    pub(crate) fn start(dir: &TestDir, arguments: &[&str]) -> Self {
+        Self::launch(dir.command(arguments))
     }
 
     pub(crate) fn launch(mut command: Command) -> Self {
@@ -43,28 +44,24 @@ impl Running {
         self.address
     }
 
-    pub(crate) fn get(&self, path: &str) -> String {
-        self.try_get(path).unwrap()
+    pub(crate) fn get(&self, path: &str) -> Response {
+        self.try_get(path).expect("an answer")
     }
 
     /// As [`Running::get`], for a server that may end meanwhile.
-    pub(crate) fn try_get(&self, path: &str) -> io::Result<String> {
-        let mut socket = TcpStream::connect(self.address)?;
-        write!(socket, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
-        let mut response = Vec::new();
-        socket.read_to_end(&mut response)?;
-        Ok(String::from_utf8_lossy(&response).into_owned())
+    pub(crate) fn try_get(&self, path: &str) -> Option<Response> {
+        exchange(self.address, "GET", path, None).ok()
+    }
+
+    /// The text that a request is answered with.
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.get(path).text().unwrap().to_owned()
     }
 
     /// The target of the redirect of a request.
     pub(crate) fn location(&self, path: &str) -> String {
-        let redirect = self.get(path);
-        let field = |line: &str| {
-            line.split_once(": ")
-                .filter(|(name, _)| name.eq_ignore_ascii_case("location"))
-                .map(|(_, to)| to.to_owned())
-        };
-        redirect.lines().find_map(field).unwrap_or_else(|| panic!("no redirect: {redirect}"))
+        let head = self.get(path).head;
+        head.field("Location").unwrap_or_else(|| panic!("no redirect: {}", head.text)).to_owned()
     }
 
     /// Sends a signal and waits for the end; returns the exit code.
@@ -104,26 +101,26 @@ impl Drop for Running {
 #[test]
 fn a_server_prints_its_address_and_stops_on_a_signal() {
     use rustix::process::Signal;
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     for signal in [Signal::TERM, Signal::INT] {
-        let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+        let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
         assert!(server.line.starts_with("serving 1 titles at http://127.0.0.1:"), "{}", server.line);
-        assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
-        assert!(server.get("/api/v1/titles").contains("\"short\""));
+        assert_eq!(server.get("/healthz").head.status, 200);
+        assert!(server.text("/api/v1/titles").contains("\"short\""));
         assert_eq!(server.signal(signal), Some(0));
     }
     // The lock is released with the server.
-    place.reel(&["remove", "volume", "short"]).done();
+    dir.reel(&["remove", "volume", "short"]).done();
 }
 
 /// A request for the control plane may follow one for media in the same packet: the socket is
 /// handed over in between.
 #[test]
 fn requests_sent_together_are_all_answered() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     let mut socket = TcpStream::connect(server.address).unwrap();
     let media = "HEAD /files/short.mp4 HTTP/1.1\r\nHost: reel\r\n\r\n";
     let control = "GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n";
@@ -140,10 +137,10 @@ fn requests_sent_together_are_all_answered() {
 #[test]
 fn a_signal_that_arrives_twice_at_once_counts_once() {
     use rustix::process::{Pid, Signal, kill_process};
-    let place = Place::new();
-    place.reel(&["volume", "create", "volume", "--size", "400M"]).done();
-    place.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
-    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let dir = TestDir::new();
+    dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+    dir.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     // An unfinished response keeps the server from ending before the second signal.
     let mut viewer = TcpStream::connect(server.address).unwrap();
     viewer.write_all(b"GET /files/large.mp4 HTTP/1.0\r\n\r\n").unwrap();
@@ -157,40 +154,36 @@ fn a_signal_that_arrives_twice_at_once_counts_once() {
 
 #[test]
 fn a_volume_has_one_owner() {
-    let place = Place::with_volume();
-    let server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).refused(1, &["in use"]);
-    place.reel(&["serve", "volume", "--listen", "127.0.0.1:0"]).refused(1, &["in use"]);
-    place.reel(&["volume", "scrub", "volume"]).refused(1, &["in use", "POST /api/v1/volume/scrub"]);
-    place.reel(&["volume", "rebuild", "volume"]).refused(1, &["in use", "POST /api/v1/volume/rebuild"]);
-    place
-        .reel(&["volume", "replace", "volume", "1", "new"])
+    let dir = TestDir::with_volume();
+    let server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).refused(1, &["in use"]);
+    dir.reel(&["serve", "volume", "--listen", "127.0.0.1:0"]).refused(1, &["in use"]);
+    dir.reel(&["volume", "scrub", "volume"]).refused(1, &["in use", "POST /api/v1/volume/scrub"]);
+    dir.reel(&["volume", "rebuild", "volume"]).refused(1, &["in use", "POST /api/v1/volume/rebuild"]);
+    dir.reel(&["volume", "replace", "volume", "1", "new"])
         .refused(1, &["in use", "POST /api/v1/volume/replace"]);
-    assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+    assert_eq!(server.get("/healthz").head.status, 200);
 }
 
 #[test]
 fn a_port_in_use_is_named() {
-    let place = Place::with_volume();
+    let dir = TestDir::with_volume();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    place
-        .reel(&["serve", "volume", "--listen", &address])
+    dir.reel(&["serve", "volume", "--listen", &address])
         .refused(1, &[&address, "another program", "--listen"]);
-    place
-        .reel(&["serve", "volume", "--listen", "203.0.113.1:80"])
+    dir.reel(&["serve", "volume", "--listen", "203.0.113.1:80"])
         .refused(1, &["203.0.113.1:80", "no such address"]);
 }
 
 #[test]
 fn films_in_the_watched_directory_are_ingested() {
-    let place = Place::with_volume();
-    fs::create_dir(place.path("incoming")).unwrap();
-    let server =
-        Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
-    fs::copy(short(), place.path("incoming/arrival.mp4")).unwrap();
+    let dir = TestDir::with_volume();
+    fs::create_dir(dir.path("incoming")).unwrap();
+    let server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
+    fs::copy(short(), dir.path("incoming/arrival.mp4")).unwrap();
     let begun = Instant::now();
-    while !server.get("/api/v1/titles").contains("\"arrival\"") {
+    while !server.text("/api/v1/titles").contains("\"arrival\"") {
         assert!(begun.elapsed() < Duration::from_secs(60), "the film is not ingested");
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -198,68 +191,68 @@ fn films_in_the_watched_directory_are_ingested() {
 
 #[test]
 fn a_removed_title_is_not_ingested_again_from_the_watched_directory() {
-    let place = Place::with_volume();
-    fs::create_dir(place.path("incoming")).unwrap();
+    let dir = TestDir::with_volume();
+    fs::create_dir(dir.path("incoming")).unwrap();
     let taken = |id: &str| {
         let mut server =
-            Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
+            Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
         let begun = Instant::now();
-        while !server.get("/api/v1/titles").contains(&format!("\"{id}\"")) {
+        while !server.text("/api/v1/titles").contains(&format!("\"{id}\"")) {
             assert!(begun.elapsed() < Duration::from_secs(60), "{id} is not ingested");
             std::thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         server.said()
     };
-    fs::copy(short(), place.path("incoming/first.mp4")).unwrap();
+    fs::copy(short(), dir.path("incoming/first.mp4")).unwrap();
     taken("first");
-    place.reel(&["remove", "volume", "first"]).done();
+    dir.reel(&["remove", "volume", "first"]).done();
     // Files are ingested one after the other, in the order of their names.
-    fs::copy(short(), place.path("incoming/second.mp4")).unwrap();
+    fs::copy(short(), dir.path("incoming/second.mp4")).unwrap();
     let said = taken("second");
-    assert_eq!(place.titles(), ["second"]);
+    assert_eq!(dir.titles(), ["second"]);
     assert!(said.contains("touch the file to have it ingested again"), "{said}");
-    let file = fs::File::options().write(true).open(place.path("incoming/first.mp4")).unwrap();
+    let file = fs::File::options().write(true).open(dir.path("incoming/first.mp4")).unwrap();
     file.set_modified(std::time::SystemTime::now() + Duration::from_secs(5)).unwrap();
     taken("first");
 }
 
 #[test]
 fn a_killed_server_leaves_a_volume_that_opens() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    let mut server = Running::start(&place, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     server.signal(rustix::process::Signal::KILL);
-    assert_eq!(place.titles(), ["short"]);
-    place.reel(&["volume", "check", "volume"]).done();
+    assert_eq!(dir.titles(), ["short"]);
+    dir.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]
 fn the_portable_driver_serves_the_same() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     fs::write(
-        place.path("reel.toml"),
+        dir.path("reel.toml"),
         "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nexperimental.driver = \"portable\"\n",
     )
     .unwrap();
-    let server = Running::start(&place, &["serve", "--config", "reel.toml"]);
-    let playlist = server.get(&server.location("/watch/short/master.m3u8"));
+    let server = Running::start(&dir, &["serve", "--config", "reel.toml"]);
+    let playlist = server.text(&server.location("/watch/short/master.m3u8"));
     assert!(playlist.contains("#EXTM3U"), "{playlist}");
 }
 
 #[test]
 fn requests_are_logged_if_configured() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     for (access, format) in [(true, "json"), (false, "text")] {
         let log = format!("[log]\naccess = {access}\nformat = \"{format}\"\n");
-        fs::write(place.path("reel.toml"), format!("volume = \"volume\"\nlisten = \"127.0.0.1:0\"\n{log}"))
+        fs::write(dir.path("reel.toml"), format!("volume = \"volume\"\nlisten = \"127.0.0.1:0\"\n{log}"))
             .unwrap();
-        let mut server = Running::start(&place, &["serve", "--config", "reel.toml"]);
+        let mut server = Running::start(&dir, &["serve", "--config", "reel.toml"]);
         let mut stderr = server.child.stderr.take().unwrap();
-        assert!(server.get("/files/short.mp4").starts_with("HTTP/1.1 200"));
-        assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+        assert_eq!(server.get("/files/short.mp4").head.status, 200);
+        assert_eq!(server.get("/healthz").head.status, 200);
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let mut logged = String::new();
         stderr.read_to_string(&mut logged).unwrap();
@@ -276,19 +269,18 @@ fn requests_are_logged_if_configured() {
 
 #[test]
 fn the_demo_serves_the_films_of_a_directory() {
-    let place = Place::new();
-    fs::create_dir(place.path("my films")).unwrap();
-    place
-        .reel(&["demo", "--media", "my films", "--listen", "127.0.0.1:0"])
+    let dir = TestDir::new();
+    fs::create_dir(dir.path("my films")).unwrap();
+    dir.reel(&["demo", "--media", "my films", "--listen", "127.0.0.1:0"])
         .refused(3, &["no film in my films"]);
-    fs::copy(short(), place.path("my films/one.mp4")).unwrap();
+    fs::copy(short(), dir.path("my films/one.mp4")).unwrap();
     for titles in [&["one"][..], &["one", "two"]] {
-        let server = Running::start(&place, &["demo", "--media", "my films", "--listen", "127.0.0.1:0"]);
+        let server = Running::start(&dir, &["demo", "--media", "my films", "--listen", "127.0.0.1:0"]);
         assert!(server.line.starts_with(&format!("serving {} titles", titles.len())), "{}", server.line);
-        let listed = server.get("/api/v1/titles");
+        let listed = server.text("/api/v1/titles");
         assert!(titles.iter().all(|id| listed.contains(&format!("\"{id}\""))), "{listed}");
         drop(server);
         // In the second run the first film is known already.
-        fs::copy(short(), place.path("my films/two.mp4")).unwrap();
+        fs::copy(short(), dir.path("my films/two.mp4")).unwrap();
     }
 }

@@ -6,37 +6,36 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::cli::films::short;
-use crate::cli::rig::{Outcome, Place};
+use crate::cli::rig::{Outcome, TestDir};
 
 #[test]
 fn a_new_volume_shows_its_properties() {
-    let place = Place::new();
-    let made = place.reel(&["volume", "create", "volume", "--size", "200M", "--json"]).done().json();
+    let dir = TestDir::new();
+    let made = dir.reel(&["volume", "create", "volume", "--size", "200M", "--json"]).done().json();
     assert_eq!(made["geometry"]["data_rows"], 4);
     assert_eq!(made["geometry"]["symbol_bytes"], 1408);
     assert_eq!(made["members"].as_array().unwrap().len(), 5);
-    let status = place.reel(&["volume", "status", "volume", "--json"]).done().json();
+    let status = dir.reel(&["volume", "status", "volume", "--json"]).done().json();
     assert_eq!(status["id"], made["volume"]);
     assert_eq!(status["state"], "ok");
     assert_eq!(status["free_bytes"], made["capacity_bytes"]);
     assert_eq!(status["members"].as_array().unwrap().len(), 5);
-    let said = place.reel(&["volume", "status", "volume"]).done().stdout;
+    let said = dir.reel(&["volume", "status", "volume"]).done().stdout;
     assert!(said.contains("member-0.reel") && said.contains("present"), "{said}");
 }
 
 #[test]
 fn members_may_be_anywhere() {
-    let place = Place::new();
-    for dir in ["a", "b", "c"] {
-        fs::create_dir(place.path(dir)).unwrap();
+    let dir = TestDir::new();
+    for name in ["a", "b", "c"] {
+        fs::create_dir(dir.path(name)).unwrap();
     }
     let members = ["--members", "a/x", "b/y", "c/z"];
-    place.reel(&[&["volume", "create", "volume", "--size", "90M"][..], &members].concat()).done();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    fs::remove_file(place.path("b/y")).unwrap();
-    place.reel(&["export", "volume", "short"]).done();
-    place
-        .reel(&["volume", "check", "volume"])
+    dir.reel(&[&["volume", "create", "volume", "--size", "90M"][..], &members].concat()).done();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    fs::remove_file(dir.path("b/y")).unwrap();
+    dir.reel(&["export", "volume", "short"]).done();
+    dir.reel(&["volume", "check", "volume"])
         .code
         .filter(|&code| code == 4)
         .expect("a missing member is damage");
@@ -44,17 +43,17 @@ fn members_may_be_anywhere() {
 
 #[test]
 fn a_volume_is_not_overwritten() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    place.reel(&["volume", "create", "volume", "--size", "200M"]).refused(2, &["already", "--force"]);
-    assert_eq!(place.titles(), ["short"]);
-    place.reel(&["volume", "create", "volume", "--size", "200M", "--force"]).done();
-    assert!(place.titles().is_empty());
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    dir.reel(&["volume", "create", "volume", "--size", "200M"]).refused(2, &["already", "--force"]);
+    assert_eq!(dir.titles(), ["short"]);
+    dir.reel(&["volume", "create", "volume", "--size", "200M", "--force"]).done();
+    assert!(dir.titles().is_empty());
 }
 
 #[test]
 fn a_failed_creation_leaves_nothing() {
-    let place = Place::new();
+    let dir = TestDir::new();
     for (arguments, code, word) in [
         (&["--size", "1M"][..], 2, "--size"),
         (&["--size", "900P"], 1, "space"),
@@ -67,32 +66,32 @@ fn a_failed_creation_leaves_nothing() {
         (&["--members", "m", "./m", "n", "--size", "90M"], 2, "twice"),
     ] {
         let arguments = [&["volume", "create", "volume"][..], arguments].concat();
-        place.reel(&arguments).refused(code, &[word]);
-        assert!(place.names("").is_empty(), "{arguments:?} left {:?}", place.names(""));
+        dir.reel(&arguments).refused(code, &[word]);
+        assert!(dir.names("").is_empty(), "{arguments:?} left {:?}", dir.names(""));
     }
-    place.reel(&["volume", "create", "--members", "5", "dir"]).refused(2, &[]);
+    dir.reel(&["volume", "create", "--members", "5", "dir"]).refused(2, &[]);
 }
 
 #[test]
 fn damage_is_reported_with_its_member_and_code_4() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    let sound = place.reel(&["volume", "check", "volume", "--json"]).done().json();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let sound = dir.reel(&["volume", "check", "volume", "--json"]).done().json();
     assert_eq!(sound["sound"], true);
-    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
-    let check = place.reel(&["volume", "check", "volume"]);
+    fs::remove_file(dir.path("volume/member-3.reel")).unwrap();
+    let check = dir.reel(&["volume", "check", "volume"]);
     assert_eq!(check.code, Some(4), "{}{}", check.stdout, check.stderr);
     assert!(check.stdout.contains("member 3") && check.stdout.contains("missing"), "{}", check.stdout);
-    let status = place.reel(&["volume", "status", "volume", "--json"]).done().json();
+    let status = dir.reel(&["volume", "status", "volume", "--json"]).done().json();
     assert_eq!(status["state"], "degraded");
     assert_eq!(status["members"][3]["state"], "missing");
-    place.reel(&["export", "volume", "short"]).done();
+    dir.reel(&["export", "volume", "short"]).done();
 }
 
-/// A command for reel in `place` as a user without write permission. A test that runs as root, whom
+/// A command for reel in `dir` as a user without write permission. A test that runs as root, whom
 /// permissions do not stop, changes to another user.
-fn as_reader(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = place.command(arguments);
+fn as_reader(dir: &TestDir, arguments: &[&str]) -> Command {
+    let mut command = dir.command(arguments);
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(65534).gid(65534);
     }
@@ -101,19 +100,19 @@ fn as_reader(place: &Place, arguments: &[&str]) -> Command {
 
 #[test]
 fn members_that_may_not_be_written_are_not_called_missing() {
-    let place = Place::with_volume();
-    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let dir = TestDir::with_volume();
+    fs::set_permissions(dir.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let modes = |mode: u32| {
         for member in 0..5 {
-            let path = place.path(&format!("volume/member-{member}.reel"));
+            let path = dir.path(&format!("volume/member-{member}.reel"));
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
     };
     modes(0o444);
-    let film = place.path("short.mp4");
+    let film = dir.path("short.mp4");
     fs::copy(short(), &film).unwrap();
     let ingest = || {
-        let output = as_reader(&place, &["ingest", "volume", "short.mp4"]).output().unwrap();
+        let output = as_reader(&dir, &["ingest", "volume", "short.mp4"]).output().unwrap();
         Outcome::of(output)
     };
     let words = [
@@ -125,7 +124,7 @@ fn members_that_may_not_be_written_are_not_called_missing() {
     ];
     let refused = ingest().refused(1, &words);
     assert!(!refused.stderr.contains("missing") && !refused.stderr.contains("volume.toml"), "{refused:?}");
-    let read = Outcome::of(as_reader(&place, &["titles", "volume"]).output().unwrap());
+    let read = Outcome::of(as_reader(&dir, &["titles", "volume"]).output().unwrap());
     read.done();
     modes(0o000);
     ingest().refused(1, &["the loss of an unknown number of members"]);
@@ -133,90 +132,89 @@ fn members_that_may_not_be_written_are_not_called_missing() {
 
 #[test]
 fn a_lost_member_is_replaced_and_rebuilt() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    place.reel(&["volume", "rebuild", "volume"]).refused(2, &["every member is in use", "scrub"]);
-    place
-        .reel(&["volume", "replace", "volume", "3", "new"])
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    dir.reel(&["volume", "rebuild", "volume"]).refused(2, &["every member is in use", "scrub"]);
+    dir.reel(&["volume", "replace", "volume", "3", "new"])
         .refused(1, &["in use and healthy", "--replace-healthy"]);
-    fs::write(place.path("precious.mp4"), "a film").unwrap();
-    let replace = |flag: &str| place.reel(&["volume", "replace", "volume", "3", "precious.mp4", flag]);
+    fs::write(dir.path("precious.mp4"), "a film").unwrap();
+    let replace = |flag: &str| dir.reel(&["volume", "replace", "volume", "3", "precious.mp4", flag]);
     replace("--force").refused(1, &["in use and healthy", "--replace-healthy"]);
     replace("--replace-healthy").refused(2, &["precious.mp4 is not empty", "--force to overwrite it"]);
-    assert_eq!(fs::read(place.path("precious.mp4")).unwrap(), b"a film");
-    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
-    place.reel(&["volume", "rebuild", "volume"]).refused(2, &["no disk to rebuild on", "replace"]);
-    let scrub = place.reel(&["volume", "scrub", "volume"]);
+    assert_eq!(fs::read(dir.path("precious.mp4")).unwrap(), b"a film");
+    fs::remove_file(dir.path("volume/member-3.reel")).unwrap();
+    dir.reel(&["volume", "rebuild", "volume"]).refused(2, &["no disk to rebuild on", "replace"]);
+    let scrub = dir.reel(&["volume", "scrub", "volume"]);
     assert_eq!(scrub.code, Some(4), "{}", scrub.stdout);
-    let made = place.reel(&["volume", "replace", "volume", "3", "new", "--json"]).done().json();
+    let made = dir.reel(&["volume", "replace", "volume", "3", "new", "--json"]).done().json();
     assert_eq!((&made["member"], &made["state"]), (&3.into(), &"rebuilding".into()));
-    let status = place.reel(&["volume", "status", "volume", "--json"]).done().json();
+    let status = dir.reel(&["volume", "status", "volume", "--json"]).done().json();
     assert_eq!((&status["state"], &status["members"][3]["in_use"]), (&"degraded".into(), &false.into()));
-    let rebuilt = place.reel(&["volume", "rebuild", "volume", "--rate", "500M", "--json"]).done().json();
+    let rebuilt = dir.reel(&["volume", "rebuild", "volume", "--rate", "500M", "--json"]).done().json();
     assert_eq!(
         (&rebuilt["member"], &rebuilt["complete"], &rebuilt["lost_rows"]),
         (&3.into(), &true.into(), &0.into())
     );
-    let sound = place.reel(&["volume", "check", "volume", "--json"]).done().json();
+    let sound = dir.reel(&["volume", "check", "volume", "--json"]).done().json();
     assert_eq!(sound["sound"], true);
-    fs::remove_file(place.path("volume/member-0.reel")).unwrap();
-    place.reel(&["export", "volume", "short"]).done();
+    fs::remove_file(dir.path("volume/member-0.reel")).unwrap();
+    dir.reel(&["export", "volume", "short"]).done();
 }
 
 #[test]
 fn a_truncated_member_is_replaced_at_its_path() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-0.reel")).unwrap();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let member = fs::OpenOptions::new().write(true).open(dir.path("volume/member-0.reel")).unwrap();
     member.set_len(20 << 20).unwrap();
-    let check = place.reel(&["volume", "check", "volume"]);
+    let check = dir.reel(&["volume", "check", "volume"]);
     assert!(check.stdout.contains("Bring the right one back, or replace it"), "{}", check.stdout);
     let words = ["member 0", "is truncated", "help: bring the right disk back, or replace it with"];
-    place.reel(&["volume", "rebuild", "volume"]).refused(2, &words);
-    place.reel(&["volume", "rebuild", "volume", "0"]).refused(2, &words);
+    dir.reel(&["volume", "rebuild", "volume"]).refused(2, &words);
+    dir.reel(&["volume", "rebuild", "volume", "0"]).refused(2, &words);
     let replace = ["volume", "replace", "volume", "0", "volume/member-0.reel"];
     let words = ["is already member 0 of the Reel volume", "use --force to overwrite it"];
-    place.reel(&replace).refused(2, &words);
-    place.reel(&[&replace[..], &["--force"]].concat()).done();
-    place.reel(&["volume", "rebuild", "volume"]).done();
-    place.reel(&["volume", "check", "volume"]).done();
+    dir.reel(&replace).refused(2, &words);
+    dir.reel(&[&replace[..], &["--force"]].concat()).done();
+    dir.reel(&["volume", "rebuild", "volume"]).done();
+    dir.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]
 fn quiet_commands_print_only_errors_and_no_message_appears_twice() {
-    let place = Place::new();
+    let dir = TestDir::new();
     let silent = |arguments: &[&str]| {
-        let ended = place.reel(&[&["-q"], arguments].concat()).done();
+        let ended = dir.reel(&[&["-q"], arguments].concat()).done();
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""), "{arguments:?}");
     };
     silent(&["volume", "create", "volume", "--size", "200M"]);
-    fs::remove_file(place.path("volume/member-3.reel")).unwrap();
+    fs::remove_file(dir.path("volume/member-3.reel")).unwrap();
     for arguments in [&["status", "volume"][..], &["check", "volume"]] {
-        let said = place.reel(&[&["volume"], arguments].concat());
+        let said = dir.reel(&[&["volume"], arguments].concat());
         let both = said.stdout + &said.stderr;
         assert_eq!(both.matches("member 3 (volume/member-3.reel): missing").count(), 1, "{both}");
     }
-    let titles = place.reel(&["titles", "volume"]).done();
+    let titles = dir.reel(&["titles", "volume"]).done();
     assert!(titles.stderr.contains("WARN") && titles.stderr.contains("member 3"), "{}", titles.stderr);
-    let titles = place.reel(&["-q", "titles", "volume"]).done();
+    let titles = dir.reel(&["-q", "titles", "volume"]).done();
     assert!(titles.stderr.is_empty() && !titles.stdout.is_empty(), "{titles:?}");
     silent(&["ingest", "volume", short().to_str().unwrap()]);
     silent(&["volume", "replace", "volume", "3", "new"]);
     silent(&["volume", "rebuild", "volume"]);
-    place.reel(&["-q", "volume", "rebuild", "volume"]).refused(2, &["every member is in use"]);
+    dir.reel(&["-q", "volume", "rebuild", "volume"]).refused(2, &["every member is in use"]);
 }
 
 #[test]
 fn silent_damage_is_repaired_by_a_scrub() {
-    let place = Place::with_volume();
-    place.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
-    let member = fs::OpenOptions::new().write(true).open(place.path("volume/member-1.reel")).unwrap();
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let member = fs::OpenOptions::new().write(true).open(dir.path("volume/member-1.reel")).unwrap();
     let data_offset = 9 << 20;
     std::os::unix::fs::FileExt::write_all_at(&member, &[0x5a; 100_000], data_offset).unwrap();
-    assert_eq!(place.reel(&["volume", "check", "volume"]).code, Some(4));
-    let repaired = place.reel(&["volume", "scrub", "volume"]).done();
+    assert_eq!(dir.reel(&["volume", "check", "volume"]).code, Some(4));
+    let repaired = dir.reel(&["volume", "scrub", "volume"]).done();
     assert!(repaired.stdout.contains("repaired:"), "{}", repaired.stdout);
-    let again = place.reel(&["volume", "scrub", "volume", "--json"]).done().json();
+    let again = dir.reel(&["volume", "scrub", "volume", "--json"]).done().json();
     assert_eq!((&again["sound"], &again["mended_rows"]), (&true.into(), &0.into()));
-    place.reel(&["volume", "check", "volume"]).done();
+    dir.reel(&["volume", "check", "volume"]).done();
 }

@@ -68,6 +68,7 @@ fn read_whole(address: &str, path: &str) -> Vec<u8> {
     all.split_off(body)
 }
 
+/// At the socket: the client of reel-testkit would read ahead for the slow ones.
 fn request(address: &str, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     write!(socket, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();

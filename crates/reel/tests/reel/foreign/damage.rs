@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The damage to member `number`, and a word in the report of `check`.
-type Harm = (&'static str, fn(&Path, usize), &'static str);
+type Damage = (&'static str, fn(&Path, usize), &'static str);
 
-const HARMS: [Harm; 5] = [
+const HARMS: [Damage; 5] = [
     ("deleted", |volume, number| fs::remove_file(member(volume, number)).unwrap(), "missing"),
     ("cut off", cut_off, "member"),
     ("overwritten with noise", overwrite, "damaged"),

@@ -14,7 +14,7 @@ pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) address: String,
     pid: u32,
-    keeper: Child,
+    supervisor: Child,
 }
 
 /// Films are made once and kept between runs.
@@ -67,11 +67,15 @@ impl Server {
             .arg(volume)
             .args(["--listen", &address])
             .args(more);
-        let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut supervisor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let server =
-            Server { url: format!("http://{address}"), address, pid: line.trim().parse().unwrap(), keeper };
+        BufReader::new(supervisor.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let server = Server {
+            url: format!("http://{address}"),
+            address,
+            pid: line.trim().parse().unwrap(),
+            supervisor,
+        };
         let started = Instant::now();
         while std::net::TcpStream::connect(&server.address).is_err() {
             assert!(started.elapsed() < Duration::from_secs(60), "the server does not listen");
@@ -88,8 +92,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
+        drop(self.supervisor.stdin.take());
+        let _ = self.supervisor.wait();
     }
 }
 

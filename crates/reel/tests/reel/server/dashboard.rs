@@ -127,7 +127,7 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
     let job = work(&rig, "rebuild", "");
     assert_eq!(job["state"], "failed");
     assert!(job["error"].as_str().expect("words").contains("no member lacks anything"), "{job}");
-    let new = rig.path("successor");
+    let new = rig.path("replacement");
     let body = json!({ "member": 2, "path": new }).to_string();
     let healthy = work(&rig, "replace", &body);
     assert!(
@@ -155,7 +155,7 @@ fn a_server_continues_a_rebuild_that_the_previous_one_did_not_finish() {
     let mut rig = Rig::new(|_| {});
     rig.stop();
     let replacement =
-        Replacement { member: 1, path: rig.path("successor"), force: false, replace_healthy: true };
+        Replacement { member: 1, path: rig.path("replacement"), force: false, replace_healthy: true };
     rig.library.volume().replace(&replacement).expect("replaced");
     assert_eq!(rig.library.volume().rebuilding(), [1]);
     rig.start();

@@ -26,7 +26,7 @@ fn clients_that_vanish_hold_no_memory() {
         // The connection of the metrics request is handed over to the control plane and no longer
         // counted.
         rig.await_metric("reel_http_connections", |open| open == 0.0);
-        assert_eq!(rig.metric("reel_readers_starved"), 0.0);
+        assert_eq!(rig.metric("reel_readers_waiting"), 0.0);
     }
 }
 
@@ -47,7 +47,7 @@ fn clients_that_read_nothing_do_not_stop_the_others() {
         });
         rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
         assert!(rig.metric("reel_readers_released_total") > 0.0);
-        assert_eq!(rig.metric("reel_readers_starved"), 0.0);
+        assert_eq!(rig.metric("reel_readers_waiting"), 0.0);
     }
 }
 
@@ -63,7 +63,7 @@ fn eighty_clients_that_read_nothing_do_not_delay_four_others() {
         });
         drop(stalled);
         rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
-        assert_eq!(rig.metric("reel_readers_starved"), 0.0);
+        assert_eq!(rig.metric("reel_readers_waiting"), 0.0);
     }
 }
 

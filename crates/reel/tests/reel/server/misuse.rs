@@ -300,7 +300,7 @@ fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwri
         ] {
             let body = json!({ "member": member, "path": path }).to_string();
             let (status, job) = send(&rig, "POST /api/v1/volume/replace", &body);
-            let told = if status == 202 {
+            let reported = if status == 202 {
                 let job = work_of(&rig, &job);
                 assert_eq!(job["state"], "failed", "{job}");
                 job["error"].as_str().expect("words").to_owned()
@@ -308,7 +308,7 @@ fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwri
                 assert!((400..500).contains(&status), "{status} {job}");
                 job["detail"].as_str().expect("words").to_owned()
             };
-            assert!(told.contains(words), "no {words:?} in {told}");
+            assert!(reported.contains(words), "no {words:?} in {reported}");
         }
     });
     assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
@@ -329,13 +329,13 @@ fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwri
         ] {
             let job = work(&rig, "replace", &json!({ "member": member, "path": path }).to_string());
             assert_eq!(job["state"], "failed", "{job}");
-            let told = job["error"].as_str().expect("words");
-            assert!(told.contains(words), "no {words:?} in {told}");
+            let reported = job["error"].as_str().expect("words");
+            assert!(reported.contains(words), "no {words:?} in {reported}");
         }
     });
     assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
     rig.faults.clear(2);
-    let job = work(&rig, "replace", &json!({ "member": 2, "path": rig.path("successor") }).to_string());
+    let job = work(&rig, "replace", &json!({ "member": 2, "path": rig.path("replacement") }).to_string());
     assert_eq!(job["state"], "done", "{job}");
     rig.faults.inject(4, reel_disk::Fault::Vanish);
     rig.stop();

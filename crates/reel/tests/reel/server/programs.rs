@@ -173,14 +173,14 @@ fn a_stream_is_admitted_like_a_session() {
 }
 
 /// A program that does not use Reel's library.
-struct Rogue {
+struct RawClient {
     socket: OwnedFd,
     own: SharedMemory,
     _producer: OwnedFd,
 }
 
-impl Rogue {
-    fn open(rig: &Rig) -> Rogue {
+impl RawClient {
+    fn open(rig: &Rig) -> RawClient {
         let socket = dial(&rig.socket()).expect("connected");
         let wanted = Request::Open { tag: 7, from_bytes: 0, title: "film".to_owned(), class: String::new() };
         assert!(say(&socket, &wanted.encode().expect("short"), &[]).expect("said"));
@@ -192,7 +192,7 @@ impl Rogue {
                     let [_arena, producer, consumer] =
                         <[OwnedFd; 3]>::try_from(descriptors).expect("three descriptors");
                     let own = SharedMemory::map(consumer, CONSUMER_BYTES, true).expect("mapped");
-                    return Rogue { socket, own, _producer: producer };
+                    return RawClient { socket, own, _producer: producer };
                 }
                 Heard::Nothing => assert!(begun.elapsed() < PATIENCE, "no answer"),
                 Heard::Gone => panic!("disconnected"),
@@ -220,16 +220,16 @@ fn a_program_that_writes_wrong_positions_loses_its_stream() {
     let set = open(&mut honest, &[film(0)]);
     let mut cuts = 0.0;
     for lie in [u64::MAX, 1 << 40] {
-        let rogue = Rogue::open(&rig);
-        rogue.own.store(consumer_word::READ, lie);
+        let raw_client = RawClient::open(&rig);
+        raw_client.own.store(consumer_word::READ, lie);
         cuts += 1.0;
         rig.await_metric("reel_program_streams_cut_total", |cut| cut == cuts);
-        assert!(!rogue.is_gone(), "only its stream ends");
+        assert!(!raw_client.is_gone(), "only its stream ends");
     }
     // Flags and marks can have any value: at worst the program is woken for nothing.
-    let rogue = Rogue::open(&rig);
-    rogue.own.store(consumer_word::WAITS, u64::MAX);
-    rogue.own.store(consumer_word::WAITS_ABOVE, u64::MAX);
+    let raw_client = RawClient::open(&rig);
+    raw_client.own.store(consumer_word::WAITS, u64::MAX);
+    raw_client.own.store(consumer_word::WAITS_ABOVE, u64::MAX);
     assert!(read_all(&mut honest, &set)[0] == rig.film);
 }
 
@@ -281,22 +281,22 @@ fn a_stream_that_is_closed_while_it_is_opened_is_never_delivered() {
 fn a_program_that_sends_malformed_messages_is_disconnected() {
     let rig = Rig::new(|_| {});
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 3], &[0xff; 2000]] {
-        let rogue = Rogue::open(&rig);
+        let raw_client = RawClient::open(&rig);
         // The server may be quicker than this write.
-        let _ = say(&rogue.socket, nonsense, &[]);
-        until("the end of the connection", || rogue.is_gone());
+        let _ = say(&raw_client.socket, nonsense, &[]);
+        until("the end of the connection", || raw_client.is_gone());
     }
     // An endless sequence of notifications is handled some at a time.
-    let rogue = Rogue::open(&rig);
+    let raw_client = RawClient::open(&rig);
     let bell = Request::Bell.encode().expect("short");
     for _ in 0..20_000 {
-        let _ = say(&rogue.socket, &bell, &[]);
+        let _ = say(&raw_client.socket, &bell, &[]);
     }
     // Unrequested descriptors are closed.
     let unasked = SharedMemory::create("unasked", 4096, Others::Read).expect("memory");
-    let _ = say(&rogue.socket, &bell, &[unasked.fd(); 3]);
+    let _ = say(&raw_client.socket, &bell, &[unasked.fd(); 3]);
     a_viewer_notices_nothing(&rig);
-    assert!(!rogue.is_gone());
+    assert!(!raw_client.is_gone());
 }
 
 #[test]
@@ -333,8 +333,8 @@ fn a_program_that_returns_nothing_is_cut_off_when_others_wait() {
         });
         rig.metric("reel_program_streams_cut_total") > 0.0
     });
-    let told = hoarder.give_back(set[0], 1);
-    assert!(matches!(told, Err(ClientError::TakenBack(Ending::HeldTooLong))), "nobody told the hoarder");
+    let answer = hoarder.give_back(set[0], 1);
+    assert!(matches!(answer, Err(ClientError::TakenBack(Ending::HeldTooLong))), "nobody told the hoarder");
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn misbehaving_programs_together_do_not_disturb_others() {
     let held = open(&mut hoarder, &[film(0)]);
     assert!(!hoarder.read(&held, true).expect("read").is_empty());
     // They connect before the greedy program, which leaves nothing to other programs.
-    let (liar, dead, rude) = (Rogue::open(&rig), Rogue::open(&rig), Rogue::open(&rig));
+    let (liar, dead, rude) = (RawClient::open(&rig), RawClient::open(&rig), RawClient::open(&rig));
     let mut greedy = Client::connect(&rig.socket()).expect("connected");
     let refused =
         greedy.open(&vec![film(0); 1000]).expect("answered").iter().filter(|one| one.is_err()).count();

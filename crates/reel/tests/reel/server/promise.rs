@@ -225,7 +225,7 @@ fn dear_members(languages: usize) -> Rig {
 }
 
 /// How many of `most` viewers in a row are admitted to a file of the title, and their addresses.
-fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
+fn admit_crowd(rig: &Rig, file: &str, most: usize) -> Vec<String> {
     let location = |answer: Answer| {
         assert!(matches!(answer.status, 307 | 503), "{}", answer.head);
         answer.field("Location").map(str::to_owned)
@@ -237,13 +237,13 @@ fn let_in(rig: &Rig, file: &str, most: usize) -> Vec<String> {
 fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_none_is_late() {
     const CROWD: usize = 40;
     // As one file, every viewer is charged with the disks.
-    let alone = let_in(&dear_members(1), "long.mp4", CROWD).len();
+    let alone = admit_crowd(&dear_members(1), "long.mp4", CROWD).len();
     assert!((1..CROWD / 4).contains(&alone), "{alone} viewers alone");
     let rig = dear_members(1);
-    let crowd = let_in(&rig, "master.m3u8", CROWD);
+    let crowd = admit_crowd(&rig, "master.m3u8", CROWD);
     assert_eq!(crowd.len(), CROWD, "beside {alone} alone");
     assert!(rig.metric("reel_followers") >= (CROWD - alone) as f64);
-    assert!(rig.metric("reel_chains") >= 1.0 && rig.metric("reel_interval_bytes") > 0.0);
+    assert!(rig.metric("reel_shared_reservations") >= 1.0 && rig.metric("reel_interval_bytes") > 0.0);
     // One after another, in the order of their start; the first of them leaves in the middle.
     let sessions: Vec<&str> =
         crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
@@ -271,9 +271,9 @@ fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_none_is_lat
 #[test]
 fn viewers_in_several_languages_share_the_pictures_and_change_the_language_freely() {
     const CROWD: usize = 40;
-    let alone = let_in(&dear_members(2), "long.mp4", CROWD).len();
+    let alone = admit_crowd(&dear_members(2), "long.mp4", CROWD).len();
     let rig = dear_members(2);
-    let crowd = let_in(&rig, "master.m3u8", CROWD);
+    let crowd = admit_crowd(&rig, "master.m3u8", CROWD);
     // Read at once: a session that requests nothing for some seconds loses its reservation.
     let followers = rig.metric("reel_followers");
     assert!(crowd.len() > alone, "{} beside {alone} alone", crowd.len());

@@ -2,6 +2,7 @@
 
 use crate::server::rig::{DRIVERS, Rig, head};
 use reel_disk::Fault;
+use reel_testkit::Rng;
 
 #[test]
 fn requests_in_one_packet_are_answered_in_order() {
@@ -86,12 +87,10 @@ fn every_range_equals_that_range_of_the_whole() {
         let session = rig.session();
         let mut client = rig.connect();
         let bytes = rig.film.len() as u64;
-        let mut seed = 1_u64;
+        let mut rng = Rng::new(1);
         for number in 0..60_u64 {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let place = seed >> 33;
-            let from = if number % 2 == 0 { place % 40_000 } else { place % bytes };
-            let last = (from + (place >> 3) % 1_500_000).min(bytes - 1);
+            let from = rng.below(if number % 2 == 0 { 40_000 } else { bytes });
+            let last = (from + rng.below(1_500_000)).min(bytes - 1);
             let path =
                 if number % 3 == 0 { "/files/film.mp4".to_owned() } else { format!("{session}film.mp4") };
             let answer = client.ask(&format!("GET {path}"), &format!("Range: bytes={from}-{last}\r\n"));

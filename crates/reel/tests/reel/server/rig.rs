@@ -28,7 +28,8 @@ pub(crate) struct Rig {
     dir: tempfile::TempDir,
 }
 
-/// A connection to the server.
+/// A connection to the server. It reads no byte that a test has not asked for, which the client of
+/// reel-testkit does.
 pub(crate) struct Client {
     stream: Box<dyn Stream>,
 }

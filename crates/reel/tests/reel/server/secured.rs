@@ -170,11 +170,14 @@ fn a_client_without_tls_gets_an_answer_and_does_not_disturb_others() {
     viewer.send(crate::server::rig::head("GET /files/film.mp4", "").as_bytes());
     let mut plain = secured.tcp();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: reel\r\n\r\n").expect("sent");
-    let mut told = String::new();
-    plain.read_to_string(&mut told).expect("an answer");
-    assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("begin the address with https://"), "{told}");
-    let length = told.split_once("\r\n\r\n").expect("a body").1.len();
-    assert!(told.contains(&format!("Content-Length: {length}\r\n")), "{told}");
+    let mut answer = String::new();
+    plain.read_to_string(&mut answer).expect("an answer");
+    assert!(
+        answer.starts_with("HTTP/1.1 400 ") && answer.contains("begin the address with https://"),
+        "{answer}"
+    );
+    let length = answer.split_once("\r\n\r\n").expect("a body").1.len();
+    assert!(answer.contains(&format!("Content-Length: {length}\r\n")), "{answer}");
     for garbage in [
         b"\x16\x03\x01\xff\xff".to_vec(),
         b"\x80\x2e\x01\x00\x02".to_vec(),

@@ -2,8 +2,6 @@
 //! happened and what to do.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -11,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::cli::films::{large, short};
-use crate::cli::rig::Place;
+use crate::cli::rig::TestDir;
 use crate::cli::serving::Running;
+use reel_testkit::http::Client;
 
 /// "Completions were dropped because there is no memory".
 const EBADR: i32 = 53;
@@ -43,32 +42,32 @@ fn library() -> PathBuf {
 
 /// A volume with one film in it, and a kernel that fails on request.
 struct Faulty {
-    place: Place,
+    dir: TestDir,
     film: Vec<u8>,
 }
 
 impl Faulty {
     fn new(film: PathBuf) -> Self {
-        let place = Place::new();
-        place.reel(&["volume", "create", "volume", "--size", "400M"]).done();
-        place.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "film"]).done();
-        place.reel(&["export", "volume", "film", "film.mp4"]).done();
-        fs::create_dir(place.path("orders")).unwrap();
+        let dir = TestDir::new();
+        dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+        dir.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "film"]).done();
+        dir.reel(&["export", "volume", "film", "film.mp4"]).done();
+        fs::create_dir(dir.path("orders")).unwrap();
         let config = "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nserve_threads = 2\ndisk_threads = 2\nexperimental.driver = \"uring\"\n";
-        fs::write(place.path("reel.toml"), config).unwrap();
-        let film = fs::read(place.path("film.mp4")).unwrap();
-        Self { place, film }
+        fs::write(dir.path("reel.toml"), config).unwrap();
+        let film = fs::read(dir.path("film.mp4")).unwrap();
+        Self { dir, film }
     }
 
     fn order(&self, name: &str, text: &str) {
         // In one step: a thread may read it at any moment.
-        fs::write(self.place.path("order"), text).unwrap();
-        fs::rename(self.place.path("order"), self.place.path("orders").join(name)).unwrap();
+        fs::write(self.dir.path("order"), text).unwrap();
+        fs::rename(self.dir.path("order"), self.dir.path("orders").join(name)).unwrap();
     }
 
     /// Waits until an order is carried out.
     fn await_done(&self, name: &str) {
-        let done = self.place.path("orders").join(format!("{name}.done"));
+        let done = self.dir.path("orders").join(format!("{name}.done"));
         let from = Instant::now();
         while fs::remove_file(&done).is_err() {
             assert!(from.elapsed() < LONG, "no thread carried out {name}");
@@ -78,8 +77,8 @@ impl Faulty {
 
     /// A command whose kernel calls are intercepted.
     fn command(&self) -> Command {
-        let mut command = self.place.command(&["serve", "--config", "reel.toml"]);
-        command.env("LD_PRELOAD", library()).env("REEL_TEST_KERNEL", self.place.path("orders"));
+        let mut command = self.dir.command(&["serve", "--config", "reel.toml"]);
+        command.env("LD_PRELOAD", library()).env("REEL_TEST_KERNEL", self.dir.path("orders"));
         command
     }
 
@@ -89,20 +88,14 @@ impl Faulty {
 
     /// Reads the film in small steps, so that much can happen meanwhile. Every byte must be right.
     fn watch(&self, server: &Running, taken_bytes: &AtomicUsize, step: Duration) {
-        let mut socket = TcpStream::connect(server.address()).unwrap();
-        socket.set_read_timeout(Some(LONG)).unwrap();
-        socket.write_all(b"GET /files/film.mp4 HTTP/1.1\r\nHost: reel\r\nConnection: close\r\n\r\n").unwrap();
-        let mut reader = BufReader::with_capacity(256 << 10, socket);
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        assert!(line.starts_with("HTTP/1.1 200"), "{line}");
-        while line != "\r\n" {
-            line.clear();
-            reader.read_line(&mut line).unwrap();
-        }
+        let mut client = Client::connect(server.address()).unwrap();
+        client.stream().set_read_timeout(Some(LONG)).unwrap();
+        client.request("GET /files/film.mp4 HTTP/1.1", "Host: reel\r\nConnection: close\r\n").unwrap();
+        let head = client.head().unwrap();
+        assert_eq!(head.status, 200, "{}", head.text);
         let (mut at, mut piece) = (0, vec![0; 256 << 10]);
         loop {
-            let bytes = reader.read(&mut piece).expect("a viewer notices nothing");
+            let bytes = client.read(&mut piece).expect("a viewer notices nothing");
             assert!(self.film[at..].starts_with(&piece[..bytes]), "wrong bytes at {at}");
             at += bytes;
             taken_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -130,7 +123,7 @@ fn broken_rings_are_replaced_without_an_effect_on_viewers() {
         for thread in ["reel-serve-0", "reel-serve-1", "reel-disk-0", "reel-disk-1", "reel-serve-0"] {
             faulty.order("enter", &format!("{thread} {EBADR} once"));
             faulty.await_done("enter");
-            assert!(server.get("/healthz").starts_with("HTTP/1.1 200"), "new clients are served too");
+            assert_eq!(server.get("/healthz").head.status, 200, "new clients are served too");
         }
     });
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
@@ -143,7 +136,7 @@ fn broken_rings_are_replaced_without_an_effect_on_viewers() {
             "{lines}"
         );
     }
-    faulty.place.reel(&["volume", "check", "volume"]).done();
+    faulty.dir.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]
@@ -155,10 +148,10 @@ fn a_ring_that_cannot_be_replaced_ends_the_server_with_the_reason_and_no_data_is
         let _ = server.try_get("/files/film.mp4");
         assert_eq!(server.ended(), None, "by SIGABRT");
         let said = server.said();
-        assert!(said.contains(&format!("the thread {thread} cannot go on")), "{said}");
+        assert!(said.contains(&format!("the thread {thread} cannot continue")), "{said}");
         assert!(said.contains("error: a data-plane thread failed"), "{said}");
-        fs::remove_file(faulty.place.path("orders/enter")).unwrap();
-        faulty.place.reel(&["volume", "check", "volume"]).done();
+        fs::remove_file(faulty.dir.path("orders/enter")).unwrap();
+        faulty.dir.reel(&["volume", "check", "volume"]).done();
         let server = faulty.start();
         faulty.watch(&server, &AtomicUsize::new(0), Duration::ZERO);
     }
@@ -191,16 +184,16 @@ fn a_server_works_without_registered_media_memory() {
 #[test]
 fn rings_that_cannot_be_made_are_replaced_by_the_portable_driver_or_reported() {
     let faulty = Faulty::new(short());
-    let demanded = fs::read_to_string(faulty.place.path("reel.toml")).unwrap();
+    let demanded = fs::read_to_string(faulty.dir.path("reel.toml")).unwrap();
     for first in [0, 1, 3] {
         faulty.order("setup", &format!("{first} 1000 {ENOMEM}"));
-        fs::write(faulty.place.path("reel.toml"), demanded.replace("\"uring\"", "\"auto\"")).unwrap();
+        fs::write(faulty.dir.path("reel.toml"), demanded.replace("\"uring\"", "\"auto\"")).unwrap();
         let mut server = faulty.start();
         faulty.watch(&server, &AtomicUsize::new(0), Duration::ZERO);
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         let said = server.said();
         assert!(said.contains("using the slower portable driver") && said.contains("LimitMEMLOCK"), "{said}");
-        fs::write(faulty.place.path("reel.toml"), &demanded).unwrap();
+        fs::write(faulty.dir.path("reel.toml"), &demanded).unwrap();
         let refused = faulty.command().output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(1), "{said}");
@@ -219,13 +212,13 @@ fn a_small_memlock_costs_speed_and_nothing_else() {
         return println!("skipped: no root");
     }
     let faulty = Faulty::new(short());
-    let demanded = fs::read_to_string(faulty.place.path("reel.toml")).unwrap();
+    let demanded = fs::read_to_string(faulty.dir.path("reel.toml")).unwrap();
     let command = |bytes: u64, driver: &str| {
-        fs::write(faulty.place.path("reel.toml"), demanded.replace("uring", driver)).unwrap();
+        fs::write(faulty.dir.path("reel.toml"), demanded.replace("uring", driver)).unwrap();
         let mut command = Command::new("prlimit");
         command.arg(format!("--memlock={bytes}:{bytes}")).args(["--", "setpriv"]);
         command.args(["--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", env!("CARGO_BIN_EXE_reel")]);
-        command.args(["serve", "--config", "reel.toml"]).current_dir(faulty.place.path("."));
+        command.args(["serve", "--config", "reel.toml"]).current_dir(faulty.dir.path("."));
         command
     };
     for (bytes, driver) in [(4 << 20, "uring"), (64 << 10, "auto")] {
@@ -255,10 +248,10 @@ fn a_clock_that_steps_by_years_has_no_effect_on_sessions() {
         for seconds in [YEARS, -YEARS, 3600, -3600, 0] {
             faulty.order("clock", &seconds.to_string());
             std::thread::sleep(Duration::from_millis(300));
-            assert!(server.get(&location).contains("#EXTM3U"), "a session outlives {seconds} s");
+            assert!(server.text(&location).contains("#EXTM3U"), "a session outlives {seconds} s");
             let another = server.location("/watch/film/master.m3u8?class=interactive");
-            assert!(server.get(&another).contains("#EXTM3U"));
-            assert!(server.get("/api/v1/titles").starts_with("HTTP/1.1 200"));
+            assert!(server.text(&another).contains("#EXTM3U"));
+            assert_eq!(server.get("/api/v1/titles").head.status, 200);
         }
     });
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));

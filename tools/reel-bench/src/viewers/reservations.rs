@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 /// How much of each resource is reserved, and which resource was exhausted when a viewer was
 /// refused.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Promises {
+pub(super) struct Reservations {
     /// The greatest of all members.
     pub(super) member: f64,
     pub(super) core: f64,
@@ -20,12 +20,12 @@ pub(super) struct Promises {
     refusals: Vec<(String, u64)>,
 }
 
-impl Promises {
+impl Reservations {
     /// As a server stands now.
-    pub(super) fn ask(server: SocketAddr) -> Result<Self> {
+    pub(super) fn fetch(server: SocketAddr) -> Result<Self> {
         let answer = api::get(server, "/api/v1/dashboard")?;
         let number = |name: &str| answer["sharing"][name].as_f64().unwrap_or(0.0);
-        let mut promises = Self { followers: number("followers"), ..Self::default() };
+        let mut reservations = Self { followers: number("followers"), ..Self::default() };
         for resource in answer["resources"].as_array().into_iter().flatten() {
             let (name, used) = (resource["resource"].as_str(), resource["peak_used"].as_f64());
             // A resource of unknown capacity has none in the answer, and is no reason of a refusal.
@@ -33,23 +33,23 @@ impl Promises {
                 continue;
             };
             let place = match name {
-                "processor" => &mut promises.core,
-                "memory" => &mut promises.arena,
+                "processor" => &mut reservations.core,
+                "memory" => &mut reservations.arena,
                 "network" => continue,
-                _ => &mut promises.member,
+                _ => &mut reservations.member,
             };
             *place = place.max(used / capacity.max(1.0));
             if name == "memory" {
-                promises.kept = number("kept_bytes") / capacity.max(1.0);
+                reservations.kept = number("kept_bytes") / capacity.max(1.0);
             }
         }
         for refusal in answer["refusals"].as_array().into_iter().flatten() {
             if let (Some(name), Some(count @ 1..)) = (refusal["resource"].as_str(), refusal["count"].as_u64())
             {
-                promises.refusals.push((name.to_owned(), count));
+                reservations.refusals.push((name.to_owned(), count));
             }
         }
-        Ok(promises)
+        Ok(reservations)
     }
 
     /// The most frequent reason of a refusal.

@@ -4,19 +4,19 @@ use std::io::{self, ErrorKind, Write};
 
 /// Whether the output still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// As far as can be told.
-    Yes,
+pub(crate) enum OutputReader {
+    /// As far as is known.
+    Present,
     /// The other end of the pipe is closed: `reel sim ... | head` has what it wants.
-    ByNobody,
+    Gone,
 }
 
 /// Writes whole lines to standard output.
-pub(crate) fn tell(text: &str) -> io::Result<Heard> {
+pub(crate) fn write_out(text: &str) -> io::Result<OutputReader> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(Heard::Yes),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Heard::ByNobody),
+        Ok(()) => Ok(OutputReader::Present),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(OutputReader::Gone),
         Err(error) => Err(error),
     }
 }

@@ -1,19 +1,19 @@
 //! Faults begin and end, devices and classes change.
 
-use super::{Event, SECOND_NS, World};
+use super::{Event, SECOND_NS, Simulation};
 use crate::changes::Change;
 use crate::fault::{Fault, FaultSpan};
-use crate::upkeep::Repair;
+use crate::maintenance::Repair;
 use reel_disk::DiskBackend;
 use std::sync::Arc;
 
-impl World {
+impl Simulation {
     pub(super) fn begin_fault(&mut self, span: FaultSpan) -> Result<(), String> {
         // The one before may have to wait for its rebuild.
         if self.fault.is_none() {
             self.report.faults += 1;
             (self.fault, self.fault_over) = (Some(span), false);
-            for member in self.struck(span) {
+            for member in self.faulty_members(span) {
                 self.disks.set_fault(member, Some(FaultSpan { member, ..span }));
             }
             if span.fault == Fault::Replaced {
@@ -38,10 +38,10 @@ impl World {
         let Some(span) = self.fault else { return Ok(()) };
         let rots = matches!(span.fault, Fault::Rot(_));
         if !std::mem::replace(&mut self.fault_over, true) && !rots {
-            self.struck(span).for_each(|member| self.disks.set_fault(member, None));
+            self.faulty_members(span).for_each(|member| self.disks.set_fault(member, None));
         }
         let not_in_use = |member: &usize| !self.core.engine.units().health().readable(*member);
-        let wanted = if let Some(member) = self.struck(span).find(not_in_use) {
+        let wanted = if let Some(member) = self.faulty_members(span).find(not_in_use) {
             Some(Repair::Rebuild(member))
         } else if self.disks.rotten_units(span.member) > 0 {
             Some(Repair::Scrub)
@@ -53,7 +53,7 @@ impl World {
             return self.begin_to_repair(what).map(|_| ());
         }
         if rots {
-            self.struck(span).for_each(|member| self.disks.set_fault(member, None));
+            self.faulty_members(span).for_each(|member| self.disks.set_fault(member, None));
         }
         self.repaired_ns = self.now_ns;
         self.fault = None;
@@ -70,11 +70,11 @@ impl World {
             return Ok(());
         }
         self.refresh_capacity();
-        self.capacity.look(&self.disks, &self.desk, self.now_ns).map(|_| ())
+        self.capacity.check(&self.disks, &self.sessions, self.now_ns).map(|_| ())
     }
 
     /// The members that a fault strikes.
-    pub(super) fn struck(&self, span: FaultSpan) -> impl Iterator<Item = usize> + use<> {
+    pub(super) fn faulty_members(&self, span: FaultSpan) -> impl Iterator<Item = usize> + use<> {
         let members = self.scenario.members;
         (0..self.scenario.members_at_fault).map(move |next| (span.member + next) % members)
     }

@@ -1,9 +1,9 @@
 //! The clients: viewers, interactive clients, downloads.
 
 use crate::client::Player;
-use crate::desk::Seat;
 use crate::scale::OBJECT_SCALE;
 use crate::scenario::Scenario;
+use crate::sessions::ClientSession;
 use reel_cache::MediaKind;
 use reel_testkit::Rng;
 
@@ -15,12 +15,12 @@ pub(super) struct Client {
     /// Changes whenever an older wake means nothing any more.
     pub(super) turn: u32,
     /// Changes whenever what is under way means nothing any more.
-    pub(super) visit: u32,
+    pub(super) generation: u32,
     pub(super) asked_ns: u64,
-    /// Its last start or seek took so long that its schedule had to follow: what it goes on with is
-    /// asked of the ledger anew.
+    /// Its last start or seek took so long that its schedule had to move. The ledger is asked again
+    /// for the rest.
     pub(super) began_late: bool,
-    pub(super) seat: Option<Seat>,
+    pub(super) session: Option<ClientSession>,
 }
 
 pub(super) enum Kind {
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 /// All clients of a scenario.
-pub(super) fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
+pub(super) fn make_clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
     let viewers = (0..scenario.viewers).map(|_| None::<Kind>);
     let others = (0..scenario.browsers)
         .map(|_| Some(Kind::Browser))
@@ -43,7 +43,16 @@ pub(super) fn clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
         };
         let kind = kind.unwrap_or_else(|| Kind::Viewer(Player::new(scenario.player, rng.part(1))));
         let bytes_per_s = (link_bps / 8 / OBJECT_SCALE).max(1);
-        Client { kind, rng, bytes_per_s, turn: 0, visit: 0, asked_ns: 0, began_late: false, seat: None }
+        Client {
+            kind,
+            rng,
+            bytes_per_s,
+            turn: 0,
+            generation: 0,
+            asked_ns: 0,
+            began_late: false,
+            session: None,
+        }
     };
     viewers.chain(others).enumerate().map(make).collect()
 }
@@ -53,22 +62,22 @@ pub(super) mod lanes {
     use reel_cache::MediaKind;
 
     /// Pictures and sound.
-    pub(in crate::world) const LANES: u32 = 2;
+    pub(in crate::simulation) const LANES: u32 = 2;
 
-    pub(in crate::world) fn of(client: u32) -> impl Iterator<Item = u32> {
+    pub(in crate::simulation) fn of(client: u32) -> impl Iterator<Item = u32> {
         client * LANES..client * LANES + LANES
     }
 
-    pub(in crate::world) fn client(lane: u32) -> u32 {
+    pub(in crate::simulation) fn client(lane: u32) -> u32 {
         lane / LANES
     }
 
-    pub(in crate::world) fn kind(lane: u32) -> MediaKind {
+    pub(in crate::simulation) fn kind(lane: u32) -> MediaKind {
         if lane.is_multiple_of(LANES) { MediaKind::Video } else { MediaKind::Audio }
     }
 }
 
 /// The number under which a client requests a media kind.
-pub(super) fn lane(client: u32, strand: MediaKind) -> u32 {
-    client * lanes::LANES + u32::from(strand != MediaKind::Video)
+pub(super) fn lane(client: u32, kind: MediaKind) -> u32 {
+    client * lanes::LANES + u32::from(kind != MediaKind::Video)
 }

@@ -1,20 +1,20 @@
-//! Changes beside viewers: repairs, and what would remain if the world stopped.
+//! Changes beside viewers: repairs, and what would remain if the server stopped.
 
-use super::{Event, SECOND_NS, World};
-use crate::crash::Wreck;
+use super::{Event, SECOND_NS, Simulation};
+use crate::crash::CrashImage;
 use crate::fault::Fault;
 use crate::limits::{CRASH_IN_COMMIT_NS, CRASH_IN_COMMIT_PERMILLE, CRASH_REST_NS, SCRUB_REST_NS};
+use crate::maintenance::{Repair, wrong_unit};
 use crate::medium::Medium;
-use crate::upkeep::{Repair, wrong_unit};
 use reel_disk::DiskBackend;
 use reel_volume::{MemberUse, Superblock};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-impl World {
+impl Simulation {
     /// Begins to repair, or lets the repair under way continue and returns `false`.
     pub(super) fn begin_to_repair(&mut self, what: Repair) -> Result<bool, String> {
-        self.upkeep.repair(what).map_err(|error| format!("there is no thread: {error}"))
+        self.maintenance.repair(what).map_err(|error| format!("there is no thread: {error}"))
     }
 
     /// Verifies everything, unless a repair is to be made anyway.
@@ -30,7 +30,7 @@ impl World {
     /// Repairs make progress, and a member that has had no fault for some time is in use.
     pub(super) fn keeps_repairing(&mut self) -> Result<(), String> {
         let stands_still = self.fault.is_some_and(|span| span.fault == Fault::Stall && !self.fault_over);
-        if !stands_still && let Some(stuck) = self.upkeep.stuck(self.now_ns) {
+        if !stands_still && let Some(stuck) = self.maintenance.stuck(self.now_ns) {
             return Err(stuck);
         }
         if self.fault.is_none() {
@@ -50,22 +50,22 @@ impl World {
         if lacks > 0 {
             return Err(format!("member {member} is in use and lacks {lacks} units"));
         }
-        let board = self.upkeep.board();
-        let wrong = self.disks.look(member, |medium, shelf| {
-            let unit_of = |unit| medium.sound_unit(unit);
+        let jobs = self.maintenance.jobs();
+        let wrong = self.disks.with_medium(member, |medium, stored| {
+            let unit_of = |unit| medium.intact_unit(unit);
             // A title that is being removed may have been overwritten; no session reads it.
-            let titles = board
+            let titles = jobs
                 .ingested
                 .iter()
-                .filter(|title| board.changing.as_ref().is_none_or(|changing| changing.id != title.id));
-            titles.map(|title| wrong_unit(title, &shelf.geometry, member, unit_of)).find_map(|wrong| wrong)
+                .filter(|title| jobs.changing.as_ref().is_none_or(|changing| changing.id != title.id));
+            titles.map(|title| wrong_unit(title, &stored.geometry, member, unit_of)).find_map(|wrong| wrong)
         });
         wrong.flatten().map_or(Ok(()), Err)
     }
 
-    /// The catalogue changes: the world might stop in the middle of that.
-    pub(super) fn look_at_changes(&mut self) {
-        let changes = self.upkeep.board().changes;
+    /// The catalogue changes: the server might stop in the middle of that.
+    pub(super) fn maybe_crash_in_commit(&mut self) {
+        let changes = self.maintenance.jobs().changes;
         if changes > self.changes_seen && self.scenario.crashes {
             self.changes_seen = changes;
             if self.rng.permille(CRASH_IN_COMMIT_PERMILLE) {
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// Looks at what would be left if the world stopped now.
+    /// Looks at what would be left if the server stopped now.
     pub(super) fn crash(&mut self, again: bool) -> Result<(), String> {
         if again {
             let next_ns = self.now_ns + SECOND_NS + self.rng.wait_ns(CRASH_REST_NS);
@@ -89,31 +89,31 @@ impl World {
         let lost = self.core.engine.units().health().lost() > 0;
         let rebuild = lost && self.report.rebuilt_after_crash == 0;
         self.report.rebuilt_after_crash += u64::from(rebuild);
-        let found = self
-            .wreck(&mut rng)
-            .and_then(|wreck| wreck.inspect(&self.shelf, &self.upkeep.board(), (rebuild, &mut rng)));
+        let found = self.crash_image(&mut rng).and_then(|crash_image| {
+            crash_image.inspect(&self.stored, &self.maintenance.jobs(), (rebuild, &mut rng))
+        });
         found.map_err(|error| format!("had the world stopped now: {error:#}"))
     }
 
-    fn wreck(&self, rng: &mut reel_testkit::Rng) -> anyhow::Result<Wreck> {
+    fn crash_image(&self, rng: &mut reel_testkit::Rng) -> anyhow::Result<CrashImage> {
         let member_at = |path: &Path| {
             let is_there = |medium: &Medium| medium.path() == path;
             (0..self.disks.members())
-                .find(|&m| self.disks.look(m, |medium, _| is_there(medium)) == Some(true))
+                .find(|&m| self.disks.with_medium(m, |medium, _| is_there(medium)) == Some(true))
         };
         let after_crash = |from: &Path, to: &Path| {
             let member = member_at(from)?;
-            self.disks.look(member, |medium, _| medium.after_crash(to, rng))
+            self.disks.with_medium(member, |medium, _| medium.after_crash(to, rng))
         };
-        let data_offset = self.disks.look(0, |medium, _| medium.data_offset()).unwrap_or_default();
+        let data_offset = self.disks.with_medium(0, |medium, _| medium.data_offset()).unwrap_or_default();
         let blank = |from: &Path, to: &Path| {
             let mut block = vec![0; 4096];
             let read = std::fs::File::open(from).and_then(|file| file.read_exact_at(&mut block, 0));
             let found = read.ok().and_then(|()| Superblock::decode(&block).ok());
             let member = found.map_or(0, |superblock| superblock.index);
-            (Medium::blank(member, to, data_offset, &self.shelf), data_offset)
+            (Medium::blank(member, to, data_offset, &self.stored), data_offset)
         };
-        Wreck::of(self.directory.path(), after_crash, blank)
+        CrashImage::of(self.directory.path(), after_crash, blank)
     }
 }
 
@@ -129,17 +129,17 @@ mod tests {
     fn a_repair_begins_while_the_catalogue_is_being_changed() {
         let mut scenario = Scenario::plain(1, 60 * SECOND_NS, 1);
         scenario.ingest_stripes_per_s = 1000;
-        let mut world = World::new(scenario).unwrap();
-        while world.upkeep.board().changing.is_none() {
-            assert!(world.step(u64::MAX).unwrap());
+        let mut simulation = Simulation::new(scenario).unwrap();
+        while simulation.maintenance.jobs().changing.is_none() {
+            assert!(simulation.step(u64::MAX).unwrap());
         }
         // The title is being published just now, and has the lock on the catalogue while it waits
         // for the members.
-        assert!(world.begin_to_repair(Repair::Scrub).unwrap());
-        while world.upkeep.board().changing.is_some() {
-            assert!(world.step(u64::MAX).unwrap());
+        assert!(simulation.begin_to_repair(Repair::Scrub).unwrap());
+        while simulation.maintenance.jobs().changing.is_some() {
+            assert!(simulation.step(u64::MAX).unwrap());
         }
-        assert_eq!(world.upkeep.board().done.ingested, 1);
+        assert_eq!(simulation.maintenance.jobs().done.ingested, 1);
     }
 
     #[test]
@@ -147,19 +147,19 @@ mod tests {
         let mut scenario = Scenario::plain(5, 180 * SECOND_NS, 120);
         scenario.device = DeviceSpec::Hdd(HddSpec::default());
         (scenario.browsers, scenario.browse_ns) = (400, SECOND_NS / 4);
-        let mut world = World::new(scenario).unwrap();
-        let begun_ns = world.now_ns + 30 * SECOND_NS;
-        while world.now_ns < begun_ns {
-            assert!(world.step(u64::MAX).unwrap());
+        let mut simulation = Simulation::new(scenario).unwrap();
+        let begun_ns = simulation.now_ns + 30 * SECOND_NS;
+        while simulation.now_ns < begun_ns {
+            assert!(simulation.step(u64::MAX).unwrap());
         }
         let until_ns = u64::MAX;
-        world.fault = Some(FaultSpan { fault: Fault::Replaced, member: 0, from_ns: begun_ns, until_ns });
-        assert!(world.begin_to_repair(Repair::Replace(0)).unwrap());
-        while world.upkeep.board().done.replaced == 0 {
-            assert!(world.step(u64::MAX).unwrap());
+        simulation.fault = Some(FaultSpan { fault: Fault::Replaced, member: 0, from_ns: begun_ns, until_ns });
+        assert!(simulation.begin_to_repair(Repair::Replace(0)).unwrap());
+        while simulation.maintenance.jobs().done.replaced == 0 {
+            assert!(simulation.step(u64::MAX).unwrap());
         }
-        let took_ns = world.now_ns - begun_ns;
-        assert!(world.report.browse_most_ns > SECOND_NS, "nobody waits: {}", world.report);
+        let took_ns = simulation.now_ns - begun_ns;
+        assert!(simulation.report.browse_most_ns > SECOND_NS, "nobody waits: {}", simulation.report);
         // Each of its steps waits for one start at most, and not for all interactive clients.
         assert!(took_ns < 5 * SECOND_NS, "{took_ns} ns");
     }

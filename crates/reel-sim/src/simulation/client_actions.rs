@@ -1,13 +1,13 @@
 //! The actions of clients: they arrive, request segments, wait, control their players, and leave.
 
-use super::people::{Kind, lane, lanes};
-use super::{Event, SECOND_NS, World};
-use crate::client::{Touch, Want};
+use super::clients::{Kind, lane, lanes};
+use super::{Event, SECOND_NS, Simulation};
+use crate::client::{PlayerControl, Want};
 use crate::core::{Core, Outcome, Request};
-use crate::desk::{Desk, Seat};
-use crate::journal::Deed;
+use crate::journal::ClientAction;
 use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
+use crate::sessions::{ClientSession, ClientSessions};
 use crate::title::{Title, Track};
 use reel_admit::limits::LATE_TOLERATED_NS;
 use reel_cache::MediaKind;
@@ -16,32 +16,32 @@ use reel_qos::{AdmitError, Class};
 use std::ops::Range;
 use std::sync::Arc;
 
-impl World {
+impl Simulation {
     /// A client checks the time.
     pub(super) fn wake(&mut self, number: u32) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let lane = lane(number, MediaKind::Video);
         match &mut client.kind {
             Kind::Viewer(player) if player.title().is_none() => {
-                let title = Arc::clone(self.shelf.choose(&mut client.rng));
+                let title = Arc::clone(self.stored.choose(&mut client.rng));
                 self.open(number, title)
             }
-            Kind::Viewer(_) => self.go_on(number),
+            Kind::Viewer(_) => self.continue_playing(number),
             _ if self.core.is_busy(lane) => Ok(()),
             Kind::Browser => {
-                let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
+                let track = Arc::clone(self.stored.choose(&mut client.rng).best());
                 let rows = track.map.bytes() / ROW_BYTES as u64;
                 let row = client.rng.below(rows);
                 let end = (row + client.rng.range(1, 5)).min(rows);
                 let range = row * ROW_BYTES as u64..end * ROW_BYTES as u64;
                 client.asked_ns = self.now_ns;
-                self.ask(lane, track, range, (None, DeliveryPolicy::interactive()))
+                self.request(lane, track, range, (None, DeliveryPolicy::interactive()))
             }
             Kind::Bulk => {
-                let track = Arc::clone(self.shelf.choose(&mut client.rng).best());
+                let track = Arc::clone(self.stored.choose(&mut client.rng).best());
                 let range = 0..track.map.bytes();
                 let policy = DeliveryPolicy::without_deadline(Class::APERIODIC);
-                self.ask(lane, track, range, (None, policy))
+                self.request(lane, track, range, (None, policy))
             }
         }
     }
@@ -50,51 +50,51 @@ impl World {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let opened = title.number as u64;
-        let Ok(seat) = self.desk.open(number, &title, self.now_ns) else {
+        let Ok(session) = self.sessions.open(number, &title, self.now_ns) else {
             self.report.refused += 1;
-            self.deed(number, Deed::Refused, opened);
+            self.note_action(number, ClientAction::Refused, opened);
             self.leave(number);
             return Ok(());
         };
-        player.open(title, seat.offered().unwrap_or(0));
-        client.seat = Some(seat);
-        client.visit += 1;
+        player.open(title, session.offered().unwrap_or(0));
+        client.session = Some(session);
+        client.generation += 1;
         client.asked_ns = self.now_ns;
-        let (at_ns, visit) = (player.next_touch_ns(self.now_ns), client.visit);
-        self.at(at_ns, Event::Touch { client: number, visit });
+        let (at_ns, generation) = (player.next_control_ns(self.now_ns), client.generation);
+        self.at(at_ns, Event::PlayerControl { client: number, generation });
         self.report.opened += 1;
-        self.deed(number, Deed::Opens, opened);
-        self.go_on(number)
+        self.note_action(number, ClientAction::Opens, opened);
+        self.continue_playing(number)
     }
 
     /// A viewer does what it wants next.
-    fn go_on(&mut self, number: u32) -> Result<(), String> {
+    fn continue_playing(&mut self, number: u32) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        let visit = client.visit;
+        let generation = client.generation;
         let mut sleep_ns = player.ends_ns(self.now_ns);
         if sleep_ns == Some(self.now_ns) {
             self.leave(number);
             return Ok(());
         }
-        for strand in player.kinds() {
+        for kind in player.kinds() {
             let client = &self.clients[number as usize];
             let Kind::Viewer(player) = &client.kind else { return Ok(()) };
             // What it asked for before may have been there at once, or been refused.
-            if client.visit != visit {
+            if client.generation != generation {
                 return Ok(());
             }
-            if self.core.is_busy(lane(number, strand)) {
+            if self.core.is_busy(lane(number, kind)) {
                 continue;
             }
-            match player.want(strand, self.now_ns) {
-                Want::Segment(segment) => self.ask_segment(number, strand, segment)?,
+            match player.want(kind, self.now_ns) {
+                Want::Segment(segment) => self.request_segment(number, kind, segment)?,
                 Want::Sleep(at_ns) => sleep_ns = Some(sleep_ns.map_or(at_ns, |other| other.min(at_ns))),
                 Want::Nothing => {}
             }
         }
         let client = &mut self.clients[number as usize];
-        if let Some(at_ns) = sleep_ns.filter(|_| client.visit == visit) {
+        if let Some(at_ns) = sleep_ns.filter(|_| client.generation == generation) {
             client.turn += 1;
             let turn = client.turn;
             self.at(at_ns, Event::Wake { client: number, turn });
@@ -102,30 +102,34 @@ impl World {
         Ok(())
     }
 
-    fn ask_segment(&mut self, number: u32, strand: MediaKind, segment: usize) -> Result<(), String> {
+    fn request_segment(&mut self, number: u32, kind: MediaKind, segment: usize) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        let (Some(title), Some(seat)) = (player.title().cloned(), client.seat.clone()) else { return Ok(()) };
+        let (Some(title), Some(session)) = (player.title().cloned(), client.session.clone()) else {
+            return Ok(());
+        };
         let before = player.choice();
-        match strand {
-            MediaKind::Video => player.steps(),
-            _ => player.speaks(self.now_ns),
+        match kind {
+            MediaKind::Video => player.choose_rendition(),
+            _ => player.choose_language(self.now_ns),
         }
         // Another language may begin where it is.
-        let segment = if strand == MediaKind::Video { segment } else { player.next_segment(strand) };
-        let (choice, taken) = (player.choice(), player.takes(strand));
+        let segment = if kind == MediaKind::Video { segment } else { player.next_segment(kind) };
+        let (choice, taken) = (player.choice(), player.takes(kind));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
-        let goes_on = player.goes_on(strand) && !client.began_late && !starts_late;
-        let mut decided = policy((&mut self.core, &self.desk), &seat, (strand, taken), segment, self.now_ns);
+        let goes_on = player.continues(kind) && !client.began_late && !starts_late;
+        let mut decided =
+            policy((&mut self.core, &self.sessions), &session, (kind, taken), segment, self.now_ns);
         if decided.is_err() && choice < before {
             // As players do that are refused a better rendition.
             self.report.rendition_steps_refused += 1;
             player.stay_with(before);
-            self.deed(number, Deed::StaysBelow, choice as u64);
-            decided = policy((&mut self.core, &self.desk), &seat, (strand, before), segment, self.now_ns);
+            self.note_action(number, ClientAction::StaysBelow, choice as u64);
+            decided =
+                policy((&mut self.core, &self.sessions), &session, (kind, before), segment, self.now_ns);
         } else if choice != before {
             self.report.rendition_steps += 1;
-            self.deed(number, Deed::Steps, choice as u64);
+            self.note_action(number, ClientAction::Steps, choice as u64);
         }
         let policy = match decided {
             Ok(policy) => policy,
@@ -136,56 +140,56 @@ impl World {
             }
             Err(_) => {
                 self.report.refused += 1;
-                self.deed(number, Deed::Refused, title.number as u64);
+                self.note_action(number, ClientAction::Refused, title.number as u64);
                 self.leave(number);
                 return Ok(());
             }
         };
-        self.take_segment(number, (strand, segment), (&title, &seat), policy)
+        self.take_segment(number, (kind, segment), (&title, &session), policy)
     }
 
     fn take_segment(
         &mut self,
         number: u32,
-        (strand, segment): (MediaKind, usize),
-        (title, seat): (&Title, &Seat),
+        (kind, segment): (MediaKind, usize),
+        (title, session): (&Title, &ClientSession),
         policy: DeliveryPolicy,
     ) -> Result<(), String> {
         let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
-        let Some(track) = title.track(strand, player.takes(strand)).cloned() else { return Ok(()) };
-        self.deed(number, Deed::Asks, segment as u64);
+        let Some(track) = title.track(kind, player.takes(kind)).cloned() else { return Ok(()) };
+        self.note_action(number, ClientAction::Asks, segment as u64);
         let range = track.segment(segment);
-        self.ask(lane(number, strand), track, range, (Some(Arc::clone(seat)), policy))
+        self.request(lane(number, kind), track, range, (Some(Arc::clone(session)), policy))
     }
 
-    fn ask(
+    fn request(
         &mut self,
         lane: u32,
         track: Arc<Track>,
         range: Range<u64>,
-        (session, policy): (Option<Seat>, DeliveryPolicy),
+        (session, policy): (Option<ClientSession>, DeliveryPolicy),
     ) -> Result<(), String> {
         let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
         let request = Request { track, range, session, policy, bytes_per_s };
         let outcome = self.core.begin(lane, request, self.now_ns)?;
-        outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
+        outcome.map_or(Ok(()), |outcome| self.handle_outcome(lane, outcome))
     }
 
     /// Something came of what a client asked for.
-    pub(super) fn came(&mut self, lane: u32, outcome: Outcome) -> Result<(), String> {
-        let (number, strand) = (lanes::client(lane), lanes::kind(lane));
+    pub(super) fn handle_outcome(&mut self, lane: u32, outcome: Outcome) -> Result<(), String> {
+        let (number, kind) = (lanes::client(lane), lanes::kind(lane));
         let client = &mut self.clients[number as usize];
         match outcome {
             Outcome::Sends(until_ns) => {
-                let visit = client.visit;
-                self.at(until_ns, Event::Sent { lane, visit });
+                let generation = client.generation;
+                self.at(until_ns, Event::Sent { lane, generation });
                 Ok(())
             }
             Outcome::Late(late_ns) => {
                 let Kind::Viewer(player) = &client.kind else { return Ok(()) };
-                let segment = player.next_segment(strand) as u64;
+                let segment = player.next_segment(kind) as u64;
                 self.report.late_units += 1;
-                self.deed(number, Deed::Late, segment);
+                self.note_action(number, ClientAction::Late, segment);
                 if !self.is_promised() {
                     return Ok(());
                 }
@@ -195,18 +199,18 @@ impl World {
                 ))
             }
             Outcome::Failed(why) => {
-                self.deed(number, Deed::Fails, 0);
+                self.note_action(number, ClientAction::Fails, 0);
                 Err(format!("client {number} cannot be given what is stored: {why}"))
             }
-            Outcome::Done => self.done(number, strand),
+            Outcome::Done => self.done(number, kind),
         }
     }
 
     /// A client has all of what it asked for.
-    fn done(&mut self, number: u32, strand: MediaKind) -> Result<(), String> {
+    fn done(&mut self, number: u32, kind: MediaKind) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let at_ns = match &mut client.kind {
-            Kind::Viewer(_) => return self.has(number, strand),
+            Kind::Viewer(_) => return self.segment_received(number, kind),
             Kind::Browser => {
                 self.report.browsed(self.now_ns - client.asked_ns);
                 self.now_ns + 1 + client.rng.wait_ns(self.scenario.browse_ns)
@@ -223,19 +227,19 @@ impl World {
     }
 
     /// A viewer has a whole segment.
-    fn has(&mut self, number: u32, strand: MediaKind) -> Result<(), String> {
+    fn segment_received(&mut self, number: u32, kind: MediaKind) -> Result<(), String> {
         let (now_ns, client) = (self.now_ns, &mut self.clients[number as usize]);
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
-        let segment = player.next_segment(strand) as u64;
+        let segment = player.next_segment(kind) as u64;
         self.report.segments += 1;
         let began = player.begins();
-        let late_ns = player.has(strand, now_ns);
+        let late_ns = player.segment_received(kind, now_ns);
         let plays = began && !player.begins();
         let took_ns = now_ns - client.asked_ns;
         if plays {
             client.began_late = took_ns > LATE_TOLERATED_NS;
         }
-        self.deed(number, if plays { Deed::Plays } else { Deed::Has }, segment);
+        self.note_action(number, if plays { ClientAction::Plays } else { ClientAction::Has }, segment);
         if plays {
             self.report.started(took_ns);
             if took_ns > START_MOST_NS && self.is_healthy() && self.is_promised() {
@@ -245,11 +249,11 @@ impl World {
         if let Some(late_ns) = late_ns {
             self.late(number, segment, late_ns)?;
         }
-        self.go_on(number)
+        self.continue_playing(number)
     }
 
     pub(super) fn late(&mut self, number: u32, segment: u64, late_ns: u64) -> Result<(), String> {
-        self.deed(number, Deed::Stalls, segment);
+        self.note_action(number, ClientAction::Stalls, segment);
         self.report.stalls += 1;
         self.report.stalled_ns += late_ns;
         if !self.is_promised() || self.clients[number as usize].began_late {
@@ -268,42 +272,42 @@ impl World {
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let touch = player.touch(now_ns);
         let segment = player.next_segment(MediaKind::Video) as u64;
-        let at_ns = player.next_touch_ns(now_ns);
-        if matches!(touch, Touch::Seek | Touch::Stop) {
+        let at_ns = player.next_control_ns(now_ns);
+        if matches!(touch, PlayerControl::Seek | PlayerControl::Stop) {
             lanes::of(number).for_each(|lane| self.core.cancel(lane));
-            client.visit += 1;
+            client.generation += 1;
             client.asked_ns = now_ns;
         }
-        let visit = client.visit;
+        let generation = client.generation;
         match touch {
-            Touch::Pause => self.deed(number, Deed::Pauses, segment),
-            Touch::Resume => self.deed(number, Deed::Resumes, segment),
-            Touch::Seek => self.deed(number, Deed::Seeks, segment),
-            Touch::Skip => self.deed(number, Deed::Skips, segment),
-            Touch::Stop => {
+            PlayerControl::Pause => self.note_action(number, ClientAction::Pauses, segment),
+            PlayerControl::Resume => self.note_action(number, ClientAction::Resumes, segment),
+            PlayerControl::Seek => self.note_action(number, ClientAction::Seeks, segment),
+            PlayerControl::Skip => self.note_action(number, ClientAction::Skips, segment),
+            PlayerControl::Stop => {
                 self.leave(number);
                 return Ok(());
             }
         }
-        self.at(at_ns, Event::Touch { client: number, visit });
-        self.go_on(number)
+        self.at(at_ns, Event::PlayerControl { client: number, generation });
+        self.continue_playing(number)
     }
 
     pub(super) fn leave(&mut self, number: u32) {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return };
         let title = player.title().map_or(0, |title| title.number as u64);
-        if let Some(seat) = client.seat.take()
+        if let Some(session) = client.session.take()
             && client.rng.permille(CLOSES_PERMILLE)
         {
-            self.desk.close(&seat);
+            self.sessions.close(&session);
         }
         let at_ns = player.leave(self.now_ns);
         lanes::of(number).for_each(|lane| self.core.cancel(lane));
-        client.visit += 1;
+        client.generation += 1;
         client.turn += 1;
         let turn = client.turn;
-        self.deed(number, Deed::Leaves, title);
+        self.note_action(number, ClientAction::Leaves, title);
         self.at(at_ns, Event::Wake { client: number, turn });
     }
 }
@@ -311,21 +315,21 @@ impl World {
 /// How a segment is delivered to a session: the pictures in one of their renditions, or the sound
 /// in one of its languages.
 fn policy(
-    (core, desk): (&mut Core, &Desk),
-    seat: &Seat,
-    (strand, choice): (MediaKind, usize),
+    (core, sessions): (&mut Core, &ClientSessions),
+    session: &ClientSession,
+    (kind, choice): (MediaKind, usize),
     segment: usize,
     now_ns: u64,
 ) -> Result<DeliveryPolicy, AdmitError> {
     // A player requests what its title has.
-    let title = seat.playing();
-    let (track, number) = match title.track(strand, choice) {
-        Some(track) => (track, title.track_number(strand, choice)),
+    let title = session.playing();
+    let (track, number) = match title.track(kind, choice) {
+        Some(track) => (track, title.track_number(kind, choice)),
         None => (title.best(), 0),
     };
     let range = track.segment(segment);
     let request =
         MediaRequest::Segment { track: number, number: segment + 1, bytes: range.end - range.start };
-    desk.touch(seat, now_ns);
-    core.engine.policy(seat, &request, now_ns)
+    sessions.touch(session, now_ns);
+    core.engine.policy(session, &request, now_ns)
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// All titles.
-pub struct Shelf {
+pub struct StoredTitles {
     /// The geometry of the volume.
     pub geometry: Geometry,
     /// What all reads are counted in.
@@ -25,13 +25,13 @@ pub struct Shelf {
 }
 
 /// Where the volume has put a track.
-pub(crate) struct Place {
+pub(crate) struct TrackPlacement {
     pub(crate) extents: Vec<Extent>,
     pub(crate) sums: Arc<[u32]>,
     pub(crate) data_offset: u64,
 }
 
-impl Shelf {
+impl StoredTitles {
     /// The tracks of so many titles, before they lie anywhere.
     pub(crate) fn plan(spec: &TitleSpec, rng: &mut Rng) -> Vec<Vec<TrackPlan>> {
         (0..spec.titles).map(|number| title::plan(spec, &mut rng.part(number as u64))).collect()
@@ -43,21 +43,21 @@ impl Shelf {
         geometry: Geometry,
         ahead: Depth,
         plans: Vec<Vec<TrackPlan>>,
-        places: impl IntoIterator<Item = Place>,
-    ) -> Option<Shelf> {
+        placements: impl IntoIterator<Item = TrackPlacement>,
+    ) -> Option<StoredTitles> {
         let counters = Arc::new(VolumeCounters::default());
         let (mut titles, mut tracks, mut runs) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut places = places.into_iter();
+        let mut placements = placements.into_iter();
         for (number, plan) in plans.into_iter().enumerate() {
             let first = tracks.len();
-            for (plan, place) in plan.into_iter().zip(places.by_ref()) {
+            for (plan, placement) in plan.into_iter().zip(placements.by_ref()) {
                 let id = tracks.len();
                 let mut stripe = 0;
-                for extent in &place.extents {
+                for extent in &placement.extents {
                     runs.insert(extent.first_slot, (extent.first_slot + extent.slots, id, stripe));
                     stripe += extent.slots;
                 }
-                let Place { extents, sums, data_offset } = place;
+                let TrackPlacement { extents, sums, data_offset } = placement;
                 let counters = Arc::clone(&counters);
                 let layout = Layout { id: id as u64, geometry, extents, sums, data_offset, counters };
                 tracks.push(plan.laid_out(format!("title {number}, track {}", id - first), layout));
@@ -71,7 +71,7 @@ impl Shelf {
             Some(*sum)
         });
         let popularity = popularity.collect();
-        Some(Shelf { geometry, counters, titles, tracks, runs, popularity })
+        Some(StoredTitles { geometry, counters, titles, tracks, runs, popularity })
     }
 
     /// All titles, the most popular first.
@@ -114,12 +114,12 @@ mod tests {
     use crate::library::Library;
     use crate::scale::{OBJECT_SCALE, ROW_BYTES, geometry};
 
-    fn shelf_of(geometry: Geometry, spec: TitleSpec, seed: u64) -> Shelf {
+    fn shelf_of(geometry: Geometry, spec: TitleSpec, seed: u64) -> StoredTitles {
         let library = Library::make(geometry, &spec, Depth::of(true), &mut Rng::new(seed)).unwrap();
-        Arc::into_inner(library.shelf).unwrap()
+        Arc::into_inner(library.stored).unwrap()
     }
 
-    fn shelf(members: usize, data_rows: usize) -> Shelf {
+    fn stored(members: usize, data_rows: usize) -> StoredTitles {
         let spec = TitleSpec {
             titles: 7,
             segments: (20, 60),
@@ -133,34 +133,34 @@ mod tests {
 
     #[test]
     fn members_hold_what_the_maps_say() {
-        for shelf in [shelf(5, 4), shelf(7, 3)] {
-            let tracks = || shelf.titles().iter().flat_map(|title| title.tracks());
+        for stored in [stored(5, 4), stored(7, 3)] {
+            let tracks = || stored.titles().iter().flat_map(|title| title.tracks());
             let first = tracks().next().unwrap();
             let data_offset =
-                first.map.unit_at(0, 0).1 - 4096 * shelf.geometry.place(first.map.slot(0), 0).unit;
+                first.map.unit_at(0, 0).1 - 4096 * stored.geometry.place(first.map.slot(0), 0).unit;
             for track in tracks() {
                 for stripe in [0, track.map.stripes() / 2, track.map.stripes() - 1] {
-                    for position in 0..shelf.geometry.width() {
+                    for position in 0..stored.geometry.width() {
                         let (member, offset) = track.map.unit_at(stripe, position);
-                        let unit = shelf.unit(member, (offset - data_offset) / 4096).unwrap();
+                        let unit = stored.unit(member, (offset - data_offset) / 4096).unwrap();
                         for (matrix, row) in unit.chunks_exact(ROW_BYTES).enumerate() {
                             assert_eq!(reel_code::crc32c(row), track.map.sum(stripe, position, matrix));
                         }
                     }
                 }
             }
-            let units: u64 = tracks().map(|track| track.map.stripes() * shelf.geometry.width() as u64).sum();
+            let units: u64 = tracks().map(|track| track.map.stripes() * stored.geometry.width() as u64).sum();
             let listed: usize =
-                (0..shelf.geometry.members()).map(|member| shelf.units_on(member).count()).sum();
+                (0..stored.geometry.members()).map(|member| stored.units_on(member).count()).sum();
             assert_eq!(units, listed as u64);
         }
     }
 
     #[test]
     fn titles_have_languages_and_renditions_of_falling_rates() {
-        let shelf = shelf(5, 4);
-        assert!(shelf.titles().iter().any(|title| title.sound.len() > 1));
-        let ladders: Vec<_> = shelf.titles().iter().filter(|title| title.pictures.len() > 1).collect();
+        let stored = stored(5, 4);
+        assert!(stored.titles().iter().any(|title| title.sound.len() > 1));
+        let ladders: Vec<_> = stored.titles().iter().filter(|title| title.pictures.len() > 1).collect();
         assert!(!ladders.is_empty());
         for title in ladders {
             let bytes: Vec<u64> = title.pictures.iter().map(|track| track.map.bytes()).collect();
@@ -180,20 +180,20 @@ mod tests {
             sound_permille: 0,
             languages: 1,
         };
-        let shelf = shelf_of(geometry(5, 4).unwrap(), spec, 1);
-        let bytes: u64 = shelf.titles().iter().map(|title| title.best().map.bytes()).sum();
+        let stored = shelf_of(geometry(5, 4).unwrap(), spec, 1);
+        let bytes: u64 = stored.titles().iter().map(|title| title.best().map.bytes()).sum();
         let mean_bps = bytes * OBJECT_SCALE * 8 / (20 * 500 * 4);
         assert!((4_600_000..5_400_000).contains(&mean_bps), "{mean_bps}");
-        let track = shelf.titles()[0].best();
+        let track = stored.titles()[0].best();
         let lengths: Vec<u64> = (0..500).map(|n| track.segment(n).end - track.segment(n).start).collect();
         assert!(lengths.iter().max().unwrap() > &(lengths.iter().min().unwrap() * 3));
     }
 
     #[test]
     fn the_first_title_is_chosen_most() {
-        let (shelf, mut rng) = (shelf(5, 4), Rng::new(2));
+        let (stored, mut rng) = (stored(5, 4), Rng::new(2));
         let mut counts = [0; 7];
-        (0..7000).for_each(|_| counts[shelf.choose(&mut rng).number] += 1);
+        (0..7000).for_each(|_| counts[stored.choose(&mut rng).number] += 1);
         assert!(counts[0] > 3 * counts[4] && counts[6] > 100, "{counts:?}");
     }
 }

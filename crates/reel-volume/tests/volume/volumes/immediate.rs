@@ -26,7 +26,7 @@ type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
 type Late = (Arc<dyn Reply>, DiskDone);
 
 #[derive(Default)]
-pub struct AtOnce {
+pub struct ImmediateDisks {
     files: Mutex<Vec<Option<File>>>,
     fails: Mutex<Option<Fails>>,
     refuses: AtomicBool,
@@ -45,13 +45,13 @@ struct Lagging {
 
 struct JumpingClock {
     now_ns: AtomicU64,
-    disks: Arc<AtOnce>,
+    disks: Arc<ImmediateDisks>,
 }
 
-impl AtOnce {
+impl ImmediateDisks {
     /// Opens a volume on such disks.
-    pub fn open(scratch: &Scratch) -> (Volume, Arc<AtOnce>) {
-        let disks = Arc::new(AtOnce::default());
+    pub fn open(scratch: &Scratch) -> (Volume, Arc<ImmediateDisks>) {
+        let disks = Arc::new(ImmediateDisks::default());
         let own = Arc::clone(&disks);
         let make = move |files: Vec<Option<MemberFile>>| {
             let open = |file: Option<MemberFile>| file.map(|file| open(file.path()));
@@ -121,7 +121,7 @@ fn open(path: &Path) -> File {
     FileOptions::new().read(true).write(true).open(path).unwrap()
 }
 
-impl DiskBackend for AtOnce {
+impl DiskBackend for ImmediateDisks {
     fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
         for DiskRequest { member, mut work, token, reply, .. } in requests {
             let failed = |source| DiskError::Failed {

@@ -1,30 +1,30 @@
 //! The simulation: one thread, one clock, one event after another.
 
 mod checks;
+mod client_actions;
+mod clients;
 mod ending;
-mod people;
-mod troubles;
-mod upkeep;
-mod visits;
+mod faults;
+mod maintenance;
 
 use crate::capacity::Capacity;
 use crate::changes::{self, Change};
+use crate::cooperative_threads::CooperativeThreads;
 use crate::core::{Core, Outcome};
-use crate::desk::Desk;
 use crate::disks::SimDisks;
 use crate::fault::FaultSpan;
-use crate::journal::{Deed, Happened, Journal};
+use crate::journal::{ClientAction, Journal, JournalEvent};
 use crate::library::Library;
 use crate::limits::{CRASH_REST_NS, SCRUB_REST_NS};
+use crate::maintenance::Maintenance;
 use crate::probe;
 use crate::report::{Broken, Report};
 use crate::scale::{self, MEMBER_SCALE, REAL_UNIT_BYTES, UNIT_BYTES};
 use crate::scenario::Scenario;
-use crate::shelf::Shelf;
-use crate::stage::Stage;
-use crate::upkeep::Upkeep;
+use crate::sessions::ClientSessions;
+use crate::stored_titles::StoredTitles;
 use anyhow::{Context, Result};
-use people::{Client, clients, lanes};
+use clients::{Client, lanes, make_clients};
 use reel_arena::Arena;
 use reel_cache::{Depth, Units};
 use reel_disk::{DepthBound, Disks, DisksConfig, MemberFile};
@@ -40,24 +40,24 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A simulated server with its disks and clients.
-pub struct World {
+pub struct Simulation {
     scenario: Scenario,
     start_ns: u64,
     now_ns: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
-    shelf: Arc<Shelf>,
+    stored: Arc<StoredTitles>,
     disks: Arc<SimDisks>,
     arena: Arena,
     core: Core,
     clients: Vec<Client>,
-    upkeep: Upkeep,
-    /// Where the volume keeps what is in files; goes with the world.
+    maintenance: Maintenance,
+    /// Where the volume keeps what is in files; removed with the simulation.
     directory: TempDir,
     rng: Rng,
-    /// Changes of the catalogue of which it is decided whether the world might stop in them.
+    /// Changes of the catalogue of which it is decided whether the server might stop in them.
     changes_seen: u64,
-    desk: Desk,
+    sessions: ClientSessions,
     capacity: Capacity,
     counters: Arc<PlayCounters>,
     changes: Vec<(u64, Change)>,
@@ -73,12 +73,12 @@ pub struct World {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A client wants to look at the time.
+    /// A client checks the time.
     Wake { client: u32, turn: u32 },
-    /// A person does something.
-    Touch { client: u32, visit: u32 },
+    /// A viewer controls its player.
+    PlayerControl { client: u32, generation: u32 },
     /// Bytes have arrived.
-    Sent { lane: u32, visit: u32 },
+    Sent { lane: u32, generation: u32 },
     /// Every second.
     Second,
     /// At the border of every round.
@@ -91,7 +91,7 @@ enum Event {
     Replace,
     /// A device or the classes change.
     Change { number: u32 },
-    /// The world might stop now; whether it does so again and again.
+    /// The server might stop now; whether it does so again and again.
     Crash { again: bool },
     /// All that is stored is verified.
     Scrub,
@@ -99,9 +99,13 @@ enum Event {
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-impl World {
-    /// Makes the world of a scenario.
-    pub fn new(scenario: Scenario) -> Result<World> {
+impl Simulation {
+    /// Makes the simulation of a scenario.
+    ///
+    /// # Errors
+    /// The scenario's geometry is not valid, its volume cannot be made, filled or opened, a title
+    /// is longer than can be promised, or a thread cannot be started.
+    pub fn new(scenario: Scenario) -> Result<Simulation> {
         let seed = Rng::new(scenario.seed);
         let geometry =
             scale::geometry(scenario.members, scenario.data_rows).context("the scenario's geometry")?;
@@ -110,7 +114,7 @@ impl World {
         let prices: Vec<DiskPrice> = vec![scale::simulated_price(real_price); scenario.members];
         let ahead = Depth::of(prices.iter().any(DiskPrice::is_rotational));
         let library = Library::make(geometry, &scenario.titles, ahead, &mut seed.part(2))?;
-        let Library { directory, shelf, media, units } = library;
+        let Library { directory, stored, media, units } = library;
         // A clock that has run for a while and is at no border of a round.
         let start_ns = seed.part(3).range(1_000_000_000_000, 2_000_000_000_000);
         // Devices count real bytes, so their queue's bound in bytes is that much smaller here.
@@ -120,40 +124,40 @@ impl World {
             .map(|member| scenario.device.make(seed.part(100 + member as u64)))
             .collect();
         let media = (media, units, scenario.device.bytes() / REAL_UNIT_BYTES);
-        let disks = Arc::new(SimDisks::new(devices, &config, media, Arc::clone(&shelf), start_ns));
-        let stage = Stage::new(start_ns);
+        let disks = Arc::new(SimDisks::new(devices, &config, media, Arc::clone(&stored), start_ns));
+        let threads = CooperativeThreads::new(start_ns);
         let bytes = scenario.buffers * UNIT_BYTES;
-        let volume = Volume::open(directory.path(), open_options(&disks, stage.clock(), bytes))?;
+        let volume = Volume::open(directory.path(), open_options(&disks, threads.clock(), bytes))?;
         let (arena, units) = (volume.arena().clone(), shared_units(&volume));
-        let clients = clients(&scenario, &seed.part(5));
+        let clients = make_clients(&scenario, &seed.part(5));
         let end_ns = start_ns + scenario.duration_ns;
         let faults = faults_of(&scenario, start_ns, &mut seed.part(6));
-        let upkeep = Upkeep::new(volume, stage);
+        let maintenance = Maintenance::new(volume, threads);
         let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
         let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes);
-        let desk = Desk::new(&scenario, capacity.capacities(), &units);
+        let sessions = ClientSessions::new(&scenario, capacity.capacities(), &units);
         let counters = Arc::new(PlayCounters::new(1));
         let lanes = clients.len() * lanes::LANES as usize;
-        let core = Core::new(units, Arc::clone(desk.sessions()), Arc::clone(&counters), lanes);
+        let core = Core::new(units, Arc::clone(sessions.for_engine()), Arc::clone(&counters), lanes);
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
-        let mut world = World {
+        let mut simulation = Simulation {
             scenario,
             start_ns,
             now_ns: start_ns,
             events: BinaryHeap::new(),
             next_event: 0,
-            shelf,
+            stored,
             disks,
             arena,
             core,
             clients,
-            upkeep,
+            maintenance,
             directory,
             rng: seed.part(10),
             changes_seen: 0,
-            desk,
+            sessions,
             capacity,
             counters,
             changes: changes.unwrap_or_default(),
@@ -165,14 +169,17 @@ impl World {
             outcomes: Vec::new(),
             report: Report::default(),
         };
-        world.set_off(&mut seed.part(8));
-        if let Some(stripes_per_s) = Some(world.scenario.ingest_stripes_per_s).filter(|rate| *rate > 0) {
-            world.upkeep.ingest(stripes_per_s, seed.part(7))?;
+        simulation.schedule_first_events(&mut seed.part(8));
+        if let Some(stripes_per_s) = Some(simulation.scenario.ingest_stripes_per_s).filter(|rate| *rate > 0) {
+            simulation.maintenance.ingest(stripes_per_s, seed.part(7))?;
         }
-        Ok(world)
+        Ok(simulation)
     }
 
     /// Runs to the end of the scenario, or to the first broken invariant.
+    ///
+    /// # Errors
+    /// An invariant broke: which one, when, and what happened before.
     pub fn run(mut self) -> Result<Report, Box<Broken>> {
         let end_ns = self.start_ns + self.scenario.duration_ns;
         loop {
@@ -190,7 +197,7 @@ impl World {
         let event_ns = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
         let disk_ns = self.disks.next_ns();
         let due_ns = self.core.engine.next_tick_ns();
-        let turn_ns = self.upkeep.next_ns();
+        let turn_ns = self.maintenance.next_ns();
         let Some(at_ns) =
             [event_ns, disk_ns, due_ns, turn_ns].into_iter().flatten().min().filter(|at_ns| *at_ns <= end_ns)
         else {
@@ -210,7 +217,7 @@ impl World {
             self.handle(event)?;
         }
         self.settle()?;
-        self.look_at_changes();
+        self.maybe_crash_in_commit();
         self.keeps_deadlines()?;
         Ok(true)
     }
@@ -219,9 +226,9 @@ impl World {
     fn settle(&mut self) -> Result<(), String> {
         loop {
             let mut outcomes = std::mem::take(&mut self.outcomes);
-            let some = self.core.turn(self.now_ns, &mut outcomes)? | self.upkeep.turn(self.now_ns)?;
+            let some = self.core.turn(self.now_ns, &mut outcomes)? | self.maintenance.turn(self.now_ns)?;
             for (client, outcome) in outcomes.drain(..) {
-                self.came(client, outcome)?;
+                self.handle_outcome(client, outcome)?;
             }
             if self.outcomes.is_empty() {
                 self.outcomes = outcomes;
@@ -236,20 +243,24 @@ impl World {
     fn handle(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Wake { client, turn } if self.clients[client as usize].turn == turn => self.wake(client),
-            Event::Touch { client, visit } if self.clients[client as usize].visit == visit => {
+            Event::PlayerControl { client, generation }
+                if self.clients[client as usize].generation == generation =>
+            {
                 self.touch(client)
             }
-            Event::Sent { lane, visit } if self.clients[lanes::client(lane) as usize].visit == visit => {
+            Event::Sent { lane, generation }
+                if self.clients[lanes::client(lane) as usize].generation == generation =>
+            {
                 let outcome = self.core.sent(lane, self.now_ns)?;
-                outcome.map_or(Ok(()), |outcome| self.came(lane, outcome))
+                outcome.map_or(Ok(()), |outcome| self.handle_outcome(lane, outcome))
             }
-            Event::Wake { .. } | Event::Touch { .. } | Event::Sent { .. } => Ok(()),
+            Event::Wake { .. } | Event::PlayerControl { .. } | Event::Sent { .. } => Ok(()),
             Event::Second => self.second(),
             Event::Round => {
                 self.at(self.now_ns + ROUND_NS, Event::Round);
                 self.refresh_capacity();
-                let robbed = self.disks.round_ended().filter(|_| self.scenario.keeps_shares());
-                robbed.map_or(Ok(()), Err)
+                let taken = self.disks.round_ended().filter(|_| self.scenario.keeps_shares());
+                taken.map_or(Ok(()), Err)
             }
             Event::Fault { number } => self.begin_fault(self.faults[number as usize]),
             Event::Repair => self.repair(),
@@ -263,11 +274,11 @@ impl World {
     /// Tells the ledger what has changed, as the server's housekeeping does.
     fn refresh_capacity(&mut self) {
         let disks = self.core.engine.units().disks();
-        self.capacity.refresh(disks, &self.desk, &self.counters, self.now_ns);
+        self.capacity.refresh(disks, &self.sessions, &self.counters, self.now_ns);
     }
 
     /// Everything that happens by itself.
-    fn set_off(&mut self, rng: &mut Rng) {
+    fn schedule_first_events(&mut self, rng: &mut Rng) {
         for number in 0..self.clients.len() as u32 {
             let at_ns = self.now_ns + rng.below(60 * SECOND_NS);
             self.at(at_ns, Event::Wake { client: number, turn: 0 });
@@ -295,8 +306,8 @@ impl World {
         self.next_event += 1;
     }
 
-    fn deed(&mut self, client: u32, what: Deed, number: u64) {
-        self.journal.note(self.now_ns, Happened::Client { client, what, number });
+    fn note_action(&mut self, client: u32, what: ClientAction, number: u64) {
+        self.journal.note(self.now_ns, JournalEvent::Client { client, what, number });
     }
 }
 

@@ -8,22 +8,22 @@ use std::thread;
 use std::time::Duration;
 
 /// A temporary directory for media files, with a volume of five members.
-pub(crate) struct Place {
+pub(crate) struct TestLibrary {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestLibrary {
     /// A volume of `size_bytes` in all.
-    pub(crate) fn new(size_bytes: u64) -> Place {
-        let place = Place { dir: tempfile::tempdir().expect("tempdir") };
+    pub(crate) fn new(size_bytes: u64) -> TestLibrary {
+        let test_library = TestLibrary { dir: tempfile::tempdir().expect("tempdir") };
         let options = VolumeOptions {
             members: Members::Count(5),
             size_bytes,
             catalogue_bytes: Some(64 << 10),
             ..VolumeOptions::default()
         };
-        Volume::create(place.volume_dir(), options).expect("created");
-        place
+        Volume::create(test_library.volume_dir(), options).expect("created");
+        test_library
     }
 
     /// The directory for media files.

@@ -1,12 +1,12 @@
 //! What a run says when it is over.
 
-use super::World;
-use crate::journal::Happened;
+use super::Simulation;
+use crate::journal::JournalEvent;
 use crate::report::{Broken, Report};
 use reel_disk::DiskBackend;
 use std::sync::atomic::Ordering;
 
-impl World {
+impl Simulation {
     pub(super) fn reported(mut self) -> Report {
         let disks = self.disks.journal();
         let counters = self.core.engine.units().counters();
@@ -19,9 +19,9 @@ impl World {
         self.report.prefetched = self.core.engine.prefetched();
         self.report.units_shared =
             counters.hits.load(Ordering::Relaxed) + counters.joins.load(Ordering::Relaxed);
-        let decoded = [&*self.shelf.counters, self.upkeep.volume.counters()];
+        let decoded = [&*self.stored.counters, self.maintenance.volume.counters()];
         self.report.rows_decoded = decoded.iter().map(|counters| counters.rows_decoded.get()).sum();
-        let done = self.upkeep.board().done;
+        let done = self.maintenance.jobs().done;
         self.report.ingested = done.ingested;
         self.report.ingest_failed = done.ingest_failed;
         self.report.read_back = done.read_back;
@@ -39,7 +39,7 @@ impl World {
 
     pub(super) fn broken(&self, what: String) -> Broken {
         let disks = self.disks.journal();
-        let mut story: Vec<(u64, Happened)> = self.journal.last().chain(disks.last()).collect();
+        let mut story: Vec<(u64, JournalEvent)> = self.journal.last().chain(disks.last()).collect();
         story.sort_by_key(|(at_ns, _)| *at_ns);
         Broken {
             what,

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// A directory of films that is deleted when it is dropped.
-pub(crate) struct Studio(tempfile::TempDir);
+pub(crate) struct FilmDir(tempfile::TempDir);
 
-impl Studio {
-    pub(crate) fn new() -> Studio {
-        Studio(tempfile::tempdir().expect("a temporary directory"))
+impl FilmDir {
+    pub(crate) fn new() -> FilmDir {
+        FilmDir(tempfile::tempdir().expect("a temporary directory"))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -51,12 +51,12 @@ pub(crate) fn source(path: &Path) -> Box<dyn Source> {
 
 /// The decoded pictures of a stream: when each is shown, and its checksum.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct DecodedPictures {
     pub(crate) frames: Vec<(f64, String)>,
 }
 
-impl Shown {
-    pub(crate) fn of(path: &Path, stream: &str) -> Shown {
+impl DecodedPictures {
+    pub(crate) fn of(path: &Path, stream: &str) -> DecodedPictures {
         // The player applies display rotation; without it the decoder's own pictures are compared.
         let mut command = ffmpeg();
         command.args(["-noautorotate", "-copyts", "-i"]).arg(path);
@@ -85,10 +85,10 @@ impl Shown {
                 frames.push((pts * scale.0 / scale.1 - zero, fields[5].to_owned()));
             }
         }
-        Shown { frames }
+        DecodedPictures { frames }
     }
 
-    pub(crate) fn assert_same(&self, other: &Shown, what: &str) {
+    pub(crate) fn assert_same(&self, other: &DecodedPictures, what: &str) {
         assert_eq!(self.frames.len(), other.frames.len(), "{what}: number of frames");
         // Players count from the first picture or from zero, so the distances must agree, to a
         // millisecond.
@@ -101,18 +101,18 @@ impl Shown {
 
 /// The decoded sound of a stream as 16-bit samples.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Heard {
+pub(crate) struct DecodedSound {
     pcm: Vec<u8>,
 }
 
-impl Heard {
-    pub(crate) fn of(path: &Path, stream: &str) -> Heard {
+impl DecodedSound {
+    pub(crate) fn of(path: &Path, stream: &str) -> DecodedSound {
         let mut command = ffmpeg();
         // Everything before zero is warm-up. ffmpeg leaves it out of classic files by itself. For
         // fragmented files, even its own, it shows the right times but outputs everything.
         command.arg("-copyts").arg("-i").arg(path);
         command.args(["-map", stream, "-af", "atrim=start=0", "-c:a", "pcm_s16le", "-f", "s16le", "-"]);
-        Heard { pcm: run(&mut command).stdout }
+        DecodedSound { pcm: run(&mut command).stdout }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -120,7 +120,7 @@ impl Heard {
     }
 
     /// The other one may continue for `tail` samples: what Matroska discards of the last packet.
-    pub(crate) fn assert_same(&self, other: &Heard, tail: usize, what: &str) {
+    pub(crate) fn assert_same(&self, other: &DecodedSound, tail: usize, what: &str) {
         let first = self.pcm.iter().zip(&other.pcm).position(|(a, b)| a != b);
         assert_eq!(first, None, "{what}: first differing byte of {} and {}", self.pcm.len(), other.pcm.len());
         let allowed = self.pcm.len()..=self.pcm.len() + 2 * tail;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Ranges of whole blocks that may be read or written, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct BlockRanges {
     ranges: Vec<Range<u64>>,
     /// Blocks before each range.
     before: Vec<u64>,
@@ -22,10 +22,10 @@ pub(super) struct Places {
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
-impl Places {
+impl BlockRanges {
     /// The written parts of a member. Reading a hole, or space that was allocated and never
     /// written, costs nothing. A new volume that is measured there would have the price of memory.
-    pub(super) fn of_file(file: &File, path: &Path) -> Result<Places, DiskError> {
+    pub(super) fn of_file(file: &File, path: &Path) -> Result<BlockRanges, DiskError> {
         let failed = |error: io::Error| DiskError::File {
             path: path.to_owned(),
             what: "find the written parts of",
@@ -51,20 +51,20 @@ impl Places {
             at = rustix::fs::seek(file, SeekFrom::Hole(start)).map_err(|error| failed(error.into()))?;
             ranges.push(start..at.min(bytes));
         }
-        Ok(Places::new(ranges))
+        Ok(BlockRanges::new(ranges))
     }
 
-    pub(super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Places {
+    pub(super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> BlockRanges {
         let whole_blocks = |range: Range<u64>| {
             range.start.next_multiple_of(BLOCK_BYTES)..range.end / BLOCK_BYTES * BLOCK_BYTES
         };
-        let mut places = Places { ranges: Vec::new(), before: Vec::new(), blocks: 0 };
+        let mut block_ranges = BlockRanges { ranges: Vec::new(), before: Vec::new(), blocks: 0 };
         for range in ranges.into_iter().map(whole_blocks).filter(|range| range.start < range.end) {
-            places.before.push(places.blocks);
-            places.blocks += (range.end - range.start) / BLOCK_BYTES;
-            places.ranges.push(range);
+            block_ranges.before.push(block_ranges.blocks);
+            block_ranges.blocks += (range.end - range.start) / BLOCK_BYTES;
+            block_ranges.ranges.push(range);
         }
-        places
+        block_ranges
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -72,24 +72,24 @@ impl Places {
     }
 
     /// The ranges that hold requests of this size; `None` if there are none.
-    pub(super) fn holding(&self, bytes: usize) -> Option<Places> {
+    pub(super) fn holding(&self, bytes: usize) -> Option<BlockRanges> {
         let fitting = self.ranges.iter().filter(|range| range.end - range.start >= bytes as u64).cloned();
-        let places = Places::new(fitting);
-        (places.blocks > 0).then_some(places)
+        let block_ranges = BlockRanges::new(fitting);
+        (block_ranges.blocks > 0).then_some(block_ranges)
     }
 
     /// The part of the ranges from `from` to `to` eighths of their bytes; all of them if that part
     /// holds no request of this size.
-    pub(super) fn eighths(&self, from: u64, to: u64, bytes: usize) -> Places {
+    pub(super) fn eighths(&self, from: u64, to: u64, bytes: usize) -> BlockRanges {
         let (from, to) = (self.blocks * from / 8, self.blocks * to / 8);
         let part = self.ranges.iter().zip(&self.before).map(|(range, &before)| {
             let at = |block: u64| (range.start + block.saturating_sub(before) * BLOCK_BYTES).min(range.end);
             at(from)..at(to)
         });
-        Places::new(part).holding(bytes).unwrap_or_else(|| self.clone())
+        BlockRanges::new(part).holding(bytes).unwrap_or_else(|| self.clone())
     }
 
-    /// A random place for a request that the ranges hold ([`Places::holding`]).
+    /// A random place for a request that the ranges hold ([`BlockRanges::holding`]).
     pub(super) fn random(&self, bytes: usize, random: &mut Random) -> u64 {
         let block = random.below(self.blocks);
         let (range, block) = self.find(block);
@@ -144,10 +144,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_places() -> impl Strategy<Value = Places> {
+    fn any_places() -> impl Strategy<Value = BlockRanges> {
         prop::collection::vec((0u64..1 << 20, 1u64..1 << 20), 1..8).prop_map(|steps| {
             let mut at = 0;
-            Places::new(steps.into_iter().map(|(gap, bytes)| {
+            BlockRanges::new(steps.into_iter().map(|(gap, bytes)| {
                 let start = at + gap;
                 at = start + bytes;
                 start..at
@@ -158,35 +158,35 @@ mod tests {
     proptest! {
         #[test]
         fn every_place_is_whole_blocks_of_what_was_written(
-            places in any_places(), blocks in 1usize..80, seed in any::<u64>(), from in 0u64..8,
+            block_ranges in any_places(), blocks in 1usize..80, seed in any::<u64>(), from in 0u64..8,
         ) {
             let bytes = blocks * BLOCK_BYTES as usize;
-            let Some(holding) = places.holding(bytes) else { return Ok(()) };
+            let Some(holding) = block_ranges.holding(bytes) else { return Ok(()) };
             let mut random = Random::new(seed);
             let inside = |place: u64| {
                 place.is_multiple_of(BLOCK_BYTES)
-                    && places.ranges.iter().any(|range| range.start <= place && place + bytes as u64 <= range.end)
+                    && block_ranges.ranges.iter().any(|range| range.start <= place && place + bytes as u64 <= range.end)
             };
             for _ in 0..20 {
                 let place = holding.random(bytes, &mut random);
-                prop_assert!(inside(place), "{} of {:?}", place, places);
+                prop_assert!(inside(place), "{} of {:?}", place, block_ranges);
             }
             let part = holding.eighths(from, from + 1, bytes);
             prop_assert!(inside(part.random(bytes, &mut random)));
             for place in holding.sequence(bytes, &mut random).take(50) {
-                prop_assert!(inside(place), "{} of {:?}", place, places);
+                prop_assert!(inside(place), "{} of {:?}", place, block_ranges);
             }
         }
     }
 
     #[test]
     fn places_are_spread_over_all_ranges_by_their_size() {
-        let places = Places::new([0..1 << 20, 100 << 20..103 << 20]);
-        assert_eq!(places.bytes(), 4 << 20);
+        let block_ranges = BlockRanges::new([0..1 << 20, 100 << 20..103 << 20]);
+        assert_eq!(block_ranges.bytes(), 4 << 20);
         let mut random = Random::new(7);
-        let low = (0..4000).filter(|_| places.random(4096, &mut random) < 1 << 20).count();
+        let low = (0..4000).filter(|_| block_ranges.random(4096, &mut random) < 1 << 20).count();
         assert!((800..1200).contains(&low), "{low}");
-        let last = places.eighths(7, 8, 4096);
+        let last = block_ranges.eighths(7, 8, 4096);
         assert!((0..100).all(|_| last.random(4096, &mut random) >= (102 << 20) + (1 << 19)));
     }
 }

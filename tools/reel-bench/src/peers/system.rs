@@ -21,12 +21,12 @@ const SESSIONS_MAX: usize = 20_000;
 
 /// What is measured beside the rivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ours {
+pub(crate) enum OwnServer {
     /// Reel as delivered; where only costs are measured, without admission.
     Reel,
     /// Reel without admission.
     ReelOpen,
-    /// Reel without admission, told to copy whatever it sends.
+    /// Reel without admission and without zero-copy sends.
     ReelCopying,
     /// The bare loop: what is left when a server only reads and sends.
     Floor,
@@ -36,22 +36,22 @@ pub(crate) enum Ours {
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contender {
+pub(crate) enum System {
     /// Reel, or the bare loop.
-    Ours(Ours),
+    Own(OwnServer),
     /// A rival, set up in one way.
     Rival(Setup),
 }
 
-impl Contender {
+impl System {
     /// Reel as delivered.
-    pub(crate) const REEL: Self = Self::Ours(Ours::Reel);
+    pub(crate) const REEL: Self = Self::Own(OwnServer::Reel);
 
     /// These, and every rival as its experts would set it up.
-    pub(crate) fn all(ours: &[Ours], against: &Against) -> Result<Vec<Self>> {
+    pub(crate) fn all(ours: &[OwnServer], against: &Against) -> Result<Vec<Self>> {
         against.rivals.installed()?;
         let rivals = against.rivals.iter().flat_map(|rival| rival.expert());
-        let ours = ours.iter().map(|&ours| Self::Ours(ours));
+        let ours = ours.iter().map(|&ours| Self::Own(ours));
         Ok(ours.chain(rivals.map(|&setup| Self::Rival(setup))).collect())
     }
 
@@ -60,18 +60,18 @@ impl Contender {
     }
 
     pub(crate) fn is_reel(self) -> bool {
-        matches!(self, Self::Ours(Ours::Reel | Ours::ReelOpen | Ours::ReelCopying))
+        matches!(self, Self::Own(OwnServer::Reel | OwnServer::ReelOpen | OwnServer::ReelCopying))
     }
 }
 
-impl fmt::Display for Contender {
+impl fmt::Display for System {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Ours(Ours::Reel) => "reel",
-            Self::Ours(Ours::ReelOpen) => "reel, open",
-            Self::Ours(Ours::ReelCopying) => "reel, copying",
-            Self::Ours(Ours::Floor) => "floor",
-            Self::Ours(Ours::FloorZc) => "floor zero-copy",
+            Self::Own(OwnServer::Reel) => "reel",
+            Self::Own(OwnServer::ReelOpen) => "reel, open",
+            Self::Own(OwnServer::ReelCopying) => "reel, copying",
+            Self::Own(OwnServer::Floor) => "floor",
+            Self::Own(OwnServer::FloorZc) => "floor zero-copy",
             Self::Rival(setup) => setup.label(),
         })
     }
@@ -85,7 +85,7 @@ pub(crate) struct Launcher<'a> {
     /// The bare server, if it is not where it is built.
     pub(crate) floor: Option<&'a Path>,
     /// Whether Reel admits only viewers whose film it can reserve.
-    pub(crate) is_promised: bool,
+    pub(crate) admission: bool,
     /// Shares of streams, people and downloads with Reel, in thousandths, if not those it has by
     /// itself.
     pub(crate) shares: Option<[u32; 3]>,
@@ -100,12 +100,12 @@ pub(crate) struct Launched {
 }
 
 impl Launcher<'_> {
-    pub(crate) fn start(&self, who: Contender, wire: &Wire, net: Net) -> Result<Launched> {
+    pub(crate) fn start(&self, system: System, wire: &Wire, net: Net) -> Result<Launched> {
         let server = match net {
-            Net::Wire => wire.at_server(|| self.serve(who, wire.address()))?,
-            Net::Loopback => wire.beside_server(|| self.serve(who, free_address()?))?,
+            Net::Wire => wire.at_server(|| self.serve(system, wire.address()))?,
+            Net::Loopback => wire.beside_server(|| self.serve(system, free_address()?))?,
         };
-        let bound = if who.is_rival() && self.is_bounded {
+        let bound = if system.is_rival() && self.is_bounded {
             let owner = DeviceOwner::start()?;
             owner.request::<()>(&DeviceRequest::Memory { bytes: self.memory_bytes })?;
             for pid in server.processes()? {
@@ -118,28 +118,19 @@ impl Launcher<'_> {
         Ok(Launched { server, _bound: bound })
     }
 
-    fn serve(&self, who: Contender, address: SocketAddr) -> Result<Server> {
+    fn serve(&self, system: System, address: SocketAddr) -> Result<Server> {
         let Material { www, dir, .. } = self.material;
-        let setup = ReelSetup {
-            memory_bytes: self.memory_bytes,
-            is_promised: false,
-            lends: true,
-            shares: self.shares,
-        };
+        let setup =
+            ReelSetup { memory_bytes: self.memory_bytes, admission: false, lends: true, shares: self.shares };
         let ours = |setup| serve(self.material, address, setup);
-        match who {
-            Contender::Ours(Ours::Reel) => ours(ReelSetup { is_promised: self.is_promised, ..setup }),
-            Contender::Ours(Ours::ReelOpen) => ours(setup),
-            Contender::Ours(Ours::ReelCopying) => ours(ReelSetup { lends: false, ..setup }),
-            Contender::Rival(setup) => {
-                Site::new(www, &dir.join(setup.rival().name())).start_at(address, setup)
-            }
-            Contender::Ours(which @ (Ours::Floor | Ours::FloorZc)) => {
-                let floor = bare(self.floor)?;
-                let floor =
-                    floor.context("no bare server; cargo build --release -p reel-ring --example floor")?;
-                let mut command = Command::new(floor);
-                let mode = if which == Ours::Floor { "ring" } else { "ring-zc" };
+        match system {
+            System::Own(OwnServer::Reel) => ours(ReelSetup { admission: self.admission, ..setup }),
+            System::Own(OwnServer::ReelOpen) => ours(setup),
+            System::Own(OwnServer::ReelCopying) => ours(ReelSetup { lends: false, ..setup }),
+            System::Rival(setup) => Site::new(www, &dir.join(setup.rival().name())).start_at(address, setup),
+            System::Own(which @ (OwnServer::Floor | OwnServer::FloorZc)) => {
+                let mut command = Command::new(bare(self.floor)?);
+                let mode = if which == OwnServer::Floor { "ring" } else { "ring-zc" };
                 command.arg(address.to_string()).arg(www).arg(mode).stderr(Stdio::null());
                 Server::start(command, address)
             }
@@ -153,7 +144,7 @@ pub(super) struct ReelSetup {
     /// For media.
     pub(super) memory_bytes: u64,
     /// Whether only viewers whose film can be reserved are admitted.
-    pub(super) is_promised: bool,
+    pub(super) admission: bool,
     /// Whether it may send without a copy.
     pub(super) lends: bool,
     /// See [`Launcher::shares`].
@@ -161,10 +152,10 @@ pub(super) struct ReelSetup {
 }
 
 pub(super) fn serve(material: &Material, address: SocketAddr, setup: ReelSetup) -> Result<Server> {
-    let ReelSetup { memory_bytes, is_promised, lends, shares } = setup;
+    let ReelSetup { memory_bytes, admission, lends, shares } = setup;
     let config = material.dir.join("reel.toml");
     let mut text = format!(
-        "arena_bytes = {memory_bytes}\nsessions_max = {SESSIONS_MAX}\nzero_copy = {lends}\n[promise]\nadmission = {is_promised}\n"
+        "arena_bytes = {memory_bytes}\nsessions_max = {SESSIONS_MAX}\nzero_copy = {lends}\n[promise]\nadmission = {admission}\n"
     );
     if let Some(shares) = shares {
         text.push_str("[classes]\n");

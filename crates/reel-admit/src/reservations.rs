@@ -6,8 +6,8 @@
 //! there. Then the session is charged with that memory, and not with the disks. Otherwise it is
 //! charged with the disks as any other session.
 
+use crate::admission::Sharing;
 use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
-use crate::sessions::Sharing;
 use reel_cache::{Audience, Choices, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 /// The ledger, and the session of each reservation.
 #[derive(Debug)]
-pub(crate) struct Book {
-    chains: SharedReservations,
-    sessions: HashMap<ReservationId, Seat>,
+pub(crate) struct Reservations {
+    groups: SharedReservations,
+    holders: HashMap<ReservationId, Holder>,
     /// Where followers find what other sessions have read. Without it no session follows another.
     memory: Option<Memory>,
     /// The next group of sessions to check for whether it can follow another group. If that group
@@ -31,7 +31,7 @@ pub(crate) struct Book {
 
 /// The session that holds a reservation.
 #[derive(Debug)]
-struct Seat {
+struct Holder {
     key: SessionKey,
     /// The part of what it plays that other sessions may play, too.
     shared: Option<Arc<SharedTracks>>,
@@ -47,17 +47,22 @@ struct Memory {
 
 /// The session that requests a reservation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Who<'a> {
+pub(crate) struct Requester<'a> {
     pub(crate) key: SessionKey,
     pub(crate) class: Class,
     /// Its label in the ledger.
     pub(crate) label: &'a str,
 }
 
-impl Book {
+impl Reservations {
     /// Over a ledger without reservations.
-    pub(crate) fn new(ledger: Ledger) -> Book {
-        Book { chains: SharedReservations::new(ledger), sessions: HashMap::new(), memory: None, met: 0 }
+    pub(crate) fn new(ledger: Ledger) -> Reservations {
+        Reservations {
+            groups: SharedReservations::new(ledger),
+            holders: HashMap::new(),
+            memory: None,
+            met: 0,
+        }
     }
 
     /// Lets sessions that play the same follow each other in the memory of these units.
@@ -75,7 +80,7 @@ impl Book {
     /// refusal changes nothing.
     pub(crate) fn put(
         &mut self,
-        (who, held): (Who<'_>, Option<ReservationId>),
+        (requester, held): (Requester<'_>, Option<ReservationId>),
         (choices, choice, is_played): (&Choices, usize, bool),
         media_ns: u64,
         now_ns: u64,
@@ -85,32 +90,32 @@ impl Book {
         let at = ((media_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
         let shared = choices.shared(choice);
         let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
-        let ahead = self.chains.next_ahead(who.class, demand, at, held);
-        let before = ahead.and_then(|(stream, chain)| {
-            let ahead = self.sessions.get(&stream)?.key;
+        let ahead = self.groups.next_ahead(requester.class, demand, at, held);
+        let before = ahead.and_then(|(reservation, group)| {
+            let ahead = self.holders.get(&reservation)?.key;
             // Asked only for sessions that might follow, since it goes through the whole title.
-            let is_worth = self.chains.is_worth_following(who.class, demand, chain, at);
-            (is_worth && self.can_keep(chain, at)).then_some(())?;
-            self.memory.as_ref()?.audience.follows(who.key, (ahead, chain), &starts, now_ns)
+            let is_worth = self.groups.is_worth_following(requester.class, demand, group, at);
+            (is_worth && self.can_keep(group, at)).then_some(())?;
+            self.memory.as_ref()?.audience.follows(requester.key, (ahead, group), &starts, now_ns)
         });
         let is_held = before.is_some();
         let put = match held {
-            Some(stream) => self.chains.change(stream, demand, at, is_held).map(|()| stream),
-            None => self.chains.admit(who.class, demand, at, is_held, who.label),
+            Some(reservation) => self.groups.change(reservation, demand, at, is_held).map(|()| reservation),
+            None => self.groups.admit(requester.class, demand, at, is_held, requester.label),
         };
         match &put {
-            Ok(stream) => {
-                self.sessions.insert(*stream, Seat { key: who.key, shared: shared.cloned() });
+            Ok(reservation) => {
+                self.holders.insert(*reservation, Holder { key: requester.key, shared: shared.cloned() });
                 if shared.is_some() {
-                    self.begins(who.key, *stream, &starts, now_ns);
+                    self.begins(requester.key, *reservation, &starts, now_ns);
                 }
             }
             Err(error) => {
                 if let (Some(before), Some(memory)) = (before, &self.memory) {
-                    memory.audience.returns(who.key, before);
+                    memory.audience.returns(requester.key, before);
                 }
-                if let AdmitError::Ended(stream) = error {
-                    self.sessions.remove(stream);
+                if let AdmitError::Ended(reservation) = error {
+                    self.holders.remove(reservation);
                 }
             }
         }
@@ -122,29 +127,32 @@ impl Book {
     /// choice, for which it holds disk time of its own. `false` if the session shares nothing.
     pub(crate) fn leave(
         &mut self,
-        (who, stream): (Who<'_>, ReservationId),
+        (requester, reservation): (Requester<'_>, ReservationId),
         (choices, choice): (&Choices, usize),
         now_ns: u64,
     ) -> bool {
-        let next = choices.demands.get(choice + 1).filter(|_| self.chains.is_sharing(stream));
-        let has_left = next.is_some_and(|next| self.chains.leave(stream, next).is_ok());
+        let next = choices.demands.get(choice + 1).filter(|_| self.groups.is_sharing(reservation));
+        let has_left = next.is_some_and(|next| self.groups.leave(reservation, next).is_ok());
         if has_left {
-            self.sessions.insert(stream, Seat { key: who.key, shared: choices.shared(choice + 1).cloned() });
-            self.begins(who.key, stream, &[], now_ns);
+            self.holders.insert(
+                reservation,
+                Holder { key: requester.key, shared: choices.shared(choice + 1).cloned() },
+            );
+            self.begins(requester.key, reservation, &[], now_ns);
             self.settle_memory();
         }
         has_left
     }
 
     /// As [`SharedReservations::is_sharing`].
-    pub(crate) fn is_sharing(&self, stream: ReservationId) -> bool {
-        self.chains.is_sharing(stream)
+    pub(crate) fn is_sharing(&self, reservation: ReservationId) -> bool {
+        self.groups.is_sharing(reservation)
     }
 
     /// Releases what a session held.
-    pub(crate) fn release(&mut self, stream: ReservationId) {
-        self.chains.release(stream);
-        self.sessions.remove(&stream);
+    pub(crate) fn release(&mut self, reservation: ReservationId) {
+        self.groups.release(reservation);
+        self.holders.remove(&reservation);
         self.settle_memory();
     }
 
@@ -154,9 +162,9 @@ impl Book {
     /// not be charged with the disks to its end.
     ///
     /// Checks the next group that could follow; `false` if there was none left.
-    /// [`Book::settle_memory`] must be called after the last check.
+    /// [`Reservations::settle_memory`] must be called after the last check.
     pub(crate) fn meet_next(&mut self) -> bool {
-        let Some(meeting) = self.chains.next_meeting(self.met) else {
+        let Some(meeting) = self.groups.next_meeting(self.met) else {
             self.met = 0;
             return false;
         };
@@ -167,25 +175,25 @@ impl Book {
 
     /// As [`Ledger::advance`].
     pub(crate) fn advance(&mut self, now_round: u64) {
-        self.chains.advance(now_round);
+        self.groups.advance(now_round);
         self.settle_memory();
     }
 
     /// The ledger itself, for reading.
     pub(crate) fn ledger(&self) -> &Ledger {
-        self.chains.ledger()
+        self.groups.ledger()
     }
 
     /// How many sessions share what others read.
     pub(crate) fn sharing(&self) -> Sharing {
-        let (_, chains) = self.chains.counts();
-        let (followers, interval_bytes) = (self.chains.followers(), self.chains.interval_bytes());
-        Sharing { chains, followers, interval_bytes }
+        let (_, groups) = self.groups.counts();
+        let (followers, interval_bytes) = (self.groups.followers(), self.groups.interval_bytes());
+        Sharing { groups, followers, interval_bytes }
     }
 
     /// As [`SharedReservations::adds_up`].
     pub(crate) fn adds_up(&self) -> bool {
-        self.chains.adds_up()
+        self.groups.adds_up()
     }
 
     /// Whether so little of the members' time is promised that a session that plays alone may read
@@ -196,18 +204,18 @@ impl Book {
 
     /// As [`Ledger::set_capacities`].
     pub(crate) fn set_capacities(&mut self, capacities: Capacities) -> Vec<Overcommitment> {
-        self.chains.set_capacities(capacities)
+        self.groups.set_capacities(capacities)
     }
 
     /// As [`Ledger::set_classes`].
     pub(crate) fn set_classes(&mut self, classes: ClassTable) -> Vec<Overcommitment> {
-        self.chains.set_classes(classes)
+        self.groups.set_classes(classes)
     }
 
     /// Thousandths of the members' time that are promised: the most in any of the next
     /// [`ROOM_ROUNDS`] rounds.
     fn promised_permille(&self) -> u64 {
-        let ledger = self.chains.ledger();
+        let ledger = self.groups.ledger();
         let (members, now_round) = (&ledger.capacities().members, ledger.now_round());
         let of_member = |(number, member): (usize, &MemberCapacity)| {
             let rounds = now_round..now_round.saturating_add(ROOM_ROUNDS);
@@ -225,42 +233,43 @@ impl Book {
     }
 
     fn follow_from_here(&mut self, meeting: &Meeting) {
-        let Book { chains, sessions, memory: Some(memory), .. } = self else { return };
-        let (Some(leader), Some(ahead)) = (sessions.get(&meeting.leader), sessions.get(&meeting.ahead))
-        else {
+        let Reservations { groups, holders, memory: Some(memory), .. } = self else { return };
+        let (Some(leader), Some(ahead)) = (holders.get(&meeting.leader), holders.get(&meeting.ahead)) else {
             return;
         };
         let Some(shared) = &leader.shared else { return };
-        if !chains.is_worth_merging(meeting) || !memory.keep(chains.interval_bytes_merged(meeting)) {
+        if !groups.is_worth_merging(meeting) || !memory.keep(groups.interval_bytes_merged(meeting)) {
             return;
         }
-        let all: Vec<SessionKey> =
-            chains.streams_of(meeting.behind).filter_map(|stream| Some(sessions.get(&stream)?.key)).collect();
-        let meet = || chains.merge(meeting).then(|| chains.width_rounds(meeting.into));
+        let all: Vec<SessionKey> = groups
+            .streams_of(meeting.behind)
+            .filter_map(|reservation| Some(holders.get(&reservation)?.key))
+            .collect();
+        let meet = || groups.merge(meeting).then(|| groups.width_rounds(meeting.into));
         memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), shared, meet);
     }
 
     /// Withholds from readers as much memory as the intervals take if a session joins a group;
     /// `false` if readers have that memory now.
-    fn can_keep(&mut self, chain: u64, at: (usize, u64)) -> bool {
-        let bytes = self.chains.interval_bytes_with(chain, at);
+    fn can_keep(&mut self, group: u64, at: (usize, u64)) -> bool {
+        let bytes = self.groups.interval_bytes_with(group, at);
         self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
     }
 
     /// A session begins at a new position. From here on the audience knows which sessions follow
     /// it, and which session it follows.
-    fn begins(&self, session: SessionKey, stream: ReservationId, starts: &[Start<'_>], now_ns: u64) {
+    fn begins(&self, session: SessionKey, reservation: ReservationId, starts: &[Start<'_>], now_ns: u64) {
         if let Some(memory) = &self.memory
-            && let Some(chain) = self.chains.group_of(stream)
+            && let Some(group) = self.groups.group_of(reservation)
         {
-            let rounds = self.chains.width_rounds(chain);
-            memory.audience.begins(session, (chain, rounds), starts, now_ns);
+            let rounds = self.groups.width_rounds(group);
+            memory.audience.begins(session, (group, rounds), starts, now_ns);
         }
     }
 
     /// Gives memory that is not kept any more back to the readers.
     pub(crate) fn settle_memory(&mut self) {
-        let bytes = self.chains.interval_bytes();
+        let bytes = self.groups.interval_bytes();
         if let Some(memory) = &mut self.memory {
             memory.keep(bytes);
         }

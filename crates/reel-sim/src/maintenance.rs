@@ -2,9 +2,9 @@
 //! rebuild, by the code of `reel-volume` itself.
 
 use crate::content;
+use crate::cooperative_threads::{Clock, CooperativeThreads};
 use crate::library::{title_record, write_stripe};
 use crate::limits::{INGEST_ROOM_PART, INGEST_STRIPES, PROGRESS_NS, READ_BACK_PERMILLE, RETRY_NS};
-use crate::stage::{Clock, Stage};
 use reel_code::Code;
 use reel_qos::Class;
 use reel_testkit::Rng;
@@ -15,26 +15,26 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All of them, and the volume.
-pub(crate) struct Upkeep {
+pub(crate) struct Maintenance {
     pub(crate) volume: Volume,
-    stage: Stage,
-    board: Arc<Mutex<Board>>,
+    threads: CooperativeThreads,
+    jobs: Arc<Mutex<JobState>>,
     /// The volume's directory. It is read once: the volume's status waits while the catalogue is
-    /// changed, and the world never waits.
+    /// changed, and the simulation never waits.
     directory: PathBuf,
-    lives: u32,
+    repairs: u32,
 }
 
-/// What they tell.
+/// The state of the jobs, as they report it.
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct JobState {
     /// Titles that were ingested and are there, oldest first.
     pub(crate) ingested: Vec<Ingested>,
-    /// The title of which it is not told yet whether it is there.
+    /// The title of which it is not known yet whether it is there.
     pub(crate) changing: Option<Ingested>,
     /// Changes of the catalogue that began.
     pub(crate) changes: u64,
-    pub(crate) mending: Option<Mending>,
+    pub(crate) running_repair: Option<RunningRepair>,
     pub(crate) done: Done,
     stop_scrub: bool,
     broken: Option<String>,
@@ -78,79 +78,80 @@ pub(crate) enum Repair {
 
 /// How far one of these has come.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mending {
+pub(crate) struct RunningRepair {
     pub(crate) what: Repair,
     moved_ns: u64,
     progress: Option<CheckProgress>,
 }
 
-impl Upkeep {
-    pub(crate) fn new(volume: Volume, stage: Stage) -> Upkeep {
+impl Maintenance {
+    pub(crate) fn new(volume: Volume, threads: CooperativeThreads) -> Maintenance {
         let directory = volume.status().directory;
-        Upkeep { volume, stage, board: Arc::default(), directory, lives: 0 }
+        Maintenance { volume, threads, jobs: Arc::default(), directory, repairs: 0 }
     }
 
     /// Titles are ingested, so many stripes a second, one after another; old ones make room.
     pub(crate) fn ingest(&mut self, stripes_per_s: u64, rng: Rng) -> std::io::Result<()> {
-        let (volume, board, clock) = (self.volume.clone(), Arc::clone(&self.board), self.stage.clock());
+        let (volume, jobs, clock) = (self.volume.clone(), Arc::clone(&self.jobs), self.threads.clock());
         let room = self.volume.free_bytes() / self.volume.geometry().stripe_bytes() as u64;
         let stripes_max = (room / INGEST_ROOM_PART).clamp(INGEST_STRIPES.0, INGEST_STRIPES.1);
         let stripe_ns = 1_000_000_000 / stripes_per_s;
-        let mut ingest = Ingest { volume, board, clock, rng, stripe_ns, stripes_max, number: 0 };
-        self.stage.enter("ingest", move || ingest.run())
+        let mut ingest = Ingest { volume, jobs, clock, rng, stripe_ns, stripes_max, number: 0 };
+        self.threads.spawn("ingest", move || ingest.run())
     }
 
     /// Begins to repair; `false` if another repair is under way. A scrub gives way.
     pub(crate) fn repair(&mut self, what: Repair) -> std::io::Result<bool> {
-        let now_ns = self.stage.clock().now_ns();
-        let mut board = lock(&self.board);
-        if board.mending.is_some() {
-            board.stop_scrub |= what != Repair::Scrub;
+        let now_ns = self.threads.clock().now_ns();
+        let mut jobs = lock(&self.jobs);
+        if jobs.running_repair.is_some() {
+            jobs.stop_scrub |= what != Repair::Scrub;
             return Ok(false);
         }
-        let mending = Mending { what, moved_ns: now_ns, progress: None };
-        (board.mending, board.stop_scrub) = (Some(mending), false);
-        drop(board);
-        self.lives += 1;
-        let path = self.directory.join(format!("disk-{}.reel", self.lives));
-        let (volume, board, clock) = (self.volume.clone(), Arc::clone(&self.board), self.stage.clock());
-        let mut mender = Mender { volume, board, clock, what, path };
-        self.stage.enter("mend", move || mender.run())?;
+        let running_repair = RunningRepair { what, moved_ns: now_ns, progress: None };
+        (jobs.running_repair, jobs.stop_scrub) = (Some(running_repair), false);
+        drop(jobs);
+        self.repairs += 1;
+        let path = self.directory.join(format!("disk-{}.reel", self.repairs));
+        let (volume, jobs, clock) = (self.volume.clone(), Arc::clone(&self.jobs), self.threads.clock());
+        let mut job = RepairJob { volume, jobs, clock, what, path };
+        self.threads.spawn("repair", move || job.run())?;
         Ok(true)
     }
 
     /// The next time at which a job wants a turn.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.stage.next_ns()
+        self.threads.next_ns()
     }
 
     /// Gives a turn to every job that has something to do. The error is a broken invariant.
     pub(crate) fn turn(&mut self, now_ns: u64) -> Result<bool, String> {
-        let some = self.stage.turn(now_ns)?;
-        if some && let Some(what) = lock(&self.board).broken.take() {
+        let some = self.threads.turn(now_ns)?;
+        if some && let Some(what) = lock(&self.jobs).broken.take() {
             return Err(what);
         }
         Ok(some)
     }
 
-    /// What they tell.
-    pub(crate) fn board(&self) -> MutexGuard<'_, Board> {
-        lock(&self.board)
+    /// The state of the jobs, as they report it.
+    pub(crate) fn jobs(&self) -> MutexGuard<'_, JobState> {
+        lock(&self.jobs)
     }
 
     /// The repair that has made no progress for too long.
     pub(crate) fn stuck(&self, now_ns: u64) -> Option<String> {
-        let mending = lock(&self.board).mending?;
-        let idle_ns = now_ns.saturating_sub(mending.moved_ns);
-        let at = mending.progress.map_or(0, |progress| progress.bytes_done);
-        (idle_ns > PROGRESS_NS)
-            .then(|| format!("{:?} has been at byte {at} for {} s", mending.what, idle_ns / 1_000_000_000))
+        let running_repair = lock(&self.jobs).running_repair?;
+        let idle_ns = now_ns.saturating_sub(running_repair.moved_ns);
+        let at = running_repair.progress.map_or(0, |progress| progress.bytes_done);
+        (idle_ns > PROGRESS_NS).then(|| {
+            format!("{:?} has been at byte {at} for {} s", running_repair.what, idle_ns / 1_000_000_000)
+        })
     }
 }
 
 struct Ingest {
     volume: Volume,
-    board: Arc<Mutex<Board>>,
+    jobs: Arc<Mutex<JobState>>,
     clock: Arc<Clock>,
     rng: Rng,
     stripe_ns: u64,
@@ -167,11 +168,11 @@ impl Ingest {
                 Err(_) if self.clock.is_over() => return,
                 // Written while one member was away, and another is now.
                 Err(VolumeError::NoMemory { .. } | VolumeError::MembersFailed { .. }) => {
-                    lock(&self.board).done.ingest_failed += 1;
+                    lock(&self.jobs).done.ingest_failed += 1;
                     self.clock.sleep_until(self.clock.now_ns() + RETRY_NS);
                 }
                 Err(error) => {
-                    lock(&self.board).broken.get_or_insert(format!("a title could not be ingested: {error}"));
+                    lock(&self.jobs).broken.get_or_insert(format!("a title could not be ingested: {error}"));
                     return;
                 }
             }
@@ -185,7 +186,7 @@ impl Ingest {
         let bytes = stripes * stripe_bytes - self.rng.below(stripe_bytes);
         // Checksums and what a writer sets aside want room, too.
         while self.volume.ensure_free(2 * bytes).is_err() {
-            let Some(oldest) = lock(&self.board).ingested.first().cloned() else { break };
+            let Some(oldest) = lock(&self.jobs).ingested.first().cloned() else { break };
             self.remove(&oldest)?;
         }
         let seed = self.rng.bits();
@@ -205,12 +206,12 @@ impl Ingest {
         if self.clock.is_over() {
             return done;
         }
-        let mut board = lock(&self.board);
-        board.changing = None;
+        let mut jobs = lock(&self.jobs);
+        jobs.changing = None;
         done?;
-        board.done.ingested += 1;
-        board.ingested.push(title.clone());
-        drop(board);
+        jobs.done.ingested += 1;
+        jobs.ingested.push(title.clone());
+        drop(jobs);
         if self.rng.permille(READ_BACK_PERMILLE) { self.read_back(&title, &object) } else { Ok(()) }
     }
 
@@ -218,21 +219,21 @@ impl Ingest {
         self.begin_change(title);
         let done = self.volume.remove(&title.id);
         if !self.clock.is_over() {
-            let mut board = lock(&self.board);
-            board.changing = None;
+            let mut jobs = lock(&self.jobs);
+            jobs.changing = None;
             // What could not be removed is there, and takes its room.
             if done.is_ok() {
-                board.ingested.retain(|other| other.id != title.id);
-                board.done.removed += 1;
+                jobs.ingested.retain(|other| other.id != title.id);
+                jobs.done.removed += 1;
             }
         }
         done
     }
 
     fn begin_change(&self, title: &Ingested) {
-        let mut board = lock(&self.board);
-        board.changes += 1;
-        board.changing = Some(title.clone());
+        let mut jobs = lock(&self.jobs);
+        jobs.changes += 1;
+        jobs.changing = Some(title.clone());
     }
 
     /// Reads a title as an export does.
@@ -245,25 +246,25 @@ impl Ingest {
             let range = at..at + count as u64;
             if let Some(wrong) = content::first_wrong(title.seed, range.clone(), &bytes[..count]) {
                 let what = format!("byte {wrong} of {}, which was ingested, is wrong", title.id);
-                lock(&self.board).broken.get_or_insert(what);
+                lock(&self.jobs).broken.get_or_insert(what);
                 break;
             }
             at = range.end;
         }
-        lock(&self.board).done.read_back += 1;
+        lock(&self.jobs).done.read_back += 1;
         Ok(())
     }
 }
 
-struct Mender {
+struct RepairJob {
     volume: Volume,
-    board: Arc<Mutex<Board>>,
+    jobs: Arc<Mutex<JobState>>,
     clock: Arc<Clock>,
     what: Repair,
     path: PathBuf,
 }
 
-impl Mender {
+impl RepairJob {
     fn run(&mut self) {
         loop {
             let result = match self.what {
@@ -284,12 +285,12 @@ impl Mender {
                 }
                 Err(error) => {
                     let what = format!("{:?} failed: {error}", self.what);
-                    lock(&self.board).broken.get_or_insert(what);
+                    lock(&self.jobs).broken.get_or_insert(what);
                     break;
                 }
             }
         }
-        lock(&self.board).mending = None;
+        lock(&self.jobs).running_repair = None;
     }
 
     fn replace(&self, member: usize) -> Result<(), VolumeError> {
@@ -299,7 +300,7 @@ impl Mender {
             force: true,
             replace_healthy: true,
         })?;
-        lock(&self.board).done.replaced += 1;
+        lock(&self.jobs).done.replaced += 1;
         Ok(())
     }
 
@@ -307,33 +308,33 @@ impl Mender {
         let begun_ns = self.clock.now_ns();
         let report =
             self.volume.rebuild(member, RepairOptions::default(), &mut |progress| self.moved(progress))?;
-        let mut board = lock(&self.board);
+        let mut jobs = lock(&self.jobs);
         if report.lost_rows > 0 {
-            board.broken.get_or_insert(format!("{} rows are lost, says the rebuild", report.lost_rows));
+            jobs.broken.get_or_insert(format!("{} rows are lost according to the rebuild", report.lost_rows));
         }
-        board.done.rebuilt += u64::from(report.complete);
-        board.done.rebuilt_units += report.written_bytes / self.volume.geometry().unit_bytes() as u64;
+        jobs.done.rebuilt += u64::from(report.complete);
+        jobs.done.rebuilt_units += report.written_bytes / self.volume.geometry().unit_bytes() as u64;
         let took_ns = self.clock.now_ns() - begun_ns;
-        board.done.rebuild_most_ns = board.done.rebuild_most_ns.max(took_ns);
+        jobs.done.rebuild_most_ns = jobs.done.rebuild_most_ns.max(took_ns);
         Ok(())
     }
 
     fn scrub(&self) -> Result<(), VolumeError> {
         let report = self.volume.scrub(RepairOptions::default(), &mut |progress| {
-            self.moved(progress) && !lock(&self.board).stop_scrub
+            self.moved(progress) && !lock(&self.jobs).stop_scrub
         })?;
-        let mut board = lock(&self.board);
+        let mut jobs = lock(&self.jobs);
         if !report.nothing_lost() {
-            board.broken.get_or_insert("rows are lost, says the scrub".to_owned());
+            jobs.broken.get_or_insert("rows are lost according to the scrub".to_owned());
         }
-        board.done.scrubbed += u64::from(report.complete);
-        board.done.repaired_rows += report.members.iter().map(|member| member.repaired_rows).sum::<u64>();
+        jobs.done.scrubbed += u64::from(report.complete);
+        jobs.done.repaired_rows += report.members.iter().map(|member| member.repaired_rows).sum::<u64>();
         Ok(())
     }
 
     fn moved(&self, progress: CheckProgress) -> bool {
-        if let Some(mending) = &mut lock(&self.board).mending {
-            (mending.moved_ns, mending.progress) = (self.clock.now_ns(), Some(progress));
+        if let Some(running_repair) = &mut lock(&self.jobs).running_repair {
+            (running_repair.moved_ns, running_repair.progress) = (self.clock.now_ns(), Some(progress));
         }
         !self.clock.is_over()
     }
@@ -366,6 +367,6 @@ fn slots(object: &ObjectRecord) -> Vec<u64> {
     object.extents.iter().flat_map(|extent| extent.first_slot..extent.first_slot + extent.slots).collect()
 }
 
-fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {
-    board.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(jobs: &Mutex<JobState>) -> MutexGuard<'_, JobState> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner)
 }

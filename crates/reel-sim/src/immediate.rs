@@ -1,7 +1,7 @@
 //! Members that answer at once, for the time before the clock starts and after a simulated crash.
 
 use crate::medium::Medium;
-use crate::shelf::Shelf;
+use crate::stored_titles::StoredTitles;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
     DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
@@ -12,7 +12,7 @@ use reel_volume::{CooperativeWait, Simulated};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Members without schedulers and time.
-pub(crate) struct StillDisks {
+pub(crate) struct ImmediateDisks {
     inner: Mutex<Inner>,
 }
 
@@ -21,7 +21,7 @@ struct Inner {
     media: Vec<Medium>,
     /// The medium of each member.
     members: Vec<Option<usize>>,
-    shelf: Option<Arc<Shelf>>,
+    stored: Option<Arc<StoredTitles>>,
     /// What is written is a title's, which is never kept.
     forgets: bool,
     broken: Option<String>,
@@ -30,10 +30,10 @@ struct Inner {
 /// Nobody has to wait for members that answer at once.
 struct NoTurns;
 
-impl StillDisks {
-    pub(crate) fn new(media: Vec<Medium>, shelf: Option<Arc<Shelf>>) -> Arc<StillDisks> {
-        let inner = Inner { media, members: Vec::new(), shelf, forgets: false, broken: None };
-        Arc::new(StillDisks { inner: Mutex::new(inner) })
+impl ImmediateDisks {
+    pub(crate) fn new(media: Vec<Medium>, stored: Option<Arc<StoredTitles>>) -> Arc<ImmediateDisks> {
+        let inner = Inner { media, members: Vec::new(), stored, forgets: false, broken: None };
+        Arc::new(ImmediateDisks { inner: Mutex::new(inner) })
     }
 
     /// How a volume is opened on these.
@@ -57,10 +57,10 @@ impl StillDisks {
     }
 
     /// What each member holds; nothing for one that is absent.
-    pub(crate) fn look<T>(&self, member: usize, look: impl FnOnce(&Medium) -> T) -> Option<T> {
+    pub(crate) fn with_medium<T>(&self, member: usize, inspect: impl FnOnce(&Medium) -> T) -> Option<T> {
         let inner = self.lock();
         let medium = inner.members.get(member).copied().flatten()?;
-        Some(look(&inner.media[medium]))
+        Some(inspect(&inner.media[medium]))
     }
 
     /// Gives the media up, closed, in the order of members.
@@ -97,15 +97,15 @@ impl Inner {
             done.result = Err(DiskError::Absent { member });
             return (reply, done);
         };
-        let (medium, shelf) = (&mut self.media[medium], self.shelf.as_deref());
+        let (medium, stored) = (&mut self.media[medium], self.stored.as_deref());
         let result = match work {
             DiskWork::Read { offset, bytes, mut buffer } => {
-                let result = medium.read(offset, &mut buffer[..bytes], shelf);
+                let result = medium.read(offset, &mut buffer[..bytes], stored);
                 done.buffer = Some(buffer);
                 result
             }
             DiskWork::Write { .. } if self.forgets => Ok(()),
-            DiskWork::Write { offset, lease } => medium.write(offset, &lease, shelf),
+            DiskWork::Write { offset, lease } => medium.write(offset, &lease, stored),
             DiskWork::Sync => medium.sync(medium.written()),
         };
         if let Err(what) = result {
@@ -115,7 +115,7 @@ impl Inner {
     }
 }
 
-impl DiskBackend for StillDisks {
+impl DiskBackend for ImmediateDisks {
     fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
         for request in requests {
             let (reply, done) = self.lock().carry_out(request);

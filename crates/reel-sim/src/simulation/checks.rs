@@ -1,13 +1,13 @@
 //! What must hold at every step and every second.
 
-use super::people::Kind;
-use super::{Event, SECOND_NS, World};
+use super::clients::Kind;
+use super::{Event, SECOND_NS, Simulation};
 use crate::limits::{LEDGER_CHECK_SECONDS, MOVING_SEGMENT_NS, RECOVERY_NS};
 use crate::scale::UNIT_BYTES;
 use reel_qos::Class;
 use std::sync::atomic::Ordering;
 
-impl World {
+impl Simulation {
     /// Whether what is late breaks a promise.
     pub(super) fn is_promised(&self) -> bool {
         (self.scenario.admission || self.scenario.strict) && !self.capacity.is_strained(self.now_ns)
@@ -48,7 +48,7 @@ impl World {
                 late = late.or(player
                     .late_ns(self.now_ns)
                     .filter(|(_, ns)| *ns > MOVING_SEGMENT_NS)
-                    .map(|(strand, ns)| (number, player.next_segment(strand), ns)));
+                    .map(|(kind, ns)| (number, player.next_segment(kind), ns)));
             }
         }
         self.report.viewing_most = self.report.viewing_most.max(viewing);
@@ -64,19 +64,19 @@ impl World {
         if !self.scenario.admission {
             return Ok(());
         }
-        self.desk.tick(self.now_ns);
-        let permille = self.capacity.look(&self.disks, &self.desk, self.now_ns)?;
+        self.sessions.tick(self.now_ns);
+        let permille = self.capacity.check(&self.disks, &self.sessions, self.now_ns)?;
         self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
         let dear_ns = self.capacity.dear_ns(&self.disks, self.fault.map(|span| span.member), self.now_ns);
         self.report.dear_most_ns = self.report.dear_most_ns.max(dear_ns);
-        let sharing = self.desk.sharing();
+        let sharing = self.sessions.sharing();
         let arena_bytes = (self.scenario.buffers * UNIT_BYTES) as u64;
         self.report.followers_most = self.report.followers_most.max(sharing.followers as u64);
         self.report.intervals_most_permille =
             self.report.intervals_most_permille.max(sharing.interval_bytes * 1000 / arena_bytes);
-        // It takes as long as promising everything anew, so not every second.
+        // It takes as long as reserving everything again, so it is not done every second.
         let second = (self.now_ns - self.start_ns) / SECOND_NS;
-        if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.desk.adds_up() {
+        if second.is_multiple_of(LEDGER_CHECK_SECONDS) && !self.sessions.adds_up() {
             return Err("the ledger is not the sum of its reservations".to_owned());
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::limits::{LATENESS_READS, SLOW_AWAY_NS, SLOW_READS, STALL_NS};
 const ALL: u32 = 1 << 16;
 
 /// The members as all fetchers of a table see them.
-pub(crate) struct Around {
+pub(crate) struct Bypass {
     health: Health,
     members: Vec<Member>,
     /// Held while a member joins those that are read around.
@@ -44,14 +44,14 @@ struct Member {
     since_ns: AtomicU64,
 }
 
-impl Around {
+impl Bypass {
     pub(crate) fn new(health: Health, members: usize) -> Self {
         let members = (0..members).map(|_| Member::default()).collect();
         Self { health, members, change: Mutex::new(()) }
     }
 
     /// Whether reads of this member go to the other members from the start.
-    pub(crate) fn is_away(&self, member: usize) -> bool {
+    pub(crate) fn is_bypassed(&self, member: usize) -> bool {
         let known = &self.members[member];
         !self.health.readable(member)
             || known.stalled.load(Ordering::Relaxed)
@@ -59,11 +59,11 @@ impl Around {
     }
 
     /// Whether reads of any member go to the other members from the start.
-    pub(crate) fn is_any_away(&self) -> bool {
-        (0..self.members.len()).any(|member| self.is_away(member))
+    pub(crate) fn is_any_bypassed(&self) -> bool {
+        (0..self.members.len()).any(|member| self.is_bypassed(member))
     }
 
-    /// Takes the right to read around one read of this member. [`Around::end`] gives it back.
+    /// Takes the right to read around one read of this member. [`Bypass::end`] gives it back.
     /// `false` if parity does not allow it now.
     pub(crate) fn begin(&self, member: usize) -> bool {
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,7 @@ impl Around {
     }
 
     /// A request was withdrawn: no fetcher takes its answer any more.
-    pub(crate) fn forgotten(&self, number: usize) {
+    pub(crate) fn withdrawn(&self, number: usize) {
         let member = &self.members[number];
         if member.under_way.fetch_sub(1, Ordering::Relaxed) == 1 {
             // There is no request left whose answer could end the stall.
@@ -110,7 +110,7 @@ impl Around {
 
     /// When to check a member whose oldest request is from `oldest_ns`. `None` if it is known to
     /// stall.
-    pub(crate) fn look_ns(&self, number: usize, oldest_ns: u64) -> Option<u64> {
+    pub(crate) fn stall_check_ns(&self, number: usize, oldest_ns: u64) -> Option<u64> {
         let member = &self.members[number];
         let since_ns = member.since_ns.load(Ordering::Relaxed).max(oldest_ns);
         (!member.stalled.load(Ordering::Relaxed)).then(|| since_ns.saturating_add(STALL_NS))
@@ -118,14 +118,14 @@ impl Around {
 
     /// Checks a member whose oldest request is from `oldest_ns`. `true` if it has answered no
     /// request for so long that it counts as stalled from now on.
-    pub(crate) fn look(&self, number: usize, oldest_ns: u64, now_ns: u64) -> bool {
+    pub(crate) fn check_stall(&self, number: usize, oldest_ns: u64, now_ns: u64) -> bool {
         let member = &self.members[number];
         let answers = self.health.answers(number);
         if member.answers.swap(answers, Ordering::Relaxed) != answers {
             // Other requests were answered: the member works, and has not reached this request yet.
             member.since_ns.store(now_ns, Ordering::Relaxed);
         }
-        if self.look_ns(number, oldest_ns).is_none_or(|look_ns| look_ns > now_ns) {
+        if self.stall_check_ns(number, oldest_ns).is_none_or(|stall_check_ns| stall_check_ns > now_ns) {
             return false;
         }
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +148,7 @@ impl Around {
         let member = &self.members[number];
         change(&member.lateness, |lateness| lateness + (ALL - lateness) / LATENESS_READS);
         let late = member.late_in_row.fetch_add(1, Ordering::Relaxed) + 1;
-        late >= SLOW_READS && !self.others_are_late(number) && self.leave_alone(number, now_ns)
+        late >= SLOW_READS && !self.others_are_late(number) && self.mark_slow(number, now_ns)
     }
 
     /// Whether another member is at least half as late as this one. Then the cause is the load, and
@@ -163,10 +163,10 @@ impl Around {
     /// Stops reading a member that is much slower than the others, for a while. That costs the
     /// others no more than its loss would. `false` if it is left out already, or if parity has to
     /// make up for other members.
-    pub(crate) fn leave_alone(&self, number: usize, now_ns: u64) -> bool {
+    pub(crate) fn mark_slow(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
         let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_away(number) || !self.may_join(number) {
+        if self.is_bypassed(number) || !self.may_join(number) {
             return false;
         }
         member.slow_until_ns.store(now_ns.saturating_add(SLOW_AWAY_NS), Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl Around {
     /// again and again while another member is left out as slow, the slow one is read again at
     /// once: its late answers are worth more than what the others cannot do for it. A member that
     /// has only promised work to do does not miss deadlines.
-    pub(crate) fn came(&self, number: usize, has_missed: bool, now_ns: u64) {
+    pub(crate) fn count_deadline(&self, number: usize, has_missed: bool, now_ns: u64) {
         let member = &self.members[number];
         if !has_missed {
             return member.missed_in_row.store(0, Ordering::Relaxed);
@@ -203,14 +203,14 @@ impl Around {
     }
 
     /// A read of this member came in time.
-    pub(crate) fn in_time(&self, number: usize) {
+    pub(crate) fn answered_in_time(&self, number: usize) {
         let member = &self.members[number];
         member.late_in_row.store(0, Ordering::Relaxed);
         change(&member.lateness, |lateness| lateness - lateness / LATENESS_READS);
     }
 
     /// Reads members again that were left out as slow, when their time is over.
-    pub(crate) fn forgive(&self, now_ns: u64) {
+    pub(crate) fn unmark_slow(&self, now_ns: u64) {
         for member in &self.members {
             if member.slow.load(Ordering::Relaxed) && member.slow_until_ns.load(Ordering::Relaxed) <= now_ns {
                 // It is half way to being slow again: it has to show that it is in time.
@@ -223,9 +223,9 @@ impl Around {
     /// Whether parity makes up for this member beside those that are missing, left out or read
     /// around already.
     fn may_join(&self, number: usize) -> bool {
-        let away =
-            |other: usize| self.is_away(other) || self.members[other].reads.load(Ordering::Relaxed) > 0;
-        let others = (0..self.members.len()).filter(|&other| other != number && away(other)).count();
+        let is_out =
+            |other: usize| self.is_bypassed(other) || self.members[other].reads.load(Ordering::Relaxed) > 0;
+        let others = (0..self.members.len()).filter(|&other| other != number && is_out(other)).count();
         others < self.health.tolerated()
     }
 }
@@ -240,104 +240,104 @@ mod tests {
     use super::*;
     use reel_volume::MemberUse;
 
-    fn four() -> (Health, Around) {
+    fn four() -> (Health, Bypass) {
         let health = Health::tolerating([MemberUse::InUse; 4], 1);
-        (health.clone(), Around::new(health, 4))
+        (health.clone(), Bypass::new(health, 4))
     }
 
     #[test]
     fn a_member_that_answers_no_request_stalls_until_it_answers() {
-        let (_, around) = four();
-        around.submitted(1, 100);
-        assert_eq!(around.look_ns(1, 100), Some(100 + STALL_NS));
-        assert!(!around.look(1, 100, 99 + STALL_NS) && !around.is_away(1));
-        assert!(around.look(1, 100, 100 + STALL_NS) && around.is_away(1));
-        assert!(!around.look(1, 100, 200 + STALL_NS), "told once");
-        around.answered(1, 300 + STALL_NS);
-        assert!(!around.is_any_away());
+        let (_, bypass) = four();
+        bypass.submitted(1, 100);
+        assert_eq!(bypass.stall_check_ns(1, 100), Some(100 + STALL_NS));
+        assert!(!bypass.check_stall(1, 100, 99 + STALL_NS) && !bypass.is_bypassed(1));
+        assert!(bypass.check_stall(1, 100, 100 + STALL_NS) && bypass.is_bypassed(1));
+        assert!(!bypass.check_stall(1, 100, 200 + STALL_NS), "told once");
+        bypass.answered(1, 300 + STALL_NS);
+        assert!(!bypass.is_any_bypassed());
     }
 
     #[test]
     fn a_member_that_answers_other_requests_has_not_stalled() {
-        let (health, around) = four();
-        around.submitted(1, 0);
+        let (health, bypass) = four();
+        bypass.submitted(1, 0);
         health.answered(1);
-        assert!(!around.look(1, 0, STALL_NS));
-        assert!(around.look(1, 0, 2 * STALL_NS), "no answer came since");
-        around.forgotten(1);
-        assert!(!around.is_away(1), "no request is left whose answer could end the stall");
+        assert!(!bypass.check_stall(1, 0, STALL_NS));
+        assert!(bypass.check_stall(1, 0, 2 * STALL_NS), "no answer came since");
+        bypass.withdrawn(1);
+        assert!(!bypass.is_bypassed(1), "no request is left whose answer could end the stall");
     }
 
     #[test]
     fn a_member_that_is_late_again_and_again_is_left_alone_for_a_while() {
-        let (_, around) = four();
+        let (_, bypass) = four();
         for _ in 0..SLOW_READS {
-            around.late(1, 50);
-            around.late(2, 50);
-            (0..3).for_each(|_| around.in_time(2));
+            bypass.late(1, 50);
+            bypass.late(2, 50);
+            (0..3).for_each(|_| bypass.answered_in_time(2));
         }
-        assert!(around.is_away(1) && !around.is_away(2));
-        around.forgive(49 + SLOW_AWAY_NS);
-        assert!(around.is_away(1));
-        around.forgive(50 + SLOW_AWAY_NS);
-        assert!(!around.is_any_away());
+        assert!(bypass.is_bypassed(1) && !bypass.is_bypassed(2));
+        bypass.unmark_slow(49 + SLOW_AWAY_NS);
+        assert!(bypass.is_bypassed(1));
+        bypass.unmark_slow(50 + SLOW_AWAY_NS);
+        assert!(!bypass.is_any_bypassed());
     }
 
     #[test]
     fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
-        let (_, around) = four();
-        assert!(around.leave_alone(1, 0));
+        let (_, bypass) = four();
+        assert!(bypass.mark_slow(1, 0));
         for read in 0..10 * SLOW_READS {
-            around.came(2, read % SLOW_READS != 0, 10);
-            around.came(1, true, 10);
+            bypass.count_deadline(2, read % SLOW_READS != 0, 10);
+            bypass.count_deadline(1, true, 10);
         }
-        around.forgive(10);
-        assert!(around.is_away(1), "some reads are in time");
+        bypass.unmark_slow(10);
+        assert!(bypass.is_bypassed(1), "some reads are in time");
         for _ in 0..SLOW_READS {
-            around.came(2, true, 10);
+            bypass.count_deadline(2, true, 10);
         }
-        around.forgive(10);
-        assert!(!around.is_any_away());
+        bypass.unmark_slow(10);
+        assert!(!bypass.is_any_bypassed());
     }
 
     #[test]
     fn no_more_members_are_left_alone_than_parity_makes_up_for() {
-        let (health, around) = four();
-        assert!(around.leave_alone(1, 0));
-        assert!(!around.leave_alone(1, 0), "told once");
-        assert!(!around.leave_alone(2, 0) && !around.is_away(2));
-        around.forgive(SLOW_AWAY_NS);
-        assert!(around.begin(3) && !around.leave_alone(2, 0), "another member is read around");
-        around.end(3);
+        let (health, bypass) = four();
+        assert!(bypass.mark_slow(1, 0));
+        assert!(!bypass.mark_slow(1, 0), "told once");
+        assert!(!bypass.mark_slow(2, 0) && !bypass.is_bypassed(2));
+        bypass.unmark_slow(SLOW_AWAY_NS);
+        assert!(bypass.begin(3) && !bypass.mark_slow(2, 0), "another member is read around");
+        bypass.end(3);
         health.begin_to_rebuild(0, "replaced");
-        assert!(!around.leave_alone(2, 0), "another member is not readable");
+        assert!(!bypass.mark_slow(2, 0), "another member is not readable");
     }
 
     #[test]
     fn members_that_are_all_late_are_loaded_and_not_slow() {
-        let (_, around) = four();
+        let (_, bypass) = four();
         for _ in 0..2 * SLOW_READS {
-            around.late(1, 0);
-            around.late(2, 0);
+            bypass.late(1, 0);
+            bypass.late(2, 0);
         }
-        assert!(!around.is_any_away());
-        assert!(around.others_are_late(1) && around.others_are_late(2) && around.others_are_late(3));
+        assert!(!bypass.is_any_bypassed());
+        assert!(bypass.others_are_late(1) && bypass.others_are_late(2) && bypass.others_are_late(3));
         for _ in 0..2 * LATENESS_READS {
-            around.late(1, 0);
-            around.in_time(2);
+            bypass.late(1, 0);
+            bypass.answered_in_time(2);
         }
-        assert!(!around.others_are_late(1), "only one member is still late");
+        assert!(!bypass.others_are_late(1), "only one member is still late");
     }
 
     #[test]
     fn no_more_members_are_read_around_than_parity_makes_up_for() {
-        let (_, around) = four();
-        assert!(around.begin(2) && around.begin(2) && !around.begin(3));
-        around.submitted(0, 0);
-        assert!(!around.look(0, 0, STALL_NS));
-        around.end(2);
-        assert!(!around.begin(3));
-        around.end(2);
-        assert!(around.begin(3));
+        let (_, bypass) = four();
+        assert!(bypass.begin(2) && bypass.begin(2) && !bypass.begin(3));
+        bypass.submitted(0, 0);
+        assert!(!bypass.check_stall(0, 0, STALL_NS));
+        bypass.end(2);
+        assert!(!bypass.begin(3));
+        bypass.end(2);
+        assert!(bypass.begin(3));
     }
 }

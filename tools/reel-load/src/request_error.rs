@@ -8,7 +8,7 @@ use std::io;
 
 /// Why a request brought nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum RequestError {
     /// The server said that it could not keep a promise (503).
     Refused(Refusal),
     /// Anything else. The words are the same for the same cause, so that they can be counted.
@@ -29,7 +29,7 @@ pub(crate) struct Refusal {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reasons(BTreeMap<String, Reason>);
 
-impl Trouble {
+impl RequestError {
     pub(crate) fn failed(reason: impl Into<String>) -> Self {
         Self::Failed(reason.into())
     }

@@ -9,29 +9,34 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// All sessions.
-pub(crate) struct Desk {
+pub(crate) struct ClientSessions {
     sessions: Arc<Sessions<Title>>,
     next_key: u64,
     follows: bool,
 }
 
 /// A viewer's session.
-pub(crate) type Seat = Arc<Session<Title>>;
+pub(crate) type ClientSession = Arc<Session<Title>>;
 
-impl Desk {
+impl ClientSessions {
     /// Without admission nothing is reserved and no session is refused.
-    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, units: &Units) -> Desk {
+    pub(crate) fn new(scenario: &Scenario, capacities: Capacities, units: &Units) -> ClientSessions {
         let sessions = Sessions::new(SessionsConfig {
             sessions_max: 1 << 20,
             idle_max_ns: 600_000_000_000,
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
         });
-        Desk { sessions: Arc::new(sessions.reading(units)), next_key: 0, follows: scenario.follows }
+        ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0, follows: scenario.follows }
     }
 
     /// Opens a title for a client, or says why not.
-    pub(crate) fn open(&mut self, client: u32, title: &Arc<Title>, now_ns: u64) -> Result<Seat, String> {
+    pub(crate) fn open(
+        &mut self,
+        client: u32,
+        title: &Arc<Title>,
+        now_ns: u64,
+    ) -> Result<ClientSession, String> {
         self.next_key += 1;
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
         let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
@@ -45,18 +50,18 @@ impl Desk {
     }
 
     /// All sessions, for the engine.
-    pub(crate) fn sessions(&self) -> &Arc<Sessions<Title>> {
+    pub(crate) fn for_engine(&self) -> &Arc<Sessions<Title>> {
         &self.sessions
     }
 
     /// The session is used now.
-    pub(crate) fn touch(&self, seat: &Seat, now_ns: u64) {
-        self.sessions.touch(&seat.key(), now_ns);
+    pub(crate) fn touch(&self, session: &ClientSession, now_ns: u64) {
+        self.sessions.touch(&session.key(), now_ns);
     }
 
     /// The viewer closes its session.
-    pub(crate) fn close(&self, seat: &Seat) {
-        self.sessions.close(&seat.key());
+    pub(crate) fn close(&self, session: &ClientSession) {
+        self.sessions.close(&session.key());
     }
 
     /// To be called every second.
@@ -65,17 +70,17 @@ impl Desk {
     }
 
     pub(crate) fn usage(&self, now_ns: u64) -> Vec<ResourceUsage> {
-        self.sessions.usage(now_ns)
+        self.sessions.admission().usage(now_ns)
     }
 
     /// The number of sessions that share the reads of others.
     pub(crate) fn sharing(&self) -> Sharing {
-        self.sessions.sharing()
+        self.sessions.admission().sharing()
     }
 
     /// Whether the ledger is the sum of its reservations, and every session that needs disks has
     /// them.
     pub(crate) fn adds_up(&self) -> bool {
-        self.sessions.adds_up()
+        self.sessions.admission().adds_up()
     }
 }

@@ -1,0 +1,187 @@
+//! What a request for media changes in the reservation of its session.
+
+use super::{Admission, lock};
+use crate::limits::MOVE_COST_NS;
+use crate::reservations::Requester;
+use crate::schedule::{Continuity, TrackSpan};
+use crate::session::{Promise, State};
+use reel_cache::Choices;
+use reel_qos::AdmitError;
+use reel_qos::limits::ROUND_NS;
+use std::sync::Arc;
+
+/// A request for media, as admission sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renewal<'a> {
+    pub(crate) requester: Requester<'a>,
+    /// When the session was opened.
+    pub(crate) opened_ns: u64,
+    /// The offer that the segment belongs to; `None` if it belongs to all of them.
+    pub(crate) choice: Option<usize>,
+    pub(crate) span: &'a TrackSpan,
+    pub(crate) now_ns: u64,
+}
+
+/// Whether the reservation of a session was exchanged for one of another form of its title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exchange {
+    /// The reservation is for this form already, or nothing was promised.
+    Unneeded,
+    /// It was exchanged.
+    Made {
+        /// Whether other sessions may share the new reservation.
+        is_shared: bool,
+    },
+    /// The client plays another form, whose reservation stays.
+    NotAllowed,
+}
+
+impl Admission {
+    /// Until the client of a session has requested media, the reservation is exchanged for the best
+    /// of `offers` that fits, if it is not one of them. If none fits, the session keeps its
+    /// reservation and the refusal of the last offer is returned.
+    pub(crate) fn exchange(
+        &self,
+        state: &mut State,
+        requester: Requester<'_>,
+        offers: Option<&Choices>,
+        now_ns: u64,
+    ) -> Result<Exchange, AdmitError> {
+        let State { schedule, promise, allowance, is_closed } = state;
+        let (Some(promise), Some(reservations)) = (promise, &self.reservations) else {
+            return Ok(Exchange::Unneeded);
+        };
+        let Some(offers) = offers else { return Ok(Exchange::NotAllowed) };
+        if Arc::ptr_eq(&promise.offers.demands, &offers.demands) {
+            return Ok(Exchange::Unneeded);
+        }
+        if schedule.is_started() || *is_closed || !allowance.takes(MOVE_COST_NS, now_ns) {
+            return Ok(Exchange::NotAllowed);
+        }
+        let mut refused = None;
+        lock(reservations).advance(now_ns / ROUND_NS);
+        for choice in 0..offers.demands.len() {
+            let put = |held| lock(reservations).put((requester, held), (offers, choice, true), 0, now_ns);
+            let reservation = match put(promise.reservation) {
+                Err(AdmitError::Ended(_)) => {
+                    promise.reservation = None;
+                    put(None)
+                }
+                reservation => reservation,
+            };
+            match reservation {
+                Ok(reservation) => {
+                    *promise = Promise::new(offers.clone(), choice, reservation);
+                    return Ok(Exchange::Made { is_shared: offers.shared(choice).is_some() });
+                }
+                Err(refusal) => refused = Some(refusal),
+            }
+        }
+        refused.map_or(Ok(Exchange::NotAllowed), Err)
+    }
+
+    /// Changes the reservation to what the client does. If that is refused, the session keeps its
+    /// position, or takes no more than the choice it requests now. Returns how the request
+    /// continues in the end.
+    pub(crate) fn renew(
+        &self,
+        state: &mut State,
+        renewal: &Renewal<'_>,
+        continuity: Continuity,
+    ) -> Result<Continuity, AdmitError> {
+        let Renewal { opened_ns, choice, span, now_ns, .. } = *renewal;
+        let below = state.promise.as_ref().and_then(|promise| promise.below);
+        let Err(mut refused) = self.renew_as(state, renewal, continuity) else { return Ok(continuity) };
+        // The second call counts the same segment, not another one.
+        if let Some(promise) = &mut state.promise {
+            promise.below = below;
+        }
+        let stays = if state.begins_as_promised(span, opened_ns, now_ns) {
+            // A second after the opening, a server at capacity may not have these rounds. The
+            // session keeps the rounds that were promised to it.
+            state.schedule.anchor(span.from_ns, opened_ns);
+            Some(Continuity::Joins)
+        } else if continuity.moves_to().is_some() && state.schedule.may_stay(span, now_ns) {
+            // A client that only requests farther ahead than before may have jumped, or its buffer
+            // grew. A client that fell behind requests no more than was promised to it. Both keep
+            // their reservations.
+            Some(Continuity::OnSchedule)
+        } else {
+            None
+        };
+        if let Some(continuity) = stays {
+            match self.renew_as(state, renewal, continuity) {
+                Ok(()) => return Ok(continuity),
+                Err(error) => refused = error,
+            }
+        }
+        // There is no room for the rendition that the session had, but there may be room for the
+        // lower one that it requests.
+        let Some(promise) = &mut state.promise else { return Err(refused) };
+        let had = promise.choice;
+        let lower = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
+        let Some(lower) = lower.filter(|lower| *lower > had) else { return Err(refused) };
+        promise.choice = lower;
+        let renewed = self.renew_as(state, renewal, continuity);
+        if let (Err(_), Some(promise)) = (&renewed, &mut state.promise) {
+            (promise.choice, promise.below) = (had, below);
+        }
+        renewed.map(|()| continuity)
+    }
+
+    /// Changes the reservation to what the client does, if anything was promised to it.
+    fn renew_as(
+        &self,
+        state: &mut State,
+        renewal: &Renewal<'_>,
+        continuity: Continuity,
+    ) -> Result<(), AdmitError> {
+        let Renewal { requester, choice, span, now_ns, .. } = *renewal;
+        let State { schedule, promise, .. } = state;
+        let (Some(promise), Some(reservations)) = (promise, &self.reservations) else { return Ok(()) };
+        let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
+        let is_on = promise.reservation.is_some() || promise.has_ended;
+        let stays = continuity.moves_to().is_none();
+        let mut choice = promise.choice;
+        if let (Some(held), true) = (promise.reservation, asked.is_some_and(|asked| asked > choice)) {
+            let mut reservations = lock(reservations);
+            // A session that shares one choice with others stops following them when its client
+            // requests a lower choice at the same position.
+            if stays && reservations.leave((requester, held), (&promise.offers, choice), now_ns) {
+                promise.choice += 1;
+                choice = promise.choice;
+            } else if !stays && reservations.is_sharing(held) {
+                // At another position it stops following them only if the move is admitted.
+                choice += 1;
+            }
+        }
+        let wanted = asked.and_then(|asked| promise.takes(asked));
+        if is_on && wanted.is_none() && stays {
+            return Ok(());
+        }
+        let choice = wanted.unwrap_or(choice);
+        let position_ns =
+            continuity.moves_to().unwrap_or_else(|| schedule.position_ns(now_ns).min(span.from_ns));
+        let mut reservations = lock(reservations);
+        reservations.advance(now_ns / ROUND_NS);
+        let is_played = asked.is_none_or(|asked| asked == choice);
+        let offer = (&promise.offers, choice, is_played);
+        let mut put = |held| reservations.put((requester, held), offer, position_ns, now_ns);
+        match put(promise.reservation) {
+            Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
+            // A reservation that has come to the end of its title has ended, although it was not
+            // released.
+            Err(AdmitError::Ended(_)) => {
+                (promise.reservation, promise.has_ended) = (None, true);
+                (promise.reservation, promise.has_ended) = (Some(put(None)?), false);
+            }
+            // The lower choice gives something back for the same time, so keeping the reservation
+            // is safe. A client that is a little late needs other rounds than it has, and could be
+            // refused in them.
+            Err(_) if is_on && stays && choice > promise.choice => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        promise.choice = choice;
+        Ok(())
+    }
+}

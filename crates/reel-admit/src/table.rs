@@ -1,0 +1,131 @@
+//! All open sessions by key, and how many of them each client holds. Pure.
+
+use crate::limits::{CLIENT_PART, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX};
+use crate::session::Session;
+use crate::sessions::OpenRefused;
+use reel_cache::SessionKey;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+/// The sessions, and the bounds of their number and of their silence.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    sessions_max: usize,
+    idle_max_ns: u64,
+    by_key: HashMap<SessionKey, Arc<Session<T>>>,
+    by_client: HashMap<IpAddr, Held>,
+}
+
+/// The sessions of a client; [`counted_as`] defines which addresses are the same client.
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by_title: HashMap<String, usize>,
+}
+
+impl<T> Table<T> {
+    /// An empty table for so many sessions, each of which may be silent for so long.
+    pub(crate) fn new(sessions_max: usize, idle_max_ns: u64) -> Self {
+        Self { sessions_max, idle_max_ns, by_key: HashMap::new(), by_client: HashMap::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn get(&self, key: &SessionKey) -> Option<&Arc<Session<T>>> {
+        self.by_key.get(key)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Session<T>>> {
+        self.by_key.values()
+    }
+
+    /// Whether another session of this client with this title may be opened.
+    pub(crate) fn has_room(
+        &self,
+        (client, title_id): (IpAddr, &str),
+        now_ns: u64,
+    ) -> Result<(), OpenRefused> {
+        if self.by_key.len() >= self.sessions_max {
+            let oldest_ns = self.all().map(|session| session.used_ns()).min().unwrap_or(now_ns);
+            let left_ns = oldest_ns.saturating_add(self.idle_max_ns).saturating_sub(now_ns);
+            let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
+            return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
+        }
+        let client = counted_as(client);
+        let Some(held) = self.by_client.get(&client) else { return Ok(()) };
+        let of_title = held.by_title.get(title_id).copied().unwrap_or(0);
+        if of_title >= SESSIONS_PER_CLIENT_MAX {
+            return Err(OpenRefused::Client { held: of_title });
+        }
+        if held.all >= (self.sessions_max / CLIENT_PART).max(SESSIONS_PER_CLIENT_MAX) {
+            return Err(OpenRefused::Client { held: held.all });
+        }
+        if held.all >= UNSTARTED_PER_CLIENT_MAX {
+            let is_unstarted = |session: &&Arc<Session<T>>| {
+                counted_as(session.client) == client && session.state().is_unstarted()
+            };
+            let held = self.all().filter(is_unstarted).count();
+            if held >= UNSTARTED_PER_CLIENT_MAX {
+                return Err(OpenRefused::Unstarted { held });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn insert(&mut self, session: &Arc<Session<T>>) {
+        let held = self.by_client.entry(counted_as(session.client)).or_default();
+        held.all += 1;
+        *held.by_title.entry(session.title_id().to_owned()).or_default() += 1;
+        self.by_key.insert(session.key, Arc::clone(session));
+    }
+
+    pub(crate) fn remove(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
+        let session = self.by_key.remove(key)?;
+        let client = counted_as(session.client);
+        if let Some(held) = self.by_client.get_mut(&client) {
+            held.all -= 1;
+            if let Some(of_title) = held.by_title.get_mut(session.title_id()) {
+                *of_title -= 1;
+                if *of_title == 0 {
+                    held.by_title.remove(session.title_id());
+                }
+            }
+            if held.all == 0 {
+                self.by_client.remove(&client);
+            }
+        }
+        Some(session)
+    }
+
+    /// How long a session may be silent.
+    pub(crate) fn idle_max_ns(&self) -> u64 {
+        self.idle_max_ns
+    }
+
+    /// Whether a session has been silent for too long.
+    pub(crate) fn is_idle(&self, session: &Session<T>, now_ns: u64) -> bool {
+        now_ns.saturating_sub(session.used_ns()) > self.idle_max_ns
+    }
+
+    /// Removes and returns the sessions that have been silent for too long.
+    pub(crate) fn remove_idle(&mut self, now_ns: u64) -> Vec<Arc<Session<T>>> {
+        let idle = self.all().filter(|session| self.is_idle(session, now_ns));
+        let idle: Vec<_> = idle.map(|session| session.key).collect();
+        idle.iter().filter_map(|key| self.remove(key)).collect()
+    }
+}
+
+/// The address under which the sessions of a client are counted. For IPv6 it is the network, since
+/// one host may take any address in it. Addresses of the block that no packet comes from (100::/64,
+/// RFC 6666) stand for the users of programs, one address for each user.
+fn counted_as(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V6(address) if address.segments()[..4] != [0x100, 0, 0, 0] => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
+        }
+        address => address,
+    }
+}
