@@ -74,8 +74,9 @@ pub const PORTABLE_FILE_THREADS: usize = 4;
 pub const PORTABLE_EVENTS_PER_WAIT: usize = 256;
 
 /// For this long after a ring was replaced, the old ring's read of the wake-up counter may still
-/// consume a wake-up. So no wait sleeps longer than the second figure during this time. The kernel
-/// ends the operations of a closed ring within milliseconds.
+/// consume a wake-up. So no wait sleeps longer than the second figure during this time. Likewise
+/// the old ring's accept may be told of a connection and not take it, so accepts poll first. The
+/// kernel ends the operations of a closed ring within milliseconds.
 pub const RENEWED_FOR: Duration = Duration::from_secs(1);
 
 /// See [`RENEWED_FOR`].

@@ -13,7 +13,7 @@ use reel_arena::{Arena, State};
 use crate::arena_map::ArenaMap;
 use crate::error::RingError;
 use crate::limits::{
-    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX, RENEWED_FOR,
+    COMPLETIONS_PER_ENTRY, DONE_PER_WAIT_MAX, DROP_WAIT_MAX, ENTRIES_MAX, LENT_DROP_WAIT_MAX,
     RENEWED_SLEEP_MAX,
 };
 use crate::op::{Done, Op};
@@ -108,7 +108,11 @@ impl UringDriver {
     }
 
     pub(crate) fn push(&mut self, token: u64, op: Op) {
-        let key = self.slab.insert(token, Entry::new(op));
+        let mut entry = Entry::new(op);
+        if self.was_renewed_just_now() {
+            entry.poll_before_accept();
+        }
+        let key = self.slab.insert(token, entry);
         self.queue.push_back(Request::Start(key));
     }
 
@@ -122,12 +126,11 @@ impl UringDriver {
     }
 
     pub(crate) fn wait(&mut self, timeout: Option<Duration>, done: &mut Vec<Done>) -> Result<(), RingError> {
-        let timeout = match self.renewed {
-            Some(renewed) if renewed.elapsed() < RENEWED_FOR || !self.without_memory.is_empty() => {
-                self.retry_reads();
-                Some(timeout.unwrap_or(RENEWED_SLEEP_MAX).min(RENEWED_SLEEP_MAX))
-            }
-            _ => timeout,
+        let timeout = if self.was_renewed_just_now() || !self.without_memory.is_empty() {
+            self.retry_reads();
+            Some(timeout.unwrap_or(RENEWED_SLEEP_MAX).min(RENEWED_SLEEP_MAX))
+        } else {
+            timeout
         };
         match self.work(timeout, done) {
             Err(RingError::Wait { source }) => self.renew(source),

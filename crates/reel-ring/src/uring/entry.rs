@@ -46,8 +46,8 @@ pub(super) enum Phase {
     Queued,
     /// In the kernel.
     Started,
-    /// The descriptor is non-blocking and had nothing. The operation is back in the queue, and will
-    /// poll first.
+    /// In the driver's queue, and polls first: the descriptor is non-blocking and had nothing, or
+    /// the ring was just replaced.
     PollQueued,
     /// In the kernel, being polled.
     Polling,
@@ -224,6 +224,16 @@ impl Entry {
         self.phase = if self.phase == Phase::Polling { Phase::PollQueued } else { Phase::Queued };
     }
 
+    /// Has an operation that waits for connections poll first.
+    ///
+    /// The kernel tells of a connection to one of the accepts that wait for it, but to every poll.
+    /// An accept of a ring that is being closed may be that one, and does not take the connection.
+    pub(super) fn poll_before_accept(&mut self) {
+        if matches!(self.op, Op::Accept { .. }) {
+            self.phase = Phase::PollQueued;
+        }
+    }
+
     /// The ring that had the operation is gone. It is unknown whether the kernel still uses the
     /// memory, so the memory is never used again, and its size is reported.
     pub(super) fn after_break(&mut self) -> AfterBreak {
@@ -234,9 +244,11 @@ impl Entry {
             mem::forget(chunk.clone());
         };
         let next = match &mut self.op {
-            Op::Accept { .. } | Op::Sync { .. } | Op::AwaitWritable { .. } | Op::AwaitReadable { .. } => {
+            Op::Accept { .. } => {
+                self.phase = Phase::PollQueued;
                 Next::Again
             }
+            Op::Sync { .. } | Op::AwaitWritable { .. } | Op::AwaitReadable { .. } => Next::Again,
             // The same bytes to the same place.
             Op::Write { lease, .. } => {
                 keep(&Chunk::Lease(lease.clone()));

@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::entry::{AfterBreak, Next};
 use super::{Request, UringDriver, new_ring, setup};
 use crate::error::RingError;
-use crate::limits::RENEWALS_MAX;
+use crate::limits::{RENEWALS_MAX, RENEWED_FOR};
 use crate::slab::Key;
 
 impl UringDriver {
@@ -82,6 +82,11 @@ impl UringDriver {
         Ok(())
     }
 
+    /// Whether operations of a ring that was replaced may still be in the kernel.
+    pub(super) fn was_renewed_just_now(&self) -> bool {
+        self.renewed.is_some_and(|renewed| renewed.elapsed() < RENEWED_FOR)
+    }
+
     /// Retries the reads that wait for memory.
     pub(super) fn retry_reads(&mut self) {
         for key in mem::take(&mut self.without_memory) {
@@ -130,4 +135,59 @@ impl UringDriver {
 
 fn name() -> String {
     thread::current().name().unwrap_or("an unnamed thread").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Done, Op};
+    use crate::waker::Waker;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn driver() -> Option<UringDriver> {
+        let driver = UringDriver::new(8, Waker::new().expect("an eventfd")).ok();
+        if driver.is_none() {
+            println!("skipped: no io_uring");
+        }
+        driver
+    }
+
+    /// Accepts once, and lets the kernel begin.
+    fn begin_to_accept(driver: &mut UringDriver, listener: &Arc<OwnedFd>) {
+        driver.push(1, Op::Accept { listener: Arc::clone(listener) });
+        assert!(ends(driver, Duration::from_millis(5)).is_empty());
+    }
+
+    /// What ends first within this time.
+    fn ends(driver: &mut UringDriver, within: Duration) -> Vec<Done> {
+        let (begun, mut done) = (Instant::now(), Vec::new());
+        while done.is_empty() && begun.elapsed() < within {
+            driver.wait(Some(Duration::from_millis(1)), &mut done).expect("a sound ring");
+        }
+        done
+    }
+
+    /// A ring that nobody enters stands for the one that was replaced and that the kernel has not
+    /// closed yet: it is told of the connection first, and does not take it.
+    #[test]
+    fn a_connection_is_accepted_while_the_kernel_still_closes_the_old_ring() {
+        let (Some(mut closing), Some(mut driver)) = (driver(), driver()) else { return };
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let address = listener.local_addr().expect("its address");
+        let listener: Arc<OwnedFd> = Arc::new(listener.into());
+        begin_to_accept(&mut closing, &listener);
+        begin_to_accept(&mut driver, &listener);
+        driver.renew(io::Error::from_raw_os_error(libc::EBADR)).expect("another ring");
+        for token in 1..=3 {
+            assert!(ends(&mut driver, Duration::from_millis(5)).is_empty());
+            let _client = TcpStream::connect(address).expect("a connection");
+            let done = ends(&mut driver, Duration::from_secs(20));
+            assert!(done.iter().all(|done| done.token == token && done.accepted.is_some()), "{done:?}");
+            assert_eq!(done.len(), 1, "the connection is not left waiting");
+            driver.push(token + 1, Op::Accept { listener: Arc::clone(&listener) });
+        }
+    }
 }
