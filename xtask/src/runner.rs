@@ -23,6 +23,9 @@ use crate::progress::Progress;
 /// should reach it, even while another program keeps the processors busy.
 const LIMIT_S: u64 = 600;
 
+/// Tests that run at once on each processor. Those of the server mostly wait.
+const TESTS_PER_PROCESSOR: usize = 2;
+
 /// How often the end of the program is looked for while it says nothing.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -56,8 +59,8 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
     }
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         // With one thread libtest does not say which test takes long.
-        let threads = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
-        command.env("RUST_TEST_THREADS", threads.to_string());
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env("RUST_TEST_THREADS", (TESTS_PER_PROCESSOR * processors).to_string());
     }
     let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
     let lines = lines_of(child.stdout.take().context("the program has no output")?);
