@@ -213,10 +213,10 @@ impl Reader {
         self.run.as_ref().is_some_and(Run::is_long)
     }
 
-    /// What can be sent now, in order, within the limits of one send.
-    pub fn chunks(&self) -> Vec<Chunk> {
+    /// What can be sent now, in order: at most `bytes_max`, within the limits of one send.
+    pub fn chunks(&self, bytes_max: usize) -> Vec<Chunk> {
         let mut chunks = Vec::new();
-        let mut left_bytes = SEND_BYTES_MAX;
+        let mut left_bytes = bytes_max.min(SEND_BYTES_MAX);
         for step in &self.window {
             let whole = match step {
                 Step::Bytes(bytes, range) => {

@@ -9,7 +9,7 @@ use crate::service::{Acceptor, Data, ServeShared};
 use reel_admit::Sessions;
 use reel_arena::Arena;
 use reel_cache::{Arrival, Inbox, Units};
-use reel_play::{Engine, PlayCounters, PlayableTitle, Titles};
+use reel_play::{Engine, PlayCounters, PlayableTitle, Titles, Uplink};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, Workers, real_time};
 use std::io;
@@ -55,6 +55,8 @@ pub struct Shared {
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// Counters of all engines.
     pub play: Arc<PlayCounters>,
+    /// The link to the clients, if its rate is known.
+    pub uplink: Option<Arc<Uplink>>,
     /// Counters of this front end.
     pub counters: Arc<HttpCounters>,
     /// Threads that open titles.
@@ -193,7 +195,8 @@ fn start_thread(
         let inbox = Arc::new(Post(own.clone()));
         let server = &shared.server;
         let (sessions, play) = (Arc::clone(&server.sessions), Arc::clone(&server.play));
-        let engine = Engine::new(server.units.clone(), inbox, sessions, play);
+        let uplink = server.uplink.as_ref().map(Uplink::port);
+        let engine = Engine::new(server.units.clone(), inbox, sessions, play).through(uplink);
         Data::new(core, number, shared, engine, scratch, own)
     })
 }

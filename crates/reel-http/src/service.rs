@@ -250,6 +250,8 @@ impl Data {
             body,
             file_offset: body_offset,
             in_runs: true,
+            // What stays on this machine uses no link.
+            on_uplink: !connection.peer.ip().to_canonical().is_loopback(),
         };
         let delivery = self.engine.open(delivery, now_ns);
         let (blocked, started_ns) = (false, now_ns);

@@ -255,6 +255,7 @@ impl<O: Outlet> Streams<O> {
             // A chain holds what it was given until its reader has finished with it: a long run
             // would hold much memory for long.
             in_runs: false,
+            on_uplink: false,
         };
         let stream = Stream {
             delivery: engine.open(delivery, now_ns),

@@ -22,6 +22,7 @@ mod policy;
 mod processor;
 mod slots;
 mod title;
+mod uplink;
 
 pub use capacity::{Capacity, CapacityConfig};
 pub use counters::{PlayCounters, RESOURCES};
@@ -37,3 +38,4 @@ pub use policy::DeliveryPolicy;
 pub use processor::{ProcessorPrice, core_mib_ns};
 pub use slots::Slots;
 pub use title::{PlayableTitle, Titles};
+pub use uplink::{Uplink, UplinkPort};

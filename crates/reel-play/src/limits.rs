@@ -94,3 +94,36 @@ pub const FILE_WINDOW_LEFT_STRIPES: u64 = 2;
 
 /// ...or when what it has requested lasts no longer than this: three rounds for the disks.
 pub const FILE_WINDOW_LEFT_NS: u64 = 3_000_000_000;
+
+/// What deliveries may use of a link's rate, in thousandths. A full packet of 1514 bytes carries
+/// 1448 of them. The rest lets the queue behind the link run empty after every burst.
+pub const LINK_PAYLOAD_PERMILLE: u64 = 940;
+
+/// How long one grant keeps the link busy: a queue behind the link then holds that much of what was
+/// not promised, and little more.
+pub const LINK_GRANT_NS: u64 = SECOND_NS / 500;
+
+/// The least that is granted at once, on a slow link: less would cost more processor time than it
+/// helps...
+pub const LINK_GRANT_BYTES_MIN: u64 = 16 << 10;
+
+/// ...and the most, on a fast link: as much as one send takes.
+pub const LINK_GRANT_BYTES_MAX: u64 = 1 << 20;
+
+/// Unused time of a link is saved up for so long: as long as threads need to notice that there is
+/// some.
+pub const LINK_BURST_NS: i64 = 2_000_000;
+
+/// Bytes that are due hold all others up for at most so long. More of them than the link carries
+/// are no reason to stop everything else: the ledger counts what is promised.
+pub const LINK_DEBT_NS_MAX: i64 = 50_000_000;
+
+/// Promised bytes that are due within this time go before all others. A player has requested them
+/// seconds before it shows them.
+pub const LINK_URGENT_NS: u64 = SECOND_NS;
+
+/// A thread whose deliveries wait for a link looks for grants after at least this time...
+pub const LINK_LOOK_MIN_NS: u64 = 250_000;
+
+/// ...and at most this time.
+pub const LINK_LOOK_MAX_NS: u64 = 2_000_000;

@@ -1,6 +1,7 @@
 //! The counters of engines, sessions and shared units, as the metrics page shows them.
 
 use crate::counters::{PlayCounters, RESOURCES};
+use crate::uplink::Uplink;
 use reel_admit::Sessions;
 use reel_cache::Units;
 use reel_library::Library;
@@ -26,6 +27,8 @@ pub struct PlayMetrics<T> {
     pub units: Units,
     /// All sessions.
     pub sessions: Arc<Sessions<T>>,
+    /// The link to the clients, if its rate is known.
+    pub uplink: Option<Arc<Uplink>>,
 }
 
 impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
@@ -35,6 +38,10 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         self.classes(page);
         self.shared_units(page);
         self.memory(page);
+        if let Some(uplink) = &self.uplink {
+            let help = "Responses that wait for their turn on the network.";
+            page.gauge("reel_uplink_waiting", help, &[], uplink.waiting() as f64);
+        }
     }
 }
 

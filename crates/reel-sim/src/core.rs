@@ -85,6 +85,7 @@ impl Core {
             preamble_bytes: 0,
             file_offset: 0,
             in_runs: true,
+            on_uplink: false,
         };
         self.cancel(client);
         let (delivery, ahead) = (self.engine.open(delivery, now_ns), self.engine.units().depth());

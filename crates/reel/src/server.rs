@@ -25,7 +25,7 @@ use reel_local::{ArenaMap, LocalCounters, LocalFrontEnd, LocalMetrics, Message};
 use reel_metrics::MetricsRegistry;
 use reel_play::{
     Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, PlayableTitle,
-    ProcessorPrice, TitleMetrics, Titles,
+    ProcessorPrice, TitleMetrics, Titles, Uplink,
 };
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
@@ -179,6 +179,7 @@ struct Common {
     titles: Arc<Titles>,
     sessions: Arc<Sessions<PlayableTitle>>,
     play: Arc<PlayCounters>,
+    uplink: Option<Arc<Uplink>>,
     openers: Workers,
 }
 
@@ -231,6 +232,7 @@ impl Server {
             titles: common.titles,
             sessions: common.sessions,
             play: common.play,
+            uplink: common.uplink,
             counters: http_counters,
             openers: common.openers,
             handover: Box::new(move |connection| {
@@ -402,9 +404,10 @@ fn common(
     });
     let sessions = Arc::new(sessions.reading(&units));
     let play = Arc::new(PlayCounters::new(threads));
+    let uplink = config.promise.network_bps.map(Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
-    Ok((Common { units, titles, sessions, play, openers }, capacity, opener_threads))
+    Ok((Common { units, titles, sessions, play, uplink, openers }, capacity, opener_threads))
 }
 
 /// The metrics of the shared parts.
@@ -418,6 +421,7 @@ fn registry(library: &Arc<Library>, common: &Common) -> MetricsRegistry {
         counters: Arc::clone(&common.play),
         units: common.units.clone(),
         sessions: Arc::clone(&common.sessions),
+        uplink: common.uplink.clone(),
     }));
     metrics
 }

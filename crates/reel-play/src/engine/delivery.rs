@@ -1,5 +1,6 @@
 //! One delivery: what is read for it, and how its schedule follows its client.
 
+use super::network::LinkState;
 use super::{DeliveryReport, NewDelivery};
 use crate::counters::PlayCounters;
 use crate::playable::Playable;
@@ -20,6 +21,8 @@ pub(super) struct Delivery<T> {
     pub(super) is_blocked: bool,
     /// When the client last took something, or the delivery began.
     pub(super) progressed_ns: u64,
+    /// What the uplink has granted it.
+    pub(super) link: LinkState,
     session: Option<Arc<Session<T>>>,
     /// Where in its title a delivery begins whose schedule follows what its client takes.
     paced_from: Option<u64>,
@@ -32,7 +35,7 @@ pub(super) struct Delivery<T> {
 
 impl<T: Playable> Delivery<T> {
     pub(super) fn new(new: NewDelivery<T>, token: u64, now_ns: u64) -> Self {
-        let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs } = new;
+        let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, on_uplink } = new;
         let DeliveryPolicy { class, due, follows_client, reads_on } = policy;
         // What is sent without a reservation leaves a session's memory to what is sent with one.
         let reserved = session.as_ref().filter(|_| class != Class::APERIODIC);
@@ -46,6 +49,7 @@ impl<T: Playable> Delivery<T> {
             waiting: None,
             is_blocked: false,
             progressed_ns: now_ns,
+            link: LinkState::new(on_uplink),
             paced_from: follows_client.then_some(file_offset),
             played: session.as_ref().filter(|_| follows_client).map(|session| session.plays_from()),
             session,
@@ -84,6 +88,15 @@ impl<T: Playable> Delivery<T> {
         }
         self.class = policy.class;
         self.reader.set_terms(policy.class, policy.due);
+    }
+
+    /// The class in which it is sent. What an admitted session begins with is read as interactive,
+    /// and is sent with the class that was promised.
+    pub(super) fn sent_class(&self) -> Class {
+        match &self.session {
+            Some(session) if self.reader.is_promised() && self.class == Class::INTERACTIVE => session.class(),
+            _ => self.class,
+        }
     }
 
     pub(super) fn report(&self) -> DeliveryReport {

@@ -11,12 +11,14 @@
 
 mod delivery;
 mod memory;
+mod network;
 
 use crate::counters::PlayCounters;
 use crate::limits::PREFETCH_EVERY_NS;
 use crate::playable::{MediaRequest, Playable};
 use crate::policy::{Decision, DeliveryPolicy};
 use crate::slots::Slots;
+use crate::uplink::UplinkPort;
 use delivery::Delivery;
 use reel_admit::{Session, Sessions};
 use reel_cache::{
@@ -52,6 +54,8 @@ pub struct NewDelivery<T> {
     /// report by [`Engine::set_blocked`] when the client takes nothing, so that the run can be
     /// given back.
     pub in_runs: bool,
+    /// Whether it goes through the uplink of the engine, if the engine has one.
+    pub on_uplink: bool,
 }
 
 /// What a delivery can do next.
@@ -59,7 +63,7 @@ pub struct NewDelivery<T> {
 pub enum Readiness {
     /// [`Engine::chunks`] has bytes to send.
     Ready,
-    /// It waits for units or buffers; an [`Event`] follows.
+    /// It waits for units, buffers or the uplink; an [`Event`] follows.
     Waiting,
     /// The client has taken all of it.
     Done,
@@ -79,7 +83,8 @@ pub enum Order {
 /// What happened to a delivery, with the front end's identifier of it.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Buffers are available for it, so it may be able to continue: call [`Engine::fill`].
+    /// Buffers are available for it or the uplink has time for it, so it may be able to continue:
+    /// call [`Engine::fill`].
     Ready(u64),
     /// The same, because a unit that it waits for is in memory.
     Unit(u64, UnitKey),
@@ -112,6 +117,11 @@ pub struct Engine<T> {
     prefetch_ns: Option<u64>,
     pressure_ns: Option<u64>,
     runs_ns: Option<u64>,
+    /// The link that clients are sent to through, if its rate is known.
+    uplink: Option<UplinkPort>,
+    uplink_ns: Option<u64>,
+    /// How many deliveries wait for it.
+    uplink_waiting: usize,
 }
 
 impl<T: Playable> Engine<T> {
@@ -134,7 +144,16 @@ impl<T: Playable> Engine<T> {
             prefetch_ns: None,
             pressure_ns: None,
             runs_ns: None,
+            uplink: None,
+            uplink_ns: None,
+            uplink_waiting: 0,
         }
+    }
+
+    /// The same engine, whose deliveries share an uplink with those of other threads.
+    #[must_use]
+    pub fn through(self, uplink: Option<UplinkPort>) -> Self {
+        Self { uplink, ..self }
     }
 
     /// The shared units.
@@ -176,23 +195,27 @@ impl<T: Playable> Engine<T> {
 
     /// Begins a delivery. Nothing is read before [`Engine::fill`].
     pub fn open(&mut self, delivery: NewDelivery<T>, now_ns: u64) -> DeliveryId {
+        let on_uplink = delivery.on_uplink && self.uplink.is_some();
+        let delivery = NewDelivery { on_uplink, ..delivery };
         DeliveryId(self.deliveries.insert_with(|token| Delivery::new(delivery, token, now_ns)))
     }
 
-    /// Requests what a delivery needs next, as far as memory allows; `None` if it has ended.
+    /// Requests what a delivery needs next, as far as memory allows, and asks the uplink for it;
+    /// `None` if it has ended.
     pub fn fill(&mut self, id: DeliveryId, now_ns: u64) -> Option<Readiness> {
         let state = self.fill_reader(id, now_ns)?;
         self.settle(now_ns);
         Some(match state {
-            ReaderState::Ready => Readiness::Ready,
-            ReaderState::AwaitUnits | ReaderState::AwaitMemory => Readiness::Waiting,
+            ReaderState::Ready if self.may_send(id, now_ns) => Readiness::Ready,
+            ReaderState::Ready | ReaderState::AwaitUnits | ReaderState::AwaitMemory => Readiness::Waiting,
             ReaderState::Done => Readiness::Done,
         })
     }
 
     /// The chunks of a delivery that can be sent now, in order, within the limits of one send.
     pub fn chunks(&self, id: DeliveryId) -> Vec<Chunk> {
-        self.deliveries.get(id.0).map_or_else(Vec::new, |delivery| delivery.reader.chunks())
+        let chunks = |delivery: &Delivery<T>| delivery.reader.chunks(delivery.link.bytes_max());
+        self.deliveries.get(id.0).map_or_else(Vec::new, chunks)
     }
 
     /// Bytes of a delivery that [`Engine::release_sent`] has not released yet.
@@ -211,6 +234,7 @@ impl<T: Playable> Engine<T> {
     pub fn release_sent(&mut self, id: DeliveryId, bytes: u64) {
         if let Some(delivery) = self.deliveries.get_mut(id.0) {
             delivery.reader.advance(bytes);
+            delivery.link.spend(bytes);
         }
     }
 
@@ -236,8 +260,12 @@ impl<T: Playable> Engine<T> {
     pub fn set_blocked(&mut self, id: DeliveryId, is_blocked: bool, now_ns: u64) {
         let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
         delivery.is_blocked = is_blocked;
-        if is_blocked && delivery.reader.has_long_run() {
-            self.watch_runs(now_ns);
+        let has_long_run = delivery.reader.has_long_run();
+        if is_blocked {
+            self.give_grant_back(id);
+            if has_long_run {
+                self.watch_runs(now_ns);
+            }
         }
     }
 
@@ -265,6 +293,7 @@ impl<T: Playable> Engine<T> {
 
     /// Ends a delivery; `None` if it had ended.
     pub fn close(&mut self, id: DeliveryId) -> Option<DeliveryReport> {
+        self.give_grant_back(id);
         let delivery = self.deliveries.remove(id.0)?;
         if let Some(position) = delivery.waiting {
             self.waiting.remove(&position);
@@ -295,11 +324,13 @@ impl<T: Playable> Engine<T> {
 
     /// When [`Engine::tick`] has something to do next; `None` if nothing is planned.
     pub fn next_tick_ns(&self) -> Option<u64> {
-        let timers = [self.fetcher.next_due_ns(), self.prefetch_ns, self.pressure_ns, self.runs_ns];
+        let timers =
+            [self.fetcher.next_due_ns(), self.prefetch_ns, self.pressure_ns, self.runs_ns, self.uplink_ns];
         timers.into_iter().flatten().min()
     }
 
-    /// Does all work that is due: hedged reads, read-ahead, and taking buffers back.
+    /// Does all work that is due: hedged reads, read-ahead, taking buffers back, and collecting
+    /// grants of the uplink.
     pub fn tick(&mut self, now_ns: u64) {
         let is_due = |at_ns: &mut Option<u64>| at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some();
         if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
@@ -316,6 +347,9 @@ impl<T: Playable> Engine<T> {
         }
         if is_due(&mut self.runs_ns) {
             self.end_untaken_runs(now_ns);
+        }
+        if is_due(&mut self.uplink_ns) {
+            self.collect_grants(now_ns);
         }
         self.settle(now_ns);
     }

@@ -34,6 +34,7 @@ fn download(front: &mut FrontEnd, tag: u64, clip: &Clip) -> reel_play::DeliveryI
         preamble_bytes: 0,
         file_offset: 0,
         in_runs: true,
+        on_uplink: true,
     };
     front.engine.open(new, front.now_ns)
 }

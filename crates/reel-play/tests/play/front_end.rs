@@ -5,8 +5,8 @@ use crate::cinema::{ArrivalSender, Cinema};
 use reel_admit::{Session, Sessions, TrackSpan};
 use reel_cache::{Arrival, Body, Choices, MediaKind, Units};
 use reel_play::{
-    DeliveryId, Engine, Event, Form, MediaRequest, NewDelivery, PlainFile, PlayCounters, Playable, Readiness,
-    Segment, open_session,
+    DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NewDelivery, PlainFile, PlayCounters,
+    Playable, Readiness, Segment, Uplink, open_session,
 };
 use reel_qos::{Class, ClassTable};
 use std::collections::HashMap;
@@ -48,9 +48,19 @@ impl Playable for Clip {
 
 impl Clip {
     pub(crate) fn of(cinema: &Cinema, object: usize, segment_bytes: u64) -> Arc<Clip> {
+        Self::offering(cinema, object, segment_bytes, Choices::none())
+    }
+
+    /// A title whose sessions are promised what these choices need.
+    pub(crate) fn offering(
+        cinema: &Cinema,
+        object: usize,
+        segment_bytes: u64,
+        choices: Choices,
+    ) -> Arc<Clip> {
         let times = Arc::from([(0, 0), (segment_bytes, SEGMENT_NS)]);
         let file = PlainFile { body: cinema.whole(object), times };
-        Arc::new(Clip { file, segment_bytes, choices: Some(Choices::none()) })
+        Arc::new(Clip { file, segment_bytes, choices: Some(choices) })
     }
 }
 
@@ -97,10 +107,33 @@ impl FrontEnd {
         };
         let policy = self.engine.policy(session, media, self.now_ns).expect("it is admitted");
         let (session, preamble_bytes) = (Some(Arc::clone(session)), 0);
-        let new =
-            NewDelivery { tag: client, session, policy, body, preamble_bytes, file_offset, in_runs: true };
+        let (in_runs, on_uplink) = (true, true);
+        let tag = client;
+        let new = NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, on_uplink };
         let delivery = self.engine.open(new, self.now_ns);
         self.clients.insert(client, Client { delivery, ..Client::default() });
+    }
+
+    /// The same front end, whose clients are behind a link.
+    pub(crate) fn behind(self, uplink: &Arc<Uplink>) -> FrontEnd {
+        FrontEnd { engine: self.engine.through(Some(uplink.port())), ..self }
+    }
+
+    /// A client downloads a title, without a session.
+    pub(crate) fn download(&mut self, client: u64, title: &Clip) -> DeliveryId {
+        let new = NewDelivery {
+            tag: client,
+            session: None,
+            policy: DeliveryPolicy::without_deadline(Class::APERIODIC),
+            body: title.file.body.clone(),
+            preamble_bytes: 0,
+            file_offset: 0,
+            in_runs: true,
+            on_uplink: true,
+        };
+        let delivery = self.engine.open(new, self.now_ns);
+        self.clients.insert(client, Client { delivery, ..Client::default() });
+        delivery
     }
 
     /// Sends until nothing more can be sent to a client now; `false` when all was sent.
@@ -128,6 +161,11 @@ impl FrontEnd {
         for arrival in self.arrivals.try_iter() {
             self.engine.arrived(arrival, self.now_ns);
         }
+        self.go_on();
+    }
+
+    /// Goes on with the clients that can go on.
+    pub(crate) fn go_on(&mut self) {
         self.engine.turn(self.now_ns);
         while let Some(event) = self.engine.next_event() {
             match event {
@@ -141,6 +179,11 @@ impl FrontEnd {
 
     pub(crate) fn delivery(&self, client: u64) -> DeliveryId {
         self.clients[&client].delivery
+    }
+
+    /// Bytes that a client has.
+    pub(crate) fn bytes_of(&self, client: u64) -> usize {
+        self.clients[&client].has.len()
     }
 
     pub(crate) fn is_done(&self, client: u64) -> bool {

@@ -8,3 +8,4 @@ use {reel_testkit as _, tempfile as _};
 mod cinema;
 mod engine;
 mod front_end;
+mod network;

@@ -387,7 +387,7 @@ impl Core {
                 true
             }
             ReaderState::Ready => {
-                let chunks = viewer.reader.chunks();
+                let chunks = viewer.reader.chunks(usize::MAX);
                 let offered: usize = chunks.iter().map(|chunk| chunk.len()).sum();
                 assert!(offered > 0, "a reader is ready but has no bytes");
                 let some = 1 + self.rng.below(offered as u64) as usize;

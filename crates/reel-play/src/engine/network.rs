@@ -1,0 +1,116 @@
+//! When deliveries may send: each asks the uplink for the bytes that it has in memory.
+
+use super::{Delivery, DeliveryId, Engine, Event};
+use crate::limits::LINK_URGENT_NS;
+use crate::playable::Playable;
+use crate::uplink::{Grant, LaneShare, Ticket};
+use reel_cache::Urgency;
+
+/// What one delivery has of the uplink.
+#[derive(Debug)]
+pub(super) enum LinkState {
+    /// It does not go through the uplink.
+    Free,
+    /// It has asked for nothing, or was granted these bytes, of this class.
+    Granted { bytes: u64, share: Option<LaneShare> },
+    /// It waits for its turn.
+    Waits(Ticket),
+}
+
+impl LinkState {
+    pub(super) fn new(on_uplink: bool) -> Self {
+        if on_uplink { Self::Granted { bytes: 0, share: None } } else { Self::Free }
+    }
+
+    /// The most that may be sent now.
+    pub(super) fn bytes_max(&self) -> usize {
+        match self {
+            Self::Free => usize::MAX,
+            Self::Granted { bytes, .. } => usize::try_from(*bytes).unwrap_or(usize::MAX),
+            Self::Waits(_) => 0,
+        }
+    }
+
+    /// These bytes are sent.
+    pub(super) fn spend(&mut self, sent_bytes: u64) {
+        if let Self::Granted { bytes, .. } = self {
+            *bytes = bytes.saturating_sub(sent_bytes);
+        }
+    }
+}
+
+impl<T: Playable> Engine<T> {
+    /// Whether a delivery with bytes in memory may send some of them. If not, it waits for its
+    /// turn, and an event follows.
+    pub(super) fn may_send(&mut self, id: DeliveryId, now_ns: u64) -> bool {
+        let classes = self.units().disks().classes();
+        let (Some(uplink), Some(delivery)) = (&self.uplink, self.deliveries.get_mut(id.0)) else {
+            return true;
+        };
+        match delivery.link {
+            LinkState::Free => return true,
+            LinkState::Granted { bytes, .. } if bytes > 0 => return true,
+            LinkState::Waits(_) => return false,
+            LinkState::Granted { .. } => {}
+        }
+        let class = delivery.sent_class();
+        let share = LaneShare { class, permille: classes.spec(class).share_permille };
+        let bytes = delivery.reader.unsent_bytes();
+        if is_due(delivery, now_ns) {
+            let bytes = uplink.take_urgent(share, bytes, now_ns);
+            delivery.link = LinkState::Granted { bytes, share: Some(share) };
+            return true;
+        }
+        let due_ns = match delivery.reader.urgency() {
+            Urgency::Due(due_ns) => due_ns,
+            // A client waits for it now.
+            Urgency::Waited => now_ns,
+            Urgency::Unhurried => u64::MAX,
+        };
+        delivery.link = LinkState::Waits(uplink.ask(id.0, share, bytes, due_ns));
+        self.uplink_waiting += 1;
+        // There may be time on the link at once.
+        self.collect_grants(now_ns);
+        self.deliveries.get(id.0).is_some_and(|delivery| delivery.link.bytes_max() > 0)
+    }
+
+    /// Gives deliveries of this thread what they were granted, and plans the next look if some
+    /// still wait.
+    pub(super) fn collect_grants(&mut self, now_ns: u64) {
+        let Some(uplink) = &self.uplink else { return };
+        let (grants, look_ns) = uplink.granted(now_ns);
+        for Grant { delivery: token, share, bytes } in grants {
+            match self.deliveries.get_mut(token) {
+                Some(delivery) if matches!(delivery.link, LinkState::Waits(_)) => {
+                    delivery.link = LinkState::Granted { bytes, share: Some(share) };
+                    self.uplink_waiting -= 1;
+                    self.events.push_back(Event::Ready(delivery.tag));
+                }
+                // It ended or was blocked meanwhile.
+                _ => uplink.give_back(share, bytes),
+            }
+        }
+        self.uplink_ns = (self.uplink_waiting > 0).then_some(look_ns);
+    }
+
+    /// Others may use what a delivery was granted and does not send.
+    pub(super) fn give_grant_back(&mut self, id: DeliveryId) {
+        let (Some(uplink), Some(delivery)) = (&self.uplink, self.deliveries.get_mut(id.0)) else { return };
+        match delivery.link {
+            LinkState::Granted { bytes, share: Some(share) } => uplink.give_back(share, bytes),
+            LinkState::Waits(ticket) => {
+                uplink.forget(ticket);
+                self.uplink_waiting -= 1;
+            }
+            LinkState::Granted { share: None, .. } | LinkState::Free => return,
+        }
+        delivery.link = LinkState::new(true);
+    }
+}
+
+/// Whether the next byte is promised and due so soon that it goes before all others.
+fn is_due<T: Playable>(delivery: &Delivery<T>, now_ns: u64) -> bool {
+    let is_soon = |due_ns: u64| due_ns <= now_ns.saturating_add(LINK_URGENT_NS);
+    delivery.reader.is_promised()
+        && matches!(delivery.reader.urgency(), Urgency::Due(due_ns) if is_soon(due_ns))
+}

@@ -1,0 +1,132 @@
+//! Deliveries that share a link. The clock is the test's own.
+
+use crate::cinema::{Cinema, STRIPE_BYTES};
+use crate::front_end::{Clip, FrontEnd};
+use reel_admit::{Sessions, SessionsConfig};
+use reel_cache::{Choices, Units};
+use reel_play::limits::{LINK_GRANT_BYTES_MIN, LINK_LOOK_MAX_NS};
+use reel_play::{MediaRequest, Uplink};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Capacities, ClassTable, Demand, UNLIMITED};
+use std::sync::Arc;
+
+const SEGMENT: u64 = 3 * STRIPE_BYTES as u64;
+/// As fast as it carries four segments in a second.
+const LINK_BPS: u64 = 4 * 8 * SEGMENT;
+const STEP_NS: u64 = LINK_LOOK_MAX_NS / 2;
+
+/// Sessions that are promised memory, and as much of all else as they want.
+fn sessions(units: &Units) -> Arc<Sessions<Clip>> {
+    let capacities = Capacities {
+        members: Vec::new(),
+        network_bytes: UNLIMITED,
+        core_ns: UNLIMITED,
+        core_mib_ns: 0,
+        arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
+    };
+    let config = SessionsConfig {
+        sessions_max: 9,
+        idle_max_ns: 3_600_000_000_000,
+        capacities: Some(capacities),
+        classes: ClassTable::default(),
+    };
+    Arc::new(Sessions::new(config).reading(units))
+}
+
+/// A title that is promised: a stripe of memory, and nothing that could run out.
+fn promised(cinema: &Cinema, object: usize, units: &Units) -> Arc<Clip> {
+    let demand = Demand::new(Vec::new(), vec![SEGMENT / 4; 16], 3 * units.buffer_bytes());
+    Clip::offering(cinema, object, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])))
+}
+
+/// Lets time pass until `until_ns`, or until client 1 has its response.
+fn pass(front: &mut FrontEnd, until_ns: u64, client: Option<u64>) {
+    while front.now_ns < until_ns && !client.is_some_and(|client| front.is_done(client)) {
+        // Reads are not what this test is about: they take no time.
+        while front.engine.reads_in_flight() > 0 {
+            front.turn();
+        }
+        front.now_ns += STEP_NS;
+        front.engine.tick(front.now_ns);
+        front.go_on();
+    }
+}
+
+fn with() -> (Cinema, Units) {
+    let cinema = Cinema::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], 8 << 20, None);
+    let units = cinema.units(8);
+    (cinema, units)
+}
+
+#[test]
+fn downloads_take_no_more_than_the_link_carries_and_share_it() {
+    let (cinema, units) = with();
+    let uplink = Uplink::new(LINK_BPS);
+    let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
+    let clip = Clip::of(&cinema, 0, SEGMENT);
+    for client in 0..4 {
+        front.download(client, &clip);
+        front.pump(client);
+    }
+    let until_ns = front.now_ns + ROUND_NS;
+    pass(&mut front, until_ns, None);
+    let taken: Vec<usize> = (0..4).map(|client| front.bytes_of(client)).collect();
+    let sum: usize = taken.iter().sum();
+    let carried = 4 * SEGMENT as usize;
+    assert!(sum <= carried + LINK_GRANT_BYTES_MIN as usize, "{taken:?}");
+    assert!(sum >= carried * 9 / 10, "{taken:?}");
+    let most = *taken.iter().max().expect("four");
+    let least = *taken.iter().min().expect("four");
+    assert!(most - least <= LINK_GRANT_BYTES_MIN as usize, "{taken:?}");
+    assert_eq!(uplink.waiting(), 4);
+}
+
+/// The start of a promised session is sent with the share of its class: three downloads leave it
+/// 700 of 850 parts.
+#[test]
+fn a_session_begins_in_time_beside_downloads() {
+    let (cinema, units) = with();
+    let uplink = Uplink::new(LINK_BPS);
+    let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
+    for client in 2..5 {
+        front.download(client, &Clip::of(&cinema, 0, SEGMENT));
+        front.pump(client);
+    }
+    let until_ns = front.now_ns + ROUND_NS;
+    pass(&mut front, until_ns, None);
+    let session = front.open(&promised(&cinema, 1, &units));
+    let begun_ns = front.now_ns;
+    front.request(1, &session, &MediaRequest::Segment { track: 0, number: 1, bytes: SEGMENT });
+    front.pump(1);
+    pass(&mut front, begun_ns + 10 * ROUND_NS, Some(1));
+    let took_ns = front.now_ns - begun_ns;
+    assert!(front.is_done(1) && took_ns < ROUND_NS * 3 / 2, "{took_ns}");
+}
+
+#[test]
+fn what_a_delivery_does_not_send_is_given_to_others() {
+    let (cinema, units) = with();
+    let uplink = Uplink::new(LINK_BPS);
+    let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
+    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let blocked: Vec<_> = (0..3).map(|client| front.download(client, &clip)).collect();
+    front.download(3, &clip);
+    for client in 0..4 {
+        front.pump(client);
+    }
+    while front.engine.reads_in_flight() > 0 {
+        front.turn();
+    }
+    // They wait for their turn, and their clients take nothing any more.
+    for id in &blocked {
+        front.engine.set_blocked(*id, true, front.now_ns);
+    }
+    let before = front.bytes_of(3);
+    let until_ns = front.now_ns + ROUND_NS;
+    pass(&mut front, until_ns, None);
+    assert!(front.bytes_of(3) - before >= SEGMENT as usize * 85 / 100, "it has the link for itself");
+    for id in blocked {
+        front.engine.close(id);
+    }
+    assert_eq!(uplink.waiting(), 1);
+}
