@@ -5,8 +5,8 @@
 //!           urgent -> at once
 //! ```
 //! Deliveries ask before they send. Together they are granted what the link carries, so no queue
-//! builds up behind it, in which admitted viewers would wait behind downloads (docs/design/
-//! network.md).
+//! builds up behind it, in which admitted viewers would wait behind downloads. The reasons are in
+//! docs/design/network.md.
 
 mod schedule;
 

@@ -260,13 +260,13 @@ impl<T: Playable> Engine<T> {
     pub fn set_blocked(&mut self, id: DeliveryId, is_blocked: bool, now_ns: u64) {
         let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
         delivery.is_blocked = is_blocked;
-        let has_long_run = delivery.reader.has_long_run();
-        if is_blocked {
-            self.give_grant_back(id);
-            if has_long_run {
-                self.watch_runs(now_ns);
-            }
+        if !is_blocked {
+            return;
         }
+        if delivery.reader.has_long_run() {
+            self.watch_runs(now_ns);
+        }
+        self.give_grant_back(id);
     }
 
     /// The place of a delivery in the order of processing; `None` if it has ended.
