@@ -65,7 +65,7 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
   };
 
   before(async () => {
-    stage.media = ensureMedia(mediaDirectory);
+    stage.media = await ensureMedia(mediaDirectory);
     await mkdir(results, { recursive: true });
     browser = await launch();
     if (real === undefined) {
