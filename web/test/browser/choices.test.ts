@@ -4,6 +4,7 @@ import { resolutionLabel } from "../../src/format.ts";
 import {
   begin,
   chooseSmallest,
+  openMenu,
   pickFilm,
   untilPlayed,
   useStage,
@@ -20,7 +21,7 @@ test("another sound track is heard", async () => {
   await begin(page);
   const asked: string[] = [];
   page.on("request", (request) => asked.push(request.url()));
-  await page.click('[data-control="sound"]');
+  await openMenu(page, "sound");
   await shot("player-sound-menu");
   const items = page.locator(".menu .menu-item");
   assert.equal(await items.count(), film.audio.length);
@@ -29,7 +30,7 @@ test("another sound track is heard", async () => {
   const second = film.audio[1]?.track;
   await page.waitForFunction(() => !document.querySelector(".menu"));
   await untilPlayed(page, 1);
-  await page.click('[data-control="sound"]');
+  await openMenu(page, "sound");
   assert.equal(await items.nth(1).getAttribute("aria-checked"), "true");
   await page.keyboard.press("Escape");
   assert.ok(
@@ -39,22 +40,20 @@ test("another sound track is heard", async () => {
 
   await page.reload();
   await begin(page);
-  await page.hover("video");
-  await page.click('[data-control="sound"]');
+  await openMenu(page, "sound");
   assert.equal(await items.nth(1).getAttribute("aria-checked"), "true", "the language is remembered");
   await page.keyboard.press("Escape");
 
   const smallest = await chooseSmallest(page, film);
-  await page.click('[data-control="sound"]');
+  await openMenu(page, "sound");
   await items.nth(0).click();
   await untilPlayed(page, 1);
-  await page.hover("video");
-  await page.click('[data-control="sound"]');
+  await openMenu(page, "sound");
   assert.equal(await items.nth(0).getAttribute("aria-checked"), "true");
   await page.keyboard.press("Escape");
   if (film.video.length > 1) {
     assert.equal((await videoState(page)).videoHeight, smallest.height, "the chosen quality stays");
-    await page.click('[data-control="quality"]');
+    await openMenu(page, "quality");
     assert.match(
       (await page.textContent('.menu-item[aria-checked="true"]')) ?? "",
       new RegExp(`${smallest.width}×`),
@@ -69,7 +68,7 @@ test("subtitles show their text, by menu and by key", async () => {
   const { page, calm, shot, close } = await stage.open(`/title/${film.id}`);
   await begin(page);
   assert.equal(await page.locator(".cue").count(), 0, "nothing until asked for");
-  await page.click('[data-control="subtitles"]');
+  await openMenu(page, "subtitles");
   await page.waitForSelector(".menu");
   assert.equal(await page.locator(".menu .menu-item").count(), film.subtitles.length + 1);
   await shot("player-subtitles-menu");
@@ -98,16 +97,11 @@ for (const window of Object.keys(windows) as Window[]) {
     const film = await pickFilm(stage);
     const { page, calm, shot, close } = await stage.open(`/title/${film.id}`, { window });
     await begin(page);
-    const wake = () =>
-      window === "phone"
-        ? page.evaluate(() => document.querySelector(".stage")?.removeAttribute("data-idle"))
-        : page.hover("video");
     const heights = [...new Set(film.video.map((v) => v.height))].sort((a, b) => a - b);
     for (const height of heights) {
       const of = film.video.find((v) => v.height === height);
       assert.ok(of);
-      await wake();
-      await page.click('[data-control="quality"]');
+      await openMenu(page, "quality");
       await page.waitForSelector(".menu");
       if (heights.length > 1) {
         await page.waitForTimeout(250);

@@ -17,7 +17,7 @@ export const windows = {
 export type Window = keyof typeof windows;
 
 /** How long one step may take on a busy machine; only the length of a failure depends on it. */
-export const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = 60_000;
 
 export interface Stage {
   url: string;
@@ -274,12 +274,29 @@ export async function begin(page: Page): Promise<void> {
   await untilPlayed(page, 0.3);
 }
 
+/**
+ * Opens a menu of the player. The controls are hidden 2.6 s after the pointer rested, which on a
+ * slow machine may be before they are pressed.
+ */
+export function openMenu(page: Page, control: string): Promise<void> {
+  let moves = 0;
+  return until(async () => {
+    if (await page.evaluate(() => navigator.maxTouchPoints > 0))
+      await page.evaluate(() => document.querySelector(".stage")?.removeAttribute("data-idle"));
+    else await page.hover("video", { position: { x: 300 + (moves++ % 2), y: 200 } });
+    return page.click(`[data-control="${control}"]`, { timeout: 2000 }).then(
+      () => true,
+      () => false,
+    );
+  }, `the menu ${control} is opened`);
+}
+
 /** Has the smallest quality shown, and gives it; where there is one only, that one is. */
 export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrack> {
   const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
   if (!smallest) throw new Error("the film has no pictures");
   if (film.video.length > 1) {
-    await page.click('[data-control="quality"]');
+    await openMenu(page, "quality");
     await page
       .locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` })
       .first()

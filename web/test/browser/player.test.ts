@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   begin,
+  openMenu,
   pickFilm,
   untilPlayed,
   untilPlayedFrom,
@@ -138,7 +139,7 @@ test("one MP4 plays where HLS cannot", async () => {
   await page.keyboard.press("5");
   await untilPlayed(page, 1);
   assert.ok((await videoState(page)).currentTime > film.duration_s * 0.45);
-  await page.click('[data-control="subtitles"]');
+  await openMenu(page, "subtitles");
   await page.locator(".menu .menu-item").nth(1).click();
   await page.waitForSelector(".cue");
   calm();

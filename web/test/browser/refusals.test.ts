@@ -4,6 +4,7 @@ import type { Route } from "playwright-core";
 import { clock } from "../../src/format.ts";
 import {
   begin,
+  openMenu,
   pickFilm,
   press,
   untilPlayed,
@@ -119,7 +120,7 @@ test("a quality that is refused later gives way to a lower one at once", async (
   // A slow machine may begin with a low quality: then the best is chosen.
   await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= 2);
   if (!asked.includes("refused")) {
-    await page.click('[data-control="quality"]');
+    await openMenu(page, "quality");
     await page
       .locator(".menu .menu-item", { hasText: `${best.height}p` })
       .first()

@@ -4,6 +4,7 @@ import type { Route } from "playwright-core";
 import {
   begin,
   chooseSmallest,
+  openMenu,
   pickFilm,
   sessionKey,
   until,
@@ -67,10 +68,9 @@ test("a session that ended is opened anew and the film goes on", async () => {
   assert.equal((await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" })).status, 204);
 
   // What is buffered plays on; another sound track has to be requested.
-  await page.hover("video");
-  await page.click('[data-control="sound"]');
+  await openMenu(page, "sound");
   await page.locator(".menu .menu-item").nth(1).click();
-  await page.click('[data-control="subtitles"]');
+  await openMenu(page, "subtitles");
   hold = false;
   for (const route of late) await route.continue();
   await page.waitForSelector('[data-control="sound"]:disabled');
@@ -99,8 +99,7 @@ test("a session that ended is opened anew and the film goes on", async () => {
   );
   assert.equal((await videoState(page)).playbackRate, 0.75, "the speed stands");
   for (const control of ["sound", "subtitles"]) {
-    await page.hover("video");
-    await page.click(`[data-control="${control}"]`);
+    await openMenu(page, control);
     assert.equal(
       await page.locator(".menu .menu-item").nth(1).getAttribute("aria-checked"),
       "true",
@@ -109,7 +108,7 @@ test("a session that ended is opened anew and the film goes on", async () => {
     await page.keyboard.press("Escape");
   }
   if (film.video.length > 1) {
-    await page.click('[data-control="quality"]');
+    await openMenu(page, "quality");
     assert.match(
       (await page.textContent('.menu-item[aria-checked="true"]')) ?? "",
       new RegExp(`${smallest.width}×`),
@@ -137,8 +136,7 @@ test("sessions may end as often as they like while the film goes on between, and
     await page.keyboard.press("Home");
     const key = await sessionKey(page);
     await fetch(`${stage.url}/api/v1/sessions/${key}`, { method: "DELETE" });
-    await page.hover("video");
-    await page.click('[data-control="sound"]');
+    await openMenu(page, "sound");
     await items.nth(ended % 2).click();
     await until(async () => (await sessionKey(page)) !== key, `session ${ended} is followed by another`);
     await page.waitForFunction(() => {
@@ -151,8 +149,7 @@ test("sessions may end as often as they like while the film goes on between, and
         ) > 2.2
       );
     });
-    await page.hover("video");
-    await page.click('[data-control="sound"]');
+    await openMenu(page, "sound");
     assert.equal(
       await items.nth(ended % 2).getAttribute("aria-checked"),
       "true",
