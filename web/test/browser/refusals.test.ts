@@ -16,7 +16,7 @@ import {
 
 const stage = useStage();
 
-/** More than a slow machine takes to look at the refusal; the tests advance the clock of the page. */
+/** A slow machine looks at the refusal in less; the tests advance the clock of the page. */
 const RETRY_S = 9;
 
 /** As Reel writes it. */

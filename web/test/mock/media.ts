@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 
 export const SECONDS = 40;
 const RATE = 24;
-/** Quick to make, yet with the frame order and the tools of the profile High, as most films have. */
+/** Quick to make, with the frame order and the tools of the profile High, as most films have. */
 const h264 = [
   "-c:v",
   "libx264",
