@@ -18,8 +18,11 @@ use crate::workspace::{self, Package};
 /// Test programs that run at once.
 const PROGRAMS_AT_ONCE: usize = 2;
 
-/// How many of the tests that took longest are named.
+/// So many of the tests that took longest are named...
 const SLOWEST: usize = 10;
+
+/// ...and all that took longer than this.
+const SLOW_MS: u64 = 30_000;
 
 /// A test program that is built.
 #[derive(Debug)]
@@ -176,7 +179,8 @@ fn print_slowest(outcomes: &[(String, Outcome)]) {
         .collect();
     tests.sort_unstable_by(|a, b| b.cmp(a));
     println!("the tests that took longest:");
-    for (took_ms, test) in tests.iter().take(SLOWEST) {
+    let named = tests.iter().enumerate().take_while(|(place, test)| *place < SLOWEST || test.0 > SLOW_MS);
+    for (_, (took_ms, test)) in named {
         println!("{:>8}.{:01} s  {test}", took_ms / 1000, took_ms % 1000 / 100);
     }
 }

@@ -276,18 +276,19 @@ export async function begin(page: Page): Promise<void> {
 
 /**
  * Opens a menu of the player. The controls are hidden 2.6 s after the pointer rested, which on a
- * slow machine may be before they are pressed.
+ * slow machine may be before they are pressed. A press that came through is not repeated: it would
+ * close the menu.
  */
 export function openMenu(page: Page, control: string): Promise<void> {
+  const button = page.locator(`[data-control="${control}"]`);
   let moves = 0;
   return until(async () => {
+    if ((await button.getAttribute("aria-expanded")) === "true") return true;
     if (await page.evaluate(() => navigator.maxTouchPoints > 0))
       await page.evaluate(() => document.querySelector(".stage")?.removeAttribute("data-idle"));
     else await page.hover("video", { position: { x: 300 + (moves++ % 2), y: 200 } });
-    return page.click(`[data-control="${control}"]`, { timeout: 2000 }).then(
-      () => true,
-      () => false,
-    );
+    await button.click({ timeout: 2000 }).catch(() => undefined);
+    return false;
   }, `the menu ${control} is opened`);
 }
 
