@@ -107,6 +107,8 @@ impl MetricsSource for ServerAdmission {
             let labels = [("class", spec.name.as_str()), ("kind", spec.kind.name())];
             let share = f64::from(spec.share_permille) / 1000.0;
             page.gauge("reel_class_share", "Share of every device under scarcity.", &labels, share);
+            let share = f64::from(spec.network_permille) / 1000.0;
+            page.gauge("reel_class_network_share", "Share of the network under scarcity.", &labels, share);
         }
     }
 }
@@ -146,6 +148,7 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         class: classes.spec(session.class).name.clone(),
         rate_bps: session.rate_bps,
         state: match session.reservation {
+            ReservationState::Reserved if session.starts_in_ns > 0 => SessionState::Waiting,
             ReservationState::Reserved => SessionState::Playing,
             ReservationState::Paused => SessionState::Paused,
             ReservationState::Unpromised => SessionState::Unpromised,

@@ -2,8 +2,9 @@
 //! classes.
 
 use crate::counters::PlayCounters;
-use crate::limits::PRICE_CHANGE_PERCENT;
+use crate::limits::{LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
 use crate::processor::{Done, ProcessorPrice};
+use crate::uplink::Uplink;
 use reel_admit::Sessions;
 use reel_disk::Disks;
 use reel_qos::limits::ROUND_NS;
@@ -39,13 +40,12 @@ impl Capacity {
     pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
         let CapacityConfig { core_ns, arena_bytes, network_bps, processor } = config;
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
-        let per_round = |bps: u64| (u128::from(bps) * u128::from(ROUND_NS) / 8_000_000_000) as u64;
         let reported = Capacities {
             members: measured
                 .iter()
                 .map(|price| MemberCapacity { price: *price, round_ns: ROUND_NS })
                 .collect(),
-            network_bytes: network_bps.map_or(UNLIMITED, per_round),
+            network_bytes: network_bps.map_or(UNLIMITED, network_bytes),
             core_ns,
             core_mib_ns: processor.mib_ns(),
             arena_bytes,
@@ -63,11 +63,11 @@ impl Capacity {
         &self.classes
     }
 
-    /// Changes the ledger where prices or shares have changed. To be called every round. Returns
-    /// whether anything has changed.
+    /// Changes the ledger where prices, shares or the rate of the uplink have changed. To be called
+    /// every round. Returns whether anything has changed.
     pub fn refresh<T>(
         &mut self,
-        disks: &Disks,
+        (disks, uplink): (&Disks, &Uplink),
         sessions: &Sessions<T>,
         counters: &PlayCounters,
         now_ns: u64,
@@ -90,6 +90,7 @@ impl Capacity {
         if changed {
             tracing::info!("the prices of members have changed; admission uses the new ones from now on");
         }
+        changed |= self.follow_uplink(uplink.view().round_bytes);
         self.processor.update(done(counters, disks, now_ns));
         let core_mib_ns = self.processor.mib_ns();
         counters.core_mib_ns.store(core_mib_ns, Ordering::Relaxed);
@@ -106,6 +107,31 @@ impl Capacity {
         }
         changed || reclassed
     }
+
+    /// Takes over how many bytes the uplink carries in a round; whether that has changed.
+    fn follow_uplink(&mut self, round_bytes: Option<u64>) -> bool {
+        let network_bytes = round_bytes.unwrap_or(UNLIMITED);
+        if !is_far(self.reported.network_bytes, network_bytes) {
+            return false;
+        }
+        self.reported.network_bytes = network_bytes;
+        match round_bytes {
+            Some(bytes) => tracing::info!(
+                "the network carries {} Mb/s of media; admission uses this rate from now on",
+                bytes / 125_000
+            ),
+            None => tracing::info!("the network has not been full for a while; its rate counts no more"),
+        }
+        true
+    }
+}
+
+/// Media bytes that a network of this rate carries in a round. Headers of packets take the rest.
+pub fn network_bytes(rate_bps: u64) -> u64 {
+    let per_mille_of_bits = 8 * 1000 * 1_000_000_000;
+    let bytes = u128::from(rate_bps) * u128::from(LINK_PAYLOAD_PERMILLE) * u128::from(ROUND_NS);
+    // Fits: less than the rate.
+    (bytes / per_mille_of_bits) as u64
 }
 
 /// Whether the cost of a member's reads, or its time, differs by more than is worth a change.
@@ -155,6 +181,7 @@ mod tests {
             idle_max_ns: u64::MAX,
             capacities: Some(capacity.capacities()),
             classes: capacity.classes().clone(),
+            start_wait_s: 0,
         });
         let film = Demand::new(Vec::new(), vec![1 << 20; 60], 0);
         let viewers = || {
@@ -162,9 +189,9 @@ mod tests {
         };
         // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
-        let counters = PlayCounters::new(1);
+        let (counters, uplink) = (PlayCounters::new(1), Uplink::of_unknown_rate());
         for second in 1..=60 {
-            capacity.refresh(&disks, &sessions, &counters, second * ROUND_NS);
+            capacity.refresh((&disks, &uplink), &sessions, &counters, second * ROUND_NS);
             counters.sent_bytes[0].fetch_add(500 << 20, Ordering::Relaxed);
             counters.serve_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);
         }

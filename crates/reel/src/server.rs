@@ -4,6 +4,7 @@ mod housekeeping;
 
 use housekeeping::Housekeeping;
 
+use reel_admit::limits::START_WAIT_S;
 use reel_admit::{Sessions, SessionsConfig};
 use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
@@ -61,6 +62,8 @@ pub struct ServeConfig {
     /// Whether media memory may be lent to the kernel for zero-copy sends, on sockets for which the
     /// kernel reports that it makes no copy.
     pub zero_copy: bool,
+    /// The congestion control of connections; `None` for that of the system.
+    pub congestion_control: Option<String>,
     /// Most connections at once.
     pub connections_max: usize,
     /// Most sessions at once.
@@ -100,11 +103,13 @@ pub struct PromiseConfig {
     /// The network's rate towards the clients, in bits per second; `None` if it is unknown and
     /// never the bottleneck.
     pub network_bps: Option<u64>,
+    /// For how many seconds a start or a seek waits for room before it is refused.
+    pub start_wait_s: u64,
 }
 
 impl Default for PromiseConfig {
     fn default() -> Self {
-        Self { admission: true, network_bps: None }
+        Self { admission: true, network_bps: None, start_wait_s: START_WAIT_S }
     }
 }
 
@@ -179,7 +184,7 @@ struct Common {
     titles: Arc<Titles>,
     sessions: Arc<Sessions<PlayableTitle>>,
     play: Arc<PlayCounters>,
-    uplink: Option<Arc<Uplink>>,
+    uplink: Arc<Uplink>,
     openers: Workers,
 }
 
@@ -223,6 +228,7 @@ impl Server {
         let housekeeping = Housekeeping::start(Housekeeper {
             sessions: Arc::clone(&common.sessions),
             disks: volume.disks().clone(),
+            uplink: Arc::clone(&common.uplink),
             capacity,
             counters: Arc::clone(&common.play),
         })?;
@@ -371,6 +377,7 @@ fn http_config(
         connections_max: config.connections_max,
         access_log: config.access_log,
         lent_buffers: plan.lent,
+        congestion_control: config.congestion_control.clone(),
         tls: certificates.map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
     }
 }
@@ -401,10 +408,11 @@ fn common(
         idle_max_ns: u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX),
         capacities: config.promise.admission.then(|| capacity.capacities()),
         classes: capacity.classes().clone(),
+        start_wait_s: config.promise.start_wait_s,
     });
     let sessions = Arc::new(sessions.reading(&units));
     let play = Arc::new(PlayCounters::new(threads));
-    let uplink = config.promise.network_bps.map(Uplink::new);
+    let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
     Ok((Common { units, titles, sessions, play, uplink, openers }, capacity, opener_threads))
