@@ -1,4 +1,5 @@
-# Two commands matter: `make demo` and `make test`. Both install by package name what this machine lacks.
+# Three commands matter: `make demo`, `make check` while you work, and `make test` before you land. Those for the demo and the
+# tests install by package name what this machine lacks.
 
 MEDIA ?=
 LISTEN ?=
@@ -8,7 +9,7 @@ SEEDS ?= 10000
 BENCH ?= peers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench sim sim-nightly fmt lint web fuzz-smoke setup
+.PHONY: help demo check test nightly bench sim sim-nightly fmt lint web fuzz-smoke setup
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -20,8 +21,15 @@ demo: ## a server with a few short films; MEDIA=dir uses the films in dir, LISTE
 	scripts/strip target/release/reel
 	target/release/reel demo $(if $(MEDIA),--media "$(MEDIA)") $(if $(LISTEN),--listen "$(LISTEN)")
 
-test: ## everything: format, lint, tidy checks, the pages, all tests, fuzz and bench smoke
+check: ## what a change needs: format, clippy, tests of the changed crates and of their users; ALL=1 all crates, BASE=commit
+	scripts/web build
+	$(CARGO) xtask check $(if $(ALL),--all) $(if $(BASE),--base $(BASE))
+
+test: ## everything that a change may break: format, lint, tidy checks, the pages, the tests of the day
 	scripts/test
+
+nightly: ## what `make test` leaves to the night, in parts of at most 25 minutes; PART=1 to 5, or all without it
+	scripts/nightly $(PART)
 
 bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, priority, degraded or capacity
 	scripts/setup test

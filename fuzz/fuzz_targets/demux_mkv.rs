@@ -3,11 +3,5 @@
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 
-fuzz_target!(|bytes: &[u8]| -> Corpus {
-    // Anything else is for the other targets.
-    if !bytes.starts_with(b"\x1a\x45\xdf\xa3") {
-        return Corpus::Reject;
-    }
-    reel_fuzz::drain(bytes);
-    Corpus::Keep
-});
+// Anything else is for the other targets.
+fuzz_target!(|bytes: &[u8]| -> Corpus { if reel_fuzz::demux_mkv(bytes) { Corpus::Keep } else { Corpus::Reject } });

@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| reel_fuzz::drain(bytes));
+fuzz_target!(|bytes: &[u8]| reel_fuzz::demux(bytes));

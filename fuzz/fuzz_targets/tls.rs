@@ -1,5 +1,4 @@
-//! Any bytes at all as what a client of a TLS server sends: before, within and after a handshake,
-//! in any pieces.
+//! Any bytes as what a client of a TLS server sends.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -4,9 +4,11 @@
 //! compares it.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+
+use crate::workspace;
 
 /// The crate whose types the API is made of.
 const CRATE: &str = "reel-api";
@@ -28,8 +30,8 @@ pub(crate) enum Mode {
 
 /// Runs the test.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<ExitCode> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root).args(["test", "--quiet", "--package", CRATE, "--lib", "--", TEST]);
+    let mut cargo = workspace::cargo(root);
+    cargo.args(["test", "--quiet", "--package", CRATE, "--lib", "--", TEST]);
     match mode {
         Mode::Check => cargo.env_remove(WRITE),
         Mode::Write => cargo.env(WRITE, "1"),

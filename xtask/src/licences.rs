@@ -6,20 +6,19 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::finding::Finding;
+use crate::workspace;
 
 /// Checks what `cargo metadata` says of every crate that is built.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let text = fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;
     let allowed = allow_list(&text)?;
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let output = workspace::cargo(root)
         .args(["metadata", "--format-version", "1", "--locked"])
-        .current_dir(root)
         .output()
         .context("cannot run cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));

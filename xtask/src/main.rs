@@ -1,9 +1,12 @@
 //! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` writes the
-//! page of limits, tuning and configuration, `api-types` writes the types of the web client, `test`
-//! is `cargo test` with time limits and skipped tests counted, and `tally LOG` adds up test runs.
+//! page of limits, tuning and configuration, `api-types` writes the types of the web client,
+//! `check` checks what a change needs, `test` runs tests with time limits and counts skipped ones,
+//! and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod api_types;
+mod changes;
+mod check;
 mod dependencies;
 mod descendants;
 mod documents;
@@ -19,10 +22,12 @@ mod runner;
 mod rust_text;
 mod skips;
 mod sources;
+mod suite;
 mod tally;
 mod tidy;
 mod unsafe_crates;
 mod words;
+mod workspace;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,12 +44,13 @@ fn main() -> Result<ExitCode> {
         ["results"] => results::run(&repository()?, false),
         ["results", "--check"] => results::run(&repository()?, true),
         ["words"] => words::run(&repository()?),
-        ["test", ..] => runner::cargo_test(&arguments[1..]),
+        ["check", ..] => check::run(&repository()?, &arguments[1..]),
+        ["test", ..] => suite::run(&repository()?, &arguments[1..]),
         ["run-tests", program, ..] => runner::run(program, &arguments[2..]),
         ["tally", log] => tally::run(Path::new(log), None),
         ["tally", log, expected] => tally::run(Path::new(log), Some(Path::new(expected))),
         _ => bail!(
-            "usage: cargo xtask api-types [--check] | limits | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
+            "usage: cargo xtask api-types [--check] | check [--all] [--base COMMIT] | limits | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
         ),
     }
 }

@@ -7,10 +7,35 @@ use std::time::{Duration, Instant};
 /// libtest names a test that has run for this long, once.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(60);
 
+/// A test that has exceeded its limit is ended before the whole program counts as silent, which
+/// takes this part of the limit longer.
+const SILENCE_MORE: u32 = 6;
+
+/// What may pass before a test ends, or before a program says something.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Limits {
+    /// For a test that has no limit of its own.
+    pub(crate) usual: Duration,
+    /// For tests that are known to take longer.
+    pub(crate) of_tests: BTreeMap<String, Duration>,
+}
+
+impl Limits {
+    fn of(&self, test: &str) -> Duration {
+        self.of_tests.get(test).copied().unwrap_or_default().max(self.usual)
+    }
+
+    /// A program says nothing for longer than this only if it hangs.
+    fn silence(&self) -> Duration {
+        let longest = self.of_tests.values().copied().fold(self.usual, Duration::max);
+        longest + longest / SILENCE_MORE
+    }
+}
+
 /// What has been read of a program that was started with `--show-output`.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    limit: Duration,
+    limits: Limits,
     last_line: Instant,
     /// When each test that takes long has to have ended.
     long: BTreeMap<String, Instant>,
@@ -34,10 +59,10 @@ enum Section {
 }
 
 impl Progress {
-    /// Nothing read yet, at `now`; each test may take `limit`.
-    pub(crate) fn new(limit: Duration, now: Instant) -> Self {
+    /// Nothing read yet, at `now`.
+    pub(crate) fn new(limits: Limits, now: Instant) -> Self {
         Self {
-            limit,
+            limits,
             last_line: now,
             long: BTreeMap::new(),
             passed: BTreeSet::new(),
@@ -89,7 +114,7 @@ impl Progress {
         self.summed_up |= line.starts_with("test result: ");
         let Some(rest) = line.strip_prefix("test ") else { return };
         if let Some((test, _)) = rest.split_once(" has been running for over ") {
-            let left = self.limit.saturating_sub(ANNOUNCED_AFTER);
+            let left = self.limits.of(test).saturating_sub(ANNOUNCED_AFTER);
             self.long.insert(test.to_owned(), now + left);
         } else if let Some((test, outcome)) = rest.rsplit_once(" ... ") {
             let test = test.strip_suffix(" - should panic").unwrap_or(test).to_owned();
@@ -106,7 +131,7 @@ impl Progress {
     /// When the program is to be ended unless it says something before: a test has had its time, or
     /// nothing was said for as long.
     pub(crate) fn ends_at(&self) -> Instant {
-        let silent = self.last_line + self.limit;
+        let silent = self.last_line + self.limits.silence();
         self.long.values().copied().fold(silent, Instant::min)
     }
 
@@ -156,7 +181,8 @@ mod tests {
 
     fn read(lines: &str) -> (Progress, Vec<&str>, Instant) {
         let now = Instant::now();
-        let mut progress = Progress::new(LIMIT, now);
+        let of_tests = BTreeMap::from([("patient".to_owned(), 2 * LIMIT)]);
+        let mut progress = Progress::new(Limits { usual: LIMIT, of_tests }, now);
         let shown = lines.lines().filter(|line| progress.line(line, now)).collect();
         (progress, shown, now)
     }
@@ -181,15 +207,16 @@ mod tests {
 
     #[test]
     fn a_test_has_its_own_time_and_silence_is_bounded_too() {
-        let (mut progress, _, begun) = read("running 2 tests");
-        assert_eq!(progress.ends_at(), begun + LIMIT);
+        let (mut progress, _, begun) = read("running 3 tests");
+        assert_eq!(progress.ends_at(), begun + 2 * LIMIT + 2 * LIMIT / SILENCE_MORE);
         let later = begun + Duration::from_secs(60);
         progress.line("test slow has been running for over 60 seconds", later);
+        progress.line("test patient has been running for over 60 seconds", later);
         assert_eq!(progress.ends_at(), begun + LIMIT, "60 s of its time are over when it is named");
         progress.line("test quick ... ok", later + Duration::from_secs(100));
         assert_eq!(progress.ends_at(), begun + LIMIT, "what others do gives it no more");
-        progress.line("test slow ... ok", later + Duration::from_secs(110));
-        assert_eq!(progress.ends_at(), later + Duration::from_secs(110) + LIMIT);
+        progress.line("test slow ... ok <170.000s>", later + Duration::from_secs(110));
+        assert_eq!(progress.ends_at(), begun + 2 * LIMIT, "some tests may take longer");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! `cargo xtask test ARGUMENTS`: `cargo test ARGUMENTS` with a time limit for each test, and with
-//! a list of skipped tests.
+//! `xtask run-tests PROGRAM ARGUMENTS`: runs one test program with a time limit for each test, and
+//! lists the skipped tests.
 //!
-//! Cargo starts every test program through `xtask run-tests PROGRAM ARGUMENTS`. libtest has no time
-//! limits, and counts a test that returns early as passed. So that runner reads the output. It ends
-//! a program when one of its tests exceeds the limit, and names the tests that printed `skipped: `
-//! and what is missing.
+//! libtest has no time limits, and counts a test that returns early as passed. So this program
+//! reads the output. It ends the test program when one of its tests exceeds the limit, and names
+//! the tests that printed `skipped: ` and what is missing.
 
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,35 +14,23 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::descendants;
-use crate::progress::Progress;
+use crate::progress::{Limits, Progress};
 
-/// What a test may take when `REEL_TEST_LIMIT_S` does not say, in seconds. Only a test that hangs
-/// should reach it, even while another program keeps the processors busy.
-const LIMIT_S: u64 = 600;
+/// What a test may take when `REEL_TEST_LIMIT_S` does not say, in seconds. Tests that need longer
+/// belong to the night, or into [`SLOW_TESTS`].
+const LIMIT_S: u64 = 60;
+
+/// The tests of the day that may take longer: lines `PACKAGE TEST: SECONDS: REASON`.
+const SLOW_TESTS: &str = ".ci/slow-tests.txt";
 
 /// Tests that run at once on each processor. Those of the server mostly wait.
 const TESTS_PER_PROCESSOR: usize = 2;
 
 /// How often the end of the program is looked for while it says nothing.
 const POLL: Duration = Duration::from_millis(50);
-
-/// Runs `cargo test` with `arguments`; its exit code.
-pub(crate) fn cargo_test(arguments: &[String]) -> Result<ExitCode> {
-    let runner = std::env::current_exe().context("cannot find this program")?;
-    let runner = runner.to_str().context("the path of this program is not UTF-8")?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let status = Command::new(cargo)
-        .arg("--config")
-        .arg(format!("target.'cfg(all())'.runner = [{runner:?}, \"run-tests\"]"))
-        .arg("test")
-        .args(arguments)
-        .status()
-        .context("cannot run cargo")?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
 
 /// Runs one test program and reads along. Fails as the program does, and when a test takes too
 /// long.
@@ -51,11 +39,18 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
         Ok(text) => text.parse().context("REEL_TEST_LIMIT_S is a number of seconds")?,
         Err(_) => LIMIT_S,
     };
-    let limit = Duration::from_secs(limit_s);
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let slow = fs::read_to_string(crate::repository()?.join(SLOW_TESTS)).unwrap_or_default();
+    let limits = Limits {
+        usual: Duration::from_secs(limit_s),
+        of_tests: slow_tests(&slow, &package).with_context(|| format!("in {SLOW_TESTS}"))?,
+    };
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::piped());
     if is_libtest(program) {
-        command.arg("--show-output");
+        // libtest reports times only as an unstable option, and accepts that from stable compilers
+        // if this variable is set.
+        command.args(["--show-output", "-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
     }
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         // With one thread libtest does not say which test takes long.
@@ -64,7 +59,7 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
     }
     let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
     let lines = lines_of(child.stdout.take().context("the program has no output")?);
-    let mut progress = Progress::new(limit, Instant::now());
+    let mut progress = Progress::new(limits, Instant::now());
     let status = follow(&mut child, &lines, &mut progress)?;
     let why = match status {
         Some(status) if progress.summed_up() || status.success() => None,
@@ -75,7 +70,6 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
             Some(format!("the time limit is {limit_s} s"))
         }
     };
-    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     for (test, reasons) in progress.skips() {
         println!("skipped test: {package} {test}: {reasons}");
     }
@@ -86,6 +80,23 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
     }
     let passed = why.is_none() && status.is_some_and(|status| status.success());
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::from(101) })
+}
+
+/// The tests of a package that may take longer, from lines `PACKAGE TEST: SECONDS: REASON`. Empty
+/// lines and those that begin with `#` say nothing.
+fn slow_tests(text: &str, package: &str) -> Result<BTreeMap<String, Duration>> {
+    let mut tests = BTreeMap::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let mut parts = line.splitn(3, ": ");
+        let (Some(name), Some(seconds), Some(_)) = (parts.next(), parts.next(), parts.next()) else {
+            bail!("this is not PACKAGE TEST: SECONDS: REASON: {line}")
+        };
+        let seconds = seconds.parse().with_context(|| format!("these are no seconds: {line}"))?;
+        if let Some(test) = name.strip_prefix(package).and_then(|rest| rest.strip_prefix(' ')) {
+            tests.insert(test.to_owned(), Duration::from_secs(seconds));
+        }
+    }
+    Ok(tests)
 }
 
 /// Cargo's own test programs are built by libtest; those of rustdoc are not, and know fewer
@@ -163,4 +174,18 @@ fn list(program: &str, arguments: &[String]) -> Vec<String> {
     let output = Command::new(program).args(arguments).args(["--list", "--format", "terse"]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_tests_are_listed_by_package_with_a_reason() {
+        let text = "# comment\n\nreel a::b: 120: a film of a minute\nreel-sim a: 90: many seeds\n";
+        let found = slow_tests(text, "reel").unwrap();
+        assert_eq!(found, BTreeMap::from([("a::b".to_owned(), Duration::from_secs(120))]));
+        assert!(slow_tests("reel a: 120", "reel").is_err());
+        assert!(slow_tests("reel a: long: film", "reel").is_err());
+    }
 }

@@ -25,9 +25,9 @@ pub(crate) enum Line {
     CountedAsPassed(Skip),
     /// Its runner counted it among those that were skipped.
     CountedAsSkipped(Skip),
-    /// A part of another test, run by that one in a process of its own: no test, but its runner
-    /// counted it as skipped.
-    Child,
+    /// Left to the night, or a part of another test, run by that one in a process of its own: its
+    /// runner counted it as skipped.
+    Elsewhere,
 }
 
 impl Line {
@@ -44,9 +44,11 @@ impl Line {
             return Some(Self::CountedAsSkipped(Skip::new(test, reason)));
         }
         let (test, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ignored")?;
+        // A time may follow.
+        let outcome = outcome.rsplit_once(" <").map_or(outcome, |(outcome, _)| outcome);
         let reason = outcome.strip_prefix(", ").unwrap_or("without a reason");
-        if reason.starts_with("child of ") {
-            return Some(Self::Child);
+        if reason == "night" || reason.starts_with("child of ") {
+            return Some(Self::Elsewhere);
         }
         Some(Self::CountedAsSkipped(Skip::new(test, reason)))
     }
@@ -115,7 +117,8 @@ mod tests {
         );
         assert_eq!(named("﹣ a scrub (0.1ms) # no server"), of("skipped", "a scrub", "no server"));
         assert_eq!(named("test a::b ... ignored"), of("skipped", "a::b", "without a reason"));
-        assert_eq!(Line::of("test child ... ignored, child of a_test"), Some(Line::Child));
+        assert_eq!(Line::of("test child ... ignored, child of a_test"), Some(Line::Elsewhere));
+        assert_eq!(Line::of("test night::long ... ignored, night"), Some(Line::Elsewhere));
         assert_eq!(Line::of("test a ... ok"), None);
     }
 

@@ -21,6 +21,9 @@ const MACHINE_PATHS: [&str; 4] =
 const LOCK_SOURCES: [&str; 2] =
     ["registry+https://github.com/rust-lang/crates.io-index", "https://registry.npmjs.org/"];
 
+/// The mark of a test of the night.
+const NIGHT: &str = r#"#[ignore = "night"]"#;
+
 /// Checks every text file.
 pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -28,6 +31,7 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
         findings.extend(unfinished(file));
         findings.extend(machine_paths(file));
         findings.extend(foreign_sources(file));
+        findings.extend(night_tests(file));
         let lines = code_lines(file).unwrap_or(0);
         if lines > CODE_LINES_MAX {
             let text = format!("{lines} lines of code, at most {CODE_LINES_MAX}: give each job its file");
@@ -35,6 +39,23 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Tests of the night that the day would run, and the other way round. `make nightly` finds them by
+/// the name of their module.
+fn night_tests(file: &TextFile) -> Vec<Finding> {
+    if !file.path.ends_with(".rs") {
+        return Vec::new();
+    }
+    let is_night = file.path.ends_with("/night.rs");
+    let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
+    let tests = lines.windows(2).enumerate().filter(|(_, pair)| pair[0] == "#[test]");
+    let wrong = tests.filter(|(_, pair)| (pair[1] == NIGHT) != is_night);
+    wrong
+        .map(|(at, _)| {
+            Finding::at(&file.path, at + 1, format!("a test in night.rs is marked {NIGHT}, and no other"))
+        })
+        .collect()
 }
 
 /// Files that are becoming long.
@@ -164,5 +185,14 @@ mod tests {
             0
         );
         assert_eq!(findings("Cargo.lock", "source = \"sparse+https://crates.example.com/\""), 1);
+    }
+
+    #[test]
+    fn tests_of_the_night_lie_in_its_modules() {
+        let (night, day) = (concat!("#[test]\n#[ignore = \"ni", "ght\"]\nfn a() {}"), "#[test]\nfn a() {}");
+        assert_eq!(findings("a/night.rs", night), 0);
+        assert_eq!(findings("a/night.rs", day), 1);
+        assert_eq!(findings("a/day.rs", day), 0);
+        assert_eq!(findings("a/day.rs", night), 1);
     }
 }

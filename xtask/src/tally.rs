@@ -69,7 +69,7 @@ impl Tally {
                     skips.push(skip);
                 }
                 Some(Line::CountedAsSkipped(skip)) => skips.push(skip),
-                Some(Line::Child) => stage.skipped -= 1,
+                Some(Line::Elsewhere) => stage.skipped -= 1,
                 None => {}
             }
             stage += cargo(line).or_else(|| node(line)).unwrap_or_default();

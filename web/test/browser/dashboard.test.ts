@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { TrafficClass } from "../../src/api/types.ts";
+import type { Dashboard, TrafficClass } from "../../src/api/types.ts";
 import { begin, pickFilm, until, useStage, type Window, windows } from "./harness.ts";
 
 const stage = useStage();
@@ -101,12 +101,27 @@ test("shares are changed in place, and a wrong sum is refused in words", async (
     share_permille,
     network_permille,
   }));
-  const { page, shot, close } = await stage.open("/dashboard", { expected: /422/ });
+  let asked = 0;
+  const { page, shot, close } = await stage.open("/dashboard", {
+    expected: /422/,
+    prepare: async (page) => {
+      await page.clock.install();
+      await page.route("**/api/v1/dashboard", (route) => {
+        asked += 1;
+        return route.continue();
+      });
+    },
+  });
   const share = (name: string) => page.getByLabel(`Share of ${name} in percent`);
   await share("periodic").fill("80");
   assert.match((await page.textContent(".share-sum")) ?? "", /110% in all/);
-  // A field that is being edited survives the server's next answers.
-  await page.waitForTimeout(1500);
+  // A field that is being edited survives the server's next answers: a page that asks for the third
+  // time has handled two.
+  const then = asked;
+  await until(async () => {
+    await page.clock.fastForward(1000);
+    return asked >= then + 3;
+  }, "the server is asked again");
   assert.equal(await share("periodic").inputValue(), "80");
   await page.click("text=Save shares");
   await page.waitForSelector(".share-error:visible");
@@ -192,15 +207,20 @@ test("a server that never answers is reported once", async () => {
   let asked = 0;
   const { page, shot, close } = await stage.open("/dashboard", {
     expected: /./,
-    prepare: (page) =>
-      page.route("**/api/v1/dashboard", (route) => {
+    prepare: async (page) => {
+      await page.clock.install();
+      await page.route("**/api/v1/dashboard", (route) => {
         asked += 1;
         return route.abort("connectionrefused");
-      }),
+      });
+    },
   });
   const told = await page.waitForSelector(".dashboard .failure");
   const then = asked;
-  await until(() => asked >= then + 3, "it is asked again");
+  await until(async () => {
+    await page.clock.fastForward(1000);
+    return asked >= then + 3;
+  }, "it is asked again");
   assert.ok(
     await told.evaluate((element) => element.isConnected),
     "what is said is not made anew, which would be read out again",
@@ -216,8 +236,17 @@ test("a title is shown by its name as soon as the name is known", async () => {
   let away = true;
   const { page, close } = await stage.open("/dashboard", {
     expected: /./,
-    prepare: (page) =>
-      page.route("**/api/v1/titles", (route) => (away ? route.abort("connectionrefused") : route.continue())),
+    prepare: async (page) => {
+      await page.route("**/api/v1/titles", (route) =>
+        away ? route.abort("connectionrefused") : route.continue(),
+      );
+      // The names are asked for every ten seconds of the server's time.
+      await page.route("**/api/v1/dashboard", async (route) => {
+        const response = await route.fetch();
+        const dashboard = (await response.json()) as Dashboard;
+        return route.fulfill({ response, json: { ...dashboard, now_s: dashboard.now_s * 10 } });
+      });
+    },
   });
   await page.waitForSelector(".sessions tbody th");
   away = false;
@@ -232,7 +261,14 @@ test("a title is shown by its name as soon as the name is known", async () => {
 test("a server that accepts a request and never answers is reported too", async () => {
   let silent = false;
   const { page, close } = await stage.open("/dashboard", {
-    prepare: (page) => page.route("**/api/v1/dashboard", (route) => (silent ? undefined : route.continue())),
+    prepare: async (page) => {
+      // A page that waits ten seconds for an answer waits two here.
+      await page.addInitScript(() => {
+        const { timeout } = AbortSignal;
+        AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 5);
+      });
+      await page.route("**/api/v1/dashboard", (route) => (silent ? undefined : route.continue()));
+    },
   });
   await page.waitForSelector(".member");
   silent = true;
@@ -246,11 +282,13 @@ test("a server that accepts a request and never answers is reported too", async 
 test("a hidden page sends no requests", async () => {
   let asked = 0;
   const { page, close } = await stage.open("/dashboard", {
-    prepare: (page) =>
-      page.route("**/api/v1/dashboard", (route) => {
+    prepare: async (page) => {
+      await page.clock.install();
+      await page.route("**/api/v1/dashboard", (route) => {
         asked += 1;
         return route.continue();
-      }),
+      });
+    },
   });
   await page.waitForSelector(".member");
   const hide = (state: string) =>
@@ -265,7 +303,7 @@ test("a hidden page sends no requests", async () => {
   };
   await hide("hidden");
   const then = await counted();
-  await page.waitForTimeout(2500);
+  await page.clock.runFor(10_000);
   assert.equal(await counted(), then);
   await hide("visible");
   await until(() => asked > then, "it is asked again when the page is visible");

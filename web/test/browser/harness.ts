@@ -1,11 +1,10 @@
 /** One Chromium and one server for a file of tests: the mock, or the Reel that REEL_URL names. */
 
 import { readFileSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before } from "node:test";
-import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { after, afterEach, before } from "node:test";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Title, VideoTrack } from "../../src/api/types.ts";
 import { ensureMedia } from "../mock/media.ts";
 import { type Mock, startMock } from "../mock/server.ts";
@@ -18,7 +17,7 @@ export const windows = {
 export type Window = keyof typeof windows;
 
 /** How long one step may take on a busy machine; only the length of a failure depends on it. */
-export const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = 60_000;
 
 export interface Stage {
   url: string;
@@ -49,8 +48,7 @@ export interface Opened {
 /** To be called at the top of a file of tests. */
 export function useStage(options: { empty?: boolean } = {}): Stage {
   let mock: Mock | undefined;
-  let profile = "";
-  const contexts = new Set<BrowserContext>();
+  let browser: Browser | undefined;
   const real = process.env.REEL_URL?.replace(/\/$/, "");
   const stage: Stage = {
     url: real ?? "",
@@ -61,16 +59,15 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
       return answer.titles;
     },
     open: async (path, open = {}) => {
-      const context = await launch(join(profile, String(contexts.size)), open);
-      contexts.add(context);
-      return openPage(context, stage.url + path, open);
+      if (!browser) throw new Error("pages are opened in tests: Chromium runs only while they do");
+      return openPage(await newContext(browser, open), stage.url + path, open);
     },
   };
 
   before(async () => {
-    stage.media = ensureMedia(mediaDirectory);
+    stage.media = await ensureMedia(mediaDirectory);
     await mkdir(results, { recursive: true });
-    profile = await mkdtemp(join(tmpdir(), "reel-web-"));
+    browser = await launch();
     if (real === undefined) {
       mock = await startMock({ dist, media: stage.media, ...options });
       stage.mock = mock;
@@ -79,10 +76,13 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
       await ensureFilm(stage);
     }
   });
+  // A test that failed has closed nothing; its pages would go on playing beside the next test.
+  afterEach(async () => {
+    for (const context of browser?.contexts() ?? []) await context.close();
+  });
   after(async () => {
-    for (const context of contexts) await context.close();
+    await browser?.close();
     await mock?.close();
-    await rm(profile, { recursive: true, force: true, maxRetries: 5 });
   });
   return stage;
 }
@@ -124,11 +124,8 @@ export async function pickFilm(stage: Stage): Promise<Title> {
   return first;
 }
 
-function launch(
-  profile: string,
-  { window = "desktop", scheme = "dark" }: OpenOptions,
-): Promise<BrowserContext> {
-  return chromium.launchPersistentContext(profile, {
+function launch(): Promise<Browser> {
+  return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     headless: true,
     args: [
@@ -142,6 +139,15 @@ function launch(
       "--disable-sync",
       "--mute-audio",
     ],
+  });
+}
+
+/** A visitor who has never been here: storage, cache and permissions of its own. */
+function newContext(
+  browser: Browser,
+  { window = "desktop", scheme = "dark" }: OpenOptions,
+): Promise<BrowserContext> {
+  return browser.newContext({
     viewport: windows[window],
     colorScheme: scheme,
     hasTouch: window === "phone",
@@ -268,12 +274,29 @@ export async function begin(page: Page): Promise<void> {
   await untilPlayed(page, 0.3);
 }
 
+/**
+ * Opens a menu of the player. The controls are hidden 2.6 s after the pointer rested, which on a
+ * slow machine may be before they are pressed.
+ */
+export function openMenu(page: Page, control: string): Promise<void> {
+  let moves = 0;
+  return until(async () => {
+    if (await page.evaluate(() => navigator.maxTouchPoints > 0))
+      await page.evaluate(() => document.querySelector(".stage")?.removeAttribute("data-idle"));
+    else await page.hover("video", { position: { x: 300 + (moves++ % 2), y: 200 } });
+    return page.click(`[data-control="${control}"]`, { timeout: 2000 }).then(
+      () => true,
+      () => false,
+    );
+  }, `the menu ${control} is opened`);
+}
+
 /** Has the smallest quality shown, and gives it; where there is one only, that one is. */
 export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrack> {
   const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
   if (!smallest) throw new Error("the film has no pictures");
   if (film.video.length > 1) {
-    await page.click('[data-control="quality"]');
+    await openMenu(page, "quality");
     await page
       .locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` })
       .first()

@@ -4,7 +4,7 @@ import { startMock } from "./server.ts";
 
 const mock = await startMock({
   dist,
-  media: ensureMedia(mediaDirectory),
+  media: await ensureMedia(mediaDirectory),
   port: Number(process.env.PORT ?? 8080),
   empty: process.env.EMPTY === "1",
 });

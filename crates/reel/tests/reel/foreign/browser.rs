@@ -54,8 +54,9 @@ fn film(dir: &Path, height: u32) -> PathBuf {
     path
 }
 
-#[test]
-fn the_browser_suite_passes_against_the_real_server() {
+/// Fails unless the browser suite passes against a real server, or what `arguments` of its
+/// `run.ts` select.
+pub(crate) fn assert_suite_passes(arguments: &[&str]) {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let volume = crate::foreign::rig::volume(dir.path(), &[]);
     let films = [720, 360].map(|height| film(dir.path(), height));
@@ -63,9 +64,17 @@ fn the_browser_suite_passes_against_the_real_server() {
     let server = Server::start(&volume, &[]);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     let mut npm = Command::new("npm");
-    npm.args(["run", "--silent", "test:browser"]).current_dir(web).env("REEL_URL", &server.url);
+    npm.args(["run", "--silent", "test:browser", "--"])
+        .args(arguments)
+        .current_dir(web)
+        .env("REEL_URL", &server.url);
     let output = outcome(&mut npm);
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn a_film_plays_from_the_library_of_the_real_server() {
+    assert_suite_passes(&["player", "--test-name-pattern=from the library"]);
 }

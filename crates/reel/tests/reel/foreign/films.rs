@@ -63,6 +63,14 @@ impl Film {
 const SUBTITLES: &str = "1\n00:00:01,000 --> 00:00:02,500\nA first line\n\n\
     2\n00:00:03,000 --> 00:00:04,000\n<i>A second</i> line & more\n";
 
+/// The inputs of the day: both containers, subtitles, B-frames, a transport stream.
+const BY_DAY: [&str; 4] = ["b-frames.mp4", "two-languages.mov", "film-rate.mkv", "transport.ts"];
+
+/// The inputs that foreign players get by day; at night they get all of [`FILMS`].
+pub(crate) fn by_day() -> Vec<&'static Film> {
+    FILMS.iter().filter(|film| BY_DAY.contains(&film.file)).collect()
+}
+
 /// All inputs.
 pub(crate) const FILMS: &[Film] = &[
     Film {

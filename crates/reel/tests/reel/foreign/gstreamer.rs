@@ -1,8 +1,8 @@
 //! GStreamer's adaptive demuxers play HLS and DASH to the end and show every frame.
 
-use crate::foreign::films::FILMS;
+use crate::foreign::films::{Film, by_day};
 use crate::foreign::frames::pictures;
-use crate::foreign::rig::{outcome, shared};
+use crate::foreign::rig::{Server, outcome, shared};
 use std::process::Command;
 
 /// Attempts for one film. GStreamer 1.22 drops a fragment once in some hundred starts ("Couldn't
@@ -10,13 +10,13 @@ use std::process::Command;
 /// neither failed, cut nor dropped anything meanwhile.
 const TRIES_MAX: usize = 3;
 
-fn pictures_shown(url: &str) -> usize {
+fn pictures_shown(server: &Server, url: &str) -> usize {
     for attempt in 1.. {
-        let faults = server_faults();
+        let faults = server_faults(server);
         match play(url) {
             Ok(pictures) => return pictures,
             Err(said) => {
-                assert_eq!(server_faults(), faults, "{url}: the server is at fault:\n{said}");
+                assert_eq!(server_faults(server), faults, "{url}: the server is at fault:\n{said}");
                 assert!(attempt < TRIES_MAX, "{url}: GStreamer failed {attempt} times:\n{said}");
                 println!("{url}: GStreamer failed, and the server did not; trying again\n{said}");
             }
@@ -47,14 +47,14 @@ fn play(url: &str) -> Result<usize, String> {
 }
 
 /// The server's counters of failed and cut responses, and of connections that it closed.
-fn server_faults() -> Vec<String> {
+fn server_faults(server: &Server) -> Vec<String> {
     const FAULTS: [&str; 4] = [
         "reel_http_media_responses_total{status=\"5xx\"}",
         "reel_http_responses_cut_total ",
         "reel_http_connections_timed_out_total ",
         "reel_http_connections_turned_away_total ",
     ];
-    let metrics = crate::foreign::curl::get(&format!("{}/metrics", shared().url));
+    let metrics = crate::foreign::curl::get(&format!("{}/metrics", server.url));
     let faults: Vec<_> = metrics
         .lines()
         .filter(|line| FAULTS.iter().any(|of| line.starts_with(of)))
@@ -64,22 +64,21 @@ fn server_faults() -> Vec<String> {
     faults
 }
 
-fn check(file: &str) {
-    let server = shared();
-    let films = FILMS.iter().filter(|film| film.video && !film.not_for.contains(&"gstreamer"));
-    for film in films {
+/// Fails unless every frame of the films is shown from this playlist or manifest.
+pub(crate) fn assert_every_frame_is_shown(server: &Server, films: &[&Film], file: &str) {
+    for film in films.iter().filter(|film| film.video && !film.not_for.contains(&"gstreamer")) {
         let expected = pictures(&film.path().to_string_lossy()).len();
-        let shown = pictures_shown(&format!("{}/watch/{}/{file}", server.url, film.id()));
+        let shown = pictures_shown(server, &format!("{}/watch/{}/{file}", server.url, film.id()));
         assert_eq!(shown, expected, "{} ({})", film.file, film.special);
     }
 }
 
 #[test]
 fn hlsdemux2_shows_every_frame() {
-    check("master.m3u8");
+    assert_every_frame_is_shown(shared(), &by_day(), "master.m3u8");
 }
 
 #[test]
 fn dashdemux2_shows_every_frame() {
-    check("manifest.mpd");
+    assert_every_frame_is_shown(shared(), &by_day(), "manifest.mpd");
 }

@@ -1,7 +1,8 @@
 //! Foreign programs test what Reel serves: ffmpeg, curl, GStreamer, Chromium.
 //!
-//! All tests share one volume with one server; it holds every film of [`films`]. Tests that damage
-//! members create volumes of their own.
+//! The tests of the day share one volume with one server, which holds a few films of [`films`].
+//! Those of the night share another one, which holds all. Tests that damage members create volumes
+//! of their own.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod browser;
@@ -13,6 +14,7 @@ mod frames;
 mod gstreamer;
 mod https;
 mod ladder;
+mod night;
 mod players;
 mod rig;
 mod taps;

@@ -1,18 +1,43 @@
 //! ffmpeg plays every film in three ways, and decodes the same as from the source.
 
-use crate::foreign::films::{FILMS, Film};
+use crate::foreign::films::{Film, by_day};
 use crate::foreign::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
-use crate::foreign::rig::shared;
+use crate::foreign::rig::{Server, shared};
 
 /// Longest decoder warm-up of any codec here.
 const WARM_UP_MAX: usize = 4096;
 
-fn check(way: &str, warm_up_max: usize, url: impl Fn(&Film) -> String + std::panic::RefUnwindSafe) {
+/// How a player asks for a film.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    Progressive,
+    Hls,
+    Dash,
+}
+
+impl Way {
+    fn url(self, server: &Server, film: &Film) -> String {
+        let (url, id) = (&server.url, film.id());
+        match self {
+            Way::Progressive => format!("{url}/watch/{id}/{id}.mp4"),
+            Way::Hls => format!("{url}/watch/{id}/master.m3u8"),
+            Way::Dash => format!("{url}/watch/{id}/manifest.mpd"),
+        }
+    }
+
+    /// Samples of sound that may be missing at the start.
+    fn warm_up_max(self) -> usize {
+        if matches!(self, Way::Progressive) { 0 } else { WARM_UP_MAX }
+    }
+}
+
+/// Fails unless ffmpeg decodes the same from the server as from the sources.
+pub(crate) fn assert_plays_as_the_source(server: &Server, films: &[&Film], way: Way) {
     let mut wrong = Vec::new();
-    for film in FILMS {
-        let url = url(film);
+    for film in films {
+        let url = way.url(server, film);
         let source = film.path().to_string_lossy().into_owned();
-        let what = format!("{way} of {} ({})", film.file, film.special);
+        let what = format!("{way:?} of {} ({})", film.file, film.special);
         let judged = std::panic::catch_unwind(|| {
             if film.video {
                 assert_same_pictures(&pictures(&source), &pictures(&url), &what);
@@ -21,7 +46,7 @@ fn check(way: &str, warm_up_max: usize, url: impl Fn(&Film) -> String + std::pan
                 assert_same_sound(
                     &sound(&source, track),
                     &sound(&url, track),
-                    warm_up_max,
+                    way.warm_up_max(),
                     &format!("{what}, sound {track}"),
                 );
             }
@@ -31,31 +56,12 @@ fn check(way: &str, warm_up_max: usize, url: impl Fn(&Film) -> String + std::pan
             wrong.push(text);
         }
     }
-    assert!(wrong.is_empty(), "{} of {} films are wrong:\n{}", wrong.len(), FILMS.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} of {} films are wrong:\n{}", wrong.len(), films.len(), wrong.join("\n"));
 }
 
-#[test]
-fn progressive_is_the_source() {
-    let server = shared();
-    check("progressive", 0, |film| format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
-}
-
-#[test]
-fn hls_is_the_source() {
-    let server = shared();
-    check("HLS", WARM_UP_MAX, |film| format!("{}/watch/{}/master.m3u8", server.url, film.id()));
-}
-
-#[test]
-fn dash_is_the_source() {
-    let server = shared();
-    check("DASH", WARM_UP_MAX, |film| format!("{}/watch/{}/manifest.mpd", server.url, film.id()));
-}
-
-#[test]
-fn subtitles_are_served_as_webvtt() {
-    let server = shared();
-    for film in FILMS.iter().filter(|film| film.subtitles > 0) {
+/// Fails unless the subtitles of the films come as WebVTT with their times.
+pub(crate) fn assert_subtitles_are_webvtt(server: &Server, films: &[&Film]) {
+    for film in films.iter().filter(|film| film.subtitles > 0) {
         let master = crate::foreign::curl::get(&format!("{}/watch/{}/master.m3u8", server.url, film.id()));
         let line = master.lines().find(|line| line.contains("TYPE=SUBTITLES")).expect("a subtitle group");
         let playlist = line.split("URI=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -72,4 +78,24 @@ fn subtitles_are_served_as_webvtt() {
         assert!(text.contains("00:00:01.0") && text.contains("--> 00:00:02.5"), "{text}");
         assert!(text.contains("&amp; more"), "{text}");
     }
+}
+
+#[test]
+fn progressive_is_the_source() {
+    assert_plays_as_the_source(shared(), &by_day(), Way::Progressive);
+}
+
+#[test]
+fn hls_is_the_source() {
+    assert_plays_as_the_source(shared(), &by_day(), Way::Hls);
+}
+
+#[test]
+fn dash_is_the_source() {
+    assert_plays_as_the_source(shared(), &by_day(), Way::Dash);
+}
+
+#[test]
+fn subtitles_are_served_as_webvtt() {
+    assert_subtitles_are_webvtt(shared(), &by_day());
 }

@@ -1,6 +1,6 @@
 //! A volume, a server, and commands run to their end.
 
-use crate::foreign::films::FILMS;
+use crate::foreign::films::{FILMS, Film, by_day};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -97,14 +97,23 @@ impl Drop for Server {
     }
 }
 
-/// The server that all tests share, with every film of [`FILMS`]. It ends with the test process.
+/// The server that the tests of the day share, with the films of [`by_day`]. It ends with the test
+/// process.
 pub(crate) fn shared() -> &'static Server {
     static SHARED: OnceLock<Server> = OnceLock::new();
-    SHARED.get_or_init(|| {
-        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("shared-volume");
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        let films: Vec<_> = FILMS.iter().map(|film| film.path()).collect();
-        Server::start(&volume(&dir, &films), &[])
-    })
+    SHARED.get_or_init(|| serve("shared-volume", &by_day()))
+}
+
+/// The server that the tests of the night share, with every film of [`FILMS`].
+pub(crate) fn shared_at_night() -> &'static Server {
+    static SHARED: OnceLock<Server> = OnceLock::new();
+    SHARED.get_or_init(|| serve("shared-volume-at-night", &FILMS.iter().collect::<Vec<_>>()))
+}
+
+fn serve(directory: &str, films: &[&Film]) -> Server {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(directory);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    let films: Vec<_> = films.iter().map(|film| film.path()).collect();
+    Server::start(&volume(&dir, &films), &[])
 }

@@ -1,0 +1,51 @@
+//! Whole runs: that they can be repeated, that promises are kept in them, and that broken ones are
+//! seen. By day a few scenarios run, at night all of them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use reel_disk::Policy;
+use reel_sim::device::{DeviceSpec, HddSpec};
+use reel_sim::fault::FaultKinds;
+use reel_sim::{Broken, Report, Scenario, Simulation};
+
+mod day;
+mod night;
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+fn run(scenario: Scenario) -> Result<Report, Box<Broken>> {
+    Simulation::new(scenario).unwrap().run()
+}
+
+/// Hard disks, viewers and more downloads than there is time for.
+fn busy_disks(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 3 * MINUTE_NS, 120);
+    scenario.device = DeviceSpec::Hdd(HddSpec::default());
+    // More than fits into memory; otherwise no viewer would need the disks.
+    scenario.titles.titles = 30;
+    scenario.buffers = 8_000;
+    (scenario.bulks, scenario.bulk_bps) = (40, 1_000_000_000);
+    scenario
+}
+
+fn broken(scenario: Scenario) -> Broken {
+    *run(scenario).expect_err("the run should have been seen to be broken")
+}
+
+/// A small library on solid state disks, and everything that changes it.
+fn changing(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 20 * MINUTE_NS, 60);
+    (scenario.titles.titles, scenario.titles.segments) = (12, (60, 120));
+    (scenario.ingest_stripes_per_s, scenario.scrubs, scenario.crashes) = (10, true, true);
+    scenario.faults =
+        FaultKinds { pulled: true, replaced: true, lies: true, rot: true, ..FaultKinds::default() };
+    scenario.fault_rest_ns = MINUTE_NS / 2;
+    scenario
+}
+
+/// Hard disks, and more people on three titles than those carry one by one.
+fn crowd(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 4 * MINUTE_NS, 300);
+    scenario.device = DeviceSpec::Hdd(HddSpec::default());
+    (scenario.titles.titles, scenario.bulks, scenario.buffers) = (3, 2, 40_000);
+    scenario
+}

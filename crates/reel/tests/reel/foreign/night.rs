@@ -1,0 +1,60 @@
+//! All films, in every form, for every foreign player; and the whole browser suite.
+
+use crate::foreign::browser::assert_suite_passes;
+use crate::foreign::damage::{HARMS, assert_no_member_is_needed};
+use crate::foreign::films::{FILMS, Film};
+use crate::foreign::gstreamer::assert_every_frame_is_shown;
+use crate::foreign::players::{Way, assert_plays_as_the_source, assert_subtitles_are_webvtt};
+use crate::foreign::rig::shared_at_night;
+
+fn all() -> Vec<&'static Film> {
+    FILMS.iter().collect()
+}
+
+#[test]
+#[ignore = "night"]
+fn every_film_as_a_file_is_the_source() {
+    assert_plays_as_the_source(shared_at_night(), &all(), Way::Progressive);
+}
+
+#[test]
+#[ignore = "night"]
+fn every_film_by_hls_is_the_source() {
+    assert_plays_as_the_source(shared_at_night(), &all(), Way::Hls);
+}
+
+#[test]
+#[ignore = "night"]
+fn every_film_by_dash_is_the_source() {
+    assert_plays_as_the_source(shared_at_night(), &all(), Way::Dash);
+}
+
+#[test]
+#[ignore = "night"]
+fn subtitles_of_every_film_are_served_as_webvtt() {
+    assert_subtitles_are_webvtt(shared_at_night(), &all());
+}
+
+#[test]
+#[ignore = "night"]
+fn hlsdemux2_shows_every_frame_of_every_film() {
+    assert_every_frame_is_shown(shared_at_night(), &all(), "master.m3u8");
+}
+
+#[test]
+#[ignore = "night"]
+fn dashdemux2_shows_every_frame_of_every_film() {
+    assert_every_frame_is_shown(shared_at_night(), &all(), "manifest.mpd");
+}
+
+#[test]
+#[ignore = "night"]
+fn the_whole_browser_suite_passes_against_the_real_server() {
+    assert_suite_passes(&[]);
+}
+
+#[test]
+#[ignore = "night"]
+fn no_single_member_is_needed() {
+    assert_no_member_is_needed(0..HARMS.len());
+}

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { resolutionLabel } from "../../src/format.ts";
+import {
+  begin,
+  chooseSmallest,
+  openMenu,
+  pickFilm,
+  untilPlayed,
+  useStage,
+  videoState,
+  type Window,
+  windows,
+} from "./harness.ts";
+
+const stage = useStage();
+
+test("another sound track is heard", async () => {
+  const film = await pickFilm(stage);
+  const { page, calm, shot, close } = await stage.open(`/title/${film.id}`);
+  await begin(page);
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await openMenu(page, "sound");
+  await shot("player-sound-menu");
+  const items = page.locator(".menu .menu-item");
+  assert.equal(await items.count(), film.audio.length);
+  assert.equal(await items.nth(0).getAttribute("aria-checked"), "true");
+  await items.nth(1).click();
+  const second = film.audio[1]?.track;
+  await page.waitForFunction(() => !document.querySelector(".menu"));
+  await untilPlayed(page, 1);
+  await openMenu(page, "sound");
+  assert.equal(await items.nth(1).getAttribute("aria-checked"), "true");
+  await page.keyboard.press("Escape");
+  assert.ok(
+    asked.some((url) => url.includes(`/${second}/`) && url.endsWith(".m4s")),
+    `no segment of track ${second} was asked for: ${asked.join(" ")}`,
+  );
+
+  await page.reload();
+  await begin(page);
+  await openMenu(page, "sound");
+  assert.equal(await items.nth(1).getAttribute("aria-checked"), "true", "the language is remembered");
+  await page.keyboard.press("Escape");
+
+  const smallest = await chooseSmallest(page, film);
+  await openMenu(page, "sound");
+  await items.nth(0).click();
+  await untilPlayed(page, 1);
+  await openMenu(page, "sound");
+  assert.equal(await items.nth(0).getAttribute("aria-checked"), "true");
+  await page.keyboard.press("Escape");
+  if (film.video.length > 1) {
+    assert.equal((await videoState(page)).videoHeight, smallest.height, "the chosen quality stays");
+    await openMenu(page, "quality");
+    assert.match(
+      (await page.textContent('.menu-item[aria-checked="true"]')) ?? "",
+      new RegExp(`${smallest.width}×`),
+    );
+  }
+  calm();
+  await close();
+});
+
+test("subtitles show their text, by menu and by key", async () => {
+  const film = await pickFilm(stage);
+  const { page, calm, shot, close } = await stage.open(`/title/${film.id}`);
+  await begin(page);
+  assert.equal(await page.locator(".cue").count(), 0, "nothing until asked for");
+  await openMenu(page, "subtitles");
+  await page.waitForSelector(".menu");
+  assert.equal(await page.locator(".menu .menu-item").count(), film.subtitles.length + 1);
+  await shot("player-subtitles-menu");
+  await page.locator(".menu .menu-item").nth(1).click();
+  await page.keyboard.press("3");
+  await page.waitForSelector(".cue");
+  assert.ok(((await page.textContent(".cue")) ?? "").trim().length > 0);
+  await untilPlayed(page, 0.5);
+  await page.waitForSelector(".cue");
+  await shot("player-subtitles");
+  await page.mouse.move(2, 2);
+  await page.waitForSelector(".stage[data-idle]");
+  await page.waitForSelector(".cue");
+  await page.waitForTimeout(300);
+  await shot("player-subtitles-idle");
+  await page.keyboard.press("c");
+  await page.waitForSelector(".cue", { state: "detached" });
+  await page.keyboard.press("c");
+  await page.waitForSelector(".cue");
+  calm();
+  await close();
+});
+
+for (const window of Object.keys(windows) as Window[]) {
+  test(`every quality can be chosen and is the one shown (${window})`, async () => {
+    const film = await pickFilm(stage);
+    const { page, calm, shot, close } = await stage.open(`/title/${film.id}`, { window });
+    await begin(page);
+    const heights = [...new Set(film.video.map((v) => v.height))].sort((a, b) => a - b);
+    for (const height of heights) {
+      const of = film.video.find((v) => v.height === height);
+      assert.ok(of);
+      await openMenu(page, "quality");
+      await page.waitForSelector(".menu");
+      if (heights.length > 1) {
+        await page.waitForTimeout(250);
+        if (height === heights[0]) await shot(`player-quality-${window}`);
+        await page
+          .locator(".menu .menu-item", { hasText: `${of.width}×${of.height}` })
+          .first()
+          .click();
+      } else {
+        await page.keyboard.press("Escape");
+      }
+      await page.waitForFunction((wanted) => document.querySelector("video")?.videoHeight === wanted, height);
+      await page.waitForFunction(
+        (label) => document.querySelector('[data-control="quality"]')?.textContent === label,
+        resolutionLabel(of.width, of.height),
+      );
+      await untilPlayed(page, 0.5);
+    }
+    assert.match(
+      (await page.getAttribute('[data-control="quality"]', "title")) ?? "",
+      /b\/s/,
+      "the bit rate is told",
+    );
+    calm();
+    await close();
+  });
+}
