@@ -77,8 +77,10 @@ impl AdmissionService for ServerAdmission {
             // measured again.
             *capacity = MemberCapacity::found(capacity.price, disks.price(member));
         }
-        capacities.core_mib_ns =
-            capacities.core_mib_ns.max(self.counters.core_mib_ns.load(Ordering::Relaxed));
+        if let Some(front_end) = self.counters.front_ends.first() {
+            let learnt_ns = front_end.mib_ns.load(Ordering::Relaxed);
+            capacities.core_mib_ns = capacities.core_mib_ns.max(learnt_ns);
+        }
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has no reservation that a change of shares could overcommit.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));

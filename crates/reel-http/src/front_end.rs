@@ -59,6 +59,8 @@ pub struct Shared {
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// Counters of all engines.
     pub play: Arc<PlayCounters>,
+    /// Which of their front ends this one is.
+    pub front_end: usize,
     /// The link to the clients.
     pub uplink: Arc<Uplink>,
     /// Counters of this front end.
@@ -223,7 +225,8 @@ fn start_thread(
         let server = &shared.server;
         let (sessions, play) = (Arc::clone(&server.sessions), Arc::clone(&server.play));
         let uplink = Some(server.uplink.port());
-        let engine = Engine::new(server.units.clone(), inbox, sessions, play).through(uplink);
+        let engine = Engine::new(server.units.clone(), inbox, sessions, play);
+        let engine = engine.for_front_end(server.front_end).through(uplink);
         Data::new(core, number, shared, engine, scratch, own)
     })
 }

@@ -1,7 +1,7 @@
 //! What can be promised, as it changes while the server runs: prices of members, and the shares of
 //! classes.
 
-use crate::counters::PlayCounters;
+use crate::counters::{FrontEndCounters, PlayCounters};
 use crate::limits::{LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
 use crate::processor::{Done, ProcessorPrice};
 use crate::uplink::Uplink;
@@ -17,7 +17,8 @@ pub struct Capacity {
     /// The price measured before the server started. A device that turns out faster is not promised
     /// more until it is measured again.
     measured: Vec<DiskPrice>,
-    processor: ProcessorPrice,
+    /// One for each front end.
+    processors: Vec<ProcessorPrice>,
     reported: Capacities,
     classes: Arc<ClassTable>,
 }
@@ -31,14 +32,15 @@ pub struct CapacityConfig {
     pub arena_bytes: u64,
     /// The rate of the network; `None` if it is not known.
     pub network_bps: Option<u64>,
-    /// The cost of sending before it is learnt.
-    pub processor: ProcessorPrice,
+    /// The cost of sending before it is learnt, for each of the front ends. Admission counts with
+    /// that of the first.
+    pub processors: Vec<ProcessorPrice>,
 }
 
 impl Capacity {
     /// What can be promised of these disks at their present prices, and of the rest of the machine.
     pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
-        let CapacityConfig { core_ns, arena_bytes, network_bps, processor } = config;
+        let CapacityConfig { core_ns, arena_bytes, network_bps, processors } = config;
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
         let reported = Capacities {
             members: measured
@@ -47,10 +49,10 @@ impl Capacity {
                 .collect(),
             network_bytes: network_bps.map_or(UNLIMITED, network_bytes),
             core_ns,
-            core_mib_ns: processor.mib_ns(),
+            core_mib_ns: processors.first().map_or(0, ProcessorPrice::mib_ns),
             arena_bytes,
         };
-        Self { measured, processor, reported, classes: disks.classes() }
+        Self { measured, processors, reported, classes: disks.classes() }
     }
 
     /// What can be promised now.
@@ -91,9 +93,8 @@ impl Capacity {
             tracing::info!("the prices of members have changed; admission uses the new ones from now on");
         }
         changed |= self.follow_uplink(uplink.view().round_bytes);
-        self.processor.update(done(counters, disks, now_ns));
-        let core_mib_ns = self.processor.mib_ns();
-        counters.core_mib_ns.store(core_mib_ns, Ordering::Relaxed);
+        self.learn_prices(counters, disks.cpu_ns(), now_ns);
+        let core_mib_ns = self.processors.first().map_or(0, ProcessorPrice::mib_ns);
         if is_far(self.reported.core_mib_ns, core_mib_ns) {
             self.reported.core_mib_ns = core_mib_ns;
             changed = true;
@@ -106,6 +107,25 @@ impl Capacity {
             sessions.admission().set_capacities(self.reported.clone());
         }
         changed || reclassed
+    }
+
+    /// Measures what each front end has done. The time of the disk threads belongs to the front ends
+    /// by what each has sent.
+    fn learn_prices(&mut self, counters: &PlayCounters, disks_ns: u64, at_ns: u64) {
+        let sent = |front_end: &FrontEndCounters| front_end.sent_bytes.load(Ordering::Relaxed);
+        let all_bytes: u64 = counters.front_ends.iter().map(sent).sum();
+        for (price, front_end) in self.processors.iter_mut().zip(&counters.front_ends) {
+            let sent_bytes = sent(front_end);
+            let part = u128::from(disks_ns) * u128::from(sent_bytes) / u128::from(all_bytes.max(1));
+            price.update(Done {
+                at_ns,
+                serve_ns: front_end.threads_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum(),
+                // Fits: a part of it.
+                disks_ns: part as u64,
+                sent_bytes,
+            });
+            front_end.mib_ns.store(price.mib_ns(), Ordering::Relaxed);
+        }
     }
 
     /// Takes over how many bytes the uplink carries in a round; whether that has changed.
@@ -146,13 +166,6 @@ fn is_far(one: u64, other: u64) -> bool {
     u128::from(one.abs_diff(other)) * 100 > u128::from(one.max(other)) * PRICE_CHANGE_PERCENT
 }
 
-/// The work of cores and disk threads so far.
-fn done(counters: &PlayCounters, disks: &Disks, at_ns: u64) -> Done {
-    let sum = |all: &[AtomicU64]| all.iter().map(|one| one.load(Ordering::Relaxed)).sum();
-    let (serve_ns, sent_bytes) = (sum(&counters.serve_ns), sum(&counters.sent_bytes));
-    Done { at_ns, serve_ns, disks_ns: disks.cpu_ns(), sent_bytes }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +186,7 @@ mod tests {
             core_ns: ROUND_NS,
             arena_bytes: UNLIMITED,
             network_bps: None,
-            processor: ProcessorPrice::new(GIVEN_NS, 1, 1),
+            processors: vec![ProcessorPrice::new(GIVEN_NS, 1, 1), ProcessorPrice::new(GIVEN_NS, 1, 1)],
         };
         let mut capacity = Capacity::new(&disks, config);
         let sessions = Sessions::<()>::new(SessionsConfig {
@@ -189,11 +202,16 @@ mod tests {
         };
         // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
-        let (counters, uplink) = (PlayCounters::new(1), Uplink::of_unknown_rate());
+        let (counters, uplink) =
+            (PlayCounters::new(&[("http", 1), ("programs", 1)]), Uplink::of_unknown_rate());
         for second in 1..=60 {
             capacity.refresh((&disks, &uplink), &sessions, &counters, second * ROUND_NS);
-            counters.sent_bytes[0].fetch_add(500 << 20, Ordering::Relaxed);
-            counters.serve_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);
+            let [http, programs] = &counters.front_ends[..] else { panic!("two front ends") };
+            http.sent_bytes.fetch_add(500 << 20, Ordering::Relaxed);
+            http.threads_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);
+            // A program that reads much and costs little has no part in the price of HTTP.
+            programs.sent_bytes.fetch_add(2_000 << 20, Ordering::Relaxed);
+            programs.threads_ns[0].fetch_add(2_000 * SLOW_NS / 16, Ordering::Relaxed);
         }
         assert!((466..=490).contains(&viewers()), "{}", viewers());
         disks.stop().expect("it ends");

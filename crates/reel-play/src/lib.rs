@@ -25,7 +25,7 @@ mod title;
 mod uplink;
 
 pub use capacity::{Capacity, CapacityConfig, network_bytes};
-pub use counters::{PlayCounters, RESOURCES};
+pub use counters::{FrontEndCounters, PlayCounters, RESOURCES};
 pub use engine::{DeliveryId, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Order, Readiness};
 pub use files::{SessionFile, TitleFile};
 pub use housekeeping::Housekeeper;

@@ -66,21 +66,25 @@ impl<T> PlayMetrics<T> {
     }
 
     fn processors(&self, page: &mut MetricsPage) {
-        let serve_ns: u64 = self.counters.serve_ns.iter().map(load).sum();
-        for (threads, ns) in [("serve", serve_ns), ("disk", self.units.disks().cpu_ns())] {
+        let front_ends = self.counters.front_ends.iter();
+        let threads =
+            front_ends.map(|front_end| (front_end.name, front_end.threads_ns.iter().map(load).sum()));
+        for (threads, ns) in threads.chain([("disk", self.units.disks().cpu_ns())]) {
             page.gauge(
                 "reel_threads_processor_seconds",
-                "Processor time that the threads which serve viewers and those which drive disks have taken.",
+                "Processor time that the threads of each front end and those which drive disks have taken.",
                 &[("threads", threads)],
                 ns as f64 / 1e9,
             );
         }
-        page.gauge(
-            "reel_send_mib_seconds",
-            "Processor time that sending a MiB costs, by the present price of admission, learnt from the threads above.",
-            &[],
-            load(&self.counters.core_mib_ns) as f64 / 1e9,
-        );
+        for front_end in &self.counters.front_ends {
+            page.gauge(
+                "reel_send_mib_seconds",
+                "Processor time that sending a MiB costs, learnt from the threads above. Admission counts with that of HTTP.",
+                &[("front_end", front_end.name)],
+                load(&front_end.mib_ns) as f64 / 1e9,
+            );
+        }
     }
 
     fn admission(&self, page: &mut MetricsPage) {

@@ -37,7 +37,7 @@ impl Capacity {
             core_ns: UNLIMITED,
             arena_bytes,
             network_bps: None,
-            processor: ProcessorPrice::new(0, 1, 1),
+            processors: vec![ProcessorPrice::new(0, 1, 1)],
         };
         Capacity {
             served: reel_play::Capacity::new(disks, config),

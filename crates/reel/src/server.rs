@@ -238,6 +238,7 @@ impl Server {
             titles: common.titles,
             sessions: common.sessions,
             play: common.play,
+            front_end: HTTP,
             uplink: common.uplink,
             counters: http_counters,
             openers: common.openers,
@@ -382,6 +383,10 @@ fn http_config(
     }
 }
 
+/// The place of each front end in [`PlayCounters::front_ends`].
+const HTTP: usize = 0;
+const PROGRAMS: usize = 1;
+
 /// The shared parts of the front ends, with the parts for housekeeping and the threads that open
 /// titles.
 fn common(
@@ -400,7 +405,7 @@ fn common(
         core_ns: ROUND_NS * threads as u64,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         network_bps: config.promise.network_bps,
-        processor: ProcessorPrice::of_machine(threads, is_tls),
+        processors: vec![ProcessorPrice::of_machine(threads, is_tls), ProcessorPrice::of_machine(1, false)],
     };
     let capacity = Capacity::new(volume.disks(), capacity);
     let sessions = Sessions::new(SessionsConfig {
@@ -411,7 +416,7 @@ fn common(
         start_wait_s: config.promise.start_wait_s,
     });
     let sessions = Arc::new(sessions.reading(&units));
-    let play = Arc::new(PlayCounters::new(threads));
+    let play = Arc::new(PlayCounters::new(&[("http", threads), ("programs", 1)]));
     let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
@@ -508,6 +513,7 @@ impl ProgramSocket {
             sessions: Arc::clone(&common.sessions),
             titles: Arc::clone(&common.titles),
             play: Arc::clone(&common.play),
+            front_end: PROGRAMS,
             counters,
             openers: common.openers.clone(),
             arena: self.arena,

@@ -121,6 +121,8 @@ pub struct DeliveryReport {
 pub struct Engine<T> {
     sessions: Arc<Sessions<T>>,
     counters: Arc<PlayCounters>,
+    /// Which of the front ends of the counters it works for.
+    front_end: usize,
     fetcher: Fetcher,
     prefetcher: Prefetcher,
     deliveries: Slots<Delivery<T>>,
@@ -152,6 +154,7 @@ impl<T: Playable> Engine<T> {
         Self {
             sessions,
             counters,
+            front_end: 0,
             fetcher: Fetcher::new(units, inbox),
             prefetcher: Prefetcher::default(),
             deliveries: Slots::new(),
@@ -171,6 +174,12 @@ impl<T: Playable> Engine<T> {
     #[must_use]
     pub fn through(self, uplink: Option<UplinkPort>) -> Self {
         Self { uplink, ..self }
+    }
+
+    /// The same engine, which works for another one of [`PlayCounters::front_ends`] than the first.
+    #[must_use]
+    pub fn for_front_end(self, front_end: usize) -> Self {
+        Self { front_end, ..self }
     }
 
     /// The shared units.
@@ -271,7 +280,7 @@ impl<T: Playable> Engine<T> {
         let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
         delivery.taken(bytes, now_ns);
         delivery.follow(&decision, &self.counters);
-        self.counters.sent(delivery.class, bytes);
+        self.counters.sent(self.front_end, delivery.class, bytes);
     }
 
     /// Reports that the client took something or may take more: it is not blocked.

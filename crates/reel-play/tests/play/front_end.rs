@@ -86,7 +86,7 @@ struct Client {
 impl FrontEnd {
     pub(crate) fn new(units: &Units, sessions: &Arc<Sessions<Clip>>) -> FrontEnd {
         let (sender, arrivals) = channel();
-        let counters = Arc::new(PlayCounters::new(1));
+        let counters = Arc::new(PlayCounters::new(&[]));
         let engine =
             Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), Arc::clone(sessions), counters);
         FrontEnd { engine, arrivals, clients: HashMap::new(), now_ns: 1_000_500_000_000 }
