@@ -4,8 +4,8 @@ mod renewal;
 
 pub(crate) use renewal::{Exchange, Renewal};
 
-use crate::limits::{MEETINGS_MAX, ROUNDS_MAX};
-use crate::reservations::{Requester, Reservations};
+use crate::limits::{LATER_STARTS_MAX, MEETINGS_MAX, ROUNDS_MAX};
+use crate::reservations::{Begin, Requester, Reservations};
 use crate::session::Promise;
 use reel_cache::{Choices, Units};
 use reel_qos::limits::ROUND_NS;
@@ -20,6 +20,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Admission {
     /// `None` promises nothing and refuses nothing.
     reservations: Option<Mutex<Reservations>>,
+    /// A start or a seek for which there is no room now may wait for so many seconds.
+    start_wait_s: u64,
 }
 
 /// Sessions that share what one of them reads.
@@ -35,14 +37,14 @@ pub struct Sharing {
 
 impl Admission {
     /// Nothing is promised yet; without capacities nothing ever is.
-    pub(crate) fn new(capacities: Option<Capacities>, classes: ClassTable) -> Admission {
+    pub(crate) fn new(capacities: Option<Capacities>, classes: ClassTable, start_wait_s: u64) -> Admission {
         let reservations = capacities.map(|capacities| {
             // Fits: a day of seconds.
             let mut ledger = Ledger::new(capacities, ROUNDS_MAX as usize);
             ledger.set_classes(classes);
             Mutex::new(Reservations::new(ledger))
         });
-        Admission { reservations }
+        Admission { reservations, start_wait_s }
     }
 
     /// How much of every resource is promised; empty if nothing is.
@@ -91,8 +93,9 @@ impl Admission {
         }
     }
 
-    /// Reserves the best of `offers` that can be promised from now on; `None` if nothing is
-    /// promised at all, or if nothing is offered. The lock is released between offers.
+    /// Reserves the best of `offers` that can be promised from now on. If there is none, reserves
+    /// the one that can be promised soonest, if that is soon enough. `None` if nothing is promised
+    /// at all, or if nothing is offered. The lock is released between offers.
     pub(crate) fn reserve_best(
         &self,
         offers: Choices,
@@ -100,16 +103,56 @@ impl Admission {
         now_ns: u64,
     ) -> Result<Option<Promise>, AdmitError> {
         let Some(reservations) = &self.reservations else { return Ok(None) };
-        let mut refused = None;
+        let (mut refused, mut soonest) = (None, None);
         lock(reservations).advance(now_ns / ROUND_NS);
+        let put = |choice, start_ns| {
+            let begin = Begin { media_ns: 0, start_ns, now_ns };
+            lock(reservations).put((requester, None), (&offers, choice, true), begin)
+        };
         for choice in 0..offers.demands.len() {
-            match lock(reservations).put((requester, None), (&offers, choice, true), 0, now_ns) {
-                Ok(reservation) => return Ok(Some(Promise::new(offers, choice, reservation))),
-                Err(refusal) => refused = Some(refusal),
+            match put(choice, now_ns) {
+                Ok(reservation) => return Ok(Some(Promise::new(offers, choice, reservation, now_ns))),
+                Err(refusal) => {
+                    let start_ns = self.later_start_ns(&refusal, now_ns, now_ns);
+                    soonest = start_ns.map(|start_ns| (start_ns, choice)).into_iter().chain(soonest).min();
+                    refused = Some(refusal);
+                }
+            }
+        }
+        if let Some((start_ns, choice)) = soonest {
+            let granted = self.wait(start_ns, now_ns, |start_ns| put(choice, start_ns));
+            if let Some((reservation, start_ns)) = granted {
+                return Ok(Some(Promise::new(offers, choice, reservation, start_ns)));
             }
         }
         // The last offer needed least, so its refusal is the nearest to being granted.
         refused.map_or(Ok(None), Err)
+    }
+
+    /// Tries this start and, if other sessions have taken the room meanwhile, later ones. Returns
+    /// what was granted, and its start.
+    fn wait<R>(
+        &self,
+        mut start_ns: u64,
+        now_ns: u64,
+        mut put: impl FnMut(u64) -> Result<R, AdmitError>,
+    ) -> Option<(R, u64)> {
+        for _ in 0..LATER_STARTS_MAX {
+            match put(start_ns) {
+                Ok(granted) => return Some((granted, start_ns)),
+                Err(refusal) => start_ns = self.later_start_ns(&refusal, start_ns, now_ns)?,
+            }
+        }
+        None
+    }
+
+    /// The start at which there may be room for what was refused at `start_ns`, if a client can be
+    /// asked to wait for it: the beginning of a round.
+    fn later_start_ns(&self, refusal: &AdmitError, start_ns: u64, now_ns: u64) -> Option<u64> {
+        let AdmitError::Refused(refusal) = refusal else { return None };
+        let later_round = (start_ns / ROUND_NS).checked_add(refusal.retry_after_s?)?;
+        let wait_rounds = later_round.saturating_sub(now_ns / ROUND_NS);
+        (wait_rounds <= self.start_wait_s).then(|| later_round.saturating_mul(ROUND_NS))
     }
 
     /// Releases what was reserved for a session.

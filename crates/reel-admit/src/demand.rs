@@ -1,6 +1,6 @@
 //! What a stream will need of every member, computed from its index before it starts. Pure.
 
-use crate::limits::ROUNDS_MAX;
+use crate::limits::{ROUNDS_MAX, SEND_LEAD_NS, START_BOUND_NS};
 use reel_cache::{Depth, Window};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
@@ -73,7 +73,8 @@ fn of_stretches<'a>(mut sum: Sum, stretches: impl IntoIterator<Item = Stretch<'a
         if due_ns.saturating_add(duration_ns) / ROUND_NS >= ROUNDS_MAX {
             return None;
         }
-        let stretch = Shown { range, from_ns, due_ns, duration_ns };
+        let sent_ns = sending_ns(from_ns, due_ns);
+        let stretch = Shown { range, from_ns, due_ns, duration_ns, sent_ns };
         sum.add(map.geometry(), &stretch, |stripe, position| map.unit_at(stripe, position).0);
     }
     Some(sum.demand())
@@ -85,6 +86,8 @@ pub(crate) struct Shown {
     pub(crate) from_ns: u64,
     pub(crate) due_ns: u64,
     pub(crate) duration_ns: u64,
+    /// When its bytes are sent.
+    pub(crate) sent_ns: Range<u64>,
 }
 
 /// A demand while it is added up.
@@ -138,16 +141,28 @@ impl Sum {
                 at.seeks += u32::from(begins && (is_read || !ends));
             }
         }
-        let rounds = rounds(stretch.from_ns, stretch.due_ns);
-        let sent_bytes = if self.for_others { memory_bytes(geometry, stretch_bytes) } else { stretch_bytes };
-        let mut given = 0;
-        for round in rounds.clone() {
-            let until = part_until(sent_bytes, round + 1 - rounds.start, rounds.end - rounds.start);
-            *slot(&mut self.sent_bytes, round as usize) += until - given;
-            given = until;
+        if self.for_others {
+            let rounds = rounds(stretch.from_ns, stretch.due_ns);
+            let held_bytes = memory_bytes(geometry, stretch_bytes);
+            self.spread(held_bytes, rounds.start * ROUND_NS..rounds.end * ROUND_NS);
+        } else {
+            self.spread(stretch_bytes, stretch.sent_ns.clone());
         }
         let promised_bytes = self.depth.promised_bytes(geometry, stretch_bytes, stretch.duration_ns);
         self.held_bytes = self.held_bytes.max(promised_bytes);
+    }
+
+    /// Counts bytes as sent evenly in a time.
+    fn spread(&mut self, bytes: u64, time_ns: Range<u64>) {
+        let length_ns = (time_ns.end - time_ns.start).max(1);
+        let mut given = 0;
+        for round in time_ns.start / ROUND_NS..time_ns.end.div_ceil(ROUND_NS) {
+            let passed_ns = ((round + 1) * ROUND_NS).min(time_ns.end) - time_ns.start;
+            let until = part_until(bytes, passed_ns, length_ns);
+            // Fits: below ROUNDS_MAX.
+            *slot(&mut self.sent_bytes, round as usize) += until - given;
+            given = until;
+        }
     }
 
     pub(crate) fn demand(self) -> Demand {
@@ -166,7 +181,10 @@ impl Sum {
                 at.bytes += late.bytes;
             }
         }
-        self.sent_bytes.resize(rounds, 0);
+        self.sent_bytes.resize(self.sent_bytes.len().max(rounds), 0);
+        for (number, late) in self.sent_bytes.split_off(rounds).into_iter().enumerate() {
+            self.sent_bytes[number % rounds] += late;
+        }
         self.demand()
     }
 }
@@ -202,6 +220,16 @@ fn rounds(from_ns: u64, due_ns: u64) -> Range<u64> {
     let end = due_ns / ROUND_NS;
     let start = from_ns.div_ceil(ROUND_NS).min(end.saturating_sub(1));
     start..end.max(start + 1)
+}
+
+/// When a stretch is sent: after it may be requested, and before it is shown. The first one is sent
+/// within the bound of a start. If there is as much time after that, what is requested during the
+/// start is sent later.
+fn sending_ns(from_ns: u64, due_ns: u64) -> Range<u64> {
+    let until_ns = (due_ns + SEND_LEAD_NS).max(START_BOUND_NS);
+    let has_time = until_ns >= 2 * START_BOUND_NS;
+    let from_ns = if has_time { from_ns.max(START_BOUND_NS) } else { from_ns };
+    from_ns.min(until_ns - 1)..until_ns
 }
 
 /// Bytes that a read of one unit of a stripe moves when `range` of the object is wanted and any

@@ -20,3 +20,4 @@ pub use schedule::TrackSpan;
 pub use session::{ReservationState, Session, SessionSummary};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use steady::steady_demand;
+pub use table::client_network;

@@ -47,7 +47,19 @@ pub const UNSTARTED_PER_CLIENT_MAX: usize = 64;
 /// demand.
 pub const STEADY_STRIPES_MAX: u64 = 90_000;
 
+/// How often a later start is tried for a session for which there is no room now, before it is
+/// refused. Another attempt is needed only where other sessions take the room in the meantime.
+pub const LATER_STARTS_MAX: usize = 3;
+
 // ---- Tuning
+
+/// For how many seconds a start or a seek waits for room by default. Players in browsers give a
+/// request up after ten seconds without an answer.
+pub const START_WAIT_S: u64 = 8;
+
+/// The first segment after a start or a seek is sent within this time on a link that is promised to
+/// its end.
+pub const START_BOUND_NS: u64 = 2_000_000_000;
 
 /// A session that plays alone reads units to their ends, so that other sessions can follow it,
 /// while at most this many thousandths of each member's time are promised. This is half of the

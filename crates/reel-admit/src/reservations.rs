@@ -45,6 +45,17 @@ struct Memory {
     buffer_bytes: u64,
 }
 
+/// Where in its title a session begins, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    /// The media time.
+    pub(crate) media_ns: u64,
+    /// When this media time is played: now, or later if there is no room now.
+    pub(crate) start_ns: u64,
+    /// The present.
+    pub(crate) now_ns: u64,
+}
+
 /// The session that requests a reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requester<'a> {
@@ -75,19 +86,18 @@ impl Reservations {
         });
     }
 
-    /// Reserves one of the choices of what a session plays, from `media_ns` on, in place of what it
-    /// `held`. `is_played` is true unless the session requests another choice at the moment. A
-    /// refusal changes nothing.
+    /// Reserves one of the choices of what a session plays, from where it begins on, in place of
+    /// what it `held`. `is_played` is true unless the session requests another choice at the
+    /// moment. A refusal changes nothing.
     pub(crate) fn put(
         &mut self,
         (requester, held): (Requester<'_>, Option<ReservationId>),
         (choices, choice, is_played): (&Choices, usize, bool),
-        media_ns: u64,
-        now_ns: u64,
+        Begin { media_ns, start_ns, now_ns }: Begin,
     ) -> Result<ReservationId, AdmitError> {
         let demand = &choices.demands[choice];
         // Fits: rounds of a title that can be promised.
-        let at = ((media_ns / ROUND_NS) as usize, now_ns / ROUND_NS);
+        let at = ((media_ns / ROUND_NS) as usize, start_ns / ROUND_NS);
         let shared = choices.shared(choice);
         let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
         let ahead = self.groups.next_ahead(requester.class, demand, at, held);

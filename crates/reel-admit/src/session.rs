@@ -60,12 +60,19 @@ impl State {
         (stays && allowance.takes(schedule.beyond_ns(span, continuity), now_ns)).then_some(continuity)
     }
 
-    /// Whether `span` is the beginning of what was reserved when the session was opened, and comes
-    /// soon enough after the opening. The reservation must not be later than the client needs it.
-    pub(crate) fn begins_as_promised(&self, span: &TrackSpan, opened_ns: u64, now_ns: u64) -> bool {
-        let is_reserved = self.promise.as_ref().is_some_and(|promise| promise.reservation.is_some());
-        let is_soon = now_ns.saturating_sub(opened_ns) <= LATE_TOLERATED_NS;
-        is_reserved && is_soon && !self.schedule.is_started() && span.from_ns < ROUND_NS
+    /// The start that was promised when the session was opened, if `span` is the beginning of what
+    /// was reserved, and comes soon enough after that start. The reservation must not be later than
+    /// the client needs it.
+    pub(crate) fn promised_start_ns(&self, span: &TrackSpan, now_ns: u64) -> Option<u64> {
+        let promise = self.promise.as_ref().filter(|promise| promise.reservation.is_some())?;
+        let is_soon = now_ns.saturating_sub(promise.start_ns) <= LATE_TOLERATED_NS;
+        let begins = is_soon && !self.schedule.is_started() && span.from_ns < ROUND_NS;
+        begins.then_some(promise.start_ns)
+    }
+
+    /// When the client may play: now, or later if it waits for its start.
+    pub(crate) fn start_ns(&self, now_ns: u64) -> u64 {
+        self.promise.as_ref().map_or(now_ns, |promise| promise.start_ns.max(now_ns))
     }
 
     /// Whether something is reserved, but nothing was requested yet.
@@ -91,6 +98,10 @@ pub(crate) struct Promise {
     pub(crate) choice: usize,
     /// Held while the client plays; a paused client has none.
     pub(crate) reservation: Option<ReservationId>,
+    /// When the client may begin to play: when the session was opened or moved, or later if there
+    /// was no room. Nothing is sent before that, since a player that begins earlier than its
+    /// schedule would need what follows earlier, too.
+    pub(crate) start_ns: u64,
     /// Whether the reservation came to its end while its client continues with the last part of its
     /// title. The client was late, and reads that part without a reservation.
     pub(crate) has_ended: bool,
@@ -125,6 +136,8 @@ pub struct SessionSummary {
     pub reservation: ReservationState,
     /// The average rate of what is reserved for it, in bits per second.
     pub rate_bps: u64,
+    /// Nanoseconds until it may begin to play, while it waits for its start.
+    pub starts_in_ns: u64,
     /// The media time that is shown. For a client that is paused or gone, it is at most the end of
     /// what the client requested.
     pub position_ns: u64,
@@ -237,8 +250,9 @@ impl<T> Session<T> {
         self.used_ns.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn opened_ns(&self) -> u64 {
-        self.opened_ns
+    /// When its client may begin to play: `now_ns`, or later if there was no room.
+    pub fn start_ns(&self, now_ns: u64) -> u64 {
+        self.state().start_ns(now_ns)
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -260,6 +274,7 @@ impl<T> Session<T> {
             class: self.class,
             reservation,
             rate_bps,
+            starts_in_ns: state.start_ns(now_ns) - now_ns,
             position_ns: state.schedule.shown_ns(now_ns),
             age_ns: now_ns.saturating_sub(self.opened_ns),
             idle_ns: now_ns.saturating_sub(self.used_ns()),
@@ -270,8 +285,8 @@ impl<T> Session<T> {
 }
 
 impl Promise {
-    pub(crate) fn new(offers: Choices, choice: usize, reservation: ReservationId) -> Self {
-        Self { offers, choice, reservation: Some(reservation), has_ended: false, below: None }
+    pub(crate) fn new(offers: Choices, choice: usize, reservation: ReservationId, start_ns: u64) -> Self {
+        Self { offers, choice, reservation: Some(reservation), start_ns, has_ended: false, below: None }
     }
 
     /// The demand of the reserved choice.

@@ -26,6 +26,9 @@ pub struct SessionsConfig {
     pub capacities: Option<Capacities>,
     /// The classes and their shares.
     pub classes: ClassTable,
+    /// For how many seconds a start or a seek may wait for which there is no room now; 0 refuses
+    /// it at once.
+    pub start_wait_s: u64,
 }
 
 /// Why a session was not opened.
@@ -89,12 +92,22 @@ pub struct Permit {
     pub due_ns: u64,
     /// Whether this begins a start or a seek, for which the viewer waits.
     pub begins: bool,
+    /// Nothing of it may be read or sent before this time: its session waits for its start.
+    pub start_ns: u64,
+    /// The average rate of what is reserved for its session; `None` if nothing is.
+    pub rate_bps: Option<u64>,
 }
 
 impl Permit {
     /// The permit of a response whose session was closed meanwhile, or has used up its allowance.
     /// Nothing is promised to such a response, so it may not use what other sessions were promised.
-    const UNPROMISED: Self = Self { class: Class::APERIODIC, due_ns: DEADLINE_NONE_NS, begins: false };
+    const UNPROMISED: Self = Self {
+        class: Class::APERIODIC,
+        due_ns: DEADLINE_NONE_NS,
+        begins: false,
+        start_ns: 0,
+        rate_bps: None,
+    };
 }
 
 /// All sessions, shared by every thread; `T` is what they play.
@@ -115,7 +128,7 @@ impl<T> Sessions<T> {
     pub fn new(config: SessionsConfig) -> Self {
         Self {
             table: Mutex::new(Table::new(config.sessions_max, config.idle_max_ns)),
-            admission: Admission::new(config.capacities, config.classes),
+            admission: Admission::new(config.capacities, config.classes, config.start_wait_s),
             audience: Audience::default(),
             is_roomy: AtomicBool::new(true),
             memory: None,
@@ -139,8 +152,10 @@ impl<T> Sessions<T> {
     /// Opens a session; removes idle ones first.
     ///
     /// `offers` are the demands of the title's choices (renditions), best first. The session is
-    /// promised the first choice that fits. Without offers nothing is promised, which is meant for
-    /// classes without deadlines.
+    /// promised the first choice that fits. If none fits now, the session is promised the first
+    /// later start at which one fits, up to [`SessionsConfig::start_wait_s`]: its media waits for
+    /// [`Session::start_ns`]. Without offers nothing is promised, which is meant for classes
+    /// without deadlines.
     ///
     /// # Errors
     /// [`OpenRefused`] if the client or the table has too many sessions, if none of the offers
@@ -257,29 +272,35 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Permit, AdmitError> {
         let mut state = session.state();
-        let Some(continuity) = state.affords(span, now_ns).filter(|_| !state.is_closed) else {
+        // While a session waits for its start, its schedule stands at that start.
+        let start_ns = state.start_ns(now_ns);
+        let Some(continuity) = state.affords(span, start_ns).filter(|_| !state.is_closed) else {
             return Ok(Permit::UNPROMISED);
         };
-        let (requester, opened_ns) = (requester(session), session.opened_ns());
-        let renewal = Renewal { requester, opened_ns, choice, span, now_ns };
+        let renewal = Renewal { requester: requester(session), choice, span, start_ns, now_ns };
         let renewed = self.admission.renew(&mut state, &renewal, continuity);
         self.settle_memory(session, &state);
-        let begins = match renewed? {
+        let continuity = renewed?;
+        let start_ns = state.start_ns(now_ns);
+        let begins = match continuity {
             Continuity::Moves { media_ns } => {
-                state.schedule.anchor(media_ns, now_ns);
+                state.schedule.anchor(media_ns, start_ns);
                 true
             }
             Continuity::Shifts { media_ns } => {
-                state.schedule.shift(media_ns, now_ns);
+                state.schedule.shift(media_ns, start_ns);
                 false
             }
             Continuity::Joins => true,
             Continuity::OnSchedule => false,
         };
-        state.schedule.requested(span, now_ns);
+        state.schedule.requested(span, start_ns);
         let is_promised = session.offered().is_some();
         let class = if begins && is_promised { Class::INTERACTIVE } else { session.class() };
-        Ok(Permit { class, due_ns: state.schedule.due_ns(span.from_ns, now_ns), begins })
+        let due_ns = state.schedule.due_ns(span.from_ns, start_ns);
+        let promise = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
+        let rate_bps = promise.map(|promise| promise.demand().average_bps());
+        Ok(Permit { class, due_ns, begins, start_ns, rate_bps })
     }
 
     /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule.
@@ -342,7 +363,7 @@ impl<T> Sessions<T> {
             // The lock is held throughout, so that a client that requests meanwhile keeps what it
             // holds.
             let mut state = session.state();
-            let dry_ns = state.schedule.dry_ns().unwrap_or(session.opened_ns()).max(session.used_ns());
+            let dry_ns = state.schedule.dry_ns().unwrap_or(0).max(session.used_ns()).max(state.start_ns(0));
             if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
                 self.release(&session, &mut state);
             }

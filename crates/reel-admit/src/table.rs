@@ -17,7 +17,7 @@ pub(crate) struct Table<T> {
     by_client: HashMap<IpAddr, Held>,
 }
 
-/// The sessions of a client; [`counted_as`] defines which addresses are the same client.
+/// The sessions of a client; [`client_network`] defines which addresses are the same client.
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
@@ -54,7 +54,7 @@ impl<T> Table<T> {
             let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
             return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
         }
-        let client = counted_as(client);
+        let client = client_network(client);
         let Some(held) = self.by_client.get(&client) else { return Ok(()) };
         let of_title = held.by_title.get(title_id).copied().unwrap_or(0);
         if of_title >= SESSIONS_PER_CLIENT_MAX {
@@ -65,7 +65,7 @@ impl<T> Table<T> {
         }
         if held.all >= UNSTARTED_PER_CLIENT_MAX {
             let is_unstarted = |session: &&Arc<Session<T>>| {
-                counted_as(session.client) == client && session.state().is_unstarted()
+                client_network(session.client) == client && session.state().is_unstarted()
             };
             let held = self.all().filter(is_unstarted).count();
             if held >= UNSTARTED_PER_CLIENT_MAX {
@@ -76,7 +76,7 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn insert(&mut self, session: &Arc<Session<T>>) {
-        let held = self.by_client.entry(counted_as(session.client)).or_default();
+        let held = self.by_client.entry(client_network(session.client)).or_default();
         held.all += 1;
         *held.by_title.entry(session.title_id().to_owned()).or_default() += 1;
         self.by_key.insert(session.key, Arc::clone(session));
@@ -84,7 +84,7 @@ impl<T> Table<T> {
 
     pub(crate) fn remove(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
         let session = self.by_key.remove(key)?;
-        let client = counted_as(session.client);
+        let client = client_network(session.client);
         if let Some(held) = self.by_client.get_mut(&client) {
             held.all -= 1;
             if let Some(of_title) = held.by_title.get_mut(session.title_id()) {
@@ -118,10 +118,10 @@ impl<T> Table<T> {
     }
 }
 
-/// The address under which the sessions of a client are counted. For IPv6 it is the network, since
+/// The address under which all that a client does is counted. For IPv6 it is the network, since
 /// one host may take any address in it. Addresses of the block that no packet comes from (100::/64,
 /// RFC 6666) stand for the users of programs, one address for each user.
-fn counted_as(client: IpAddr) -> IpAddr {
+pub fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V6(address) if address.segments()[..4] != [0x100, 0, 0, 0] => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))

@@ -99,6 +99,8 @@ pub struct SessionView {
 pub enum SessionState {
     /// They are.
     Playing,
+    /// They are, from a later second on: it waits for its start.
+    Waiting,
     /// The client is silent: what was reserved is free, and its next request is admitted again.
     Paused,
     /// They never were: its class has no deadlines, or admission is off.

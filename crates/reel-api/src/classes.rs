@@ -24,6 +24,9 @@ pub(super) struct ClassBody {
     kind: String,
     /// Its share of every device under scarcity, in thousandths.
     share_permille: u32,
+    /// Its share of the network, in thousandths; the same as `share_permille` if left out.
+    #[schemars(with = "u32")]
+    network_permille: Option<u32>,
 }
 
 /// How a class of traffic is served.
@@ -66,12 +69,13 @@ pub(super) async fn change(
     Ok(Json(shown))
 }
 
-fn spec(ClassBody { name, kind, share_permille }: ClassBody) -> Result<ClassSpec, Problem> {
+fn spec(ClassBody { name, kind, share_permille, network_permille }: ClassBody) -> Result<ClassSpec, Problem> {
     let kind = Kind::from_name(&kind).ok_or_else(|| {
         impossible(format!("`{kind}` is not a kind of class"))
             .help("the kinds are periodic, interactive and aperiodic")
     })?;
-    Ok(ClassSpec { name, kind, share_permille })
+    let network_permille = network_permille.unwrap_or(share_permille);
+    Ok(ClassSpec { name, kind, share_permille, network_permille })
 }
 
 fn bodies(table: &ClassTable) -> Vec<ClassBody> {
@@ -79,6 +83,7 @@ fn bodies(table: &ClassTable) -> Vec<ClassBody> {
         name: spec.name.clone(),
         kind: spec.kind.name().to_owned(),
         share_permille: spec.share_permille,
+        network_permille: Some(spec.network_permille),
     };
     table.iter().map(|(_, spec)| body(spec)).collect()
 }

@@ -146,6 +146,7 @@ fn class_uses(classes: &ClassTable, counts: &[ClassCounts]) -> Vec<ClassUse> {
             name: spec.name.clone(),
             kind: spec.kind.into(),
             share_permille: spec.share_permille,
+            network_permille: spec.network_permille,
             sent_bytes,
             deadline_misses,
         }

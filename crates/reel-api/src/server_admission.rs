@@ -77,8 +77,10 @@ impl AdmissionService for ServerAdmission {
             // measured again.
             *capacity = MemberCapacity::found(capacity.price, disks.price(member));
         }
-        capacities.core_mib_ns =
-            capacities.core_mib_ns.max(self.counters.core_mib_ns.load(Ordering::Relaxed));
+        if let Some(front_end) = self.counters.front_ends.first() {
+            let learnt_ns = front_end.mib_ns.load(Ordering::Relaxed);
+            capacities.core_mib_ns = capacities.core_mib_ns.max(learnt_ns);
+        }
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has no reservation that a change of shares could overcommit.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));
@@ -107,6 +109,8 @@ impl MetricsSource for ServerAdmission {
             let labels = [("class", spec.name.as_str()), ("kind", spec.kind.name())];
             let share = f64::from(spec.share_permille) / 1000.0;
             page.gauge("reel_class_share", "Share of every device under scarcity.", &labels, share);
+            let share = f64::from(spec.network_permille) / 1000.0;
+            page.gauge("reel_class_network_share", "Share of the network under scarcity.", &labels, share);
         }
     }
 }
@@ -146,6 +150,7 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         class: classes.spec(session.class).name.clone(),
         rate_bps: session.rate_bps,
         state: match session.reservation {
+            ReservationState::Reserved if session.starts_in_ns > 0 => SessionState::Waiting,
             ReservationState::Reserved => SessionState::Playing,
             ReservationState::Paused => SessionState::Paused,
             ReservationState::Unpromised => SessionState::Unpromised,

@@ -30,8 +30,8 @@ impl SessionService for ServerSessions {
             other => SessionRefusal::Failed(other.to_string()),
         })?;
         let classes = self.disks.classes();
-        let requester = (client, Class::PERIODIC);
-        let opened = open_session(&self.sessions, &classes, (id, title), Form::Ladder, requester, now_ns());
+        let (requester, now_ns) = ((client, Class::PERIODIC), now_ns());
+        let opened = open_session(&self.sessions, &classes, (id, title), Form::Ladder, requester, now_ns);
         let session = opened.map_err(|refused| {
             if let SessionRefused::Refused(refused) = &refused {
                 self.counters.refused(refused);
@@ -42,6 +42,7 @@ impl SessionService for ServerSessions {
             key: session.key().to_string(),
             title: id.to_owned(),
             expires_in_s: self.sessions.idle_max_ns() / 1_000_000_000,
+            starts_in_s: (session.start_ns(now_ns) - now_ns).div_ceil(1_000_000_000),
         })
     }
 
@@ -51,6 +52,7 @@ impl SessionService for ServerSessions {
             key: summary.key.to_string(),
             title: summary.title_id,
             expires_in_s: idle_max_ns.saturating_sub(summary.idle_ns) / 1_000_000_000,
+            starts_in_s: summary.starts_in_ns.div_ceil(1_000_000_000),
         };
         self.sessions.list(now_ns()).into_iter().map(report).collect()
     }

@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reel_admit::limits::START_BOUND_NS;
 use reel_qos::Refusal;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -41,6 +42,8 @@ pub struct SessionReport {
     pub title: String,
     /// Seconds without a request after which it ends.
     pub expires_in_s: u64,
+    /// Seconds until it starts.
+    pub starts_in_s: u64,
 }
 
 /// Why a session was not opened.
@@ -66,7 +69,7 @@ pub enum SessionRefusal {
 
 impl From<SessionReport> for Session {
     fn from(session: SessionReport) -> Session {
-        let SessionReport { key, title, expires_in_s } = session;
+        let SessionReport { key, title, expires_in_s, starts_in_s } = session;
         Session {
             hls: format!("/s/{key}/master.m3u8"),
             dash: format!("/s/{key}/manifest.mpd"),
@@ -74,6 +77,8 @@ impl From<SessionReport> for Session {
             key,
             title,
             expires_in_s,
+            starts_in_s,
+            start_bound_s: START_BOUND_NS / 1_000_000_000,
         }
     }
 }
@@ -128,7 +133,7 @@ pub(super) async fn open(
 
 /// `GET /api/v1/sessions`
 pub(super) async fn list(State(control): State<ControlPlane>) -> Json<SessionList> {
-    let listed = |SessionReport { key, title, expires_in_s }: SessionReport| ListedSession {
+    let listed = |SessionReport { key, title, expires_in_s, .. }: SessionReport| ListedSession {
         key_hint: key.chars().take(KEY_HINT_CHARS).collect(),
         title,
         expires_in_s,

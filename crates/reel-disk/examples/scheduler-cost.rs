@@ -95,8 +95,9 @@ fn table(classes: usize) -> ClassTable {
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
     for number in specs.len()..classes {
         let kind = [Kind::Periodic, Kind::Interactive, Kind::Aperiodic][number % 3];
-        specs.push(ClassSpec { name: format!("more-{number}"), kind, share_permille: 10 });
+        specs.push(ClassSpec::new(format!("more-{number}"), kind, 10));
         specs[0].share_permille -= 10;
+        specs[0].network_permille -= 10;
     }
     ClassTable::new(specs).unwrap_or_default()
 }

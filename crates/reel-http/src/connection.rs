@@ -9,7 +9,7 @@ use crate::opening::OpenResult;
 use crate::request::Request;
 use crate::secure::Secure;
 use crate::zero_copy::ZeroCopy;
-use reel_play::{DeliveryId, DeliveryReport, Order};
+use reel_play::{DeliveryId, DeliveryReport, FlowMeter, NetworkPath, Order};
 use reel_rt::{TaskId, TaskKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub(crate) in_ring: bool,
     /// How bytes are sent to the socket.
     pub(crate) zero_copy: ZeroCopy,
+    /// What the socket shows of the path to the client.
+    pub(crate) flow: FlowMeter,
 }
 
 pub(crate) enum State {
@@ -96,7 +98,22 @@ impl Connection {
             since_ns: now_ns,
             in_ring: false,
             zero_copy: ZeroCopy::new(can_lend),
+            flow: FlowMeter::default(),
         }
+    }
+
+    /// How responses reach the client.
+    pub(crate) fn path(&self) -> NetworkPath {
+        if self.uses_uplink() {
+            NetworkPath::Uplink { train_bytes: self.flow.train_bytes() }
+        } else {
+            NetworkPath::Local
+        }
+    }
+
+    /// Whether responses go through the uplink. What stays on this machine uses no link.
+    pub(crate) fn uses_uplink(&self) -> bool {
+        !self.peer.ip().to_canonical().is_loopback()
     }
 
     /// The delivery of the current response.

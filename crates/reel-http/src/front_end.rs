@@ -12,6 +12,7 @@ use reel_cache::{Arrival, Inbox, Units};
 use reel_play::{Engine, PlayCounters, PlayableTitle, Titles, Uplink};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, Workers, real_time};
+use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -39,6 +40,9 @@ pub struct HttpConfig {
     pub access_log: bool,
     /// Buffers of the arena that may be lent to the kernel at once, to be sent from without a copy.
     pub lent_buffers: usize,
+    /// The congestion control of connections, until a path loses too much for it; `None`: that of
+    /// the system.
+    pub congestion_control: Option<String>,
     /// Set if TLS is served: the certificate, and the number of buffers that each thread seals in.
     pub tls: Option<(reel_tls::Acceptor, usize)>,
 }
@@ -55,8 +59,10 @@ pub struct Shared {
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// Counters of all engines.
     pub play: Arc<PlayCounters>,
-    /// The link to the clients, if its rate is known.
-    pub uplink: Option<Arc<Uplink>>,
+    /// Which of their front ends this one is.
+    pub front_end: usize,
+    /// The link to the clients.
+    pub uplink: Arc<Uplink>,
     /// Counters of this front end.
     pub counters: Arc<HttpCounters>,
     /// Threads that open titles.
@@ -129,6 +135,12 @@ impl HttpFrontEnd {
         listeners: Vec<(TcpListener, Transport)>,
         shared: Shared,
     ) -> Result<Self, HttpError> {
+        let mut system_congestion = None;
+        if let Some(wanted) = &config.congestion_control {
+            for (listener, _) in &listeners {
+                system_congestion = use_congestion(wanted, listener).or(system_congestion);
+            }
+        }
         let (access_log, log_thread) = AccessLog::start(config.access_log).map_err(HttpError::Thread)?;
         let scratch_buffers = config.tls.as_ref().map_or(0, |(_, buffers)| *buffers);
         let shared = Arc::new(ServeShared {
@@ -136,6 +148,7 @@ impl HttpFrontEnd {
             access_log,
             connections_max: config.connections_max,
             lent_buffers: config.lent_buffers,
+            system_congestion,
             tls_acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
         });
         let cores: Vec<CoreHandle<Message>> = (0..config.threads)
@@ -173,6 +186,22 @@ impl HttpFrontEnd {
     }
 }
 
+/// Sets the congestion control of connections that a listener accepts. Returns the one of the
+/// system, if that is another one.
+fn use_congestion(wanted: &str, listener: &TcpListener) -> Option<String> {
+    let system = sockopt::tcp_congestion(listener).ok().filter(|system| system != wanted)?;
+    match sockopt::set_tcp_congestion(listener, wanted) {
+        Ok(()) => Some(system),
+        Err(error) => {
+            tracing::info!(
+                "connections use the congestion control `{system}`, because `{wanted}` cannot be used: {error}; \
+                 to permit it, add it to net.ipv4.tcp_allowed_congestion_control"
+            );
+            None
+        }
+    }
+}
+
 fn start_thread(
     config: &HttpConfig,
     number: usize,
@@ -195,8 +224,9 @@ fn start_thread(
         let inbox = Arc::new(Post(own.clone()));
         let server = &shared.server;
         let (sessions, play) = (Arc::clone(&server.sessions), Arc::clone(&server.play));
-        let uplink = server.uplink.as_ref().map(Uplink::port);
-        let engine = Engine::new(server.units.clone(), inbox, sessions, play).through(uplink);
+        let uplink = Some(server.uplink.port());
+        let engine = Engine::new(server.units.clone(), inbox, sessions, play);
+        let engine = engine.for_front_end(server.front_end).through(uplink);
         Data::new(core, number, shared, engine, scratch, own)
     })
 }
@@ -207,5 +237,28 @@ struct Post(Mailbox<Message>);
 impl Inbox for Post {
     fn post(&self, arrival: Arrival) {
         self.0.post(Message::Arrival(arrival));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_connections_have_the_congestion_control_of_the_listener() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let system = sockopt::tcp_congestion(&listener).expect("this kernel reports it");
+        assert_eq!(use_congestion("no-such-name", &listener), None);
+        assert_eq!(use_congestion(&system, &listener), None, "nothing to change");
+        let Some(other) = ["reno", "cubic"].into_iter().find(|name| *name != system) else { return };
+        if use_congestion(other, &listener).is_none() {
+            println!("skipped: this kernel permits no congestion control but {system}");
+            return;
+        }
+        let client = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        let (accepted, _) = listener.accept().expect("the connection");
+        assert_eq!(sockopt::tcp_congestion(&accepted).expect("the same"), other);
+        assert_eq!(sockopt::tcp_congestion(&client).expect("the same"), system);
+        assert_eq!(use_congestion(other, &listener), None, "it has it already");
     }
 }

@@ -67,6 +67,10 @@ pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Titles that may wait to be opened.
 pub const OPENINGS_MAX: usize = 4 * 1024;
 
+/// Connections of one thread at which one look for the state of the network is taken. Each takes
+/// about a microsecond.
+pub const PATHS_MAX: usize = 256;
+
 // ---- Tuning
 
 /// A first guess at the size of a request head; it grows up to [`HEAD_BYTES_MAX`].
@@ -138,3 +142,7 @@ pub const OPENERS: usize = 8;
 /// Threads that open titles ahead, for some time after the start: their reads go to different
 /// members.
 pub const OPENERS_AHEAD: usize = 4;
+
+/// Connections that send are looked at this often, to learn what the network carries: about as
+/// often as a queue in front of a link changes.
+pub const PATHS_EVERY_NS: u64 = 100_000_000;

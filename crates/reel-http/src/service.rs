@@ -13,6 +13,7 @@
 
 mod acceptor;
 mod ending;
+mod paths;
 mod playing;
 mod secure;
 mod sending;
@@ -42,6 +43,8 @@ pub(crate) struct ServeShared {
     pub(crate) connections_max: usize,
     /// Buffers of the arena that may be lent to the kernel at once.
     pub(crate) lent_buffers: usize,
+    /// The congestion control of the system, if connections begin with another one.
+    pub(crate) system_congestion: Option<String>,
     /// Set if TLS is served.
     pub(crate) tls_acceptor: Option<reel_tls::Acceptor>,
 }
@@ -53,6 +56,10 @@ pub(crate) struct Data {
     engine: Engine<PlayableTitle>,
     /// The time of the next timer for the engine.
     engine_timer_ns: Option<u64>,
+    /// Whether the next look at the connections is planned...
+    paths_planned: bool,
+    /// ...and how many of them it passes over.
+    paths_seen: usize,
     /// The buffers in which responses are sealed.
     scratch: Scratch,
     /// Sealed bytes of slow clients that were moved out of the arena.
@@ -109,6 +116,7 @@ const SWEEP: u64 = 0;
 const ENGINE: u64 = 1;
 const ACCEPT_AGAIN: u64 = 2;
 const ACCEPT_TLS_AGAIN: u64 = 3;
+const PATHS: u64 = 4;
 
 impl Data {
     pub(crate) fn new(
@@ -125,6 +133,8 @@ impl Data {
             shared,
             engine,
             engine_timer_ns: None,
+            paths_planned: false,
+            paths_seen: 0,
             scratch,
             parked_bytes: 0,
             connections: Slots::new(),
@@ -250,14 +260,17 @@ impl Data {
             body,
             file_offset: body_offset,
             in_runs: true,
-            // What stays on this machine uses no link.
-            on_uplink: !connection.peer.ip().to_canonical().is_loopback(),
+            path: connection.path(),
         };
+        let is_watched = connection.uses_uplink();
         let delivery = self.engine.open(delivery, now_ns);
         let (blocked, started_ns) = (false, now_ns);
         connection.state =
             State::Sending(Box::new(Sending { delivery, blocked, keep_alive, started_ns, status, request }));
         connection.since_ns = now_ns;
+        if is_watched {
+            self.watch_paths(core);
+        }
         self.pump(core, token);
     }
 }
@@ -347,6 +360,7 @@ impl Service for Data {
         match token {
             SWEEP => self.sweep(core),
             ENGINE => self.tick_engine(core),
+            PATHS => self.look_at_paths(core),
             ACCEPT_TLS_AGAIN => self.accept(core, Transport::Tls),
             _ => self.accept(core, Transport::Plain),
         }

@@ -36,6 +36,8 @@ pub struct LocalFrontEnd {
     pub titles: Arc<Titles>,
     /// The counters of all engines.
     pub play: Arc<PlayCounters>,
+    /// Which of their front ends this one is.
+    pub front_end: usize,
     /// The counters of this front end.
     pub counters: Arc<LocalCounters>,
     /// Threads that open titles.
@@ -147,9 +149,10 @@ impl Programs {
         let inbox = Arc::new(Post(own.clone()));
         let (sessions, play) = (Arc::clone(&shared.sessions), Arc::clone(&shared.play));
         core.ring.push(ACCEPT, Op::Accept { listener: Arc::clone(&shared.listener) });
+        let engine = Engine::new(units, inbox, sessions, play).for_front_end(shared.front_end);
         Self {
             shared,
-            engine: Engine::new(units, inbox, sessions, play),
+            engine,
             own,
             programs: Slots::new(),
             streams: Streams::default(),
@@ -331,7 +334,16 @@ impl Programs {
                 self.end(id, Ending::HeldTooLong);
             }
         }
+        self.report();
         self.watch(core);
+    }
+
+    /// Reports the processor time of this thread.
+    fn report(&self) {
+        let own = self.shared.play.front_ends.get(self.shared.front_end);
+        if let Some(thread_ns) = own.and_then(|own| own.threads_ns.first()) {
+            thread_ns.store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
+        }
     }
 
     fn watch(&mut self, core: &mut Core) {

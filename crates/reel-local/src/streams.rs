@@ -15,7 +15,7 @@ use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::Body;
 use reel_cache::limits::SEND_BYTES_MAX;
-use reel_play::{DeliveryId, DeliveryPolicy, Engine, NewDelivery, Playable, Readiness};
+use reel_play::{DeliveryId, DeliveryPolicy, Engine, NetworkPath, NewDelivery, Playable, Readiness};
 use reel_ring::Chunk;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -255,7 +255,7 @@ impl<O: Outlet> Streams<O> {
             // A chain holds what it was given until its reader has finished with it: a long run
             // would hold much memory for long.
             in_runs: false,
-            on_uplink: false,
+            path: NetworkPath::Local,
         };
         let stream = Stream {
             delivery: engine.open(delivery, now_ns),

@@ -1,9 +1,10 @@
 //! What can be promised, as it changes while the server runs: prices of members, and the shares of
 //! classes.
 
-use crate::counters::PlayCounters;
-use crate::limits::PRICE_CHANGE_PERCENT;
+use crate::counters::{FrontEndCounters, PlayCounters};
+use crate::limits::{LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
 use crate::processor::{Done, ProcessorPrice};
+use crate::uplink::Uplink;
 use reel_admit::Sessions;
 use reel_disk::Disks;
 use reel_qos::limits::ROUND_NS;
@@ -16,7 +17,8 @@ pub struct Capacity {
     /// The price measured before the server started. A device that turns out faster is not promised
     /// more until it is measured again.
     measured: Vec<DiskPrice>,
-    processor: ProcessorPrice,
+    /// One for each front end.
+    processors: Vec<ProcessorPrice>,
     reported: Capacities,
     classes: Arc<ClassTable>,
 }
@@ -30,27 +32,27 @@ pub struct CapacityConfig {
     pub arena_bytes: u64,
     /// The rate of the network; `None` if it is not known.
     pub network_bps: Option<u64>,
-    /// The cost of sending before it is learnt.
-    pub processor: ProcessorPrice,
+    /// The cost of sending before it is learnt, for each of the front ends. Admission counts with
+    /// that of the first.
+    pub processors: Vec<ProcessorPrice>,
 }
 
 impl Capacity {
     /// What can be promised of these disks at their present prices, and of the rest of the machine.
     pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
-        let CapacityConfig { core_ns, arena_bytes, network_bps, processor } = config;
+        let CapacityConfig { core_ns, arena_bytes, network_bps, processors } = config;
         let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
-        let per_round = |bps: u64| (u128::from(bps) * u128::from(ROUND_NS) / 8_000_000_000) as u64;
         let reported = Capacities {
             members: measured
                 .iter()
                 .map(|price| MemberCapacity { price: *price, round_ns: ROUND_NS })
                 .collect(),
-            network_bytes: network_bps.map_or(UNLIMITED, per_round),
+            network_bytes: network_bps.map_or(UNLIMITED, network_bytes),
             core_ns,
-            core_mib_ns: processor.mib_ns(),
+            core_mib_ns: processors.first().map_or(0, ProcessorPrice::mib_ns),
             arena_bytes,
         };
-        Self { measured, processor, reported, classes: disks.classes() }
+        Self { measured, processors, reported, classes: disks.classes() }
     }
 
     /// What can be promised now.
@@ -63,11 +65,11 @@ impl Capacity {
         &self.classes
     }
 
-    /// Changes the ledger where prices or shares have changed. To be called every round. Returns
-    /// whether anything has changed.
+    /// Changes the ledger where prices, shares or the rate of the uplink have changed. To be called
+    /// every round. Returns whether anything has changed.
     pub fn refresh<T>(
         &mut self,
-        disks: &Disks,
+        (disks, uplink): (&Disks, &Uplink),
         sessions: &Sessions<T>,
         counters: &PlayCounters,
         now_ns: u64,
@@ -90,9 +92,9 @@ impl Capacity {
         if changed {
             tracing::info!("the prices of members have changed; admission uses the new ones from now on");
         }
-        self.processor.update(done(counters, disks, now_ns));
-        let core_mib_ns = self.processor.mib_ns();
-        counters.core_mib_ns.store(core_mib_ns, Ordering::Relaxed);
+        changed |= self.follow_uplink(uplink.view().round_bytes);
+        self.learn_prices(counters, disks.cpu_ns(), now_ns);
+        let core_mib_ns = self.processors.first().map_or(0, ProcessorPrice::mib_ns);
         if is_far(self.reported.core_mib_ns, core_mib_ns) {
             self.reported.core_mib_ns = core_mib_ns;
             changed = true;
@@ -106,6 +108,50 @@ impl Capacity {
         }
         changed || reclassed
     }
+
+    /// Measures what each front end has done. The time of the disk threads belongs to the front ends
+    /// by what each has sent.
+    fn learn_prices(&mut self, counters: &PlayCounters, disks_ns: u64, at_ns: u64) {
+        let sent = |front_end: &FrontEndCounters| front_end.sent_bytes.load(Ordering::Relaxed);
+        let all_bytes: u64 = counters.front_ends.iter().map(sent).sum();
+        for (price, front_end) in self.processors.iter_mut().zip(&counters.front_ends) {
+            let sent_bytes = sent(front_end);
+            let part = u128::from(disks_ns) * u128::from(sent_bytes) / u128::from(all_bytes.max(1));
+            price.update(Done {
+                at_ns,
+                serve_ns: front_end.threads_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum(),
+                // Fits: a part of it.
+                disks_ns: part as u64,
+                sent_bytes,
+            });
+            front_end.mib_ns.store(price.mib_ns(), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes over how many bytes the uplink carries in a round; whether that has changed.
+    fn follow_uplink(&mut self, round_bytes: Option<u64>) -> bool {
+        let network_bytes = round_bytes.unwrap_or(UNLIMITED);
+        if !is_far(self.reported.network_bytes, network_bytes) {
+            return false;
+        }
+        self.reported.network_bytes = network_bytes;
+        match round_bytes {
+            Some(bytes) => tracing::info!(
+                "the network carries {} Mb/s of media; admission uses this rate from now on",
+                bytes / 125_000
+            ),
+            None => tracing::info!("the network has not been full for a while; its rate counts no more"),
+        }
+        true
+    }
+}
+
+/// Media bytes that a network of this rate carries in a round. Headers of packets take the rest.
+pub fn network_bytes(rate_bps: u64) -> u64 {
+    let per_mille_of_bits = 8 * 1000 * 1_000_000_000;
+    let bytes = u128::from(rate_bps) * u128::from(LINK_PAYLOAD_PERMILLE) * u128::from(ROUND_NS);
+    // Fits: less than the rate.
+    (bytes / per_mille_of_bits) as u64
 }
 
 /// Whether the cost of a member's reads, or its time, differs by more than is worth a change.
@@ -118,13 +164,6 @@ fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
 
 fn is_far(one: u64, other: u64) -> bool {
     u128::from(one.abs_diff(other)) * 100 > u128::from(one.max(other)) * PRICE_CHANGE_PERCENT
-}
-
-/// The work of cores and disk threads so far.
-fn done(counters: &PlayCounters, disks: &Disks, at_ns: u64) -> Done {
-    let sum = |all: &[AtomicU64]| all.iter().map(|one| one.load(Ordering::Relaxed)).sum();
-    let (serve_ns, sent_bytes) = (sum(&counters.serve_ns), sum(&counters.sent_bytes));
-    Done { at_ns, serve_ns, disks_ns: disks.cpu_ns(), sent_bytes }
 }
 
 #[cfg(test)]
@@ -147,7 +186,7 @@ mod tests {
             core_ns: ROUND_NS,
             arena_bytes: UNLIMITED,
             network_bps: None,
-            processor: ProcessorPrice::new(GIVEN_NS, 1, 1),
+            processors: vec![ProcessorPrice::new(GIVEN_NS, 1, 1), ProcessorPrice::new(GIVEN_NS, 1, 1)],
         };
         let mut capacity = Capacity::new(&disks, config);
         let sessions = Sessions::<()>::new(SessionsConfig {
@@ -155,6 +194,7 @@ mod tests {
             idle_max_ns: u64::MAX,
             capacities: Some(capacity.capacities()),
             classes: capacity.classes().clone(),
+            start_wait_s: 0,
         });
         let film = Demand::new(Vec::new(), vec![1 << 20; 60], 0);
         let viewers = || {
@@ -162,11 +202,16 @@ mod tests {
         };
         // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
-        let counters = PlayCounters::new(1);
+        let (counters, uplink) =
+            (PlayCounters::new(&[("http", 1), ("programs", 1)]), Uplink::of_unknown_rate());
         for second in 1..=60 {
-            capacity.refresh(&disks, &sessions, &counters, second * ROUND_NS);
-            counters.sent_bytes[0].fetch_add(500 << 20, Ordering::Relaxed);
-            counters.serve_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);
+            capacity.refresh((&disks, &uplink), &sessions, &counters, second * ROUND_NS);
+            let [http, programs] = &counters.front_ends[..] else { panic!("two front ends") };
+            http.sent_bytes.fetch_add(500 << 20, Ordering::Relaxed);
+            http.threads_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);
+            // A program that reads much and costs little has no part in the price of HTTP.
+            programs.sent_bytes.fetch_add(2_000 << 20, Ordering::Relaxed);
+            programs.threads_ns[0].fetch_add(2_000 * SLOW_NS / 16, Ordering::Relaxed);
         }
         assert!((466..=490).contains(&viewers()), "{}", viewers());
         disks.stop().expect("it ends");

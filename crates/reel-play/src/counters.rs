@@ -19,10 +19,29 @@ pub struct PlayCounters {
     pub unreserved: AtomicU64,
     /// Deliveries cut short because stored bytes were lost.
     pub lost_bytes: AtomicU64,
-    /// Processor time of each serving thread, as it last reported.
-    pub serve_ns: Vec<AtomicU64>,
-    /// Nanoseconds of serving threads that sending a MiB costs, by the present price of admission.
-    pub core_mib_ns: AtomicU64,
+    /// The work of each front end. Admission counts with the price of the first one.
+    pub front_ends: Vec<FrontEndCounters>,
+}
+
+/// The work of the threads of one front end.
+#[derive(Debug)]
+pub struct FrontEndCounters {
+    /// Its name in metrics.
+    pub name: &'static str,
+    /// Media bytes taken by its clients.
+    pub sent_bytes: AtomicU64,
+    /// Processor time of each of its threads, as it last reported.
+    pub threads_ns: Vec<AtomicU64>,
+    /// Nanoseconds of these threads that sending a MiB costs, as learnt so far; 0 before the first
+    /// measurement.
+    pub mib_ns: AtomicU64,
+}
+
+impl FrontEndCounters {
+    fn new(name: &'static str, threads: usize) -> Self {
+        let threads_ns = (0..threads).map(|_| AtomicU64::new(0)).collect();
+        Self { name, sent_bytes: AtomicU64::new(0), threads_ns, mib_ns: AtomicU64::new(0) }
+    }
 }
 
 /// What the entries of [`PlayCounters::not_admitted`] count. The first entry is for all members.
@@ -30,9 +49,11 @@ pub const RESOURCES: [Resource; 4] =
     [Resource::Member(0), Resource::Network, Resource::Core, Resource::Arena];
 
 impl PlayCounters {
-    /// Counters for so many serving threads.
-    pub fn new(threads: usize) -> Self {
-        Self { serve_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(), ..Self::default() }
+    /// Counters for front ends with these names and numbers of threads.
+    pub fn new(front_ends: &[(&'static str, usize)]) -> Self {
+        let front_ends =
+            front_ends.iter().map(|&(name, threads)| FrontEndCounters::new(name, threads)).collect();
+        Self { front_ends, ..Self::default() }
     }
 
     /// Counts a session that was not opened.
@@ -53,9 +74,12 @@ impl PlayCounters {
         };
     }
 
-    /// Counts bytes of a class that a client has taken.
-    pub(crate) fn sent(&self, class: Class, bytes: u64) {
+    /// Counts bytes of a class that a client of a front end has taken.
+    pub(crate) fn sent(&self, front_end: usize, class: Class, bytes: u64) {
         self.sent_bytes[class.index()].fetch_add(bytes, Ordering::Relaxed);
+        if let Some(front_end) = self.front_ends.get(front_end) {
+            front_end.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::capacity::Capacity;
 use crate::counters::PlayCounters;
+use crate::uplink::Uplink;
 use reel_admit::Sessions;
 use reel_disk::Disks;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub struct Housekeeper<T> {
     pub sessions: Arc<Sessions<T>>,
     /// The disks of the volume.
     pub disks: Disks,
+    /// The link to the clients.
+    pub uplink: Arc<Uplink>,
     /// What can be promised.
     pub capacity: Capacity,
     /// The work that the serving threads have done.
@@ -23,7 +26,8 @@ pub struct Housekeeper<T> {
 impl<T> Housekeeper<T> {
     /// One step. To be called at least once a round.
     pub fn step(&mut self, now_ns: u64) {
-        self.capacity.refresh(&self.disks, &self.sessions, &self.counters, now_ns);
+        self.uplink.tick(now_ns);
+        self.capacity.refresh((&self.disks, &self.uplink), &self.sessions, &self.counters, now_ns);
         self.sessions.tick(now_ns);
     }
 }

@@ -24,9 +24,9 @@ mod slots;
 mod title;
 mod uplink;
 
-pub use capacity::{Capacity, CapacityConfig};
-pub use counters::{PlayCounters, RESOURCES};
-pub use engine::{DeliveryId, DeliveryReport, Engine, Event, NewDelivery, Order, Readiness};
+pub use capacity::{Capacity, CapacityConfig, network_bytes};
+pub use counters::{FrontEndCounters, PlayCounters, RESOURCES};
+pub use engine::{DeliveryId, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Order, Readiness};
 pub use files::{SessionFile, TitleFile};
 pub use housekeeping::Housekeeper;
 pub use memory_plan::{MemoryPlan, MemoryUse};
@@ -38,4 +38,4 @@ pub use policy::DeliveryPolicy;
 pub use processor::{ProcessorPrice, core_mib_ns};
 pub use slots::Slots;
 pub use title::{PlayableTitle, Titles};
-pub use uplink::{Uplink, UplinkPort};
+pub use uplink::{FlowMeter, FlowSample, Uplink, UplinkPort, UplinkView};

@@ -19,6 +19,10 @@ pub const SCRATCH_PART: usize = 4;
 /// quarter fewer viewers were admitted (docs/design/sending.md).
 pub const LENT_PART: usize = 64;
 
+/// Clients whose lines are compared to learn what a link carries. With more clients than that, the
+/// one that was silent for longest is forgotten.
+pub const LEARN_CLIENTS_MAX: usize = 4096;
+
 // ---- Tuning
 
 /// How long a client must have been slow before its buffers are taken back for others.
@@ -127,3 +131,93 @@ pub const LINK_LOOK_MIN_NS: u64 = 250_000;
 
 /// ...and at most this time.
 pub const LINK_LOOK_MAX_NS: u64 = 2_000_000;
+
+/// Packets of a connection wait in a queue if its round trip is longer than the shortest one by
+/// more than this. A shared machine delays an answer by up to 8 ms. Congestion control that is kind
+/// to others aims at 25 to 100 ms (RFC 6817).
+pub const FLOW_QUEUE_NS: u64 = SECOND_NS / 100;
+
+/// A link is also full if more than this part of the bytes is sent again, in thousandths: a short
+/// queue loses packets instead of delaying them.
+pub const FLOW_LOSS_PERMILLE: u64 = 20;
+
+/// Connections are compared over windows of this length: two reports of each connection.
+pub const LEARN_WINDOW_NS: u64 = SECOND_NS / 5;
+
+/// The link carries what was acknowledged in so many windows: a second.
+pub const LEARN_MEAN_WINDOWS: usize = 5;
+
+/// Promised bytes must be in danger for so many windows in a row before a rate is learnt, and a
+/// queue must stand for as many before a lower one is. One could be a pause of the network, or a
+/// burst in which little was sent. The first and the last of them may be full only in part.
+pub const LEARN_AFTER_WINDOWS: usize = 3;
+
+/// Promised bytes that wait in a socket and are due within this time are in danger. That leaves
+/// time to learn the rate, and for what downloads have in their sockets.
+pub const LEARN_DANGER_NS: u64 = 3 * SECOND_NS;
+
+/// The link is full if this part of the clients sees a queue. A client with a slow line sees one of
+/// its own.
+pub const LEARN_STANDING_PERCENT: usize = 80;
+
+/// The part of what a full link carries that is used afterwards, in thousandths. The queue runs
+/// empty meanwhile.
+pub const LEARN_PART_PERMILLE: u64 = 950;
+
+/// The rate is raised by one part in so many in each window: a quarter in three seconds.
+pub const LEARN_STEP_DIVISOR: u64 = 64;
+
+/// If the link was not full for this long, each step is twice as large as the one before...
+pub const LEARN_CALM_NS: u64 = 5 * SECOND_NS;
+
+/// ...up to one part in so many.
+pub const LEARN_STEP_DIVISOR_MIN: u64 = 4;
+
+/// A rate is forgotten if the link was not full for this long. What it carries may have changed.
+pub const LEARN_KEEP_NS: u64 = 60 * SECOND_NS;
+
+/// The shortest round trip of a client is forgotten after this time, because paths change.
+pub const LEARN_ROUND_TRIP_KEEP_NS: u64 = 600 * SECOND_NS;
+
+/// The least rate that is learnt, in bytes a second: that of sound alone. Every link carries that.
+pub const LEARN_RATE_MIN: u64 = 8_000;
+
+/// A queue that so many clients see at once limits all of them. What one client sees limits that
+/// client alone, and is forgotten when another one is sent something: it can acknowledge late on
+/// purpose.
+pub const LEARN_SHARED_CLIENTS: usize = 2;
+
+/// A learnt rate counts in admission if so many clients have seen the queue at once. Two clients
+/// with slow lines of their own are common, and must not have others refused.
+pub const LEARN_COUNTED_CLIENTS: usize = 3;
+
+/// What is due within this time is not held back for a train.
+pub const PACE_LEAD_NS: u64 = 3 * SECOND_NS;
+
+/// Until a client has this much ahead, it fills its buffer...
+pub const PACE_UNTIL_LEAD_NS: u64 = 12 * SECOND_NS;
+
+/// ...and is sent this part of what it plays, in percent...
+pub const PACE_PART_PERCENT_FILLING: u64 = 300;
+
+/// ...and afterwards this part. A player measures it as the rate of its line, and must not choose a
+/// lower rendition because of it.
+pub const PACE_PART_PERCENT: u64 = 150;
+
+/// A connection begins with trains of this size: what a connection may send at first (RFC 6928)...
+pub const TRAIN_BYTES_MIN: u64 = 16 << 10;
+
+/// ...and while nothing is lost they grow to this one: what TCP gives a device at once.
+pub const TRAIN_BYTES_MAX: u64 = 64 << 10;
+
+/// So many trains without a loss are followed by longer ones.
+pub const TRAINS_UNTIL_LONGER: u64 = 8;
+
+/// A path that has to be sent more than this part again, in thousandths, although trains are as
+/// short as they get, needs a congestion control that does not take each loss for a full queue.
+/// With a round trip of 50 ms, Reno carries 4 Mb/s at this loss (Mathis and others, 1997), and
+/// CUBIC hardly more.
+pub const LOSSY_PERMILLE: u64 = 5;
+
+/// Losses of a connection are weighed over at least so many bytes.
+pub const LOSSY_AFTER_BYTES: u64 = 1 << 20;

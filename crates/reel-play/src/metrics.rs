@@ -27,8 +27,8 @@ pub struct PlayMetrics<T> {
     pub units: Units,
     /// All sessions.
     pub sessions: Arc<Sessions<T>>,
-    /// The link to the clients, if its rate is known.
-    pub uplink: Option<Arc<Uplink>>,
+    /// The link to the clients.
+    pub uplink: Arc<Uplink>,
 }
 
 impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
@@ -38,30 +38,53 @@ impl<T: Send + Sync> MetricsSource for PlayMetrics<T> {
         self.classes(page);
         self.shared_units(page);
         self.memory(page);
-        if let Some(uplink) = &self.uplink {
-            let help = "Responses that wait for their turn on the network.";
-            page.gauge("reel_uplink_waiting", help, &[], uplink.waiting() as f64);
-        }
+        self.network(page);
     }
 }
 
 impl<T> PlayMetrics<T> {
+    fn network(&self, page: &mut MetricsPage) {
+        let help = "Responses that wait for their turn on the network.";
+        page.gauge("reel_uplink_waiting", help, &[], self.uplink.waiting() as f64);
+        let view = self.uplink.view();
+        for (name, help, bytes) in [
+            (
+                "reel_uplink_bytes_per_second",
+                "Media bytes that responses may send in a second; missing while nothing limits them.",
+                view.bytes_per_s,
+            ),
+            (
+                "reel_uplink_learnt_bytes_per_second",
+                "Media bytes that the network carried in a second when it was full last, if less than was known before.",
+                view.learnt_bytes_per_s,
+            ),
+        ] {
+            if let Some(bytes) = bytes {
+                page.gauge(name, help, &[], bytes as f64);
+            }
+        }
+    }
+
     fn processors(&self, page: &mut MetricsPage) {
-        let serve_ns: u64 = self.counters.serve_ns.iter().map(load).sum();
-        for (threads, ns) in [("serve", serve_ns), ("disk", self.units.disks().cpu_ns())] {
+        let front_ends = self.counters.front_ends.iter();
+        let threads =
+            front_ends.map(|front_end| (front_end.name, front_end.threads_ns.iter().map(load).sum()));
+        for (threads, ns) in threads.chain([("disk", self.units.disks().cpu_ns())]) {
             page.gauge(
                 "reel_threads_processor_seconds",
-                "Processor time that the threads which serve viewers and those which drive disks have taken.",
+                "Processor time that the threads of each front end and those which drive disks have taken.",
                 &[("threads", threads)],
                 ns as f64 / 1e9,
             );
         }
-        page.gauge(
-            "reel_send_mib_seconds",
-            "Processor time that sending a MiB costs, by the present price of admission, learnt from the threads above.",
-            &[],
-            load(&self.counters.core_mib_ns) as f64 / 1e9,
-        );
+        for front_end in &self.counters.front_ends {
+            page.gauge(
+                "reel_send_mib_seconds",
+                "Processor time that sending a MiB costs, learnt from the threads above. Admission counts with that of HTTP.",
+                &[("front_end", front_end.name)],
+                load(&front_end.mib_ns) as f64 / 1e9,
+            );
+        }
     }
 
     fn admission(&self, page: &mut MetricsPage) {

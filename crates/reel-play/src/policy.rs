@@ -20,6 +20,10 @@ pub struct DeliveryPolicy {
     pub follows_client: bool,
     /// Other sessions play the same, so units are read to their ends.
     pub reads_on: bool,
+    /// Nothing is read or sent before this time, because the session waits for its start.
+    pub start_ns: u64,
+    /// Bytes that its client plays in a second, if it is sent as it is played, in trains.
+    pub paced_bytes_per_s: Option<u64>,
 }
 
 impl DeliveryPolicy {
@@ -36,7 +40,14 @@ impl DeliveryPolicy {
 
     /// No client waits for it at a fixed time.
     pub fn without_deadline(class: Class) -> Self {
-        Self { class, due: Due::After(DEADLINE_NONE_NS), follows_client: false, reads_on: false }
+        Self {
+            class,
+            due: Due::After(DEADLINE_NONE_NS),
+            follows_client: false,
+            reads_on: false,
+            start_ns: 0,
+            paced_bytes_per_s: None,
+        }
     }
 }
 
@@ -143,6 +154,8 @@ impl<T: Playable> Decision<'_, T> {
             due: Due::Paced(pace),
             follows_client: true,
             reads_on: false,
+            start_ns: permit.start_ns,
+            paced_bytes_per_s: permit.rate_bps.map(|rate_bps| rate_bps / 8),
         })
     }
 
@@ -218,10 +231,17 @@ impl<T: Playable> Decision<'_, T> {
             })
         });
         prefetcher.plan((session.key(), track), next);
+        let policy = DeliveryPolicy { class: permit.class, reads_on, ..DeliveryPolicy::begins() };
+        let policy = DeliveryPolicy { start_ns: permit.start_ns, ..policy };
         if permit.begins {
-            return Ok(DeliveryPolicy { class: permit.class, reads_on, ..DeliveryPolicy::begins() });
+            return Ok(policy);
         }
         let due = Due::Ramp(Ramp { due_ns: permit.due_ns, duration_ns, bytes });
-        Ok(DeliveryPolicy { class: permit.class, due, follows_client: false, reads_on })
+        // A client that plays a lower rendition than it was promised may choose the higher one, so
+        // it must be able to measure that its line carries it.
+        let played = u128::from(bytes) * 1_000_000_000 / u128::from(duration_ns.max(1));
+        let played = u64::try_from(played).unwrap_or(u64::MAX);
+        let paced_bytes_per_s = permit.rate_bps.map(|promised_bps| played.max(promised_bps / 8));
+        Ok(DeliveryPolicy { due, paced_bytes_per_s, ..policy })
     }
 }

@@ -5,25 +5,50 @@
 //!           urgent -> at once
 //! ```
 //! Deliveries ask before they send. Together they are granted what the link carries, so no queue
-//! builds up behind it, in which admitted viewers would wait behind downloads. The reasons are in
-//! docs/design/network.md.
+//! builds up behind it, in which admitted viewers would wait behind downloads. If the rate is not
+//! known, or the link carries less than that, the rate is learnt from the connections. The reasons
+//! are in docs/design/network.md.
 
+mod flow;
+mod learner;
 mod schedule;
 
 use crate::limits::{LINK_LOOK_MAX_NS, LINK_LOOK_MIN_NS, LINK_PAYLOAD_PERMILLE};
+pub use flow::{FlowMeter, FlowSample};
+use learner::Learner;
+use reel_qos::limits::ROUND_NS;
 use schedule::{Ask, Flow, LinkSchedule};
 pub(crate) use schedule::{LaneShare, Ticket};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A link to clients that all serving threads share.
 #[derive(Debug)]
 pub struct Uplink {
+    /// Media bytes that it carries in a second, if its rate is known.
+    known_bytes_per_s: Option<u64>,
+    /// Whether what it carries is known or learnt. If not, deliveries need no grants.
+    is_limited: AtomicBool,
     state: Mutex<State>,
+}
+
+/// What is known of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UplinkView {
+    /// Media bytes that deliveries may send in a second now; `None` if they are not limited.
+    pub bytes_per_s: Option<u64>,
+    /// Media bytes that it carried in a second when it was full last, if less than was known
+    /// before.
+    pub learnt_bytes_per_s: Option<u64>,
+    /// Media bytes that can be reserved in a round; `None` if they are not counted.
+    pub round_bytes: Option<u64>,
 }
 
 #[derive(Debug)]
 struct State {
     schedule: LinkSchedule,
+    learner: Learner,
     /// What was granted to deliveries of each thread, and not collected yet.
     granted: Vec<Vec<Grant>>,
 }
@@ -47,8 +72,21 @@ impl Uplink {
     /// A link of so many bits per second. Headers of packets take a part of them.
     pub fn new(rate_bps: u64) -> Arc<Self> {
         let bytes_per_s = u128::from(rate_bps) * u128::from(LINK_PAYLOAD_PERMILLE) / 8000;
-        let schedule = LinkSchedule::new(u64::try_from(bytes_per_s).unwrap_or(u64::MAX));
-        Arc::new(Self { state: Mutex::new(State { schedule, granted: Vec::new() }) })
+        Self::carrying(Some(u64::try_from(bytes_per_s).unwrap_or(u64::MAX)))
+    }
+
+    /// A link of a rate that has to be learnt.
+    pub fn of_unknown_rate() -> Arc<Self> {
+        Self::carrying(None)
+    }
+
+    fn carrying(known_bytes_per_s: Option<u64>) -> Arc<Self> {
+        let schedule = LinkSchedule::new(known_bytes_per_s.unwrap_or(u64::MAX));
+        Arc::new(Self {
+            known_bytes_per_s,
+            is_limited: AtomicBool::new(known_bytes_per_s.is_some()),
+            state: Mutex::new(State { schedule, learner: Learner::default(), granted: Vec::new() }),
+        })
     }
 
     /// Access for one more thread.
@@ -58,9 +96,45 @@ impl Uplink {
         UplinkPort { uplink: Arc::clone(self), thread: state.granted.len() - 1 }
     }
 
+    /// What is known of it.
+    pub fn view(&self) -> UplinkView {
+        let state = self.state();
+        // A learnt rate beyond the known one is none.
+        let less = |bytes: &u64| self.known_bytes_per_s.is_none_or(|known| *bytes < known);
+        let counted = state.learner.counted_bytes_per_s().filter(less);
+        let per_round = |bytes_per_s: u64| {
+            // Fits: a round is a second or less.
+            (u128::from(bytes_per_s) * u128::from(ROUND_NS) / 1_000_000_000) as u64
+        };
+        UplinkView {
+            bytes_per_s: self.limit(&state),
+            learnt_bytes_per_s: state.learner.full_bytes_per_s().filter(less),
+            round_bytes: counted.or(self.known_bytes_per_s).map(per_round),
+        }
+    }
+
     /// How many deliveries wait for their turn.
     pub fn waiting(&self) -> usize {
         self.state().schedule.waiting()
+    }
+
+    /// Follows what was learnt, also while nothing is sent. To be called every round.
+    pub fn tick(&self, now_ns: u64) {
+        self.pass(&mut self.state(), now_ns);
+    }
+
+    fn pass(&self, state: &mut State, now_ns: u64) {
+        let is_wanted = state.schedule.waiting() > 0;
+        if state.learner.pass(is_wanted, now_ns) {
+            let limit = self.limit(state);
+            state.schedule.set_rate(limit.unwrap_or(u64::MAX));
+            self.is_limited.store(limit.is_some(), Ordering::Relaxed);
+        }
+    }
+
+    /// What deliveries may send in a second.
+    fn limit(&self, state: &State) -> Option<u64> {
+        self.known_bytes_per_s.into_iter().chain(state.learner.bytes_per_s()).min()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,6 +144,19 @@ impl Uplink {
 }
 
 impl UplinkPort {
+    /// Whether deliveries need grants.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.uplink.is_limited.load(Ordering::Relaxed)
+    }
+
+    /// Takes what a connection to a client shows. `is_in_danger`: promised bytes that are due soon
+    /// wait in its socket.
+    pub(crate) fn observe(&self, client: IpAddr, sample: FlowSample, is_in_danger: bool, now_ns: u64) {
+        let mut state = self.uplink.state();
+        state.learner.observe(client, sample, is_in_danger, now_ns);
+        self.uplink.pass(&mut state, now_ns);
+    }
+
     /// Bytes that are due, granted at once; at most one grant's worth of `bytes`.
     pub(crate) fn take_urgent(&self, share: LaneShare, bytes: u64, now_ns: u64) -> u64 {
         self.uplink.state().schedule.take_urgent(share, bytes, now_ns)
@@ -95,7 +182,7 @@ impl UplinkPort {
     /// one of them still waits.
     pub(crate) fn granted(&self, now_ns: u64) -> (Vec<Grant>, u64) {
         let mut state = self.uplink.state();
-        let State { schedule, granted } = &mut *state;
+        let State { schedule, granted, .. } = &mut *state;
         while let Some((Ask { flow, share, .. }, bytes)) = schedule.grant(now_ns) {
             granted[flow.thread].push(Grant { delivery: flow.delivery, share, bytes });
         }

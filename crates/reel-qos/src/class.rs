@@ -35,6 +35,9 @@ pub struct ClassSpec {
     /// Its share of every device under scarcity, in thousandths; the shares of all classes make
     /// 1000. What a class does not use is lent to the others.
     pub share_permille: u32,
+    /// The same for the network. A link takes back what it lent within milliseconds, has no seeks
+    /// and no member to lose, so more of it can be promised.
+    pub network_permille: u32,
 }
 
 /// All classes and their shares: data, changeable while the server runs.
@@ -47,6 +50,13 @@ pub struct ClassTable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these classes are not valid: {0}")]
 pub struct ClassTableError(String);
+
+impl ClassSpec {
+    /// A class with the same share of the network as of everything else.
+    pub fn new(name: impl Into<String>, kind: Kind, share_permille: u32) -> ClassSpec {
+        ClassSpec { name: name.into(), kind, share_permille, network_permille: share_permille }
+    }
+}
 
 impl Class {
     /// Admitted viewers.
@@ -122,14 +132,22 @@ impl ClassTable {
             if specs[..index].iter().any(|other| other.name == spec.name) {
                 return error(format!("two are called `{}`", spec.name));
             }
-            if spec.share_permille == 0 || spec.share_permille > 1000 {
-                let (name, share) = (&spec.name, spec.share_permille);
-                return error(format!("`{name}` has a share of {share}; it must be 1 to 1000 thousandths"));
+            for (share, of) in [(spec.share_permille, ""), (spec.network_permille, " of the network")] {
+                if share == 0 || share > 1000 {
+                    let name = &spec.name;
+                    return error(format!(
+                        "`{name}` has a share{of} of {share}; it must be 1 to 1000 thousandths"
+                    ));
+                }
             }
         }
         let sum: u32 = specs.iter().map(|spec| spec.share_permille).sum();
         if sum != 1000 {
             return error(format!("their shares make {sum} thousandths; they must make 1000"));
+        }
+        let sum: u32 = specs.iter().map(|spec| spec.network_permille).sum();
+        if sum != 1000 {
+            return error(format!("their shares of the network make {sum} thousandths; they must make 1000"));
         }
         Ok(ClassTable { specs })
     }
@@ -168,11 +186,20 @@ impl ClassTable {
 }
 
 impl Default for ClassTable {
-    /// The built-in three: periodic 700, interactive 150, aperiodic 150.
+    /// The built-in three: periodic 700, interactive 150, aperiodic 150; of the network 850, 75 and
+    /// 75.
     fn default() -> Self {
-        let spec =
-            |kind: Kind, share_permille| ClassSpec { name: kind.name().to_owned(), kind, share_permille };
-        let specs = vec![spec(Kind::Periodic, 700), spec(Kind::Interactive, 150), spec(Kind::Aperiodic, 150)];
+        let spec = |kind: Kind, share_permille, network_permille| ClassSpec {
+            name: kind.name().to_owned(),
+            kind,
+            share_permille,
+            network_permille,
+        };
+        let specs = vec![
+            spec(Kind::Periodic, 700, 850),
+            spec(Kind::Interactive, 150, 75),
+            spec(Kind::Aperiodic, 150, 75),
+        ];
         ClassTable { specs }
     }
 }
@@ -209,14 +236,11 @@ mod tests {
 
     #[test]
     fn a_table_has_up_to_31_classes() {
-        let premium = |number: usize| ClassSpec {
-            name: format!("premium-{number}"),
-            kind: Kind::Periodic,
-            share_permille: 10,
-        };
+        let premium = |number: usize| ClassSpec::new(format!("premium-{number}"), Kind::Periodic, 10);
         let with_more = |more: usize| {
             with(|specs| {
                 specs[0].share_permille -= 10 * more as u32;
+                specs[0].network_permille -= 10 * more as u32;
                 specs.extend((0..more).map(premium));
             })
         };
@@ -233,11 +257,14 @@ mod tests {
         assert!(text(with(|specs| specs[0].share_permille = 900)).contains("make 1200"));
         assert!(text(with(|specs| specs[1].name = "fast".into())).contains("`interactive`"));
         assert!(text(with(|specs| specs.truncate(2))).contains("class 2"));
-        let again = ClassSpec { name: "periodic".into(), kind: Kind::Aperiodic, share_permille: 1 };
+        let more = |name: &str| ClassSpec::new(name, Kind::Aperiodic, 1);
+        let again = more("periodic");
         assert!(text(with(|specs| specs.push(again))).contains("two are called"));
-        let odd = ClassSpec { name: "A b".into(), kind: Kind::Aperiodic, share_permille: 1 };
+        let odd = more("A b");
         assert!(text(with(|specs| specs.push(odd))).contains("no name"));
         assert!(text(with(|specs| specs[0].share_permille = 0)).contains("share of 0"));
+        assert!(text(with(|specs| specs[0].network_permille = 0)).contains("share of the network of 0"));
+        assert!(text(with(|specs| specs[0].network_permille = 900)).contains("of the network make 1050"));
     }
 
     #[test]

@@ -218,11 +218,13 @@ impl Ledger {
 
     /// What may be reserved for a class of a resource in a round.
     pub(crate) fn capacity(&self, class: Class, series: usize) -> u64 {
-        let permille = match self.classes.kind(class) {
-            Kind::Periodic => self.classes.spec(class).share_permille,
+        let (resource, spec) = (Resource::of_series(series), self.classes.spec(class));
+        let permille = match (self.classes.kind(class), resource) {
+            (Kind::Periodic, Resource::Network) => spec.network_permille,
+            (Kind::Periodic, _) => spec.share_permille,
             _ => 0,
         };
-        self.capacities.share(Resource::of_series(series), permille)
+        self.capacities.share(resource, permille)
     }
 
     /// The timeline of the reservations of a class; `None` if it can have none.

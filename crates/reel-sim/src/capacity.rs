@@ -6,14 +6,17 @@ use crate::disks::SimDisks;
 use crate::limits::{DEAR_PERMILLE, RECOVERY_NS};
 use crate::sessions::ClientSessions;
 use reel_disk::Disks;
-use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice};
+use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice, Uplink};
 use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Keeps the ledger's capacities equal to those of the disks.
 pub(crate) struct Capacity {
     /// The server's own.
     served: reel_play::Capacity,
+    /// It never runs out.
+    uplink: Arc<Uplink>,
     /// As measured before the server started.
     measured: DiskPrice,
     /// The most that was reserved of a resource in a round, when the resource became less than
@@ -34,10 +37,11 @@ impl Capacity {
             core_ns: UNLIMITED,
             arena_bytes,
             network_bps: None,
-            processor: ProcessorPrice::new(0, 1, 1),
+            processors: vec![ProcessorPrice::new(0, 1, 1)],
         };
         Capacity {
             served: reel_play::Capacity::new(disks, config),
+            uplink: Uplink::of_unknown_rate(),
             measured,
             over: BTreeMap::new(),
             strained_ns: None,
@@ -58,7 +62,7 @@ impl Capacity {
         counters: &PlayCounters,
         now_ns: u64,
     ) {
-        if self.served.refresh(disks, sessions.for_engine(), counters, now_ns) {
+        if self.served.refresh((disks, &self.uplink), sessions.for_engine(), counters, now_ns) {
             let usage = sessions.usage(now_ns);
             let over = usage.iter().enumerate().filter(|(_, used)| used.peak_used > used.capacity);
             self.over = over.map(|(place, used)| (place, used.peak_used)).collect();

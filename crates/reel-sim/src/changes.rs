@@ -50,12 +50,8 @@ fn draw_classes(rng: &mut Rng) -> ClassTable {
         (Kind::Interactive, interactive),
         (Kind::Aperiodic, 1000 - periodic - interactive),
     ];
-    let specs = shares.map(|(kind, permille)| ClassSpec {
-        name: kind.name().to_owned(),
-        kind,
-        // Fits: at most 1000.
-        share_permille: permille as u32,
-    });
+    // Fits: at most 1000.
+    let specs = shares.map(|(kind, permille)| ClassSpec::new(kind.name(), kind, permille as u32));
     // The shares make 1000 and none is 0.
     ClassTable::new(specs.into()).unwrap_or_default()
 }

@@ -4,7 +4,9 @@ use crate::content::first_wrong;
 use crate::title::{Title, Track};
 use reel_admit::{Session, Sessions};
 use reel_cache::{Arrival, Body, Depth, Due, Inbox, Part, UnitKey, Units};
-use reel_play::{DeliveryId, DeliveryPolicy, Engine, Event, NewDelivery, PlayCounters, Readiness};
+use reel_play::{
+    DeliveryId, DeliveryPolicy, Engine, Event, NetworkPath, NewDelivery, PlayCounters, Readiness,
+};
 use reel_qos::Class;
 use reel_ring::Chunk;
 use std::ops::Range;
@@ -85,7 +87,7 @@ impl Core {
             preamble_bytes: 0,
             file_offset: 0,
             in_runs: true,
-            on_uplink: false,
+            path: NetworkPath::Local,
         };
         self.cancel(client);
         let (delivery, ahead) = (self.engine.open(delivery, now_ns), self.engine.units().depth());
@@ -186,7 +188,8 @@ fn promised(
     let Due::Ramp(ramp) = &policy.due else { return None };
     // The demand of a segment is spread over the segment before it, but for the time to send it.
     let requested_before_ns = track.segment_ns - reel_admit::limits::SEND_LEAD_NS;
-    let is_in_time = policy.class == Class::PERIODIC && ramp.due_ns >= now_ns + requested_before_ns;
+    let begins_ns = now_ns.max(policy.start_ns);
+    let is_in_time = policy.class == Class::PERIODIC && ramp.due_ns >= begins_ns + requested_before_ns;
     is_in_time.then(|| (ramp.due_ns, range.clone()))
 }
 

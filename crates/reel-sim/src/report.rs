@@ -20,6 +20,8 @@ pub struct Report {
     pub opened: u64,
     /// Titles that could not be promised.
     pub refused: u64,
+    /// Starts and seeks that waited for a later start, because there was no room at once.
+    pub waited_starts: u64,
     /// Times that a viewer took another rendition.
     pub rendition_steps: u64,
     /// Times that a viewer was refused a better one, and went on as before.
@@ -157,10 +159,11 @@ impl Report {
     /// In one line.
     pub fn summary(&self) -> String {
         let Report { viewing_most, followers_most, segments, refused, faults, digest, .. } = self;
+        let waited = self.waited_starts;
         let [p99_ms, most_ms] = [self.start_p99_ns, self.start_most_ns].map(|ns| ns / 1_000_000);
         let dear_s = self.dear_most_ns / 1_000_000_000;
         format!(
-            "{viewing_most} viewers ({followers_most} follow), {segments} segments, {refused} refused, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
+            "{viewing_most} viewers ({followers_most} follow), {segments} segments, {refused} refused, {waited} starts waited, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
         )
     }
 }
@@ -191,8 +194,8 @@ impl fmt::Display for Report {
         let [p50_ms, p99_ms, most_ms] = [self.start_p50_ns, self.start_p99_ns, self.start_most_ns].map(ms);
         writeln!(
             f,
-            "starts    {} in {p50_ms} ms (p50), {p99_ms} ms (p99), {most_ms} ms at most",
-            self.starts
+            "starts    {} in {p50_ms} ms (p50), {p99_ms} ms (p99), {most_ms} ms at most; {} waited for room",
+            self.starts, self.waited_starts
         )?;
         writeln!(
             f,

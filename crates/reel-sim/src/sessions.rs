@@ -2,6 +2,7 @@
 
 use crate::scenario::Scenario;
 use crate::title::Title;
+use reel_admit::limits::START_WAIT_S;
 use reel_admit::{Session, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
 use reel_qos::{Capacities, Class, ClassTable, ResourceUsage};
@@ -26,6 +27,7 @@ impl ClientSessions {
             idle_max_ns: 600_000_000_000,
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
+            start_wait_s: START_WAIT_S,
         });
         ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0, follows: scenario.follows }
     }

@@ -136,7 +136,7 @@ impl Simulation {
         let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
         let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes);
         let sessions = ClientSessions::new(&scenario, capacity.capacities(), &units);
-        let counters = Arc::new(PlayCounters::new(1));
+        let counters = Arc::new(PlayCounters::new(&[]));
         let lanes = clients.len() * lanes::LANES as usize;
         let core = Core::new(units, Arc::clone(sessions.for_engine()), Arc::clone(&counters), lanes);
         let changes = scenario

@@ -13,6 +13,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use reel_admit::limits::START_WAIT_S;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -23,7 +24,7 @@ pub(crate) use tls::TlsSection;
 use crate::failure::Failure;
 use crate::limits::{
     CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, NETWORK_BPS_MIN, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
-    SESSION_IDLE_S_MIN, THREADS_MAX,
+    SESSION_IDLE_S_MIN, START_WAIT_S_MAX, THREADS_MAX,
 };
 use crate::rate::Rate;
 use crate::size::Size;
@@ -52,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) disk_threads: usize,
     /// Whether the kernel may send from media memory itself.
     pub(crate) zero_copy: bool,
+    /// The congestion control of connections; empty for that of the system.
+    pub(crate) congestion_control: String,
     /// Media memory; 0 computes it from the other limits.
     pub(crate) arena_bytes: Size,
     /// Sessions open at once.
@@ -132,6 +135,8 @@ pub(crate) struct PromiseConfig {
     pub(crate) admission: bool,
     /// The network's rate towards the clients; 0 takes the speed of the interface.
     pub(crate) network_bps: Rate,
+    /// For how many seconds a start or a seek waits for room before it is refused.
+    pub(crate) start_wait_s: u32,
 }
 
 impl Config {
@@ -157,6 +162,7 @@ impl Default for Config {
             pin_threads: false,
             disk_threads: 0,
             zero_copy: true,
+            congestion_control: "cubic".to_owned(),
             arena_bytes: Size(0),
             sessions_max: 4096,
             session_idle_s: 300,
@@ -193,7 +199,7 @@ impl Default for UploadConfig {
 
 impl Default for PromiseConfig {
     fn default() -> Self {
-        Self { admission: true, network_bps: Rate(0) }
+        Self { admission: true, network_bps: Rate(0), start_wait_s: START_WAIT_S as u32 }
     }
 }
 
@@ -254,6 +260,7 @@ impl Config {
             ("sessions_max", self.sessions_max, 1, CLIENTS_MAX),
             ("session_idle_s", self.session_idle_s as usize, SESSION_IDLE_S_MIN, SESSION_IDLE_S_MAX),
             ("connections_max", self.connections_max, 1, CLIENTS_MAX),
+            ("promise.start_wait_s", self.promise.start_wait_s as usize, 0, START_WAIT_S_MAX),
             ("upload.ingests_max", self.upload.ingests_max, 1, INGESTS_MAX),
             (PRIORITY, self.experimental.real_time_priority, 0, REAL_TIME_PRIORITY_MAX),
         ];

@@ -46,6 +46,10 @@ pub(crate) const SESSION_IDLE_S_MIN: usize = 10;
 /// Most seconds until an idle session is dropped: one day, longer than any pause.
 pub(crate) const SESSION_IDLE_S_MAX: usize = 86_400;
 
+/// Most seconds that a start or a seek can be made to wait for room. After thirty seconds without
+/// an answer, most players give up.
+pub(crate) const START_WAIT_S_MAX: usize = 30;
+
 /// Most ingests at once. Each keeps all members busy by itself; more only take memory from viewers.
 pub(crate) const INGESTS_MAX: usize = 16;
 

@@ -4,6 +4,7 @@ mod housekeeping;
 
 use housekeeping::Housekeeping;
 
+use reel_admit::limits::START_WAIT_S;
 use reel_admit::{Sessions, SessionsConfig};
 use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
@@ -61,6 +62,8 @@ pub struct ServeConfig {
     /// Whether media memory may be lent to the kernel for zero-copy sends, on sockets for which the
     /// kernel reports that it makes no copy.
     pub zero_copy: bool,
+    /// The congestion control of connections; `None` for that of the system.
+    pub congestion_control: Option<String>,
     /// Most connections at once.
     pub connections_max: usize,
     /// Most sessions at once.
@@ -100,11 +103,13 @@ pub struct PromiseConfig {
     /// The network's rate towards the clients, in bits per second; `None` if it is unknown and
     /// never the bottleneck.
     pub network_bps: Option<u64>,
+    /// For how many seconds a start or a seek waits for room before it is refused.
+    pub start_wait_s: u64,
 }
 
 impl Default for PromiseConfig {
     fn default() -> Self {
-        Self { admission: true, network_bps: None }
+        Self { admission: true, network_bps: None, start_wait_s: START_WAIT_S }
     }
 }
 
@@ -179,7 +184,7 @@ struct Common {
     titles: Arc<Titles>,
     sessions: Arc<Sessions<PlayableTitle>>,
     play: Arc<PlayCounters>,
-    uplink: Option<Arc<Uplink>>,
+    uplink: Arc<Uplink>,
     openers: Workers,
 }
 
@@ -223,6 +228,7 @@ impl Server {
         let housekeeping = Housekeeping::start(Housekeeper {
             sessions: Arc::clone(&common.sessions),
             disks: volume.disks().clone(),
+            uplink: Arc::clone(&common.uplink),
             capacity,
             counters: Arc::clone(&common.play),
         })?;
@@ -232,6 +238,7 @@ impl Server {
             titles: common.titles,
             sessions: common.sessions,
             play: common.play,
+            front_end: HTTP,
             uplink: common.uplink,
             counters: http_counters,
             openers: common.openers,
@@ -371,9 +378,14 @@ fn http_config(
         connections_max: config.connections_max,
         access_log: config.access_log,
         lent_buffers: plan.lent,
+        congestion_control: config.congestion_control.clone(),
         tls: certificates.map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
     }
 }
+
+/// The place of each front end in [`PlayCounters::front_ends`].
+const HTTP: usize = 0;
+const PROGRAMS: usize = 1;
 
 /// The shared parts of the front ends, with the parts for housekeeping and the threads that open
 /// titles.
@@ -393,7 +405,7 @@ fn common(
         core_ns: ROUND_NS * threads as u64,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         network_bps: config.promise.network_bps,
-        processor: ProcessorPrice::of_machine(threads, is_tls),
+        processors: vec![ProcessorPrice::of_machine(threads, is_tls), ProcessorPrice::of_machine(1, false)],
     };
     let capacity = Capacity::new(volume.disks(), capacity);
     let sessions = Sessions::new(SessionsConfig {
@@ -401,10 +413,11 @@ fn common(
         idle_max_ns: u64::try_from(config.session_idle.as_nanos()).unwrap_or(u64::MAX),
         capacities: config.promise.admission.then(|| capacity.capacities()),
         classes: capacity.classes().clone(),
+        start_wait_s: config.promise.start_wait_s,
     });
     let sessions = Arc::new(sessions.reading(&units));
-    let play = Arc::new(PlayCounters::new(threads));
-    let uplink = config.promise.network_bps.map(Uplink::new);
+    let play = Arc::new(PlayCounters::new(&[("http", threads), ("programs", 1)]));
+    let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
     Ok((Common { units, titles, sessions, play, uplink, openers }, capacity, opener_threads))
@@ -500,6 +513,7 @@ impl ProgramSocket {
             sessions: Arc::clone(&common.sessions),
             titles: Arc::clone(&common.titles),
             play: Arc::clone(&common.play),
+            front_end: PROGRAMS,
             counters,
             openers: common.openers.clone(),
             arena: self.arena,

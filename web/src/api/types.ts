@@ -48,6 +48,8 @@ export interface ClassUse {
   kind: ClassKind;
   /** Its name. */
   name: string;
+  /** Its share of the network, in thousandths. */
+  network_permille: number;
   /** Media bytes taken by clients. */
   sent_bytes: number;
   /** Its share of every device under scarcity, in thousandths. */
@@ -383,6 +385,16 @@ export interface Session {
   key: string;
   /** Instead of `hls` or `dash`: a session reserves what is asked for first. */
   progressive: string;
+  /**
+   * What a start or a seek takes at most, from its beginning until its first segment is sent, if
+   * the client's own line carries it.
+   */
+  start_bound_s: number;
+  /**
+   * Seconds until it starts: 0, or more if there is no room for it before. Media that is requested
+   * earlier is sent then.
+   */
+  starts_in_s: number;
   /** The title's id. */
   title: string;
 }
@@ -423,11 +435,12 @@ export interface SessionRow {
 /**
  * Whether the bytes of a session are reserved.
  * - "playing": They are.
+ * - "waiting": They are, from a later second on: it waits for its start.
  * - "paused": The client is silent: what was reserved is free, and its next request is admitted
  * again.
  * - "unpromised": They never were: its class has no deadlines, or admission is off.
  */
-export type SessionState = "playing" | "paused" | "unpromised";
+export type SessionState = "playing" | "waiting" | "paused" | "unpromised";
 
 /** Sessions that play the same title closely enough that one of them reads for all. */
 export interface Sharing {
@@ -491,6 +504,8 @@ export interface TrafficClass {
   kind: ClassKind;
   /** Its name: lower-case letters, digits and `-`. */
   name: string;
+  /** Its share of the network, in thousandths; the same as `share_permille` if left out. */
+  network_permille: number;
   /** Its share of every device under scarcity, in thousandths. */
   share_permille: number;
 }

@@ -9,6 +9,10 @@ import { shareOf, shareText } from "./words.ts";
 
 type Row = Dashboard["classes"][number];
 
+/** What is divided among the classes: every device, and the network. */
+const SHARES = ["share_permille", "network_permille"] as const;
+type ShareKey = (typeof SHARES)[number];
+
 /**
  * The classes of traffic. Their shares are changed in place, all together, since they must add up.
  */
@@ -32,7 +36,9 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
         h(
           "tr",
           {},
-          ...["Class", "Kind", "Share", "Sent", "Late units"].map((word) => h("th", { scope: "col" }, word)),
+          ...["Class", "Kind", "Share", "Of the network", "Sent", "Late units"].map((word) =>
+            h("th", { scope: "col" }, word),
+          ),
         ),
       ),
       body,
@@ -41,19 +47,23 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
     actions,
   );
   let known: Row[] = [];
-  const fields = () => [...body.querySelectorAll("input")];
+  const fields = (key: ShareKey) => [...body.querySelectorAll<HTMLInputElement>(`input[name="${key}"]`)];
   const isChanged = () =>
-    fields().some((field, i) => field.value !== shareText(known[i]?.share_permille ?? 0));
+    SHARES.some((key) => fields(key).some((field, i) => field.value !== shareText(known[i]?.[key] ?? 0)));
   const tell = () => {
     actions.hidden = !isChanged();
-    const total = fields().reduce((all, field) => all + shareOf(field.value), 0);
-    setText(sum, Number.isNaN(total) ? "" : `${shareText(total)}% in all`);
-    actions.toggleAttribute("data-amiss", total !== 1000);
+    const [all = 0, network = 0] = SHARES.map((key) =>
+      fields(key).reduce((total, field) => total + shareOf(field.value), 0),
+    );
+    const text = `${shareText(all)}% in all, ${shareText(network)}% of the network`;
+    setText(sum, Number.isNaN(all + network) ? "" : text);
+    actions.toggleAttribute("data-amiss", all !== 1000 || network !== 1000);
   };
   const showRows = rows<Row>(body, () => classRow(tell));
 
   const reset = () => {
-    for (const [i, field] of fields().entries()) field.value = shareText(known[i]?.share_permille ?? 0);
+    for (const key of SHARES)
+      for (const [i, field] of fields(key).entries()) field.value = shareText(known[i]?.[key] ?? 0);
     error.hidden = true;
     tell();
   };
@@ -64,24 +74,31 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   });
 
   async function send(): Promise<void> {
-    const shares = fields().map((field) => shareOf(field.value));
-    const wrong = shares.findIndex((share) => !Number.isInteger(share) || share < 0);
-    if (wrong >= 0) {
+    for (const key of SHARES) {
+      const wrong = fields(key).findIndex((field) => !isShare(shareOf(field.value)));
+      if (wrong < 0) continue;
       setText(
         error,
-        `“${fields()[wrong]?.value ?? ""}” is not a valid share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
+        `“${fields(key)[wrong]?.value ?? ""}” is not a valid share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
       );
       error.hidden = false;
       return;
     }
+    const share = (key: ShareKey, i: number) => shareOf(fields(key)[i]?.value ?? "0");
     save.disabled = true;
     try {
       const now = await setClasses(
-        known.map(({ name, kind }, i) => ({ name, kind, share_permille: shares[i] ?? 0 })),
+        known.map(({ name, kind }, i) => ({
+          name,
+          kind,
+          share_permille: share("share_permille", i),
+          network_permille: share("network_permille", i),
+        })),
       );
       known = known.map((row, i) => ({
         ...row,
         share_permille: now[i]?.share_permille ?? row.share_permille,
+        network_permille: now[i]?.network_permille ?? row.network_permille,
       }));
       error.hidden = true;
       reset();
@@ -108,27 +125,30 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   };
 }
 
+function isShare(permille: number): boolean {
+  return Number.isInteger(permille) && permille >= 0;
+}
+
 function classRow(tell: () => void): { element: HTMLElement; show(row: Row): void } {
   const name = h("th", { scope: "row" });
   const kind = h("td", {});
-  const share = h("input", { type: "text", inputmode: "decimal", class: "share-field", autocomplete: "off" });
+  const field = (name: ShareKey) =>
+    h("input", { type: "text", name, inputmode: "decimal", class: "share-field", autocomplete: "off" });
+  const share = field("share_permille");
+  const network = field("network_permille");
   const sent = h("td", { class: "figure" });
   const late = h("td", { class: "figure" });
   share.addEventListener("input", tell);
+  network.addEventListener("input", tell);
+  const percent = (input: HTMLInputElement) =>
+    h("td", { class: "share" }, input, h("span", { "aria-hidden": "true" }, "%"));
   return {
-    element: h(
-      "tr",
-      {},
-      name,
-      kind,
-      h("td", { class: "share" }, share, h("span", { "aria-hidden": "true" }, "%")),
-      sent,
-      late,
-    ),
+    element: h("tr", {}, name, kind, percent(share), percent(network), sent, late),
     show(row) {
       setText(name, row.name);
       setText(kind, row.kind);
       share.setAttribute("aria-label", `Share of ${row.name} in percent`);
+      network.setAttribute("aria-label", `Share of ${row.name} of the network in percent`);
       setText(sent, bytes(row.sent_bytes));
       setText(late, row.deadline_misses === 0 ? "none" : count(row.deadline_misses, "unit"));
       late.toggleAttribute("data-amiss", row.kind === "periodic" && row.deadline_misses > 0);

@@ -8,6 +8,7 @@ import { refusalName } from "./words.ts";
 
 const states = {
   playing: "Playing, reserved",
+  waiting: "Starts soon, reserved",
   paused: "Paused, nothing reserved",
   unpromised: "Nothing reserved",
 } as const;

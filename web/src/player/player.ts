@@ -13,7 +13,7 @@ import { makeStage, type Stage } from "./stage.ts";
 import { StallMeter } from "./stalls.ts";
 import { showStatistics } from "./statistics.ts";
 import { announceMedia } from "./system.ts";
-import { installWaiting } from "./waiting.ts";
+import { installWaiting, type Waiting } from "./waiting.ts";
 
 const SAVE_MS = 5000;
 const NOTE_MS = 8000;
@@ -30,6 +30,7 @@ export class Player {
   private readonly title: Title;
   private readonly signal: AbortSignal;
   private readonly stalls = new StallMeter();
+  private readonly waiting: Waiting;
   private readonly showTime: () => void;
   private session: Session | undefined;
   private engine: Engine | undefined;
@@ -70,7 +71,7 @@ export class Player {
       setSpeed,
     );
     showChoices(this.stage, undefined);
-    installWaiting(this.stage, this.stalls, signal);
+    this.waiting = installWaiting(this.stage, this.stalls, signal);
     announceMedia(title, video, actions, signal);
 
     this.showTime = showTime;
@@ -138,6 +139,7 @@ export class Player {
         return;
       }
       this.session = session;
+      this.waiting.startsIn(session.starts_in_s);
       this.begun_s = this.place_s;
       const engine = await startEngine({
         video: this.stage.video,

@@ -95,7 +95,12 @@ for (const window of Object.keys(windows) as Window[]) {
 test("shares are changed in place, and a wrong sum is refused in words", async () => {
   before = (
     (await (await fetch(`${stage.url}/api/v1/dashboard`)).json()) as { classes: TrafficClass[] }
-  ).classes.map(({ name, kind, share_permille }) => ({ name, kind, share_permille }));
+  ).classes.map(({ name, kind, share_permille, network_permille }) => ({
+    name,
+    kind,
+    share_permille,
+    network_permille,
+  }));
   let asked = 0;
   const { page, shot, close } = await stage.open("/dashboard", {
     expected: /422/,
@@ -135,12 +140,18 @@ test("shares are changed in place, and a wrong sum is refused in words", async (
 
   await share("periodic").fill("62.5");
   await share("aperiodic").fill("22.5");
+  await page.getByLabel("Share of periodic of the network in percent").fill("80");
+  await page.getByLabel("Share of aperiodic of the network in percent").fill("12.5");
   await page.click("text=Save shares");
   await page.waitForSelector(".share-actions", { state: "hidden" });
   const now = (await (await fetch(`${stage.url}/api/v1/dashboard`)).json()) as { classes: TrafficClass[] };
   assert.deepEqual(
     now.classes.slice(0, 3).map(({ share_permille }) => share_permille),
     [625, 150, 225],
+  );
+  assert.deepEqual(
+    now.classes.slice(0, 3).map(({ network_permille }) => network_permille),
+    [800, 75, 125],
   );
   assert.equal(await page.isVisible(".classes .share-error"), false);
   await share("periodic").fill("1");

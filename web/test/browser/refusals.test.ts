@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Route } from "playwright-core";
+import type { Session } from "../../src/api/types.ts";
 import { clock } from "../../src/format.ts";
 import {
   begin,
@@ -89,6 +90,36 @@ test("the button tries a refused film at once", async () => {
   await page.click("text=Try now");
   await untilPlayed(page, 0.3);
   assert.equal(asked, 2);
+  await close();
+});
+
+test("a film that starts later says when", async () => {
+  const film = await pickFilm(stage);
+  const STARTS_IN_MS = 3000;
+  let opened_ms = 0;
+  const { page, shot, calm, close } = await stage.open(`/title/${film.id}`, {
+    prepare: async (page) => {
+      await page.route("**/api/v1/sessions", async (route: Route) => {
+        const response = await route.fetch();
+        const session = (await response.json()) as Session;
+        opened_ms = Date.now();
+        return route.fulfill({ response, json: { ...session, starts_in_s: STARTS_IN_MS / 1000 } });
+      });
+      // As the server does: it sends no media before that.
+      await page.route(/\/s\/.*\.(m4s|mp4)$/, async (route: Route) => {
+        await new Promise((go) => setTimeout(go, opened_ms + STARTS_IN_MS - Date.now()));
+        return route.continue();
+      });
+    },
+  });
+  await page.waitForFunction(() =>
+    /^Starts in [123] s$/.test(document.querySelector(".waiting-text")?.textContent ?? ""),
+  );
+  await shot("starts-later");
+  await begin(page);
+  await untilPlayed(page, 0.3);
+  assert.equal(await page.isVisible(".waiting"), false);
+  calm();
   await close();
 });
 

@@ -156,6 +156,8 @@ function sessionRoutes({ sessions }: State): Route[] {
           dash: `${base}/manifest.mpd`,
           progressive: `${base}/${title}.mp4`,
           expires_in_s: 60,
+          starts_in_s: 0,
+          start_bound_s: 2,
         };
         json(response, 201, JSON_TYPE, JSON.stringify(session));
       },

@@ -26,9 +26,9 @@ export function mockPromises(): MockPromises {
   const self: MockPromises = {
     lost: undefined,
     classes: [
-      { name: "periodic", kind: "periodic", share_permille: 700 },
-      { name: "interactive", kind: "interactive", share_permille: 150 },
-      { name: "aperiodic", kind: "aperiodic", share_permille: 150 },
+      { name: "periodic", kind: "periodic", share_permille: 700, network_permille: 850 },
+      { name: "interactive", kind: "interactive", share_permille: 150, network_permille: 75 },
+      { name: "aperiodic", kind: "aperiodic", share_permille: 150, network_permille: 75 },
     ],
     change(wanted) {
       const sum = wanted.reduce((all, { share_permille }) => all + share_permille, 0);

@@ -5,6 +5,7 @@ import { commandOf, keyHelp, stepSpeed } from "../../src/player/keys.ts";
 import { explainRefusal } from "../../src/player/refusal.ts";
 import { worthResuming } from "../../src/player/resume.ts";
 import { StallMeter } from "../../src/player/stalls.ts";
+import { startText } from "../../src/player/waiting.ts";
 import { RateMeter } from "../../src/upload/rate.ts";
 
 test("keys", () => {
@@ -49,6 +50,12 @@ test("a stall counts from its begin to its end, once", () => {
   meter.forget();
   meter.end(20_000);
   assert.deepEqual([meter.count, meter.total_ms], [1, 2000]);
+});
+
+test("a start that has to wait says for how long", () => {
+  assert.equal(startText(2100, 400), "Starts in 3 s");
+  assert.equal(startText(0, 2000), "");
+  assert.equal(startText(-500, 3500), "Waiting for the first pictures");
 });
 
 test("a refusal in words", () => {

@@ -2,7 +2,7 @@
 
 use super::{Admission, lock};
 use crate::limits::MOVE_COST_NS;
-use crate::reservations::Requester;
+use crate::reservations::{Begin, Requester};
 use crate::schedule::{Continuity, TrackSpan};
 use crate::session::{Promise, State};
 use reel_cache::Choices;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renewal<'a> {
     pub(crate) requester: Requester<'a>,
-    /// When the session was opened.
-    pub(crate) opened_ns: u64,
     /// The offer that the segment belongs to; `None` if it belongs to all of them.
     pub(crate) choice: Option<usize>,
     pub(crate) span: &'a TrackSpan,
+    /// When the client can play it: now, or later if it waits for its start.
+    pub(crate) start_ns: u64,
     pub(crate) now_ns: u64,
 }
 
@@ -60,8 +60,10 @@ impl Admission {
         }
         let mut refused = None;
         lock(reservations).advance(now_ns / ROUND_NS);
+        let start_ns = promise.start_ns.max(now_ns);
+        let begin = Begin { media_ns: 0, start_ns, now_ns };
         for choice in 0..offers.demands.len() {
-            let put = |held| lock(reservations).put((requester, held), (offers, choice, true), 0, now_ns);
+            let put = |held| lock(reservations).put((requester, held), (offers, choice, true), begin);
             let reservation = match put(promise.reservation) {
                 Err(AdmitError::Ended(_)) => {
                     promise.reservation = None;
@@ -71,7 +73,7 @@ impl Admission {
             };
             match reservation {
                 Ok(reservation) => {
-                    *promise = Promise::new(offers.clone(), choice, reservation);
+                    *promise = Promise::new(offers.clone(), choice, reservation, start_ns);
                     return Ok(Exchange::Made { is_shared: offers.shared(choice).is_some() });
                 }
                 Err(refusal) => refused = Some(refusal),
@@ -81,27 +83,27 @@ impl Admission {
     }
 
     /// Changes the reservation to what the client does. If that is refused, the session keeps its
-    /// position, or takes no more than the choice it requests now. Returns how the request
-    /// continues in the end.
+    /// position, or takes no more than the choice it requests now, or waits until there is room.
+    /// Returns how the request continues in the end.
     pub(crate) fn renew(
         &self,
         state: &mut State,
         renewal: &Renewal<'_>,
         continuity: Continuity,
     ) -> Result<Continuity, AdmitError> {
-        let Renewal { opened_ns, choice, span, now_ns, .. } = *renewal;
+        let Renewal { choice, span, start_ns, now_ns, .. } = *renewal;
         let below = state.promise.as_ref().and_then(|promise| promise.below);
         let Err(mut refused) = self.renew_as(state, renewal, continuity) else { return Ok(continuity) };
         // The second call counts the same segment, not another one.
         if let Some(promise) = &mut state.promise {
             promise.below = below;
         }
-        let stays = if state.begins_as_promised(span, opened_ns, now_ns) {
+        let stays = if let Some(promised_ns) = state.promised_start_ns(span, now_ns) {
             // A second after the opening, a server at capacity may not have these rounds. The
             // session keeps the rounds that were promised to it.
-            state.schedule.anchor(span.from_ns, opened_ns);
+            state.schedule.anchor(span.from_ns, promised_ns);
             Some(Continuity::Joins)
-        } else if continuity.moves_to().is_some() && state.schedule.may_stay(span, now_ns) {
+        } else if continuity.moves_to().is_some() && state.schedule.may_stay(span, start_ns) {
             // A client that only requests farther ahead than before may have jumped, or its buffer
             // grew. A client that fell behind requests no more than was promised to it. Both keep
             // their reservations.
@@ -120,13 +122,24 @@ impl Admission {
         let Some(promise) = &mut state.promise else { return Err(refused) };
         let had = promise.choice;
         let lower = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
-        let Some(lower) = lower.filter(|lower| *lower > had) else { return Err(refused) };
-        promise.choice = lower;
-        let renewed = self.renew_as(state, renewal, continuity);
-        if let (Err(_), Some(promise)) = (&renewed, &mut state.promise) {
+        if let Some(lower) = lower.filter(|lower| *lower > had) {
+            promise.choice = lower;
+            match self.renew_as(state, renewal, continuity) {
+                Ok(()) => return Ok(continuity),
+                Err(error) => refused = error,
+            }
+        }
+        let waits = continuity.moves_to().and_then(|_| self.later_start_ns(&refused, start_ns, now_ns));
+        let granted = waits.and_then(|later_ns| {
+            let put = |start_ns| self.renew_as(state, &Renewal { start_ns, ..*renewal }, continuity);
+            self.wait(later_ns, now_ns, put)
+        });
+        if granted.is_none()
+            && let Some(promise) = &mut state.promise
+        {
             (promise.choice, promise.below) = (had, below);
         }
-        renewed.map(|()| continuity)
+        granted.map(|_| continuity).ok_or(refused)
     }
 
     /// Changes the reservation to what the client does, if anything was promised to it.
@@ -136,7 +149,7 @@ impl Admission {
         renewal: &Renewal<'_>,
         continuity: Continuity,
     ) -> Result<(), AdmitError> {
-        let Renewal { requester, choice, span, now_ns, .. } = *renewal;
+        let Renewal { requester, choice, span, start_ns, now_ns } = *renewal;
         let State { schedule, promise, .. } = state;
         let (Some(promise), Some(reservations)) = (promise, &self.reservations) else { return Ok(()) };
         let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
@@ -160,13 +173,14 @@ impl Admission {
             return Ok(());
         }
         let choice = wanted.unwrap_or(choice);
-        let position_ns =
-            continuity.moves_to().unwrap_or_else(|| schedule.position_ns(now_ns).min(span.from_ns));
+        let media_ns =
+            continuity.moves_to().unwrap_or_else(|| schedule.position_ns(start_ns).min(span.from_ns));
+        let begin = Begin { media_ns, start_ns, now_ns };
         let mut reservations = lock(reservations);
         reservations.advance(now_ns / ROUND_NS);
         let is_played = asked.is_none_or(|asked| asked == choice);
         let offer = (&promise.offers, choice, is_played);
-        let mut put = |held| reservations.put((requester, held), offer, position_ns, now_ns);
+        let mut put = |held| reservations.put((requester, held), offer, begin);
         match put(promise.reservation) {
             Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
             // A reservation that has come to the end of its title has ended, although it was not
@@ -182,6 +196,9 @@ impl Admission {
             Err(error) => return Err(error),
         }
         promise.choice = choice;
+        if !stays {
+            promise.start_ns = start_ns;
+        }
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ fn playing() -> (Sessions<()>, Arc<Session<()>>) {
         idle_max_ns: 3_600 * ROUND_NS,
         capacities: None,
         classes: ClassTable::default(),
+        start_wait_s: 0,
     });
     let client = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
     let session = sessions.open("film", Arc::new(()), Choices::none(), client, START_NS).unwrap();

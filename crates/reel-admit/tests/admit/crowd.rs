@@ -60,6 +60,7 @@ impl Crowd {
             idle_max_ns: u64::MAX,
             capacities: None,
             classes,
+            start_wait_s: 0,
         };
         let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);

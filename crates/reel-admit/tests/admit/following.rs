@@ -98,6 +98,7 @@ impl Hall {
             idle_max_ns: u64::MAX,
             capacities: Some(capacities(&units, round_ns)),
             classes: ClassTable::default(),
+            start_wait_s: 0,
         });
         let (sessions, core) = (sessions.reading(&units), Core::new(&units, 1));
         Hall { cinema, units, sessions, core, choices, alone: false, now_ns: START_NS }

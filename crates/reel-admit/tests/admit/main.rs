@@ -13,4 +13,5 @@ mod following;
 mod memory;
 mod one_copy;
 mod sessions;
+mod waiting;
 mod window;

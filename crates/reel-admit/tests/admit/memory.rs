@@ -44,6 +44,7 @@ fn sessions(units: &Units) -> Sessions<()> {
             arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         }),
         classes: ClassTable::default(),
+        start_wait_s: 0,
     };
     Sessions::new(config).reading(units)
 }

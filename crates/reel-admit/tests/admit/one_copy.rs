@@ -34,8 +34,13 @@ impl Hall {
         let cinema = Cinema::new(&[STRIPES * STRIPE_BYTES, STRIPES * STRIPE_BYTES], ARENA_BYTES, None);
         let units = cinema.units(4);
         let classes = ClassTable::default();
-        let config =
-            SessionsConfig { sessions_max: 9, idle_max_ns: 3_600_000_000_000, capacities: None, classes };
+        let config = SessionsConfig {
+            sessions_max: 9,
+            idle_max_ns: 3_600_000_000_000,
+            capacities: None,
+            classes,
+            start_wait_s: 0,
+        };
         let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);
         Hall { cinema, units, sessions, core, at: 0 }

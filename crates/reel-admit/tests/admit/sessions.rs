@@ -33,8 +33,8 @@ fn promising(streams: u64) -> Sessions<()> {
     };
     let capacities = Capacities {
         members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
-        // The periodic class has 70 % of the network.
-        network_bytes: (streams * 1_000_000 * 10).div_ceil(7),
+        // The periodic class has 85 % of the network.
+        network_bytes: (streams * 1_000_000 * 20).div_ceil(17),
         core_ns: UNLIMITED,
         core_mib_ns: 0,
         arena_bytes: UNLIMITED,
@@ -44,7 +44,13 @@ fn promising(streams: u64) -> Sessions<()> {
 
 fn table(sessions_max: usize, capacities: Option<Capacities>) -> Sessions<()> {
     let idle_max_ns = 3_600 * ROUND_NS;
-    Sessions::new(SessionsConfig { sessions_max, idle_max_ns, capacities, classes: ClassTable::default() })
+    Sessions::new(SessionsConfig {
+        sessions_max,
+        idle_max_ns,
+        capacities,
+        classes: ClassTable::default(),
+        start_wait_s: 0,
+    })
 }
 
 fn of(rates_bps: &[u64]) -> Arc<[Arc<Demand>]> {

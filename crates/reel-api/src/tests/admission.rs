@@ -71,10 +71,12 @@ async fn the_dashboard_counts_all_reservations_and_lists_some_sessions() {
 #[tokio::test]
 async fn classes_are_changed_as_a_whole_or_not_at_all() {
     let server = Server::new();
-    let class =
-        |name: &str, kind: &str, share: u32| json!({ "name": name, "kind": kind, "share_permille": share });
+    let class = |name: &str, kind: &str, share: u32| json!({ "name": name, "kind": kind, "share_permille": share, "network_permille": share });
     let default = server.get("/api/v1/classes").await.json();
-    assert_eq!(default[0], class("periodic", "periodic", 700));
+    let periodic = json!({
+        "name": "periodic", "kind": "periodic", "share_permille": 700, "network_permille": 850
+    });
+    assert_eq!(default[0], periodic);
     let three = |periodic: u32| {
         json!([
             class("periodic", "periodic", periodic),
@@ -94,6 +96,14 @@ async fn classes_are_changed_as_a_whole_or_not_at_all() {
     assert_eq!(send(&server, "PUT", "/api/v1/classes", four.clone()).await.json(), four);
     assert_eq!(server.get("/api/v1/classes").await.json(), four);
     assert_eq!(server.get("/api/v1/dashboard").await.json()["classes"][3]["name"], "premium");
+
+    // Without a share of its own, the network is divided as everything else.
+    let mut short = three(700);
+    short.as_array_mut().expect("a list").iter_mut().for_each(|class| {
+        class.as_object_mut().expect("a class").remove("network_permille");
+    });
+    assert_eq!(send(&server, "PUT", "/api/v1/classes", short).await.json(), three(700));
+    send(&server, "PUT", "/api/v1/classes", four.clone()).await.json();
 
     let foreign = Request::put("/api/v1/classes")
         .header("content-type", "application/json")

@@ -113,6 +113,7 @@ async fn sessions_open_and_close() {
     let session = serde_json::json!({
         "key": "k0", "title": "film", "hls": "/s/k0/master.m3u8", "dash": "/s/k0/manifest.mpd",
         "progressive": "/s/k0/film.mp4", "expires_in_s": 300,
+        "starts_in_s": 0, "start_bound_s": 2,
     });
     assert_eq!(answer.json(), session);
     let listed = serde_json::json!({ "key_hint": "k0", "title": "film", "expires_in_s": 300 });

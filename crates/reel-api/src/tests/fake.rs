@@ -316,8 +316,12 @@ impl SessionService for FakeSessions {
             let detail = "two are enough".to_owned();
             return Err(SessionRefusal::Refused { detail, retry_after_s: 7, refusal: Some(refusal) });
         }
-        let session =
-            SessionReport { key: format!("k{}", open.len()), title: title.to_owned(), expires_in_s: 300 };
+        let session = SessionReport {
+            key: format!("k{}", open.len()),
+            title: title.to_owned(),
+            expires_in_s: 300,
+            starts_in_s: 0,
+        };
         open.push(session.clone());
         Ok(session)
     }

@@ -145,6 +145,8 @@ pub struct ClassUse {
     pub kind: ClassKind,
     /// Its share of every device under scarcity, in thousandths.
     pub share_permille: u32,
+    /// Its share of the network, in thousandths.
+    pub network_permille: u32,
     /// Media bytes taken by clients.
     pub sent_bytes: u64,
     /// Units that were read after their deadline.

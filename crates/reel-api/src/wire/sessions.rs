@@ -26,6 +26,12 @@ pub struct Session {
     pub progressive: String,
     /// Seconds without a request after which the session ends.
     pub expires_in_s: u64,
+    /// Seconds until it starts: 0, or more if there is no room for it before. Media that is
+    /// requested earlier is sent then.
+    pub starts_in_s: u64,
+    /// What a start or a seek takes at most, from its beginning until its first segment is sent, if
+    /// the client's own line carries it.
+    pub start_bound_s: u64,
 }
 
 /// A session as any client sees it. A key opens its session, so only the client that opened the

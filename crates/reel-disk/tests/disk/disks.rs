@@ -434,7 +434,8 @@ fn what_the_schedulers_do_is_seen() {
         assert!(view.rounds > 0);
         let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
         specs[0].share_permille = 600;
-        specs.push(ClassSpec { name: "premium".into(), kind: Kind::Periodic, share_permille: 100 });
+        specs[0].network_permille = 750;
+        specs.push(ClassSpec::new("premium", Kind::Periodic, 100));
         rig.disks.set_classes(Arc::new(ClassTable::new(specs).unwrap()));
         let view = view_when(&rig, 1, |view| view.classes.len() == 4);
         assert_eq!((view.classes[0].quota_ns, view.classes[3].quota_ns), (600_000_000, 100_000_000));

@@ -65,8 +65,9 @@ fn table(more: usize) -> ClassTable {
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
     for number in 0..more.min(28) {
         let kind = [Kind::Periodic, Kind::Interactive, Kind::Aperiodic][number % 3];
-        specs.push(ClassSpec { name: format!("more-{number}"), kind, share_permille: 1 + number as u32 });
+        specs.push(ClassSpec::new(format!("more-{number}"), kind, 1 + number as u32));
         specs[0].share_permille -= 1 + number as u32;
+        specs[0].network_permille -= 1 + number as u32;
     }
     ClassTable::new(specs).unwrap()
 }

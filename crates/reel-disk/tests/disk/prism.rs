@@ -75,11 +75,10 @@ fn idle_shares_are_lent_as_they_pass() {
     // Interactive clients need more than their quarter, downloads all there is, streams little.
     // Interactive clients and downloads share what is idle in small portions, so neither waits for
     // what the other may claim of a whole round.
-    let share = |name: &str, kind, share_permille| ClassSpec { name: name.into(), kind, share_permille };
     let classes = ClassTable::new(vec![
-        share("periodic", Kind::Periodic, 500),
-        share("interactive", Kind::Interactive, 250),
-        share("aperiodic", Kind::Aperiodic, 250),
+        ClassSpec::new("periodic", Kind::Periodic, 500),
+        ClassSpec::new("interactive", Kind::Interactive, 250),
+        ClassSpec::new("aperiodic", Kind::Aperiodic, 250),
     ])
     .unwrap();
     let mut sim = Sim::new(Policy::Rounds, &classes, 2);
@@ -113,13 +112,12 @@ fn more_interactive_clients_do_not_starve_the_background() {
 
 /// The built-in classes with a second and a third class of viewers.
 fn two_tiers() -> ClassTable {
-    let share = |name: &str, kind, share_permille| ClassSpec { name: name.into(), kind, share_permille };
     ClassTable::new(vec![
-        share("periodic", Kind::Periodic, 300),
-        share("interactive", Kind::Interactive, 150),
-        share("aperiodic", Kind::Aperiodic, 50),
-        share("premium", Kind::Periodic, 400),
-        share("bulk", Kind::Aperiodic, 100),
+        ClassSpec::new("periodic", Kind::Periodic, 300),
+        ClassSpec::new("interactive", Kind::Interactive, 150),
+        ClassSpec::new("aperiodic", Kind::Aperiodic, 50),
+        ClassSpec::new("premium", Kind::Periodic, 400),
+        ClassSpec::new("bulk", Kind::Aperiodic, 100),
     ])
     .unwrap()
 }

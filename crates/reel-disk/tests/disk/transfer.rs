@@ -10,11 +10,10 @@ use reel_qos::{Class, ClassSpec, ClassTable, Kind};
 
 /// Nearly all for the transfer, as in `reel bench priority`.
 fn classes() -> ClassTable {
-    let share = |name: &str, kind, share_permille| ClassSpec { name: name.into(), kind, share_permille };
     ClassTable::new(vec![
-        share("periodic", Kind::Periodic, 10),
-        share("interactive", Kind::Interactive, 985),
-        share("aperiodic", Kind::Aperiodic, 5),
+        ClassSpec::new("periodic", Kind::Periodic, 10),
+        ClassSpec::new("interactive", Kind::Interactive, 985),
+        ClassSpec::new("aperiodic", Kind::Aperiodic, 5),
     ])
     .unwrap()
 }

@@ -112,6 +112,14 @@ impl Data {
         }
     }
 
+    /// Reports the processor time of this thread.
+    fn report(&self) {
+        let server = &self.shared.server;
+        if let Some(own) = server.play.front_ends.get(server.front_end) {
+            own.threads_ns[self.core].store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
+        }
+    }
+
     pub(super) fn uncount(&self) {
         self.shared.server.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
     }
@@ -132,7 +140,7 @@ impl Data {
             }
             self.cut_off(core, token);
         }
-        self.shared.server.play.serve_ns[self.core].store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
+        self.report();
         if let Some(since_ns) = self.draining_since_ns {
             let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
             if out_of_time {

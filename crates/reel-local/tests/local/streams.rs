@@ -101,8 +101,9 @@ impl Core {
             idle_max_ns: u64::MAX,
             capacities: None,
             classes: ClassTable::default(),
+            start_wait_s: 0,
         };
-        let (sessions, counters) = (Arc::new(Sessions::new(config)), Arc::new(PlayCounters::new(1)));
+        let (sessions, counters) = (Arc::new(Sessions::new(config)), Arc::new(PlayCounters::new(&[])));
         let engine = Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), sessions, counters);
         Core { engine, arrivals, streams: Streams::default() }
     }

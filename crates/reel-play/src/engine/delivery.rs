@@ -1,7 +1,8 @@
 //! One delivery: what is read for it, and how its schedule follows its client.
 
 use super::network::LinkState;
-use super::{DeliveryReport, NewDelivery};
+use super::pacing::Pacer;
+use super::{DeliveryReport, NetworkPath, NewDelivery};
 use crate::counters::PlayCounters;
 use crate::playable::Playable;
 use crate::policy::{Decision, DeliveryPolicy};
@@ -21,8 +22,12 @@ pub(super) struct Delivery<T> {
     pub(super) is_blocked: bool,
     /// When the client last took something, or the delivery began.
     pub(super) progressed_ns: u64,
+    /// Nothing is read or sent before this time.
+    pub(super) start_ns: u64,
     /// What the uplink has granted it.
     pub(super) link: LinkState,
+    /// Set if it is sent in trains.
+    pub(super) pacer: Option<Pacer>,
     session: Option<Arc<Session<T>>>,
     /// Where in its title a delivery begins whose schedule follows what its client takes.
     paced_from: Option<u64>,
@@ -35,8 +40,9 @@ pub(super) struct Delivery<T> {
 
 impl<T: Playable> Delivery<T> {
     pub(super) fn new(new: NewDelivery<T>, token: u64, now_ns: u64) -> Self {
-        let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, on_uplink } = new;
-        let DeliveryPolicy { class, due, follows_client, reads_on } = policy;
+        let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, path } = new;
+        let DeliveryPolicy { class, due, follows_client, reads_on, start_ns, paced_bytes_per_s } = policy;
+        let pacer = |train_bytes| paced_bytes_per_s.map(|rate| Pacer::new(rate, train_bytes));
         // What is sent without a reservation leaves a session's memory to what is sent with one.
         let reserved = session.as_ref().filter(|_| class != Class::APERIODIC);
         let memory = reserved.and_then(|session| session.memory());
@@ -49,7 +55,12 @@ impl<T: Playable> Delivery<T> {
             waiting: None,
             is_blocked: false,
             progressed_ns: now_ns,
-            link: LinkState::new(on_uplink),
+            start_ns: start_ns.max(now_ns),
+            link: LinkState::new(path != NetworkPath::Local),
+            pacer: match path {
+                NetworkPath::Uplink { train_bytes } => pacer(train_bytes),
+                NetworkPath::Local => None,
+            },
             paced_from: follows_client.then_some(file_offset),
             played: session.as_ref().filter(|_| follows_client).map(|session| session.plays_from()),
             session,
@@ -96,6 +107,20 @@ impl<T: Playable> Delivery<T> {
         match &self.session {
             Some(session) if self.reader.is_promised() && self.class == Class::INTERACTIVE => session.class(),
             _ => self.class,
+        }
+    }
+
+    /// The most that may be sent now.
+    pub(super) fn sendable_bytes(&self) -> usize {
+        let train = self.pacer.as_ref().map_or(u64::MAX, Pacer::left_bytes);
+        self.link.bytes_max().min(usize::try_from(train).unwrap_or(usize::MAX))
+    }
+
+    /// These bytes are sent.
+    pub(super) fn spend(&mut self, bytes: u64) {
+        self.link.spend(bytes);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.spend(bytes);
         }
     }
 

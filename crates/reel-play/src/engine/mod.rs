@@ -12,6 +12,7 @@
 mod delivery;
 mod memory;
 mod network;
+mod pacing;
 
 use crate::counters::PlayCounters;
 use crate::limits::PREFETCH_EVERY_NS;
@@ -27,7 +28,7 @@ use reel_cache::{
 use reel_qos::{AdmitError, Class};
 use reel_ring::Chunk;
 use reel_volume::VolumeError;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -54,8 +55,21 @@ pub struct NewDelivery<T> {
     /// report by [`Engine::set_blocked`] when the client takes nothing, so that the run can be
     /// given back.
     pub in_runs: bool,
-    /// Whether it goes through the uplink of the engine, if the engine has one.
-    pub on_uplink: bool,
+    /// How its bytes reach the client.
+    pub path: NetworkPath,
+}
+
+/// How the bytes of a delivery reach its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkPath {
+    /// On the same machine.
+    Local,
+    /// Through the uplink of the engine, if the engine has one.
+    Uplink {
+        /// Bytes that the path to the client takes at once without loss:
+        /// [`FlowMeter::train_bytes`](crate::FlowMeter::train_bytes).
+        train_bytes: u64,
+    },
 }
 
 /// What a delivery can do next.
@@ -63,7 +77,7 @@ pub struct NewDelivery<T> {
 pub enum Readiness {
     /// [`Engine::chunks`] has bytes to send.
     Ready,
-    /// It waits for units, buffers or the uplink; an [`Event`] follows.
+    /// It waits for units, buffers, the uplink, its start or its next train; an [`Event`] follows.
     Waiting,
     /// The client has taken all of it.
     Done,
@@ -83,8 +97,8 @@ pub enum Order {
 /// What happened to a delivery, with the front end's identifier of it.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Buffers are available for it or the uplink has time for it, so it may be able to continue:
-    /// call [`Engine::fill`].
+    /// Buffers are available for it, the uplink has time for it, or its session or its next train
+    /// starts, so it may be able to continue: call [`Engine::fill`].
     Ready(u64),
     /// The same, because a unit that it waits for is in memory.
     Unit(u64, UnitKey),
@@ -107,6 +121,8 @@ pub struct DeliveryReport {
 pub struct Engine<T> {
     sessions: Arc<Sessions<T>>,
     counters: Arc<PlayCounters>,
+    /// Which of the front ends of the counters it works for.
+    front_end: usize,
     fetcher: Fetcher,
     prefetcher: Prefetcher,
     deliveries: Slots<Delivery<T>>,
@@ -122,6 +138,8 @@ pub struct Engine<T> {
     uplink_ns: Option<u64>,
     /// How many deliveries wait for it.
     uplink_waiting: usize,
+    /// Deliveries that may send from a time on: at the start of their session, or their next train.
+    later: BTreeSet<(u64, DeliveryId)>,
 }
 
 impl<T: Playable> Engine<T> {
@@ -136,6 +154,7 @@ impl<T: Playable> Engine<T> {
         Self {
             sessions,
             counters,
+            front_end: 0,
             fetcher: Fetcher::new(units, inbox),
             prefetcher: Prefetcher::default(),
             deliveries: Slots::new(),
@@ -147,6 +166,7 @@ impl<T: Playable> Engine<T> {
             uplink: None,
             uplink_ns: None,
             uplink_waiting: 0,
+            later: BTreeSet::new(),
         }
     }
 
@@ -154,6 +174,12 @@ impl<T: Playable> Engine<T> {
     #[must_use]
     pub fn through(self, uplink: Option<UplinkPort>) -> Self {
         Self { uplink, ..self }
+    }
+
+    /// The same engine, which works for another one of [`PlayCounters::front_ends`] than the first.
+    #[must_use]
+    pub fn for_front_end(self, front_end: usize) -> Self {
+        Self { front_end, ..self }
     }
 
     /// The shared units.
@@ -193,16 +219,25 @@ impl<T: Playable> Engine<T> {
         policy
     }
 
-    /// Begins a delivery. Nothing is read before [`Engine::fill`].
+    /// Begins a delivery. Nothing is read before [`Engine::fill`]. Nor before the start of its
+    /// session, if that is later: then an [`Event::Ready`] follows at that time.
     pub fn open(&mut self, delivery: NewDelivery<T>, now_ns: u64) -> DeliveryId {
-        let on_uplink = delivery.on_uplink && self.uplink.is_some();
-        let delivery = NewDelivery { on_uplink, ..delivery };
-        DeliveryId(self.deliveries.insert_with(|token| Delivery::new(delivery, token, now_ns)))
+        let start_ns = delivery.policy.start_ns;
+        let path = if self.uplink.is_some() { delivery.path } else { NetworkPath::Local };
+        let delivery = NewDelivery { path, ..delivery };
+        let id = DeliveryId(self.deliveries.insert_with(|token| Delivery::new(delivery, token, now_ns)));
+        if start_ns > now_ns {
+            self.later.insert((start_ns, id));
+        }
+        id
     }
 
     /// Requests what a delivery needs next, as far as memory allows, and asks the uplink for it;
     /// `None` if it has ended.
     pub fn fill(&mut self, id: DeliveryId, now_ns: u64) -> Option<Readiness> {
+        if self.deliveries.get(id.0)?.start_ns > now_ns {
+            return Some(Readiness::Waiting);
+        }
         let state = self.fill_reader(id, now_ns)?;
         self.settle(now_ns);
         Some(match state {
@@ -214,7 +249,7 @@ impl<T: Playable> Engine<T> {
 
     /// The chunks of a delivery that can be sent now, in order, within the limits of one send.
     pub fn chunks(&self, id: DeliveryId) -> Vec<Chunk> {
-        let chunks = |delivery: &Delivery<T>| delivery.reader.chunks(delivery.link.bytes_max());
+        let chunks = |delivery: &Delivery<T>| delivery.reader.chunks(delivery.sendable_bytes());
         self.deliveries.get(id.0).map_or_else(Vec::new, chunks)
     }
 
@@ -234,7 +269,7 @@ impl<T: Playable> Engine<T> {
     pub fn release_sent(&mut self, id: DeliveryId, bytes: u64) {
         if let Some(delivery) = self.deliveries.get_mut(id.0) {
             delivery.reader.advance(bytes);
-            delivery.link.spend(bytes);
+            delivery.spend(bytes);
         }
     }
 
@@ -245,7 +280,7 @@ impl<T: Playable> Engine<T> {
         let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
         delivery.taken(bytes, now_ns);
         delivery.follow(&decision, &self.counters);
-        self.counters.sent(delivery.class, bytes);
+        self.counters.sent(self.front_end, delivery.class, bytes);
     }
 
     /// Reports that the client took something or may take more: it is not blocked.
@@ -295,6 +330,10 @@ impl<T: Playable> Engine<T> {
     pub fn close(&mut self, id: DeliveryId) -> Option<DeliveryReport> {
         self.give_grant_back(id);
         let delivery = self.deliveries.remove(id.0)?;
+        self.later.remove(&(delivery.start_ns, id));
+        if let Some(pacer) = &delivery.pacer {
+            self.later.remove(&(pacer.next_ns(), id));
+        }
         if let Some(position) = delivery.waiting {
             self.waiting.remove(&position);
         }
@@ -324,13 +363,20 @@ impl<T: Playable> Engine<T> {
 
     /// When [`Engine::tick`] has something to do next; `None` if nothing is planned.
     pub fn next_tick_ns(&self) -> Option<u64> {
-        let timers =
-            [self.fetcher.next_due_ns(), self.prefetch_ns, self.pressure_ns, self.runs_ns, self.uplink_ns];
+        let later_ns = self.later.first().map(|(later_ns, _)| *later_ns);
+        let timers = [
+            self.fetcher.next_due_ns(),
+            self.prefetch_ns,
+            self.pressure_ns,
+            self.runs_ns,
+            self.uplink_ns,
+            later_ns,
+        ];
         timers.into_iter().flatten().min()
     }
 
-    /// Does all work that is due: hedged reads, read-ahead, taking buffers back, and collecting
-    /// grants of the uplink.
+    /// Does all work that is due: hedged reads, read-ahead, taking buffers back, collecting grants
+    /// of the uplink, and continuing deliveries that waited for their start or their next train.
     pub fn tick(&mut self, now_ns: u64) {
         let is_due = |at_ns: &mut Option<u64>| at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some();
         if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
@@ -350,6 +396,15 @@ impl<T: Playable> Engine<T> {
         }
         if is_due(&mut self.uplink_ns) {
             self.collect_grants(now_ns);
+        }
+        while let Some(&(later_ns, id)) = self.later.first()
+            && later_ns <= now_ns
+        {
+            self.later.pop_first();
+            if let Some(delivery) = self.deliveries.get_mut(id.0) {
+                delivery.progressed_ns = now_ns;
+                self.events.push_back(Event::Ready(delivery.tag));
+            }
         }
         self.settle(now_ns);
     }

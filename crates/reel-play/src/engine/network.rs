@@ -1,17 +1,21 @@
 //! When deliveries may send: each asks the uplink for the bytes that it has in memory.
 
+use super::pacing::Pacer;
 use super::{Delivery, DeliveryId, Engine, Event};
-use crate::limits::LINK_URGENT_NS;
+use crate::limits::{LEARN_DANGER_NS, LINK_GRANT_BYTES_MAX, LINK_URGENT_NS};
 use crate::playable::Playable;
-use crate::uplink::{Grant, LaneShare, Ticket};
+use crate::uplink::{FlowSample, Grant, LaneShare, Ticket};
 use reel_cache::Urgency;
+use reel_qos::Class;
+use std::net::IpAddr;
 
 /// What one delivery has of the uplink.
 #[derive(Debug)]
 pub(super) enum LinkState {
     /// It does not go through the uplink.
     Free,
-    /// It has asked for nothing, or was granted these bytes, of this class.
+    /// It has asked for nothing, or was granted these bytes. The class is that of the grant; none
+    /// if the uplink was not limited.
     Granted { bytes: u64, share: Option<LaneShare> },
     /// It waits for its turn.
     Waits(Ticket),
@@ -40,6 +44,19 @@ impl LinkState {
 }
 
 impl<T: Playable> Engine<T> {
+    /// Takes what the connection of a delivery shows of the path to its client. The uplink learns
+    /// from it what it carries.
+    pub fn observe(&mut self, id: DeliveryId, client: IpAddr, sample: FlowSample, now_ns: u64) {
+        let (Some(uplink), Some(delivery)) = (&self.uplink, self.deliveries.get_mut(id.0)) else { return };
+        if matches!(delivery.link, LinkState::Free) {
+            return;
+        }
+        uplink.observe(client, sample, is_in_danger(delivery, now_ns), now_ns);
+        if let Some(pacer) = &mut delivery.pacer {
+            pacer.set_train(sample.train_bytes);
+        }
+    }
+
     /// Whether a delivery with bytes in memory may send some of them. If not, it waits for its
     /// turn, and an event follows.
     pub(super) fn may_send(&mut self, id: DeliveryId, now_ns: u64) -> bool {
@@ -47,15 +64,30 @@ impl<T: Playable> Engine<T> {
         let (Some(uplink), Some(delivery)) = (&self.uplink, self.deliveries.get_mut(id.0)) else {
             return true;
         };
+        let due_ns = match delivery.reader.urgency() {
+            Urgency::Due(due_ns) => Some(due_ns),
+            Urgency::Waited | Urgency::Unhurried => None,
+        };
+        if let Some(pacer) = &mut delivery.pacer
+            && pacer.allowed(due_ns, now_ns) == 0
+        {
+            self.later.insert((pacer.next_ns(), id));
+            return false;
+        }
         match delivery.link {
             LinkState::Free => return true,
             LinkState::Granted { bytes, .. } if bytes > 0 => return true,
             LinkState::Waits(_) => return false,
+            LinkState::Granted { .. } if !uplink.is_limited() => {
+                delivery.link = LinkState::Granted { bytes: LINK_GRANT_BYTES_MAX, share: None };
+                return true;
+            }
             LinkState::Granted { .. } => {}
         }
         let class = delivery.sent_class();
-        let share = LaneShare { class, permille: classes.spec(class).share_permille };
-        let bytes = delivery.reader.unsent_bytes();
+        let share = LaneShare { class, permille: classes.spec(class).network_permille };
+        let train = delivery.pacer.as_ref().map_or(u64::MAX, Pacer::left_bytes);
+        let bytes = delivery.reader.unsent_bytes().min(train);
         if is_due(delivery, now_ns) {
             let bytes = uplink.take_urgent(share, bytes, now_ns);
             delivery.link = LinkState::Granted { bytes, share: Some(share) };
@@ -63,8 +95,8 @@ impl<T: Playable> Engine<T> {
         }
         let due_ns = match delivery.reader.urgency() {
             Urgency::Due(due_ns) => due_ns,
-            // A client waits for it now.
-            Urgency::Waited => now_ns,
+            // A client waits for it. What began first is sent first.
+            Urgency::Waited => delivery.start_ns,
             Urgency::Unhurried => u64::MAX,
         };
         delivery.link = LinkState::Waits(uplink.ask(id.0, share, bytes, due_ns));
@@ -106,6 +138,17 @@ impl<T: Playable> Engine<T> {
         }
         delivery.link = LinkState::new(true);
     }
+}
+
+/// Whether promised bytes are due so soon that a queue on the way may make them late. A client that
+/// begins waits already.
+fn is_in_danger<T: Playable>(delivery: &Delivery<T>, now_ns: u64) -> bool {
+    delivery.reader.is_promised()
+        && match delivery.reader.urgency() {
+            Urgency::Due(due_ns) => due_ns <= now_ns.saturating_add(LEARN_DANGER_NS),
+            Urgency::Waited => delivery.class == Class::INTERACTIVE,
+            Urgency::Unhurried => false,
+        }
 }
 
 /// Whether the next byte is promised and due so soon that it goes before all others.

@@ -81,6 +81,11 @@ impl LinkSchedule {
         }
     }
 
+    /// From now on the link carries so many bytes of deliveries in a second.
+    pub(super) fn set_rate(&mut self, bytes_per_s: u64) {
+        self.bytes_per_s = bytes_per_s.max(1);
+    }
+
     /// Grants bytes at once, before all that wait, because they are due. The others are granted
     /// less afterwards, for at most [`LINK_DEBT_NS_MAX`].
     pub(super) fn take_urgent(&mut self, share: LaneShare, bytes: u64, now_ns: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! What the engine does with deliveries, buffers and time. The clock is the test's own.
 
 use crate::cinema::{Cinema, STRIPE_BYTES};
-use crate::front_end::{Clip, FrontEnd, SEGMENT_NS};
+use crate::front_end::{Clip, FrontEnd, SEGMENT_NS, UPLINK};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::Units;
 use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
@@ -15,8 +15,13 @@ const READER_BUFFERS: usize = 24;
 
 fn sessions() -> Arc<Sessions<Clip>> {
     let classes = ClassTable::default();
-    let config =
-        SessionsConfig { sessions_max: 9, idle_max_ns: 3_600_000_000_000, capacities: None, classes };
+    let config = SessionsConfig {
+        sessions_max: 9,
+        idle_max_ns: 3_600_000_000_000,
+        capacities: None,
+        classes,
+        start_wait_s: 0,
+    };
     Arc::new(Sessions::new(config))
 }
 
@@ -34,7 +39,7 @@ fn download(front: &mut FrontEnd, tag: u64, clip: &Clip) -> reel_play::DeliveryI
         preamble_bytes: 0,
         file_offset: 0,
         in_runs: true,
-        on_uplink: true,
+        path: UPLINK,
     };
     front.engine.open(new, front.now_ns)
 }

@@ -4,9 +4,10 @@
 use crate::cinema::{ArrivalSender, Cinema};
 use reel_admit::{Session, Sessions, TrackSpan};
 use reel_cache::{Arrival, Body, Choices, MediaKind, Units};
+use reel_play::limits::TRAIN_BYTES_MAX;
 use reel_play::{
-    DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NewDelivery, PlainFile, PlayCounters,
-    Playable, Readiness, Segment, Uplink, open_session,
+    DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NetworkPath, NewDelivery, PlainFile,
+    PlayCounters, Playable, Readiness, Segment, Uplink, open_session,
 };
 use reel_qos::{Class, ClassTable};
 use std::collections::HashMap;
@@ -16,6 +17,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 pub(crate) const SEGMENT_NS: u64 = 4_000_000_000;
+
+/// The clients are on other machines.
+pub(crate) const UPLINK: NetworkPath = NetworkPath::Uplink { train_bytes: TRAIN_BYTES_MAX };
 
 /// A title of one track, cut into segments of equal length.
 pub(crate) struct Clip {
@@ -82,7 +86,7 @@ struct Client {
 impl FrontEnd {
     pub(crate) fn new(units: &Units, sessions: &Arc<Sessions<Clip>>) -> FrontEnd {
         let (sender, arrivals) = channel();
-        let counters = Arc::new(PlayCounters::new(1));
+        let counters = Arc::new(PlayCounters::new(&[]));
         let engine =
             Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), Arc::clone(sessions), counters);
         FrontEnd { engine, arrivals, clients: HashMap::new(), now_ns: 1_000_500_000_000 }
@@ -107,9 +111,9 @@ impl FrontEnd {
         };
         let policy = self.engine.policy(session, media, self.now_ns).expect("it is admitted");
         let (session, preamble_bytes) = (Some(Arc::clone(session)), 0);
-        let (in_runs, on_uplink) = (true, true);
+        let (in_runs, path) = (true, UPLINK);
         let tag = client;
-        let new = NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, on_uplink };
+        let new = NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, path };
         let delivery = self.engine.open(new, self.now_ns);
         self.clients.insert(client, Client { delivery, ..Client::default() });
     }
@@ -129,7 +133,7 @@ impl FrontEnd {
             preamble_bytes: 0,
             file_offset: 0,
             in_runs: true,
-            on_uplink: true,
+            path: UPLINK,
         };
         let delivery = self.engine.open(new, self.now_ns);
         self.clients.insert(client, Client { delivery, ..Client::default() });

@@ -17,9 +17,14 @@ const STEP_NS: u64 = LINK_LOOK_MAX_NS / 2;
 
 /// Sessions that are promised memory, and as much of all else as they want.
 fn sessions(units: &Units) -> Arc<Sessions<Clip>> {
+    sessions_on(units, UNLIMITED)
+}
+
+/// The same with a network of so many bytes in a round.
+fn sessions_on(units: &Units, network_bytes: u64) -> Arc<Sessions<Clip>> {
     let capacities = Capacities {
         members: Vec::new(),
-        network_bytes: UNLIMITED,
+        network_bytes,
         core_ns: UNLIMITED,
         core_mib_ns: 0,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
@@ -29,6 +34,7 @@ fn sessions(units: &Units) -> Arc<Sessions<Clip>> {
         idle_max_ns: 3_600_000_000_000,
         capacities: Some(capacities),
         classes: ClassTable::default(),
+        start_wait_s: 8,
     };
     Arc::new(Sessions::new(config).reading(units))
 }
@@ -82,7 +88,7 @@ fn downloads_take_no_more_than_the_link_carries_and_share_it() {
 }
 
 /// The start of a promised session is sent with the share of its class: three downloads leave it
-/// 700 of 850 parts.
+/// 850 of 925 parts.
 #[test]
 fn a_session_begins_in_time_beside_downloads() {
     let (cinema, units) = with();
@@ -129,4 +135,29 @@ fn what_a_delivery_does_not_send_is_given_to_others() {
         front.engine.close(id);
     }
     assert_eq!(uplink.waiting(), 1);
+}
+
+#[test]
+fn a_session_that_waits_for_its_start_is_sent_nothing_before() {
+    let (cinema, units) = with();
+    // Room for one session, which takes two rounds.
+    let sessions = sessions_on(&units, SEGMENT * 20 / 17 + 20);
+    let mut front = FrontEnd::new(&units, &sessions);
+    let demand = Demand::new(Vec::new(), vec![SEGMENT; 2], 3 * units.buffer_bytes());
+    let clip = Clip::offering(&cinema, 0, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])));
+    front.open(&clip);
+    let session = front.open(&clip);
+    let start_ns = (front.now_ns / ROUND_NS + 2) * ROUND_NS;
+    assert_eq!(session.start_ns(front.now_ns), start_ns);
+    for number in 1..=2 {
+        let segment = MediaRequest::Segment { track: 0, number, bytes: SEGMENT };
+        front.request(number as u64, &session, &segment);
+        assert!(front.pump(number as u64), "it is not done");
+    }
+    pass(&mut front, start_ns - STEP_NS, None);
+    assert_eq!((front.bytes_of(1), front.bytes_of(2), front.engine.reads_in_flight()), (0, 0, 0));
+    // One of them is given up before the start.
+    front.engine.close(front.delivery(2));
+    pass(&mut front, start_ns + ROUND_NS, Some(1));
+    assert!(front.is_done(1) && front.now_ns < start_ns + ROUND_NS / 2);
 }

@@ -36,7 +36,14 @@ fn sends(bytes: impl IntoIterator<Item = u64>) -> Arc<Demand> {
 
 /// A network of 1000 bytes a round, of which 700 may be reserved; everything else is plenty.
 fn narrow() -> Ledger {
-    Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, 100)
+    narrow_for(100)
+}
+
+fn narrow_for(rounds: usize) -> Ledger {
+    let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, rounds);
+    let same = |(_, spec): (Class, &ClassSpec)| ClassSpec::new(&spec.name, spec.kind, spec.share_permille);
+    ledger.set_classes(ClassTable::new(ClassTable::default().iter().map(same).collect()).unwrap());
+    ledger
 }
 
 fn refused(result: Result<impl std::fmt::Debug, AdmitError>) -> reel_qos::Refusal {
@@ -53,11 +60,8 @@ fn table(shares: [u32; 4]) -> ClassTable {
         ("aperiodic", Kind::Aperiodic),
         ("gold", Kind::Periodic),
     ];
-    let spec = |((name, kind), share_permille): ((&str, Kind), u32)| ClassSpec {
-        name: name.to_owned(),
-        kind,
-        share_permille,
-    };
+    let spec =
+        |((name, kind), share_permille): ((&str, Kind), u32)| ClassSpec::new(name, kind, share_permille);
     ClassTable::new(names.into_iter().zip(shares).map(spec).collect()).unwrap()
 }
 
@@ -161,6 +165,20 @@ fn a_smaller_demand_is_granted_even_where_resources_are_overcommitted() {
     ledger.change(viewer, &sends([500; 10]), 0, 5).unwrap();
     ledger.change(viewer, &sends([300; 10]), 0, 5).unwrap();
     assert_eq!(ledger.over_committed(), []);
+}
+
+#[test]
+fn the_network_has_shares_of_its_own() {
+    let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, 100);
+    let capacity = |ledger: &Ledger, resource| {
+        let usage = ledger.usage_of(Class::PERIODIC, 0);
+        usage.iter().find(|usage| usage.resource == resource).unwrap().capacity
+    };
+    assert_eq!([Resource::Network, Resource::Core].map(|of| capacity(&ledger, of)), [850, 2_800_000_000]);
+    ledger.admit(Class::PERIODIC, &sends([850; 10]), 0, 0, "").unwrap();
+    refused(ledger.admit(Class::PERIODIC, &sends([1; 10]), 0, 0, ""));
+    let over = ledger.set_classes(narrow().classes().clone());
+    assert_eq!((over.len(), over[0].used, over[0].capacity), (1, 850, 700));
 }
 
 #[test]
@@ -372,7 +390,7 @@ fn as_many_viewers_are_admitted_one_by_one_as_predicted() {
 #[test]
 fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
     // A hard case in every round: what is available and what is needed change from round to round.
-    let mut ledger = Ledger::new(Capacities { network_bytes: 1000, ..capacities() }, DAY);
+    let mut ledger = narrow_for(DAY);
     let noise = |seed: u64, round: u64| mix(seed << 32 | round) >> 60;
     let most = sends((0..DAY as u64 / 2).map(|round| 660 + noise(1, round)));
     ledger.admit(Class::PERIODIC, &most, 0, 0, "").unwrap();

@@ -9,7 +9,7 @@ use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
 use crate::sessions::{ClientSession, ClientSessions};
 use crate::title::{Title, Track};
-use reel_admit::limits::LATE_TOLERATED_NS;
+use reel_admit::limits::{LATE_TOLERATED_NS, START_BOUND_NS};
 use reel_cache::MediaKind;
 use reel_play::{DeliveryPolicy, MediaRequest};
 use reel_qos::{AdmitError, Class};
@@ -118,6 +118,7 @@ impl Simulation {
         let (choice, taken) = (player.choice(), player.takes(kind));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
         let goes_on = player.continues(kind) && !client.began_late && !starts_late;
+        let plays_on = goes_on && !player.begins();
         let mut decided =
             policy((&mut self.core, &self.sessions), &session, (kind, taken), segment, self.now_ns);
         if decided.is_err() && choice < before {
@@ -132,6 +133,12 @@ impl Simulation {
             self.note_action(number, ClientAction::Steps, choice as u64);
         }
         let policy = match decided {
+            Ok(policy) if policy.start_ns > self.now_ns && plays_on && self.is_promised() => {
+                let wait_ms = (policy.start_ns - self.now_ns) / 1_000_000;
+                return Err(format!(
+                    "client {number} goes on with segment {segment} and waits {wait_ms} ms for room"
+                ));
+            }
             Ok(policy) => policy,
             Err(refusal) if goes_on && self.is_promised() => {
                 return Err(format!(
@@ -155,8 +162,14 @@ impl Simulation {
         (title, session): (&Title, &ClientSession),
         policy: DeliveryPolicy,
     ) -> Result<(), String> {
-        let Kind::Viewer(player) = &self.clients[number as usize].kind else { return Ok(()) };
+        let client = &mut self.clients[number as usize];
+        let Kind::Viewer(player) = &client.kind else { return Ok(()) };
         let Some(track) = title.track(kind, player.takes(kind)).cloned() else { return Ok(()) };
+        if policy.start_ns > self.now_ns.max(client.waits_until_ns) {
+            // It waits for room: its start is held to the time that it was promised.
+            (client.waits_until_ns, client.asked_ns) = (policy.start_ns, policy.start_ns);
+            self.report.waited_starts += 1;
+        }
         self.note_action(number, ClientAction::Asks, segment as u64);
         let range = track.segment(segment);
         self.request(lane(number, kind), track, range, (Some(Arc::clone(session)), policy))
@@ -235,7 +248,7 @@ impl Simulation {
         let began = player.begins();
         let late_ns = player.segment_received(kind, now_ns);
         let plays = began && !player.begins();
-        let took_ns = now_ns - client.asked_ns;
+        let took_ns = now_ns.saturating_sub(client.asked_ns);
         if plays {
             client.began_late = took_ns > LATE_TOLERATED_NS;
         }
@@ -253,6 +266,11 @@ impl Simulation {
     }
 
     pub(super) fn late(&mut self, number: u32, segment: u64, late_ns: u64) -> Result<(), String> {
+        // Its reservation was released while it was paused, so it is admitted anew. If it has to
+        // wait for room for longer than its buffer lasts, its picture stands still as at a start.
+        if self.now_ns <= self.clients[number as usize].waits_until_ns + START_BOUND_NS {
+            return Ok(());
+        }
         self.note_action(number, ClientAction::Stalls, segment);
         self.report.stalls += 1;
         self.report.stalled_ns += late_ns;

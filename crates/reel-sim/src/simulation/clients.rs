@@ -20,6 +20,8 @@ pub(super) struct Client {
     /// Its last start or seek took so long that its schedule had to move. The ledger is asked again
     /// for the rest.
     pub(super) began_late: bool,
+    /// It was told to wait for room until then; 0 if never.
+    pub(super) waits_until_ns: u64,
     pub(super) session: Option<ClientSession>,
 }
 
@@ -51,6 +53,7 @@ pub(super) fn make_clients(scenario: &Scenario, seed: &Rng) -> Vec<Client> {
             generation: 0,
             asked_ns: 0,
             began_late: false,
+            waits_until_ns: 0,
             session: None,
         }
     };

@@ -8,7 +8,7 @@ use reel_api::wire::ResourceId;
 use reel_cache::{Budget, Depth};
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_library::Library;
-use reel_play::{MemoryPlan, MemoryUse, core_mib_ns, title_demand};
+use reel_play::{MemoryPlan, MemoryUse, core_mib_ns, network_bytes, title_demand};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     Answer, Capacities, Class, ClassSpec, ClassTable, ClassTableError, Demand, Ledger, MemberCapacity,
@@ -125,10 +125,10 @@ fn report(
 /// of zero.
 fn viewers_alone() -> Result<ClassTable, ClassTableError> {
     let mut specs: Vec<ClassSpec> = ClassTable::default().iter().map(|(_, spec)| spec.clone()).collect();
-    specs.iter_mut().for_each(|spec| spec.share_permille = 1);
+    specs.iter_mut().for_each(|spec| (spec.share_permille, spec.network_permille) = (1, 1));
     let others = specs.len() as u32 - 1;
     if let Some(viewers) = specs.first_mut() {
-        viewers.share_permille = 1000 - others;
+        (viewers.share_permille, viewers.network_permille) = (1000 - others, 1000 - others);
     }
     ClassTable::new(specs)
 }
@@ -201,7 +201,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
     });
     let capacities = Capacities {
         members,
-        network_bytes: network.bps().map_or(UNLIMITED, |bps| bps / 8),
+        network_bytes: network.bps().map_or(UNLIMITED, network_bytes),
         core_ns: ROUND_NS * threads as u64,
         core_mib_ns: core_mib_ns(threads, config.tls.listen.is_some()),
         arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,

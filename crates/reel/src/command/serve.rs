@@ -191,11 +191,16 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         real_time_priority: config.experimental.real_time_priority as u8,
         driver: config.experimental.driver.into(),
         zero_copy: config.zero_copy,
+        congestion_control: Some(config.congestion_control.clone()).filter(|name| !name.is_empty()),
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
-        promise: PromiseConfig { admission: config.promise.admission, network_bps: network_bps(config) },
+        promise: PromiseConfig {
+            admission: config.promise.admission,
+            network_bps: network_bps(config),
+            start_wait_s: config.promise.start_wait_s.into(),
+        },
         watch: config.watch.clone(),
         programs: config.programs_socket.clone(),
         control: ControlConfig {

@@ -19,12 +19,18 @@ struct ClassConfig {
     #[serde(deserialize_with = "kind")]
     kind: Kind,
     share_permille: u32,
+    /// The same as `share_permille` if not set.
+    network_permille: Option<u32>,
 }
 
 impl Default for ClassesConfig {
     fn default() -> Self {
         let table = ClassTable::default();
-        let class = |spec: &ClassSpec| ClassConfig { kind: spec.kind, share_permille: spec.share_permille };
+        let class = |spec: &ClassSpec| ClassConfig {
+            kind: spec.kind,
+            share_permille: spec.share_permille,
+            network_permille: Some(spec.network_permille),
+        };
         Self(table.iter().map(|(_, spec)| (spec.name.clone(), class(spec))).collect())
     }
 }
@@ -63,6 +69,7 @@ impl ClassesConfig {
             name: name.clone(),
             kind: class.kind,
             share_permille: class.share_permille,
+            network_permille: class.network_permille.unwrap_or(class.share_permille),
         };
         built_in.chain(others).map(spec).collect()
     }

@@ -173,12 +173,11 @@ pub(crate) fn capacities() -> impl Strategy<Value = Capacities> {
 /// Two periodic classes with all but a tenth between them.
 pub(crate) fn classes() -> impl Strategy<Value = ClassTable> {
     (100_u32..800).prop_map(|share_permille| {
-        let spec = |name: &str, kind, share_permille| ClassSpec { name: name.into(), kind, share_permille };
         ClassTable::new(vec![
-            spec("periodic", Kind::Periodic, share_permille),
-            spec("interactive", Kind::Interactive, 50),
-            spec("aperiodic", Kind::Aperiodic, 50),
-            spec("gold", Kind::Periodic, 900 - share_permille),
+            ClassSpec::new("periodic", Kind::Periodic, share_permille),
+            ClassSpec::new("interactive", Kind::Interactive, 50),
+            ClassSpec::new("aperiodic", Kind::Aperiodic, 50),
+            ClassSpec::new("gold", Kind::Periodic, 900 - share_permille),
         ])
         .unwrap()
     })

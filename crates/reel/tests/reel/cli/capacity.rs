@@ -67,7 +67,7 @@ fn each_resource_can_be_the_limit() {
     }
     fs::write(dir.path("reel.toml"), "[promise]\nnetwork_bps = \"100M\"\n").unwrap();
     let answer = ask(&dir, &["--rate", "8M", "--config", "reel.toml"]);
-    assert_eq!(viewers(&answer), 8, "70 % of 100 Mb/s: {answer}");
+    assert_eq!(viewers(&answer), 9, "85 % of 94 Mb/s: {answer}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn a_session_is_shown_with_its_reservations_until_it_is_closed() {
         let ratio = rig.metric("reel_promised_peak_ratio{resource=\"network\"}");
         let shown = get(&rig, "/api/v1/dashboard");
         if ratio > 0.0 && network(&shown).0 > 0 {
-            assert_eq!(network(&shown).1, 700_000_000, "70 % of 1 GB each second: {shown}");
+            assert_eq!(network(&shown).1, 799_000_000, "85 % of 0.94 GB each second: {shown}");
             break session;
         }
         assert!(from.elapsed() < Duration::from_secs(60), "nothing is shown as reserved: {ratio}, {shown}");

@@ -196,7 +196,10 @@ fn a_class_is_named_in_the_query() {
 /// A server with a title of two minutes in `languages` languages. Its members are configured to
 /// take so long for a read that they carry few viewers of it.
 fn dear_members(languages: usize) -> Rig {
-    let mut rig = Rig::with_memory(256 << 20, |config| config.promise.admission = true);
+    // Later starts are not what these tests are about.
+    let mut rig = Rig::with_memory(256 << 20, |config| {
+        (config.promise.admission, config.promise.start_wait_s) = (true, 0);
+    });
     let source = rig.path("long.mp4");
     let mut ffmpeg = std::process::Command::new("ffmpeg");
     ffmpeg

@@ -87,8 +87,9 @@ impl Rig {
             sessions_max: 100,
             session_idle: Duration::from_secs(300),
             access_log: true,
+            congestion_control: None,
             // Most tests are not about what can be reserved of an unmeasured disk.
-            promise: PromiseConfig { admission: false, network_bps: None },
+            promise: PromiseConfig { admission: false, ..PromiseConfig::default() },
             watch: None,
             programs: Some(dir.path().join("reel.sock")),
             control,

@@ -58,11 +58,11 @@ fn without_zero_copy_nothing_is_lent() {
     rig.await_metric("reel_sent_bytes_total", |bytes| bytes >= rig.film.len() as f64);
     assert!(sent(&rig, "copied") >= rig.film.len() as f64);
     // Admission learns its price from the time that this took.
-    for threads in ["serve", "disk"] {
+    for threads in ["http", "disk"] {
         let taken = format!("reel_threads_processor_seconds{{threads=\"{threads}\"}}");
         rig.await_metric(&taken, |seconds| seconds > 0.0);
     }
-    rig.await_metric("reel_send_mib_seconds", |seconds| seconds > 0.0);
+    rig.await_metric("reel_send_mib_seconds{front_end=\"http\"}", |seconds| seconds > 0.0);
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! Looks at the connections of responses, so that the engine can learn what the network carries.
+
+use super::{Data, PATHS};
+use crate::connection::{Connection, State};
+use crate::limits::{PATHS_EVERY_NS, PATHS_MAX};
+use reel_admit::client_network;
+use reel_ring::tcp_status;
+use reel_rt::Core;
+
+impl Data {
+    /// Plans the next look, unless it is planned.
+    pub(super) fn watch_paths(&mut self, core: &mut Core) {
+        if !self.paths_planned {
+            self.paths_planned = true;
+            core.at(core.now_ns() + PATHS_EVERY_NS, PATHS);
+        }
+    }
+
+    /// Looks at the connections that send through the uplink. If there are more than one look may
+    /// take, the next look continues with the others.
+    pub(super) fn look_at_paths(&mut self, core: &mut Core) {
+        self.paths_planned = false;
+        let sending = |connection: &Connection| {
+            connection.uses_uplink() && matches!(connection.state, State::Sending(_))
+        };
+        let mut tokens = self.connections.tokens(sending);
+        if tokens.is_empty() {
+            return;
+        }
+        let count = tokens.len();
+        tokens.rotate_left(self.paths_seen % count);
+        self.paths_seen = if count > PATHS_MAX { self.paths_seen % count + PATHS_MAX } else { 0 };
+        for token in tokens.into_iter().take(PATHS_MAX) {
+            self.look_at_path(core, token);
+        }
+        self.watch_paths(core);
+    }
+
+    fn look_at_path(&mut self, core: &Core, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let (Some(delivery), Some(status)) = (connection.delivery(), tcp_status(&connection.socket)) else {
+            return;
+        };
+        let was_lossy = connection.flow.is_lossy();
+        if let Some(sample) = connection.flow.observe(status) {
+            if connection.flow.is_lossy()
+                && !was_lossy
+                && let Some(system) = &self.shared.system_congestion
+            {
+                // A connection that is already gone reports that later.
+                let _ = rustix::net::sockopt::set_tcp_congestion(&connection.socket, system);
+            }
+            let client = client_network(connection.peer.ip());
+            self.engine.observe(delivery, client, sample, core.now_ns());
+        }
+    }
+}
