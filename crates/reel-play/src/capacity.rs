@@ -10,7 +10,7 @@ use reel_disk::Disks;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, ClassTable, DiskPrice, MemberCapacity, UNLIMITED};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Keeps the ledger's capacities equal to what the disks and the processors can do.
 pub struct Capacity {
@@ -109,8 +109,8 @@ impl Capacity {
         changed || reclassed
     }
 
-    /// Measures what each front end has done. The time of the disk threads belongs to the front ends
-    /// by what each has sent.
+    /// Measures what each front end has done. The time of the disk threads belongs to the front
+    /// ends by what each has sent.
     fn learn_prices(&mut self, counters: &PlayCounters, disks_ns: u64, at_ns: u64) {
         let sent = |front_end: &FrontEndCounters| front_end.sent_bytes.load(Ordering::Relaxed);
         let all_bytes: u64 = counters.front_ends.iter().map(sent).sum();

@@ -10,6 +10,7 @@ use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
     ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
+use reel_arena::Arena;
 use reel_cache::Units;
 use reel_cache::limits::READER_STRIPES_MAX;
 use reel_disk::Disks;
@@ -18,8 +19,8 @@ use reel_http::limits::{
     OPENINGS_MAX,
 };
 use reel_http::{
-    CertificateError, CertificateFiles, Certificates, Handover, HttpConfig, HttpCounters, HttpError,
-    HttpFrontEnd, HttpMetrics, Shared, Transport, is_media,
+    CertificateError, CertificateFiles, Certificates, Handover, HandoverTo, HttpConfig, HttpCounters,
+    HttpError, HttpFrontEnd, HttpMetrics, Shared, Transport, is_media,
 };
 use reel_library::Library;
 use reel_local::{ArenaMap, LocalCounters, LocalFrontEnd, LocalMetrics, Message};
@@ -40,6 +41,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Runtime};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout_at;
 
@@ -188,6 +190,24 @@ struct Common {
     openers: Workers,
 }
 
+impl Common {
+    /// The same, for HTTP, with what only HTTP has.
+    fn for_http(self, arena: Arena, counters: Arc<HttpCounters>, handover: HandoverTo) -> Shared {
+        Shared {
+            units: self.units,
+            arena,
+            titles: self.titles,
+            sessions: self.sessions,
+            play: self.play,
+            front_end: HTTP,
+            uplink: self.uplink,
+            counters,
+            openers: self.openers,
+            handover,
+        }
+    }
+}
+
 impl Server {
     /// Starts serving a volume. Returns when connections are accepted.
     ///
@@ -232,20 +252,11 @@ impl Server {
             capacity,
             counters: Arc::clone(&common.play),
         })?;
-        let shared = Shared {
-            units: common.units.clone(),
-            arena: volume.arena().clone(),
-            titles: common.titles,
-            sessions: common.sessions,
-            play: common.play,
-            front_end: HTTP,
-            uplink: common.uplink,
-            counters: http_counters,
-            openers: common.openers,
-            handover: Box::new(move |connection| {
-                handover.try_send(connection).map_err(tokio::sync::mpsc::error::TrySendError::into_inner)
-            }),
-        };
+        let shared = common.for_http(
+            volume.arena().clone(),
+            http_counters,
+            Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner)),
+        );
         let http = http_config(&config, threads, &plan, listening.certificates.as_ref());
         let http = HttpFrontEnd::start(http, listening.sockets, shared)?;
         // The runtime starts last, because it ends only after the work that blocks in it. A server
@@ -285,6 +296,7 @@ impl Server {
     pub fn is_whole(&self) -> bool {
         self.http.is_whole()
             && self.programs.as_ref().is_none_or(CoreHandle::is_alive)
+            && self.housekeeping.is_alive()
             && self.disks.is_whole()
     }
 

@@ -31,10 +31,36 @@ impl Housekeeping {
         Ok(Self { stop, thread: thread.map_err(ServeError::Thread)? })
     }
 
+    /// Whether the thread is running.
+    pub(super) fn is_alive(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
     /// Ends the thread and waits for it, at most for the current step.
     pub(super) fn stop(self) {
         drop(self.stop);
         // A panic of the thread was logged when it happened.
         let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_alive() {
+        let (stop, stopped) = channel();
+        let thread = thread::spawn(move || {
+            let _ = stopped.recv();
+        });
+        let housekeeping = Housekeeping { stop, thread };
+        assert!(housekeeping.is_alive());
+        // As after a panic: without having been stopped.
+        assert!(housekeeping.stop.send(()).is_ok());
+        while housekeeping.is_alive() {
+            thread::yield_now();
+        }
+        housekeeping.stop();
     }
 }
