@@ -53,9 +53,9 @@ pub const LATER_STARTS_MAX: usize = 3;
 
 // ---- Tuning
 
-/// For how many seconds a start or a seek waits for room by default. Players in browsers give a
-/// request up after ten seconds without an answer.
-pub const START_WAIT_S: u64 = 8;
+/// For how many seconds a start or a seek waits for room by default: not at all. In the simulator,
+/// waiting lets two seeds break a promise, which hold without it (docs/design/network.md).
+pub const START_WAIT_S: u64 = 0;
 
 /// The first segment after a start or a seek is sent within this time on a link that is promised to
 /// its end.
