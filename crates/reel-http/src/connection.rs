@@ -1,11 +1,11 @@
 //! One client's connection: its state, and the time of the last change.
 
 use crate::access_log::AccessRecord;
+use crate::front_end::OpenResult;
 use crate::limits::{
     HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, SEND_CRITICAL_NS,
     STALL_TIME_MAX_NS,
 };
-use crate::opening::OpenResult;
 use crate::request::Request;
 use crate::secure::Secure;
 use crate::zero_copy::ZeroCopy;

@@ -2,16 +2,16 @@
 
 use crate::access_log::AccessLog;
 use crate::counters::HttpCounters;
-use crate::opening::Opened;
 use crate::route::Route;
 use crate::scratch::Scratch;
 use crate::service::{Acceptor, Data, ServeShared};
 use reel_admit::Sessions;
 use reel_arena::Arena;
 use reel_cache::{Arrival, Inbox, Units};
-use reel_play::{Engine, PlayCounters, PlayableTitle, Titles, Uplink};
+use reel_play::{Engine, PlayCounters, PlayableTitle, Uplink};
 use reel_ring::{DriverChoice, RingConfig};
-use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, Workers, real_time};
+use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, real_time};
+use reel_serve::{Opener, Refusal};
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -53,8 +53,6 @@ pub struct Shared {
     pub units: Units,
     /// Media memory.
     pub arena: Arena,
-    /// The titles that can be opened.
-    pub titles: Arc<Titles>,
     /// All sessions.
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// Counters of all engines.
@@ -65,8 +63,8 @@ pub struct Shared {
     pub uplink: Arc<Uplink>,
     /// Counters of this front end.
     pub counters: Arc<HttpCounters>,
-    /// Threads that open titles.
-    pub openers: Workers,
+    /// Opens titles and sessions.
+    pub opener: Opener,
     /// The receiver of requests that are not for media.
     pub handover: HandoverTo,
 }
@@ -115,9 +113,12 @@ pub(crate) enum Message {
     Connection(OwnedFd, SocketAddr, Transport),
     /// This thread accepts connections from now on.
     Acceptor(Acceptor),
-    /// A title was opened, or cannot be.
-    Opened(Opened),
+    /// A title was opened for a connection, or cannot be.
+    Opened { connection: u64, result: OpenResult },
 }
+
+/// A title that was opened, or the reason why it was not.
+pub(crate) type OpenResult = Result<Arc<PlayableTitle>, Refusal>;
 
 /// The running threads.
 pub struct HttpFrontEnd {

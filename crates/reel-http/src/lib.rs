@@ -14,7 +14,6 @@ mod files;
 mod front_end;
 pub mod limits;
 mod metrics;
-mod opening;
 mod range;
 mod request;
 mod response;

@@ -7,6 +7,7 @@ use reel_admit::OpenRefused;
 use reel_cache::{Body, Part};
 use reel_play::SessionRefused;
 use reel_qos::AdmitError;
+use reel_serve::Refusal;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -118,9 +119,23 @@ impl Response {
         Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
-    /// The answer to a session that is not opened, or not continued: the resource that is short,
-    /// and what could be reserved instead.
-    pub(crate) fn session_refused(request: &Request, refused: &SessionRefused) -> Response {
+    /// The answer to a title or a session that is not opened.
+    pub(crate) fn refusal(request: &Request, refusal: &Refusal) -> Response {
+        let problem = |status, fields| Response::problem(request, status, &refusal.to_string(), fields);
+        match refusal {
+            Refusal::NoSuchTitle { .. } => problem(404, ""),
+            Refusal::NoSuchClass { .. } => problem(400, ""),
+            Refusal::Unreadable { .. } => problem(500, ""),
+            Refusal::TooManyOpenings => {
+                problem(503, &format!("Retry-After: {}\r\n", refusal.retry_after_s()))
+            }
+            Refusal::Session(refused) => Response::session_refused(request, refused),
+        }
+    }
+
+    /// The answer to a session that is not opened: the resource that is short, and what could be
+    /// reserved instead.
+    fn session_refused(request: &Request, refused: &SessionRefused) -> Response {
         match refused {
             SessionRefused::TooLong => {
                 let detail = format!("{refused}; download it, or request it with ?class=aperiodic");

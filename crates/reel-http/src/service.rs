@@ -289,7 +289,7 @@ impl Service for Data {
                 self.acceptor = Some(acceptor);
                 self.accept_all(core);
             }
-            Message::Opened(opened) => self.opened(core, opened),
+            Message::Opened { connection, result } => self.opened(core, connection, result),
         }
     }
 

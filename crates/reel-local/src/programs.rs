@@ -19,9 +19,10 @@ use reel_admit::Sessions;
 use reel_arena::mms::Ending;
 use reel_cache::{Arrival, Inbox, Units};
 use reel_client::{Heard, Reply, Request, accept_peer, hear, say};
-use reel_play::{Engine, Event, PlayCounters, PlayableTitle, Slots, Titles};
+use reel_play::{Engine, Event, PlayCounters, PlayableTitle, Slots};
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
-use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, Service, Workers};
+use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, Service};
+use reel_serve::Opener;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -32,16 +33,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct LocalFrontEnd {
     /// All sessions.
     pub sessions: Arc<Sessions<PlayableTitle>>,
-    /// The titles that can be opened.
-    pub titles: Arc<Titles>,
     /// The counters of all engines.
     pub play: Arc<PlayCounters>,
     /// Which of their front ends this one is.
     pub front_end: usize,
     /// The counters of this front end.
     pub counters: Arc<LocalCounters>,
-    /// Threads that open titles.
-    pub openers: Workers,
+    /// Opens titles and sessions.
+    pub opener: Opener,
     /// Media memory, as programs map it.
     pub arena: ArenaMap,
     /// Buffers that the window of one stream takes.

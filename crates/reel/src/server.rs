@@ -32,6 +32,7 @@ use reel_play::{
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
 use reel_rt::{CoreHandle, RtError, Workers};
+use reel_serve::Opener;
 use reel_volume::Volume;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -183,11 +184,10 @@ struct Listening {
 /// The parts that all front ends share.
 struct Common {
     units: Units,
-    titles: Arc<Titles>,
+    opener: Opener,
     sessions: Arc<Sessions<PlayableTitle>>,
     play: Arc<PlayCounters>,
     uplink: Arc<Uplink>,
-    openers: Workers,
 }
 
 impl Common {
@@ -196,13 +196,12 @@ impl Common {
         Shared {
             units: self.units,
             arena,
-            titles: self.titles,
             sessions: self.sessions,
             play: self.play,
             front_end: HTTP,
             uplink: self.uplink,
             counters,
-            openers: self.openers,
+            opener: self.opener,
             handover,
         }
     }
@@ -432,7 +431,9 @@ fn common(
     let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
-    Ok((Common { units, titles, sessions, play, uplink, openers }, capacity, opener_threads))
+    let opener =
+        Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play), openers);
+    Ok((Common { units, opener, sessions, play, uplink }, capacity, opener_threads))
 }
 
 /// The metrics of the shared parts.
@@ -470,12 +471,7 @@ fn control_plane(
     metrics.register(admission.clone());
     let services = Services {
         library: Arc::clone(library) as _,
-        sessions: Arc::new(ServerSessions {
-            sessions: Arc::clone(&common.sessions),
-            titles: Arc::clone(&common.titles),
-            disks: volume.disks().clone(),
-            counters: Arc::clone(&common.play),
-        }),
+        sessions: Arc::new(ServerSessions { opener: common.opener.clone() }),
         admission,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         is_media,
@@ -523,11 +519,10 @@ impl ProgramSocket {
     fn front_end(self, common: &Common, counters: Arc<LocalCounters>) -> LocalFrontEnd {
         LocalFrontEnd {
             sessions: Arc::clone(&common.sessions),
-            titles: Arc::clone(&common.titles),
             play: Arc::clone(&common.play),
             front_end: PROGRAMS,
             counters,
-            openers: common.openers.clone(),
+            opener: common.opener.clone(),
             arena: self.arena,
             window_buffers: self.window_buffers,
             listener: Arc::new(self.listener),

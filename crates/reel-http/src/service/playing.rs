@@ -3,12 +3,12 @@
 use super::Data;
 use crate::connection::State;
 use crate::files;
-use crate::opening::{self, Opened};
+use crate::front_end::{Message, OpenResult};
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Route;
 use reel_admit::Session;
-use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, SessionRefused, open_session};
+use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile};
 use reel_qos::Class;
 use reel_rt::Core;
 use std::net::SocketAddr;
@@ -47,10 +47,10 @@ impl Data {
     /// Lets another thread open a title. [`Data::opened`] notes the result, and
     /// [`Data::answer_opened`] continues with the request.
     pub(super) fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
-        let shared = &self.shared.server;
-        if !opening::open(&shared.openers, &shared.titles, (title, token), self.own.clone()) {
-            let detail = "too many titles are being opened at once; try again in a second";
-            let response = Response::problem(&request, 503, detail, "Retry-After: 1\r\n");
+        let own = self.own.clone();
+        let reply = move |result| own.post(Message::Opened { connection: token, result });
+        if let Err(refusal) = self.shared.server.opener.title_later(title, reply) {
+            let response = Response::refusal(&request, &refusal);
             return self.respond_interactive(core, token, request, response);
         }
         if let Some(connection) = self.connections.get_mut(token) {
@@ -58,11 +58,10 @@ impl Data {
         }
     }
 
-    pub(super) fn opened(&mut self, core: &mut Core, opened: Opened) {
-        let token = opened.connection;
+    pub(super) fn opened(&mut self, core: &mut Core, token: u64, result: OpenResult) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if let State::Opening(request) = &mut connection.state {
-            connection.state = State::Opened(Box::new((std::mem::take(&mut **request), opened.result)));
+            connection.state = State::Opened(Box::new((std::mem::take(&mut **request), result)));
             self.ready(core, token);
         }
     }
@@ -75,8 +74,8 @@ impl Data {
         let peer = connection.peer;
         let title = match result {
             Ok(title) => title,
-            Err((status, detail)) => {
-                let response = Response::problem(&request, status, &detail, "");
+            Err(refusal) => {
+                let response = Response::refusal(&request, &refusal);
                 return self.respond_interactive(core, token, request, response);
             }
         };
@@ -101,19 +100,12 @@ impl Data {
         file: SessionFile,
         peer: SocketAddr,
     ) -> Response {
-        let classes = self.engine.units().disks().classes();
-        let class = match request.class.as_deref().map(|name| classes.by_name(name)) {
-            None => Class::PERIODIC,
-            Some(Some(class)) => class,
-            Some(None) => {
-                let detail = "there is no such class; GET /api/v1/classes lists all";
-                return Response::problem(request, 400, detail, "");
-            }
-        };
+        let opener = &self.shared.server.opener;
         let form = if file == SessionFile::Progressive { Form::File } else { Form::Ladder };
-        let requester = (peer.ip(), class);
-        let sessions = &self.shared.server.sessions;
-        match open_session(sessions, &classes, (id, title), form, requester, core.now_ns()) {
+        let opened = opener
+            .class(request.class.as_deref())
+            .and_then(|class| opener.session((id, title), form, (peer.ip(), class), core.now_ns()));
+        match opened {
             Ok(session) => {
                 let key = session.key();
                 let file = match file {
@@ -123,12 +115,7 @@ impl Data {
                 };
                 Response::redirect(request, &format!("/s/{key}/{file}"))
             }
-            Err(refused) => {
-                if let SessionRefused::Refused(refused) = &refused {
-                    self.shared.server.play.refused(refused);
-                }
-                Response::session_refused(request, &refused)
-            }
+            Err(refusal) => Response::refusal(request, &refusal),
         }
     }
 }

@@ -8,10 +8,9 @@ use crate::streams::Opening as StreamOpening;
 use reel_admit::OpenRefused;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_client::{Reply, say};
-use reel_library::LibraryError;
-use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused, open_session};
-use reel_qos::Class;
+use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused};
 use reel_rt::Core;
+use reel_serve::Refusal;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use std::sync::atomic::Ordering;
 /// A title that was opened for a stream, or could not be.
 pub struct Opened {
     stream: u64,
-    result: Result<Arc<PlayableTitle>, LibraryError>,
+    result: Result<Arc<PlayableTitle>, Refusal>,
 }
 
 /// A program's request.
@@ -35,6 +34,16 @@ pub(super) struct Wanted {
 
 /// Why a stream is not opened, and after how many seconds to ask again.
 struct Refused(u64, String);
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        let more = match &refusal {
+            Refusal::Session(SessionRefused::TooLong) => "; request it in class aperiodic",
+            _ => "",
+        };
+        Refused(refusal.retry_after_s(), format!("{refusal}{more}"))
+    }
+}
 
 impl Programs {
     /// Has a title opened on another thread. [`Programs::opened`] continues.
@@ -54,15 +63,11 @@ impl Programs {
         program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
         let stream = self.openings.insert(wanted);
-        let (titles, reply) = (Arc::clone(&self.shared.titles), self.own.clone());
-        let open = move || {
-            let result = titles.open(&title);
-            reply.post(Message::Opened(Opened { stream, result }));
-        };
-        if !self.shared.openers.run(open) {
+        let own = self.own.clone();
+        let reply = move |result| own.post(Message::Opened(Opened { stream, result }));
+        if let Err(refusal) = self.shared.opener.title_later(title, reply) {
             self.openings.remove(stream);
-            let text = "too many titles are being opened at once; try again in a second".to_owned();
-            self.refuse(token, tag, Refused(1, text));
+            self.refuse(token, tag, refusal.into());
         }
     }
 
@@ -70,13 +75,7 @@ impl Programs {
         let Some(wanted) = self.openings.remove(opened.stream) else { return };
         let begun = match opened.result {
             Ok(title) => self.begin(core, &wanted, title),
-            Err(LibraryError::NoSuchTitle { .. }) => {
-                Err(Refused(0, format!("there is no title {}; GET /api/v1/titles lists all", wanted.title)))
-            }
-            Err(error) => {
-                tracing::error!(title = wanted.title, %error, "a title cannot be opened");
-                Err(Refused(0, format!("the title cannot be opened: {error}")))
-            }
+            Err(refusal) => Err(refusal.into()),
         };
         if let Err(refused) = begun {
             self.refuse(wanted.program, wanted.tag, refused);
@@ -104,7 +103,10 @@ impl Programs {
         self.has_memory()?;
         let outlet = MappedOutlet::new()
             .map_err(|error| Refused(1, format!("there is no memory for another stream: {error}")))?;
-        let session = self.admit((wanted, client), title, core.now_ns())?;
+        let opener = &self.shared.opener;
+        let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()))?;
+        let named = (wanted.title.as_str(), title);
+        let session = opener.session(named, Form::File, (client, class), core.now_ns())?;
         let media = MediaRequest::File(wanted.from_bytes..file_bytes);
         let policy = self.engine.policy(&session, &media, core.now_ns()).map_err(|refusal| {
             let refused = OpenRefused::from(refusal);
@@ -137,32 +139,6 @@ impl Programs {
         self.count();
         self.pump(core, &set);
         Ok(())
-    }
-
-    /// Opens a session for a stream.
-    fn admit(
-        &self,
-        (wanted, client): (&Wanted, IpAddr),
-        title: Arc<PlayableTitle>,
-        now_ns: u64,
-    ) -> Result<Arc<reel_admit::Session<PlayableTitle>>, Refused> {
-        let classes = self.engine.units().disks().classes();
-        let class = match wanted.class.as_str() {
-            "" => Class::PERIODIC,
-            name => classes.by_name(name).ok_or_else(|| {
-                Refused(0, format!("there is no class {name}; GET /api/v1/classes lists all"))
-            })?,
-        };
-        let title = (wanted.title.as_str(), title);
-        open_session(&self.shared.sessions, &classes, title, Form::File, (client, class), now_ns).map_err(
-            |refused| match refused {
-                SessionRefused::TooLong => Refused(0, format!("{refused}; request it in class aperiodic")),
-                SessionRefused::Refused(refused) => {
-                    self.shared.play.refused(&refused);
-                    Refused(refused.retry_after_s(), refused.to_string())
-                }
-            },
-        )
     }
 
     /// Whether there is memory for another stream's window in the share of programs.

@@ -1,0 +1,64 @@
+//! Why a client does not get a title.
+
+use reel_play::SessionRefused;
+
+/// Why a title or a session was not opened. The text says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The volume has no such title.
+    #[error("there is no title {title}; GET /api/v1/titles lists all")]
+    NoSuchTitle {
+        /// As the client wrote it.
+        title: String,
+    },
+    /// The index of the title cannot be read. It was logged.
+    #[error("the title cannot be opened: {reason}")]
+    Unreadable {
+        /// What the library says.
+        reason: String,
+    },
+    /// The threads that open titles have enough to do.
+    #[error("too many titles are being opened at once; try again in a second")]
+    TooManyOpenings,
+    /// No class has this name.
+    #[error("there is no class {class}; GET /api/v1/classes lists all")]
+    NoSuchClass {
+        /// As the client wrote it.
+        class: String,
+    },
+    /// The session was refused.
+    #[error(transparent)]
+    Session(#[from] SessionRefused),
+}
+
+impl Refusal {
+    /// After how many seconds a new request makes sense; 0 if waiting does not help.
+    pub fn retry_after_s(&self) -> u64 {
+        match self {
+            Refusal::TooManyOpenings => 1,
+            Refusal::Session(refused) if refused.is_too_long() => 0,
+            Refusal::Session(SessionRefused::Refused(refused)) => refused.retry_after_s(),
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_admit::OpenRefused;
+
+    #[test]
+    fn only_what_passes_is_worth_another_request() {
+        let full = OpenRefused::Full { max: 2, retry_after_s: 30 };
+        assert_eq!(Refusal::from(SessionRefused::from(full)).retry_after_s(), 30);
+        assert_eq!(Refusal::TooManyOpenings.retry_after_s(), 1);
+        for lasting in [
+            Refusal::from(SessionRefused::TooLong),
+            Refusal::NoSuchTitle { title: "a".into() },
+            Refusal::NoSuchClass { class: "a".into() },
+        ] {
+            assert_eq!(lasting.retry_after_s(), 0, "{lasting}");
+        }
+    }
+}
