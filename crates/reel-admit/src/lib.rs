@@ -3,6 +3,7 @@
 
 mod admission;
 mod allowance;
+mod client;
 mod demand;
 pub mod limits;
 mod played;
@@ -14,10 +15,10 @@ mod steady;
 mod table;
 
 pub use admission::{Admission, Sharing};
+pub use client::{Client, client_network};
 pub use demand::{Loss, Stretch, demand, shared_demand};
 pub use played::PlayedBy;
 pub use schedule::TrackSpan;
 pub use session::{ReservationState, Session, SessionSummary};
 pub use sessions::{OpenRefused, Permit, Sessions, SessionsConfig};
 pub use steady::steady_demand;
-pub use table::client_network;

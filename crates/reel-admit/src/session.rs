@@ -4,13 +4,13 @@
 //! requests.
 
 use crate::allowance::Allowance;
+use crate::client::Client;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
 use crate::played::{Played, PlayedBy};
 use crate::schedule::{Continuity, Schedule, TrackSpan};
 use reel_cache::{Choices, PromisedBuffers, SessionKey};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Session<T> {
     pub(crate) key: SessionKey,
     pub(crate) title_id: String,
-    pub(crate) client: IpAddr,
+    pub(crate) client: Client,
     class: Class,
     opened_ns: u64,
     used_ns: AtomicU64,
@@ -129,7 +129,7 @@ pub struct SessionSummary {
     /// The title it plays.
     pub title_id: String,
     /// The address that opened it.
-    pub client: IpAddr,
+    pub client: Client,
     /// Its class.
     pub class: Class,
     /// The state of its reservation.
@@ -156,7 +156,7 @@ pub(crate) struct Opening<'a, T> {
     pub(crate) key: SessionKey,
     pub(crate) title_id: &'a str,
     pub(crate) playing: Arc<T>,
-    pub(crate) client: IpAddr,
+    pub(crate) client: Client,
     pub(crate) class: Class,
     pub(crate) promise: Option<Promise>,
     pub(crate) memory: Option<PromisedBuffers>,

@@ -4,6 +4,7 @@
 //! reservations, the audience.
 
 use crate::admission::{Admission, Exchange, Renewal};
+use crate::client::Client;
 use crate::limits::{PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S};
 use crate::reservations::Requester;
 use crate::schedule::{Continuity, TrackSpan};
@@ -11,7 +12,6 @@ use crate::session::{Opening, Session, SessionSummary, State};
 use crate::table::Table;
 use reel_cache::{Audience, Body, Budget, Choices, MediaKind, SessionKey, Units};
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -165,7 +165,7 @@ impl<T> Sessions<T> {
         title_id: &str,
         playing: Arc<T>,
         offers: impl Into<Choices>,
-        (client, class): (IpAddr, Class),
+        (client, class): (impl Into<Client>, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let key = SessionKey::random().map_err(OpenRefused::NoRandom)?;
@@ -184,11 +184,12 @@ impl<T> Sessions<T> {
         title_id: &str,
         playing: Arc<T>,
         offers: impl Into<Choices>,
-        (client, class): (IpAddr, Class),
+        (client, class): (impl Into<Client>, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let idle = self.table().remove_idle(now_ns);
         idle.iter().for_each(|session| self.end(session));
+        let client = client.into();
         self.table().has_room((client, title_id), now_ns)?;
         // The table is not locked here, since every request of every core needs it. A ladder that
         // is refused takes the ledger some milliseconds.

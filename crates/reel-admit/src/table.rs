@@ -1,11 +1,11 @@
 //! All open sessions by key, and how many of them each client holds. Pure.
 
+use crate::client::Client;
 use crate::limits::{CLIENT_PART, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX};
 use crate::session::Session;
 use crate::sessions::OpenRefused;
 use reel_cache::SessionKey;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 /// The sessions, and the bounds of their number and of their silence.
@@ -14,10 +14,10 @@ pub(crate) struct Table<T> {
     sessions_max: usize,
     idle_max_ns: u64,
     by_key: HashMap<SessionKey, Arc<Session<T>>>,
-    by_client: HashMap<IpAddr, Held>,
+    by_client: HashMap<Client, Held>,
 }
 
-/// The sessions of a client; [`client_network`] defines which addresses are the same client.
+/// The sessions of a client; [`Client::counted`] defines which addresses are the same client.
 #[derive(Debug, Default)]
 struct Held {
     all: usize,
@@ -45,7 +45,7 @@ impl<T> Table<T> {
     /// Whether another session of this client with this title may be opened.
     pub(crate) fn has_room(
         &self,
-        (client, title_id): (IpAddr, &str),
+        (client, title_id): (Client, &str),
         now_ns: u64,
     ) -> Result<(), OpenRefused> {
         if self.by_key.len() >= self.sessions_max {
@@ -54,7 +54,7 @@ impl<T> Table<T> {
             let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
             return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
         }
-        let client = client_network(client);
+        let client = client.counted();
         let Some(held) = self.by_client.get(&client) else { return Ok(()) };
         let of_title = held.by_title.get(title_id).copied().unwrap_or(0);
         if of_title >= SESSIONS_PER_CLIENT_MAX {
@@ -65,7 +65,7 @@ impl<T> Table<T> {
         }
         if held.all >= UNSTARTED_PER_CLIENT_MAX {
             let is_unstarted = |session: &&Arc<Session<T>>| {
-                client_network(session.client) == client && session.state().is_unstarted()
+                session.client.counted() == client && session.state().is_unstarted()
             };
             let held = self.all().filter(is_unstarted).count();
             if held >= UNSTARTED_PER_CLIENT_MAX {
@@ -76,7 +76,7 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn insert(&mut self, session: &Arc<Session<T>>) {
-        let held = self.by_client.entry(client_network(session.client)).or_default();
+        let held = self.by_client.entry(session.client.counted()).or_default();
         held.all += 1;
         *held.by_title.entry(session.title_id().to_owned()).or_default() += 1;
         self.by_key.insert(session.key, Arc::clone(session));
@@ -84,7 +84,7 @@ impl<T> Table<T> {
 
     pub(crate) fn remove(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
         let session = self.by_key.remove(key)?;
-        let client = client_network(session.client);
+        let client = session.client.counted();
         if let Some(held) = self.by_client.get_mut(&client) {
             held.all -= 1;
             if let Some(of_title) = held.by_title.get_mut(session.title_id()) {
@@ -115,17 +115,5 @@ impl<T> Table<T> {
         let idle = self.all().filter(|session| self.is_idle(session, now_ns));
         let idle: Vec<_> = idle.map(|session| session.key).collect();
         idle.iter().filter_map(|key| self.remove(key)).collect()
-    }
-}
-
-/// The address under which all that a client does is counted. For IPv6 it is the network, since
-/// one host may take any address in it. Addresses of the block that no packet comes from (100::/64,
-/// RFC 6666) stand for the users of programs, one address for each user.
-pub fn client_network(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        IpAddr::V6(address) if address.segments()[..4] != [0x100, 0, 0, 0] => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-        address => address,
     }
 }

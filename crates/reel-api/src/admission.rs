@@ -6,7 +6,6 @@ use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Resource, ResourceUsage};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Admission in a running server. No call blocks on a disk.
@@ -73,9 +72,8 @@ pub struct SessionView {
     pub key_hint: String,
     /// The title's id.
     pub title: String,
-    /// The address of its client.
-    #[schemars(with = "String")]
-    pub client: IpAddr,
+    /// The address of its client, or the user of its program as `user 1000`.
+    pub client: String,
     /// The name of its class.
     pub class: String,
     /// The average rate of what is or was reserved for it.

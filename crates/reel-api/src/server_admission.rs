@@ -146,7 +146,7 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
     SessionView {
         key_hint: session.key.to_string().chars().take(4).collect(),
         title: session.title_id,
-        client: session.client,
+        client: session.client.to_string(),
         class: classes.spec(session.class).name.clone(),
         rate_bps: session.rate_bps,
         state: match session.reservation {

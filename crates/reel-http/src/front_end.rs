@@ -10,7 +10,7 @@ use reel_arena::Arena;
 use reel_cache::{Arrival, Inbox, Units};
 use reel_play::{Engine, PlayCounters, PlayableTitle, Uplink};
 use reel_ring::{DriverChoice, RingConfig};
-use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, real_time};
+use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, Workers, real_time};
 use reel_serve::{Opener, Refusal};
 use rustix::net::sockopt;
 use std::io;
@@ -63,8 +63,10 @@ pub struct Shared {
     pub uplink: Arc<Uplink>,
     /// Counters of this front end.
     pub counters: Arc<HttpCounters>,
-    /// Opens titles and sessions.
+    /// Opens titles and sessions...
     pub opener: Opener,
+    /// ...on these threads.
+    pub openers: Workers,
     /// The receiver of requests that are not for media.
     pub handover: HandoverTo,
 }

@@ -21,7 +21,7 @@ use reel_cache::{Arrival, Inbox, Units};
 use reel_client::{Heard, Reply, Request, accept_peer, hear, say};
 use reel_play::{Engine, Event, PlayCounters, PlayableTitle, Slots};
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
-use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, Service};
+use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, Service, Workers};
 use reel_serve::Opener;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -39,8 +39,10 @@ pub struct LocalFrontEnd {
     pub front_end: usize,
     /// The counters of this front end.
     pub counters: Arc<LocalCounters>,
-    /// Opens titles and sessions.
+    /// Opens titles and sessions...
     pub opener: Opener,
+    /// ...on these threads.
+    pub openers: Workers,
     /// Media memory, as programs map it.
     pub arena: ArenaMap,
     /// Buffers that the window of one stream takes.

@@ -1,10 +1,9 @@
 //! How a session begins, for every front end.
 
 use crate::playable::{Form, Playable};
-use reel_admit::{OpenRefused, Session, Sessions};
+use reel_admit::{Client, OpenRefused, Session, Sessions};
 use reel_cache::Choices;
 use reel_qos::{AdmitError, Class, ClassTable, Kind};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Why a session was not opened.
@@ -39,7 +38,7 @@ pub fn open_session<T: Playable>(
     classes: &ClassTable,
     (title_id, title): (&str, Arc<T>),
     form: Form,
-    (client, class): (IpAddr, Class),
+    (client, class): (impl Into<Client>, Class),
     now_ns: u64,
 ) -> Result<Arc<Session<T>>, SessionRefused> {
     let offers = match classes.kind(class) {

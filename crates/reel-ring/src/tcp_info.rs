@@ -153,7 +153,13 @@ mod tests {
             written += bytes;
         }
         let socket = sender.into();
-        let before = tcp_status(&socket).expect("this kernel reports it");
+        // The time in which the window holds bytes back is counted from when it is closed.
+        let limited = || {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            tcp_status(&socket).filter(|status| status.window_limited_us > 0)
+        };
+        let before =
+            std::iter::repeat_with(limited).take(10_000).flatten().next().expect("the window closes");
         assert!(before.queued_bytes > 0 && before.acknowledged_bytes < written as u64, "{before:?}");
         receiver.read_exact(&mut vec![0; written]).expect("all of it");
         let empty = || tcp_status(&socket).filter(|status| status.queued_bytes == 0);

@@ -1,13 +1,12 @@
 //! The way from the name of a title to a session of it.
 
 use crate::Refusal;
-use reel_admit::{Session, Sessions};
+use reel_admit::{Client, Session, Sessions};
 use reel_disk::Disks;
 use reel_library::LibraryError;
 use reel_play::{Form, PlayCounters, PlayableTitle, SessionRefused, Titles, open_session};
 use reel_qos::Class;
 use reel_rt::Workers;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Opens titles and sessions for all front ends.
@@ -17,19 +16,17 @@ pub struct Opener {
     sessions: Arc<Sessions<PlayableTitle>>,
     disks: Disks,
     counters: Arc<PlayCounters>,
-    workers: Workers,
 }
 
 impl Opener {
-    /// Opens `titles` on threads of `workers`, for `sessions` in the classes of `disks`.
+    /// Opens `titles` for `sessions` in the classes of `disks`.
     pub fn new(
         titles: Arc<Titles>,
         sessions: Arc<Sessions<PlayableTitle>>,
         disks: Disks,
         counters: Arc<PlayCounters>,
-        workers: Workers,
     ) -> Opener {
-        Opener { titles, sessions, disks, counters, workers }
+        Opener { titles, sessions, disks, counters }
     }
 
     /// All sessions.
@@ -51,19 +48,20 @@ impl Opener {
         })
     }
 
-    /// The same for a thread that must not wait: another one opens the title, and gives it to
-    /// `reply`.
+    /// The same for a thread that must not wait: one of the `workers` opens the title, and gives it
+    /// to `reply`. An opener holds no workers, since they end when nothing holds them.
     ///
     /// # Errors
     /// [`Refusal::TooManyOpenings`] if too many titles wait to be opened. Then `reply` is not
     /// called.
     pub fn title_later(
         &self,
+        workers: &Workers,
         id: String,
         reply: impl FnOnce(Result<Arc<PlayableTitle>, Refusal>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let opener = self.clone();
-        let is_taken = self.workers.run(move || reply(opener.title(&id)));
+        let is_taken = workers.run(move || reply(opener.title(&id)));
         if is_taken { Ok(()) } else { Err(Refusal::TooManyOpenings) }
     }
 
@@ -85,7 +83,7 @@ impl Opener {
         &self,
         title: (&str, Arc<PlayableTitle>),
         form: Form,
-        requester: (IpAddr, Class),
+        requester: (impl Into<Client>, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
         let classes = self.disks.classes();

@@ -185,6 +185,7 @@ struct Listening {
 struct Common {
     units: Units,
     opener: Opener,
+    openers: Workers,
     sessions: Arc<Sessions<PlayableTitle>>,
     play: Arc<PlayCounters>,
     uplink: Arc<Uplink>,
@@ -202,6 +203,7 @@ impl Common {
             uplink: self.uplink,
             counters,
             opener: self.opener,
+            openers: self.openers,
             handover,
         }
     }
@@ -431,9 +433,8 @@ fn common(
     let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
-    let opener =
-        Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play), openers);
-    Ok((Common { units, opener, sessions, play, uplink }, capacity, opener_threads))
+    let opener = Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play));
+    Ok((Common { units, opener, openers, sessions, play, uplink }, capacity, opener_threads))
 }
 
 /// The metrics of the shared parts.
@@ -523,6 +524,7 @@ impl ProgramSocket {
             front_end: PROGRAMS,
             counters,
             opener: common.opener.clone(),
+            openers: common.openers.clone(),
             arena: self.arena,
             window_buffers: self.window_buffers,
             listener: Arc::new(self.listener),

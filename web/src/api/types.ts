@@ -411,7 +411,7 @@ export interface SessionRow {
   age_s: number;
   /** The name of its class. */
   class: string;
-  /** The address of its client. */
+  /** The address of its client, or the user of its program as `user 1000`. */
   client: string;
   /** The first characters of the key, which tell two sessions from each other. */
   key_hint: string;

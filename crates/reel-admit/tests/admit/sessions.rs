@@ -5,7 +5,7 @@ use reel_admit::limits::{
     BELOW_SEGMENTS, CLIENT_PART, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS,
     SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
-use reel_admit::{OpenRefused, ReservationState, Session, Sessions, SessionsConfig, TrackSpan};
+use reel_admit::{Client, OpenRefused, ReservationState, Session, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::{Choices, MediaKind};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -156,7 +156,7 @@ fn one_address_cannot_take_the_whole_table() {
 }
 
 fn open_title(sessions: &Sessions<()>, title_id: &str, client: &str) -> Result<(), OpenRefused> {
-    let who = (client.parse().unwrap(), Class::PERIODIC);
+    let who = (client.parse::<IpAddr>().unwrap(), Class::PERIODIC);
     sessions.open(title_id, Arc::new(()), of(&[]), who, START_NS).map(drop)
 }
 
@@ -197,11 +197,14 @@ fn a_network_of_version_six_is_one_client() {
 #[test]
 fn programs_of_two_users_are_counted_separately() {
     let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
-    for _ in 0..SESSIONS_PER_CLIENT_MAX {
-        open_title(&sessions, "a", "100::3e8").unwrap();
-    }
-    assert!(matches!(open_title(&sessions, "a", "100::3e8"), Err(OpenRefused::Client { .. })));
-    open_title(&sessions, "a", "100::3e9").expect("another user");
+    let open = |user| {
+        let who = (Client::User(user), Class::PERIODIC);
+        sessions.open("a", Arc::new(()), of(&[]), who, START_NS).map(drop)
+    };
+    (0..SESSIONS_PER_CLIENT_MAX).for_each(|_| open(1000).unwrap());
+    assert!(matches!(open(1000), Err(OpenRefused::Client { .. })));
+    open(1001).expect("another user");
+    open_title(&sessions, "a", "10.0.0.1").expect("an address");
 }
 
 #[test]

@@ -403,7 +403,7 @@ fn session(key_hint: &str, reserved: bool) -> SessionView {
     SessionView {
         key_hint: key_hint.to_owned(),
         title: "a-film".to_owned(),
-        client: "10.0.0.7".parse().expect("an address"),
+        client: "10.0.0.7".to_owned(),
         class: "periodic".to_owned(),
         rate_bps: 5_000_000,
         state: if reserved { SessionState::Playing } else { SessionState::Paused },

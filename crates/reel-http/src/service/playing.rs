@@ -49,7 +49,8 @@ impl Data {
     pub(super) fn open(&mut self, core: &mut Core, token: u64, request: Request, title: String) {
         let own = self.own.clone();
         let reply = move |result| own.post(Message::Opened { connection: token, result });
-        if let Err(refusal) = self.shared.server.opener.title_later(title, reply) {
+        let server = &self.shared.server;
+        if let Err(refusal) = server.opener.title_later(&server.openers, title, reply) {
             let response = Response::refusal(&request, &refusal);
             return self.respond_interactive(core, token, request, response);
         }

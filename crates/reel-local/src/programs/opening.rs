@@ -1,17 +1,16 @@
 //! How a program's stream begins, or why it is refused.
 
 use super::playing::Playing;
-use super::{Message, Named, PROGRAM_STREAMS_MAX, Program, Programs};
+use super::{Message, Named, PROGRAM_STREAMS_MAX, Programs};
 use crate::limits::PROGRAM_MEMORY_SHARE;
 use crate::outlet::MappedOutlet;
 use crate::streams::Opening as StreamOpening;
-use reel_admit::OpenRefused;
+use reel_admit::{Client, OpenRefused};
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_client::{Reply, say};
 use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused};
 use reel_rt::Core;
 use reel_serve::Refusal;
-use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,7 +64,7 @@ impl Programs {
         let stream = self.openings.insert(wanted);
         let own = self.own.clone();
         let reply = move |result| own.post(Message::Opened(Opened { stream, result }));
-        if let Err(refusal) = self.shared.opener.title_later(title, reply) {
+        if let Err(refusal) = self.shared.opener.title_later(&self.shared.openers, title, reply) {
             self.openings.remove(stream);
             self.refuse(token, tag, refusal.into());
         }
@@ -92,7 +91,7 @@ impl Programs {
         if program.streams.get(&wanted.tag) == Some(&Named::Unwanted) {
             return Err(Refused(0, format!("stream {} was closed before it was open", wanted.tag)));
         }
-        let (socket, client) = (Arc::clone(&program.socket), client_of(program));
+        let (socket, client) = (Arc::clone(&program.socket), Client::User(program.user));
         let body = title.file().map(|file| file.body.clone()).ok_or_else(|| {
             Refused(0, format!("{} has nothing that a plain MP4 file can hold", wanted.title))
         })?;
@@ -196,12 +195,4 @@ impl Programs {
         let Refused(retry_after_s, text) = refused;
         let _ = say(&program.socket, &Reply::Refused { tag, retry_after_s, text }.encode(), &[]);
     }
-}
-
-/// The address under which the sessions of a user's programs are counted. It is in a block that no
-/// packet comes from (RFC 6666). So programs take nothing from viewers that come through a proxy on
-/// this machine.
-fn client_of(program: &Program) -> IpAddr {
-    let [high, low] = [(program.user >> 16) as u16, program.user as u16];
-    IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, high, low))
 }

@@ -1,0 +1,48 @@
+//! Who sessions are opened for.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The client of a session, in whose shares the session counts. A front end knows either an address
+/// or a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Client {
+    /// A player on the network, by the address of its connection.
+    Address(IpAddr),
+    /// The programs of a user of this machine, by the number of the user.
+    User(u32),
+}
+
+impl Client {
+    /// The client under which all that this one does is counted.
+    pub(crate) fn counted(self) -> Client {
+        match self {
+            Client::Address(address) => Client::Address(client_network(address)),
+            Client::User(user) => Client::User(user),
+        }
+    }
+}
+
+impl From<IpAddr> for Client {
+    fn from(address: IpAddr) -> Client {
+        Client::Address(address)
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Client::Address(address) => address.fmt(out),
+            Client::User(user) => write!(out, "user {user}"),
+        }
+    }
+}
+
+/// The address under which all that a client does is counted. For IPv6 it is the network, since
+/// one host may take any address in it.
+pub fn client_network(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
