@@ -20,6 +20,8 @@ pub(super) struct Delivery<T> {
     pub(super) waiting: Option<QueuePosition>,
     /// The client takes nothing at the moment.
     pub(super) is_blocked: bool,
+    /// It has been reported that its bytes are lost.
+    pub(super) is_lost: bool,
     /// When the client last took something, or the delivery began.
     pub(super) progressed_ns: u64,
     /// Nothing is read or sent before this time.
@@ -54,6 +56,7 @@ impl<T: Playable> Delivery<T> {
             class,
             waiting: None,
             is_blocked: false,
+            is_lost: false,
             progressed_ns: now_ns,
             start_ns: start_ns.max(now_ns),
             link: LinkState::new(path != NetworkPath::Local),

@@ -457,6 +457,8 @@ impl<T: Playable> Engine<T> {
         let Some(delivery) = self.deliveries.get_mut(fetched.connection) else { return };
         match delivery.reader.fetched(fetched) {
             Ok(_) => self.events.push_back(Event::Unit(delivery.tag, fetched.key)),
+            // Several units can be lost before the front end ends the delivery. It ends once.
+            Err(_) if std::mem::replace(&mut delivery.is_lost, true) => {}
             Err(error) => {
                 self.counters.lost_bytes.fetch_add(1, Ordering::Relaxed);
                 self.events.push_back(Event::Lost(delivery.tag, error));
