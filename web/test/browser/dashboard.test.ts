@@ -223,7 +223,7 @@ test("a server that never answers is reported once", async () => {
   }, "it is asked again");
   assert.ok(
     await told.evaluate((element) => element.isConnected),
-    "what is said is not made anew, which would be read out again",
+    "what is said is not replaced, since that would be read out again",
   );
   await shot("dashboard-server-never-there");
   await close();

@@ -97,7 +97,7 @@ test("what did not change stays when the server is asked again: the focus, and a
     return asked >= 4;
   }, "the volume is asked for again");
   assert.equal(await focused(), name);
-  assert.ok(await notice?.evaluate((element) => element.isConnected), "the notice is not made anew");
+  assert.ok(await notice?.evaluate((element) => element.isConnected), "the notice is not made again");
 
   // Another film comes, and later goes.
   const [first] = titles;

@@ -49,7 +49,7 @@ test("leaving the page gives the reservation back at once", async () => {
   await close();
 });
 
-test("a session that ended is opened anew and the film goes on", async () => {
+test("a session that ended is opened again and the film continues", async () => {
   const film = await pickFilm(stage);
   const { page, shot, close } = await stage.open(`/title/${film.id}`, { expected: /404|410/ });
   await begin(page);
@@ -75,7 +75,7 @@ test("a session that ended is opened anew and the film goes on", async () => {
   for (const route of late) await route.continue();
   await page.waitForSelector('[data-control="sound"]:disabled');
   assert.equal(await page.isVisible('[data-control="sound"]'), true, "it does not come and go");
-  await shot("player-opened-anew");
+  await shot("player-opened-again");
   await page.locator(".menu .menu-item").nth(1).click();
 
   await until(() => opening.length > 0, "another session is asked for");

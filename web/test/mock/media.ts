@@ -101,7 +101,7 @@ async function film(making: string): Promise<void> {
 }
 
 function picture({ width, height, bitrate_bps }: (typeof tracks.video)[number]): string[] {
-  // Drawn small and enlarged: of a picture as smooth as this one nobody sees it, and it is quicker.
+  // Drawn small and enlarged, which is quicker. A picture as smooth as this one looks the same.
   const drawn = `gradients=s=320x180:r=${RATE}:d=${SECONDS}:c0=0x1b2a49:c1=0xc9713d:c2=0x2f6f6b:n=3:speed=0.03:seed=7`;
   return [
     ...["-f", "lavfi", "-i", `${drawn},scale=${width}x${height}:flags=bicubic,format=yuv420p`],

@@ -266,7 +266,7 @@ impl Simulation {
     }
 
     pub(super) fn late(&mut self, number: u32, segment: u64, late_ns: u64) -> Result<(), String> {
-        // Its reservation was released while it was paused, so it is admitted anew. If it has to
+        // Its reservation was released while it was paused, so it is admitted again. If it has to
         // wait for room for longer than its buffer lasts, its picture stands still as at a start.
         if self.now_ns <= self.clients[number as usize].waits_until_ns + START_BOUND_NS {
             return Ok(());
