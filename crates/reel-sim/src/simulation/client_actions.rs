@@ -268,7 +268,8 @@ impl Simulation {
     pub(super) fn late(&mut self, number: u32, segment: u64, late_ns: u64) -> Result<(), String> {
         // Its reservation was released while it was paused, so it is admitted again. If it has to
         // wait for room for longer than its buffer lasts, its picture stands still as at a start.
-        if self.now_ns <= self.clients[number as usize].waits_until_ns + START_BOUND_NS {
+        let waited_until_ns = self.clients[number as usize].waits_until_ns;
+        if waited_until_ns > 0 && self.now_ns <= waited_until_ns + START_BOUND_NS {
             return Ok(());
         }
         self.note_action(number, ClientAction::Stalls, segment);
