@@ -20,6 +20,9 @@ const REFUSED = 503;
 /** A refused segment is requested once more so long before the buffer ends. */
 const LAST_TRY_S = 1;
 
+/** The shortest time between two requests for a refused segment. */
+const MIN_RETRY_S = 1;
+
 /**
  * The rate that a first visit assumes until it is measured: enough to start at 1080p on a home
  * network.
@@ -258,19 +261,20 @@ export class HlsEngine implements Engine {
 
   /**
    * Nothing more arrives for now. What is buffered plays on; just before its end the segment is
-   * requested once more.
+   * requested once more. hls.js does not load in between: its own tries come up to eight seconds
+   * apart and outlast the buffer.
    */
   private refused(problem: Problem): void {
-    const left_s = ahead_s(this.options.video) - LAST_TRY_S;
+    const { video } = this.options;
+    const left_s = ahead_s(video) - LAST_TRY_S;
     if (left_s <= 0) {
       this.options.failed({ reason: "refused", problem });
       return;
     }
+    this.hls.stopLoad();
     clearTimeout(this.again);
-    this.again = setTimeout(
-      () => this.hls.startLoad(),
-      Math.min(left_s / (this.options.video.playbackRate || 1), problem.retryAfterS ?? left_s) * 1000,
-    );
+    const wait_s = Math.min(left_s / (video.playbackRate || 1), problem.retryAfterS ?? left_s);
+    this.again = setTimeout(() => this.hls.startLoad(), Math.max(wait_s, MIN_RETRY_S) * 1000);
   }
 
   private onError(data: ErrorData): void {
@@ -284,11 +288,11 @@ export class HlsEngine implements Engine {
       this.wanted = -1;
       this.options.changed();
     }
-    if (!data.fatal) return;
-    if (status === REFUSED) {
+    if (status === REFUSED && (data.fatal || hasNoOtherLevel(data))) {
       this.refused(refusalOf(data.networkDetails));
       return;
     }
+    if (!data.fatal) return;
     if (
       data.details === ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR ||
       data.details === ErrorDetails.BUFFER_ADD_CODEC_ERROR
@@ -306,6 +310,11 @@ export class HlsEngine implements Engine {
       this.options.failed({ reason: "media", detail: data.error.message });
     }
   }
+}
+
+/** A segment failed, and hls.js knows no level that it could take instead. */
+function hasNoOtherLevel({ frag, errorAction }: ErrorData): boolean {
+  return frag !== undefined && errorAction?.nextAutoLevel === undefined;
 }
 
 /** The problem document that came in the place of a segment. */

@@ -187,7 +187,7 @@ test("a film that is refused on its way plays what it has, then says so, and goe
       ),
   });
   await press(page);
-  // What it has is played sooner; then hls.js waits up to eight seconds between its last tries.
+  // What it has is played sooner.
   await page.evaluate(() => {
     const video = document.querySelector("video");
     if (video) video.playbackRate = 4;
