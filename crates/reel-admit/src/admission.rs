@@ -6,7 +6,7 @@ pub(crate) use renewal::{Exchange, Renewal};
 
 use crate::choices::Choices;
 use crate::limits::{LATER_STARTS_MAX, MEETINGS_MAX, ROUNDS_MAX};
-use crate::reservations::{Applicant, Begin, Reservations};
+use crate::reservations::{Applicant, Begin, Offer, Reservations};
 use crate::session::Promise;
 use reel_cache::Units;
 use reel_qos::limits::ROUND_NS;
@@ -108,7 +108,8 @@ impl Admission {
         lock(reservations).advance(now_ns / ROUND_NS);
         let put = |choice, start_ns| {
             let begin = Begin { media_ns: 0, start_ns, now_ns };
-            lock(reservations).put((applicant, None), (&offers, choice, true), begin)
+            let offer = Offer { choices: &offers, choice, is_played: true };
+            lock(reservations).put(applicant, None, offer, begin)
         };
         for choice in 0..offers.demands.len() {
             match put(choice, now_ns) {

@@ -1,5 +1,6 @@
 //! Who sessions are opened for.
 
+use reel_qos::Class;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,6 +12,22 @@ pub enum Client {
     Address(IpAddr),
     /// The programs of a user of this machine, by the number of the user.
     User(u32),
+}
+
+/// The client of a new session, and the class in which it plays.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionClient {
+    /// The client.
+    pub client: Client,
+    /// The class.
+    pub class: Class,
+}
+
+impl SessionClient {
+    /// A client that plays in a class.
+    pub fn new(client: impl Into<Client>, class: Class) -> Self {
+        Self { client: client.into(), class }
+    }
 }
 
 impl Client {

@@ -17,7 +17,7 @@ mod table;
 
 pub use admission::{Admission, Sharing};
 pub use choices::Choices;
-pub use client::{Client, client_network};
+pub use client::{Client, SessionClient, client_network};
 pub use demand::{Loss, Stretch, demand, shared_demand};
 pub use played::PlayedBy;
 pub use schedule::TrackSpan;

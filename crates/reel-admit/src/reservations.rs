@@ -9,11 +9,11 @@
 use crate::admission::Sharing;
 use crate::choices::Choices;
 use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
-use reel_cache::{Audience, KeptBuffers, SessionKey, SharedTracks, Start, Units};
+use reel_cache::{Audience, GroupMember, GroupWidth, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Capacities, Class, ClassTable, Ledger, Meeting, MemberCapacity, Overcommitment,
-    ReservationId, Resource, SharedReservations,
+    AdmitError, Ahead, Capacities, Class, ClassTable, DemandStart, Ledger, Meeting, MemberCapacity,
+    Overcommitment, ReservationId, Resource, SharedReservations,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,6 +57,15 @@ pub(crate) struct Begin {
     pub(crate) now_ns: u64,
 }
 
+/// One of the choices of what a session plays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer<'a> {
+    pub(crate) choices: &'a Choices,
+    pub(crate) choice: usize,
+    /// Whether the session does not request another choice at the moment.
+    pub(crate) is_played: bool,
+}
+
 /// The session that requests a reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Applicant<'a> {
@@ -87,32 +96,40 @@ impl Reservations {
         });
     }
 
-    /// Reserves one of the choices of what a session plays, from where it begins on, in place of
-    /// what it `held`. `is_played` is true unless the session requests another choice at the
-    /// moment. A refusal changes nothing.
+    /// Reserves an offer for a session, from where it begins on, in place of what it `held`. A
+    /// refusal changes nothing.
     pub(crate) fn put(
         &mut self,
-        (applicant, held): (Applicant<'_>, Option<ReservationId>),
-        (choices, choice, is_played): (&Choices, usize, bool),
+        applicant: Applicant<'_>,
+        held: Option<ReservationId>,
+        Offer { choices, choice, is_played }: Offer<'_>,
         Begin { media_ns, start_ns, now_ns }: Begin,
     ) -> Result<ReservationId, AdmitError> {
         let demand = &choices.demands[choice];
         // Fits: rounds of a title that can be promised.
-        let at = ((media_ns / ROUND_NS) as usize, start_ns / ROUND_NS);
+        let start =
+            DemandStart { from_round: (media_ns / ROUND_NS) as usize, start_round: start_ns / ROUND_NS };
         let shared = choices.shared(choice);
         let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
-        let ahead = self.groups.next_ahead(applicant.class, demand, at, held);
-        let before = ahead.and_then(|(reservation, group)| {
-            let ahead = self.holders.get(&reservation)?.key;
+        let ahead = self.groups.next_ahead(applicant.class, demand, start, held);
+        let before = ahead.and_then(|Ahead { stream, group }| {
+            let session = self.holders.get(&stream)?.key;
             // Asked only for sessions that might follow, since it goes through the whole title.
-            let is_worth = self.groups.is_worth_following(applicant.class, demand, group, at);
-            (is_worth && self.can_keep(group, at)).then_some(())?;
-            self.memory.as_ref()?.audience.follows(applicant.key, (ahead, group), &starts, now_ns)
+            let is_worth = self.groups.is_worth_following(applicant.class, demand, group, start);
+            (is_worth && self.can_keep(group, start)).then_some(())?;
+            self.memory.as_ref()?.audience.follows(
+                applicant.key,
+                GroupMember { session, group },
+                &starts,
+                now_ns,
+            )
         });
         let is_held = before.is_some();
         let put = match held {
-            Some(reservation) => self.groups.change(reservation, demand, at, is_held).map(|()| reservation),
-            None => self.groups.admit(applicant.class, demand, at, is_held, applicant.label),
+            Some(reservation) => {
+                self.groups.change(reservation, demand, start, is_held).map(|()| reservation)
+            }
+            None => self.groups.admit(applicant.class, demand, start, is_held, applicant.label),
         };
         match &put {
             Ok(reservation) => {
@@ -138,8 +155,10 @@ impl Reservations {
     /// choice, for which it holds disk time of its own. `false` if the session shares nothing.
     pub(crate) fn leave(
         &mut self,
-        (applicant, reservation): (Applicant<'_>, ReservationId),
-        (choices, choice): (&Choices, usize),
+        applicant: Applicant<'_>,
+        reservation: ReservationId,
+        choices: &Choices,
+        choice: usize,
         now_ns: u64,
     ) -> bool {
         let next = choices.demands.get(choice + 1).filter(|_| self.groups.is_sharing(reservation));
@@ -257,13 +276,14 @@ impl Reservations {
             .filter_map(|reservation| Some(holders.get(&reservation)?.key))
             .collect();
         let meet = || groups.merge(meeting).then(|| groups.width_rounds(meeting.into));
-        memory.audience.meet((leader.key, &all), (ahead.key, meeting.into), shared, meet);
+        let ahead = GroupMember { session: ahead.key, group: meeting.into };
+        memory.audience.meet(leader.key, &all, ahead, shared, meet);
     }
 
     /// Withholds from readers as much memory as the intervals take if a session joins a group;
     /// `false` if readers have that memory now.
-    fn can_keep(&mut self, group: u64, at: (usize, u64)) -> bool {
-        let bytes = self.groups.interval_bytes_with(group, at);
+    fn can_keep(&mut self, group: u64, start: DemandStart) -> bool {
+        let bytes = self.groups.interval_bytes_with(group, start);
         self.memory.as_mut().is_some_and(|memory| memory.keep(bytes))
     }
 
@@ -273,8 +293,8 @@ impl Reservations {
         if let Some(memory) = &self.memory
             && let Some(group) = self.groups.group_of(reservation)
         {
-            let rounds = self.groups.width_rounds(group);
-            memory.audience.begins(session, (group, rounds), starts, now_ns);
+            let width = GroupWidth { group, rounds: self.groups.width_rounds(group) };
+            memory.audience.begins(session, width, starts, now_ns);
         }
     }
 

@@ -5,13 +5,13 @@
 
 use crate::admission::{Admission, Exchange, Renewal};
 use crate::choices::Choices;
-use crate::client::Client;
+use crate::client::SessionClient;
 use crate::limits::{PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S};
 use crate::reservations::Applicant;
 use crate::schedule::{Continuity, TrackSpan};
 use crate::session::{Opening, Session, SessionState, SessionSummary};
 use crate::table::Table;
-use reel_cache::{Audience, Body, Budget, MediaKind, SessionKey, Units};
+use reel_cache::{Audience, Body, Budget, MediaKind, SessionKey, TrackOfSession, Units};
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -166,11 +166,11 @@ impl<T> Sessions<T> {
         title_id: &str,
         playing: Arc<T>,
         offers: impl Into<Choices>,
-        (client, class): (impl Into<Client>, Class),
+        client: SessionClient,
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let key = SessionKey::random().map_err(OpenRefused::NoRandom)?;
-        self.open_as(key, title_id, playing, offers, (client, class), now_ns)
+        self.open_as(key, title_id, playing, offers, client, now_ns)
     }
 
     /// The same with the caller's key, which no session may have yet. Simulations use it, since
@@ -185,13 +185,13 @@ impl<T> Sessions<T> {
         title_id: &str,
         playing: Arc<T>,
         offers: impl Into<Choices>,
-        (client, class): (impl Into<Client>, Class),
+        client: SessionClient,
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let idle = self.table().remove_idle(now_ns);
         idle.iter().for_each(|session| self.end(session));
-        let client = client.into();
-        self.table().has_room((client, title_id), now_ns)?;
+        let SessionClient { client, class } = client;
+        self.table().has_room(client, title_id, now_ns)?;
         // The table is not locked here, since every request of every core needs it. A ladder that
         // is refused takes the ledger some milliseconds.
         let applicant = Applicant { key, class, label: title_id };
@@ -202,7 +202,7 @@ impl<T> Sessions<T> {
         self.settle_memory(&session, &session.state());
         let mut table = self.table();
         // Other sessions may have been opened meanwhile.
-        if let Err(refused) = table.has_room((client, title_id), now_ns) {
+        if let Err(refused) = table.has_room(client, title_id, now_ns) {
             drop(table);
             self.end(&session);
             return Err(refused);
@@ -322,17 +322,18 @@ impl<T> Sessions<T> {
         &self,
         session: &Session<T>,
         kind: MediaKind,
-        (body, offset): (&Body, u64),
+        body: &Body,
+        offset: u64,
         duration_ns: u64,
         now_ns: u64,
     ) -> bool {
         let state = session.state();
-        let track = (session.key, kind.index());
+        let track = TrackOfSession { session: session.key, track: kind.index() };
         // Sessions may follow only in a track that is shared.
         let shared = state.promise.as_ref().and_then(|promise| promise.offers.shared(promise.choice));
-        let is_shared = shared.is_some_and(|shared| shared.tracks().any(|(slot, _)| slot == track.1));
+        let is_shared = shared.is_some_and(|shared| shared.tracks().any(|(slot, _)| slot == track.track));
         let is_roomy = is_shared && self.is_roomy.load(Ordering::Relaxed);
-        !state.is_closed && self.audience.plays(track, (body, offset), duration_ns, is_roomy, now_ns)
+        !state.is_closed && self.audience.plays(track, body, offset, duration_ns, is_roomy, now_ns)
     }
 
     /// When bytes of this media time of a session are due in memory.

@@ -43,11 +43,7 @@ impl<T> Table<T> {
     }
 
     /// Whether another session of this client with this title may be opened.
-    pub(crate) fn has_room(
-        &self,
-        (client, title_id): (Client, &str),
-        now_ns: u64,
-    ) -> Result<(), OpenRefused> {
+    pub(crate) fn has_room(&self, client: Client, title_id: &str, now_ns: u64) -> Result<(), OpenRefused> {
         if self.by_key.len() >= self.sessions_max {
             let oldest_ns = self.all().map(|session| session.used_ns()).min().unwrap_or(now_ns);
             let left_ns = oldest_ns.saturating_add(self.idle_max_ns).saturating_sub(now_ns);

@@ -33,8 +33,9 @@ impl Audience {
     /// of the objects, too, or if `is_roomy` and others may come.
     pub fn plays(
         &self,
-        (session, track): TrackOfSession,
-        (body, offset): (&Body, u64),
+        TrackOfSession { session, track }: TrackOfSession,
+        body: &Body,
+        offset: u64,
         duration_ns: u64,
         is_roomy: bool,
         now_ns: u64,
@@ -64,11 +65,11 @@ impl Audience {
         let mut reads_on = is_roomy;
         let shown: Vec<(Front, usize)> = fronts.into_iter().zip(track..TRACKS_MAX).collect();
         for &(front, track) in &shown {
-            next_use.set_front((session, track), front);
+            next_use.set_front(TrackOfSession { session, track }, front);
             reads_on |= next_use.viewers_of(front.object) > 1;
         }
         if reads_on {
-            shown.iter().for_each(|(_, track)| next_use.reads_on((session, *track)));
+            shown.iter().for_each(|&(_, track)| next_use.reads_on(TrackOfSession { session, track }));
         }
         reads_on
     }
@@ -81,17 +82,17 @@ impl Audience {
     pub fn follows(
         &self,
         session: SessionKey,
-        (ahead, group): (SessionKey, u64),
+        ahead: GroupMember,
         starts: &[Start<'_>],
         now_ns: u64,
     ) -> Option<SessionPosition> {
         let mut next_use = self.lock();
-        let is_held = |start: &Start<'_>| next_use.is_held_to(ahead, &start.track.map, start.offset);
-        if starts.is_empty() || next_use.group_of(ahead) != Some(group) || !starts.iter().all(is_held) {
+        let is_held = |start: &Start<'_>| next_use.is_held_to(ahead.session, &start.track.map, start.offset);
+        if starts.is_empty() || !next_use.has(ahead) || !starts.iter().all(is_held) {
             return None;
         }
         let before = next_use.position_of(session);
-        next_use.place(session, Some(group), starts, now_ns);
+        next_use.place(session, Some(ahead.group), starts, now_ns);
         Some(before)
     }
 
@@ -102,37 +103,40 @@ impl Audience {
     /// the units between them stay in memory until they are kept.
     pub fn meet(
         &self,
-        (leader, all): (SessionKey, &[SessionKey]),
-        (ahead, group): (SessionKey, u64),
+        leader: SessionKey,
+        all: &[SessionKey],
+        ahead: GroupMember,
         shared: &SharedTracks,
         merge: impl FnOnce() -> Option<u64>,
     ) {
         let mut next_use = self.lock();
         let is_held = |(slot, track): (usize, &SharedTrack)| {
-            let Some(front) = next_use.front((leader, slot)) else { return false };
-            front.object == track.map.id() && next_use.is_held_to(ahead, &track.map, front.offset)
+            let Some(front) = next_use.front(TrackOfSession { session: leader, track: slot }) else {
+                return false;
+            };
+            front.object == track.map.id() && next_use.is_held_to(ahead.session, &track.map, front.offset)
         };
-        if next_use.group_of(ahead) != Some(group) || !shared.tracks().all(is_held) {
+        if !next_use.has(ahead) || !shared.tracks().all(is_held) {
             return;
         }
         let Some(rounds) = merge() else { return };
         for (_, track) in shared.tracks() {
-            next_use.keeps(track.map.id(), group, track.stripes_in(rounds));
+            next_use.keeps(track.map.id(), ahead.group, track.stripes_in(rounds));
         }
-        for session in all {
-            let SessionPosition { fronts, .. } = next_use.position_of(*session);
-            next_use.goes(*session);
-            next_use.joins(*session, Some(group));
-            fronts.into_iter().for_each(|(track, front)| next_use.set_front((*session, track), front));
+        for &session in all {
+            let SessionPosition { fronts, .. } = next_use.position_of(session);
+            next_use.goes(session);
+            next_use.joins(session, Some(ahead.group));
+            next_use.set_fronts(session, fronts);
         }
     }
 
-    /// Puts a session at its start position, if that is known, in a shared reservation for which so
-    /// many rounds are charged. Units that lie so far before its viewers are kept for them.
+    /// Puts a session at its start position, if that is known, in a shared reservation of this
+    /// width. Units that lie so far before its viewers are kept for them.
     pub fn begins(
         &self,
         session: SessionKey,
-        (group, rounds): (u64, u64),
+        GroupWidth { group, rounds }: GroupWidth,
         starts: &[Start<'_>],
         now_ns: u64,
     ) {
@@ -146,7 +150,7 @@ impl Audience {
         }
         next_use.place(session, Some(group), starts, now_ns);
         let others = fronts.into_iter().filter(|(slot, _)| starts.iter().all(|start| start.slot != *slot));
-        others.for_each(|(slot, front)| next_use.set_front((session, slot), front));
+        next_use.set_fronts(session, others);
     }
 
     /// Puts a session back where it was.
@@ -154,7 +158,7 @@ impl Audience {
         let mut next_use = self.lock();
         next_use.goes(session);
         next_use.joins(session, before.group);
-        before.fronts.into_iter().for_each(|(track, front)| next_use.set_front((session, track), front));
+        next_use.set_fronts(session, before.fronts);
     }
 
     /// A session is paused, or has ended.
@@ -171,6 +175,24 @@ impl Audience {
     }
 }
 
+/// A session of a shared reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// The session.
+    pub session: SessionKey,
+    /// The number of the shared reservation.
+    pub group: u64,
+}
+
+/// How long the intervals of a shared reservation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupWidth {
+    /// The number of the shared reservation.
+    pub group: u64,
+    /// Rounds that are charged for.
+    pub rounds: u64,
+}
+
 /// Where a session is, and in which shared reservation.
 #[derive(Debug)]
 pub struct SessionPosition {
@@ -183,18 +205,31 @@ impl NextUse {
     /// ahead, are in memory, and whether that session reads what it has requested to the ends of
     /// the units.
     fn is_held_to(&self, ahead: SessionKey, map: &ObjectMap, offset: u64) -> bool {
-        let mut fronts = (0..TRACKS_MAX).filter_map(|track| self.front((ahead, track)));
+        let mut fronts =
+            (0..TRACKS_MAX).filter_map(|track| self.front(TrackOfSession { session: ahead, track }));
         let Some(front) = fronts.find(|front| front.object == map.id()) else { return false };
         offset <= front.offset && front.is_whole && self.holds(map, offset..front.offset)
     }
 
     fn position_of(&self, session: SessionKey) -> SessionPosition {
-        let fronts = (0..TRACKS_MAX).filter_map(|track| Some((track, self.front((session, track))?)));
+        let front = |track| Some((track, self.front(TrackOfSession { session, track })?));
+        let fronts = (0..TRACKS_MAX).filter_map(front);
         SessionPosition { group: self.group_of(session), fronts: fronts.collect() }
     }
 
     fn goes(&mut self, session: SessionKey) {
-        (0..TRACKS_MAX).for_each(|track| self.leaves((session, track)));
+        (0..TRACKS_MAX).for_each(|track| self.leaves(TrackOfSession { session, track }));
+    }
+
+    fn set_fronts(&mut self, session: SessionKey, fronts: impl IntoIterator<Item = (usize, Front)>) {
+        for (track, front) in fronts {
+            self.set_front(TrackOfSession { session, track }, front);
+        }
+    }
+
+    /// Whether a session is in a shared reservation.
+    fn has(&self, GroupMember { session, group }: GroupMember) -> bool {
+        self.group_of(session) == Some(group)
     }
 
     fn place(&mut self, session: SessionKey, group: Option<u64>, starts: &[Start<'_>], now_ns: u64) {
@@ -213,7 +248,7 @@ impl NextUse {
                 // The session has requested nothing yet, so nothing of that is missing.
                 is_whole: true,
             };
-            self.set_front((session, start.slot), front);
+            self.set_front(TrackOfSession { session, track: start.slot }, front);
         }
     }
 }

@@ -21,9 +21,8 @@ use owed::WithDisks;
 use reel_arena::Buffer;
 use reel_disk::{DiskDone, DiskError, DiskWork, Reply, Requester};
 use reel_qos::Class;
-use reel_volume::{ObjectMap, UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
+use reel_volume::{UnitFetch, UnitRead, UnitRows, UnitStep, VolumeError};
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -356,7 +355,8 @@ impl Fetcher {
                 flight.flight.add_source(key);
                 flight.sources.insert(fetch.index, (fetch.clone(), source));
                 let reservation = flight.reservation();
-                self.read_source((key, map, rows), own, reservation, buffer, now_ns);
+                let read = UnitRead::new(map, self.units.health(), key.stripe, key.position, rows);
+                self.read_source(key, read, own, reservation, buffer, now_ns);
             }
         }
     }
@@ -364,13 +364,13 @@ impl Fetcher {
     /// Reads a unit that another unit is computed from.
     fn read_source(
         &mut self,
-        (key, map, rows): (UnitKey, Arc<ObjectMap>, Range<usize>),
+        key: UnitKey,
+        mut read: UnitRead,
         flight: Arc<Flight>,
         reservation: Option<Arc<Reservation>>,
         buffer: Option<Buffer>,
         now_ns: u64,
     ) {
-        let mut read = UnitRead::new(map, self.units.health(), key.stripe, key.position, rows);
         let fetches = read.reads();
         let id = self.insert_read(key, read, Arc::clone(&flight), None, reservation);
         match (&fetches[..], buffer) {

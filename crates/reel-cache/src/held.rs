@@ -5,7 +5,7 @@ use crate::budget::Reservation;
 use crate::fetcher::Fetcher;
 use crate::limits::{AHEAD_STRIPES_NOT_ROTATIONAL, PREFETCH_HELD_NS};
 use crate::reader::Ramp;
-use crate::unit::{Fetched, UnitKey, UnitWant, rows_by_position};
+use crate::unit::{Fetched, PositionRows, UnitKey, UnitWant, rows_by_position};
 use crate::window::Depth;
 use reel_qos::Class;
 use reel_volume::UnitRows;
@@ -151,7 +151,7 @@ fn needed_units(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
             touched.ends = ends;
             let window = depth.window(map.geometry(), ramp.bytes, ramp.duration_ns);
             let deadline_ns = ramp.due_ns(touched.begins, window.bytes(map.geometry()));
-            for (position, rows) in rows_by_position(&map, &(from - start..to - start)) {
+            for PositionRows { position, rows } in rows_by_position(&map, &(from - start..to - start)) {
                 let (map, class) = (Arc::clone(&map), plan.class);
                 let rows = rows.start..map.geometry().unit_rows();
                 let want = UnitWant { map, stripe, position, rows, class, deadline_ns };

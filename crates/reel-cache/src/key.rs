@@ -9,7 +9,13 @@ use std::str::FromStr;
 pub struct SessionKey([u8; SESSION_KEY_BYTES]);
 
 /// A track that a session plays.
-pub type TrackOfSession = (SessionKey, usize);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrackOfSession {
+    /// The session.
+    pub session: SessionKey,
+    /// The index of the track within the session.
+    pub track: usize,
+}
 
 impl SessionKey {
     /// A new key.

@@ -27,7 +27,7 @@ mod units;
 mod window;
 
 pub use arrival::{Arrival, Inbox};
-pub use audience::{Audience, SessionPosition};
+pub use audience::{Audience, GroupMember, GroupWidth, SessionPosition};
 pub use body::{Body, Part};
 pub use budget::{Budget, KeptBuffers, PromisedBuffers, QueuePosition, Reservation};
 pub use fetcher::Fetcher;

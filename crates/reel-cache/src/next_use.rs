@@ -25,7 +25,7 @@
 //! a read.
 
 use crate::key::{SessionKey, TrackOfSession};
-use crate::unit::{UnitKey, rows_by_position};
+use crate::unit::{PositionRows, UnitKey, rows_by_position};
 use reel_volume::ObjectMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -134,7 +134,7 @@ impl NextUse {
         self.viewers.insert(viewer, (front, front_key.1));
         let object = self.objects.entry(front.object).or_default();
         object.fronts.insert(front_key, (front, None));
-        let group = self.group_of.get(&viewer.0).copied();
+        let group = self.group_of.get(&viewer.session).copied();
         if let Some(group) = group {
             object.lengthen(group, front_key);
         }
@@ -153,7 +153,7 @@ impl NextUse {
         if let Some((_, Some(turn))) = object.fronts.remove(&front_key) {
             self.stretches.remove(&(turn, front.object, front_key));
         }
-        let group = self.group_of.get(&viewer.0).copied();
+        let group = self.group_of.get(&viewer.session).copied();
         if let Some(group) = group {
             object.shorten(group, front_key);
             self.relist_group(front.object, group, front_key);
@@ -207,7 +207,7 @@ impl NextUse {
         (range.start / stripe_bytes..range.end.div_ceil(stripe_bytes)).all(|stripe| {
             let start = stripe * stripe_bytes;
             let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
-            rows_by_position(map, &within).into_iter().all(|(position, rows)| {
+            rows_by_position(map, &within).into_iter().all(|PositionRows { position, rows }| {
                 let listed = object.units.get(&(stripe, position));
                 listed.is_some_and(|(_, have)| have.start <= rows.start && have.end >= end)
             })

@@ -24,13 +24,12 @@ use crate::limits::{
     SEND_CHUNKS_MAX,
 };
 use crate::runs::{Run, RunLimits};
-use crate::unit::{Fetched, UnitWant, rows_by_position};
+use crate::unit::{Fetched, PositionRows, UnitWant, rows_by_position};
 use crate::window::Window;
 use reel_qos::{Class, DiskPrice};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, VolumeError};
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use step::{Step, StripeStep};
@@ -331,15 +330,15 @@ impl Reader {
             // What follows is needed next: by the next part of a title as one file, which meets
             // this one within a unit, or by sessions that follow. What lies before is not needed:
             // what was read ahead begins at the first byte needed, too.
-            wanted.iter_mut().for_each(|(_, rows)| rows.end = map.geometry().unit_rows());
+            wanted.iter_mut().for_each(|unit| unit.rows.end = map.geometry().unit_rows());
         }
         let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
-        let Some(reservation) = self.reserve(fetcher, buffers, (window, &map)) else { return false };
-        let want = |(position, rows): &(usize, Range<usize>)| UnitWant {
+        let Some(reservation) = self.reserve(fetcher, buffers, window, &map) else { return false };
+        let want = |unit: &PositionRows| UnitWant {
             map: Arc::clone(&map),
             stripe,
-            position: *position,
-            rows: rows.clone(),
+            position: unit.position,
+            rows: unit.rows.clone(),
             class: self.class,
             deadline_ns,
         };
@@ -347,7 +346,7 @@ impl Reader {
         let reservation = Arc::new(reservation);
         let got = fetcher.request_stripe(&wants, self.connection, Some(&reservation), now_ns);
         self.planned_bytes += range.end - range.start;
-        let step = StripeStep::new((map, stripe), range, wanted.into_iter().zip(got), reservation);
+        let step = StripeStep::new(map, stripe, range, wanted.into_iter().zip(got), reservation);
         self.window.push_back(Step::Stripe(step));
         self.run_planned(fetcher);
         true
@@ -380,7 +379,8 @@ impl Reader {
         &mut self,
         fetcher: &Fetcher,
         buffers: usize,
-        (window, map): (Window, &ObjectMap),
+        window: Window,
+        map: &ObjectMap,
     ) -> Option<Reservation> {
         let (budget, depth) = (fetcher.units().budget(), fetcher.units().depth());
         // More than all buffers would never become free. A reader that holds all of them competes
@@ -445,15 +445,9 @@ impl Reader {
 /// the units they are computed from. Wanted units are shared with the decoding through the table.
 /// Where that is not possible, because others are reading other rows of them, the spare buffers
 /// serve.
-fn decoding_buffers(
-    fetcher: &Fetcher,
-    map: &ObjectMap,
-    stripe: u64,
-    wanted: &[(usize, Range<usize>)],
-) -> usize {
+fn decoding_buffers(fetcher: &Fetcher, map: &ObjectMap, stripe: u64, wanted: &[PositionRows]) -> usize {
     let bypass = fetcher.units().bypass();
-    let is_bypassed =
-        |(position, _): &&(usize, Range<usize>)| bypass.is_bypassed(map.unit_at(stripe, *position).0);
+    let is_bypassed = |unit: &&PositionRows| bypass.is_bypassed(map.unit_at(stripe, unit.position).0);
     match wanted.iter().filter(is_bypassed).count() {
         0 => 0,
         lost => map.geometry().data_rows() + lost - wanted.len(),

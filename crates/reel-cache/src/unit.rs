@@ -33,6 +33,13 @@ pub struct UnitWant {
     pub deadline_ns: u64,
 }
 
+/// Rows of the unit at a position of a stripe.
+#[derive(Clone)]
+pub(crate) struct PositionRows {
+    pub(crate) position: usize,
+    pub(crate) rows: Range<usize>,
+}
+
 /// A requested unit came, or cannot be read.
 #[derive(Clone, Debug)]
 pub struct Fetched {
@@ -51,7 +58,7 @@ impl UnitWant {
 }
 
 /// The rows of each data position that the bytes `range` of a stripe touch.
-pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
+pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<PositionRows> {
     let geometry = map.geometry();
     let row_bytes = geometry.row_bytes() as u64;
     // The casts fit: they are rows of one stripe.
@@ -63,7 +70,7 @@ pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usiz
         let from = first.saturating_sub(position).div_ceil(data_rows);
         if position <= last && from * data_rows + position <= last {
             let to = (last - position) / data_rows + 1;
-            wanted.push((position, from..to));
+            wanted.push(PositionRows { position, rows: from..to });
         }
     }
     wanted

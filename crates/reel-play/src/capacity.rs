@@ -69,7 +69,8 @@ impl Capacity {
     /// every round. Returns whether anything has changed.
     pub fn refresh<T>(
         &mut self,
-        (disks, uplink): (&Disks, &Uplink),
+        disks: &Disks,
+        uplink: &Uplink,
         sessions: &Sessions<T>,
         counters: &PlayCounters,
         now_ns: u64,
@@ -205,7 +206,7 @@ mod tests {
         let (counters, uplink) =
             (PlayCounters::new(&[("http", 1), ("programs", 1)]), Uplink::of_unknown_rate());
         for second in 1..=60 {
-            capacity.refresh((&disks, &uplink), &sessions, &counters, second * ROUND_NS);
+            capacity.refresh(&disks, &uplink, &sessions, &counters, second * ROUND_NS);
             let [http, programs] = &counters.front_ends[..] else { panic!("two front ends") };
             http.sent_bytes.fetch_add(500 << 20, Ordering::Relaxed);
             http.threads_ns[0].fetch_add(500 * SLOW_NS, Ordering::Relaxed);

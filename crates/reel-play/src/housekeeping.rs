@@ -27,7 +27,7 @@ impl<T> Housekeeper<T> {
     /// One step. To be called at least once a round.
     pub fn step(&mut self, now_ns: u64) {
         self.uplink.tick(now_ns);
-        self.capacity.refresh((&self.disks, &self.uplink), &self.sessions, &self.counters, now_ns);
+        self.capacity.refresh(&self.disks, &self.uplink, &self.sessions, &self.counters, now_ns);
         self.sessions.tick(now_ns);
     }
 }

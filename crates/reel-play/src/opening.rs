@@ -1,8 +1,8 @@
 //! How a session begins, for every front end.
 
 use crate::playable::{Form, Playable};
-use reel_admit::{Choices, Client, OpenRefused, Session, Sessions};
-use reel_qos::{AdmitError, Class, ClassTable, Kind};
+use reel_admit::{Choices, OpenRefused, Session, SessionClient, Sessions};
+use reel_qos::{AdmitError, ClassTable, Kind};
 use std::sync::Arc;
 
 /// Why a session was not opened.
@@ -27,7 +27,7 @@ impl SessionRefused {
     }
 }
 
-/// Opens a session of a client on a title in a class.
+/// Opens a session of a client on a title.
 ///
 /// # Errors
 /// The title is too long for its class, the session table or the client's share of it is full, or
@@ -35,14 +35,15 @@ impl SessionRefused {
 pub fn open_session<T: Playable>(
     sessions: &Sessions<T>,
     classes: &ClassTable,
-    (title_id, title): (&str, Arc<T>),
+    title_id: &str,
+    title: Arc<T>,
     form: Form,
-    (client, class): (impl Into<Client>, Class),
+    client: SessionClient,
     now_ns: u64,
 ) -> Result<Arc<Session<T>>, SessionRefused> {
-    let offers = match classes.kind(class) {
+    let offers = match classes.kind(client.class) {
         Kind::Periodic => title.choices(form).ok_or(SessionRefused::TooLong)?,
         Kind::Interactive | Kind::Aperiodic => Choices::none(),
     };
-    Ok(sessions.open(title_id, title, offers, (client, class), now_ns)?)
+    Ok(sessions.open(title_id, title, offers, client, now_ns)?)
 }

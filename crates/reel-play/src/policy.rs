@@ -3,7 +3,7 @@
 use crate::limits::{BEGIN_DEADLINE_NS, FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
 use crate::playable::{MediaRequest, Playable};
 use reel_admit::{Session, Sessions, TrackSpan};
-use reel_cache::{Body, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp};
+use reel_cache::{Body, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp, TrackOfSession};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use std::ops::Range;
@@ -117,7 +117,7 @@ impl<T: Playable> Decision<'_, T> {
         match (request, kind) {
             (_, Kind::Aperiodic) => Ok(DeliveryPolicy::without_deadline(session.class())),
             (MediaRequest::Segment { track, number, bytes }, Kind::Periodic) => {
-                self.segment(session, (*track, *number), *bytes, prefetcher)
+                self.segment(session, *track, *number, *bytes, prefetcher)
             }
             (MediaRequest::File(range), Kind::Periodic) => {
                 let policy = self.paced(session, range.start, range.start)?;
@@ -146,7 +146,7 @@ impl<T: Playable> Decision<'_, T> {
         }
         pace.due_ns = permit.due_ns;
         let duration_ns = file.times.last().map_or(0, |(_, media_ns)| *media_ns);
-        self.sessions.plays(session, span.kind, (&file.body, at_offset), duration_ns, self.now_ns);
+        self.sessions.plays(session, span.kind, &file.body, at_offset, duration_ns, self.now_ns);
         // A start or a seek is read with the other starts, as that of a segment is: the reservation
         // begins with the next round.
         Ok(DeliveryPolicy {
@@ -164,7 +164,7 @@ impl<T: Playable> Decision<'_, T> {
     fn read_file_ahead(&self, session: &Session<T>, requested: &Range<u64>, prefetcher: &mut Prefetcher) {
         let Some(file) = session.playing().file() else { return };
         let (times, file) = (&file.times, &file.body);
-        let name = (session.key(), FILE);
+        let name = TrackOfSession { session: session.key(), track: FILE };
         let at = requested.end;
         let shown_ns = |offset| Pace::new(Arc::clone(times), 0, 0).media_ns(offset);
         prefetcher.passed(name, requested.start);
@@ -192,7 +192,8 @@ impl<T: Playable> Decision<'_, T> {
     fn segment(
         &self,
         session: &Session<T>,
-        (track, number): (usize, usize),
+        track: usize,
+        number: usize,
         requested_bytes: u64,
         prefetcher: &mut Prefetcher,
     ) -> Result<DeliveryPolicy, AdmitError> {
@@ -216,8 +217,8 @@ impl<T: Playable> Decision<'_, T> {
         if permit.class == Class::APERIODIC {
             return Ok(DeliveryPolicy::without_deadline(permit.class));
         }
-        let plays = (&segment.body, 0);
-        let reads_on = self.sessions.plays(session, span.kind, plays, segment.track_ns, self.now_ns);
+        let reads_on =
+            self.sessions.plays(session, span.kind, &segment.body, 0, segment.track_ns, self.now_ns);
         let next = title.segment(track, number + 1).and_then(|next| {
             let due_ns = self.sessions.due_ns(session, next.span.from_ns, self.now_ns);
             // A segment that is due at once is requested at once, so it is not planned. An example
@@ -230,7 +231,7 @@ impl<T: Playable> Decision<'_, T> {
                 duration_ns: next.span.until_ns.saturating_sub(next.span.from_ns),
             })
         });
-        prefetcher.plan((session.key(), track), next);
+        prefetcher.plan(TrackOfSession { session: session.key(), track }, next);
         let policy = DeliveryPolicy { class: permit.class, reads_on, ..DeliveryPolicy::begins() };
         let policy = DeliveryPolicy { start_ns: permit.start_ns, ..policy };
         if permit.begins {

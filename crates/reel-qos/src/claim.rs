@@ -17,6 +17,15 @@ pub(crate) struct Claim<'a> {
     pub(crate) rounds: usize,
 }
 
+/// From where on a demand is played, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DemandStart {
+    /// The round of the demand that is on `start_round`.
+    pub from_round: usize,
+    /// The absolute round.
+    pub start_round: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Reservation {
     pub(crate) demand: Arc<Demand>,
@@ -73,16 +82,11 @@ impl Reservation {
         }
     }
 
-    /// The same reservation with the rest of another demand, from its round and on the absolute
-    /// round of `place`.
-    pub(crate) fn replaced_by(
-        &self,
-        demand: &Arc<Demand>,
-        (from_round, start_round): (usize, u64),
-    ) -> Reservation {
-        let from_round = from_round.min(demand.rounds());
+    /// The same reservation with the rest of another demand, from `start` on.
+    pub(crate) fn replaced_by(&self, demand: &Arc<Demand>, start: DemandStart) -> Reservation {
+        let from_round = start.from_round.min(demand.rounds());
         let rounds = demand.rounds() - from_round;
-        let claim = Claim { demand, class: self.class, from_round, start_round, rounds };
+        let claim = Claim { demand, class: self.class, from_round, start_round: start.start_round, rounds };
         Reservation::new(&claim, demand, self.label.clone())
     }
 

@@ -1,6 +1,6 @@
 //! The reservations, in every round of every resource.
 
-use crate::claim::{Claim, Reservation};
+use crate::claim::{Claim, DemandStart, Reservation};
 use crate::limits::{
     CLOCK_ROUNDS_MAX, DEMAND_ROUNDS_MAX, LABEL_BYTES_MAX, RESERVATIONS_MAX, ROUND_NS, TIMELINE_ROUNDS_MAX,
 };
@@ -320,13 +320,8 @@ impl Ledger {
     }
 
     /// Whether a reservation has everything that the rest of a demand needs.
-    pub(crate) fn has(
-        &self,
-        old: &Reservation,
-        demand: &Arc<Demand>,
-        (from_round, start_round): (usize, u64),
-    ) -> bool {
-        let claim = self.claim(old.class, demand, from_round, start_round);
+    pub(crate) fn has(&self, old: &Reservation, demand: &Arc<Demand>, start: DemandStart) -> bool {
+        let claim = self.claim(old.class, demand, start.from_round, start.start_round);
         claim.is_ok_and(|claim| self.needs_no_more(&claim, old))
     }
 

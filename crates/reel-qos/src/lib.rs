@@ -18,6 +18,7 @@ mod timeline;
 mod transaction;
 mod worth;
 
+pub use claim::DemandStart;
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
 pub use demand::{Demand, DiskDemand};
 pub use how_many::{Answer, Starts};
@@ -26,5 +27,5 @@ pub use price::DiskPrice;
 pub use refusal::{AdmitError, Refusal};
 pub use report::ReservationView;
 pub use resource::{Capacities, MemberCapacity, Overcommitment, Resource, ResourceUsage, UNLIMITED};
-pub use shared::{Meeting, SharedReservations};
+pub use shared::{Ahead, Meeting, SharedReservations};
 pub use transaction::Transaction;

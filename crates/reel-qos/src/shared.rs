@@ -34,6 +34,7 @@ mod shape;
 
 pub use meeting::Meeting;
 
+use crate::claim::DemandStart;
 use crate::demand::DiskDemand;
 use crate::ledger::{Ledger, ReservationId};
 use crate::limits::{INTERVALS_PERMILLE, LAG_ROUNDS_MAX, REACH_ROUNDS};
@@ -58,6 +59,15 @@ pub struct SharedReservations {
     /// Streams by the round after their last.
     ends: BTreeSet<(i64, ReservationId)>,
     next_group: u64,
+}
+
+/// A stream that another one could follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// The stream.
+    pub stream: ReservationId,
+    /// Its group.
+    pub group: u64,
 }
 
 /// The class and the address of the demand, which a group keeps alive.
@@ -91,15 +101,15 @@ impl SharedReservations {
     }
 
     /// The stream that a new stream, or the stream `held`, would follow there: the next one ahead
-    /// that plays the same. With its group.
+    /// that plays the same.
     pub fn next_ahead(
         &self,
         class: Class,
         demand: &Arc<Demand>,
-        (from_round, start_round): (usize, u64),
+        start: DemandStart,
         held: Option<ReservationId>,
-    ) -> Option<(ReservationId, u64)> {
-        self.ahead(class, demand, epoch(from_round, start_round), |_, stream| Some(stream) != held)
+    ) -> Option<Ahead> {
+        self.ahead(class, demand, epoch(start), |_, stream| Some(stream) != held)
     }
 
     /// The group of a stream, by a number that is never used for another group.
@@ -125,10 +135,10 @@ impl SharedReservations {
 
     /// Bytes of the arena that would hold intervals at most if a stream joined a group there. Where
     /// the stream was before does not count.
-    pub fn interval_bytes_with(&self, group: u64, (from_round, start_round): (usize, u64)) -> u64 {
+    pub fn interval_bytes_with(&self, group: u64, start: DemandStart) -> u64 {
         let all_bytes = self.interval_bytes();
         let Some(group) = self.groups.get(&group) else { return all_bytes };
-        let epoch = epoch(from_round, start_round);
+        let epoch = epoch(start);
         let (first, last) = group.ends().unwrap_or((epoch, epoch));
         let bytes = interval_bytes(group.demand.shared(), last.max(epoch) - first.min(epoch));
         all_bytes.saturating_add(bytes.saturating_sub(group.interval_bytes))
@@ -152,13 +162,13 @@ impl SharedReservations {
         &mut self,
         class: Class,
         demand: &Arc<Demand>,
-        place: (usize, u64),
+        start: DemandStart,
         is_held: bool,
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
-        let epoch = epoch(place.0, place.1);
-        if let Some((_, group)) = self.ahead(class, demand, epoch, |_, _| true).filter(|_| is_held) {
-            match self.admit_into(group, place, label) {
+        let epoch = epoch(start);
+        if let Some(ahead) = self.ahead(class, demand, epoch, |_, _| true).filter(|_| is_held) {
+            match self.admit_into(ahead.group, start, label) {
                 Err(NotShared::Interval) => {}
                 Err(NotShared::Refused(error)) => return Err(error),
                 Ok(stream) => return Ok(stream),
@@ -166,11 +176,12 @@ impl SharedReservations {
         }
         // As one demand first, so that a refusal names all that is needed. What fits as one demand
         // also fits as the two reservations that follow.
-        self.ledger.check(class, demand, place.0, place.1)?;
+        let DemandStart { from_round, start_round } = start;
+        self.ledger.check(class, demand, from_round, start_round)?;
         let own = Arc::new(demand.without_disks());
         let single = Single { class, demand, epoch, label, had: None };
         let (stream, reservation) = self.ledger.try_change(|ledger| -> Result<_, AdmitError> {
-            let stream = ledger.admit(class, &own, place.0, place.1, label)?;
+            let stream = ledger.admit(class, &own, from_round, start_round, label)?;
             Ok((stream, single.reserve(ledger)?))
         })?;
         self.open_group(&single, own, stream, reservation);
@@ -178,17 +189,12 @@ impl SharedReservations {
     }
 
     /// Admits a stream as one of a group, behind the stream that is ahead of it there.
-    fn admit_into(
-        &mut self,
-        id: u64,
-        (from_round, start_round): (usize, u64),
-        label: &str,
-    ) -> Result<ReservationId, NotShared> {
-        let (room, epoch) = (self.room_beside(id), epoch(from_round, start_round));
+    fn admit_into(&mut self, id: u64, start: DemandStart, label: &str) -> Result<ReservationId, NotShared> {
+        let (room, epoch) = (self.room_beside(id), epoch(start));
         let Some(group) = self.groups.get_mut(&id) else { return Err(NotShared::Interval) };
         let stream = self.ledger.try_change(|ledger| {
             let (class, own) = (group.class, Arc::clone(&group.own));
-            let stream = ledger.admit(class, &own, from_round, start_round, label)?;
+            let stream = ledger.admit(class, &own, start.from_round, start.start_round, label)?;
             group.extend(ledger, room, epoch, stream)?;
             Ok::<_, NotShared>(stream)
         })?;
@@ -289,15 +295,15 @@ impl SharedReservations {
         })
     }
 
-    /// The next stream ahead that plays the same, and its group, of those that `may_lead`. `None`
-    /// if it is too far ahead to be followed.
+    /// The next stream ahead that plays the same, of those that `may_lead`. `None` if it is too far
+    /// ahead to be followed.
     fn ahead(
         &self,
         class: Class,
         demand: &Arc<Demand>,
         epoch: i64,
         may_lead: impl Fn(u64, ReservationId) -> bool,
-    ) -> Option<(ReservationId, u64)> {
+    ) -> Option<Ahead> {
         // Memory of unknown size cannot be reserved.
         if self.ledger.capacities().arena_bytes == UNLIMITED {
             return None;
@@ -308,9 +314,9 @@ impl SharedReservations {
             let (next, stream) = ahead.find(|(_, stream)| may_lead(*id, *stream))?;
             Some((*next, *id, *stream, group.streams.first()?.0))
         };
-        let (_, id, stream, first) =
+        let (_, group, stream, first) =
             self.of_demand.get(&demand_key(class, demand))?.iter().filter_map(next_of).max()?;
-        (epoch - first <= LAG_ROUNDS_MAX).then_some((stream, id))
+        (epoch - first <= LAG_ROUNDS_MAX).then_some(Ahead { stream, group })
     }
 
     /// The memory that a group may hold for its interval beside those of all other groups.

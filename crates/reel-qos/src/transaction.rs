@@ -1,6 +1,6 @@
 //! Changes of a ledger that are made together or not at all.
 
-use crate::claim::Reservation;
+use crate::claim::{DemandStart, Reservation};
 use crate::ledger::{Ledger, ReservationId};
 use crate::{AdmitError, Class, Demand};
 use std::ops::Deref;
@@ -95,9 +95,9 @@ impl Transaction<'_> {
 
     /// Replaces a reservation by the rest of a demand that needs no more in any round. It is not
     /// checked whether that fits. Nothing happens if the reservation has ended.
-    pub(crate) fn reduce(&mut self, id: ReservationId, demand: &Arc<Demand>, place: (usize, u64)) {
+    pub(crate) fn reduce(&mut self, id: ReservationId, demand: &Arc<Demand>, start: DemandStart) {
         let Some(before) = self.ledger.reservation(id) else { return };
-        let new = before.replaced_by(demand, place);
+        let new = before.replaced_by(demand, start);
         self.ledger.restore(id, Some(new));
         self.undo.push((id, Some(before)));
     }
@@ -177,7 +177,7 @@ mod tests {
         change.admit(Class::PERIODIC, &demand(4), 0, 1, "third")?;
         change.change(second, &demand(1), 0, 2)?;
         change.change(second, &demand(2), 1, 2)?;
-        change.reduce(second, &demand(1), (0, 2));
+        change.reduce(second, &demand(1), DemandStart { from_round: 0, start_round: 2 });
         change.admit(Class::PERIODIC, &demand(if refused { 9 } else { 1 }), 0, 0, "fourth")?;
         Ok(())
     }

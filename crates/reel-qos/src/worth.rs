@@ -1,6 +1,7 @@
 //! What a new stream should be charged with: memory for the interval to the stream ahead, or the
 //! disks.
 
+use crate::claim::DemandStart;
 use crate::ledger::Ledger;
 use crate::limits::{DEMAND_ROUNDS_MAX, REACH_ROUNDS};
 use crate::shared::{Meeting, SharedReservations};
@@ -24,15 +25,9 @@ impl SharedReservations {
     ///   interval: then both are used up together;
     /// - otherwise if the interval takes a smaller part of the free memory than its reads of the
     ///   free disks. Between two streams that share already, the interval takes nothing.
-    pub fn is_worth_following(
-        &self,
-        class: Class,
-        demand: &Demand,
-        group: u64,
-        (from_round, start_round): (usize, u64),
-    ) -> bool {
-        let with_bytes = self.interval_bytes_with(group, (from_round, start_round));
-        self.is_worth(class, demand, from_round, with_bytes)
+    pub fn is_worth_following(&self, class: Class, demand: &Demand, group: u64, start: DemandStart) -> bool {
+        let with_bytes = self.interval_bytes_with(group, start);
+        self.is_worth(class, demand, start.from_round, with_bytes)
     }
 
     /// The same for a group that has come to where another one has been: it costs the disks nothing

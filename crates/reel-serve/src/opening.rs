@@ -1,7 +1,7 @@
 //! The way from the name of a title to a session of it.
 
 use crate::Refusal;
-use reel_admit::{Client, Session, Sessions};
+use reel_admit::{Client, Session, SessionClient, Sessions};
 use reel_disk::Disks;
 use reel_library::LibraryError;
 use reel_play::{Form, PlayCounters, PlayableTitle, SessionRefused, Titles, open_session};
@@ -81,13 +81,14 @@ impl Opener {
     /// [`Refusal::Session`].
     pub fn session(
         &self,
-        title: (&str, Arc<PlayableTitle>),
+        (title_id, title): (&str, Arc<PlayableTitle>),
         form: Form,
-        requester: (impl Into<Client>, Class),
+        (client, class): (impl Into<Client>, Class),
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
         let classes = self.disks.classes();
-        let opened = open_session(&self.sessions, &classes, title, form, requester, now_ns);
+        let client = SessionClient::new(client, class);
+        let opened = open_session(&self.sessions, &classes, title_id, title, form, client, now_ns);
         opened.map_err(|refused| {
             if let SessionRefused::Refused(refused) = &refused {
                 self.counters.refused(refused);

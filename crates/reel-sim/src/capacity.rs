@@ -62,7 +62,7 @@ impl Capacity {
         counters: &PlayCounters,
         now_ns: u64,
     ) {
-        if self.served.refresh((disks, &self.uplink), sessions.for_engine(), counters, now_ns) {
+        if self.served.refresh(disks, &self.uplink, sessions.for_engine(), counters, now_ns) {
             let usage = sessions.usage(now_ns);
             let over = usage.iter().enumerate().filter(|(_, used)| used.peak_used > used.capacity);
             self.over = over.map(|(place, used)| (place, used.peak_used)).collect();

@@ -3,7 +3,7 @@
 use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_admit::limits::START_WAIT_S;
-use reel_admit::{Session, Sessions, SessionsConfig, Sharing};
+use reel_admit::{Session, SessionClient, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
 use reel_qos::{Capacities, Class, ClassTable, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
@@ -46,8 +46,8 @@ impl ClientSessions {
         if !self.follows {
             offers.shared = Arc::from([]);
         }
-        let who = (address, Class::PERIODIC);
-        let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, who, now_ns);
+        let client = SessionClient::new(address, Class::PERIODIC);
+        let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, client, now_ns);
         opened.map_err(|refused| refused.to_string())
     }
 

@@ -3,7 +3,7 @@
 use super::{Admission, lock};
 use crate::choices::Choices;
 use crate::limits::MOVE_COST_NS;
-use crate::reservations::{Applicant, Begin};
+use crate::reservations::{Applicant, Begin, Offer};
 use crate::schedule::{Continuity, TrackSpan};
 use crate::session::{Promise, SessionState};
 use reel_qos::AdmitError;
@@ -63,7 +63,8 @@ impl Admission {
         let start_ns = promise.start_ns.max(now_ns);
         let begin = Begin { media_ns: 0, start_ns, now_ns };
         for choice in 0..offers.demands.len() {
-            let put = |held| lock(reservations).put((applicant, held), (offers, choice, true), begin);
+            let offer = Offer { choices: offers, choice, is_played: true };
+            let put = |held| lock(reservations).put(applicant, held, offer, begin);
             let reservation = match put(promise.reservation) {
                 Err(AdmitError::Ended(_)) => {
                     promise.reservation = None;
@@ -160,7 +161,7 @@ impl Admission {
             let mut reservations = lock(reservations);
             // A session that shares one choice with others stops following them when its client
             // requests a lower choice at the same position.
-            if stays && reservations.leave((applicant, held), (&promise.offers, choice), now_ns) {
+            if stays && reservations.leave(applicant, held, &promise.offers, choice, now_ns) {
                 promise.choice += 1;
                 choice = promise.choice;
             } else if !stays && reservations.is_sharing(held) {
@@ -179,8 +180,8 @@ impl Admission {
         let mut reservations = lock(reservations);
         reservations.advance(now_ns / ROUND_NS);
         let is_played = asked.is_none_or(|asked| asked == choice);
-        let offer = (&promise.offers, choice, is_played);
-        let mut put = |held| reservations.put((applicant, held), offer, begin);
+        let offer = Offer { choices: &promise.offers, choice, is_played };
+        let mut put = |held| reservations.put(applicant, held, offer, begin);
         match put(promise.reservation) {
             Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
             // A reservation that has come to the end of its title has ended, although it was not

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
-use reel_admit::{Choices, Session, Sessions, SessionsConfig, TrackSpan};
+use reel_admit::{Choices, Session, SessionClient, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable};
@@ -22,7 +22,7 @@ fn playing() -> (Sessions<()>, Arc<Session<()>>) {
         classes: ClassTable::default(),
         start_wait_s: 0,
     });
-    let client = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
+    let client = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
     let session = sessions.open("film", Arc::new(()), Choices::none(), client, START_NS).unwrap();
     (sessions, session)
 }

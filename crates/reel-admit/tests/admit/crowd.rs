@@ -8,8 +8,8 @@
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{Session, Sessions, SessionsConfig};
-use reel_cache::{Body, Due, MediaKind, Part, Plan, Prefetcher, Ramp, Units};
+use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
+use reel_cache::{Body, Due, MediaKind, Part, Plan, Prefetcher, Ramp, TrackOfSession, Units};
 use reel_qos::{Class, ClassTable};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -75,7 +75,7 @@ impl Crowd {
     fn plays(&mut self, reads_ahead: bool) {
         let starts_ns = |viewer: u64| SECOND_NS + viewer * OVER_NS / VIEWERS;
         let open = |viewer: u64| {
-            let who = (IpAddr::V4(Ipv4Addr::from(viewer as u32)), Class::PERIODIC);
+            let who = SessionClient::new(IpAddr::V4(Ipv4Addr::from(viewer as u32)), Class::PERIODIC);
             self.sessions.open("film", Arc::new(()), Arc::from([]), who, starts_ns(viewer)).unwrap()
         };
         let open: Vec<Arc<Session<()>>> = (0..VIEWERS).map(open).collect();
@@ -99,7 +99,7 @@ impl Crowd {
                     due_ns: due_ns + SEGMENT_NS - SEND_LEAD_NS,
                     duration_ns: SEGMENT_NS,
                 });
-                self.prefetcher.plan((session.key(), 0), plan);
+                self.prefetcher.plan(TrackOfSession { session: session.key(), track: 0 }, plan);
             }
             self.takes(session, segment, at_ns);
             if segment + 1 == SEGMENTS {
@@ -111,7 +111,7 @@ impl Crowd {
     fn takes(&mut self, session: &Session<()>, segment: u64, at_ns: u64) {
         let film_ns = SEGMENTS * SEGMENT_NS;
         let body = self.body(range(segment));
-        let reads_on = self.sessions.plays(session, MediaKind::Video, (&body, 0), film_ns, at_ns);
+        let reads_on = self.sessions.plays(session, MediaKind::Video, &body, 0, film_ns, at_ns);
         let ramp = Ramp { due_ns: at_ns, duration_ns: SEGMENT_NS, bytes: SEGMENT_BYTES };
         let bytes = self.bytes(range(segment));
         self.core.watch_on(body, bytes, Due::Ramp(ramp), reads_on);
@@ -187,7 +187,7 @@ fn many_viewers_of_one_title_read_it_once_with_memory_for_little_more_than_their
 fn a_short_read_of_a_title_takes_nothing_from_its_viewers() {
     let mut crowd = Crowd::new(wave_front() * 2);
     let open = |viewer: u32| {
-        let who = (IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
+        let who = SessionClient::new(IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
         crowd.sessions.open("film", Arc::new(()), Arc::from([]), who, 0).unwrap()
     };
     let (leader, follower) = (open(1), open(2));

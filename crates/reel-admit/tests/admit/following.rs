@@ -6,8 +6,8 @@
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{
-    Choices, Loss, Permit, Session, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan, demand,
-    shared_demand,
+    Choices, Loss, Permit, Session, SessionClient, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan,
+    demand, shared_demand,
 };
 use reel_cache::{Body, Due, MediaKind, Part, Ramp, SharedTrack, SharedTracks, Units};
 use reel_qos::limits::ROUND_NS;
@@ -106,7 +106,7 @@ impl Hall {
     }
 
     fn open(&self) -> Option<Seat> {
-        let who = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
+        let who = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
         let choices = if self.alone {
             let demands = self.choices.demands.iter().map(|demand| Arc::new(Demand::clone(demand)));
             Choices::from(demands.collect::<Arc<[_]>>())
@@ -127,7 +127,7 @@ impl Hall {
         let range = range(object, segment);
         let body = Body::new([Part::Object(Arc::clone(&self.cinema.objects[object]), range.clone())]);
         let film_ns = SEGMENTS * SEGMENT_NS;
-        let reads_on = self.sessions.plays(seat, MediaKind::Video, (&body, 0), film_ns, self.now_ns);
+        let reads_on = self.sessions.plays(seat, MediaKind::Video, &body, 0, film_ns, self.now_ns);
         let bytes = self.cinema.bytes[object][range.start as usize..range.end as usize].to_vec();
         let ramp = Ramp { due_ns: self.now_ns, duration_ns: SEGMENT_NS, bytes: range.end - range.start };
         let before = self.reads();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
-use reel_admit::{Loss, Session, Sessions, SessionsConfig, Stretch, demand};
+use reel_admit::{Loss, Session, SessionClient, Sessions, SessionsConfig, Stretch, demand};
 use reel_cache::{Depth, Due, Ramp, Units};
 use reel_disk::Fault;
 use reel_qos::limits::ROUND_NS;
@@ -52,7 +52,7 @@ fn sessions(units: &Units) -> Sessions<()> {
 /// As many sessions as are admitted.
 fn audience(sessions: &Sessions<()>, film: &Arc<Demand>) -> Vec<Arc<Session<()>>> {
     let open = |viewer: u32| {
-        let who = (IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
+        let who = SessionClient::new(IpAddr::V4(Ipv4Addr::from(viewer)), Class::PERIODIC);
         sessions.open("film", Arc::new(()), Arc::from([Arc::clone(film)]), who, ROUND_NS).ok()
     };
     (0..100).map_while(open).collect()

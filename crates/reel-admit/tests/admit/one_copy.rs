@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
-use reel_admit::{Session, Sessions, SessionsConfig};
+use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
 use reel_cache::{MediaKind, Units};
 use reel_qos::{Class, ClassTable};
 use std::net::{IpAddr, Ipv4Addr};
@@ -47,7 +47,7 @@ impl Hall {
     }
 
     fn open(&self) -> Arc<Session<()>> {
-        let who = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
+        let who = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
         self.sessions.open("film", Arc::new(()), Arc::from([]), who, self.at).unwrap()
     }
 
@@ -58,7 +58,7 @@ impl Hall {
         let from = stripe * STRIPE_BYTES;
         if let Some(viewer) = viewer {
             let film_ns = STRIPES as u64 * STRIPE_NS;
-            self.sessions.plays(viewer, MediaKind::Video, (&film, from as u64), film_ns, self.at);
+            self.sessions.plays(viewer, MediaKind::Video, &film, from as u64, film_ns, self.at);
         }
         self.reads(0, from..from + STRIPE_BYTES)
     }

@@ -6,7 +6,8 @@ use reel_admit::limits::{
     SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
 use reel_admit::{
-    Choices, Client, OpenRefused, ReservationState, Session, Sessions, SessionsConfig, TrackSpan,
+    Choices, Client, OpenRefused, ReservationState, Session, SessionClient, Sessions, SessionsConfig,
+    TrackSpan,
 };
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
@@ -73,7 +74,7 @@ fn open_for(
     client: IpAddr,
     now_ns: u64,
 ) -> Result<Arc<Session<()>>, OpenRefused> {
-    sessions.open("film", Arc::new(()), of(rates_bps), (client, Class::PERIODIC), now_ns)
+    sessions.open("film", Arc::new(()), of(rates_bps), SessionClient::new(client, Class::PERIODIC), now_ns)
 }
 
 fn open(sessions: &Sessions<()>, rates_bps: &[u64]) -> Result<Arc<Session<()>>, OpenRefused> {
@@ -92,7 +93,9 @@ fn at_capacity(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>,
     let open = |client, odd: u64| {
         let bytes = (0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000);
         let film = Arc::from([of_bytes(bytes.collect())]);
-        sessions.open("film", Arc::new(()), film, (client, Class::PERIODIC), START_NS).unwrap()
+        sessions
+            .open("film", Arc::new(()), film, SessionClient::new(client, Class::PERIODIC), START_NS)
+            .unwrap()
     };
     let (one, other) = (open(CLIENT, 0), open(OTHER, 1));
     (sessions, one, other)
@@ -158,7 +161,7 @@ fn one_address_cannot_take_the_whole_table() {
 }
 
 fn open_title(sessions: &Sessions<()>, title_id: &str, client: &str) -> Result<(), OpenRefused> {
-    let who = (client.parse::<IpAddr>().unwrap(), Class::PERIODIC);
+    let who = SessionClient::new(client.parse::<IpAddr>().unwrap(), Class::PERIODIC);
     sessions.open(title_id, Arc::new(()), of(&[]), who, START_NS).map(drop)
 }
 
@@ -200,7 +203,7 @@ fn a_network_of_version_six_is_one_client() {
 fn programs_of_two_users_are_counted_separately() {
     let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
     let open = |user| {
-        let who = (Client::User(user), Class::PERIODIC);
+        let who = SessionClient::new(Client::User(user), Class::PERIODIC);
         sessions.open("a", Arc::new(()), of(&[]), who, START_NS).map(drop)
     };
     (0..SESSIONS_PER_CLIENT_MAX).for_each(|_| open(1000).unwrap());
@@ -390,7 +393,13 @@ fn a_buffer_that_grows_at_capacity_loses_nothing() {
     // Half a stream for five minutes, then one and a half.
     let film = [vec![500_000; 300], vec![1_500_000; 300]].concat();
     let session = sessions
-        .open("film", Arc::new(()), Arc::from([of_bytes(film)]), (CLIENT, Class::PERIODIC), START_NS)
+        .open(
+            "film",
+            Arc::new(()),
+            Arc::from([of_bytes(film)]),
+            SessionClient::new(CLIENT, Class::PERIODIC),
+            START_NS,
+        )
         .unwrap();
     let mut now_ns = START_NS;
     let mut number = 0;
@@ -407,7 +416,7 @@ fn a_buffer_that_grows_at_capacity_loses_nothing() {
     // Another session fits until just before the title needs more, and half a minute sooner it does
     // not fit beside that.
     let short = Arc::from([of_bytes(vec![1_000_000; 230])]);
-    sessions.open("short", Arc::new(()), short, (OTHER, Class::PERIODIC), now_ns).unwrap();
+    sessions.open("short", Arc::new(()), short, SessionClient::new(OTHER, Class::PERIODIC), now_ns).unwrap();
     play(60, now_ns);
     assert_eq!(reservation(&sessions, &session, now_ns), ReservationState::Reserved);
 }
@@ -457,12 +466,14 @@ fn a_session_that_steps_down_a_little_late_is_not_refused() {
     // Busy and quiet seconds in turn: a second later the demand is different.
     let film = |least: u64| of_bytes((0..ROUNDS as u64).map(|round| least + round % 2 * 1_000_000).collect());
     let offers = Arc::from([film(1_000_000), film(500_000)]);
-    let (who, start_ns) = ((CLIENT, Class::PERIODIC), START_NS);
+    let (who, start_ns) = (SessionClient::new(CLIENT, Class::PERIODIC), START_NS);
     let session = sessions.open("film", Arc::new(()), offers, who, start_ns).unwrap();
     sessions.request(&session, Some(0), &segment(0), start_ns).unwrap();
     // Another session takes what it leaves in its quiet seconds.
     let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
-    sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), start_ns).unwrap();
+    sessions
+        .open("other", Arc::new(()), Arc::from([rest]), SessionClient::new(OTHER, Class::PERIODIC), start_ns)
+        .unwrap();
     let used = network_used(&sessions, start_ns + ROUND_NS);
     for number in 1..=2 * u64::from(BELOW_SEGMENTS) {
         // Its buffer is empty, and each request comes a second after its segment should be shown.
@@ -477,7 +488,9 @@ fn a_session_that_steps_down_a_little_late_is_not_refused() {
 fn one_client_has_sessions_of_two_classes() {
     let sessions = promising(1);
     open(&sessions, &[8_000_000]).unwrap();
-    let bulk = sessions.open("film", Arc::new(()), of(&[]), (CLIENT, Class::APERIODIC), START_NS).unwrap();
+    let bulk = sessions
+        .open("film", Arc::new(()), of(&[]), SessionClient::new(CLIENT, Class::APERIODIC), START_NS)
+        .unwrap();
     assert_eq!(reservation(&sessions, &bulk, START_NS), ReservationState::Unpromised);
     assert_eq!(bulk.class(), Class::APERIODIC);
 }
@@ -487,7 +500,13 @@ fn a_title_longer_than_can_be_promised_is_refused() {
     let sessions = promising(100);
     let rounds = ROUNDS_MAX as usize + 1;
     let long = Arc::new(Demand::constant(MEMBERS, 1_000, 264 << 10, rounds, 1 << 20));
-    let opened = sessions.open("film", Arc::new(()), Arc::from([long]), (CLIENT, Class::PERIODIC), START_NS);
+    let opened = sessions.open(
+        "film",
+        Arc::new(()),
+        Arc::from([long]),
+        SessionClient::new(CLIENT, Class::PERIODIC),
+        START_NS,
+    );
     assert!(matches!(opened, Err(OpenRefused::NotAdmitted(_))));
     assert!(sessions.is_empty() && network_used(&sessions, START_NS) == 0);
 }
@@ -533,10 +552,14 @@ fn a_late_segment_of_a_lower_rendition_counts_once() {
     // lower rendition fits at any time.
     let best = of_bytes((0..ROUNDS as u64).map(|round| (1 + round % 2) * 1_000_000).collect());
     let offers = Arc::from([best, of_bytes(vec![400_000; ROUNDS])]);
-    let session = sessions.open("film", Arc::new(()), offers, (CLIENT, Class::PERIODIC), START_NS).unwrap();
+    let session = sessions
+        .open("film", Arc::new(()), offers, SessionClient::new(CLIENT, Class::PERIODIC), START_NS)
+        .unwrap();
     sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
     let rest = of_bytes((0..ROUNDS as u64).map(|round| 2_000_000 - round % 2 * 1_000_000).collect());
-    sessions.open("other", Arc::new(()), Arc::from([rest]), (OTHER, Class::PERIODIC), START_NS).unwrap();
+    sessions
+        .open("other", Arc::new(()), Arc::from([rest]), SessionClient::new(OTHER, Class::PERIODIC), START_NS)
+        .unwrap();
     let reserved = |now_ns| sessions.list(now_ns).into_iter().find(|of| of.key == session.key()).unwrap();
     let before_bps = reserved(START_NS).rate_bps;
     for number in 1..u64::from(BELOW_SEGMENTS) {

@@ -1,7 +1,7 @@
 //! Starts and seeks for which there is no room at once.
 
 use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{OpenRefused, Permit, Session, Sessions, SessionsConfig, TrackSpan};
+use reel_admit::{OpenRefused, Permit, Session, SessionClient, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, Demand, Resource, UNLIMITED};
@@ -35,7 +35,7 @@ fn waiting(start_wait_s: u64) -> Sessions<()> {
 fn open(sessions: &Sessions<()>, renditions: &[&[u64]]) -> Result<Arc<Session<()>>, OpenRefused> {
     let demand = |bytes: &&[u64]| Arc::new(Demand::new(Vec::new(), bytes.to_vec(), 1));
     let offers: Arc<[Arc<Demand>]> = renditions.iter().map(demand).collect();
-    sessions.open("film", Arc::new(()), offers, (CLIENT, Class::PERIODIC), NOW_NS)
+    sessions.open("film", Arc::new(()), offers, SessionClient::new(CLIENT, Class::PERIODIC), NOW_NS)
 }
 
 fn segment(number: u64) -> TrackSpan {

@@ -5,7 +5,7 @@ const OBJECTS: u64 = 3;
 const STRIPES: u64 = 12;
 
 fn viewer(number: u64) -> TrackOfSession {
-    (format!("{number:032x}").parse().unwrap(), 0)
+    TrackOfSession { session: format!("{number:032x}").parse().unwrap(), track: 0 }
 }
 
 fn unit(object: u64, stripe: u64) -> UnitKey {
@@ -169,7 +169,7 @@ fn a_follower_still_needs_the_interval_when_its_leader_leaves() {
 
 /// A session, so that it can join a group.
 fn session(number: u64) -> SessionKey {
-    viewer(number).0
+    viewer(number).session
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use crate::budget::Reservation;
 use crate::limits::SEND_CHUNKS_MAX;
-use crate::unit::{Fetched, UnitKey};
+use crate::unit::{Fetched, PositionRows, UnitKey};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::ops::Range;
@@ -48,14 +48,16 @@ impl Step {
 }
 
 impl StripeStep {
-    /// `units`: positions, the wanted rows of each, and those rows if they were in memory.
+    /// `units`: the wanted rows of each, and those rows if they were in memory.
     pub(super) fn new(
-        (map, stripe): (Arc<ObjectMap>, u64),
+        map: Arc<ObjectMap>,
+        stripe: u64,
         range: Range<u64>,
-        units: impl Iterator<Item = ((usize, Range<usize>), Option<UnitRows>)>,
+        units: impl Iterator<Item = (PositionRows, Option<UnitRows>)>,
         reservation: Arc<Reservation>,
     ) -> Self {
-        let units = units.map(|((position, rows), have)| UnitNeed { position, rows, have }).collect();
+        let units =
+            units.map(|(PositionRows { position, rows }, have)| UnitNeed { position, rows, have }).collect();
         let mut step = Self { map, stripe, range, units, reservation };
         step.settle();
         step

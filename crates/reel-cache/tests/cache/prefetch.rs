@@ -3,7 +3,7 @@
 
 use crate::cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use reel_cache::limits::PREFETCH_HELD_NS;
-use reel_cache::{Body, Part, Plan, Prefetcher, SessionKey, Units};
+use reel_cache::{Body, Part, Plan, Prefetcher, SessionKey, TrackOfSession, Units};
 use reel_disk::Fault;
 use reel_qos::Class;
 use std::ops::Range;
@@ -15,6 +15,10 @@ const SEGMENT_BYTES: u64 = 3 * STRIPE_BYTES as u64 / 2;
 
 fn key() -> SessionKey {
     "00112233445566778899aabbccddeeff".parse().unwrap()
+}
+
+fn track(track: usize) -> TrackOfSession {
+    TrackOfSession { session: key(), track }
 }
 
 fn range(number: u64) -> Range<u64> {
@@ -48,7 +52,7 @@ fn the_next_segment_is_in_memory_before_a_punctual_client_asks() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 5 * SECOND_NS)));
+    prefetcher.plan(track(0), Some(plan(&cinema, 1, 5 * SECOND_NS)));
     prefetcher.turn(&mut core.fetcher, 5 * SECOND_NS - 1);
     assert_eq!(core.fetcher.in_flight(), 0, "not before its start time");
     assert_eq!(prefetcher.next_ns(), Some(5 * SECOND_NS));
@@ -70,10 +74,10 @@ fn a_client_that_runs_ahead_makes_prefetching_needless() {
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
     for number in 0..6 {
-        prefetcher.plan((key(), 0), Some(plan(&cinema, number + 1, (number + 1) * 4 * SECOND_NS)));
+        prefetcher.plan(track(0), Some(plan(&cinema, number + 1, (number + 1) * 4 * SECOND_NS)));
         prefetcher.turn(&mut core.fetcher, 0);
     }
-    prefetcher.plan((key(), 0), None);
+    prefetcher.plan(track(0), None);
     prefetcher.turn(&mut core.fetcher, 100 * SECOND_NS);
     assert_eq!((prefetcher.started, prefetcher.is_empty()), (0, true));
 }
@@ -83,7 +87,7 @@ fn a_segment_that_is_not_requested_is_dropped() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.plan(track(0), Some(plan(&cinema, 1, 0)));
     prefetcher.turn(&mut core.fetcher, 0);
     settle(&mut core, &mut prefetcher);
     let over_ns = 8 * SECOND_NS + PREFETCH_HELD_NS;
@@ -99,11 +103,11 @@ fn prefetching_never_takes_what_readers_need() {
     let units = cinema.units(4);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
     let taken = units.budget().reserve(units.budget().total() * 15 / 16).unwrap();
-    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.plan(track(0), Some(plan(&cinema, 1, 0)));
     prefetcher.turn(&mut core.fetcher, 0);
     assert_eq!(core.fetcher.in_flight(), 0, "memory is not plentiful");
     drop(taken);
-    prefetcher.plan((key(), 0), Some(plan(&cinema, 1, 0)));
+    prefetcher.plan(track(0), Some(plan(&cinema, 1, 0)));
     prefetcher.turn(&mut core.fetcher, 0);
     settle(&mut core, &mut prefetcher);
     assert!(units.budget().reserved() > 0);
@@ -119,7 +123,7 @@ fn delay(cinema: &Cinema, delay_ns: u64) {
 fn prefetch_under_way(cinema: &Cinema, units: &Units) -> (Core, Prefetcher) {
     let (mut core, mut prefetcher) = (Core::new(units, 1), Prefetcher::default());
     delay(cinema, SECOND_NS / 5);
-    prefetcher.plan((key(), 0), Some(plan(cinema, 1, 0)));
+    prefetcher.plan(track(0), Some(plan(cinema, 1, 0)));
     prefetcher.turn(&mut core.fetcher, 0);
     (core, prefetcher)
 }
@@ -146,8 +150,8 @@ fn reads_that_no_client_needs_stay_reserved_until_they_are_answered() {
     let (mut core, mut prefetcher) = prefetch_under_way(&cinema, &units);
     let reserved = units.budget().reserved();
     // The client seeks, and has left when that is over.
-    prefetcher.plan((key(), 0), None);
-    prefetcher.plan((key(), 0), None);
+    prefetcher.plan(track(0), None);
+    prefetcher.plan(track(0), None);
     assert!(prefetcher.is_empty());
     assert_eq!((core.fetcher.in_flight(), units.budget().reserved()), (reserved, reserved));
     core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
@@ -158,7 +162,7 @@ fn reads_that_no_client_needs_stay_reserved_until_they_are_answered() {
 fn windows_of_a_file_follow_their_client() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let mut prefetcher = Prefetcher::default();
-    let name = (key(), usize::MAX);
+    let name = track(usize::MAX);
     let near = |at: u64| move |end: u64| end <= at + 200;
     let next = |prefetcher: &Prefetcher, at| prefetcher.next_window(name, at, near(at));
     assert_eq!(next(&prefetcher, 700), Some(700), "nothing is read ahead yet");
@@ -170,7 +174,7 @@ fn windows_of_a_file_follow_their_client() {
     assert_eq!(next(&prefetcher, 2500), Some(2700));
     assert_eq!(next(&prefetcher, 600), Some(600), "a seek back");
     assert_eq!(next(&prefetcher, 9000), Some(9000), "a seek");
-    assert_eq!(prefetcher.next_window((key(), 0), 900, near(900)), Some(900), "another track");
+    assert_eq!(prefetcher.next_window(track(0), 900, near(900)), Some(900), "another track");
 }
 
 #[test]
@@ -178,7 +182,7 @@ fn a_window_gives_back_what_its_client_has_taken() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
     let units = cinema.units(8);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    let name = (key(), usize::MAX);
+    let name = track(usize::MAX);
     let whole = Body::new([Part::Object(Arc::clone(&cinema.objects[0]), 0..4 * STRIPE_BYTES as u64)]);
     let plan = Plan { body: whole, ..plan(&cinema, 0, 0) };
     prefetcher.plan_window(name, 0..4 * STRIPE_BYTES as u64, plan);
@@ -201,7 +205,7 @@ fn with_little_memory_a_window_is_short() {
     let cinema = Cinema::new(&[8 * SEGMENT_BYTES as usize], 0, None);
     let units = cinema.units(4);
     let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
-    let name = (key(), usize::MAX);
+    let name = track(usize::MAX);
     let bytes = 8 * STRIPE_BYTES as u64;
     let body = Body::new([Part::Object(Arc::clone(&cinema.objects[0]), 0..bytes)]);
     let total = units.budget().total();

@@ -2,7 +2,7 @@
 //! are sent in memory. It has no socket, no protocol and no scheduling of its own.
 
 use crate::cinema::{ArrivalSender, Cinema};
-use reel_admit::{Choices, Session, Sessions, TrackSpan};
+use reel_admit::{Choices, Session, SessionClient, Sessions, TrackSpan};
 use reel_cache::{Arrival, Body, MediaKind, Units};
 use reel_play::limits::TRAIN_BYTES_MAX;
 use reel_play::{
@@ -93,9 +93,9 @@ impl FrontEnd {
     }
 
     pub(crate) fn open(&self, title: &Arc<Clip>) -> Arc<Session<Clip>> {
-        let client = (IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
+        let client = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
         let (sessions, classes) = (self.engine.sessions(), ClassTable::default());
-        open_session(sessions, &classes, ("clip", Arc::clone(title)), Form::Ladder, client, self.now_ns)
+        open_session(sessions, &classes, "clip", Arc::clone(title), Form::Ladder, client, self.now_ns)
             .expect("there is room")
     }
 

@@ -1,8 +1,9 @@
 //! A stream moves to another place or demand, and so perhaps to another group.
 
 use super::group::{Group, Single};
-use super::shape::{epoch, place, shape};
+use super::shape::{epoch, shape, start_at};
 use super::{SharedReservations, Stream};
+use crate::claim::DemandStart;
 use crate::ledger::ReservationId;
 use crate::{AdmitError, Demand};
 use std::collections::BTreeSet;
@@ -14,8 +15,7 @@ struct Move<'a> {
     demand: &'a Arc<Demand>,
     /// What the stream holds for itself from then on.
     own: Arc<Demand>,
-    /// The round of the demand and the absolute round on which it starts.
-    place: (usize, u64),
+    start: DemandStart,
     epoch: i64,
     before: Stream,
     /// The group that it can follow in.
@@ -44,11 +44,11 @@ impl SharedReservations {
         &mut self,
         stream: ReservationId,
         demand: &Arc<Demand>,
-        (from_round, start_round): (usize, u64),
+        start: DemandStart,
         is_held: bool,
     ) -> Result<(), AdmitError> {
         let before = *self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?;
-        let epoch = epoch(from_round, start_round);
+        let epoch = epoch(start);
         let group = &self.groups[&before.group];
         let is_same_demand = Arc::ptr_eq(&group.demand, demand);
         if is_same_demand && before.epoch == epoch {
@@ -58,8 +58,8 @@ impl SharedReservations {
         let own = if is_same_demand { Arc::clone(&group.own) } else { Arc::new(demand.without_disks()) };
         // It cannot follow itself.
         let ahead = self.ahead(class, demand, epoch, |_, other| other != stream);
-        let into = ahead.filter(|_| is_held).map(|(_, group)| group);
-        let wanted = Move { stream, demand, own, place: (from_round, start_round), epoch, before, into };
+        let into = ahead.filter(|_| is_held).map(|ahead| ahead.group);
+        let wanted = Move { stream, demand, own, start, epoch, before, into };
         let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
         match self.grant(&wanted, &label)? {
             Granted::Joined(group) => {
@@ -99,7 +99,7 @@ impl SharedReservations {
         if !self.is_sharing(stream) {
             return Ok(());
         }
-        self.change(stream, demand, place(epoch, self.ledger.now_round()), false)
+        self.change(stream, demand, start_at(epoch, self.ledger.now_round()), false)
     }
 
     /// Changes the ledger, if the move can be granted. Groups other than the one that is joined
@@ -110,7 +110,7 @@ impl SharedReservations {
         let SharedReservations { ledger, groups, .. } = self;
         ledger.try_change(|ledger| {
             let had = ledger.reservation(stream);
-            ledger.change(stream, &wanted.own, wanted.place.0, wanted.place.1)?;
+            ledger.change(stream, &wanted.own, wanted.start.from_round, wanted.start.start_round)?;
             let from = &groups[&before.group];
             let (reservation, is_single) = (from.reservation, from.streams.len() == 1);
             if let Some((other, room)) = rooms.filter(|(other, _)| *other != before.group)

@@ -1,8 +1,8 @@
 //! Groups that come to where another one has been, and are merged with it.
 
-use super::SharedReservations;
 use super::group::{Group, hold_beside};
 use super::shape::{interval_bytes, shape};
+use super::{Ahead, SharedReservations};
 use crate::AdmitError;
 use crate::ledger::ReservationId;
 use crate::limits::LAG_ROUNDS_MAX;
@@ -28,7 +28,8 @@ impl SharedReservations {
         let meets = |(&behind, group): (&u64, &Group)| {
             let (&(epoch, leader), last) = (group.streams.first()?, group.streams.last()?.0);
             // Other streams of its own may have begun in the same round.
-            let (ahead, into) = self.ahead(group.class, &group.demand, epoch, |other, _| other != behind)?;
+            let Ahead { stream: ahead, group: into } =
+                self.ahead(group.class, &group.demand, epoch, |other, _| other != behind)?;
             let first = self.groups.get(&into)?.streams.first()?.0;
             (last - first <= LAG_ROUNDS_MAX).then_some(Meeting { behind, leader, ahead, into })
         };

@@ -1,6 +1,7 @@
 //! What a group needs of the ledger, and where its streams are. Pure.
 
 use crate::Demand;
+use crate::claim::DemandStart;
 use crate::demand::DiskDemand;
 use crate::limits::{GROUP_EXACT_STREAMS, REACH_ROUNDS};
 use std::collections::VecDeque;
@@ -94,17 +95,17 @@ pub(super) fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
 }
 
 /// The round of media time 0.
-pub(super) fn epoch(from_round: usize, start_round: u64) -> i64 {
-    signed(start_round).saturating_sub(signed(from_round as u64))
+pub(super) fn epoch(start: DemandStart) -> i64 {
+    signed(start.start_round).saturating_sub(signed(start.from_round as u64))
 }
 
 /// Where a stream of this epoch is: a round of its demand, and the absolute round of that. The
 /// latter is the present, or the stream's beginning if that is later.
-pub(super) fn place(epoch: i64, now_round: u64) -> (usize, u64) {
+pub(super) fn start_at(epoch: i64, now_round: u64) -> DemandStart {
     let at = signed(now_round) - epoch;
     match usize::try_from(at) {
-        Ok(from_round) => (from_round, now_round),
-        Err(_) => (0, now_round.saturating_add(at.unsigned_abs())),
+        Ok(from_round) => DemandStart { from_round, start_round: now_round },
+        Err(_) => DemandStart { from_round: 0, start_round: now_round.saturating_add(at.unsigned_abs()) },
     }
 }
 

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use reel_qos::limits::{GROUP_EXACT_STREAMS, LAG_ROUNDS_MAX, ROUND_NS};
 use reel_qos::{
-    Capacities, Class, Demand, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId, Resource,
-    SharedReservations,
+    Capacities, Class, Demand, DemandStart, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId,
+    Resource, SharedReservations,
 };
 use std::sync::Arc;
 
@@ -45,13 +45,19 @@ fn title(reads: &[u32]) -> Arc<Demand> {
     Arc::new(Demand::new(vec![reads; MEMBERS], vec![MIB; rounds], MIB))
 }
 
+fn start(from_round: usize, start_round: u64) -> DemandStart {
+    DemandStart { from_round, start_round }
+}
+
 fn open(
     reservations: &mut SharedReservations,
     demand: &Arc<Demand>,
     now: u64,
 ) -> Result<ReservationId, String> {
     reservations.advance(now);
-    reservations.admit(Class::PERIODIC, demand, (0, now), true, "title").map_err(|error| error.to_string())
+    reservations
+        .admit(Class::PERIODIC, demand, start(0, now), true, "title")
+        .map_err(|error| error.to_string())
 }
 
 fn disk(reservations: &SharedReservations, round: u64) -> u64 {
@@ -124,16 +130,16 @@ fn a_first_stream_that_seeks_is_admitted_anew() {
     let follower = open(&mut reservations, &title, 20).unwrap();
     reservations.advance(100);
     // Too far for the follower's memory, and the disks are the follower's then.
-    let refused = reservations.change(leader, &title, (1_500, 100), true).unwrap_err();
+    let refused = reservations.change(leader, &title, start(1_500, 100), true).unwrap_err();
     assert!(refused.to_string().contains("member 0 is fully reserved"), "{refused}");
     assert_eq!(reservations.counts(), (2, 1), "it keeps what it had");
     assert!(reservations.adds_up());
     // A little back it follows itself.
-    reservations.change(leader, &title, (60, 100), true).unwrap();
+    reservations.change(leader, &title, start(60, 100), true).unwrap();
     assert!(reservations.adds_up());
     assert_eq!((disk(&reservations, 101), reservations.counts()), (1_000, (2, 1)));
     reservations.release(follower);
-    reservations.change(leader, &title, (1_500, 100), true).unwrap();
+    reservations.change(leader, &title, start(1_500, 100), true).unwrap();
     assert_eq!((disk(&reservations, 599), disk(&reservations, 600)), (1_000, 0));
 }
 
@@ -144,7 +150,7 @@ fn a_single_stream_that_takes_a_lower_rendition_is_not_refused_under_overcommitm
     let mut less = reservations.ledger().capacities().clone();
     less.members.iter_mut().for_each(|member| member.round_ns = 1);
     assert!(!reservations.set_capacities(less).is_empty());
-    reservations.change(viewer, &title(&[2; 300]), (10, 10), true).unwrap();
+    reservations.change(viewer, &title(&[2; 300]), start(10, 10), true).unwrap();
     assert_eq!(disk(&reservations, 20), 2_000);
 }
 
@@ -153,12 +159,12 @@ fn a_stream_ahead_or_with_a_gap_before_it_reads_for_itself() {
     let (mut reservations, title) = (machine(2, 4_000 * MIB), steady(600));
     open(&mut reservations, &title, 100).unwrap();
     // Fifty rounds on: the data in between has to be read by the stream behind, whatever is ahead.
-    let ahead = reservations.admit(Class::PERIODIC, &title, (50, 100), true, "title").unwrap();
+    let ahead = reservations.admit(Class::PERIODIC, &title, start(50, 100), true, "title").unwrap();
     assert_eq!((disk(&reservations, 200), reservations.counts()), (2_000, (2, 0)));
-    let behind = reservations.admit(Class::PERIODIC, &title, (0, 100), false, "title");
+    let behind = reservations.admit(Class::PERIODIC, &title, start(0, 100), false, "title");
     assert!(behind.is_err(), "what lies between is not in memory, and the disks are full");
     reservations.release(ahead);
-    reservations.admit(Class::PERIODIC, &title, (0, 100), false, "title").unwrap();
+    reservations.admit(Class::PERIODIC, &title, start(0, 100), false, "title").unwrap();
     assert_eq!(reservations.counts(), (2, 0));
     assert!(reservations.adds_up());
 }
@@ -168,7 +174,7 @@ fn streams_that_began_together_can_meet_another_group() {
     let (mut reservations, title) = (machine(4, 4_000 * MIB), steady(600));
     let mut begin = |now, is_held| {
         reservations.advance(now);
-        reservations.admit(Class::PERIODIC, &title, (0, now), is_held, "title").unwrap()
+        reservations.admit(Class::PERIODIC, &title, start(0, now), is_held, "title").unwrap()
     };
     // The beginning is no longer in memory when the second one comes; a third one follows that in
     // the same second.
@@ -191,16 +197,16 @@ fn without_a_known_size_of_memory_no_stream_follows() {
 fn admitted(
     (disks, memory_mib): (u64, u64),
     (titles, apart): (usize, u64),
-    follows: impl Fn(&SharedReservations, &Demand, u64, (usize, u64)) -> bool,
+    follows: impl Fn(&SharedReservations, &Demand, u64, DemandStart) -> bool,
 ) -> usize {
     let mut reservations = machine(disks, memory_mib * MIB);
     let titles: Vec<Arc<Demand>> = (0..titles).map(|_| steady(600)).collect();
     let mut now = 0;
     for count in 0..2_000 {
         reservations.advance(now);
-        let (title, at) = (&titles[count % titles.len()], (0, now));
+        let (title, at) = (&titles[count % titles.len()], start(0, now));
         let ahead = reservations.next_ahead(Class::PERIODIC, title, at, None);
-        let is_held = ahead.is_some_and(|(_, group)| follows(&reservations, title, group, at));
+        let is_held = ahead.is_some_and(|ahead| follows(&reservations, title, ahead.group, at));
         if reservations.admit(Class::PERIODIC, title, at, is_held, "title").is_err() {
             return count;
         }
@@ -218,7 +224,7 @@ fn charging_the_plentiful_resource_leaves_room_for_others() {
         [10, 100, 1_000].into_iter().flat_map(|disks| [200, 400, 1_000, 4_000].map(|mib| (disks, mib)))
     {
         for crowd in [(1, 0), (1, 5), (10, 0), (10, 2), (10, 20), (50, 5)] {
-            let count = |follows: fn(&SharedReservations, &Demand, u64, (usize, u64)) -> bool| {
+            let count = |follows: fn(&SharedReservations, &Demand, u64, DemandStart) -> bool| {
                 admitted((disks, memory_mib), crowd, follows)
             };
             let best = count(|_, _, _, _| false).max(count(|_, _, _, _| true));
@@ -333,7 +339,7 @@ fn a_stream_that_reads_for_others_needs_more_only_while_there_are_others() {
     // What is sent in fifty rounds takes twice as much memory; a window of it is as large.
     assert_eq!(reservations.interval_bytes(), (10 + 40) * 2 * MIB + MIB);
     assert_eq!(
-        reservations.interval_bytes_with(reservations.group_of(follower).unwrap(), (0, 15)),
+        reservations.interval_bytes_with(reservations.group_of(follower).unwrap(), start(0, 15)),
         111 * MIB
     );
     reservations.release(follower);
@@ -362,7 +368,7 @@ fn a_stream_that_left_returns_at_capacity_with_what_it_kept() {
     reservations.advance(20);
     reservations.leave(last, &lower).unwrap();
     assert_eq!(disk(&reservations, 50), 6_000);
-    reservations.change(last, &high, (10, 20), true).unwrap();
+    reservations.change(last, &high, start(10, 20), true).unwrap();
     assert_eq!(
         (disk(&reservations, 50), reservations.is_sharing(last), reservations.adds_up()),
         (6_000, true, true)
@@ -380,7 +386,7 @@ fn a_stream_that_leaves_is_not_refused_under_overcommitment() {
     reservations.leave(all[1], &lower).unwrap();
     assert_eq!((reservations.counts(), reservations.adds_up()), ((3, 1), true));
     // What it did not hold is refused as to any other stream.
-    assert!(reservations.change(all[1], &high, (5, 20), false).is_err());
+    assert!(reservations.change(all[1], &high, start(5, 20), false).is_err());
 }
 
 #[test]
@@ -390,11 +396,11 @@ fn no_stream_follows_where_that_saves_nothing() {
     let mut reservations = machine(100, 4_000 * MIB);
     let leader = open(&mut reservations, &demand, 0).unwrap();
     let group = reservations.group_of(leader).unwrap();
-    assert!(!reservations.is_worth_following(Class::PERIODIC, &demand, group, (0, 10)));
+    assert!(!reservations.is_worth_following(Class::PERIODIC, &demand, group, start(0, 10)));
     let halved = halved().0;
     let leader = open(&mut reservations, &halved, 0).unwrap();
     let group = reservations.group_of(leader).unwrap();
-    assert!(reservations.is_worth_following(Class::PERIODIC, &halved, group, (0, 10)));
+    assert!(reservations.is_worth_following(Class::PERIODIC, &halved, group, start(0, 10)));
 }
 
 proptest! {
@@ -413,14 +419,14 @@ proptest! {
         for step in steps {
             match step {
                 Step::Open { title, from_round, is_held } => {
-                    let place = (from_round, now);
+                    let place = start(from_round, now);
                     let opened = reservations.admit(Class::PERIODIC, &titles[title], place, is_held, "title");
                     held.extend(opened.ok().map(|stream| (stream, title)));
                 }
                 Step::Change { which, title, from_round } if !held.is_empty() => {
                     let before = (reservations.counts(), reservations.interval_bytes(), disk(&reservations, now + 5));
                     let which = which % held.len();
-                    if reservations.change(held[which].0, &titles[title], (from_round, now), true).is_err() {
+                    if reservations.change(held[which].0, &titles[title], start(from_round, now), true).is_err() {
                         let after = (reservations.counts(), reservations.interval_bytes(), disk(&reservations, now + 5));
                         prop_assert_eq!(before, after);
                     } else {
