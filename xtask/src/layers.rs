@@ -1,5 +1,5 @@
-//! Layers: a crate uses only crates of lower layers; tools and laboratories, all on the highest,
-//! also each other.
+//! Layers: a crate uses only crates of lower layers; tools and laboratories also crates of their
+//! own layer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn findings(packages: &[Package]) -> Vec<Finding> {
             let Some(other) = by_name.get(used.name.as_str()) else { continue };
             let Some(below) = other.layer else { continue };
             // Tests may also use a neighbour, and the crate itself; so may tools and laboratories.
-            let is_neighbour_allowed = used.for_tests || (is_tool(package) && is_tool(other));
+            let is_neighbour_allowed = used.for_tests || is_tool(package);
             let is_allowed = if is_neighbour_allowed { below <= layer } else { below < layer };
             if !is_allowed {
                 let text = format!(
@@ -98,6 +98,9 @@ mod tests {
         let load = || package_in("tools", "load", Some(7), &[]);
         let packages = [package_in("labs", "lab", Some(7), &[("load", false)]), load()];
         assert_eq!(findings(&packages), []);
+        // A tool for tests stands on the layer of a crate that it uses, and whose tests use it.
+        let cache = package("cache", Some(5), &[("fixture", true)]);
+        assert_eq!(findings(&[package_in("tools", "fixture", Some(5), &[("cache", false)]), cache]), []);
         let server = |for_tests| package("server", Some(7), &[("load", for_tests)]);
         assert_eq!(findings(&[server(false), load()]).len(), 1);
         assert_eq!(findings(&[server(true), load()]), []);

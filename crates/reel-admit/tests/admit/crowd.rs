@@ -6,10 +6,10 @@
 //! not end where stripes do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_admit::limits::SEND_LEAD_NS;
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
 use reel_cache::{Body, Due, MediaKind, Part, Plan, Prefetcher, Ramp, TrackOfSession, Units};
+use reel_fixture::{ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
 use reel_qos::{Class, ClassTable};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
@@ -38,7 +38,7 @@ fn wave_front() -> u64 {
 }
 
 struct Crowd {
-    cinema: Cinema,
+    fixture: VolumeFixture,
     units: Units,
     sessions: Sessions<()>,
     core: Core,
@@ -52,8 +52,8 @@ impl Crowd {
     /// With memory for this many units.
     fn new(buffers: u64) -> Crowd {
         let arena_bytes = (buffers + SPARE) * BUFFER_BYTES;
-        let cinema = Cinema::new(&[(SEGMENTS * SEGMENT_BYTES) as usize], arena_bytes as usize, None);
-        let units = cinema.units(SPARE as usize);
+        let fixture = VolumeFixture::new(&[(SEGMENTS * SEGMENT_BYTES) as usize], arena_bytes as usize, None);
+        let units = fixture.units(SPARE as usize);
         let classes = ClassTable::default();
         let config = SessionsConfig {
             sessions_max: VIEWERS as usize,
@@ -64,11 +64,11 @@ impl Crowd {
         };
         let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);
-        Crowd { cinema, units, sessions, core, prefetcher: Prefetcher::default(), looked_ns: 0, taken: 0 }
+        Crowd { fixture, units, sessions, core, prefetcher: Prefetcher::default(), looked_ns: 0, taken: 0 }
     }
 
     fn body(&self, bytes: Range<u64>) -> Body {
-        Body::new([Part::Object(Arc::clone(&self.cinema.objects[0]), bytes)])
+        Body::new([Part::Object(Arc::clone(&self.fixture.objects[0]), bytes)])
     }
 
     /// All viewers play the title.
@@ -129,12 +129,14 @@ impl Crowd {
     fn comes(&mut self) {
         let mut ends = Ends::default();
         while ends.complete == 0 {
-            if !self.core.turn(Manners::default(), &mut ends) && self.units.budget().waiting_readers() > 0 {
+            if !self.core.turn(ClientBehaviour::default(), &mut ends)
+                && self.units.budget().waiting_readers() > 0
+            {
                 self.prefetcher.release();
             }
             self.take_ahead();
         }
-        self.taken = self.taken.max(self.cinema.volume.arena().usage().buffers_taken as u64);
+        self.taken = self.taken.max(self.fixture.volume.arena().usage().buffers_taken as u64);
     }
 
     /// Reads ahead what is due to be read until then.
@@ -143,9 +145,9 @@ impl Crowd {
             self.core.now_ns = self.looked_ns;
             self.prefetcher.turn(&mut self.core.fetcher, self.looked_ns);
             while self.core.fetcher.in_flight() > 0 {
-                self.core.turn(Manners::default(), &mut Ends::default());
+                self.core.turn(ClientBehaviour::default(), &mut Ends::default());
             }
-            self.core.turn(Manners::default(), &mut Ends::default());
+            self.core.turn(ClientBehaviour::default(), &mut Ends::default());
             self.take_ahead();
             self.looked_ns += LOOK_NS;
         }
@@ -157,7 +159,7 @@ impl Crowd {
     }
 
     fn bytes(&self, range: Range<u64>) -> Vec<u8> {
-        self.cinema.bytes[0][range.start as usize..range.end as usize].to_vec()
+        self.fixture.bytes[0][range.start as usize..range.end as usize].to_vec()
     }
 
     fn reads(&self) -> u64 {

@@ -1,11 +1,11 @@
 //! The demand of a title is what reading it costs, whichever member is lost.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use reel_admit::limits::{ROUNDS_MAX, SEND_LEAD_NS, START_BOUND_NS, STEADY_ROUNDS};
 use reel_admit::{Loss, Stretch, demand, steady_demand};
 use reel_cache::{Body, Depth, Part};
+use reel_fixture::{ClientBehaviour, Core, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, GeometryFields};
@@ -25,9 +25,9 @@ fn segments() -> Vec<Range<u64>> {
     lengths.map(|length| (at, at += length).0..at).to_vec()
 }
 
-fn of(cinema: &Cinema, segments: &[Range<u64>]) -> Demand {
+fn of(fixture: &VolumeFixture, segments: &[Range<u64>]) -> Demand {
     let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
-        map: &cinema.objects[0],
+        map: &fixture.objects[0],
         range: range.clone(),
         from_ns: number.saturating_sub(1) * SEGMENT_NS,
         due_ns: number * SEGMENT_NS,
@@ -45,28 +45,28 @@ fn total(rounds: &[DiskDemand]) -> DiskDemand {
 }
 
 /// Plays the segments one after another, none from memory. Returns what each member was asked for.
-fn played(cinema: &Cinema) -> Vec<(u64, u64)> {
-    let before = cinema.volume.disks().stats();
+fn played(fixture: &VolumeFixture) -> Vec<(u64, u64)> {
+    let before = fixture.volume.disks().stats();
     for range in segments() {
-        let units = cinema.units(8);
+        let units = fixture.units(8);
         let mut core = Core::new(&units, 1);
-        let expected = cinema.bytes[0][range.start as usize..range.end as usize].to_vec();
-        core.watch(Body::new([Part::Object(Arc::clone(&cinema.objects[0]), range)]), expected);
-        assert_eq!(core.play(Manners::default()).complete, 1);
+        let expected = fixture.bytes[0][range.start as usize..range.end as usize].to_vec();
+        core.watch(Body::new([Part::Object(Arc::clone(&fixture.objects[0]), range)]), expected);
+        assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
         drop(core);
         drop(units);
-        assert_eq!(cinema.buffers_taken(), 0);
+        assert_eq!(fixture.buffers_taken(), 0);
     }
-    let after = cinema.volume.disks().stats();
+    let after = fixture.volume.disks().stats();
     before.iter().zip(&after).map(|(a, b)| (b.reads - a.reads, b.read_bytes - a.read_bytes)).collect()
 }
 
 #[test]
 fn playing_needs_no_more_than_was_demanded() {
-    let cinema = Cinema::new(&[FILM], 8 << 20, None);
-    let demand = of(&cinema, &segments());
+    let fixture = VolumeFixture::new(&[FILM], 8 << 20, None);
+    let demand = of(&fixture, &segments());
     let mut reads_healthy = 0;
-    for (member, (reads, bytes)) in played(&cinema).into_iter().enumerate() {
+    for (member, (reads, bytes)) in played(&fixture).into_iter().enumerate() {
         let demanded = total(demand.reads(member));
         assert!(reads <= u64::from(demanded.reads) && bytes <= demanded.bytes, "member {member}");
         reads_healthy += reads;
@@ -79,9 +79,9 @@ fn playing_needs_no_more_than_was_demanded() {
 #[test]
 fn playing_with_any_one_member_lost_needs_no_more_than_was_demanded() {
     for lost in 0..MEMBERS {
-        let cinema = Cinema::new(&[FILM], 8 << 20, Some(lost));
-        let demand = of(&cinema, &segments());
-        for (member, (reads, bytes)) in played(&cinema).into_iter().enumerate() {
+        let fixture = VolumeFixture::new(&[FILM], 8 << 20, Some(lost));
+        let demand = of(&fixture, &segments());
+        for (member, (reads, bytes)) in played(&fixture).into_iter().enumerate() {
             let demanded = total(demand.reads(member));
             assert!(
                 reads <= u64::from(demanded.reads) && bytes <= demanded.bytes,
@@ -93,7 +93,7 @@ fn playing_with_any_one_member_lost_needs_no_more_than_was_demanded() {
 
 #[test]
 fn a_steady_title_demands_the_same_in_every_round() {
-    let cinema = one();
+    let fixture = one();
     // Four stripes in four seconds: a rotational disk reads a window of them, flash reads two at
     // once.
     let segments: Vec<Range<u64>> = (0..4)
@@ -101,7 +101,7 @@ fn a_steady_title_demands_the_same_in_every_round() {
         .collect();
     for depth in [Depth::of(true), Depth::of(false)] {
         let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
-            map: &cinema.objects[0],
+            map: &fixture.objects[0],
             range: range.clone(),
             from_ns: number.saturating_sub(1) * SEGMENT_NS,
             due_ns: number * SEGMENT_NS,
@@ -119,9 +119,9 @@ fn a_steady_title_demands_the_same_in_every_round() {
 
 #[test]
 fn a_title_longer_than_a_day_has_no_demand() {
-    let cinema = one();
+    let fixture = one();
     let stretch =
-        |due_ns| Stretch { map: &cinema.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
+        |due_ns| Stretch { map: &fixture.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
     assert!(demand(MEMBERS, DISKS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)], Loss::AnyOne).is_some());
     assert!(demand(MEMBERS, DISKS, [stretch(ROUNDS_MAX * ROUND_NS)], Loss::AnyOne).is_none());
     assert!(demand(MEMBERS, DISKS, [stretch(u64::MAX)], Loss::AnyOne).is_none());
@@ -129,18 +129,18 @@ fn a_title_longer_than_a_day_has_no_demand() {
 
 #[test]
 fn a_steady_rate_has_the_demand_of_a_title_of_that_rate() {
-    let cinema = one();
+    let fixture = one();
     // Seven segments of 100,000 bytes, with borders anywhere in stripes.
     let segments: Vec<Range<u64>> = (0..7).map(|number| number * 100_000..(number + 1) * 100_000).collect();
     let stretches = segments.iter().zip(0..).map(|(range, number): (_, u64)| Stretch {
-        map: &cinema.objects[0],
+        map: &fixture.objects[0],
         range: range.clone(),
         from_ns: number * SEGMENT_NS,
         due_ns: (number + 1) * SEGMENT_NS - SEND_LEAD_NS,
         duration_ns: SEGMENT_NS,
     });
     let film = demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap();
-    let steady = steady_demand(cinema.objects[0].geometry(), DISKS, 200_000, Loss::AnyOne);
+    let steady = steady_demand(fixture.objects[0].geometry(), DISKS, 200_000, Loss::AnyOne);
     assert_eq!(steady.rounds(), STEADY_ROUNDS);
     assert_eq!(steady.average_bps(), 200_000);
     assert_eq!(steady.held_bytes(), film.held_bytes());
@@ -158,10 +158,10 @@ fn a_steady_rate_has_the_demand_of_a_title_of_that_rate() {
 /// A start needs no more than twice the rate, and a segment is complete when it is shown.
 #[test]
 fn the_first_segment_is_spread_over_the_bound_of_a_start() {
-    let cinema = one();
+    let fixture = one();
     let sent = |segment_s: u64| -> Vec<u64> {
         let stretches = (0..4_u64).map(|number| Stretch {
-            map: &cinema.objects[0],
+            map: &fixture.objects[0],
             range: number * 12_000..(number + 1) * 12_000,
             from_ns: number.saturating_sub(1) * segment_s * ROUND_NS,
             due_ns: (number * segment_s * ROUND_NS).saturating_sub(SEND_LEAD_NS),
@@ -210,9 +210,9 @@ fn a_rate_beyond_all_disks_is_counted_quickly() {
     assert_eq!(steady_demand(&geometry, DISKS, 0, Loss::AnyOne).average_bps(), 0);
 }
 
-fn one() -> &'static Cinema {
-    static ONE: OnceLock<Cinema> = OnceLock::new();
-    ONE.get_or_init(|| Cinema::new(&[FILM], 0, None))
+fn one() -> &'static VolumeFixture {
+    static ONE: OnceLock<VolumeFixture> = OnceLock::new();
+    ONE.get_or_init(|| VolumeFixture::new(&[FILM], 0, None))
 }
 
 proptest! {
@@ -221,11 +221,11 @@ proptest! {
         cuts in proptest::collection::btree_set(1_u64..FILM as u64, 0..12),
         segment_ms in 1_u64..20_000,
     ) {
-        let cinema = one();
+        let fixture = one();
         let borders: Vec<u64> = [0].into_iter().chain(cuts).chain([FILM as u64]).collect();
         let time = |number: u64| number * segment_ms * 1_000_000;
         let stretches: Vec<Stretch<'_>> = borders.windows(2).zip(0..).map(|(pair, number): (_, u64)| Stretch {
-            map: &cinema.objects[0],
+            map: &fixture.objects[0],
             range: pair[0]..pair[1],
             from_ns: time(number.saturating_sub(1)),
             due_ns: time(number),

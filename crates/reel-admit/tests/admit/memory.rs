@@ -1,10 +1,10 @@
 //! Sessions with promised memory, beside clients without.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{Loss, Session, SessionClient, Sessions, SessionsConfig, Stretch, demand};
 use reel_cache::{Depth, Due, Ramp, Units};
 use reel_disk::Fault;
+use reel_fixture::{ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_testkit::Rng;
@@ -16,11 +16,11 @@ const FILM_NS: u64 = 40 * ROUND_NS;
 /// Three units that are sent, and the parity of one that is lost.
 const PER_VIEWER: usize = 4;
 
-fn film(cinema: &Cinema) -> Arc<Demand> {
-    let map = &cinema.objects[0];
+fn film(fixture: &VolumeFixture) -> Arc<Demand> {
+    let map = &fixture.objects[0];
     let stretch = Stretch { map, range: 0..FILM as u64, from_ns: 0, due_ns: ROUND_NS, duration_ns: FILM_NS };
     Arc::new(
-        demand(MEMBERS, Depth::of(cinema.volume.disks().is_rotational()), [stretch], Loss::AnyOne).unwrap(),
+        demand(MEMBERS, Depth::of(fixture.volume.disks().is_rotational()), [stretch], Loss::AnyOne).unwrap(),
     )
 }
 
@@ -58,36 +58,36 @@ fn audience(sessions: &Sessions<()>, film: &Arc<Demand>) -> Vec<Arc<Session<()>>
     (0..100).map_while(open).collect()
 }
 
-fn watch(core: &mut Core, cinema: &Cinema, session: &Session<()>) -> u64 {
+fn watch(core: &mut Core, fixture: &VolumeFixture, session: &Session<()>) -> u64 {
     let due = Due::Ramp(Ramp { due_ns: 2 * ROUND_NS, duration_ns: FILM_NS, bytes: FILM as u64 });
-    core.watch_promised(cinema.whole(0), cinema.bytes[0].clone(), due, session.memory())
+    core.watch_promised(fixture.whole(0), fixture.bytes[0].clone(), due, session.memory())
 }
 
 /// Downloads of another title that take all memory they can get. Their clients then take nothing
 /// more.
-fn hoard(core: &mut Core, cinema: &Cinema, count: usize) -> Vec<u64> {
+fn hoard(core: &mut Core, fixture: &VolumeFixture, count: usize) -> Vec<u64> {
     let downloads: Vec<u64> =
-        (0..count).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
+        (0..count).map(|_| core.download(fixture.whole(1), fixture.bytes[1].clone())).collect();
     let mut ends = Ends::default();
     for _ in 0..20 {
-        core.turn(Manners::default(), &mut ends);
+        core.turn(ClientBehaviour::default(), &mut ends);
         core.settle(&mut ends);
-        downloads.iter().for_each(|download| core.let_lie(*download));
+        downloads.iter().for_each(|download| core.stop_taking(*download));
     }
     assert_eq!(ends, Ends::default());
     downloads
 }
 
-fn cinema() -> (Cinema, Units) {
-    let cinema = Cinema::new(&[FILM, 2_000_000], 3 << 20, None).on_flash();
-    let units = cinema.units(8);
-    (cinema, units)
+fn fixture() -> (VolumeFixture, Units) {
+    let fixture = VolumeFixture::new(&[FILM, 2_000_000], 3 << 20, None).on_flash();
+    let units = fixture.units(8);
+    (fixture, units)
 }
 
 #[test]
 fn promised_memory_ends_with_the_reservation() {
-    let (cinema, units) = cinema();
-    let (sessions, film) = (sessions(&units), film(&cinema));
+    let (fixture, units) = fixture();
+    let (sessions, film) = (sessions(&units), film(&fixture));
     let viewers = audience(&sessions, &film);
     let promised = viewers.len() * PER_VIEWER;
     assert_eq!(units.budget().promised(), promised);
@@ -103,60 +103,66 @@ fn promised_memory_ends_with_the_reservation() {
 
 #[test]
 fn viewers_get_what_they_were_promised_whatever_downloads_hold() {
-    let (cinema, units) = cinema();
-    let (sessions, film) = (sessions(&units), film(&cinema));
+    let (fixture, units) = fixture();
+    let (sessions, film) = (sessions(&units), film(&fixture));
     let viewers = audience(&sessions, &film);
     assert!(viewers.len() > 10);
     let mut core = Core::new(&units, 1);
-    let downloads = hoard(&mut core, &cinema, 40);
+    let downloads = hoard(&mut core, &fixture, 40);
     let held = units.budget().unpromised();
     assert!(held > 0 && held <= units.budget().total() - units.budget().promised(), "{held}");
     assert!(
         units.budget().is_helped_by(false) && !units.budget().is_helped_by(true),
         "downloads would take more"
     );
-    let watched: Vec<u64> = viewers.iter().map(|viewer| watch(&mut core, &cinema, viewer)).collect();
-    core.wait_until(Manners::default(), |core| !watched.iter().any(|viewer| core.is_watching(*viewer)));
+    let watched: Vec<u64> = viewers.iter().map(|viewer| watch(&mut core, &fixture, viewer)).collect();
+    core.wait_until(ClientBehaviour::default(), |core| {
+        !watched.iter().any(|viewer| core.is_watching(*viewer))
+    });
     assert!(downloads.iter().all(|download| core.is_watching(*download)), "nothing was taken from them");
     assert_eq!(units.budget().unpromised(), held);
 }
 
 #[test]
 fn downloads_go_on_while_viewers_hold_all_they_were_promised() {
-    let (cinema, units) = cinema();
-    let (sessions, film) = (sessions(&units), film(&cinema));
+    let (fixture, units) = fixture();
+    let (sessions, film) = (sessions(&units), film(&fixture));
     let mut core = Core::new(&units, 1);
     for viewer in audience(&sessions, &film) {
-        let number = watch(&mut core, &cinema, &viewer);
-        core.turn(Manners::default(), &mut Ends::default());
-        core.let_lie(number);
+        let number = watch(&mut core, &fixture, &viewer);
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
+        core.stop_taking(number);
     }
     let downloads: Vec<u64> =
-        (0..5).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
-    core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
+        (0..5).map(|_| core.download(fixture.whole(1), fixture.bytes[1].clone())).collect();
+    core.wait_until(ClientBehaviour::default(), |core| {
+        !downloads.iter().any(|download| core.is_watching(*download))
+    });
 }
 
 #[test]
 fn clients_without_a_promise_wait_behind_clients_with_one() {
-    let (cinema, units) = cinema();
+    let (fixture, units) = fixture();
     let mut core = Core::new(&units, 1);
     // All memory, before anything was promised.
     let early = units.budget().reserve(units.budget().total()).unwrap();
     let downloads: Vec<u64> =
-        (0..5).map(|_| core.download(cinema.whole(1), cinema.bytes[1].clone())).collect();
+        (0..5).map(|_| core.download(fixture.whole(1), fixture.bytes[1].clone())).collect();
     let mut ends = Ends::default();
-    core.turn(Manners::default(), &mut ends);
-    let (sessions, film) = (sessions(&units), film(&cinema));
+    core.turn(ClientBehaviour::default(), &mut ends);
+    let (sessions, film) = (sessions(&units), film(&fixture));
     let viewers = audience(&sessions, &film);
-    let watched = watch(&mut core, &cinema, &viewers[0]);
-    core.turn(Manners::default(), &mut ends);
+    let watched = watch(&mut core, &fixture, &viewers[0]);
+    core.turn(ClientBehaviour::default(), &mut ends);
     assert_eq!(units.budget().waiting_readers(), 6);
     early.give_back(PER_VIEWER);
-    core.wait_until(Manners::default(), |core| !core.is_watching(watched));
+    core.wait_until(ClientBehaviour::default(), |core| !core.is_watching(watched));
     assert!(downloads.iter().all(|download| core.is_watching(*download)));
     assert_eq!(units.budget().waiting_readers(), 5);
     drop((viewers, sessions, early));
-    core.wait_until(Manners::default(), |core| !downloads.iter().any(|download| core.is_watching(*download)));
+    core.wait_until(ClientBehaviour::default(), |core| {
+        !downloads.iter().any(|download| core.is_watching(*download))
+    });
 }
 
 /// Clients come and go faster than the disks answer. What is asked of the disks must be bounded by
@@ -164,43 +170,43 @@ fn clients_without_a_promise_wait_behind_clients_with_one() {
 /// clients that have left. It would also request again what it had to give up meanwhile.
 #[test]
 fn outstanding_reads_of_clients_that_left_are_reserved_until_they_complete() {
-    let (cinema, units) = cinema();
+    let (fixture, units) = fixture();
     let mut core = Core::new(&units, 1);
-    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
+    (0..MEMBERS).for_each(|member| fixture.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
     let total = units.budget().total();
-    let stripes = cinema.bytes[1].len() / STRIPE_BYTES;
+    let stripes = fixture.bytes[1].len() / STRIPE_BYTES;
     let mut rng = Rng::new(3);
     for _ in 0..total {
         // Each client reads at another position.
         let at = rng.below(stripes as u64) as usize * STRIPE_BYTES;
-        let body = cinema.whole(1).slice(at as u64..(at + STRIPE_BYTES) as u64);
-        let viewer = core.watch(body, cinema.bytes[1][at..at + STRIPE_BYTES].to_vec());
-        core.turn(Manners::default(), &mut Ends::default());
+        let body = fixture.whole(1).slice(at as u64..(at + STRIPE_BYTES) as u64);
+        let viewer = core.watch(body, fixture.bytes[1][at..at + STRIPE_BYTES].to_vec());
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
         core.leave(viewer);
         assert!(core.fetcher.in_flight() <= units.budget().reserved());
     }
     assert!(units.budget().reserved() > 0 && units.budget().waiting_readers() == 0);
-    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 0);
     assert_eq!(units.budget().reserved(), 0);
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 /// A viewer that seeks does not wait for what it does not need any more.
 #[test]
 fn a_viewer_that_seeks_is_promised_as_much_for_the_new_position_at_once() {
-    let (cinema, units) = cinema();
-    let (sessions, film) = (sessions(&units), film(&cinema));
+    let (fixture, units) = fixture();
+    let (sessions, film) = (sessions(&units), film(&fixture));
     let viewers = audience(&sessions, &film);
     let mut core = Core::new(&units, 1);
-    (0..MEMBERS).for_each(|member| cinema.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 4 }));
+    (0..MEMBERS).for_each(|member| fixture.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 4 }));
     for place in 0..3 {
-        let watched = watch(&mut core, &cinema, &viewers[0]);
-        core.turn(Manners::default(), &mut Ends::default());
+        let watched = watch(&mut core, &fixture, &viewers[0]);
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
         assert_eq!(units.budget().unpromised(), 0, "place {place}");
         core.leave(watched);
         assert!(units.budget().reserved() > 0, "place {place}");
     }
-    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 0);
     assert_eq!(units.budget().reserved(), 0);
 }

@@ -2,9 +2,9 @@
 //! clients that read something else.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
 use reel_cache::{MediaKind, Units};
+use reel_fixture::{ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
 use reel_qos::{Class, ClassTable};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,18 +21,19 @@ const NOISE: usize = 6;
 /// 72 buffers: the interval, a reader's window, and some.
 const ARENA_BYTES: usize = 72 * 12_288;
 
-struct Hall {
-    cinema: Cinema,
+struct TestServer {
+    fixture: VolumeFixture,
     units: Units,
     sessions: Sessions<()>,
     core: Core,
     at: u64,
 }
 
-impl Hall {
-    fn new() -> Hall {
-        let cinema = Cinema::new(&[STRIPES * STRIPE_BYTES, STRIPES * STRIPE_BYTES], ARENA_BYTES, None);
-        let units = cinema.units(4);
+impl TestServer {
+    fn new() -> TestServer {
+        let fixture =
+            VolumeFixture::new(&[STRIPES * STRIPE_BYTES, STRIPES * STRIPE_BYTES], ARENA_BYTES, None);
+        let units = fixture.units(4);
         let classes = ClassTable::default();
         let config = SessionsConfig {
             sessions_max: 9,
@@ -43,7 +44,7 @@ impl Hall {
         };
         let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);
-        Hall { cinema, units, sessions, core, at: 0 }
+        TestServer { fixture, units, sessions, core, at: 0 }
     }
 
     fn open(&self) -> Arc<Session<()>> {
@@ -54,7 +55,7 @@ impl Hall {
     /// Units read from the members to show a stripe of the title to a viewer, or to a client
     /// without a session.
     fn shows(&mut self, viewer: Option<&Session<()>>, stripe: usize) -> u64 {
-        let film = self.cinema.whole(0);
+        let film = self.fixture.whole(0);
         let from = stripe * STRIPE_BYTES;
         if let Some(viewer) = viewer {
             let film_ns = STRIPES as u64 * STRIPE_NS;
@@ -73,9 +74,9 @@ impl Hall {
 
     fn reads(&mut self, object: usize, range: std::ops::Range<usize>) -> u64 {
         let before = self.units.counters().reads.load(Ordering::Relaxed);
-        let body = self.cinema.whole(object).slice(range.start as u64..range.end as u64);
-        self.core.watch(body, self.cinema.bytes[object][range].to_vec());
-        let ends = self.core.play(Manners::default());
+        let body = self.fixture.whole(object).slice(range.start as u64..range.end as u64);
+        self.core.watch(body, self.fixture.bytes[object][range].to_vec());
+        let ends = self.core.play(ClientBehaviour::default());
         assert_eq!(ends, Ends { complete: 1, vanished: 0, lost: 0 });
         self.units.counters().reads.load(Ordering::Relaxed) - before
     }
@@ -84,20 +85,20 @@ impl Hall {
 /// What a follower reads for each stripe, beside a leader and a client that reads much more than
 /// both.
 fn follower_reads(is_announced: bool) -> u64 {
-    let mut hall = Hall::new();
-    let (leader, follower) = (hall.open(), hall.open());
+    let mut server = TestServer::new();
+    let (leader, follower) = (server.open(), server.open());
     let mut reads = 0;
     for step in 0..STRIPES + LAG {
-        hall.at += STRIPE_NS;
+        server.at += STRIPE_NS;
         if step < STRIPES {
-            assert_eq!(hall.shows(is_announced.then_some(&leader), step), UNITS, "stripe {step} is new");
+            assert_eq!(server.shows(is_announced.then_some(&leader), step), UNITS, "stripe {step} is new");
         }
-        hall.noise(step);
+        server.noise(step);
         if let Some(stripe) = step.checked_sub(LAG) {
-            reads += hall.shows(is_announced.then_some(&follower), stripe);
+            reads += server.shows(is_announced.then_some(&follower), stripe);
         }
     }
-    assert!(hall.units.counters().evictions.load(Ordering::Relaxed) > 0, "memory was short");
+    assert!(server.units.counters().evictions.load(Ordering::Relaxed) > 0, "memory was short");
     reads
 }
 
@@ -111,32 +112,32 @@ fn a_follower_within_the_interval_reads_no_disk() {
 
 #[test]
 fn a_leader_that_leaves_costs_its_follower_nothing_that_was_read() {
-    let mut hall = Hall::new();
-    let (leader, follower) = (hall.open(), hall.open());
-    hall.shows(Some(&follower), 0);
+    let mut server = TestServer::new();
+    let (leader, follower) = (server.open(), server.open());
+    server.shows(Some(&follower), 0);
     for step in 1..=LAG {
-        hall.shows(Some(&leader), step);
+        server.shows(Some(&leader), step);
     }
-    hall.sessions.close(&leader.key());
+    server.sessions.close(&leader.key());
     for step in 1..=LAG + 3 {
-        hall.at += STRIPE_NS;
-        hall.noise(step);
+        server.at += STRIPE_NS;
+        server.noise(step);
         let expected = if step <= LAG { 0 } else { UNITS };
-        assert_eq!(hall.shows(Some(&follower), step), expected, "stripe {step}");
+        assert_eq!(server.shows(Some(&follower), step), expected, "stripe {step}");
     }
 }
 
 #[test]
 fn a_client_paused_for_long_keeps_no_memory() {
-    let mut hall = Hall::new();
-    let follower = hall.open();
+    let mut server = TestServer::new();
+    let follower = server.open();
     for step in 0..LAG {
-        hall.shows(None, step);
+        server.shows(None, step);
     }
-    hall.shows(Some(&follower), 0);
+    server.shows(Some(&follower), 0);
     // The tick removes it from the audience after what it has is shown.
-    hall.at += 60 * STRIPE_NS;
-    hall.sessions.tick(hall.at);
-    (0..12).for_each(|step| hall.noise(step));
-    assert_eq!(hall.shows(Some(&follower), 3), UNITS, "no session was known to need it");
+    server.at += 60 * STRIPE_NS;
+    server.sessions.tick(server.at);
+    (0..12).for_each(|step| server.noise(step));
+    assert_eq!(server.shows(Some(&follower), 3), UNITS, "no session was known to need it");
 }

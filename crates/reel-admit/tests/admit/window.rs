@@ -1,11 +1,11 @@
 //! What a reader holds is what its viewer was promised, also while a member is lost.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use reel_admit::limits::STEADY_ROUNDS;
 use reel_admit::{Loss, Stretch, demand, steady_demand};
 use reel_cache::{Body, Depth, Due, Part, Ramp, Units};
+use reel_fixture::{ClientBehaviour, Core, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     Capacities, Class, ClassTable, Demand, DiskPrice, Ledger, MemberCapacity, Resource, Starts, UNLIMITED,
@@ -18,35 +18,37 @@ const FILM: usize = 400_000;
 /// Three units of data and one of parity.
 const DATA: usize = 3;
 
-fn stretch(cinema: &Cinema, range: Range<u64>, duration_ns: u64) -> Stretch<'_> {
-    Stretch { map: &cinema.objects[0], range, from_ns: 0, due_ns: ROUND_NS, duration_ns }
+fn stretch(fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) -> Stretch<'_> {
+    Stretch { map: &fixture.objects[0], range, from_ns: 0, due_ns: ROUND_NS, duration_ns }
 }
 
-fn depth(cinema: &Cinema) -> Depth {
-    Depth::of(cinema.volume.disks().is_rotational())
+fn depth(fixture: &VolumeFixture) -> Depth {
+    Depth::of(fixture.volume.disks().is_rotational())
 }
 
-fn promised_bytes(cinema: &Cinema, range: Range<u64>, duration_ns: u64) -> u64 {
-    demand(MEMBERS, depth(cinema), [stretch(cinema, range, duration_ns)], Loss::AnyOne).unwrap().held_bytes()
+fn promised_bytes(fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) -> u64 {
+    demand(MEMBERS, depth(fixture), [stretch(fixture, range, duration_ns)], Loss::AnyOne)
+        .unwrap()
+        .held_bytes()
 }
 
-fn buffers_max(cinema: &Cinema, range: &Range<u64>, duration_ns: u64) -> usize {
+fn buffers_max(fixture: &VolumeFixture, range: &Range<u64>, duration_ns: u64) -> usize {
     let bytes = range.end - range.start;
-    depth(cinema).buffers_max(cinema.volume.geometry(), bytes, duration_ns) as usize
+    depth(fixture).buffers_max(fixture.volume.geometry(), bytes, duration_ns) as usize
 }
 
-fn watch(core: &mut Core, cinema: &Cinema, range: Range<u64>, duration_ns: u64) {
+fn watch(core: &mut Core, fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) {
     let bytes = range.end - range.start;
-    let expected = cinema.bytes[0][range.start as usize..range.end as usize].to_vec();
-    let body = Body::new([Part::Object(Arc::clone(&cinema.objects[0]), range)]);
+    let expected = fixture.bytes[0][range.start as usize..range.end as usize].to_vec();
+    let body = Body::new([Part::Object(Arc::clone(&fixture.objects[0]), range)]);
     let due = Due::Ramp(Ramp { due_ns: ROUND_NS, duration_ns, bytes });
     core.watch_due(body, expected, Class::PERIODIC, due);
 }
 
 /// A table whose readers may hold this many buffers together.
-fn units_for(cinema: &Cinema, buffers: usize) -> Units {
-    let total = cinema.volume.arena().usage().buffers_total;
-    let units = cinema.units(total - buffers);
+fn units_for(fixture: &VolumeFixture, buffers: usize) -> Units {
+    let total = fixture.volume.arena().usage().buffers_total;
+    let units = fixture.units(total - buffers);
     assert_eq!(units.budget().total(), buffers);
     units
 }
@@ -61,22 +63,22 @@ fn viewers_with_all_of_the_memory_promised_get_their_bytes_in_time_whichever_mem
     /// The time that a read may take.
     const TURNS_LATE_MAX: usize = 20;
     for lost in [None, Some(0), Some(1), Some(2), Some(3)] {
-        let cinema = Cinema::new(&[FILM], 4 << 20, lost).on_flash();
+        let fixture = VolumeFixture::new(&[FILM], 4 << 20, lost).on_flash();
         let range = 1000..FILM as u64;
         let duration_ns = (range.end - range.start) * 10_000_000 / TURN_BYTES as u64;
-        let promised_bytes = promised_bytes(&cinema, range.clone(), duration_ns);
+        let promised_bytes = promised_bytes(&fixture, range.clone(), duration_ns);
         let units = units_for(
-            &cinema,
-            (VIEWERS * promised_bytes / cinema.volume.geometry().unit_bytes() as u64) as usize,
+            &fixture,
+            (VIEWERS * promised_bytes / fixture.volume.geometry().unit_bytes() as u64) as usize,
         );
         // Three units that are sent, and their parity.
         assert_eq!(units.budget().total() as u64, VIEWERS * (DATA as u64 + 1));
         let mut core = Core::new(&units, 7);
         core.pace = Some(TURN_BYTES);
-        (0..VIEWERS).for_each(|_| watch(&mut core, &cinema, range.clone(), duration_ns));
-        let mut ends = crate::cinema::Ends::default();
+        (0..VIEWERS).for_each(|_| watch(&mut core, &fixture, range.clone(), duration_ns));
+        let mut ends = reel_fixture::Ends::default();
         while ends.complete < VIEWERS as usize {
-            core.turn(Manners::default(), &mut ends);
+            core.turn(ClientBehaviour::default(), &mut ends);
             core.settle(&mut ends);
         }
         assert!(core.most_late <= TURNS_LATE_MAX, "{} without {lost:?}", core.most_late);
@@ -87,14 +89,14 @@ fn viewers_with_all_of_the_memory_promised_get_their_bytes_in_time_whichever_mem
 
 #[test]
 fn a_rotational_disk_is_given_four_stripes_at_once() {
-    let cinema = Cinema::new(&[FILM], 2 << 20, None);
+    let fixture = VolumeFixture::new(&[FILM], 2 << 20, None);
     let (range, duration_ns) = (0..FILM as u64, 8 * ROUND_NS);
-    let unit_bytes = cinema.volume.geometry().unit_bytes() as u64;
-    assert_eq!(promised_bytes(&cinema, range.clone(), duration_ns), (4 * DATA as u64 + 1) * unit_bytes);
-    let units = cinema.units(8);
+    let unit_bytes = fixture.volume.geometry().unit_bytes() as u64;
+    assert_eq!(promised_bytes(&fixture, range.clone(), duration_ns), (4 * DATA as u64 + 1) * unit_bytes);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 7);
-    watch(&mut core, &cinema, range, duration_ns);
-    assert_eq!(core.play(Manners::default()).complete, 1);
+    watch(&mut core, &fixture, range, duration_ns);
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
     assert!(core.most_held >= 4 * DATA, "{}", core.most_held);
 }
 
@@ -142,14 +144,14 @@ proptest! {
         seed in any::<u64>(),
         stall in 0_u64..30,
     ) {
-        let cinema = Cinema::new(&[FILM], 2 << 20, lost).on_flash();
+        let fixture = VolumeFixture::new(&[FILM], 2 << 20, lost).on_flash();
         let (range, duration_ns) = (from..(from + bytes).min(FILM as u64), duration_ms * 1_000_000);
-        let most = buffers_max(&cinema, &range, duration_ns);
+        let most = buffers_max(&fixture, &range, duration_ns);
         prop_assert!(most <= 4 * DATA + 1);
-        let units = cinema.units(8);
+        let units = fixture.units(8);
         let mut core = Core::new(&units, seed);
-        watch(&mut core, &cinema, range, duration_ns);
-        prop_assert_eq!(core.play(Manners { stall, ..Manners::default() }).complete, 1);
+        watch(&mut core, &fixture, range, duration_ns);
+        prop_assert_eq!(core.play(ClientBehaviour { stall, ..ClientBehaviour::default() }).complete, 1);
         prop_assert!(core.most_held <= most, "{} of {most}", core.most_held);
         prop_assert_eq!(units.budget().reserved(), 0);
     }

@@ -2,11 +2,11 @@
 //! all memory given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{BUFFERS, Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reel_cache::{Body, Due, Part};
 use reel_disk::Fault;
+use reel_fixture::{BUFFERS, ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_testkit::Rng;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Case {
     viewers: usize,
     parts: usize,
     spare_buffers: usize,
-    manners: Manners,
+    behaviour: ClientBehaviour,
     fault: Option<(usize, Fault)>,
 }
 
@@ -31,21 +31,28 @@ fn cases() -> impl Strategy<Value = Case> {
         (0u64..400_000).prop_map(|at| Fault::FailRange((1 << 20) + at..(1 << 20) + at + 9_000)),
         (0u64..400_000).prop_map(|at| Fault::CorruptRange((1 << 20) + at..(1 << 20) + at + 9_000)),
     ];
-    let manners =
-        (prop_oneof![Just(0u64), Just(1)], 0u64..30).prop_map(|(vanish, stall)| Manners { vanish, stall });
-    (any::<u64>(), 1usize..8, 1usize..12, 4..BUFFERS - 3, manners, proptest::option::of((0..MEMBERS, fault)))
-        .prop_map(|(seed, viewers, parts, spare_buffers, manners, fault)| Case {
+    let behaviour = (prop_oneof![Just(0u64), Just(1)], 0u64..30)
+        .prop_map(|(vanish, stall)| ClientBehaviour { vanish, stall });
+    (
+        any::<u64>(),
+        1usize..8,
+        1usize..12,
+        4..BUFFERS - 3,
+        behaviour,
+        proptest::option::of((0..MEMBERS, fault)),
+    )
+        .prop_map(|(seed, viewers, parts, spare_buffers, behaviour, fault)| Case {
             seed,
             viewers,
             parts,
             spare_buffers,
-            manners,
+            behaviour,
             fault,
         })
 }
 
 /// A body of random parts and its bytes.
-fn body(cinema: &Cinema, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>) {
+fn body(fixture: &VolumeFixture, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>) {
     let mut expected = Vec::new();
     let mut all = Vec::new();
     for _ in 0..parts {
@@ -60,8 +67,8 @@ fn body(cinema: &Cinema, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>) {
             let length = LENGTHS[object] as u64;
             let from = rng.below(length + 1);
             let to = from + rng.below(length - from + 1).min(150_000);
-            expected.extend_from_slice(&cinema.bytes[object][from as usize..to as usize]);
-            all.push(Part::Object(Arc::clone(&cinema.objects[object]), from..to));
+            expected.extend_from_slice(&fixture.bytes[object][from as usize..to as usize]);
+            all.push(Part::Object(Arc::clone(&fixture.objects[object]), from..to));
         }
     }
     let whole = Body::new(all);
@@ -69,38 +76,38 @@ fn body(cinema: &Cinema, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>) {
     (whole.slice(from..whole.bytes()), expected.split_off(from as usize))
 }
 
-fn play(cinema: &Cinema, case: &Case) {
+fn play(fixture: &VolumeFixture, case: &Case) {
     if let Some((member, fault)) = &case.fault {
-        cinema.faults.inject(*member, fault.clone());
+        fixture.faults.inject(*member, fault.clone());
     }
-    let units = cinema.units(case.spare_buffers);
+    let units = fixture.units(case.spare_buffers);
     let mut core = Core::new(&units, case.seed);
     let mut rng = Rng::new(case.seed ^ 1);
     for _ in 0..case.viewers {
-        let (body, expected) = body(cinema, &mut rng, case.parts);
+        let (body, expected) = body(fixture, &mut rng, case.parts);
         // Some viewers read units to their ends, as if others played the same. Some read only what
         // they want.
         core.watch_on(body, expected, Due::After(1), rng.below(2) == 0);
     }
-    let ends = core.play(case.manners);
+    let ends = core.play(case.behaviour);
     assert_eq!(ends.lost, 0);
     assert_eq!(ends.complete + ends.vanished, case.viewers);
     // Buffers of reads for viewers that left stay reserved until the reads are answered.
-    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    core.wait_until(ClientBehaviour::default(), |_| units.budget().reserved() == 0);
     assert_eq!(units.budget().waiting_readers(), 0);
     drop((core, units));
-    (0..MEMBERS).for_each(|member| cinema.faults.clear(member));
-    assert_eq!(cinema.buffers_taken(), 0);
+    (0..MEMBERS).for_each(|member| fixture.faults.clear(member));
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
-fn play_all(cinema: &Cinema, cases_max: u32, faults: bool) {
+fn play_all(fixture: &VolumeFixture, cases_max: u32, faults: bool) {
     let config = Config { cases: cases_max, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&cases(), |mut case| {
             if !faults {
                 case.fault = None;
             }
-            play(cinema, &case);
+            play(fixture, &case);
             Ok(())
         })
         .unwrap();
@@ -108,39 +115,39 @@ fn play_all(cinema: &Cinema, cases_max: u32, faults: bool) {
 
 #[test]
 fn any_body_from_members_that_fail_are_slow_or_return_wrong_data() {
-    play_all(&Cinema::new(&LENGTHS, 0, None), 150, true);
+    play_all(&VolumeFixture::new(&LENGTHS, 0, None), 150, true);
 }
 
 #[test]
 fn any_body_while_a_member_is_missing() {
-    play_all(&Cinema::new(&LENGTHS, 0, Some(1)), 60, false);
+    play_all(&VolumeFixture::new(&LENGTHS, 0, Some(1)), 60, false);
 }
 
 #[test]
 fn any_body_in_plenty_of_memory() {
-    play_all(&Cinema::new(&LENGTHS, 4 << 20, None), 60, true);
+    play_all(&VolumeFixture::new(&LENGTHS, 4 << 20, None), 60, true);
 }
 
 #[test]
 fn two_lost_rows_end_the_readers_that_need_them_and_are_not_remembered() {
-    let cinema = Cinema::new(&LENGTHS, 0, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&LENGTHS, 0, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 7);
-    cinema.faults.inject(0, Fault::FailReads);
-    cinema.faults.inject(1, Fault::FailReads);
+    fixture.faults.inject(0, Fault::FailReads);
+    fixture.faults.inject(1, Fault::FailReads);
     for _ in 0..20 {
-        core.watch(cinema.whole(4), cinema.bytes[4].clone());
+        core.watch(fixture.whole(4), fixture.bytes[4].clone());
     }
-    assert_eq!(core.play(Manners::default()), Ends { complete: 0, vanished: 0, lost: 20 });
-    (0..2).for_each(|member| cinema.faults.clear(member));
+    assert_eq!(core.play(ClientBehaviour::default()), Ends { complete: 0, vanished: 0, lost: 20 });
+    (0..2).for_each(|member| fixture.faults.clear(member));
     for _ in 0..20 {
-        core.watch(cinema.whole(4), cinema.bytes[4].clone());
+        core.watch(fixture.whole(4), fixture.bytes[4].clone());
     }
     assert_eq!(
-        core.play(Manners::default()),
+        core.play(ClientBehaviour::default()),
         Ends { complete: 20, vanished: 0, lost: 0 },
         "no failure is kept"
     );
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }

@@ -2,9 +2,9 @@
 //! waits for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_cache::limits::{AROUND_AGAIN_NS, READER_STRIPES_MAX, SLOW_AWAY_NS, STALL_NS};
 use reel_disk::Fault;
+use reel_fixture::{ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::Class;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,26 +16,26 @@ fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-fn reads(cinema: &Cinema) -> Vec<u64> {
-    cinema.volume.disks().stats().iter().map(|stats| stats.reads).collect()
+fn reads(fixture: &VolumeFixture) -> Vec<u64> {
+    fixture.volume.disks().stats().iter().map(|stats| stats.reads).collect()
 }
 
 /// Reads of each member while `work` is done.
-fn reads_of(cinema: &Cinema, work: impl FnOnce()) -> Vec<u64> {
-    let before = reads(cinema);
+fn reads_of(fixture: &VolumeFixture, work: impl FnOnce()) -> Vec<u64> {
+    let before = reads(fixture);
     work();
-    reads(cinema).iter().zip(before).map(|(after, before)| after - before).collect()
+    reads(fixture).iter().zip(before).map(|(after, before)| after - before).collect()
 }
 
 #[test]
 fn a_lost_member_costs_every_other_one_read_for_each_stripe() {
     for lost in 0..MEMBERS {
-        let cinema = Cinema::new(&[FILM], 8 << 20, Some(lost));
-        let units = cinema.units(8);
-        let counts = reads_of(&cinema, || {
+        let fixture = VolumeFixture::new(&[FILM], 8 << 20, Some(lost));
+        let units = fixture.units(8);
+        let counts = reads_of(&fixture, || {
             let mut core = Core::new(&units, 1);
-            core.watch(cinema.whole(0), cinema.bytes[0].clone());
-            assert_eq!(core.play(Manners::default()).complete, 1);
+            core.watch(fixture.whole(0), fixture.bytes[0].clone());
+            assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
         });
         for (member, count) in counts.into_iter().enumerate() {
             // Where the lost unit is parity, the others of the stripe are not read for it.
@@ -44,115 +44,115 @@ fn a_lost_member_costs_every_other_one_read_for_each_stripe() {
             assert!(member == lost || count >= STRIPES - STRIPES / MEMBERS as u64 - 1, "{count}");
         }
         drop(units);
-        assert_eq!(cinema.buffers_taken(), 0);
+        assert_eq!(fixture.buffers_taken(), 0);
     }
 }
 
 #[test]
 fn viewers_on_several_cores_share_what_is_decoded() {
-    let cinema = Cinema::new(&[FILM], 8 << 20, Some(1));
-    let units = cinema.units(8);
-    let decoded = cinema.volume.counters().rows_decoded.get();
-    let counts = reads_of(&cinema, || cinema.play_on_four_cores(&units));
+    let fixture = VolumeFixture::new(&[FILM], 8 << 20, Some(1));
+    let units = fixture.units(8);
+    let decoded = fixture.volume.counters().rows_decoded.get();
+    let counts = reads_of(&fixture, || fixture.play_on_four_cores(&units));
     assert!(counts.iter().all(|&count| count <= STRIPES), "{counts:?}");
-    let decoded = cinema.volume.counters().rows_decoded.get() - decoded;
+    let decoded = fixture.volume.counters().rows_decoded.get() - decoded;
     assert!(decoded <= STRIPES * 3, "{decoded} rows were computed more than once");
     drop(units);
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 /// The clock stands still except for the moments that are set here. So a read is overdue only when
 /// the test makes it so.
 #[test]
 fn a_read_is_read_around_at_half_its_lead_and_the_late_answer_only_gives_its_buffer_back() {
-    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
-    let (slow, _) = cinema.objects[0].unit_at(0, 1);
+    let (slow, _) = fixture.objects[0].unit_at(0, 1);
     // The clock stands still for as long as the test takes: what is played was decoded.
     core.hold(slow);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::PERIODIC, 400_000_000);
     let mut ends = Ends::default();
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     assert_eq!(core.fetcher.next_due_ns(), Some(200_000_000));
-    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 1);
     core.now_ns = 199_999_999;
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     assert_eq!(load(&units.counters().read_around), 0);
     core.now_ns = 200_000_000;
-    assert_eq!(core.play(Manners::default()).complete, 1);
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
     assert_eq!((load(&units.counters().read_around), load(&units.counters().stalled)), (1, 0));
     assert_eq!(units.counters().deadline_misses.each_ref().map(load).iter().sum::<u64>(), 0);
-    assert_eq!(cinema.volume.counters().rows_decoded.get(), 3);
+    assert_eq!(fixture.volume.counters().rows_decoded.get(), 3);
     assert_eq!(core.fetcher.in_flight(), 0);
     assert_eq!(units.budget().reserved(), 1, "the buffer with the outstanding request stays reserved");
     core.release_all();
-    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    core.wait_until(ClientBehaviour::default(), |_| units.budget().reserved() == 0);
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0, "the late answer gives its buffer back");
+    assert_eq!(fixture.buffers_taken(), 0, "the late answer gives its buffer back");
 }
 
 #[test]
 fn the_first_answer_of_a_hedged_read_counts() {
-    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
-    let (slow, _) = cinema.objects[0].unit_at(0, 1);
-    let (parity, _) = cinema.objects[0].unit_at(0, 3);
+    let (slow, _) = fixture.objects[0].unit_at(0, 1);
+    let (parity, _) = fixture.objects[0].unit_at(0, 3);
     core.hold(slow);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
-    core.turn(Manners::default(), &mut Ends::default());
-    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::PERIODIC, 400_000_000);
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 1);
     core.now_ns = 200_000_000;
     // The answer of the slow member comes, but that of the parity does not.
     core.hold(parity);
-    core.turn(Manners::default(), &mut Ends::default());
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
     assert_eq!(load(&units.counters().read_around), 1);
     core.release(slow);
-    assert_eq!(core.play(Manners::default()).complete, 1);
-    assert_eq!(cinema.volume.counters().rows_decoded.get(), 0, "its own member was first");
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
+    assert_eq!(fixture.volume.counters().rows_decoded.get(), 0, "its own member was first");
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn only_one_member_at_a_time_is_read_around() {
-    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
     for position in 0..3 {
-        let (member, _) = cinema.objects[0].unit_at(0, position);
+        let (member, _) = fixture.objects[0].unit_at(0, position);
         core.hold(member);
     }
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 400_000_000);
-    core.turn(Manners::default(), &mut Ends::default());
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::PERIODIC, 400_000_000);
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
     core.now_ns = 200_000_000;
-    core.turn(Manners::default(), &mut Ends::default());
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
     assert_eq!(load(&units.counters().read_around), 1, "two other members are as late");
     core.release_all();
-    assert_eq!(core.play(Manners::default()).complete, 1);
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 /// If all members are late, the cause is the load. To read around one of them would only add to it.
 #[test]
 fn no_member_is_read_around_while_others_are_as_late() {
     const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
-    let cinema = Cinema::new(&[4 * WINDOW], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[4 * WINDOW], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
     let around = |core: &mut Core, window: usize| {
         (0..MEMBERS).for_each(|member| core.hold(member));
         let range = window * WINDOW..(window + 1) * WINDOW;
-        let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
-        core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, 400_000_000);
-        core.turn(Manners::default(), &mut Ends::default());
+        let body = fixture.whole(0).slice(range.start as u64..range.end as u64);
+        core.watch_in_class(body, fixture.bytes[0][range].to_vec(), Class::PERIODIC, 400_000_000);
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
         // Half of their lead time is over.
         core.now_ns += 200_000_000;
-        core.turn(Manners::default(), &mut Ends::default());
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
         core.release_all();
-        assert_eq!(core.play(Manners::default()).complete, 1);
+        assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
         load(&units.counters().read_around)
     };
     let before = around(&mut core, 0);
@@ -161,7 +161,7 @@ fn no_member_is_read_around_while_others_are_as_late() {
         assert_eq!(around(&mut core, window), before, "window {window}");
     }
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 /// A slow member is left alone. It is read again when the others miss their deadlines without it,
@@ -170,8 +170,8 @@ fn no_member_is_read_around_while_others_are_as_late() {
 fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
     const WINDOW: usize = READER_STRIPES_MAX * STRIPE_BYTES;
     const WINDOWS: usize = 20;
-    let cinema = Cinema::new(&[2 * WINDOWS * WINDOW], 16 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[2 * WINDOWS * WINDOW], 16 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
     // Half of the time after which a member counts as silent passes between the requests and the
     // answers.
@@ -179,19 +179,19 @@ fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
     let play = |core: &mut Core, late: &[usize], window: usize, due_ns: u64, left: usize| {
         late.iter().for_each(|&member| core.hold(member));
         let range = window * WINDOW..(window + 1) * WINDOW;
-        let body = cinema.whole(0).slice(range.start as u64..range.end as u64);
-        core.watch_in_class(body, cinema.bytes[0][range].to_vec(), Class::PERIODIC, due_ns);
-        core.turn(Manners::default(), &mut Ends::default());
-        core.wait_until(Manners::default(), |core| core.fetcher.in_flight() <= left);
+        let body = fixture.whole(0).slice(range.start as u64..range.end as u64);
+        core.watch_in_class(body, fixture.bytes[0][range].to_vec(), Class::PERIODIC, due_ns);
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
+        core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() <= left);
         core.now_ns += PASSES_NS;
-        core.turn(Manners::default(), &mut Ends::default());
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
         if late.len() == MEMBERS {
             core.release_all();
         }
-        assert_eq!(core.play(Manners::default()).complete, 1);
+        assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
         // The member answers, but late.
         core.release_all();
-        core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+        core.wait_until(ClientBehaviour::default(), |_| units.budget().reserved() == 0);
     };
     let left_alone = (0..WINDOWS).find(|&window| {
         play(&mut core, &[1], window, 2 * PASSES_NS, READER_STRIPES_MAX);
@@ -211,61 +211,61 @@ fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
 
 #[test]
 fn a_silent_member_is_not_asked_again_until_it_answers() {
-    let cinema = Cinema::new(&[FILM], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[FILM], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
-    let (silent, _) = cinema.objects[0].unit_at(0, 0);
-    cinema.faults.inject(silent, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    let (silent, _) = fixture.objects[0].unit_at(0, 0);
+    fixture.faults.inject(silent, Fault::Delay { delay_ns: 3 * SECOND_NS });
     // No read has a deadline: only the silence counts.
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
     let mut ends = Ends::default();
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     core.now_ns = STALL_NS - 1;
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     assert_eq!(load(&units.counters().stalled), 0);
     core.now_ns = 2 * STALL_NS;
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     core.now_ns += STALL_NS;
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     assert_eq!(load(&units.counters().stalled), 1);
     assert!(units.is_degraded());
-    assert_eq!(core.play(Manners::default()).complete, 1);
-    let asked = reads(&cinema)[silent];
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
+    let asked = reads(&fixture)[silent];
     assert!(asked <= READER_STRIPES_MAX as u64, "it was asked {asked} times, of which one window was before");
     assert!(load(&units.counters().read_around) > 0);
     // Its answers come at last.
-    cinema.faults.clear(silent);
-    core.wait_until(Manners::default(), |_| !units.is_degraded());
-    let counts = reads_of(&cinema, || {
-        let units = cinema.units(8);
+    fixture.faults.clear(silent);
+    core.wait_until(ClientBehaviour::default(), |_| !units.is_degraded());
+    let counts = reads_of(&fixture, || {
+        let units = fixture.units(8);
         let mut core = Core::new(&units, 2);
-        core.watch(cinema.whole(0), cinema.bytes[0].clone());
-        assert_eq!(core.play(Manners::default()).complete, 1);
+        core.watch(fixture.whole(0), fixture.bytes[0].clone());
+        assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
     });
     assert!(counts[silent] > STRIPES / 2, "the member is read again");
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 /// A member falls silent for good while no memory is left to read around it. Its reads have no
 /// deadline, so nothing but the silence counts.
 #[test]
 fn a_silent_member_is_read_around_as_soon_as_there_is_memory() {
-    let cinema = Cinema::new(&[FILM], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[FILM], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
-    let (silent, _) = cinema.objects[0].unit_at(0, 0);
+    let (silent, _) = fixture.objects[0].unit_at(0, 0);
     core.hold(silent);
     let viewer =
-        core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
+        core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
     let mut ends = Ends::default();
-    core.turn(Manners::default(), &mut ends);
+    core.turn(ClientBehaviour::default(), &mut ends);
     let others: Vec<_> = std::iter::from_fn(|| units.budget().reserve(1)).collect();
     assert!(!others.is_empty());
     // Twice: answers of the other members may come between the first check and the second.
     for _ in 0..2 {
         core.now_ns += 2 * STALL_NS;
-        core.turn(Manners::default(), &mut ends);
+        core.turn(ClientBehaviour::default(), &mut ends);
     }
     assert_eq!(load(&units.counters().stalled), 1);
     assert_eq!(load(&units.counters().read_around), 0, "there is no memory");
@@ -274,28 +274,28 @@ fn a_silent_member_is_read_around_as_soon_as_there_is_memory() {
     while core.is_watching(viewer) {
         core.now_ns += AROUND_AGAIN_NS;
         assert!(core.now_ns < until_ns, "it waits for the silent member");
-        core.turn(Manners::default(), &mut ends);
+        core.turn(ClientBehaviour::default(), &mut ends);
     }
     assert_eq!(ends.complete, 1);
     core.release_all();
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn a_member_that_fails_every_read_is_out_after_a_few() {
-    let cinema = Cinema::new(&[FILM], 8 << 20, None);
-    let health = cinema.health();
-    let units = cinema.units_with(8, health.clone());
+    let fixture = VolumeFixture::new(&[FILM], 8 << 20, None);
+    let health = fixture.health();
+    let units = fixture.units_with(8, health.clone());
     let mut core = Core::new(&units, 1);
-    cinema.faults.inject(2, Fault::FailReads);
-    core.watch(cinema.whole(0), cinema.bytes[0].clone());
-    assert_eq!(core.play(Manners::default()).complete, 1);
+    fixture.faults.inject(2, Fault::FailReads);
+    core.watch(fixture.whole(0), fixture.bytes[0].clone());
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
     assert!(!health.readable(2) && health.lost() == 1);
-    assert_eq!(cinema.volume.counters().members_taken_out.get(), 1);
+    assert_eq!(fixture.volume.counters().members_taken_out.get(), 1);
     // The next member that fails is one more than can be taken out, so reads go on failing.
-    cinema.faults.inject(1, Fault::FailReads);
-    core.watch(cinema.whole(0), cinema.bytes[0].clone());
-    core.play(Manners::default());
+    fixture.faults.inject(1, Fault::FailReads);
+    core.watch(fixture.whole(0), fixture.bytes[0].clone());
+    core.play(ClientBehaviour::default());
     assert!(health.readable(1));
 }

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod bodies;
-mod cinema;
 mod hedged_reads;
 mod prefetch;
 mod promotion;

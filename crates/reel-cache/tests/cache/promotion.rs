@@ -2,12 +2,12 @@
 //! that no reader waits any more.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_cache::Units;
 use reel_disk::{
     DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, RequestId,
     SchedulerView,
 };
+use reel_fixture::{ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ struct Held {
 }
 
 impl Held {
-    fn new(cinema: &Cinema) -> (Arc<Held>, Units) {
-        let disks = cinema.volume.disks().clone();
+    fn new(fixture: &VolumeFixture) -> (Arc<Held>, Units) {
+        let disks = fixture.volume.disks().clone();
         let held = Arc::new(Held { disks, waiting: Mutex::default(), promoted: Mutex::default() });
         let backend = Arc::clone(&held) as Disks;
-        (held, Units::new(cinema.volume.arena().clone(), backend, cinema.health(), 8))
+        (held, Units::new(fixture.volume.arena().clone(), backend, fixture.health(), 8))
     }
 
     fn release(&self) {
@@ -115,93 +115,94 @@ impl DiskBackend for Held {
 }
 
 /// A viewer of the whole title.
-fn watch(core: &mut Core, cinema: &Cinema, class: Class, due_ns: u64) {
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), class, due_ns);
-    core.turn(Manners::default(), &mut Ends::default());
+fn watch(core: &mut Core, fixture: &VolumeFixture, class: Class, due_ns: u64) {
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), class, due_ns);
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
 }
 
 #[test]
 fn a_read_becomes_as_urgent_as_the_readers_that_join_it() {
-    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
-    let (held, units) = Held::new(&cinema);
+    let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
+    let (held, units) = Held::new(&fixture);
     let (mut first, mut second) = (Core::new(&units, 1), Core::new(&units, 2));
-    watch(&mut first, &cinema, Class::APERIODIC, DEADLINE_NONE_NS);
+    watch(&mut first, &fixture, Class::APERIODIC, DEADLINE_NONE_NS);
     let under_way = held.waiting();
     assert_eq!(under_way.len(), 3);
     // Joined from another core: with a more urgent class, then with an earlier deadline, then with
     // neither.
-    watch(&mut second, &cinema, Class::PERIODIC, 5_000);
+    watch(&mut second, &fixture, Class::PERIODIC, 5_000);
     let promoted = held.promoted();
     assert_eq!(promoted.len(), 3);
     for (member, token, class, deadline_ns) in promoted {
         assert!(under_way.contains(&(member, token)));
         assert_eq!((class, deadline_ns), (Class::PERIODIC, 5_000));
     }
-    watch(&mut first, &cinema, Class::PERIODIC, 4_000);
+    watch(&mut first, &fixture, Class::PERIODIC, 4_000);
     assert!(held.promoted().iter().all(|&(.., class, due_ns)| (class, due_ns) == (Class::PERIODIC, 4_000)));
-    watch(&mut second, &cinema, Class::PERIODIC, 9_000);
+    watch(&mut second, &fixture, Class::PERIODIC, 9_000);
     // Its deadline counts. Its class does not lower the urgency.
-    watch(&mut second, &cinema, Class::INTERACTIVE, 4_500);
+    watch(&mut second, &fixture, Class::INTERACTIVE, 4_500);
     assert_eq!(held.promoted(), []);
     assert_eq!(units.counters().promotions.load(Ordering::Relaxed), 6);
     // The read is read around by the deadline that its viewers have now, on the core that made it.
-    first.turn(Manners::default(), &mut Ends::default());
+    first.turn(ClientBehaviour::default(), &mut Ends::default());
     assert_eq!(first.fetcher.next_due_ns(), Some(2_000));
     held.release();
-    assert_eq!(first.play(Manners::default()).complete, 2);
-    assert_eq!(second.play(Manners::default()).complete, 3);
+    assert_eq!(first.play(ClientBehaviour::default()).complete, 2);
+    assert_eq!(second.play(ClientBehaviour::default()).complete, 3);
     drop((first, second, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn the_sources_of_a_unit_become_as_urgent_as_the_unit() {
-    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, Some(1));
-    let (held, units) = Held::new(&cinema);
+    let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, Some(1));
+    let (held, units) = Held::new(&fixture);
     let (mut first, mut second) = (Core::new(&units, 1), Core::new(&units, 2));
-    let lost = (0..3).find(|&position| cinema.objects[0].unit_at(0, position).0 == 1).unwrap();
+    let lost = (0..3).find(|&position| fixture.objects[0].unit_at(0, position).0 == 1).unwrap();
     let body = |position: usize| {
         let from = position * 4_000;
-        let part = reel_cache::Part::Object(Arc::clone(&cinema.objects[0]), from as u64..from as u64 + 4_000);
-        (reel_cache::Body::new([part]), cinema.bytes[0][from..from + 4_000].to_vec())
+        let part =
+            reel_cache::Part::Object(Arc::clone(&fixture.objects[0]), from as u64..from as u64 + 4_000);
+        (reel_cache::Body::new([part]), fixture.bytes[0][from..from + 4_000].to_vec())
     };
     let (wanted, expected) = body(lost);
     first.watch_in_class(wanted, expected, Class::APERIODIC, DEADLINE_NONE_NS);
-    first.turn(Manners::default(), &mut Ends::default());
+    first.turn(ClientBehaviour::default(), &mut Ends::default());
     assert_eq!(held.waiting().len(), 3, "all others of the stripe");
     let (wanted, expected) = body(lost);
     second.watch_in_class(wanted, expected, Class::INTERACTIVE, 7_000);
-    second.turn(Manners::default(), &mut Ends::default());
+    second.turn(ClientBehaviour::default(), &mut Ends::default());
     let promoted = held.promoted();
     assert_eq!(promoted.len(), 3);
     assert!(promoted.iter().all(|&(.., class, due_ns)| (class, due_ns) == (Class::INTERACTIVE, 7_000)));
     held.release();
-    assert_eq!(first.play(Manners::default()).complete, 1);
-    assert_eq!(second.play(Manners::default()).complete, 1);
+    assert_eq!(first.play(ClientBehaviour::default()).complete, 1);
+    assert_eq!(second.play(ClientBehaviour::default()).complete, 1);
     drop((first, second, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn a_request_is_withdrawn_from_a_member_when_others_have_given_the_unit() {
-    let cinema = Cinema::new(&[STRIPE_BYTES], 8 << 20, None);
-    let (held, units) = Held::new(&cinema);
+    let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
+    let (held, units) = Held::new(&fixture);
     let mut core = Core::new(&units, 1);
-    let (slow, _) = cinema.objects[0].unit_at(0, 1);
-    watch(&mut core, &cinema, Class::PERIODIC, 400_000_000);
+    let (slow, _) = fixture.objects[0].unit_at(0, 1);
+    watch(&mut core, &fixture, Class::PERIODIC, 400_000_000);
     held.release_all_but(slow);
-    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 1);
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 1);
     core.now_ns = 200_000_000;
-    core.turn(Manners::default(), &mut Ends::default());
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
     assert_eq!(units.counters().read_around.load(Ordering::Relaxed), 1);
-    core.wait_until(Manners::default(), |_| {
+    core.wait_until(ClientBehaviour::default(), |_| {
         held.release_all_but(slow);
         held.waiting().is_empty()
     });
-    assert_eq!(core.play(Manners::default()).complete, 1);
-    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
+    core.wait_until(ClientBehaviour::default(), |_| units.budget().reserved() == 0);
     assert_eq!(units.counters().withdrawn.load(Ordering::Relaxed), 1, "no reader would have used the answer");
     assert_eq!(core.fetcher.next_due_ns(), None, "no request is outstanding");
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }

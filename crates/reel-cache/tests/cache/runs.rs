@@ -2,11 +2,11 @@
 //! all memory given back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reel_cache::{Body, Part};
 use reel_disk::Fault;
+use reel_fixture::{ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_testkit::Rng;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const LENGTHS: [usize; 4] = [700_000, 100, 500_000 + STRIPE_BYTES, 3_000_001];
 const ARENA_BYTES: usize = 24 << 20;
 
 /// Pictures and sound by turns, as in a title as one file, and some bytes that the server makes.
-fn film(cinema: &Cinema, rng: &mut Rng) -> (Body, Vec<u8>) {
+fn film(fixture: &VolumeFixture, rng: &mut Rng) -> (Body, Vec<u8>) {
     let (mut at, mut parts, mut expected) = ([0_usize; 2], Vec::new(), Vec::new());
     let own: Arc<[u8]> = rng.bytes(300).into();
     expected.extend_from_slice(&own);
@@ -28,8 +28,8 @@ fn film(cinema: &Cinema, rng: &mut Rng) -> (Body, Vec<u8>) {
         if track == 0 && from == to {
             return (Body::new(parts), expected);
         }
-        expected.extend_from_slice(&cinema.bytes[object][from..to]);
-        parts.push(Part::Object(Arc::clone(&cinema.objects[object]), from as u64..to as u64));
+        expected.extend_from_slice(&fixture.bytes[object][from..to]);
+        parts.push(Part::Object(Arc::clone(&fixture.objects[object]), from as u64..to as u64));
         at[track] = to;
     }
     unreachable!("the pictures end")
@@ -41,7 +41,7 @@ struct Case {
     downloads: usize,
     viewers: usize,
     spare_buffers: usize,
-    manners: Manners,
+    behaviour: ClientBehaviour,
     fault: Option<(usize, Fault)>,
 }
 
@@ -52,56 +52,55 @@ fn cases(buffers: usize) -> impl Strategy<Value = Case> {
         Just(Fault::Vanish),
         Just(Fault::Delay { delay_ns: 1_000_000 }),
     ];
-    let manners =
-        (prop_oneof![Just(0u64), Just(1)], 0u64..30).prop_map(|(vanish, stall)| Manners { vanish, stall });
+    let behaviour = (prop_oneof![Just(0u64), Just(1)], 0u64..30)
+        .prop_map(|(vanish, stall)| ClientBehaviour { vanish, stall });
     // From plenty of memory to nearly none.
     let spare = prop_oneof![Just(4), buffers - 40..buffers - 12];
-    (any::<u64>(), 1usize..6, 0usize..4, spare, manners, proptest::option::of((0..MEMBERS, fault))).prop_map(
-        |(seed, downloads, viewers, spare_buffers, manners, fault)| Case {
+    (any::<u64>(), 1usize..6, 0usize..4, spare, behaviour, proptest::option::of((0..MEMBERS, fault)))
+        .prop_map(|(seed, downloads, viewers, spare_buffers, behaviour, fault)| Case {
             seed,
             downloads,
             viewers,
             spare_buffers,
-            manners,
+            behaviour,
             fault,
-        },
-    )
+        })
 }
 
-fn play(cinema: &Cinema, case: &Case) {
+fn play(fixture: &VolumeFixture, case: &Case) {
     if let Some((member, fault)) = &case.fault {
-        cinema.faults.inject(*member, fault.clone());
+        fixture.faults.inject(*member, fault.clone());
     }
-    let units = cinema.units(case.spare_buffers);
+    let units = fixture.units(case.spare_buffers);
     let mut core = Core::new(&units, case.seed);
     let mut rng = Rng::new(case.seed ^ 1);
     for _ in 0..case.downloads {
-        let (body, expected) = film(cinema, &mut rng);
+        let (body, expected) = film(fixture, &mut rng);
         core.download(body, expected);
     }
     for _ in 0..case.viewers {
-        let (body, expected) = film(cinema, &mut rng);
+        let (body, expected) = film(fixture, &mut rng);
         core.watch(body, expected);
     }
-    let ends = core.play(case.manners);
+    let ends = core.play(case.behaviour);
     assert_eq!(ends.lost, 0);
     assert_eq!(ends.complete + ends.vanished, case.downloads + case.viewers);
     // Buffers of reads for viewers that left stay reserved until the reads are answered.
-    core.wait_until(Manners::default(), |_| units.budget().reserved() == 0);
+    core.wait_until(ClientBehaviour::default(), |_| units.budget().reserved() == 0);
     assert_eq!((units.budget().waiting_readers(), units.runs().readers()), (0, 0));
     drop((core, units));
-    (0..MEMBERS).for_each(|member| cinema.faults.clear(member));
-    assert_eq!(cinema.buffers_taken(), 0);
+    (0..MEMBERS).for_each(|member| fixture.faults.clear(member));
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn films_come_whole_beside_viewers_faults_and_slow_clients() {
-    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
-    let buffers = cinema.volume.arena().usage().buffers_total;
+    let fixture = VolumeFixture::new(&LENGTHS, ARENA_BYTES, None);
+    let buffers = fixture.volume.arena().usage().buffers_total;
     let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&cases(buffers), |case| {
-            play(&cinema, &case);
+            play(&fixture, &case);
             Ok(())
         })
         .unwrap();
@@ -109,12 +108,12 @@ fn films_come_whole_beside_viewers_faults_and_slow_clients() {
 
 #[test]
 fn films_come_whole_while_a_member_is_missing() {
-    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, Some(1));
-    let buffers = cinema.volume.arena().usage().buffers_total;
+    let fixture = VolumeFixture::new(&LENGTHS, ARENA_BYTES, Some(1));
+    let buffers = fixture.volume.arena().usage().buffers_total;
     let config = Config { cases: 20, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&cases(buffers), |case| {
-            play(&cinema, &Case { fault: None, ..case });
+            play(&fixture, &Case { fault: None, ..case });
             Ok(())
         })
         .unwrap();
@@ -123,43 +122,43 @@ fn films_come_whole_while_a_member_is_missing() {
 /// A member that was not measured counts as a slow hard disk, so runs are worth their memory.
 #[test]
 fn a_client_that_takes_gets_long_runs_and_loses_them_when_it_stops() {
-    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
-    let units = cinema.units(4);
+    let fixture = VolumeFixture::new(&LENGTHS, ARENA_BYTES, None);
+    let units = fixture.units(4);
     let mut core = Core::new(&units, 5);
-    let download = core.download(cinema.whole(3), cinema.bytes[3].clone());
+    let download = core.download(fixture.whole(3), fixture.bytes[3].clone());
     // More than a window of a reader with deadlines.
     let window = 4 * 3;
-    core.wait_until(Manners::default(), |core| core.fetcher.units().budget().reserved() > 2 * window);
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.units().budget().reserved() > 2 * window);
     assert_eq!(units.runs().readers(), 1);
-    core.let_lie(download);
-    core.wait_until(Manners::default(), |core| core.fetcher.in_flight() == 0);
+    core.stop_taking(download);
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 0);
     assert!(units.budget().reserved() > 2 * window);
     // As a server does: it tries again while a unit that found no memory at first is still to come.
     for _ in 0..1000 {
-        core.release_lazy();
+        core.release_stopped();
         if units.runs().readers() == 0 {
             break;
         }
-        core.turn(Manners::default(), &mut Ends::default());
+        core.turn(ClientBehaviour::default(), &mut Ends::default());
     }
     assert_eq!((units.budget().reserved(), units.runs().readers()), (0, 0));
 }
 
 #[test]
 fn eighty_clients_that_take_nothing_do_not_hold_up_four_that_do() {
-    let cinema = Cinema::new(&LENGTHS, ARENA_BYTES, None);
-    let units = cinema.units(4);
+    let fixture = VolumeFixture::new(&LENGTHS, ARENA_BYTES, None);
+    let units = fixture.units(4);
     let mut core = Core::new(&units, 6);
     for _ in 0..80 {
-        let lazy = core.download(cinema.whole(0), cinema.bytes[0].clone());
+        let stopped = core.download(fixture.whole(0), fixture.bytes[0].clone());
         // These clients have sent requests, and never take any bytes.
-        core.turn(Manners { vanish: 0, stall: 0 }, &mut Ends::default());
-        core.let_lie(lazy);
+        core.turn(ClientBehaviour { vanish: 0, stall: 0 }, &mut Ends::default());
+        core.stop_taking(stopped);
     }
     let held = units.budget().reserved();
     assert!(held <= 80 * 5 * 3, "none of them has a long run: {held} buffers");
-    let four: Vec<u64> = (0..4).map(|_| core.download(cinema.whole(3), cinema.bytes[3].clone())).collect();
-    core.wait_until(Manners::default(), |core| core.fetcher.units().runs().readers() > 0);
-    core.wait_until(Manners::default(), |core| four.iter().all(|one| !core.is_watching(*one)));
+    let four: Vec<u64> = (0..4).map(|_| core.download(fixture.whole(3), fixture.bytes[3].clone())).collect();
+    core.wait_until(ClientBehaviour::default(), |core| core.fetcher.units().runs().readers() > 0);
+    core.wait_until(ClientBehaviour::default(), |core| four.iter().all(|one| !core.is_watching(*one)));
     assert_eq!(units.runs().readers(), 0);
 }

@@ -2,9 +2,9 @@
 //! ever.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{BUFFERS, Cinema, Core, Ends, Manners, STRIPE_BYTES};
 use reel_cache::{Body, Part};
 use reel_disk::Fault;
+use reel_fixture::{BUFFERS, ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
 use reel_qos::Class;
 use reel_testkit::Rng;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ fn load(counter: &AtomicU64) -> u64 {
 
 #[test]
 fn viewers_of_one_film_on_several_cores_read_it_once() {
-    let cinema = Cinema::new(&[FILM], 8 << 20, None);
-    let units = cinema.units(8);
-    cinema.play_on_four_cores(&units);
+    let fixture = VolumeFixture::new(&[FILM], 8 << 20, None);
+    let units = fixture.units(8);
+    fixture.play_on_four_cores(&units);
     let stripes = FILM.div_ceil(STRIPE_BYTES) as u64;
     let (reads, shared) =
         (load(&units.counters().reads), load(&units.counters().hits) + load(&units.counters().joins));
@@ -30,27 +30,27 @@ fn viewers_of_one_film_on_several_cores_read_it_once() {
     assert!(shared >= reads * 15, "{shared} shared, {reads} read");
     assert_eq!(units.budget().reserved(), 0);
     drop(units);
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn many_cores_in_little_memory_all_finish() {
     for fault in [None, Some(Fault::FailReads), Some(Fault::CorruptReads)] {
-        let cinema = Cinema::new(&[FILM, 200_000], 0, None);
+        let fixture = VolumeFixture::new(&[FILM, 200_000], 0, None);
         if let Some(fault) = fault {
-            cinema.faults.inject(2, fault);
+            fixture.faults.inject(2, fault);
         }
         // Enough for one stripe at a time, and one decoding.
-        let units = cinema.units(BUFFERS - 4);
+        let units = fixture.units(BUFFERS - 4);
         thread::scope(|scope| {
             for seed in 0..3 {
-                let (cinema, units) = (&cinema, &units);
+                let (fixture, units) = (&fixture, &units);
                 scope.spawn(move || {
                     let mut core = Core::new(units, seed);
                     for viewer in 0..6 {
-                        core.watch(cinema.whole(viewer % 2), cinema.bytes[viewer % 2].clone());
+                        core.watch(fixture.whole(viewer % 2), fixture.bytes[viewer % 2].clone());
                     }
-                    let ends = core.play(Manners { vanish: 0, stall: 5 });
+                    let ends = core.play(ClientBehaviour { vanish: 0, stall: 5 });
                     assert_eq!(ends, Ends { complete: 6, vanished: 0, lost: 0 });
                 });
             }
@@ -58,15 +58,15 @@ fn many_cores_in_little_memory_all_finish() {
         assert!(load(&units.counters().evictions) > 0, "the film is larger than the memory");
         assert_eq!((units.budget().reserved(), units.budget().waiting_readers()), (0, 0));
         drop(units);
-        assert_eq!(cinema.buffers_taken(), 0);
+        assert_eq!(fixture.buffers_taken(), 0);
     }
 }
 
 /// Small steps come and go all the time. A reader that needs all memory at once must get its turn.
 #[test]
 fn a_reader_that_needs_much_gets_its_turn_beside_readers_that_need_little() {
-    let cinema = Cinema::new(&[FILM], 0, None);
-    let units = cinema.units(BUFFERS - 3);
+    let fixture = VolumeFixture::new(&[FILM], 0, None);
+    let units = fixture.units(BUFFERS - 3);
     let mut core = Core::new(&units, 1);
     let mut rng = Rng::new(5);
     for _ in 0..4 {
@@ -74,62 +74,62 @@ fn a_reader_that_needs_much_gets_its_turn_beside_readers_that_need_little() {
         let parts: Vec<Part> = (0..3_000)
             .map(|_| {
                 let at = rng.below(FILM as u64 - 100);
-                expected.extend_from_slice(&cinema.bytes[0][at as usize..at as usize + 10]);
-                Part::Object(Arc::clone(&cinema.objects[0]), at..at + 10)
+                expected.extend_from_slice(&fixture.bytes[0][at as usize..at as usize + 10]);
+                Part::Object(Arc::clone(&fixture.objects[0]), at..at + 10)
             })
             .collect();
         core.watch(Body::new(parts), expected);
     }
     // Takes all of the budget for each stripe.
-    let large = core.watch(cinema.whole(0), cinema.bytes[0].clone());
+    let large = core.watch(fixture.whole(0), fixture.bytes[0].clone());
     let mut ends = Ends::default();
     while core.is_watching(large) {
-        core.turn(Manners::default(), &mut ends);
+        core.turn(ClientBehaviour::default(), &mut ends);
         assert_eq!(ends.complete, usize::from(!core.is_watching(large)), "the small ones were served first");
     }
-    assert_eq!(core.play(Manners { vanish: 10, stall: 0 }).lost, 0);
+    assert_eq!(core.play(ClientBehaviour { vanish: 10, stall: 0 }).lost, 0);
 }
 
 #[test]
 fn a_core_that_ends_notifies_the_readers_that_joined_its_reads() {
-    let cinema = Cinema::new(&[FILM], 1 << 20, None);
-    for member in 0..crate::cinema::MEMBERS {
-        cinema.faults.inject(member, Fault::Delay { delay_ns: 50_000_000 });
+    let fixture = VolumeFixture::new(&[FILM], 1 << 20, None);
+    for member in 0..reel_fixture::MEMBERS {
+        fixture.faults.inject(member, Fault::Delay { delay_ns: 50_000_000 });
     }
-    let units = cinema.units(4);
+    let units = fixture.units(4);
     let (mut ends, mut first, mut second) = (Ends::default(), Core::new(&units, 1), Core::new(&units, 2));
-    first.watch(cinema.whole(0), cinema.bytes[0].clone());
-    first.turn(Manners::default(), &mut ends);
+    first.watch(fixture.whole(0), fixture.bytes[0].clone());
+    first.turn(ClientBehaviour::default(), &mut ends);
     assert!(first.fetcher.in_flight() > 0);
-    second.watch(cinema.whole(0), cinema.bytes[0].clone());
-    second.turn(Manners::default(), &mut ends);
+    second.watch(fixture.whole(0), fixture.bytes[0].clone());
+    second.turn(ClientBehaviour::default(), &mut ends);
     assert_eq!(second.fetcher.in_flight(), 0, "it joined");
     drop(first);
-    assert_eq!(second.play(Manners::default()).lost, 1);
-    (0..crate::cinema::MEMBERS).for_each(|member| cinema.faults.clear(member));
-    second.watch(cinema.whole(0), cinema.bytes[0].clone());
-    assert_eq!(second.play(Manners::default()).complete, 1, "the abandoned units are read again");
+    assert_eq!(second.play(ClientBehaviour::default()).lost, 1);
+    (0..reel_fixture::MEMBERS).for_each(|member| fixture.faults.clear(member));
+    second.watch(fixture.whole(0), fixture.bytes[0].clone());
+    assert_eq!(second.play(ClientBehaviour::default()).complete, 1, "the abandoned units are read again");
     drop((second, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 /// Two viewers of one read: only the one whose deadline has passed has missed it.
 #[test]
 fn only_the_viewer_whose_deadline_has_passed_misses_it() {
-    let cinema = Cinema::new(&[20_000], 1 << 20, None);
-    let units = cinema.units(4);
+    let fixture = VolumeFixture::new(&[20_000], 1 << 20, None);
+    let units = fixture.units(4);
     let mut core = Core::new(&units, 1);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::APERIODIC, u64::MAX);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::PERIODIC, 10);
-    core.watch_in_class(cinema.whole(0), cinema.bytes[0].clone(), Class::INTERACTIVE, 20);
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::APERIODIC, u64::MAX);
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::PERIODIC, 10);
+    core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::INTERACTIVE, 20);
     // The read stays in the disk long enough that no answer has come before the clock is set
     // forward.
-    for member in 0..crate::cinema::MEMBERS {
-        cinema.faults.inject(member, Fault::Delay { delay_ns: 20_000_000 });
+    for member in 0..reel_fixture::MEMBERS {
+        fixture.faults.inject(member, Fault::Delay { delay_ns: 20_000_000 });
     }
-    core.turn(Manners::default(), &mut Ends::default());
+    core.turn(ClientBehaviour::default(), &mut Ends::default());
     core.now_ns = 15;
-    assert_eq!(core.play(Manners::default()).complete, 3);
+    assert_eq!(core.play(ClientBehaviour::default()).complete, 3);
     let misses = units.counters().deadline_misses.each_ref().map(load);
     assert_eq!(misses[Class::PERIODIC.index()], 3, "three units of one stripe");
     assert_eq!((misses[Class::INTERACTIVE.index()], misses[Class::APERIODIC.index()]), (0, 0));

@@ -1,10 +1,10 @@
 //! Streams in sets: which bytes come out, what is held, and what is left when they end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
-use crate::cinema::{ArrivalSender, Cinema, STRIPE_BYTES};
 use reel_admit::{Choices, Sessions, SessionsConfig};
 use reel_arena::mms::Ending;
 use reel_cache::{Arrival, Body, Part, Units};
+use reel_fixture::{ArrivalSender, STRIPE_BYTES, VolumeFixture};
 use reel_local::{Offer, Opening, Outlet, Settled, StreamId, Streams};
 use reel_play::{DeliveryPolicy, Engine, Event, Form, PlainFile, PlayCounters, Playable, Segment};
 use reel_qos::{Class, ClassTable};
@@ -155,20 +155,20 @@ fn opening(body: Body, expected: Vec<u8>, seed: u64) -> Opening<NoTitle, Slow> {
 }
 
 /// A head of bytes in memory, and an object after it.
-fn with_head(cinema: &Cinema, object: usize) -> (Body, Vec<u8>) {
+fn with_head(fixture: &VolumeFixture, object: usize) -> (Body, Vec<u8>) {
     let head: Arc<[u8]> = Arc::from(&b"a head that the server made"[..]);
-    let bytes = [&head[..], &cinema.bytes[object][..]].concat();
-    (Body::new([Part::Bytes(Arc::clone(&head), 0..head.len())]).then(cinema.whole(object)), bytes)
+    let bytes = [&head[..], &fixture.bytes[object][..]].concat();
+    (Body::new([Part::Bytes(Arc::clone(&head), 0..head.len())]).then(fixture.whole(object)), bytes)
 }
 
 #[test]
 fn one_call_serves_many() {
     for in_two_calls in [false, true] {
-        let cinema = Cinema::new(&[300_000, 1, STRIPE_BYTES, 100_001], 8 << 20, None);
-        let units = cinema.units(8);
+        let fixture = VolumeFixture::new(&[300_000, 1, STRIPE_BYTES, 100_001], 8 << 20, None);
+        let units = fixture.units(8);
         let mut core = Core::new(&units);
         let openings = (0..12).map(|number| {
-            let (body, bytes) = with_head(&cinema, number % 4);
+            let (body, bytes) = with_head(&fixture, number % 4);
             opening(body, bytes, number as u64)
         });
         let set = core.open(openings.collect::<Vec<_>>());
@@ -179,32 +179,32 @@ fn one_call_serves_many() {
         assert!(core.streams.is_empty());
         assert_eq!(core.streams.state(&set), vec![None; 12]);
         drop((core, units));
-        assert_eq!(cinema.buffers_taken(), 0);
+        assert_eq!(fixture.buffers_taken(), 0);
     }
 }
 
 #[test]
 fn streams_share_the_smallest_arena() {
-    let cinema = Cinema::new(&[200_000, 150_000, 100_000], 0, None);
-    let units = cinema.units(4);
+    let fixture = VolumeFixture::new(&[200_000, 150_000, 100_000], 0, None);
+    let units = fixture.units(4);
     let mut core = Core::new(&units);
     let openings = (0..9).map(|number| {
-        let (body, bytes) = with_head(&cinema, number % 3);
+        let (body, bytes) = with_head(&fixture, number % 3);
         opening(body, bytes, number as u64)
     });
     let set = core.open(openings.collect::<Vec<_>>());
     assert_eq!(core.serve(set, false).len(), 9);
     assert_eq!(units.budget().reserved(), 0);
     drop((core, units));
-    assert_eq!(cinema.buffers_taken(), 0);
+    assert_eq!(fixture.buffers_taken(), 0);
 }
 
 #[test]
 fn a_chain_can_be_made_shorter() {
-    let cinema = Cinema::new(&[300_000], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[300_000], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units);
-    let (body, bytes) = with_head(&cinema, 0);
+    let (body, bytes) = with_head(&fixture, 0);
     let set = core.open([opening(body, bytes, 1)]);
     core.streams.resize(&set, 5_000);
     let begun = Instant::now();
@@ -222,11 +222,11 @@ fn a_chain_can_be_made_shorter() {
 
 #[test]
 fn a_reader_that_claims_too_much_ends_alone() {
-    let cinema = Cinema::new(&[300_000], 8 << 20, None);
-    let units = cinema.units(8);
+    let fixture = VolumeFixture::new(&[300_000], 8 << 20, None);
+    let units = fixture.units(8);
     let mut core = Core::new(&units);
     let openings = (0..3).map(|number| {
-        let (body, bytes) = with_head(&cinema, 0);
+        let (body, bytes) = with_head(&fixture, 0);
         let mut opening = opening(body, bytes, number);
         opening.outlet.lies = number == 1;
         opening
@@ -240,11 +240,11 @@ fn a_reader_that_claims_too_much_ends_alone() {
 
 #[test]
 fn closing_gives_everything_back_at_any_time() {
-    let cinema = Cinema::new(&[300_000], 8 << 20, None);
+    let fixture = VolumeFixture::new(&[300_000], 8 << 20, None);
     for turns in 0..12 {
-        let units = cinema.units(8);
+        let units = fixture.units(8);
         let mut core = Core::new(&units);
-        let (body, bytes) = with_head(&cinema, 0);
+        let (body, bytes) = with_head(&fixture, 0);
         let set = core.open([opening(body, bytes, turns)]);
         for _ in 0..turns {
             core.take_arrivals();
@@ -265,6 +265,6 @@ fn closing_gives_everything_back_at_any_time() {
         }
         assert_eq!(units.budget().reserved(), 0, "after {turns} turns");
         drop((core, units));
-        assert_eq!(cinema.buffers_taken(), 0);
+        assert_eq!(fixture.buffers_taken(), 0);
     }
 }

@@ -1,9 +1,9 @@
 //! What the engine does with deliveries, buffers and time. The clock is the test's own.
 
-use crate::cinema::{Cinema, STRIPE_BYTES};
 use crate::front_end::{Clip, FrontEnd, SEGMENT_NS, UPLINK};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::Units;
+use reel_fixture::{STRIPE_BYTES, VolumeFixture};
 use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
 use reel_play::{DeliveryOrder, DeliveryPolicy, MediaRequest, NewDelivery, Readiness};
 use reel_qos::{Class, ClassTable};
@@ -44,37 +44,37 @@ fn download(front: &mut FrontEnd, tag: u64, clip: &Clip) -> reel_play::DeliveryI
     front.engine.open(new, front.now_ns)
 }
 
-fn with(arena_bytes: usize, lost: Option<usize>) -> (Cinema, Units) {
-    let cinema = Cinema::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], arena_bytes, lost);
-    let units = cinema.units(8);
-    (cinema, units)
+fn with(arena_bytes: usize, lost: Option<usize>) -> (VolumeFixture, Units) {
+    let fixture = VolumeFixture::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], arena_bytes, lost);
+    let units = fixture.units(8);
+    (fixture, units)
 }
 
 #[test]
 fn segments_and_files_are_delivered_whole_and_with_a_lost_member() {
     for lost in [None, Some(1)] {
-        let (cinema, units) = with(8 << 20, lost);
-        let clip = Clip::of(&cinema, 0, SEGMENT);
+        let (fixture, units) = with(8 << 20, lost);
+        let clip = Clip::of(&fixture, 0, SEGMENT);
         let mut front = FrontEnd::new(&units, &sessions());
         let session = front.open(&clip);
         for number in 1..=4 {
             front.request(1, &session, &segment(number));
             let from = (number - 1) * SEGMENT as usize;
-            assert!(front.play(1) == cinema.bytes[0][from..from + SEGMENT as usize], "segment {number}");
+            assert!(front.play(1) == fixture.bytes[0][from..from + SEGMENT as usize], "segment {number}");
             front.now_ns += SEGMENT_NS;
         }
         front.request(2, &session, &MediaRequest::File(5..4 * SEGMENT));
-        assert!(front.play(2) == cinema.bytes[0][5..], "the file from byte 5 on");
+        assert!(front.play(2) == fixture.bytes[0][5..], "the file from byte 5 on");
         assert!(front.engine.is_empty());
         drop((front, units));
-        assert_eq!(cinema.buffers_taken(), 0);
+        assert_eq!(fixture.buffers_taken(), 0);
     }
 }
 
 #[test]
 fn what_begins_is_interactive_and_what_goes_on_is_due() {
-    let (cinema, units) = with(8 << 20, None);
-    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
     let mut front = FrontEnd::new(&units, &sessions());
     let session = front.open(&clip);
     front.request(1, &session, &segment(1));
@@ -93,8 +93,8 @@ fn what_begins_is_interactive_and_what_goes_on_is_due() {
 
 #[test]
 fn the_next_segment_is_read_ahead_when_its_time_comes() {
-    let (cinema, units) = with(8 << 20, None);
-    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
     let mut front = FrontEnd::new(&units, &sessions());
     let session = front.open(&clip);
     front.request(1, &session, &segment(1));
@@ -114,9 +114,9 @@ fn the_next_segment_is_read_ahead_when_its_time_comes() {
 /// long enough, their buffers are given to the one that waits.
 #[test]
 fn blocked_clients_give_their_buffers_to_one_that_waits() {
-    let (cinema, _) = with(0, None);
-    let units = cinema.units(cinema.volume.arena().usage().buffers_total - READER_BUFFERS);
-    let clips = [0, 1].map(|object| Clip::of(&cinema, object, SEGMENT));
+    let (fixture, _) = with(0, None);
+    let units = fixture.units(fixture.volume.arena().usage().buffers_total - READER_BUFFERS);
+    let clips = [0, 1].map(|object| Clip::of(&fixture, object, SEGMENT));
     let mut front = FrontEnd::new(&units, &sessions());
     let free = || units.budget().total() - units.budget().reserved();
     let mut blocked = Vec::new();
@@ -160,14 +160,14 @@ fn blocked_clients_give_their_buffers_to_one_that_waits() {
         front.engine.tick(front.now_ns);
     }
     let chunk = front.engine.chunks(first).into_iter().next().expect("it is ready");
-    assert!(chunk[..] == cinema.bytes[0][..chunk.len()]);
+    assert!(chunk[..] == fixture.bytes[0][..chunk.len()]);
 }
 
 #[test]
 fn deliveries_that_share_the_least_memory_all_end() {
-    let (cinema, _) = with(0, None);
-    let units = cinema.units(cinema.volume.arena().usage().buffers_total - READER_BUFFERS);
-    let clips = [0, 1].map(|object| Clip::of(&cinema, object, SEGMENT));
+    let (fixture, _) = with(0, None);
+    let units = fixture.units(fixture.volume.arena().usage().buffers_total - READER_BUFFERS);
+    let clips = [0, 1].map(|object| Clip::of(&fixture, object, SEGMENT));
     let mut front = FrontEnd::new(&units, &sessions());
     let opened: Vec<_> = clips.iter().map(|clip| front.open(clip)).collect();
     for client in 0..8 {
@@ -191,8 +191,8 @@ fn deliveries_that_share_the_least_memory_all_end() {
 
 #[test]
 fn a_delivery_that_was_closed_is_forgotten() {
-    let (cinema, units) = with(8 << 20, None);
-    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
     let mut front = FrontEnd::new(&units, &sessions());
     let bulk = download(&mut front, 3, &clip);
     assert_eq!(front.engine.fill(bulk, front.now_ns), Some(Readiness::Waiting));

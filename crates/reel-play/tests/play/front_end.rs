@@ -1,9 +1,9 @@
 //! An example of a front end: clients that request segments and files by a call, and keep what they
 //! are sent in memory. It has no socket, no protocol and no scheduling of its own.
 
-use crate::cinema::{ArrivalSender, Cinema};
 use reel_admit::{Choices, Session, SessionClient, Sessions, TrackSpan};
 use reel_cache::{Arrival, Body, MediaKind, Units};
+use reel_fixture::{ArrivalSender, VolumeFixture};
 use reel_play::limits::TRAIN_BYTES_MAX;
 use reel_play::{
     DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NetworkPath, NewDelivery, PlainFile,
@@ -51,19 +51,19 @@ impl Playable for Clip {
 }
 
 impl Clip {
-    pub(crate) fn of(cinema: &Cinema, object: usize, segment_bytes: u64) -> Arc<Clip> {
-        Self::offering(cinema, object, segment_bytes, Choices::none())
+    pub(crate) fn of(fixture: &VolumeFixture, object: usize, segment_bytes: u64) -> Arc<Clip> {
+        Self::offering(fixture, object, segment_bytes, Choices::none())
     }
 
     /// A title whose sessions are promised what these choices need.
     pub(crate) fn offering(
-        cinema: &Cinema,
+        fixture: &VolumeFixture,
         object: usize,
         segment_bytes: u64,
         choices: Choices,
     ) -> Arc<Clip> {
         let times = Arc::from([(0, 0), (segment_bytes, SEGMENT_NS)]);
-        let file = PlainFile { body: cinema.whole(object), times };
+        let file = PlainFile { body: fixture.whole(object), times };
         Arc::new(Clip { file, segment_bytes, choices: Some(choices) })
     }
 }

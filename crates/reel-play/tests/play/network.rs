@@ -1,9 +1,9 @@
 //! Deliveries that share a link. The clock is the test's own.
 
-use crate::cinema::{Cinema, STRIPE_BYTES};
 use crate::front_end::{Clip, FrontEnd};
 use reel_admit::{Choices, Sessions, SessionsConfig};
 use reel_cache::Units;
+use reel_fixture::{STRIPE_BYTES, VolumeFixture};
 use reel_play::limits::{LINK_GRANT_BYTES_MIN, LINK_LOOK_MAX_NS};
 use reel_play::{MediaRequest, Uplink};
 use reel_qos::limits::ROUND_NS;
@@ -40,9 +40,9 @@ fn sessions_on(units: &Units, network_bytes: u64) -> Arc<Sessions<Clip>> {
 }
 
 /// A title that is promised: a stripe of memory, and nothing that could run out.
-fn promised(cinema: &Cinema, object: usize, units: &Units) -> Arc<Clip> {
+fn promised(fixture: &VolumeFixture, object: usize, units: &Units) -> Arc<Clip> {
     let demand = Demand::new(Vec::new(), vec![SEGMENT / 4; 16], 3 * units.buffer_bytes());
-    Clip::offering(cinema, object, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])))
+    Clip::offering(fixture, object, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])))
 }
 
 /// Lets time pass until `until_ns`, or until client 1 has its response.
@@ -58,18 +58,18 @@ fn pass(front: &mut FrontEnd, until_ns: u64, client: Option<u64>) {
     }
 }
 
-fn with() -> (Cinema, Units) {
-    let cinema = Cinema::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], 8 << 20, None);
-    let units = cinema.units(8);
-    (cinema, units)
+fn with() -> (VolumeFixture, Units) {
+    let fixture = VolumeFixture::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], 8 << 20, None);
+    let units = fixture.units(8);
+    (fixture, units)
 }
 
 #[test]
 fn downloads_take_no_more_than_the_link_carries_and_share_it() {
-    let (cinema, units) = with();
+    let (fixture, units) = with();
     let uplink = Uplink::new(LINK_BPS);
     let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
-    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
     for client in 0..4 {
         front.download(client, &clip);
         front.pump(client);
@@ -91,16 +91,16 @@ fn downloads_take_no_more_than_the_link_carries_and_share_it() {
 /// 850 of 925 parts.
 #[test]
 fn a_session_begins_in_time_beside_downloads() {
-    let (cinema, units) = with();
+    let (fixture, units) = with();
     let uplink = Uplink::new(LINK_BPS);
     let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
     for client in 2..5 {
-        front.download(client, &Clip::of(&cinema, 0, SEGMENT));
+        front.download(client, &Clip::of(&fixture, 0, SEGMENT));
         front.pump(client);
     }
     let until_ns = front.now_ns + ROUND_NS;
     pass(&mut front, until_ns, None);
-    let session = front.open(&promised(&cinema, 1, &units));
+    let session = front.open(&promised(&fixture, 1, &units));
     let begun_ns = front.now_ns;
     front.request(1, &session, &MediaRequest::Segment { track: 0, number: 1, bytes: SEGMENT });
     front.pump(1);
@@ -111,10 +111,10 @@ fn a_session_begins_in_time_beside_downloads() {
 
 #[test]
 fn what_a_delivery_does_not_send_is_given_to_others() {
-    let (cinema, units) = with();
+    let (fixture, units) = with();
     let uplink = Uplink::new(LINK_BPS);
     let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
-    let clip = Clip::of(&cinema, 0, SEGMENT);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
     let blocked: Vec<_> = (0..3).map(|client| front.download(client, &clip)).collect();
     front.download(3, &clip);
     for client in 0..4 {
@@ -139,12 +139,12 @@ fn what_a_delivery_does_not_send_is_given_to_others() {
 
 #[test]
 fn a_session_that_waits_for_its_start_is_sent_nothing_before() {
-    let (cinema, units) = with();
+    let (fixture, units) = with();
     // Room for one session, which takes two rounds.
     let sessions = sessions_on(&units, SEGMENT * 20 / 17 + 20);
     let mut front = FrontEnd::new(&units, &sessions);
     let demand = Demand::new(Vec::new(), vec![SEGMENT; 2], 3 * units.buffer_bytes());
-    let clip = Clip::offering(&cinema, 0, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])));
+    let clip = Clip::offering(&fixture, 0, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])));
     front.open(&clip);
     let session = front.open(&clip);
     let start_ns = (front.now_ns / ROUND_NS + 2) * ROUND_NS;

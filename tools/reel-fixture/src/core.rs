@@ -1,41 +1,21 @@
-//! A small volume with known bytes, and cores that play them: a mailbox and a loop.
-#![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
+//! A thread that plays bodies: a mailbox and a loop.
 
+use crate::MEMBERS;
+use reel_cache::{
+    Arrival, Body, Due, Fetched, Fetcher, Inbox, Prefetcher, PromisedBuffers, Reader, ReaderState, Units,
+};
+use reel_disk::DiskDone;
+use reel_qos::{Class, DEADLINE_NONE_NS};
+use reel_ring::Chunk;
+use reel_testkit::Rng;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use reel_cache::{
-    Arrival, Body, Due, Fetched, Fetcher, Inbox, Part, Prefetcher, PromisedBuffers, Reader, ReaderState,
-    Units,
-};
-use reel_disk::{DiskDone, DisksConfig, Faults};
-use reel_qos::{Class, DEADLINE_NONE_NS, DiskPrice};
-use reel_ring::Chunk;
-use reel_testkit::Rng;
-use reel_volume::{
-    ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
-    VolumeOptions,
-};
-
-pub const MEMBERS: usize = 4;
-/// Three data rows of 4000 bytes, three matrices.
-pub const STRIPE_BYTES: usize = 36_000;
-/// The smallest arena for a volume of this geometry: four stripes of four units.
-pub const BUFFERS: usize = 16;
-
-/// A volume whose members fail on request.
-pub struct Cinema {
-    pub volume: Volume,
-    pub faults: Faults,
-    pub objects: Vec<Arc<ObjectMap>>,
-    pub bytes: Vec<Vec<u8>>,
-    _directory: tempfile::TempDir,
-}
-
 /// One thread with its fetcher, its readers and its clock.
 pub struct Core {
+    /// Its reads.
     pub fetcher: Fetcher,
     arrivals: Receiver<Arrival>,
     /// Members whose answers are held back, and those answers. So how late a member is does not
@@ -47,7 +27,7 @@ pub struct Core {
     viewers: HashMap<u64, Viewer>,
     next_viewer: u64,
     /// Viewers that take nothing.
-    lazy: HashSet<u64>,
+    stopped: HashSet<u64>,
     rng: Rng,
     /// What the last sends hold until the sockets have taken it.
     sending: Vec<Chunk>,
@@ -63,16 +43,21 @@ pub struct Core {
 
 /// How the clients of a core behave, as chances in a hundred per turn.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manners {
+pub struct ClientBehaviour {
+    /// The client leaves.
     pub vanish: u64,
+    /// The client takes nothing, and its memory is taken back.
     pub stall: u64,
 }
 
-/// How a core's viewers ended.
+/// How many of a core's viewers ended in which way.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Ends {
+    /// Viewers that took all bytes.
     pub complete: usize,
+    /// Viewers that left.
     pub vanished: usize,
+    /// Viewers whose bytes could not be read.
     pub lost: usize,
 }
 
@@ -86,100 +71,8 @@ struct Viewer {
 /// An inbox that another thread can fill.
 pub struct ArrivalSender(pub Sender<Arrival>);
 
-impl Cinema {
-    /// Objects of these lengths in `arena_bytes` of memory, or in the smallest arena.
-    pub fn new(lengths: &[usize], arena_bytes: usize, lost_member: Option<usize>) -> Cinema {
-        let directory = tempfile::tempdir().unwrap();
-        let options = VolumeOptions {
-            members: Members::Count(MEMBERS),
-            size_bytes: MEMBERS as u64 * (8 << 20),
-            symbol_bytes: Some(400),
-            row_symbols: Some(10),
-            unit_rows: Some(3),
-            catalogue_bytes: Some(256 << 10),
-            ..VolumeOptions::default()
-        };
-        Volume::create(directory.path(), options).unwrap();
-        let faults = Faults::default();
-        let open = || {
-            let disks = DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() };
-            let arena = ArenaBudget { bytes: arena_bytes, huge_pages: false };
-            Volume::open(directory.path(), OpenOptions { arena, disks, ..OpenOptions::default() }).unwrap()
-        };
-        let bytes: Vec<Vec<u8>> =
-            lengths.iter().enumerate().map(|(seed, length)| Rng::new(seed as u64).bytes(*length)).collect();
-        let mut volume = open();
-        publish(&volume, &bytes);
-        if let Some(member) = lost_member {
-            drop(volume);
-            std::fs::remove_file(directory.path().join(format!("member-{member}.reel"))).unwrap();
-            volume = open();
-        }
-        let title = volume.title("film").unwrap();
-        let objects = title.objects.iter().map(|entry| volume.map(&entry.object).unwrap()).collect();
-        Cinema { volume, faults, objects, bytes, _directory: directory }
-    }
-
-    /// The members are not rotational: a read costs next to nothing.
-    pub fn on_flash(self) -> Cinema {
-        let price = DiskPrice {
-            read_request_ns: 100_000,
-            read_mib_ns: 400_000,
-            write_request_ns: 100_000,
-            write_mib_ns: 400_000,
-            independent_limits: false,
-        };
-        (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
-        self
-    }
-
-    pub fn units(&self, spare_buffers: usize) -> Units {
-        self.units_with(spare_buffers, self.health())
-    }
-
-    /// All members are healthy, whatever they did before.
-    pub fn health(&self) -> Health {
-        Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
-    }
-
-    pub fn units_with(&self, spare_buffers: usize, health: Health) -> Units {
-        let volume = &self.volume;
-        Units::new(volume.arena().clone(), volume.disks().clone(), health, spare_buffers)
-    }
-
-    pub fn whole(&self, object: usize) -> Body {
-        Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
-    }
-
-    /// Twenty viewers play the first object to its end, five of them on each of four threads.
-    pub fn play_on_four_cores(&self, units: &Units) {
-        std::thread::scope(|scope| {
-            for seed in 0..4 {
-                scope.spawn(move || {
-                    let mut core = Core::new(units, seed);
-                    for _ in 0..5 {
-                        core.watch(self.whole(0), self.bytes[0].clone());
-                    }
-                    assert_eq!(core.play(Manners::default()).complete, 5);
-                });
-            }
-        });
-    }
-
-    /// Buffers of the arena that are held. Waits a moment for answers that are still on their way.
-    pub fn buffers_taken(&self) -> usize {
-        let until = Instant::now() + Duration::from_secs(10);
-        loop {
-            let taken = self.volume.arena().usage().buffers_taken;
-            if taken == 0 || Instant::now() > until {
-                return taken;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
 impl Core {
+    /// A core without viewers.
     pub fn new(units: &Units, seed: u64) -> Core {
         let (sender, arrivals) = channel();
         let post = Arc::new(ArrivalSender(sender));
@@ -196,7 +89,7 @@ impl Core {
             prefetched,
             viewers,
             next_viewer,
-            lazy: HashSet::new(),
+            stopped: HashSet::new(),
             rng,
             sending,
             now_ns,
@@ -211,10 +104,12 @@ impl Core {
         self.watch_in_class(body, expected, Class::PERIODIC, 1)
     }
 
+    /// The same in a class, with each read due after this time.
     pub fn watch_in_class(&mut self, body: Body, expected: Vec<u8>, class: Class, due_ns: u64) -> u64 {
         self.watch_due(body, expected, class, Due::After(due_ns))
     }
 
+    /// The same with other due times.
     pub fn watch_due(&mut self, body: Body, expected: Vec<u8>, class: Class, due: Due) -> u64 {
         let number = self.next_viewer;
         self.next_viewer += 1;
@@ -281,30 +176,31 @@ impl Core {
     }
 
     /// From now on the client takes nothing.
-    pub fn let_lie(&mut self, viewer: u64) {
-        self.lazy.insert(viewer);
+    pub fn stop_taking(&mut self, viewer: u64) {
+        self.stopped.insert(viewer);
     }
 
     /// Takes back the memory of viewers that take nothing, as a server does.
-    pub fn release_lazy(&mut self) {
-        for viewer in &self.lazy {
+    pub fn release_stopped(&mut self) {
+        for viewer in &self.stopped {
             if let Some(viewer) = self.viewers.get_mut(viewer) {
                 viewer.reader.release(&self.fetcher);
             }
         }
     }
 
+    /// Whether a viewer has not ended.
     pub fn is_watching(&self, viewer: u64) -> bool {
         self.viewers.contains_key(&viewer)
     }
 
     /// Plays until every viewer has ended. Panics when nothing has changed for long: that is a
     /// deadlock.
-    pub fn play(&mut self, manners: Manners) -> Ends {
+    pub fn play(&mut self, behaviour: ClientBehaviour) -> Ends {
         let mut ends = Ends::default();
         let mut moved = Instant::now();
         while !self.viewers.is_empty() {
-            if self.turn(manners, &mut ends) {
+            if self.turn(behaviour, &mut ends) {
                 moved = Instant::now();
             }
             assert!(moved.elapsed() < Duration::from_secs(20), "nothing moves: {}", self.state());
@@ -314,16 +210,16 @@ impl Core {
     }
 
     /// Takes turns until the condition holds. Panics when that takes long.
-    pub fn wait_until(&mut self, manners: Manners, mut is_so: impl FnMut(&Core) -> bool) {
+    pub fn wait_until(&mut self, behaviour: ClientBehaviour, mut is_so: impl FnMut(&Core) -> bool) {
         let until = Instant::now() + Duration::from_secs(20);
         while !is_so(self) {
-            self.turn(manners, &mut Ends::default());
+            self.turn(behaviour, &mut Ends::default());
             assert!(Instant::now() < until, "the condition does not become true: {}", self.state());
         }
     }
 
     /// Every viewer takes what there is, once. `true` if anything changed.
-    pub fn turn(&mut self, manners: Manners, ends: &mut Ends) -> bool {
+    pub fn turn(&mut self, behaviour: ClientBehaviour, ends: &mut Ends) -> bool {
         let mut moved = self.take_arrivals(ends);
         self.fetcher.retry(self.now_ns);
         if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
@@ -333,7 +229,7 @@ impl Core {
         let mut numbers: Vec<u64> = self.viewers.keys().copied().collect();
         numbers.sort_unstable();
         for number in numbers {
-            moved |= self.step(number, manners, ends);
+            moved |= self.step(number, behaviour, ends);
         }
         if !moved {
             // Memory may come free on another core, without an event for this one.
@@ -360,18 +256,18 @@ impl Core {
         self.take_arrivals(ends);
     }
 
-    fn step(&mut self, number: u64, manners: Manners, ends: &mut Ends) -> bool {
+    fn step(&mut self, number: u64, behaviour: ClientBehaviour, ends: &mut Ends) -> bool {
         let Some(viewer) = self.viewers.get_mut(&number) else { return false };
-        if self.rng.permille(manners.vanish * 10) {
+        if self.rng.permille(behaviour.vanish * 10) {
             self.viewers.remove(&number);
             ends.vanished += 1;
             return true;
         }
-        if self.lazy.contains(&number) {
+        if self.stopped.contains(&number) {
             viewer.reader.give_back_early(&self.fetcher);
             return false;
         }
-        if self.rng.permille(manners.stall * 10) {
+        if self.rng.permille(behaviour.stall * 10) {
             viewer.reader.release(&self.fetcher);
             return false;
         }
@@ -458,20 +354,4 @@ impl Inbox for ArrivalSender {
     fn post(&self, arrival: Arrival) {
         let _ = self.0.send(arrival);
     }
-}
-
-fn publish(volume: &Volume, objects: &[Vec<u8>]) {
-    let entry = |(number, bytes): (usize, &Vec<u8>)| {
-        let mut writer = volume.writer(Class::APERIODIC).unwrap();
-        writer.write(bytes).unwrap();
-        ObjectEntry { role: Role::Track, number: number as u32, object: writer.finish().unwrap() }
-    };
-    let title = TitleRecord {
-        id: "film".to_owned(),
-        name: "The film".to_owned(),
-        added_unix_s: 1_790_000_000,
-        source: SourceFile { file_name: "film.mp4".to_owned(), bytes: 1, modified_unix_s: 2 },
-        objects: objects.iter().enumerate().map(entry).collect(),
-    };
-    volume.publish(title).unwrap();
 }

@@ -1,0 +1,9 @@
+//! A small volume with known bytes, and cores that play them, for tests.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod core;
+mod volume;
+
+pub use self::core::{ArrivalSender, ClientBehaviour, Core, Ends};
+pub use volume::{BUFFERS, MEMBERS, STRIPE_BYTES, VolumeFixture};

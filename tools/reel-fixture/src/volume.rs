@@ -1,0 +1,145 @@
+//! A small volume with known bytes.
+
+use crate::core::{ClientBehaviour, Core};
+use reel_cache::{Body, Part, Units};
+use reel_disk::{DisksConfig, Faults};
+use reel_qos::{Class, DiskPrice};
+use reel_testkit::Rng;
+use reel_volume::{
+    ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
+    VolumeOptions,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Members of the volume.
+pub const MEMBERS: usize = 4;
+/// Bytes of a stripe: three data rows of 4000 bytes, three matrices.
+pub const STRIPE_BYTES: usize = 36_000;
+/// The smallest arena for a volume of this geometry: four stripes of four units.
+pub const BUFFERS: usize = 16;
+
+/// A volume whose members fail on request.
+pub struct VolumeFixture {
+    /// The volume.
+    pub volume: Volume,
+    /// The faults of its members.
+    pub faults: Faults,
+    /// Its objects.
+    pub objects: Vec<Arc<ObjectMap>>,
+    /// The bytes of each object.
+    pub bytes: Vec<Vec<u8>>,
+    _directory: tempfile::TempDir,
+}
+
+impl VolumeFixture {
+    /// Objects of these lengths in `arena_bytes` of memory, or in the smallest arena.
+    pub fn new(lengths: &[usize], arena_bytes: usize, lost_member: Option<usize>) -> VolumeFixture {
+        let directory = tempfile::tempdir().unwrap();
+        let options = VolumeOptions {
+            members: Members::Count(MEMBERS),
+            size_bytes: MEMBERS as u64 * (8 << 20),
+            symbol_bytes: Some(400),
+            row_symbols: Some(10),
+            unit_rows: Some(3),
+            catalogue_bytes: Some(256 << 10),
+            ..VolumeOptions::default()
+        };
+        Volume::create(directory.path(), options).unwrap();
+        let faults = Faults::default();
+        let open = || {
+            let disks = DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() };
+            let arena = ArenaBudget { bytes: arena_bytes, huge_pages: false };
+            Volume::open(directory.path(), OpenOptions { arena, disks, ..OpenOptions::default() }).unwrap()
+        };
+        let bytes: Vec<Vec<u8>> =
+            lengths.iter().enumerate().map(|(seed, length)| Rng::new(seed as u64).bytes(*length)).collect();
+        let mut volume = open();
+        publish(&volume, &bytes);
+        if let Some(member) = lost_member {
+            drop(volume);
+            std::fs::remove_file(directory.path().join(format!("member-{member}.reel"))).unwrap();
+            volume = open();
+        }
+        let title = volume.title("film").unwrap();
+        let objects = title.objects.iter().map(|entry| volume.map(&entry.object).unwrap()).collect();
+        VolumeFixture { volume, faults, objects, bytes, _directory: directory }
+    }
+
+    /// The members are not rotational: a read costs next to nothing.
+    pub fn on_flash(self) -> VolumeFixture {
+        let price = DiskPrice {
+            read_request_ns: 100_000,
+            read_mib_ns: 400_000,
+            write_request_ns: 100_000,
+            write_mib_ns: 400_000,
+            independent_limits: false,
+        };
+        (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
+        self
+    }
+
+    /// A table of units that leaves `spare_buffers` to other users.
+    pub fn units(&self, spare_buffers: usize) -> Units {
+        self.units_with(spare_buffers, self.health())
+    }
+
+    /// All members are healthy, whatever they did before.
+    pub fn health(&self) -> Health {
+        Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
+    }
+
+    /// The same, over members in this state.
+    pub fn units_with(&self, spare_buffers: usize, health: Health) -> Units {
+        let volume = &self.volume;
+        Units::new(volume.arena().clone(), volume.disks().clone(), health, spare_buffers)
+    }
+
+    /// All of an object.
+    pub fn whole(&self, object: usize) -> Body {
+        Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
+    }
+
+    /// Twenty viewers play the first object to its end, five of them on each of four threads.
+    pub fn play_on_four_cores(&self, units: &Units) {
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                scope.spawn(move || {
+                    let mut core = Core::new(units, seed);
+                    for _ in 0..5 {
+                        core.watch(self.whole(0), self.bytes[0].clone());
+                    }
+                    assert_eq!(core.play(ClientBehaviour::default()).complete, 5);
+                });
+            }
+        });
+    }
+
+    /// Buffers of the arena that are held. Waits a moment for answers that are still on their way.
+    pub fn buffers_taken(&self) -> usize {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let taken = self.volume.arena().usage().buffers_taken;
+            if taken == 0 || Instant::now() > until {
+                return taken;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn publish(volume: &Volume, objects: &[Vec<u8>]) {
+    let entry = |(number, bytes): (usize, &Vec<u8>)| {
+        let mut writer = volume.writer(Class::APERIODIC).unwrap();
+        writer.write(bytes).unwrap();
+        ObjectEntry { role: Role::Track, number: number as u32, object: writer.finish().unwrap() }
+    };
+    let title = TitleRecord {
+        id: "film".to_owned(),
+        name: "The film".to_owned(),
+        added_unix_s: 1_790_000_000,
+        source: SourceFile { file_name: "film.mp4".to_owned(), bytes: 1, modified_unix_s: 2 },
+        objects: objects.iter().enumerate().map(entry).collect(),
+    };
+    volume.publish(title).unwrap();
+}
