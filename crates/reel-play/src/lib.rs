@@ -26,7 +26,9 @@ mod uplink;
 
 pub use capacity::{Capacity, CapacityConfig, network_bytes};
 pub use counters::{FrontEndCounters, PlayCounters, RESOURCES};
-pub use engine::{DeliveryId, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Order, Readiness};
+pub use engine::{
+    DeliveryId, DeliveryOrder, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Readiness,
+};
 pub use files::{SessionFile, TitleFile};
 pub use housekeeping::Housekeeper;
 pub use memory_plan::{MemoryPlan, MemoryUse};
