@@ -141,7 +141,7 @@ struct ConnectionSlot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ShutdownStage {
     Serving,
-    /// What is under way goes on, and nothing new is begun.
+    /// What is under way continues, and nothing new is begun.
     Draining,
     /// What is still under way is ended.
     Ending,
@@ -194,8 +194,8 @@ impl ControlPlane {
     }
 
     /// Begins nothing new, and makes `/readyz` say that the server is shutting down. Uploads and
-    /// their ingests go on. Work on the volume ends: no client waits for it, and it goes on at the
-    /// next start. There is no way back.
+    /// their ingests continue. Work on the volume ends: no client waits for it, and it continues at
+    /// the next start. There is no way back.
     pub fn drain(&self) {
         self.inner.stop.stop();
         self.inner.jobs.cancel_volume_jobs();

@@ -8,7 +8,7 @@
 //! (`tasks.rs`), its section moves the connection one step. A step ends with at most one new
 //! operation in the ring.
 //!
-//! The path of a request: [`Data::go_on`] -> [`Data::received`] -> [`Data::begin`] ->
+//! The path of a request: [`Data::proceed`] -> [`Data::received`] -> [`Data::begin`] ->
 //! [`Data::respond`] -> [`Data::pump`].
 
 mod acceptor;
@@ -283,7 +283,7 @@ impl Service for Data {
             Message::Connection(socket, peer, transport) => self.connected(core, socket, peer, transport),
             Message::Arrival(arrival) => {
                 self.engine.arrived(arrival, core.now_ns());
-                self.go_on_with_events(core);
+                self.continue_with_events(core);
             }
             Message::Acceptor(acceptor) => {
                 self.acceptor = Some(acceptor);
@@ -372,7 +372,7 @@ impl Service for Data {
 
     fn turn(&mut self, core: &mut Core) {
         self.engine.turn(core.now_ns());
-        self.go_on_with_events(core);
+        self.continue_with_events(core);
         self.watch_engine(core);
         if self.has_drained() {
             core.stop();

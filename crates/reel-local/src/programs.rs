@@ -305,7 +305,7 @@ impl Programs {
         if let Some(program) = self.programs.get_mut(playing.program()) {
             program.streams.remove(&playing.tag());
         }
-        if matches!(ending, Ending::HeldTooLong | Ending::Lied) {
+        if matches!(ending, Ending::HeldTooLong | Ending::BadCounter) {
             self.shared.counters.cut.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(title = playing.title(), "a program's stream was ended: {}", ending.text());
         }
@@ -355,7 +355,7 @@ impl Programs {
     }
 
     /// Continues the streams that can continue.
-    fn go_on_with_events(&mut self, core: &mut Core) {
+    fn continue_with_events(&mut self, core: &mut Core) {
         while let Some(event) = self.engine.next_event() {
             match event {
                 Event::Ready(stream) | Event::Unit(stream, _) => self.pump(core, &[StreamId(stream)]),
@@ -384,7 +384,7 @@ impl Service for Programs {
         match message {
             Message::Arrival(arrival) => {
                 self.engine.arrived(arrival, core.now_ns());
-                self.go_on_with_events(core);
+                self.continue_with_events(core);
             }
             Message::Opened(opened) => self.opened(core, opened),
         }
@@ -405,7 +405,7 @@ impl Service for Programs {
                     self.engine_timer_ns = None;
                 }
                 self.engine.tick(core.now_ns());
-                self.go_on_with_events(core);
+                self.continue_with_events(core);
             }
             _ => self.accept(core),
         }
@@ -413,7 +413,7 @@ impl Service for Programs {
 
     fn turn(&mut self, core: &mut Core) {
         self.engine.turn(core.now_ns());
-        self.go_on_with_events(core);
+        self.continue_with_events(core);
         if let Some(due_ns) = self.engine.next_tick_ns()
             && self.engine_timer_ns.is_none_or(|timer_ns| due_ns < timer_ns)
         {

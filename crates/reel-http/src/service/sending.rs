@@ -67,7 +67,7 @@ impl Data {
     }
 
     /// Continues with the connections whose deliveries can continue.
-    pub(super) fn go_on_with_events(&mut self, core: &mut Core) {
+    pub(super) fn continue_with_events(&mut self, core: &mut Core) {
         while let Some(event) = self.engine.next_event() {
             match event {
                 Event::Ready(token) | Event::Unit(token, _) => self.ready(core, token),
@@ -98,6 +98,6 @@ impl Data {
             self.engine_timer_ns = None;
         }
         self.engine.tick(core.now_ns());
-        self.go_on_with_events(core);
+        self.continue_with_events(core);
     }
 }

@@ -20,7 +20,7 @@ impl Data {
     /// One section of a connection's task.
     pub(super) fn section(&mut self, core: &mut Core, task: TaskId) -> Next {
         let Some(&token) = self.of_task.get(task.index()) else { return Next::Done };
-        self.go_on(core, token);
+        self.proceed(core, token);
         // The connection may be closed already.
         let Some(connection) = self.connections.get_mut(token) else { return Next::Done };
         let order = connection.delivery().and_then(|delivery| self.engine.order(delivery));
@@ -38,7 +38,7 @@ impl Data {
     }
 
     /// Continues with the connection according to its state.
-    fn go_on(&mut self, core: &mut Core, token: u64) {
+    fn proceed(&mut self, core: &mut Core, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if connection.in_ring {
             return;
