@@ -11,7 +11,7 @@ mod admission;
 mod body;
 mod classes;
 mod dashboard;
-mod engine;
+mod disk_and_arena_metrics;
 mod etag;
 mod images;
 mod jobs;
@@ -45,7 +45,7 @@ pub use admission::{
     SharingReport,
 };
 pub use classes::ClassKind;
-pub use engine::{ArenaMetrics, DiskMetrics};
+pub use disk_and_arena_metrics::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
 pub use library_service::{
