@@ -8,7 +8,7 @@
 //! (`tasks.rs`), its section moves the connection one step. A step ends with at most one new
 //! operation in the ring.
 //!
-//! The path of a request: [`HttpThread::go_on`] -> [`HttpThread::begin`] ->
+//! The path of a request: [`HttpThread::proceed`] -> [`HttpThread::begin`] ->
 //! [`HttpThread::respond`] -> [`HttpThread::pump`].
 
 mod connecting;

@@ -236,7 +236,7 @@ impl Programs {
         if let Some(program) = self.programs.get_mut(playing.program()) {
             program.streams.remove(&playing.tag());
         }
-        if matches!(ending, Ending::HeldTooLong | Ending::Lied) {
+        if matches!(ending, Ending::HeldTooLong | Ending::BadCounter) {
             self.shared.counters.cut.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(title = playing.title(), "a program's stream was ended: {}", ending.text());
         }

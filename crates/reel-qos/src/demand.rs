@@ -122,7 +122,7 @@ impl Demand {
     /// - `part`: the reads of the stream that does so. Its `sent_bytes` are the memory that the
     ///   data takes.
     /// - `always`: the reads of each stream beside that part.
-    /// - `instead`: the reads of a stream in place of that part, if it does not go on with the
+    /// - `instead`: the reads of a stream in place of that part, if it does not continue with the
     ///   others.
     ///
     /// The stream itself is `always` plus the larger of `part` and `instead`.

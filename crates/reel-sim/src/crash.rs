@@ -176,7 +176,7 @@ fn rebuild_one(volume: &Volume, member: usize) -> Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 mod tests {
     use super::*;
     use crate::content::Unit;

@@ -2,7 +2,7 @@
 //! is in memory. It finds that in memory, whatever other clients do.
 //!
 //! The disks of these tests carry one viewer. Segments do not end where stripes do.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{

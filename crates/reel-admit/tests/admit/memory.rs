@@ -1,5 +1,5 @@
 //! Sessions with promised memory, beside clients without.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{Loss, Session, Sessions, SessionsConfig, Stretch, demand};
@@ -122,7 +122,7 @@ fn viewers_get_what_they_were_promised_whatever_downloads_hold() {
 }
 
 #[test]
-fn downloads_go_on_while_viewers_hold_all_they_were_promised() {
+fn downloads_continue_while_viewers_hold_all_they_were_promised() {
     let (cinema, units) = cinema();
     let (sessions, film) = (sessions(&units), film(&cinema));
     let mut core = Core::new(&units, 1);

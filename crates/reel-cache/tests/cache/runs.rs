@@ -1,6 +1,6 @@
 //! Downloads in runs: the right bytes, long runs for clients that take them, no reader held up, and
 //! all memory given back.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use proptest::prelude::*;

@@ -21,7 +21,7 @@ impl HttpThread {
     /// One section of a connection's task.
     pub(super) fn section(&mut self, serve: &mut Serve<'_>, task: TaskId) -> Next {
         let Some(&token) = self.of_task.get(task.index()) else { return Next::Done };
-        self.go_on(serve, token);
+        self.proceed(serve, token);
         // The connection may be closed already.
         let Some(connection) = self.connections.get_mut(token) else { return Next::Done };
         let order = connection.delivery().and_then(|delivery| serve.engine.order(delivery));
@@ -39,7 +39,7 @@ impl HttpThread {
     }
 
     /// Continues with the connection according to its state.
-    fn go_on(&mut self, serve: &mut Serve<'_>, token: u64) {
+    fn proceed(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if connection.in_ring {
             return;

@@ -157,7 +157,7 @@ impl FrontEnd {
         !state.is_done
     }
 
-    /// Takes what has arrived, and goes on with the clients that can go on.
+    /// Takes what has arrived, and continues with the clients that can continue.
     pub(crate) fn turn(&mut self) {
         if let Ok(arrival) = self.arrivals.recv_timeout(Duration::from_millis(5)) {
             self.engine.arrived(arrival, self.now_ns);
@@ -165,11 +165,11 @@ impl FrontEnd {
         for arrival in self.arrivals.try_iter() {
             self.engine.arrived(arrival, self.now_ns);
         }
-        self.go_on();
+        self.proceed();
     }
 
-    /// Goes on with the clients that can go on.
-    pub(crate) fn go_on(&mut self) {
+    /// Continues with the clients that can continue.
+    pub(crate) fn proceed(&mut self) {
         self.engine.turn(self.now_ns);
         while let Some(event) = self.engine.next_event() {
             match event {

@@ -1,5 +1,5 @@
 //! The engine, driven by a front end of a hundred lines that knows no HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 // The module `cinema` uses them.
 use {reel_testkit as _, tempfile as _};

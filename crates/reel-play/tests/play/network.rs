@@ -54,7 +54,7 @@ fn pass(front: &mut FrontEnd, until_ns: u64, client: Option<u64>) {
         }
         front.now_ns += STEP_NS;
         front.engine.tick(front.now_ns);
-        front.go_on();
+        front.proceed();
     }
 }
 
