@@ -6,8 +6,8 @@ use std::path::Path;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     let dist = Path::new("../../web/dist");
-    // Cargo compiles anew every time when it watches what is not there. A read-only source tree has
-    // its pages built.
+    // Cargo compiles again every time when it watches what is not there. A read-only source tree
+    // has its pages built.
     if !dist.exists() {
         let _ = std::fs::create_dir_all(dist);
     }

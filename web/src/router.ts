@@ -7,7 +7,7 @@ import { failure } from "./ui/failure.ts";
 import { closeMenu } from "./ui/menu.ts";
 
 /**
- * Shows the page of the address and follows links without loading anew. A page lives until its
+ * Shows the page of the address and follows links without loading again. A page lives until its
  * signal aborts.
  */
 export function startRouter(root: HTMLElement): void {

@@ -1,24 +1,17 @@
-//! `cargo xtask limits`: the page of all limits, of tuning and of configuration, written from the
-//! crates' own `limits.rs`.
+//! `cargo xtask limits`: prints all constants of limits, tuning and configuration with their
+//! reasons, from the crates' own `limits.rs`.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::files::{self, TextFile, crate_of};
 use crate::finding::Finding;
 
-const PAGE: &str = "docs/limits.md";
-
-const HEAD: &str = "\
-# Limits, tuning and configuration
-
-Each crate keeps its constants in `src/limits.rs`, with the reason for each, under one of three headings. This page is made
-from them by `cargo xtask limits`.
-";
+const HEAD: &str = "# Limits, tuning and configuration\n";
 
 /// A heading comment of a `limits.rs` starts with this, and ends with the name of a part.
 const MARK: &str = "// ---- ";
@@ -42,42 +35,28 @@ that a client can take.",
     Part {
         name: "Configuration",
         about: "These are ranges and defaults of configuration keys and of options of commands. All keys, with their defaults, are in
-[reel.toml](../reel.toml).",
+reel.toml.",
     },
 ];
 
-/// Writes the page.
+/// Prints the page.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
-    let files = files::text_files(root)?;
-    let misplaced = misplaced(&files);
-    for finding in &misplaced {
-        println!("{finding}");
-    }
-    if !misplaced.is_empty() {
-        return Ok(ExitCode::FAILURE);
-    }
-    fs::write(root.join(PAGE), page(&files)).with_context(|| format!("cannot write {PAGE}"))?;
+    io::stdout().write_all(page(&files::text_files(root)?).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether every constant has its part, and the page is the one that would be written.
+/// Constants under no known heading, which would not be on the page, and those without a reason.
 pub(crate) fn check(files: &[TextFile]) -> Vec<Finding> {
-    let mut findings = misplaced(files);
-    let written = files.iter().find(|file| file.path == PAGE).map_or("", |file| &file.text);
-    if written != page(files) {
-        findings.push(Finding::at(PAGE, 0, "is not what the crates say; run `cargo xtask limits`"));
-    }
-    findings
-}
-
-/// Constants without a part, which would not be on the page.
-fn misplaced(files: &[TextFile]) -> Vec<Finding> {
     let names = PARTS.map(|part| format!("`{MARK}{}`", part.name)).join(", ");
     let mut findings = Vec::new();
     for (_, file) in sources(files) {
         for constant in constants(&file.text) {
             if !PARTS.iter().any(|part| part.name == constant.part) {
                 let text = format!("`{}` stands under none of the headings {names}", constant.name);
+                findings.push(Finding::at(&file.path, constant.line, text));
+            }
+            if constant.why.is_empty() {
+                let text = format!("`{}` has no reason: write it above, after `///`", constant.name);
                 findings.push(Finding::at(&file.path, constant.line, text));
             }
         }
@@ -201,7 +180,7 @@ mod tests {
             // ---- Tuning\n\n/// Why.\npub(crate) const C: u8 = 1;\n";
         let reel = "// ---- Tuning\n\n/// Why.\npub const D: u8 = 1;\n\n// ---- Configuration\n\n/// Why.\npub const E: u8 = 1;\n";
         let files = [file("crates/reel-http/src/limits.rs", http), file("crates/reel/src/limits.rs", reel)];
-        assert!(misplaced(&files).is_empty());
+        assert!(check(&files).is_empty());
         let page = page(&files);
         let order: Vec<&str> = page
             .lines()
@@ -231,8 +210,7 @@ mod tests {
     fn a_constant_without_a_known_heading_is_found() {
         let found = |text: &str| {
             let limits = file("crates/reel-http/src/limits.rs", text);
-            let current = page(std::slice::from_ref(&limits));
-            check(&[limits, file(PAGE, &current)]).iter().map(ToString::to_string).collect::<Vec<_>>()
+            check(&[limits]).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert!(found("// ---- Tuning\n\n/// Why.\npub const A: u8 = 1;\n").is_empty());
         let before =
@@ -247,13 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn an_old_page_is_found() {
-        let limits =
-            file("crates/reel-http/src/limits.rs", "// ---- Limits\n\n/// Why.\npub const A: u8 = 1;\n");
-        let current = page(std::slice::from_ref(&limits));
-        assert!(check(&[limits, file(PAGE, &current)]).is_empty());
-        let limits =
-            file("crates/reel-http/src/limits.rs", "// ---- Limits\n\n/// Why.\npub const A: u8 = 2;\n");
-        assert_eq!(check(&[limits, file(PAGE, &current)]).len(), 1);
+    fn a_constant_without_a_reason_is_found() {
+        let found = |above: &str| {
+            let text = format!("// ---- Limits\n\n{above}pub(crate) const A: u8 = 1;\n");
+            check(&[file("crates/reel-http/src/limits.rs", &text)]).len()
+        };
+        assert_eq!((found("/// Why.\n"), found("///\n"), found("")), (0, 1, 1));
     }
 }

@@ -1,5 +1,5 @@
-//! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` writes the
-//! page of limits, tuning and configuration, `api-types` writes the types of the web client,
+//! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` prints the
+//! constants of limits.rs with their reasons, `api-types` writes the types of the web client,
 //! `check` checks what a change needs, `test` runs tests with time limits and counts skipped ones,
 //! and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]

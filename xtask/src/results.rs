@@ -198,7 +198,7 @@ mod tests {
         };
         let svg = chart_of(&index("Reel"), &results).unwrap().svg();
         assert!(svg.contains("A &lt; B") && svg.contains(">2</text>") && svg.contains(">4</text>"), "{svg}");
-        assert!(chart_of(&index("nobody"), &results).is_err());
+        assert!(chart_of(&index("unknown"), &results).is_err());
         let mut long = index("Reel");
         long["groups"][0]["label"] = "x".repeat(chart::LABEL_CHARS_MAX + 1).into();
         assert!(chart_of(&long, &results).is_err());

@@ -235,6 +235,8 @@ mod tests {
         assert_eq!(count("a.ts", "const don = /'/; // he\nconst b = he;\n"), 1);
         assert_eq!(count("a.html", "<p class=\"he\">He is</p>\n"), 1);
         assert_eq!(count("reel.toml", "# his share\nhe = \"his\"\n"), 1);
+        assert_eq!(count("a.css", "/* his */\n.he { color: red; }\n"), 1);
+        assert_eq!(count("scripts/a", "he # his\n# he\n"), 2);
         assert_eq!(count("a.bin", "he\n"), 0);
     }
 

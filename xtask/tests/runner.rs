@@ -1,5 +1,5 @@
 //! The runner of test programs, beside a real one: what libtest prints is not ours to define.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use std::fs;
 use std::path::PathBuf;

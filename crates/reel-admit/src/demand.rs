@@ -30,7 +30,7 @@ pub enum Loss {
     /// Any one member may be lost. This is the demand that can be promised.
     AnyOne,
     /// All members are there. This is what is read in normal operation.
-    Nobody {
+    NoMember {
         /// Members are rotational: the head passes over the units of parity that lie inside a run.
         arms: bool,
     },
@@ -133,7 +133,7 @@ impl Sum {
                 if is_read {
                     at.reads += 1;
                     at.bytes += bytes;
-                } else if self.loss == (Loss::Nobody { arms: true }) && !begins && !ends {
+                } else if self.loss == (Loss::NoMember { arms: true }) && !begins && !ends {
                     // The whole unit passes under the head.
                     at.bytes += geometry.unit_bytes() as u64;
                 }

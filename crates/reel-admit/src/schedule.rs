@@ -149,7 +149,7 @@ impl Schedule {
         };
         let reach_ns = before.reach_ns.or(self.reach_ns[span.kind.index()]);
         let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
-        match before.goes_on_with(span) {
+        match before.continues_with(span) {
             false if self.comes_back(anchor, before, span, now_ns) => match anchor.jumps_back(span, now_ns) {
                 Some(media_ns) => Continuity::Shifts { media_ns },
                 None => Continuity::Joins,
@@ -194,7 +194,7 @@ impl Schedule {
         let is_near = anchor.ahead_ns(span, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
         is_near
             && before.is_some_and(|before| {
-                before.goes_on_with(span) || self.comes_back(anchor, before, span, now_ns)
+                before.continues_with(span) || self.comes_back(anchor, before, span, now_ns)
             })
     }
 
@@ -254,9 +254,9 @@ impl Schedule {
         let before = self.anchor.take();
         self.anchor(media_ns, now_ns);
         if let (Some(before), Some(anchor)) = (before, &mut self.anchor) {
-            let goes_on =
+            let continues =
                 |requested: Requested| Requested { ahead_ns: 0, steady: 0, reach_ns: None, ..requested };
-            anchor.requested = before.requested.map(|requested| requested.map(goes_on));
+            anchor.requested = before.requested.map(|requested| requested.map(continues));
         }
     }
 
@@ -266,7 +266,7 @@ impl Schedule {
         let ahead_ns = anchor.ahead_ns(span, now_ns);
         let begins = || Requested { until_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
         let requested = anchor.requested[span.kind.index()].get_or_insert_with(begins);
-        if requested.until_ns > 0 && !requested.goes_on_with(span) {
+        if requested.until_ns > 0 && !requested.continues_with(span) {
             *requested = begins();
             anchor.back = Some(Back { kind: span.kind, from_ns: span.from_ns, at_ns: now_ns });
         }
@@ -352,7 +352,7 @@ impl Anchor {
 impl Requested {
     /// Whether a request follows the last one, repeats it, or overtook one that was sent together
     /// with it.
-    fn goes_on_with(&self, span: &TrackSpan) -> bool {
+    fn continues_with(&self, span: &TrackSpan) -> bool {
         let length_ns = if span.is_point() { POINT_NS } else { span.length_ns() };
         span.from_ns <= self.until_ns.saturating_add(length_ns)
             && span.from_ns.saturating_add(2 * length_ns) >= self.until_ns

@@ -37,7 +37,7 @@ pub enum JobState {
     Receiving,
     /// It is being stored, or waits for others to be stored.
     Ingesting,
-    /// Work on the volume goes on.
+    /// Work on the volume continues.
     Running,
     /// The file is a title, or the work is done.
     Done,

@@ -11,7 +11,7 @@ mod admission;
 mod body;
 mod classes;
 mod dashboard;
-mod engine;
+mod disk_and_arena_metrics;
 mod etag;
 mod images;
 mod jobs;
@@ -45,7 +45,7 @@ pub use admission::{
     SharingReport,
 };
 pub use classes::ClassKind;
-pub use engine::{ArenaMetrics, DiskMetrics};
+pub use disk_and_arena_metrics::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
 pub use library_service::{
@@ -141,7 +141,7 @@ struct ConnectionSlot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ShutdownStage {
     Serving,
-    /// What is under way goes on, and nothing new is begun.
+    /// What is under way continues, and nothing new is begun.
     Draining,
     /// What is still under way is ended.
     Ending,
@@ -194,8 +194,8 @@ impl ControlPlane {
     }
 
     /// Begins nothing new, and makes `/readyz` say that the server is shutting down. Uploads and
-    /// their ingests go on. Work on the volume ends: no client waits for it, and it goes on at the
-    /// next start. There is no way back.
+    /// their ingests continue. Work on the volume ends: no client waits for it, and it continues at
+    /// the next start. There is no way back.
     pub fn drain(&self) {
         self.inner.stop.stop();
         self.inner.jobs.cancel_volume_jobs();

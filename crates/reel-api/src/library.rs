@@ -73,7 +73,7 @@ impl MetricsSource for VolumeMetrics {
                 "Rows computed from the other rows of their matrix.",
                 &counters.rows_decoded,
             ),
-            ("reel_volume_rows_lost_total", "Rows that could not be had in any way.", &counters.rows_lost),
+            ("reel_volume_rows_lost_total", "Rows that could not be read or decoded.", &counters.rows_lost),
             ("reel_volume_rows_written_total", "Rows written, parity included.", &counters.rows_written),
             (
                 "reel_volume_checksum_failures_total",
@@ -90,12 +90,12 @@ impl MetricsSource for VolumeMetrics {
             ),
             (
                 "reel_volume_members_taken_out_total",
-                "Members put out of use because they failed reads or lied again and again.",
+                "Members put out of use because they repeatedly failed reads or returned wrong data.",
                 &counters.members_taken_out,
             ),
             (
                 "reel_volume_units_repaired_total",
-                "Units written anew because they were not what was written.",
+                "Units rewritten because they were not what was written.",
                 &counters.units_repaired,
             ),
         ] {

@@ -2,7 +2,7 @@
 //! the API.
 
 use crate::{SessionRefusal, SessionReport, SessionService};
-use reel_admit::OpenRefused;
+use reel_admit::{OpenRefused, SessionClient};
 use reel_play::{Form, SessionRefused};
 use reel_qos::{AdmitError, Class};
 use reel_rt::now_ns;
@@ -18,8 +18,8 @@ pub struct ServerSessions {
 impl SessionService for ServerSessions {
     fn open(&self, id: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
         let title = self.opener.title(id).map_err(refusal)?;
-        let (requester, now_ns) = ((client, Class::PERIODIC), now_ns());
-        let session = self.opener.session((id, title), Form::Ladder, requester, now_ns).map_err(refusal)?;
+        let (client, now_ns) = (SessionClient::new(client, Class::PERIODIC), now_ns());
+        let session = self.opener.session(id, title, Form::Ladder, client, now_ns).map_err(refusal)?;
         Ok(SessionReport {
             key: session.key().to_string(),
             title: id.to_owned(),

@@ -10,7 +10,7 @@ use axum::response::Response;
 use reel_library::LibraryError;
 use reel_volume::VolumeError;
 
-/// `GET /api/v1/titles`: with an entity tag, so that a client which asks again and again is sent
+/// `GET /api/v1/titles`: with an entity tag, so that a client which asks repeatedly is sent
 /// the list only when it has changed.
 pub(super) async fn list(
     State(control): State<ControlPlane>,

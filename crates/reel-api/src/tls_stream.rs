@@ -27,7 +27,7 @@ const RECEIVE_BYTES: usize = 18 * 1024;
 const SEAL_BYTES: usize = 64 * 1024;
 
 impl TlsStream {
-    /// Goes on with a connection whose handshake is done; `plain` was read from it before.
+    /// Continues with a connection whose handshake is done; `plain` was read from it before.
     pub(super) fn new(socket: TcpStream, tls: Box<Connection>, plain: Vec<u8>) -> Self {
         Self { socket, tls, plain, read: 0, sealed: Vec::new(), sent: 0 }
     }

@@ -76,7 +76,7 @@ pub(super) async fn upload(
     let job_id = job.id().to_owned();
     job.ingesting(spooled.bytes);
     let options = IngestOptions { name: query.name, no_sidecars: true, stop: job.stop_flag().clone() };
-    // A separate task: it goes on when the client does not wait for it or disconnects.
+    // A separate task: it continues when the client does not wait for it or disconnects.
     let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, input, options, place));
     if !query.wait {
         let status = control.jobs().find(&job_id);

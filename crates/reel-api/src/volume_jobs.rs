@@ -138,14 +138,14 @@ pub(super) async fn replace(
 }
 
 impl ControlPlane {
-    /// Goes on with a rebuild that the previous run of the server did not finish. To be called
+    /// Continues with a rebuild that the previous run of the server did not finish. To be called
     /// where tokio runs.
     pub fn resume_rebuild(&self) {
         if !self.volume_jobs().is_rebuild_unfinished() {
             return;
         }
         match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
-            Ok(_) => tracing::info!("going on with the rebuild of a member"),
+            Ok(_) => tracing::info!("continuing the rebuild of a member"),
             Err(problem) => tracing::warn!("a member is not rebuilt yet: {problem}"),
         }
     }

@@ -25,8 +25,8 @@ pub struct Audience {
 pub(crate) const TRACKS_MAX: usize = 4;
 
 impl Audience {
-    /// A session requests `body` from `offset` on, on one of its tracks, and will go on to play the
-    /// objects found there. They are shown for `duration_ns` in all.
+    /// A session requests `body` from `offset` on, on one of its tracks, and will continue to play
+    /// the objects found there. They are shown for `duration_ns` in all.
     ///
     /// A title as one file is made of pieces of several objects in turn. Each of those objects has
     /// a front. Returns whether units are to be read to their ends. That is so if others play one

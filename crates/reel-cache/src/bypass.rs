@@ -25,7 +25,7 @@ pub(crate) struct Bypass {
 struct Member {
     /// The member does not answer at all. New reads go around it.
     stalled: AtomicBool,
-    /// The member answers, but too late again and again. New reads go around it until
+    /// The member answers, but too late repeatedly. New reads go around it until
     /// `slow_until_ns`.
     slow: AtomicBool,
     slow_until_ns: AtomicU64,
@@ -142,7 +142,7 @@ impl Bypass {
     }
 
     /// A read of this member was not answered when half of its time was over. A member for which
-    /// this happens again and again, while the others are in time, is slow. `true` if it counts as
+    /// this happens repeatedly, while the others are in time, is slow. `true` if it counts as
     /// slow from now on.
     pub(crate) fn late(&self, number: usize, now_ns: u64) -> bool {
         let member = &self.members[number];
@@ -179,7 +179,7 @@ impl Bypass {
     }
 
     /// A read of this member was answered, by its deadline or not. If a member misses deadlines
-    /// again and again while another member is left out as slow, the slow one is read again at
+    /// repeatedly while another member is left out as slow, the slow one is read again at
     /// once: its late answers are worth more than what the others cannot do for it. A member that
     /// has only promised work to do does not miss deadlines.
     pub(crate) fn count_deadline(&self, number: usize, has_missed: bool, now_ns: u64) {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_late_again_and_again_is_left_alone_for_a_while() {
+    fn a_member_that_is_repeatedly_late_is_left_alone_for_a_while() {
         let (_, bypass) = four();
         for _ in 0..SLOW_READS {
             bypass.late(1, 50);

@@ -181,7 +181,7 @@ mod tests {
         RunLimits { run_bytes: 40 << 18, unit_bytes: 1 << 18, unit_ns: 1, stripe_buffers: 4, buffers: 4000 }
     }
 
-    fn go_on(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
+    fn proceed(run: &mut Run, runs: &Runs, waits: bool) -> u64 {
         let before = run.stripes;
         run.refills();
         for _ in 0..before {
@@ -196,9 +196,9 @@ mod tests {
     #[test]
     fn runs_grow_for_clients_that_wait_for_the_disks_and_shrink_for_others() {
         let (runs, mut run) = (Runs::default(), Run::default());
-        let grown: Vec<u64> = (0..5).map(|_| go_on(&mut run, &runs, true)).collect();
+        let grown: Vec<u64> = (0..5).map(|_| proceed(&mut run, &runs, true)).collect();
         assert_eq!((grown, runs.readers()), (vec![16, 40, 40, 40, 40], 1));
-        let shrunk: Vec<u64> = (0..5).map(|_| go_on(&mut run, &runs, false)).collect();
+        let shrunk: Vec<u64> = (0..5).map(|_| proceed(&mut run, &runs, false)).collect();
         assert_eq!((shrunk, runs.readers()), (vec![20, 10, 5, SHORT, SHORT], 0));
     }
 
@@ -209,14 +209,14 @@ mod tests {
         let mut four: Vec<Run> = (0..4).map(|_| Run::default()).collect();
         for _ in 0..5 {
             for run in &mut four {
-                go_on(run, &runs, true);
+                proceed(run, &runs, true);
             }
         }
         assert!(four.iter().all(|run| run.stripes == 40));
         let mut more: Vec<Run> = (0..36).map(|_| Run::default()).collect();
         for _ in 0..5 {
             for run in four.iter_mut().chain(&mut more) {
-                go_on(run, &runs, true);
+                proceed(run, &runs, true);
             }
         }
         let held: u64 = four.iter().chain(&more).map(|run| run.window_stripes() * 4).sum();

@@ -98,8 +98,8 @@ impl Entry {
     /// Whether it stays as it is when rows are wanted that it does not cover. A unit that is read
     /// to its end stays: its session plays on, and others follow it. Of two that are read to the
     /// end of the unit, the one that begins later is replaced by the one that covers it. Otherwise
-    /// viewers of the two segments that meet in a unit would replace each other's rows again and
-    /// again.
+    /// viewers of the two segments that meet in a unit would repeatedly replace each other's
+    /// rows.
     fn stays_beside(&self, wanted: &Range<usize>) -> bool {
         match self {
             Entry::Reading(_) => true,

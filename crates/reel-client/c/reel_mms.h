@@ -83,7 +83,7 @@ enum reel_ending {
     REEL_OPEN = 0,
     REEL_COMPLETE = 1,
     REEL_HELD_TOO_LONG = 2,
-    REEL_LIED = 3,
+    REEL_BAD_COUNTER = 3,
     REEL_LOST = 4,
     REEL_STOPPED = 5,
     REEL_CLOSED = 6
@@ -174,10 +174,10 @@ static inline const char *reel_error(const struct reel_client *client) {
 
 static inline const char *reel_ending_text(enum reel_ending ending) {
     switch (ending) {
-    case REEL_OPEN: return "the stream goes on";
+    case REEL_OPEN: return "the stream continues";
     case REEL_COMPLETE: return "the stream is complete";
     case REEL_HELD_TOO_LONG: return "messages were held for too long and were taken back";
-    case REEL_LIED: return "the reader's counters were not true";
+    case REEL_BAD_COUNTER: return "the reader's counters were not true";
     case REEL_LOST: return "stored bytes are lost";
     case REEL_STOPPED: return "the server stops";
     case REEL_CLOSED: return "the stream was closed";

@@ -420,7 +420,7 @@ mod tests {
                 let before = disk.factor();
                 let factor = disk.reads(count, took_ms, full);
                 prop_assert!((1.0..=CORRECTION_MAX).contains(&factor), "{factor}");
-                prop_assert!(full || factor <= before, "{before} to {factor} with nobody waiting");
+                prop_assert!(full || factor <= before, "{before} to {factor} with no request waiting");
             }
         }
     }

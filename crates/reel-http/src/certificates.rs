@@ -118,13 +118,13 @@ impl Certificates {
             Err(error) => {
                 self.refusals.fetch_add(1, Ordering::Relaxed);
                 let until = self.acceptor.identity().validity();
-                let anew = if self.files.generate_for.is_some() {
+                let renewal = if self.files.generate_for.is_some() {
                     "; a new one is made only at a start"
                 } else {
                     ""
                 };
                 tracing::error!(
-                    "{error}; the certificate that was in use before (valid {until}) stays in use{anew}"
+                    "{error}; the certificate that was in use before (valid {until}) stays in use{renewal}"
                 );
                 false
             }
@@ -172,7 +172,7 @@ impl Certificates {
         tracing::info!("TLS certificate {path} {what}: valid {validity}, SHA-256 {fingerprint}");
         if self.files.generate_for.is_some() {
             tracing::warn!(
-                "the certificate is self-signed: browsers ask before they go on, and programs refuse it unless told to trust {path}"
+                "the certificate is self-signed: browsers ask before they continue, and programs refuse it unless told to trust {path}"
             );
         }
     }

@@ -130,7 +130,7 @@ impl Outlet for MappedOutlet {
     fn done_bytes(&mut self) -> Result<u64, Ending> {
         let read = self.producer.read().map_err(|lie| {
             tracing::warn!("a program's stream is ended: {lie}");
-            Ending::Lied
+            Ending::BadCounter
         })?;
         let mut bytes = 0;
         for _ in self.given_back..read {

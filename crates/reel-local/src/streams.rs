@@ -312,7 +312,7 @@ impl<O: Outlet> Stream<O> {
         let bytes = match self.outlet.done_bytes() {
             Ok(bytes) if bytes <= self.offered_bytes => bytes,
             Ok(_) => {
-                batch.ended.push((id, Ending::Lied));
+                batch.ended.push((id, Ending::BadCounter));
                 return false;
             }
             Err(ending) => {

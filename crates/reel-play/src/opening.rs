@@ -2,6 +2,7 @@
 
 use crate::playable::{Form, Playable};
 use reel_admit::{Choices, OpenRefused, Session, SessionClient, Sessions};
+use reel_cache::SessionKey;
 use reel_qos::{AdmitError, ClassTable, Kind};
 use std::sync::Arc;
 
@@ -27,6 +28,21 @@ impl SessionRefused {
     }
 }
 
+/// A session that is to be opened.
+pub struct NewSession<'a, T> {
+    /// Its key, which no session may have yet. Simulations count keys, since their runs must be
+    /// repeatable.
+    pub key: SessionKey,
+    /// The title's name.
+    pub title_id: &'a str,
+    /// The title.
+    pub title: Arc<T>,
+    /// How the title is played.
+    pub form: Form,
+    /// The client, and its class.
+    pub client: SessionClient,
+}
+
 /// Opens a session of a client on a title.
 ///
 /// # Errors
@@ -35,15 +51,13 @@ impl SessionRefused {
 pub fn open_session<T: Playable>(
     sessions: &Sessions<T>,
     classes: &ClassTable,
-    title_id: &str,
-    title: Arc<T>,
-    form: Form,
-    client: SessionClient,
+    new: NewSession<'_, T>,
     now_ns: u64,
 ) -> Result<Arc<Session<T>>, SessionRefused> {
+    let NewSession { key, title_id, title, form, client } = new;
     let offers = match classes.kind(client.class) {
         Kind::Periodic => title.choices(form).ok_or(SessionRefused::TooLong)?,
         Kind::Interactive | Kind::Aperiodic => Choices::none(),
     };
-    Ok(sessions.open(title_id, title, offers, client, now_ns)?)
+    Ok(sessions.open_as(key, title_id, title, offers, client, now_ns)?)
 }

@@ -3,7 +3,7 @@
 //!
 //! Titles of three hours and variable rate on five members, and 10,000 reservations, each somewhere
 //! in its title. Then each decision many times, where there is room and where there is none.
-#![allow(clippy::unwrap_used, reason = "an experiment that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "an experiment that cannot continue should stop")]
 
 use reel_qos::{
     Capacities, Class, Demand, DiskDemand, DiskPrice, Ledger, MemberCapacity, ReservationId, Starts,
@@ -114,7 +114,7 @@ fn new_prices_and_rounds(ledger: &mut Ledger) {
     dearer.members.iter_mut().for_each(|member| member.price.read_request_ns += 1);
     let started = Instant::now();
     black_box(ledger.set_capacities(dearer));
-    println!("every member repriced, all reservations counted anew: {} ms", started.elapsed().as_millis());
+    println!("every member repriced, all reservations counted again: {} ms", started.elapsed().as_millis());
 
     let mut advance = Times::new("advance by one round");
     let first_round = ledger.now_round() + 1;
@@ -159,7 +159,7 @@ fn title(rng: &mut Rng) -> Demand {
     Demand::new(vec![reads; MEMBERS], sent, 5 << 20)
 }
 
-/// How long something took, again and again.
+/// How long something took, each time.
 struct Times {
     name: String,
     us: Vec<f64>,

@@ -122,7 +122,7 @@ impl Demand {
     /// - `part`: the reads of the stream that does so. Its `sent_bytes` are the memory that the
     ///   data takes.
     /// - `always`: the reads of each stream beside that part.
-    /// - `instead`: the reads of a stream in place of that part, if it does not go on with the
+    /// - `instead`: the reads of a stream in place of that part, if it does not continue with the
     ///   others.
     ///
     /// The stream itself is `always` plus the larger of `part` and `instead`.
@@ -137,6 +137,14 @@ impl Demand {
         let needs_beside = beside.members.iter().flatten().any(|reads| *reads != DiskDemand::default());
         let parts = Parts { shared, beside: needs_beside.then(|| Arc::new(beside)) };
         Demand { parts: Some(Arc::new(parts)), ..self }
+    }
+
+    /// The same stream on a network that counts `factor` bytes for each byte of it. Simulations use
+    /// it whose objects are smaller than those that they stand for.
+    pub fn sent_as(mut self, factor: u64) -> Demand {
+        let sent_bytes = self.sent_bytes.iter().map(|bytes| bytes.saturating_mul(factor)).collect();
+        let members = std::mem::take(&mut self.members);
+        Demand { parts: self.parts, ..Demand::of_rounds(members, sent_bytes, self.held_bytes, self.rounds) }
     }
 
     /// What one of several such streams needs in order to read for all of them, beside what each

@@ -50,7 +50,7 @@ impl DiskPrice {
         self.parts_ns(self.read_request_ns, part(bytes, self.read_mib_ns))
     }
 
-    /// Nanoseconds of a read that goes on where the last one ended: its transfer alone.
+    /// Nanoseconds of a read that continues where the last one ended: its transfer alone.
     pub const fn transfer_ns(&self, bytes: u64) -> u64 {
         part(bytes, self.read_mib_ns)
     }

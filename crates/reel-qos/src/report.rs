@@ -86,17 +86,17 @@ impl Ledger {
     /// Whether every timeline is the sum of the reservations. If not, this crate has a bug. For
     /// simulations and tests, since it takes as long as making all of them again.
     pub fn adds_up(&self) -> bool {
-        let mut anew = Ledger::new(self.capacities.clone(), self.rounds);
-        anew.now_round = self.now_round;
-        anew.set_classes(self.classes.clone());
-        anew.accounts.resize_with(self.accounts.len().max(anew.accounts.len()), Vec::new);
-        for (account, mine) in anew.accounts.iter_mut().zip(&self.accounts) {
+        let mut recounted = Ledger::new(self.capacities.clone(), self.rounds);
+        recounted.now_round = self.now_round;
+        recounted.set_classes(self.classes.clone());
+        recounted.accounts.resize_with(self.accounts.len().max(recounted.accounts.len()), Vec::new);
+        for (account, mine) in recounted.accounts.iter_mut().zip(&self.accounts) {
             *account = mine.iter().map(|timeline| Timeline::new(timeline.len())).collect();
         }
         for (&id, reservation) in &self.reservations {
-            anew.enter(id, reservation.clone());
+            recounted.enter(id, reservation.clone());
         }
-        anew.accounts == self.accounts && anew.arena == self.arena && anew.ends == self.ends
+        recounted.accounts == self.accounts && recounted.arena == self.arena && recounted.ends == self.ends
     }
 
     fn usage_of_all(&self, classes: &[Class], now_round: u64) -> Vec<ResourceUsage> {

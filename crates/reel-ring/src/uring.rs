@@ -384,7 +384,8 @@ impl UringDriver {
             }
             self.reap(&mut done, usize::MAX);
             done.clear();
-            // Operations that would go on after a poll end here: they are no longer in the kernel.
+            // Operations that would continue after a poll end here: they are no longer in the
+            // kernel.
             self.queue.clear();
         }
         true

@@ -1,9 +1,9 @@
-//! A ring whose descriptor is closed while it works: waiting operations go on, and only what cannot
-//! be known is lost.
+//! A ring whose descriptor is closed while it works: waiting operations continue, and only what
+//! cannot be known is lost.
 //!
 //! A program of its own: descriptors belong to the whole process, and these tests close rings that
 //! they find by comparing.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_ring::{Chunk, Done, Driver, DriverChoice, Op, Ring, RingConfig};
@@ -73,7 +73,7 @@ fn ends(ring: &mut Ring, count: usize) -> Vec<Done> {
     let (from, mut done) = (Instant::now(), Vec::new());
     while done.len() < count {
         assert!(from.elapsed() < LONG, "{} of {count} ends: {done:?}", done.len());
-        ring.wait(Some(Duration::from_millis(50)), &mut done).expect("the ring goes on");
+        ring.wait(Some(Duration::from_millis(50)), &mut done).expect("the ring continues");
     }
     done
 }
@@ -94,7 +94,7 @@ fn pair() -> (Arc<OwnedFd>, TcpStream) {
 }
 
 #[test]
-fn waiting_operations_go_on_on_the_new_ring() {
+fn waiting_operations_continue_on_the_new_ring() {
     let _alone = alone();
     let Some((mut ring, before)) = ring(None) else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -146,7 +146,7 @@ fn file_transfers_are_repeated_and_memory_the_kernel_may_write_is_not_reused() {
     begin(&mut ring);
     break_it(&before);
     let mut none = Vec::new();
-    ring.wait(Some(Duration::ZERO), &mut none).expect("it goes on");
+    ring.wait(Some(Duration::ZERO), &mut none).expect("it continues");
     assert!(none.is_empty(), "{none:?}");
     std::thread::sleep(Duration::from_millis(100));
     rustix::io::write(&to, &[9; 4096]).unwrap();

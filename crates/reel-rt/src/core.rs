@@ -39,8 +39,8 @@ pub trait Service {
         let _ = core;
     }
 
-    /// The handle asks the core to stop; called once. A service with unfinished work may go on and
-    /// call [`Core::stop`] later. The default stops at once.
+    /// The handle asks the core to stop; called once. A service with unfinished work may continue
+    /// and call [`Core::stop`] later. The default stops at once.
     fn stopping(&mut self, core: &mut Core) {
         core.stop();
     }

@@ -1,10 +1,11 @@
 //! The way from the name of a title to a session of it.
 
 use crate::Refusal;
-use reel_admit::{Client, Session, SessionClient, Sessions};
+use reel_admit::{OpenRefused, Session, SessionClient, Sessions};
+use reel_cache::SessionKey;
 use reel_disk::Disks;
 use reel_library::LibraryError;
-use reel_play::{Form, PlayCounters, PlayableTitle, SessionRefused, Titles, open_session};
+use reel_play::{Form, NewSession, PlayCounters, PlayableTitle, SessionRefused, Titles, open_session};
 use reel_qos::Class;
 use reel_rt::Workers;
 use std::sync::Arc;
@@ -81,14 +82,17 @@ impl Opener {
     /// [`Refusal::Session`].
     pub fn session(
         &self,
-        (title_id, title): (&str, Arc<PlayableTitle>),
+        title_id: &str,
+        title: Arc<PlayableTitle>,
         form: Form,
-        (client, class): (impl Into<Client>, Class),
+        client: SessionClient,
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
-        let classes = self.disks.classes();
-        let client = SessionClient::new(client, class);
-        let opened = open_session(&self.sessions, &classes, title_id, title, form, client, now_ns);
+        let opened = SessionKey::random().map_err(OpenRefused::NoRandom).map_err(SessionRefused::from);
+        let opened = opened.and_then(|key| {
+            let new = NewSession { key, title_id, title, form, client };
+            open_session(&self.sessions, &self.disks.classes(), new, now_ns)
+        });
         opened.map_err(|refused| {
             if let SessionRefused::Refused(refused) = &refused {
                 self.counters.refused(refused);

@@ -185,7 +185,7 @@ impl CooperativeWait for Clock {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 mod tests {
     use super::*;
 

@@ -128,10 +128,10 @@ impl Core {
         self.engine.turn(now_ns);
         while let Some(event) = self.engine.next_event() {
             match event {
-                Event::Ready(client) => self.go_on(client as u32, now_ns, outcomes)?,
+                Event::Ready(client) => self.proceed(client as u32, now_ns, outcomes)?,
                 Event::Unit(client, key) => {
                     self.check_time(client as u32, key, now_ns, outcomes);
-                    self.go_on(client as u32, now_ns, outcomes)?;
+                    self.proceed(client as u32, now_ns, outcomes)?;
                 }
                 Event::Lost(client, error) => {
                     self.cancel(client as u32);
@@ -142,7 +142,12 @@ impl Core {
         Ok(some)
     }
 
-    fn go_on(&mut self, client: u32, now_ns: u64, outcomes: &mut Vec<(u32, Outcome)>) -> Result<(), String> {
+    fn proceed(
+        &mut self,
+        client: u32,
+        now_ns: u64,
+        outcomes: &mut Vec<(u32, Outcome)>,
+    ) -> Result<(), String> {
         outcomes.extend(self.pump(client, now_ns)?.map(|outcome| (client, outcome)));
         Ok(())
     }

@@ -176,7 +176,7 @@ fn rebuild_one(volume: &Volume, member: usize) -> Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 mod tests {
     use super::*;
     use crate::content::Unit;
@@ -194,6 +194,7 @@ mod tests {
             renditions: 1,
             sound_permille: 0,
             languages: 1,
+            shared: true,
         };
         let mut library =
             Library::make(geometry(4, 3).unwrap(), &spec, Depth::of(true), &mut Rng::new(1)).unwrap();

@@ -27,7 +27,7 @@ struct Inner {
     broken: Option<String>,
 }
 
-/// Nobody has to wait for members that answer at once.
+/// No client waits for members that answer at once.
 struct NoTurns;
 
 impl ImmediateDisks {

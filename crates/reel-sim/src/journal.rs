@@ -86,7 +86,7 @@ pub enum ClientAction {
     Late,
     /// Pauses.
     Pauses,
-    /// Goes on after a pause.
+    /// Continues after a pause.
     Resumes,
     /// Goes elsewhere in its title.
     Seeks,
@@ -94,7 +94,7 @@ pub enum ClientAction {
     Skips,
     /// Takes another rendition.
     Steps,
-    /// Is refused a better rendition and goes on as before.
+    /// Is refused a better rendition and continues as before.
     StaysBelow,
     /// Goes away.
     Leaves,

@@ -74,7 +74,7 @@ pub const LANGUAGE_PERMILLE: u64 = 20;
 pub const START_MOST_NS: u64 = 10_000_000_000;
 
 /// What a player must have of pictures and sound before it begins to show them: browsers begin when
-/// they can go on for a while.
+/// they can continue for a while.
 pub const BEGINS_WITH_NS: u64 = 1_000_000_000;
 
 /// What a member takes to make durable what was written: a turn of a disk.

@@ -24,7 +24,7 @@ pub struct Report {
     pub waited_starts: u64,
     /// Times that a viewer took another rendition.
     pub rendition_steps: u64,
-    /// Times that a viewer was refused a better one, and went on as before.
+    /// Times that a viewer was refused a better one, and continued as before.
     pub rendition_steps_refused: u64,
     /// Viewers that watched at the same time, at most.
     pub viewing_most: u64,
@@ -217,7 +217,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "repaired  {} members replaced, {} rebuilt in up to {} s ({} units), {} scrubs ({} rows written anew)",
+            "repaired  {} members replaced, {} rebuilt in up to {} s ({} units), {} scrubs ({} rows rewritten)",
             self.replaced,
             self.rebuilt,
             self.rebuild_most_ns / 1_000_000_000,

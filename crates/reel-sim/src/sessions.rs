@@ -5,6 +5,7 @@ use crate::title::Title;
 use reel_admit::limits::START_WAIT_S;
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
+use reel_play::{Form, NewSession, open_session};
 use reel_qos::{Capacities, Class, ClassTable, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 pub(crate) struct ClientSessions {
     sessions: Arc<Sessions<Title>>,
     next_key: u64,
-    follows: bool,
 }
 
 /// A viewer's session.
@@ -29,7 +29,7 @@ impl ClientSessions {
             classes: ClassTable::default(),
             start_wait_s: START_WAIT_S,
         });
-        ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0, follows: scenario.follows }
+        ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0 }
     }
 
     /// Opens a title for a client, or says why not.
@@ -42,13 +42,15 @@ impl ClientSessions {
         self.next_key += 1;
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
         let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
-        let (name, mut offers) = (format!("title {}", title.number), title.offers.clone());
-        if !self.follows {
-            offers.shared = Arc::from([]);
-        }
-        let client = SessionClient::new(address, Class::PERIODIC);
-        let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, client, now_ns);
-        opened.map_err(|refused| refused.to_string())
+        let (title_id, classes) = (format!("title {}", title.number), ClassTable::default());
+        let new = NewSession {
+            key,
+            title_id: &title_id,
+            title: Arc::clone(title),
+            form: Form::Ladder,
+            client: SessionClient::new(address, Class::PERIODIC),
+        };
+        open_session(&self.sessions, &classes, new, now_ns).map_err(|refused| refused.to_string())
     }
 
     /// All sessions, for the engine.

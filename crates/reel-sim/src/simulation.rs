@@ -91,7 +91,7 @@ enum Event {
     Replace,
     /// A device or the classes change.
     Change { number: u32 },
-    /// The server might stop now; whether it does so again and again.
+    /// The server might stop now; whether it does so repeatedly.
     Crash { again: bool },
     /// All that is stored is verified.
     Scrub,
@@ -192,7 +192,7 @@ impl Simulation {
         Ok(self.reported())
     }
 
-    /// Goes on to the next event; `false` at the end.
+    /// Continues with the next event; `false` at the end.
     fn step(&mut self, end_ns: u64) -> Result<bool, String> {
         let event_ns = self.events.peek().map(|Reverse((at_ns, ..))| *at_ns);
         let disk_ns = self.disks.next_ns();

@@ -1,5 +1,5 @@
 //! What `reel sim` prints, and how it ends.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use std::process::{Command, Output, Stdio};
 

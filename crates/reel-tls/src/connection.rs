@@ -187,8 +187,8 @@ impl Connection {
                     return self.establish();
                 }
                 ConnectionState::BlockedHandshake => waits = true,
-                // Reported once. It may have arrived with the end of the handshake, which then goes
-                // on: a peer that has closed can still get an answer.
+                // Reported once. It may have arrived with the end of the handshake, which then
+                // continues: a peer that has closed can still get an answer.
                 ConnectionState::PeerClosed => self.peer_has_closed = true,
                 ConnectionState::Closed => waits = true,
                 _ => return Err(TlsError::Record("early data, which was not offered")),

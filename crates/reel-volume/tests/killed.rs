@@ -1,5 +1,5 @@
 //! A process is killed while it writes. What it had acknowledged is there, and nothing else.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 // A file of its own: a test process that starts children holds locks slightly longer than expected,
 // because a child has all open files until it executes its program.

@@ -276,7 +276,7 @@ impl Config {
             return Err(Fault {
                 line: keys::line_of(text, "promise.network_bps"),
                 what: format!(
-                    "promise.network_bps = {bps} is too little for any film: nobody would ever be admitted"
+                    "promise.network_bps = {bps} is too little for any film: no session would ever be admitted"
                 ),
                 help: format!(
                     "choose at least {}, or 0 for the speed of the interface; it counts bits per second, so that \"1G\" is a gigabit",

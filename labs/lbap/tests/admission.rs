@@ -1,5 +1,5 @@
 //! Linear bounded arrival processes as demands of the ledger.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use lbap::Lbap;
 use reel_qos::limits::ROUND_NS;

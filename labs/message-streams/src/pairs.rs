@@ -86,7 +86,7 @@ impl Pairs {
 
 impl Drop for Pairs {
     fn drop(&mut self) {
-        // What comes after may use all of them again; if that is refused it goes on with two.
+        // What comes after may use all of them again; if that is refused it continues with two.
         let _ = sched_setaffinity(None, &self.allowed);
     }
 }

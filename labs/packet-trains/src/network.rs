@@ -30,7 +30,7 @@ pub(super) struct TestNetwork {
 /// A program that receives packets.
 struct Receiver(Child);
 
-/// Where receivers listen. Nobody does behind the ifb.
+/// Where receivers listen; there is none behind the ifb.
 const PORT: u16 = 7000;
 
 impl Net {

@@ -38,10 +38,10 @@ pub(crate) struct Dispatcher<'a, K> {
     pub(crate) kernel: &'a K,
 }
 
-/// The result of a member's check whether it may go on.
+/// The result of a member's check whether it may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// Go on.
+    /// Continue.
     Stay,
     /// The rank of this member is better.
     Yield(usize),
@@ -151,7 +151,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
         }
     }
 
-    /// Whether `me`, whose best task has this rank, goes on. No system call, and three loads if
+    /// Whether `me`, whose best task has this rank, continues. No system call, and three loads if
     /// nothing has changed.
     pub(crate) fn check(&self, me: usize, mine: Token, rank: Rank, now_ns: u64) -> Check {
         let from_kernel = &self.shared.pages[me].from_kernel.0;
@@ -343,7 +343,8 @@ impl<K: Kernel> Dispatcher<'_, K> {
         if life == 0 || (phase != DEAD && self.kernel.is_alive(pid, start_time)) {
             return false;
         }
-        // The member is dead already and others have gone on, so none is woken again at each check.
+        // The member is dead already and others have continued, so none is woken again at each
+        // check.
         if phase == DEAD && self.token().holder().is_some_and(|holder| holder != slot) {
             return false;
         }
@@ -429,7 +430,7 @@ impl<K: Kernel> Dispatcher<'_, K> {
         token
     }
 
-    /// Frees the token of a member that is gone, and makes sure that another one goes on.
+    /// Frees the token of a member that is gone, and makes sure that another one continues.
     fn take_from(&self, slot: usize) {
         let token = self.token();
         if token.holder() == Some(slot) {

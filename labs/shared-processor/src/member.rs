@@ -69,7 +69,7 @@ impl Member {
     /// Waits for the next task of this member that is also the best of all members. `rung` is
     /// called for each line that was rung.
     ///
-    /// Costs no system call while this member goes on.
+    /// Costs no system call while this member continues.
     pub fn next(&mut self, agenda: &mut Agenda, mut rung: impl FnMut(&mut Agenda, usize)) -> Choice {
         loop {
             self.take_rung(agenda, &mut rung);

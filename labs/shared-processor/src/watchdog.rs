@@ -72,7 +72,7 @@ fn watch(map: &Map, end: &OwnedFd) {
         for slot in 0..MEMBERS_MAX {
             if dispatcher.remove_if_dead(slot) {
                 tracing::warn!(
-                    "a member of a shared processor died; its page {slot} is taken out, the others go on"
+                    "a member of a shared processor died; its page {slot} is taken out, the others continue"
                 );
             }
         }

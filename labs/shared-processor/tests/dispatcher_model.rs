@@ -4,7 +4,7 @@
 //!
 //! Waits for the processor have no timeout, so that a lost wake-up is found as a deadlock.
 #![allow(dead_code, unreachable_pub, reason = "the sources of the library, with the checker's atomics")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod atomic {
     pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

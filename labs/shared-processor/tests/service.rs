@@ -1,5 +1,5 @@
 //! Services of `reel-rt` whose cores share a processor.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use lab_shared_processor::SharedProcessor;
 use reel_ring::{Done, DriverChoice, RingConfig};

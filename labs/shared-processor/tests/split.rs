@@ -1,6 +1,6 @@
 //! Members of one processor: threads and processes, in one order of deadlines, even if one of them
 //! dies.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use lab_shared_processor::{Member, SharedProcessor};
 use proptest::prelude::*;
@@ -87,7 +87,7 @@ proptest! {
 }
 
 #[test]
-fn a_member_that_goes_on_hands_nothing_over() {
+fn a_member_that_continues_hands_nothing_over() {
     let core = SharedProcessor::create().unwrap();
     let (mut near, far) = (Player::new(&core, &[HOUR_NS]), Player::new(&core, &[2 * HOUR_NS]));
     near.member.next(&mut near.agenda, |_, _| {});
@@ -298,7 +298,7 @@ fn a_member_that_keeps_the_processor_loses_it_to_the_next_one() {
     assert_eq!(
         hog.member.next(&mut hog.agenda, |_, _| {}).task,
         Some(task),
-        "it goes on when it is its turn"
+        "it continues when it is its turn"
     );
 }
 

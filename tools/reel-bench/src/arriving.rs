@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Films that arrive until they are stopped.
 pub(crate) struct Arriving<'a> {
-    /// The film that arrives again and again.
+    /// The film that arrives repeatedly.
     pub(crate) film: &'a [u8],
     pub(crate) rate_bps: u64,
     pub(crate) stop: &'a AtomicBool,

@@ -1,9 +1,9 @@
 //! `capacity`: what Reel says a healthy volume carries, against the number of players at which the
 //! first byte is late.
 //!
-//! Every viewer is admitted, and nothing else goes on. Players come evenly over the length of a
-//! film and begin another one when theirs has ended, so after that the volume carries the same at
-//! any time, as long as the measurement goes on: a few viewers too many for the disks lives on what
+//! Every viewer is admitted, and nothing else runs. Players come evenly over the length of a film
+//! and begin another one when theirs has ended, so after that the volume carries the same at any
+//! time, as long as the measurement continues: a few viewers too many for the disks lives on what
 //! was read ahead for a while. A film is as long as it takes the server to forget it, and there is
 //! one for each player.
 

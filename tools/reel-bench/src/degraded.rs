@@ -1,5 +1,5 @@
-//! `degraded`: a disk is removed, replaced and rebuilt at capacity; a disk that stalls again and
-//! again. No viewer may notice.
+//! `degraded`: a disk is removed, replaced and rebuilt at capacity; a disk that stalls
+//! repeatedly. No viewer may notice.
 
 use crate::api::{get, post};
 use crate::classes::{DISKS, RATE_BPS};

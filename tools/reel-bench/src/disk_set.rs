@@ -35,8 +35,8 @@ impl Kind {
     }
 }
 
-/// Modelled disks, if this machine lets us make them. A smoke run goes on with plain files where it
-/// does not: there it shows only that the experiment works.
+/// Modelled disks, if this machine lets us make them. A smoke run continues with plain files where
+/// it does not: there it shows only that the experiment works.
 pub(crate) fn modelled(arguments: &CommonOptions, report: &mut Report) -> Result<Kind> {
     match DiskSet::make(&arguments.dir, Kind::Modelled, 1, 1 << 26) {
         Ok(_) => Ok(Kind::Modelled),
@@ -207,7 +207,7 @@ impl DiskSet {
         Ok(())
     }
 
-    /// What the modelled disks did while `work` went on, all together: megabytes read a second,
+    /// What the modelled disks did while `work` ran, all together: megabytes read a second,
     /// reads a second, share of their time. Nothing for other kinds.
     pub(crate) fn watched<T>(
         &self,

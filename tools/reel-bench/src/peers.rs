@@ -198,8 +198,8 @@ impl FileParts<'_> {
     }
 }
 
-/// Empties the page cache, so that nothing of what was played before is in memory. A quick run goes
-/// on without the right to, because its figures mean nothing.
+/// Empties the page cache, so that nothing of what was played before is in memory. A quick run
+/// continues without the right to, because its figures mean nothing.
 pub(crate) fn drop_caches(quick: bool) -> Result<()> {
     rustix::fs::sync();
     match fs::write("/proc/sys/vm/drop_caches", "1") {

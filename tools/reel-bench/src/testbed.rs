@@ -197,7 +197,7 @@ pub(crate) struct Playing {
 }
 
 impl Playing {
-    /// The first `count` of `films` as streams with deadlines; further ones begin anew.
+    /// The first `count` of `films` as streams with deadlines; further ones begin again.
     pub(crate) fn streams(&self, films: &Films, count: usize) -> Vec<String> {
         let names = films.streams.iter().cycle().take(count).enumerate();
         names.map(|(number, film)| self.url(number % films.streams.len(), film, "watch", "")).collect()

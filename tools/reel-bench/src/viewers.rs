@@ -36,7 +36,7 @@ pub(crate) struct ViewersArguments {
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Net::Wire, Net::Loopback])]
     nets: Vec<Net>,
     /// Other traffic: none, or ten downloads and films that are ingested.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Beside::Nobody, Beside::Bulk])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Beside::Nothing, Beside::Bulk])]
     beside: Vec<Beside>,
     /// What is measured beside the rivals; `reel-open` admits every viewer.
     #[arg(long, value_enum, value_delimiter = ',', alias = "who", default_values_t = [OwnServer::Reel, OwnServer::ReelOpen])]
@@ -87,11 +87,12 @@ pub(crate) struct ViewersArguments {
 /// What viewers watch.
 const RATE_BPS: u64 = 5_000_000;
 
-/// What else goes on.
+/// What else runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Beside {
     /// Viewers alone.
-    Nobody,
+    #[value(alias = "nobody")]
+    Nothing,
     /// Ten downloads, and films that are ingested.
     Bulk,
 }
@@ -105,9 +106,9 @@ struct Case {
 }
 
 const CASES: [Case; 4] = [
-    Case { name: "wire, alone", net: Net::Wire, beside: Beside::Nobody, bar: 1.2 },
+    Case { name: "wire, alone", net: Net::Wire, beside: Beside::Nothing, bar: 1.2 },
     Case { name: "wire, bulk beside", net: Net::Wire, beside: Beside::Bulk, bar: 2.0 },
-    Case { name: "loopback, alone", net: Net::Loopback, beside: Beside::Nobody, bar: 1.2 },
+    Case { name: "loopback, alone", net: Net::Loopback, beside: Beside::Nothing, bar: 1.2 },
     Case { name: "loopback, bulk beside", net: Net::Loopback, beside: Beside::Bulk, bar: 2.0 },
 ];
 

@@ -19,7 +19,7 @@ impl<R, F: FnMut() -> Result<R>> Window<R, F> {
         Self { began: Instant::now(), ahead, lasts, read, first: None, last: None }
     }
 
-    /// Takes the bytes that have arrived; returns whether to go on.
+    /// Takes the bytes that have arrived; returns whether to continue.
     pub(crate) fn poll(&mut self, bytes: u64) -> bool {
         match &self.first {
             None if self.began.elapsed() < self.ahead => true,

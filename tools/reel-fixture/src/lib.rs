@@ -1,6 +1,6 @@
 //! A small volume with known bytes, and cores that play them, for tests.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod core;
 mod volume;

@@ -1,5 +1,5 @@
 //! The seeds of the fuzzer, and changed seeds, without a fuzzer.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_testkit::Rng;
 use std::fs;

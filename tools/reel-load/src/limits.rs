@@ -23,7 +23,7 @@ pub(crate) const SILENCE_MAX_NS: u64 = 60 * SECOND_NS;
 /// The longest wait that a server may ask of one it refused. A fleet's run is shorter.
 pub(crate) const RETRY_AFTER_MAX_S: u64 = 600;
 
-/// Playlists that one thread keeps for players of the same title; beyond that they are read anew.
+/// Playlists that one thread keeps for players of the same title; beyond that they are read again.
 pub(crate) const PLAYLISTS_KEPT_MAX: usize = 1024;
 
 /// Arrivals that are kept of a segment whose length is not known before its end; later ones are

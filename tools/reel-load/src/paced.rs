@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         Ok(Self { thread, connection, url, length, block_bytes: paced.block_bytes, first, schedule, next: 0 })
     }
 
-    /// Reads a block in its time, again and again if need be: the longer it takes, the later it is.
+    /// Reads a block in its time, repeatedly if need be: the longer it takes, the later it is.
     async fn read(&mut self, number: u64) {
         let due_ns = self.schedule.due_ns(number);
         self.thread.sleep_until(self.schedule.ask_ns(number)).await;

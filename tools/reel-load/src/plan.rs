@@ -50,7 +50,7 @@ pub enum Viewing {
 pub struct Hls {
     /// Which rendition they take.
     pub rendition: Rendition,
-    /// Media that must lie ready before they start or go on; at least one segment always.
+    /// Media that must lie ready before they start or continue; at least one segment always.
     pub startup: Duration,
     /// Media they fetch ahead of the picture.
     pub buffer: Duration,

@@ -3,7 +3,7 @@
 //! Byte b of a segment of S bytes that shows the media from t to t + d belongs to the media time
 //! `t + d * b / S`. While the film plays, media time m is due at `epoch + m`. A byte that comes
 //! after its media time was due is **late**; where the next byte is missing when its media time is
-//! due, the film **stalls**. It goes on when the segment under the picture is whole and
+//! due, the film **stalls**. It continues when the segment under the picture is whole and
 //! [`PlayerSettings::startup_ns`] are ready. Until then everything is still judged by the old
 //! epoch; then the epoch moves by the length of the stall. After a start, a seek or a pause nothing
 //! is due before the picture moves, and after a start or a seek it moves when as much is ready as a
@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// How a player buffers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlayerSettings {
-    /// Media that must lie ready before the film starts or goes on; at least one segment always.
+    /// Media that must lie ready before the film starts or continues; at least one segment always.
     pub(crate) startup_ns: u64,
     /// Media that is fetched ahead of the picture.
     pub(crate) buffer_ns: u64,
@@ -75,7 +75,7 @@ pub(crate) enum Next {
     Fetch(usize),
     /// Nothing before this time.
     WaitUntil(u64),
-    /// Nothing before the film goes on or is somewhere else.
+    /// Nothing before the film continues or is somewhere else.
     WaitForChange,
     /// Nothing: all is loaded.
     Done,
@@ -217,7 +217,7 @@ impl Player {
         self.tally.count(&whole, now_ns);
         self.tally.segments += 1;
         self.tally.late_segments += u64::from(late);
-        self.go_on(now_ns);
+        self.proceed(now_ns);
     }
 
     /// The segment broke off; it will be asked for again.
@@ -243,7 +243,7 @@ impl Player {
         }
     }
 
-    /// Puts the picture elsewhere. What lies ready there is used; otherwise all is loaded anew.
+    /// Puts the picture elsewhere. What lies ready there is used; otherwise all is loaded again.
     pub(crate) fn seek(&mut self, now_ns: u64, to_ns: u64) {
         self.advance(now_ns);
         let from_ns = self.position_ns(now_ns);
@@ -257,7 +257,7 @@ impl Player {
         self.clock = Clock::Starting { since_ns: now_ns, position_ns, after_seek: started };
         let loaded = |track: &Track| track.covered_ns > position_ns || track.is_whole();
         if started && position_ns >= from_ns && self.tracks.iter().all(loaded) {
-            self.go_on(now_ns);
+            self.proceed(now_ns);
             return;
         }
         self.generation += 1;
@@ -301,8 +301,8 @@ impl Player {
         &self.tally
     }
 
-    /// Starts or goes on, if enough is there.
-    fn go_on(&mut self, now_ns: u64) {
+    /// Starts or continues, if enough is there.
+    fn proceed(&mut self, now_ns: u64) {
         let startup_ns = self.settings.startup_ns;
         let (position_ns, starting) = match self.clock {
             Clock::Starting { position_ns, .. } => (position_ns, true),

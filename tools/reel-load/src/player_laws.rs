@@ -109,7 +109,7 @@ fn prompt(_: usize, _: usize, asked_ns: u64) -> (Vec<(u64, u64)>, bool) {
 }
 
 #[test]
-fn a_prompt_server_makes_nobody_wait() {
+fn a_prompt_server_makes_no_viewer_wait() {
     let tracks = vec![media(&[2 * S; 30]), media(&[S; 60])];
     let seen = play(settings(0, 10 * S), tracks, &prompt, vec![]);
     let tally = &seen.tally;
@@ -204,7 +204,7 @@ fn nothing_is_late_during_a_pause() {
 }
 
 #[test]
-fn seeking_far_loads_anew_and_near_does_not() {
+fn seeking_far_loads_again_and_near_does_not() {
     let far = |player: &mut Player, now_ns: u64| player.seek(now_ns, 45 * S);
     let near = |player: &mut Player, now_ns: u64| player.seek(now_ns, 49 * S);
     let script: Script = vec![(5 * S, &far), (6 * S, &near)];
@@ -281,7 +281,7 @@ fn a_segment_that_breaks_off_is_asked_for_again() {
 }
 
 #[test]
-fn another_rendition_goes_on_at_the_nearest_border() {
+fn another_rendition_continues_at_the_nearest_border() {
     let mut player = Player::new(settings(0, 30 * S), vec![media(&[2 * S; 4])], 0);
     for segment in 0..2 {
         player.begin(0, segment, Some(10));
@@ -310,8 +310,8 @@ fn count_late(lasts_ns: &[u64], startup_ns: u64, came: &[(u64, usize, u64)]) -> 
         start_ns += lasts;
     }
     let total_ns = start_ns;
-    // When the film can go on from a media time: all segments up to it, and up to the startup after
-    // it, are whole.
+    // When the film can continue from a media time: all segments up to it, and up to the startup
+    // after it, are whole.
     let ready = |media_ns: u64| {
         let (mut start_ns, mut at_ns) = (0, 0);
         for (lasts, whole) in lasts_ns.iter().zip(&whole_ns) {
@@ -330,12 +330,12 @@ fn count_late(lasts_ns: &[u64], startup_ns: u64, came: &[(u64, usize, u64)]) -> 
         let due_ns = epoch_ns + media_ns;
         if at_ns > due_ns {
             stalls += 1;
-            let goes_on_ns = ready(media_ns);
+            let continues_ns = ready(media_ns);
             for (byte, late) in bytes.iter().zip(&mut late).skip(next) {
-                *late |= byte.2 <= goes_on_ns && byte.2 > epoch_ns + byte.1;
+                *late |= byte.2 <= continues_ns && byte.2 > epoch_ns + byte.1;
             }
-            stalled_ns += goes_on_ns - due_ns;
-            epoch_ns += goes_on_ns - due_ns;
+            stalled_ns += continues_ns - due_ns;
+            epoch_ns += continues_ns - due_ns;
         }
         next += 1;
     }

@@ -68,7 +68,7 @@ pub(crate) async fn reader(thread: Rc<Thread>, kind: Kind, number: usize, at_ns:
 
 /// Which of `urls` files client `number` of `clients` reads in its `turn`.
 fn turn_of(number: usize, turn: usize, clients: usize, urls: usize) -> usize {
-    // A whole number of rounds would bring a client to its own file again and again.
+    // A whole number of rounds would bring a client to its own file repeatedly.
     let stride = if clients.is_multiple_of(urls) { 1 } else { clients };
     (number + turn * stride) % urls
 }

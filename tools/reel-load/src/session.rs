@@ -77,7 +77,7 @@ fn failed(thread: &Thread, error: &RequestError) -> End {
 pub(super) struct Session {
     pub(super) thread: Rc<Thread>,
     player: RefCell<Player>,
-    /// The film started, went on or was put elsewhere.
+    /// The film started, continued or was put elsewhere.
     pub(super) changed: Notify,
     shown: Cell<Phase>,
     late_bytes: Cell<u64>,

@@ -8,7 +8,7 @@ fn wrong_usage_ends_with_code_2_and_what_could_not_be_done_with_1() {
         let ended = Command::new(env!("CARGO_BIN_EXE_reel-load")).args(options).output().unwrap();
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
     };
-    // Nobody listens on the port of discard.
+    // No server listens on the port of discard.
     let url = "http://127.0.0.1:9/film/master.m3u8";
     for (options, words) in [
         (&[url, "-n", "0"][..], "no client would come"),

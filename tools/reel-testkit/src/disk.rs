@@ -168,7 +168,7 @@ mod tests {
         let mut now_ns = 0;
         for pushed in depth..depth + count {
             let done = disk.begin().expect("a request waits");
-            assert!(done.done_ns > now_ns, "time goes on");
+            assert!(done.done_ns > now_ns, "time passes");
             now_ns = done.done_ns;
             disk.push(pushed, offset(pushed), bytes, now_ns);
         }

@@ -97,7 +97,7 @@ impl Response {
     }
 }
 
-/// Reads a head (RFC 9112); `None`: it goes on.
+/// Reads a head (RFC 9112); `None`: it continues.
 fn head(text: &[u8]) -> Result<Option<Head>> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);

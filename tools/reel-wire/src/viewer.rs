@@ -91,7 +91,7 @@ impl Viewer {
     /// The viewer comes.
     pub(super) fn begin(&mut self, now_ns: u64, out: &mut Sent) {
         self.heard_ns = now_ns;
-        let went = self.go_on(now_ns, out);
+        let went = self.proceed(now_ns, out);
         self.settle(now_ns, went, out);
     }
 
@@ -101,7 +101,7 @@ impl Viewer {
         self.heard_ns = now_ns;
         if self.current.as_ref().is_some_and(|exchange| exchange.port == port) {
             let took = self.take(now_ns, segment, out);
-            let went = took.and_then(|()| self.go_on(now_ns, out));
+            let went = took.and_then(|()| self.proceed(now_ns, out));
             self.settle(now_ns, went, out);
         } else if let Some((_, connection)) = self.leaving.as_mut().filter(|leaving| leaving.0 == port) {
             connection.arrived(now_ns, segment, &mut self.packets);
@@ -144,7 +144,7 @@ impl Viewer {
                 return;
             }
         }
-        let went = self.go_on(now_ns, out);
+        let went = self.proceed(now_ns, out);
         self.settle(now_ns, went, out);
     }
 
@@ -216,7 +216,7 @@ impl Viewer {
     }
 
     /// Asks for the next thing, if it is time.
-    fn go_on(&mut self, now_ns: u64, out: &mut Sent) -> Result<()> {
+    fn proceed(&mut self, now_ns: u64, out: &mut Sent) -> Result<()> {
         // A viewer that was refused does not ask again while its connection closes.
         if self.came.done {
             return Ok(());
@@ -347,7 +347,7 @@ mod tests {
         viewer.arrived(3, port, &answer(&syn, 0, refusal, asked as u32), &mut out);
         assert!(viewer.is_done());
         out.clear();
-        // The server says nothing more, so the end of the connection is told again and again.
+        // The server says nothing more, so the end of the connection is told repeatedly.
         for second in 1..60 {
             viewer.timer(second * SECOND_NS, &mut out);
         }

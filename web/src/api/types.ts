@@ -157,7 +157,7 @@ export interface JobList {
  * What a job is doing.
  * - "receiving": The file is being received.
  * - "ingesting": It is being stored, or waits for others to be stored.
- * - "running": Work on the volume goes on.
+ * - "running": Work on the volume continues.
  * - "done": The file is a title, or the work is done.
  * - "failed": The file did not become a title, or the work was not done; `error` says why.
  * - "cancelled": It was ended before it was done.

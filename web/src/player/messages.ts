@@ -54,7 +54,7 @@ export function showRefusal(
   place.hidden = false;
 }
 
-/** A title that cannot go on: what happened and what can be done. */
+/** A title that cannot continue: what happened and what can be done. */
 export function showFailure(
   place: HTMLElement,
   problem: Problem,

@@ -22,7 +22,7 @@ const NOTE_MS = 8000;
  * expiry.
  */
 const RENEWALS = 3;
-const GOES_ON_S = 2;
+const CONTINUES_S = 2;
 
 /** One title on its stage, from the session's opening to its return. */
 export class Player {
@@ -46,7 +46,7 @@ export class Player {
   private placed = false;
   /** Where the engine was told to begin. */
   private begun_s = 0;
-  /** What the viewer chose before and while the film was opened anew, for the engine to come. */
+  /** What the viewer chose before and while the film was opened again, for the engine to come. */
   private chosen: ((engine: Engine) => void)[] = [];
 
   constructor(title: Title, signal: AbortSignal) {
@@ -204,7 +204,7 @@ export class Player {
   private failed(failure: Failure): void {
     if (this.busy || this.signal.aborted || !this.engine) return;
     const { video } = this.stage;
-    if (playedFor_s(video) >= GOES_ON_S) this.renewals = 0;
+    if (playedFor_s(video) >= CONTINUES_S) this.renewals = 0;
     this.place_s = this.at_s();
     this.keepChoices(this.engine);
     this.save();

@@ -9,7 +9,7 @@ import { send } from "./send.ts";
 
 /**
  * Everything on its way into the volume: files sent from here, one at a time, and jobs that began
- * elsewhere. It does not belong to a page, so that an upload goes on while a title is played.
+ * elsewhere. It does not belong to a page, so that an upload continues while a title is played.
  */
 export interface Item {
   readonly id: number;

@@ -51,7 +51,7 @@ for (const window of Object.keys(windows) as Window[]) {
       /Rounds.*Waiting.*Late.*Errors.*A read/s,
     );
 
-    // It is updated: the chart gets longer, the round goes on.
+    // It is updated: the chart gets longer, the round continues.
     const drawn = () =>
       page.evaluate(
         () => document.querySelector(".chart-slack")?.getAttribute("points")?.split(" ").length ?? 0,

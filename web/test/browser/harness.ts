@@ -76,7 +76,7 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
       await ensureFilm(stage);
     }
   });
-  // A test that failed has closed nothing; its pages would go on playing beside the next test.
+  // A test that failed has closed nothing; its pages would continue playing beside the next test.
   afterEach(async () => {
     for (const context of browser?.contexts() ?? []) await context.close();
   });

@@ -53,7 +53,7 @@ test("the line says how long the film is before the first picture is there", asy
   await close();
 });
 
-test("seeking by the line goes on playing from there", async () => {
+test("seeking by the line continues playing from there", async () => {
   const film = await pickFilm(stage);
   const { page, calm, shot, close } = await stage.open(`/title/${film.id}`);
   await begin(page);

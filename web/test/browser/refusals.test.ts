@@ -164,13 +164,13 @@ test("a quality that is refused later gives way to a lower one at once", async (
   assert.equal(asked[first + 1], "lower", `the refused one is not tried again: ${asked.join(" ")}`);
   assert.ok(
     asked.filter((what) => what === "refused").length <= 3,
-    `the refused quality is not asked for again and again: ${asked.join(" ")}`,
+    `the refused quality is not asked for repeatedly: ${asked.join(" ")}`,
   );
   assert.equal(await page.isVisible(".message"), false, "nothing is said of it");
   await close();
 });
 
-test("a film that is refused on its way plays what it has, then says so, and goes on where it was", async () => {
+test("a film that is refused on its way plays what it has, then says so, and continues where it was", async () => {
   const film = await pickFilm(stage);
   let refuse = true;
   const { page, shot, close } = await stage.open(`/title/${film.id}`, {

@@ -6,7 +6,7 @@ import { begin, pickFilm, until, untilPlayed, untilPlayedFrom, useStage, videoSt
 
 const stage = useStage();
 
-test("a film goes on where it was left, or from its start", async () => {
+test("a film continues where it was left, or from its start", async () => {
   const film = await pickFilm(stage);
   const { page, calm, shot, close } = await stage.open(`/title/${film.id}`, {
     // On a slow machine the offer to start over would be gone before it can be pressed.

@@ -82,7 +82,7 @@ test("a session that ended is opened again and the film continues", async () => 
   assert.equal(opening.length, 1, "one session is asked for");
   await page.waitForFunction(() => document.querySelector("video")?.readyState === 0);
   await page.waitForTimeout(200);
-  assert.equal(await page.isVisible(".big-play"), false, "it goes on by itself: there is nothing to press");
+  assert.equal(await page.isVisible(".big-play"), false, "it continues by itself: there is nothing to press");
   await page.keyboard.press("6");
   await page.keyboard.press("ArrowRight");
   holdOpening = false;
@@ -118,7 +118,7 @@ test("a session that ended is opened again and the film continues", async () => 
   await close();
 });
 
-test("sessions may end as often as they like while the film goes on between, and the sound stays the one chosen", async () => {
+test("sessions may end as often as they like while the film continues between, and the sound stays the one chosen", async () => {
   const film = await pickFilm(stage);
   const { page, close } = await stage.open(`/title/${film.id}`, {
     expected: /404|410/,
@@ -161,7 +161,7 @@ test("sessions may end as often as they like while the film goes on between, and
   await close();
 });
 
-test("one MP4 whose session ended goes on too", async () => {
+test("one MP4 whose session ended continues too", async () => {
   const film = await pickFilm(stage);
   const keys = new Set<string>();
   const held: Route[] = [];

@@ -5,7 +5,7 @@ import { begin, pickFilm, until, untilPlayed, useStage, videoState } from "./har
 
 const stage = useStage();
 
-test("a film whose bytes stop coming is said to stall, then goes on", async () => {
+test("a film whose bytes stop coming is said to stall, then continues", async () => {
   const film = await pickFilm(stage);
   const held: Route[] = [];
   let hold = true;

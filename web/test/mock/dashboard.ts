@@ -7,7 +7,7 @@ export interface MockPromises {
   classes: TrafficClass[];
   /** Undefined when they add up; else why not, as Reel says it. */
   change(wanted: TrafficClass[]): string | undefined;
-  /** Undefined while other work goes on. */
+  /** Undefined while other work continues. */
   start(kind: "scrub" | "rebuild"): Job | undefined;
   cancel(id: string): boolean;
   /** All work so far, newest first. */

@@ -17,7 +17,7 @@ import {
 
 const sample = (at_s: number, slack_ms = 500): Sample => ({ at_s, slack_ms, least_ms: slack_ms - 10 });
 
-test("a chart keeps two minutes, each second once, and begins anew with the server", () => {
+test("a chart keeps two minutes, each second once, and begins again with the server", () => {
   let samples: Sample[] = [];
   for (let at_s = 100; at_s <= 400; at_s += 1) samples = keep(samples, sample(at_s));
   assert.deepEqual([samples.length, samples[0]?.at_s], [SPAN_S + 1, 400 - SPAN_S]);

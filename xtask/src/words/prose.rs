@@ -11,21 +11,24 @@ pub(crate) enum Language {
     Html,
     /// Comments, string literals with a space in them, names of functions.
     Rust,
-    /// Comments, and string literals with a space in them.
+    /// Comments, and string literals with a space in them. CSS is read so, too.
     TypeScript,
-    /// Comments.
+    /// Comments. Shell scripts are read so, too.
     Toml,
 }
 
 impl Language {
     /// The language of the file at `path`; none if it holds no prose.
     pub(crate) fn of(path: &str) -> Option<Self> {
+        if path.starts_with("scripts/") || path == "Makefile" {
+            return Some(Self::Toml);
+        }
         let (_, ending) = path.rsplit_once('.')?;
         Some(match ending {
             "md" => Self::Markdown,
             "html" => Self::Html,
             "rs" => Self::Rust,
-            "ts" => Self::TypeScript,
+            "ts" | "css" => Self::TypeScript,
             "toml" => Self::Toml,
             _ => return None,
         })

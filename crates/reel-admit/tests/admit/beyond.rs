@@ -1,6 +1,6 @@
 //! Sessions that take more than a title once and at its pace. They get as much as a player may
 //! need, and beyond that no time of other sessions.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
 use reel_admit::{Choices, Session, SessionClient, Sessions, SessionsConfig, TrackSpan};

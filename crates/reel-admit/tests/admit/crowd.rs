@@ -4,7 +4,7 @@
 //! Time is simulated. Viewers start over [`OVER_NS`]. Each requests a segment when the one before
 //! it begins to be shown. What it will request next is read ahead, as a server does. Segments do
 //! not end where stripes do.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_admit::limits::SEND_LEAD_NS;
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};

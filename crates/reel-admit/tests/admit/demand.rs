@@ -1,5 +1,5 @@
 //! The demand of a title is what reading it costs, whichever member is lost.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use proptest::prelude::*;
 use reel_admit::limits::{ROUNDS_MAX, SEND_LEAD_NS, START_BOUND_NS, STEADY_ROUNDS};
@@ -185,7 +185,7 @@ fn while_no_member_is_lost_parity_is_not_read_but_passed_over_by_heads() {
     let rate_bps = geometry.stripe_bytes() as u64 * 8;
     let of = |loss| steady_demand(&geometry, DISKS, rate_bps, loss);
     let degraded = of(Loss::AnyOne);
-    let (flash, arms) = (of(Loss::Nobody { arms: false }), of(Loss::Nobody { arms: true }));
+    let (flash, arms) = (of(Loss::NoMember { arms: false }), of(Loss::NoMember { arms: true }));
     let segments = STEADY_ROUNDS as u64 / 4;
     for member in 0..5 {
         let totals = [&degraded, &flash, &arms].map(|demand| total(demand.reads(member)));

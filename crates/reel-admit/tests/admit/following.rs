@@ -2,7 +2,7 @@
 //! is in memory. It finds that in memory, whatever other clients do.
 //!
 //! The disks of these tests carry one viewer. Segments do not end where stripes do.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_admit::{
     Choices, Loss, Permit, Session, SessionClient, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan,

@@ -1,5 +1,5 @@
 //! Sessions and what is reserved for them, on small volumes of files.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod beyond;
 mod crowd;

@@ -1,5 +1,5 @@
 //! Sessions with promised memory, beside clients without.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_admit::{Loss, Session, SessionClient, Sessions, SessionsConfig, Stretch, demand};
 use reel_cache::{Depth, Due, Ramp, Units};
@@ -124,7 +124,7 @@ fn viewers_get_what_they_were_promised_whatever_downloads_hold() {
 }
 
 #[test]
-fn downloads_go_on_while_viewers_hold_all_they_were_promised() {
+fn downloads_continue_while_viewers_hold_all_they_were_promised() {
     let (fixture, units) = fixture();
     let (sessions, film) = (sessions(&units), film(&fixture));
     let mut core = Core::new(&units, 1);

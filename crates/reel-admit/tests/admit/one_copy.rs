@@ -1,6 +1,6 @@
 //! Viewers of one title at different positions share what one of them has read, beside other
 //! clients that read something else.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
 use reel_cache::{MediaKind, Units};

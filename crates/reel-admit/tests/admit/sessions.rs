@@ -1,5 +1,5 @@
 //! Sessions: their table, and what is promised to them while their clients play, seek and leave.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_admit::limits::{
     BELOW_SEGMENTS, CLIENT_PART, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS,
@@ -541,7 +541,7 @@ fn another_language_needs_no_new_reservation_at_capacity() {
         assert!(!permit.begins && permit.class == Class::PERIODIC);
     }
     let due_ns = START_NS / ROUND_NS * ROUND_NS + 72 * ROUND_NS - SEND_LEAD_NS;
-    let permit = sessions.request(&session, Some(0), &segment(18), now_ns).expect("pictures go on");
+    let permit = sessions.request(&session, Some(0), &segment(18), now_ns).expect("pictures continue");
     assert_eq!((permit.begins, permit.due_ns), (false, due_ns));
 }
 

@@ -1,5 +1,5 @@
 //! What a reader holds is what its viewer was promised, also while a member is lost.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use proptest::prelude::*;
 use reel_admit::limits::STEADY_ROUNDS;

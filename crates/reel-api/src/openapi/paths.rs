@@ -75,7 +75,7 @@ fn upload(describe: &mut Describe) -> Value {
     let mut post = describe.operation(Operation { tag: "titles", id: "uploadTitle", summary }, responses);
     post["description"] = json!(
         "MP4, MOV, Matroska, WebM or MPEG-TS; codecs are kept as they are. The answer comes when the file has \
-         arrived; storing it goes on as a job unless wait is set."
+         arrived; storing it continues as a job unless wait is set."
     );
     post["parameters"] = query::<UploadQuery>();
     post["requestBody"] = json!({ "required": true, "content": { "application/octet-stream": {} } });

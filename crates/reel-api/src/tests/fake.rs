@@ -36,7 +36,7 @@ pub(super) struct FakeAdmission {
     pub(super) reserved: AtomicUsize,
 }
 
-/// Work that goes on until it is cancelled, or the gate is opened.
+/// Work that continues until it is cancelled, or the gate is opened.
 #[derive(Default)]
 pub(super) struct FakeVolumeJobs {
     pub(super) gate: Mutex<bool>,

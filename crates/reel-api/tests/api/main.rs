@@ -1,5 +1,5 @@
 //! The control plane over a real volume, with films made by ffmpeg.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

@@ -10,7 +10,7 @@
 //! in memory already, as a server's do. `made` messages are written by the producer one by one. Of
 //! `glance` messages the consumer reads only the first word. In every way at most about 1 MiB is in
 //! flight, and the producer cycles through the messages of that much memory.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that cannot go on should stop")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement that cannot continue should stop")]
 
 mod latency;
 mod mapped;

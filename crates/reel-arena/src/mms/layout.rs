@@ -74,7 +74,7 @@ pub enum Ending {
     /// The reader held messages for too long; they were taken back.
     HeldTooLong = 2,
     /// The reader's counters were impossible.
-    Lied = 3,
+    BadCounter = 3,
     /// Stored bytes are lost.
     Lost = 4,
     /// The server stops.
@@ -86,8 +86,10 @@ pub enum Ending {
 impl Ending {
     /// The ending that a word means, if it is a known one.
     pub fn from_word(word: u64) -> Option<Ending> {
-        use Ending::{Closed, Complete, HeldTooLong, Lied, Lost, Stopped};
-        [Complete, HeldTooLong, Lied, Lost, Stopped, Closed].into_iter().find(|ending| *ending as u64 == word)
+        use Ending::{BadCounter, Closed, Complete, HeldTooLong, Lost, Stopped};
+        [Complete, HeldTooLong, BadCounter, Lost, Stopped, Closed]
+            .into_iter()
+            .find(|ending| *ending as u64 == word)
     }
 
     /// What happened, for people.
@@ -97,7 +99,7 @@ impl Ending {
             Ending::HeldTooLong => {
                 "messages were held for too long and were taken back; read faster, or open the title again from there"
             }
-            Ending::Lied => {
+            Ending::BadCounter => {
                 "the reader's counters were impossible, so its stream was ended; its library is at fault"
             }
             Ending::Lost => "stored bytes are lost; `reel volume check` names them",

@@ -1,7 +1,7 @@
 //! Every interleaving, and every order that the memory model allows, of one producer and one
 //! consumer that wait for each other, explored by loom. Versions that lack a fence, or test before
 //! they set the flag, must fail: this shows that the test can find such faults.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};

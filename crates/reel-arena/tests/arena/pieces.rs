@@ -114,7 +114,7 @@ fn states_are_counted_through_the_life_of_a_piece() {
     let (one, two) = (lease.sending(), lease.slice(0..10).sending());
     assert_eq!((counts(), lease.state()), ([1, 0, 0, 1], PieceState::Sending));
     drop(one);
-    assert_eq!(counts(), [1, 0, 0, 1], "the other send goes on");
+    assert_eq!(counts(), [1, 0, 0, 1], "the other send continues");
     drop(lease);
     assert_eq!(counts(), [1, 0, 0, 1], "a send keeps the piece");
     drop(two);

@@ -1,5 +1,5 @@
 //! Memory of two processes: what the other process cannot do, whichever descriptor it holds.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_arena::mms::{
     CONSUMER_BYTES, Consumer, Ending, IN_PRODUCER, Layout, MAGIC, Post, Producer, SLOT_WORDS, SLOTS_AT_BYTES,
@@ -297,7 +297,7 @@ fn the_header_defines_the_same() {
     let endings = [
         ("REEL_COMPLETE", Ending::Complete),
         ("REEL_HELD_TOO_LONG", Ending::HeldTooLong),
-        ("REEL_LIED", Ending::Lied),
+        ("REEL_BAD_COUNTER", Ending::BadCounter),
         ("REEL_LOST", Ending::Lost),
         ("REEL_STOPPED", Ending::Stopped),
         ("REEL_CLOSED", Ending::Closed),

@@ -313,7 +313,7 @@ impl BudgetModel {
                 }
             }
             Step::BeginUnpromised(buffers) => self.begin(None, buffers),
-            Step::Try(of) if !self.starting.is_empty() => self.go_on(of % self.starting.len()),
+            Step::Try(of) if !self.starting.is_empty() => self.proceed(of % self.starting.len()),
             Step::Lend(buffers) => self.held.extend(self.budget.lend(buffers)),
             Step::Reserve(buffers) => self.held.extend(self.budget.reserve(buffers)),
             Step::Done(of) if !self.held.is_empty() => drop(self.held.swap_remove(of % self.held.len())),
@@ -326,11 +326,11 @@ impl BudgetModel {
 
     fn begin(&mut self, viewer: Option<usize>, buffers: usize) {
         self.starting.push(StartingReader { viewer, waiting: None, buffers });
-        self.go_on(self.starting.len() - 1);
+        self.proceed(self.starting.len() - 1);
     }
 
     /// The property that every grant has, checked when it is requested.
-    fn go_on(&mut self, number: usize) {
+    fn proceed(&mut self, number: usize) {
         let (promised, borrowed, is_within) = {
             let state = self.budget.inner.lock();
             let left_over = (TOTAL - state.kept - state.promised.max(state.drawn)).max(LEFT_OVER);
@@ -399,13 +399,13 @@ proptest! {
         model.held.retain(|held| held.is_promised() && within);
         // A reader whose promise was reduced in the meantime finds its position among the others.
         for number in (0..model.starting.len()).rev() {
-            model.go_on(number);
+            model.proceed(number);
         }
         for _ in 0..model.starting.len() {
             model.held.retain(|held| held.is_promised() && within);
             model.starting.sort_by_key(|reader| reader.waiting.as_ref().map(Waiting::position));
             let before = model.starting.len();
-            model.go_on(0);
+            model.proceed(0);
             model.check();
             prop_assert!(model.starting.len() < before, "the first reader in the queue waits for ever");
         }

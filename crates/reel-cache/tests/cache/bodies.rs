@@ -1,6 +1,6 @@
 //! Any body, read in any steps beside any others, from members in any state: the right bytes, and
 //! all memory given back.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,6 +1,6 @@
 //! Members that are lost, slow or silent: what it costs to do without them, and that no reader
 //! waits for them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_cache::limits::{AROUND_AGAIN_NS, READER_STRIPES_MAX, SLOW_AWAY_NS, STALL_NS};
 use reel_disk::Fault;
@@ -197,7 +197,7 @@ fn a_slow_member_is_read_again_when_the_others_miss_deadlines_without_it() {
         play(&mut core, &[1], window, 2 * PASSES_NS, READER_STRIPES_MAX);
         units.is_degraded()
     });
-    assert!(left_alone.is_some(), "it was late again and again");
+    assert!(left_alone.is_some(), "it was late repeatedly");
     let all: Vec<usize> = (0..MEMBERS).collect();
     let begun_ns = core.now_ns;
     let again = (WINDOWS..2 * WINDOWS).find(|&window| {
@@ -293,7 +293,7 @@ fn a_member_that_fails_every_read_is_out_after_a_few() {
     assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
     assert!(!health.readable(2) && health.lost() == 1);
     assert_eq!(fixture.volume.counters().members_taken_out.get(), 1);
-    // The next member that fails is one more than can be taken out, so reads go on failing.
+    // The next member that fails is one more than can be taken out, so reads continue to fail.
     fixture.faults.inject(1, Fault::FailReads);
     core.watch(fixture.whole(0), fixture.bytes[0].clone());
     core.play(ClientBehaviour::default());

@@ -1,5 +1,5 @@
 //! Reading ahead: when it starts, what it holds, and that it gives memory back to readers.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_cache::limits::PREFETCH_HELD_NS;
 use reel_cache::{Body, Part, Plan, Prefetcher, SessionKey, TrackOfSession, Units};

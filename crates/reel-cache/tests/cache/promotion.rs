@@ -1,6 +1,6 @@
 //! What the disks are told of reads under way, from any core: that a more urgent reader joins, or
 //! that no reader waits any more.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_cache::Units;
 use reel_disk::{

@@ -1,6 +1,6 @@
 //! Downloads in runs: the right bytes, long runs for clients that take them, no reader held up, and
 //! all memory given back.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,6 +1,6 @@
 //! Many readers in little memory: which of them share, which of them wait, and that none waits for
 //! ever.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_cache::{Body, Part};
 use reel_disk::Fault;

@@ -57,7 +57,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Measures these members, all at the same time. Members are opened for reading only.
 ///
 /// `progress` gets the nanoseconds since the start and, roughly, those that the measurement will
-/// take. It says whether to go on. One result for each path, in their order. Waits until all is
+/// take. It says whether to continue. One result for each path, in their order. Waits until all is
 /// done.
 pub fn probe(
     members: &[PathBuf],

@@ -28,7 +28,7 @@ fn short(quick: bool, writes: bool) -> Probe {
     }
 }
 
-fn go_on(_done_ns: u64, _total_ns: u64) -> bool {
+fn proceed(_done_ns: u64, _total_ns: u64) -> bool {
     true
 }
 
@@ -86,7 +86,7 @@ fn a_quick_one_makes_a_price_from_windows_alone_on_either_driver() {
     let path = written(directory.path(), "a", 6 << 20);
     for driver in [DriverChoice::Auto, DriverChoice::Portable] {
         let quick = Probe { driver, ..short(true, false) };
-        let profile = probe(std::slice::from_ref(&path), &quick, NOW, &mut go_on).remove(0).unwrap();
+        let profile = probe(std::slice::from_ref(&path), &quick, NOW, &mut proceed).remove(0).unwrap();
         assert!(profile.quick && profile.cells.is_empty() && !profile.has_writes());
         // Runs are used for rotational disks only.
         for window in profile.windows.iter().filter(|window| window.kind == WindowKind::Read) {
@@ -105,7 +105,7 @@ fn space_that_was_never_written_is_not_measured() {
     let file = std::fs::File::create(&set_aside).unwrap();
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 64 << 20).unwrap();
     for (path, least) in [(path, 64 << 10), (set_aside, 0)] {
-        match probe(&[path], &short(true, false), NOW, &mut go_on).remove(0) {
+        match probe(&[path], &short(true, false), NOW, &mut proceed).remove(0) {
             Err(ProbeError::TooLittleData { data_bytes, .. }) => assert_eq!(data_bytes, least),
             other => panic!("{other:?}"),
         }
@@ -116,10 +116,10 @@ fn space_that_was_never_written_is_not_measured() {
 fn a_member_that_cannot_be_measured_does_not_delay_the_others() {
     let directory = directory();
     let paths = [directory.path().join("absent"), written(directory.path(), "a", 6 << 20)];
-    let found = probe(&paths, &short(true, false), NOW, &mut go_on);
+    let found = probe(&paths, &short(true, false), NOW, &mut proceed);
     assert!(matches!(found[0], Err(ProbeError::Disk(_))), "{found:?}");
     assert_eq!(found[1].as_ref().unwrap().together, 1);
-    assert!(probe(&[], &short(true, false), NOW, &mut go_on).is_empty());
+    assert!(probe(&[], &short(true, false), NOW, &mut proceed).is_empty());
 }
 
 #[test]

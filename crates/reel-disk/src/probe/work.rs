@@ -114,7 +114,7 @@ impl Work<'_> {
     fn cells(&mut self, plan: &Plan) -> Result<Vec<Cell>, ProbeError> {
         let mut cells = Vec::new();
         for (cell, end_ns) in &plan.cells {
-            self.go_on()?;
+            self.proceed()?;
             let Some(block_ranges) = self.subject.block_ranges.holding(cell.bytes) else { continue };
             let end_ns = self.begun_ns + end_ns;
             // On a slow disk the cells before took all of its time.
@@ -172,7 +172,7 @@ impl Work<'_> {
         let mut all: Vec<Series> = Vec::new();
         let (mut mixture, mut turn) = (None, 0);
         for window in &plan.windows {
-            self.go_on()?;
+            self.proceed()?;
             let mixes = window.kind == WindowKind::ReadMixed;
             if window.is_trial {
                 mixture = if mixes { worth_mixing(&all) } else { None };
@@ -298,7 +298,7 @@ impl Work<'_> {
         }
     }
 
-    fn go_on(&self) -> Result<(), ProbeError> {
+    fn proceed(&self) -> Result<(), ProbeError> {
         if self.stop.load(Ordering::Relaxed) { Err(ProbeError::Stopped) } else { Ok(()) }
     }
 }

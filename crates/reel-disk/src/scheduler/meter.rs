@@ -90,7 +90,7 @@ impl Meter {
         self.price.transfer_ns(passed_bytes).clamp(1, REQUEST_NS_MAX)
     }
 
-    /// Time goes on. Whether another round has begun.
+    /// Time passes. Whether another round has begun.
     pub(super) fn tick(&mut self, now_ns: u64) -> bool {
         self.device.elapse(now_ns);
         let round = now_ns / ROUND_NS;

@@ -309,7 +309,7 @@ impl Rounds {
         all.into_iter().for_each(|filed| self.file(filed.request, filed.arrival));
     }
 
-    /// Time goes on.
+    /// Time passes.
     fn tick(&mut self, now_ns: u64) {
         if self.meter.tick(now_ns) {
             self.begin_round();

@@ -1,5 +1,5 @@
 //! Members through their schedulers, over both drivers.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_disk::{
@@ -183,8 +183,8 @@ fn faults_do_what_they_say_until_they_are_cleared() {
     assert!(rig.read(1, 1, 1).result.is_ok());
     faults.clear(0);
     faults.inject(0, Fault::CorruptReads);
-    let lied = rig.read(0, 1, 1);
-    assert!(lied.result.is_ok() && lied.buffer.unwrap()[..BLOCK].iter().any(|&byte| byte != 1));
+    let wrong = rig.read(0, 1, 1);
+    assert!(wrong.result.is_ok() && wrong.buffer.unwrap()[..BLOCK].iter().any(|&byte| byte != 1));
     faults.clear(0);
     faults.inject(0, Fault::Delay { delay_ns: 20_000_000 });
     assert!(rig.read(0, 1, 1).device_ns >= 20_000_000);
@@ -353,14 +353,14 @@ fn a_reply_that_panics_still_leaves_every_request_answered() {
         }
         // The thread is gone with its members, but no caller waits for ever.
         while !matches!(rig.read(0, 0, 1).result, Err(DiskError::Stopped)) {}
-        assert!(rig.read(1, 0, 1).result.is_ok(), "the other thread goes on");
+        assert!(rig.read(1, 0, 1).result.is_ok(), "the other thread continues");
         assert!(matches!(rig.disks.stop(), Err(DiskError::Thread(_))));
         assert_eq!(rig.arena.usage().bytes_taken, 0);
     }
 }
 
 #[test]
-fn the_last_handle_may_go_on_a_disk_thread() {
+fn the_last_handle_may_be_dropped_on_a_disk_thread() {
     struct Last(Mutex<Option<Disks>>, Mutex<Sender<()>>);
     impl Reply for Last {
         fn deliver(&self, _done: DiskDone) {
@@ -382,8 +382,8 @@ fn the_last_handle_may_go_on_a_disk_thread() {
 #[test]
 fn direct_where_the_file_system_can_buffered_where_it_cannot() {
     let rig = rig(DriverChoice::Auto);
-    let missing = MemberFile::open(&rig.dir.path().join("nobody"), OpenMode::ReadOnly).unwrap_err();
-    assert!(missing.to_string().contains("nobody"), "{missing}");
+    let missing = MemberFile::open(&rig.dir.path().join("absent"), OpenMode::ReadOnly).unwrap_err();
+    assert!(missing.to_string().contains("absent"), "{missing}");
     // sysfs has no direct I/O on any kernel; its files are shorter than they claim to be.
     let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
     if !path.exists() {

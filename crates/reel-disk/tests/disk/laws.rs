@@ -1,6 +1,6 @@
 //! Laws that every policy keeps, whatever requests come, in whatever order, and whatever the clock
 //! does.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use proptest::prelude::*;
 use reel_disk::limits::EXPECTED_CREDIT_NS;

@@ -1,6 +1,6 @@
 //! Members, their scheduler and their order of service: on files, and on a simulated device and
 //! clock.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod disks;
 mod laws;

@@ -1,5 +1,5 @@
 //! Reads behind one another cost a rotational disk one seek, so they are made in one run.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
 use reel_qos::limits::ROUND_NS;
@@ -274,7 +274,7 @@ fn a_rotational_disk_is_not_kept_when_the_waiting_request_is_withdrawn() {
 }
 
 #[test]
-fn a_disk_does_not_wait_in_vain_again_and_again() {
+fn a_disk_does_not_wait_in_vain_repeatedly() {
     let mut rig = Rig::of_depth(2);
     let (mut idle_ns, begun_ns) = (0, rig.now_ns);
     for number in 0..2000 {

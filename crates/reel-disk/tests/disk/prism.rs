@@ -1,5 +1,5 @@
 //! The shapes that Prism and MARS measured, in simulated time on a rotational disk.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use crate::simulated::{Client, MS, PRICE, Sim};
 use reel_disk::Policy;
@@ -218,7 +218,7 @@ fn interactive_requests_break_the_order_once_in_a_sub_period() {
     let numbers: Vec<u64> = starts.iter().map(|at| at / SUB_PERIOD_NS).collect();
     assert!(numbers.len() >= 4, "{numbers:?}");
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "one in each: {numbers:?}");
-    assert!(periodic.len() > 3 * starts.len(), "in between the sweep goes on");
+    assert!(periodic.len() > 3 * starts.len(), "in between the sweep continues");
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn a_starting_viewer_does_not_wait_for_many_interactive_clients() {
 }
 
 #[test]
-fn interactive_clients_are_served_beside_viewers_that_start_again_and_again() {
+fn interactive_clients_are_served_beside_viewers_that_start_repeatedly() {
     let mut sim = Sim::new(Policy::Rounds, &ClassTable::default(), 4);
     admitted(&mut sim);
     flood(&mut sim, Class::APERIODIC, 32);

@@ -1,5 +1,5 @@
 //! The policies for comparison, and the laws of C-SCAN.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use proptest::prelude::*;
 use reel_disk::{DepthBound, Ordered, OrderedBy, Policy, Queued, Requester, Scheduler};
@@ -108,7 +108,7 @@ proptest! {
 }
 
 #[test]
-fn reading_one_place_again_and_again_delays_no_other_request() {
+fn reading_one_place_repeatedly_delays_no_other_request() {
     let mut scan = cscan(1, 1 << 20);
     scan.push(queued(0, 100, 1), 0);
     scan.push(queued(1, 200, 1), 0);

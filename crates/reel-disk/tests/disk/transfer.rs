@@ -1,6 +1,6 @@
 //! A transfer beside readers of a lower class (MARS, table 2), in simulated time on a rotational
 //! disk.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use crate::simulated::{Client, MS, Sim};
 use reel_disk::Policy;

@@ -1,5 +1,5 @@
 //! Each requester without deadlines gets an equal share of the device, however much it has waiting.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use proptest::prelude::*;
 use reel_disk::{DepthBound, Policy, Queued, Requester, Scheduler};
@@ -108,9 +108,9 @@ impl Device {
             }
             let (request, number) = self.inside.pop_front().expect("the device idles while a request waits");
             let is_near = request.offset.wrapping_sub(self.head) <= self.price.passed_bytes();
-            let goes_on = self.price.is_rotational() && is_near;
-            let seek_ns = if goes_on { 0 } else { self.price.read_request_ns };
-            self.seeks += u64::from(!goes_on);
+            let continues = self.price.is_rotational() && is_near;
+            let seek_ns = if continues { 0 } else { self.price.read_request_ns };
+            self.seeks += u64::from(!continues);
             self.head = request.offset + request.bytes as u64;
             let took_ns = (seek_ns + self.price.transfer_ns(request.bytes as u64)) * self.permille / 1000;
             self.now_ns += took_ns;
@@ -157,7 +157,7 @@ proptest! {
         });
         let mut device = Device::new(price, permille, readers.collect());
         device.run(20 * ROUND_NS);
-        // However long it goes on, no requester is more than some turns ahead or behind: a run is
+        // However long it continues, no requester is more than some turns ahead or behind: a run is
         // not cut, and is paid for by the next turns.
         let mean_ns = device.got_ns.iter().sum::<u64>() / queues.len() as u64;
         let most_ns = 6 * turn_ns(price, queues.len() as u64) * permille.max(1000) / 1000;
@@ -179,7 +179,7 @@ proptest! {
         readers.extend((0..others).map(|number| reader(number, waiting, UNIT, run)));
         let mut device = Device::new(price, 1000, readers);
         device.run(30 * ROUND_NS);
-        // The sweep that goes on, and a turn of each. A turn may have become twice as long by the
+        // The sweep that continues, and a turn of each. A turn may have become twice as long by the
         // run that it ended in.
         let most_ns = 2 * ROUND_NS + 2 * (others + 1) * turn_ns(price, others);
         prop_assert!(device.longest_ns[0] <= most_ns, "{} ms", device.longest_ns[0] / MS);

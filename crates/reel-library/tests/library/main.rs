@@ -1,5 +1,5 @@
 //! Titles that come into a library and leave it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod films;
 mod ingest;

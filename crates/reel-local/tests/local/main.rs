@@ -1,5 +1,5 @@
 //! Streams for programs, and a client of them in the same process.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod programs;
 mod streams;

@@ -1,5 +1,5 @@
 //! A program's client, beside a server that does not read its socket for a while.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_client::{Client, ClientError, Heard, OpenedStream, Reply, Request, Wanted, hear, listen, say};

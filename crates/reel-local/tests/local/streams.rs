@@ -1,5 +1,5 @@
 //! Streams in sets: which bytes come out, what is held, and what is left when they end.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_admit::{Choices, Sessions, SessionsConfig};
 use reel_arena::mms::Ending;
@@ -234,7 +234,7 @@ fn a_reader_that_claims_too_much_ends_alone() {
     let set = core.open(openings.collect::<Vec<_>>());
     let ended = core.serve(set.clone(), false);
     for (id, ending) in ended {
-        assert_eq!(ending, if id == set[1] { Ending::Lied } else { Ending::Complete });
+        assert_eq!(ending, if id == set[1] { Ending::BadCounter } else { Ending::Complete });
     }
 }
 

@@ -1,7 +1,7 @@
 //! The whole chain on real files: ffmpeg encodes, Reel demuxes and packages, ffmpeg decodes the
 //! result. Every frame must equal the source's, at the source's time, in every form in which the
 //! title is served.
-#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot continue")]
 
 use crate::film::Stored;
 use crate::film_dir;

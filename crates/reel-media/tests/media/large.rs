@@ -1,6 +1,6 @@
 //! Progressive files beyond 4 GiB, without the gigabytes: the index of a long film whose objects
 //! exist only by their sizes.
-#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot continue")]
 
 use crate::film::{Film, audio, frames, samples, sound, video};
 use crate::isobmff;

@@ -1,6 +1,6 @@
 //! Properties of every film: nothing is lost, times are exact, borders are where the policy says,
 //! and every number in the index is right.
-#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot continue")]
 
 use crate::film;
 use crate::film::{Film, audio, frames, samples, sound, video};

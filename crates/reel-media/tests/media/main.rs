@@ -1,5 +1,5 @@
 //! Files of every container: made by ffmpeg, put together by hand, and damaged.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod chain;
 mod film;

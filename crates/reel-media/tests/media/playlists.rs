@@ -1,6 +1,6 @@
 //! Playlists and manifests, read by independent parsers (m3u8-rs, dash-mpd) and, where every
 //! character matters, compared as text.
-#![allow(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
+#![allow(clippy::unwrap_used, reason = "a test stops where it cannot continue")]
 
 use crate::film;
 use crate::film::{Film, Stored, audio, frames, samples, sound, subtitle, video};

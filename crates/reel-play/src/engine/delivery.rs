@@ -83,7 +83,7 @@ impl<T: Playable> Delivery<T> {
     }
 
     /// Has the session's schedule and its reservation follow the client, if they do that. What
-    /// cannot be reserved for again goes on as well as it can: its beginning is out, so nothing
+    /// cannot be reserved for again continues as well as it can: its beginning is out, so nothing
     /// else can be said any more. So does what the client does not play from any more.
     pub(super) fn follow(&mut self, decision: &Decision<'_, T>, counters: &PlayCounters) {
         let (Some(session), Some(from)) = (&self.session, self.paced_from) else { return };

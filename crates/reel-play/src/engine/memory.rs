@@ -75,7 +75,7 @@ impl<T: Playable> Engine<T> {
                 // One that is promised more by now, or less, has another position, and another one
                 // is the first.
                 Some(ReaderState::AwaitMemory) if self.waiting.contains_key(&place) => return,
-                Some(ReaderState::Ready | ReaderState::Done) => self.can_go_on(id),
+                Some(ReaderState::Ready | ReaderState::Done) => self.can_continue(id),
                 Some(ReaderState::AwaitMemory | ReaderState::AwaitUnits) | None => {}
             }
             // Served, and removed by that; or the delivery has ended.
@@ -83,7 +83,7 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    fn can_go_on(&mut self, id: DeliveryId) {
+    fn can_continue(&mut self, id: DeliveryId) {
         if let Some(delivery) = self.deliveries.get(id.0) {
             self.events.push_back(Event::Ready(delivery.tag));
         }

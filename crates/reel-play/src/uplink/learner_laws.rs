@@ -205,7 +205,7 @@ fn what_one_client_shows_leaves_what_several_have_shown() {
 }
 
 #[test]
-fn two_clients_with_slow_lines_have_nobody_refused() {
+fn two_clients_with_slow_lines_cause_no_refusal() {
     let (mut learner, mut now_ns) = (Learner::default(), 1_000 * MS);
     windows(&mut learner, &mut now_ns, 10, &[shows(20_000, QUEUE_NS); 2]);
     assert!(learner.bytes_per_s().is_some());

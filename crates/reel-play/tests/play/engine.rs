@@ -1,6 +1,7 @@
 //! What the engine does with deliveries, buffers and time. The clock is the test's own.
 
-use crate::front_end::{Clip, FrontEnd, SEGMENT_NS, UPLINK};
+use crate::clip::{Clip, SEGMENT_NS};
+use crate::front_end::{FrontEnd, UPLINK};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::Units;
 use reel_fixture::{STRIPE_BYTES, VolumeFixture};
@@ -72,7 +73,7 @@ fn segments_and_files_are_delivered_whole_and_with_a_lost_member() {
 }
 
 #[test]
-fn what_begins_is_interactive_and_what_goes_on_is_due() {
+fn what_begins_is_interactive_and_what_continues_is_due() {
     let (fixture, units) = with(8 << 20, None);
     let clip = Clip::of(&fixture, 0, SEGMENT);
     let mut front = FrontEnd::new(&units, &sessions());
@@ -84,7 +85,7 @@ fn what_begins_is_interactive_and_what_goes_on_is_due() {
     front.now_ns += 1_000_000_000;
     front.request(1, &session, &segment(2));
     let Some(DeliveryOrder::Due(due_ns)) = front.engine.order(front.delivery(1)) else {
-        panic!("a segment that goes on from the last one is due at a time")
+        panic!("a segment that continues from the last one is due at a time")
     };
     assert!((front.now_ns..front.now_ns + 2 * SEGMENT_NS).contains(&due_ns), "{due_ns}");
     let bulk = download(&mut front, 2, &clip);
@@ -147,7 +148,7 @@ fn blocked_clients_give_their_buffers_to_one_that_waits() {
         }
     }
     assert!(front.is_done(1), "the client that waits is delivered to");
-    // The others go on where they were: what was taken back is read again.
+    // The others continue where they were: what was taken back is read again.
     let first = blocked[0];
     assert_eq!(front.engine.unsent_bytes(first), 4 * SEGMENT, "a blocked client has taken nothing");
     front.engine.set_blocked(first, false, front.now_ns);

@@ -1,13 +1,14 @@
 //! An example of a front end: clients that request segments and files by a call, and keep what they
 //! are sent in memory. It has no socket, no protocol and no scheduling of its own.
 
-use reel_admit::{Choices, Session, SessionClient, Sessions, TrackSpan};
-use reel_cache::{Arrival, Body, MediaKind, Units};
-use reel_fixture::{ArrivalSender, VolumeFixture};
+use crate::clip::Clip;
+use reel_admit::{Session, SessionClient, Sessions};
+use reel_cache::{Arrival, Body, SessionKey, Units};
+use reel_fixture::ArrivalSender;
 use reel_play::limits::TRAIN_BYTES_MAX;
 use reel_play::{
-    DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NetworkPath, NewDelivery, PlainFile,
-    PlayCounters, Playable, Readiness, Segment, Uplink, open_session,
+    DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NetworkPath, NewDelivery, NewSession,
+    PlayCounters, Playable, Readiness, open_session,
 };
 use reel_qos::{Class, ClassTable};
 use std::collections::HashMap;
@@ -16,93 +17,43 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-pub(crate) const SEGMENT_NS: u64 = 4_000_000_000;
-
 /// The clients are on other machines.
 pub(crate) const UPLINK: NetworkPath = NetworkPath::Uplink { train_bytes: TRAIN_BYTES_MAX };
-
-/// A title of one track, cut into segments of equal length.
-pub(crate) struct Clip {
-    pub(crate) file: PlainFile,
-    pub(crate) segment_bytes: u64,
-    pub(crate) choices: Option<Choices>,
-}
-
-impl Playable for Clip {
-    fn choices(&self, _: Form) -> Option<Choices> {
-        self.choices.clone()
-    }
-
-    fn segment(&self, track: usize, number: usize) -> Option<Segment> {
-        let from = (number.checked_sub(1)? as u64) * self.segment_bytes;
-        let (total, until) = (self.file.body.bytes(), from + self.segment_bytes);
-        let from_ns = from / self.segment_bytes * SEGMENT_NS;
-        (track == 0 && from < total).then(|| Segment {
-            choice: Some(0),
-            span: TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + SEGMENT_NS },
-            body: self.file.body.slice(from..until.min(total)),
-            track_ns: total.div_ceil(self.segment_bytes) * SEGMENT_NS,
-        })
-    }
-
-    fn file(&self) -> Option<&PlainFile> {
-        Some(&self.file)
-    }
-}
-
-impl Clip {
-    pub(crate) fn of(fixture: &VolumeFixture, object: usize, segment_bytes: u64) -> Arc<Clip> {
-        Self::offering(fixture, object, segment_bytes, Choices::none())
-    }
-
-    /// A title whose sessions are promised what these choices need.
-    pub(crate) fn offering(
-        fixture: &VolumeFixture,
-        object: usize,
-        segment_bytes: u64,
-        choices: Choices,
-    ) -> Arc<Clip> {
-        let times = Arc::from([(0, 0), (segment_bytes, SEGMENT_NS)]);
-        let file = PlainFile { body: fixture.whole(object), times };
-        Arc::new(Clip { file, segment_bytes, choices: Some(choices) })
-    }
-}
 
 /// The front end: one thread's engine, and what its clients have.
 pub(crate) struct FrontEnd {
     pub(crate) engine: Engine<Clip>,
-    arrivals: Receiver<Arrival>,
-    clients: HashMap<u64, Client>,
+    pub(crate) arrivals: Receiver<Arrival>,
+    pub(crate) clients: HashMap<u64, Client>,
     pub(crate) now_ns: u64,
 }
 
 #[derive(Default)]
-struct Client {
-    delivery: DeliveryId,
-    has: Vec<u8>,
-    is_done: bool,
+pub(crate) struct Client {
+    pub(crate) delivery: DeliveryId,
+    pub(crate) has: Vec<u8>,
+    pub(crate) is_done: bool,
 }
 
 impl FrontEnd {
     pub(crate) fn new(units: &Units, sessions: &Arc<Sessions<Clip>>) -> FrontEnd {
         let (sender, arrivals) = channel();
-        let counters = Arc::new(PlayCounters::new(&[]));
-        let engine =
-            Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), Arc::clone(sessions), counters);
+        let (inbox, counters) = (Arc::new(ArrivalSender(sender)), Arc::new(PlayCounters::new(&[])));
+        let engine = Engine::new(units.clone(), inbox, Arc::clone(sessions), counters);
         FrontEnd { engine, arrivals, clients: HashMap::new(), now_ns: 1_000_500_000_000 }
     }
 
     pub(crate) fn open(&self, title: &Arc<Clip>) -> Arc<Session<Clip>> {
+        let (key, title) = (SessionKey::random().expect("a key"), Arc::clone(title));
         let client = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
-        let (sessions, classes) = (self.engine.sessions(), ClassTable::default());
-        open_session(sessions, &classes, "clip", Arc::clone(title), Form::Ladder, client, self.now_ns)
-            .expect("there is room")
+        let new = NewSession { key, title_id: "clip", title, form: Form::Ladder, client };
+        open_session(self.engine.sessions(), &ClassTable::default(), new, self.now_ns).expect("there is room")
     }
 
     /// A client requests media of its session; the engine decides how it is delivered.
     pub(crate) fn request(&mut self, client: u64, session: &Arc<Session<Clip>>, media: &MediaRequest) {
         let title = session.playing();
-        let (body, file_offset) = match media {
+        let (body, offset) = match media {
             MediaRequest::Segment { track, number, .. } => {
                 (title.segment(*track, *number).expect("the clip has it").body, 0)
             }
@@ -110,34 +61,22 @@ impl FrontEnd {
             MediaRequest::Preparation => (Body::default(), 0),
         };
         let policy = self.engine.policy(session, media, self.now_ns).expect("it is admitted");
-        let (session, preamble_bytes) = (Some(Arc::clone(session)), 0);
-        let (in_runs, path) = (true, UPLINK);
-        let tag = client;
+        self.begin(client, body, offset, policy, Some(Arc::clone(session)));
+    }
+
+    /// A client gets these bytes, which begin at `file_offset` of a file.
+    pub(crate) fn begin(
+        &mut self,
+        tag: u64,
+        body: Body,
+        file_offset: u64,
+        policy: DeliveryPolicy,
+        session: Option<Arc<Session<Clip>>>,
+    ) {
+        let (preamble_bytes, in_runs, path) = (0, true, UPLINK);
         let new = NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, path };
         let delivery = self.engine.open(new, self.now_ns);
-        self.clients.insert(client, Client { delivery, ..Client::default() });
-    }
-
-    /// The same front end, whose clients are behind a link.
-    pub(crate) fn behind(self, uplink: &Arc<Uplink>) -> FrontEnd {
-        FrontEnd { engine: self.engine.through(Some(uplink.port())), ..self }
-    }
-
-    /// A client downloads a title, without a session.
-    pub(crate) fn download(&mut self, client: u64, title: &Clip) -> DeliveryId {
-        let new = NewDelivery {
-            tag: client,
-            session: None,
-            policy: DeliveryPolicy::without_deadline(Class::APERIODIC),
-            body: title.file.body.clone(),
-            preamble_bytes: 0,
-            file_offset: 0,
-            in_runs: true,
-            path: UPLINK,
-        };
-        let delivery = self.engine.open(new, self.now_ns);
-        self.clients.insert(client, Client { delivery, ..Client::default() });
-        delivery
+        self.clients.insert(tag, Client { delivery, ..Client::default() });
     }
 
     /// Sends until nothing more can be sent to a client now; `false` when all was sent.
@@ -157,19 +96,17 @@ impl FrontEnd {
         !state.is_done
     }
 
-    /// Takes what has arrived, and goes on with the clients that can go on.
+    /// Takes what has arrived, and continues with the clients that can continue.
     pub(crate) fn turn(&mut self) {
-        if let Ok(arrival) = self.arrivals.recv_timeout(Duration::from_millis(5)) {
+        let first = self.arrivals.recv_timeout(Duration::from_millis(5)).ok();
+        for arrival in first.into_iter().chain(self.arrivals.try_iter()) {
             self.engine.arrived(arrival, self.now_ns);
         }
-        for arrival in self.arrivals.try_iter() {
-            self.engine.arrived(arrival, self.now_ns);
-        }
-        self.go_on();
+        self.proceed();
     }
 
-    /// Goes on with the clients that can go on.
-    pub(crate) fn go_on(&mut self) {
+    /// Continues with the clients that can continue.
+    pub(crate) fn proceed(&mut self) {
         self.engine.turn(self.now_ns);
         while let Some(event) = self.engine.next_event() {
             match event {
@@ -179,30 +116,5 @@ impl FrontEnd {
                 Event::Lost(client, error) => panic!("client {client}: {error}"),
             }
         }
-    }
-
-    pub(crate) fn delivery(&self, client: u64) -> DeliveryId {
-        self.clients[&client].delivery
-    }
-
-    /// Bytes that a client has.
-    pub(crate) fn bytes_of(&self, client: u64) -> usize {
-        self.clients[&client].has.len()
-    }
-
-    pub(crate) fn is_done(&self, client: u64) -> bool {
-        self.clients[&client].is_done
-    }
-
-    /// What a client has, when all of it was sent.
-    pub(crate) fn play(&mut self, client: u64) -> Vec<u8> {
-        self.pump(client);
-        for _ in 0..10_000 {
-            if self.is_done(client) {
-                return std::mem::take(&mut self.clients.get_mut(&client).expect("it is there").has);
-            }
-            self.turn();
-        }
-        panic!("nothing moves");
     }
 }

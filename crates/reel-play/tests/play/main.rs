@@ -1,6 +1,8 @@
 //! The engine, driven by a front end of a hundred lines that knows no HTTP.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
+mod clip;
 mod engine;
 mod front_end;
 mod network;
+mod playing;

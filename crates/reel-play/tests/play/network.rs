@@ -1,6 +1,7 @@
 //! Deliveries that share a link. The clock is the test's own.
 
-use crate::front_end::{Clip, FrontEnd};
+use crate::clip::Clip;
+use crate::front_end::FrontEnd;
 use reel_admit::{Choices, Sessions, SessionsConfig};
 use reel_cache::Units;
 use reel_fixture::{STRIPE_BYTES, VolumeFixture};
@@ -54,7 +55,7 @@ fn pass(front: &mut FrontEnd, until_ns: u64, client: Option<u64>) {
         }
         front.now_ns += STEP_NS;
         front.engine.tick(front.now_ns);
-        front.go_on();
+        front.proceed();
     }
 }
 

@@ -1,5 +1,5 @@
 //! Laws of the ledger, each compared with a model that computes every sum again.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use crate::model;
 use crate::model::{GOLD, Held, Model, Part, ROUNDS};

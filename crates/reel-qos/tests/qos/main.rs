@@ -1,5 +1,5 @@
 //! Admission against its own laws and against a model.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod laws;
 mod ledger;

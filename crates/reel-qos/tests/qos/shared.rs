@@ -1,6 +1,6 @@
 //! Streams of one demand share the disks. When one leaves, pauses or seeks, the others keep their
 //! reservations.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use proptest::prelude::*;
 use reel_qos::limits::{GROUP_EXACT_STREAMS, LAG_ROUNDS_MAX, ROUND_NS};
@@ -124,7 +124,7 @@ fn a_first_stream_that_ends_leaves_the_disks_to_the_next() {
 }
 
 #[test]
-fn a_first_stream_that_seeks_is_admitted_anew() {
+fn a_first_stream_that_seeks_is_admitted_again() {
     let (mut reservations, title) = (machine(1, 4_000 * MIB), steady(2_000));
     let leader = open(&mut reservations, &title, 0).unwrap();
     let follower = open(&mut reservations, &title, 20).unwrap();

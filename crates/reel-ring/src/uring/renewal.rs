@@ -2,8 +2,8 @@
 //!
 //! Rings do not break in correct kernels. But completions are lost when memory runs out (`EBADR`),
 //! descriptors are closed by mistake, and policies change while a process runs. The thread that
-//! owns the ring serves hundreds of clients, who need not notice. Waiting operations go on waiting,
-//! and file transfers are started again. Only those operations end whose progress is unknown.
+//! owns the ring serves hundreds of clients, who need not notice. Waiting operations continue to
+//! wait, and file transfers are started again. Only those operations end whose progress is unknown.
 
 use std::io;
 use std::mem::{self, ManuallyDrop};
@@ -70,12 +70,12 @@ impl UringDriver {
         let keys: Vec<Key> = self.slab.keys().into_iter().filter(was_under_way).collect();
         let (mut again, mut ended, mut lost_bytes) = (untouched.len(), 0, 0);
         for key in keys {
-            let (went_on, lost) = self.after_break(key);
+            let (continued, lost) = self.after_break(key);
             lost_bytes += lost;
-            *(if went_on { &mut again } else { &mut ended }) += 1;
+            *(if continued { &mut again } else { &mut ended }) += 1;
         }
         tracing::error!(
-            "{}: its io_uring broke ({source}) and was replaced; {again} operations go on, {ended} end with an error, {lost_bytes} \
+            "{}: its io_uring broke ({source}) and was replaced; {again} operations continue, {ended} end with an error, {lost_bytes} \
              bytes of media memory are never used again; look for the reason in the kernel's log, and restart the server if this repeats",
             name()
         );
@@ -94,7 +94,7 @@ impl UringDriver {
         }
     }
 
-    /// Whether the operation goes on, and how many bytes of the arena it cost.
+    /// Whether the operation continues, and how many bytes of the arena it cost.
     fn after_break(&mut self, key: Key) -> (bool, usize) {
         let Some(entry) = self.slab.get_mut(key) else { return (false, 0) };
         let AfterBreak { next, lost_bytes } = entry.after_break();
@@ -111,7 +111,7 @@ impl UringDriver {
 
     /// Whether the ring's descriptor number still belongs to the ring. If it was closed, the number
     /// is taken again, unless another file has it. In that case the ring cannot be ended, and would
-    /// go on accepting connections that nothing serves.
+    /// continue to accept connections that nothing serves.
     fn has_its_descriptor(&self, source: &io::Error) -> bool {
         match source.raw_os_error() {
             Some(libc::EOPNOTSUPP) => false,
@@ -170,8 +170,8 @@ mod tests {
         done
     }
 
-    /// A ring that nobody enters stands for the one that was replaced and that the kernel has not
-    /// closed yet: it is told of the connection first, and does not take it.
+    /// A ring that no thread enters stands for the one that was replaced and that the kernel has
+    /// not closed yet: it is told of the connection first, and does not take it.
     #[test]
     fn a_connection_is_accepted_while_the_kernel_still_closes_the_old_ring() {
         let (Some(mut closing), Some(mut driver)) = (driver(), driver()) else { return };

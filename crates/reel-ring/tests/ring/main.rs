@@ -1,5 +1,5 @@
 //! What a ring promises, on both drivers.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod drivers;
 mod trains;

@@ -1,5 +1,5 @@
 //! Cores, as other threads see them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_ring::{Done, DriverChoice, RingConfig};
 use reel_rt::{Core, CoreConfig, RtError, Service, spawn};

@@ -1,5 +1,5 @@
 //! How a core ends, and what happens to unfinished work.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_ring::{Done, DriverChoice, Op, Ring, RingConfig};

@@ -1,6 +1,6 @@
 //! Tasks of a core: their order, what follows each section, and that messages are handled between
 //! them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_ring::{Chunk, Done, DriverChoice, Op, Ring, RingConfig};
 use reel_rt::limits::TURN_SEND_BYTES;

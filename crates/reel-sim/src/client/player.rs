@@ -49,8 +49,8 @@ struct Lane {
     /// The first segment that must be in time again after a skip. The speed of a jump is not
     /// reserved, and the server sees only the requests after it.
     excused_until: usize,
-    /// It has thrown away what it had, and goes on where it is when this segment has come.
-    anew: Option<(usize, u64)>,
+    /// It has thrown away what it had, and continues where it is when this segment has come.
+    refetched: Option<(usize, u64)>,
     /// Segments it has received since its last seek or pause, and whether they were once enough to
     /// show how far its buffer reaches. A skip before that looks like a larger buffer.
     untouched: usize,
@@ -84,7 +84,7 @@ pub enum Want {
 pub enum PlayerControl {
     /// Holds it still; what is buffered stays.
     Pause,
-    /// Lets it go on.
+    /// Lets it continue.
     Resume,
     /// Jumps to a segment; what is buffered and under way is of no use.
     Seek,
@@ -158,7 +158,7 @@ impl Player {
             segments: track.segments(),
             next: 0,
             excused_until: 0,
-            anew: None,
+            refetched: None,
             untouched: 0,
             known: false,
         };
@@ -187,7 +187,7 @@ impl Player {
         let Some(lane) = lane.filter(|lane| is_at_once && lane.have_ns() > position_ns) else { return };
         // Fits: below what it has.
         lane.next = (position_ns / lane.segment_ns) as usize;
-        lane.anew = Some((lane.next, position_ns));
+        lane.refetched = Some((lane.next, position_ns));
         lane.excused_until = lane.next + 2;
     }
 
@@ -260,7 +260,7 @@ impl Player {
         let buffer_ns = self.buffer_ns;
         let lane = self.lanes.iter_mut().find(|lane| lane.kind == kind)?;
         let segment_ns = lane.have_ns();
-        let anew = lane.anew.take().filter(|(segment, _)| *segment == lane.next);
+        let refetched = lane.refetched.take().filter(|(segment, _)| *segment == lane.next);
         lane.next += 1;
         lane.untouched += 1;
         lane.known |= lane.untouched > (buffer_ns / lane.segment_ns) as usize + STEADY_REQUESTS as usize;
@@ -268,7 +268,7 @@ impl Player {
             Screen::Waits { media_ns } if self.lanes.iter().all(|lane| lane.may_begin(media_ns)) => {
                 self.screen = Screen::Plays { since_ns: now_ns, media_ns };
             }
-            Screen::Plays { .. } if let Some((_, media_ns)) = anew => {
+            Screen::Plays { .. } if let Some((_, media_ns)) = refetched => {
                 self.screen = Screen::Plays { since_ns: now_ns, media_ns };
             }
             Screen::Plays { .. } if !is_paused && position_ns > segment_ns => {
@@ -347,7 +347,7 @@ impl Player {
             // Fits: below the segments of a title.
             lane.next = ((media_ns / lane.segment_ns) as usize).min(lane.segments - 1);
             lane.excused_until = 0;
-            lane.anew = None;
+            lane.refetched = None;
         }
         self.screen = Screen::Waits { media_ns };
     }

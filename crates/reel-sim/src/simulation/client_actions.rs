@@ -117,8 +117,8 @@ impl Simulation {
         let segment = if kind == MediaKind::Video { segment } else { player.next_segment(kind) };
         let (choice, taken) = (player.choice(), player.takes(kind));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
-        let goes_on = player.continues(kind) && !client.began_late && !starts_late;
-        let plays_on = goes_on && !player.begins();
+        let continues = player.continues(kind) && !client.began_late && !starts_late;
+        let plays_on = continues && !player.begins();
         let mut decided =
             policy((&mut self.core, &self.sessions), &session, (kind, taken), segment, self.now_ns);
         if decided.is_err() && choice < before {
@@ -136,13 +136,13 @@ impl Simulation {
             Ok(policy) if policy.start_ns > self.now_ns && plays_on && self.is_promised() => {
                 let wait_ms = (policy.start_ns - self.now_ns) / 1_000_000;
                 return Err(format!(
-                    "client {number} goes on with segment {segment} and waits {wait_ms} ms for room"
+                    "client {number} continues with segment {segment} and waits {wait_ms} ms for room"
                 ));
             }
             Ok(policy) => policy,
-            Err(refusal) if goes_on && self.is_promised() => {
+            Err(refusal) if continues && self.is_promised() => {
                 return Err(format!(
-                    "client {number} goes on with segment {segment} and is refused it: {refusal}"
+                    "client {number} continues with segment {segment} and is refused it: {refusal}"
                 ));
             }
             Err(_) => {

@@ -118,7 +118,7 @@ impl Simulation {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#[allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 mod tests {
     use super::*;
     use crate::device::{DeviceSpec, HddSpec};
@@ -159,7 +159,7 @@ mod tests {
             assert!(simulation.step(u64::MAX).unwrap());
         }
         let took_ns = simulation.now_ns - begun_ns;
-        assert!(simulation.report.browse_most_ns > SECOND_NS, "nobody waits: {}", simulation.report);
+        assert!(simulation.report.browse_most_ns > SECOND_NS, "no client waits: {}", simulation.report);
         // Each of its steps waits for one start at most, and not for all interactive clients.
         assert!(took_ns < 5 * SECOND_NS, "{took_ns} ns");
     }

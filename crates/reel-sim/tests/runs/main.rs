@@ -1,6 +1,6 @@
 //! Whole runs: that they can be repeated, that promises are kept in them, and that broken ones are
 //! seen. By day a few scenarios run, at night all of them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_disk::Policy;
 use reel_sim::device::{DeviceSpec, HddSpec};

@@ -247,8 +247,8 @@ fn sessions_are_resumed_and_a_replaced_certificate_is_shown() {
     let new = Pair::established(&acceptor, tls13());
     assert_eq!(old.client.peer_certificates().unwrap()[0].as_ref(), before.certificate());
     assert_eq!(new.client.peer_certificates().unwrap()[0].as_ref(), other.certificate());
-    let sealed = old.server_says(b"goes on", 100);
-    assert_eq!(old.client_takes(&sealed), b"goes on");
+    let sealed = old.server_says(b"continues", 100);
+    assert_eq!(old.client_takes(&sealed), b"continues");
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! Crashes between any two writes. Writes that were not synced are lost in part, in any order, torn
 //! at sectors. Any remaining image opens, and holds either the old or the new titles, complete.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Any one member deleted, truncated, overwritten or exchanged: every title reads the same, and the
 //! damage is named.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use crate::volumes;
 use std::fs::OpenOptions as FileOptions;

@@ -1,5 +1,5 @@
 //! Members that fail, return wrong data or stop while the volume is in use.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use std::fs::OpenOptions as FileOptions;
 
@@ -81,7 +81,7 @@ fn two_that_fail_are_one_too_many_to_take_out() {
 }
 
 #[test]
-fn a_member_that_is_gone_is_out_at_once_and_the_volume_goes_on() {
+fn a_member_that_is_gone_is_out_at_once_and_the_volume_continues() {
     let scratch = Scratch::new(4);
     let (volume, faults) = open_with_faults(&scratch);
     publish(&volume, "before", &[700_000]);

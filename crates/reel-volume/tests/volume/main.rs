@@ -1,5 +1,5 @@
 //! Volumes that are written, damaged, rebuilt and cut off at every write.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod crash;
 mod damage;

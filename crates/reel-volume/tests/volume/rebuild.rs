@@ -1,6 +1,6 @@
 //! Scrub, replace and rebuild: damage is repaired, a lost member is replaced, and the volume stays
 //! in use.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use crate::volumes;
 use std::fs::OpenOptions as FileOptions;

@@ -1,6 +1,6 @@
 //! What is written reads back, completely and in part, with any geometry, also after the volume was
 //! closed.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use std::io::Read;
 

@@ -206,7 +206,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         core_mib_ns: core_mib_ns(threads, config.tls.listen.is_some()),
         arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
-    let now = if all_are_there { Loss::Nobody { arms } } else { Loss::AnyOne };
+    let now = if all_are_there { Loss::NoMember { arms } } else { Loss::AnyOne };
     Granted { capacities, expected, now, classes: config.classes.table() }
 }
 
@@ -272,12 +272,12 @@ mod tests {
         // A stripe a second: the four units of a segment are one seek. 700 ms of a round hold 102
         // times 15 / 4 + 3.1 ms.
         let rate = Rate(geometry.stripe_bytes() as u64 * 8);
-        let [degraded, now] = [Loss::AnyOne, Loss::Nobody { arms: true }]
+        let [degraded, now] = [Loss::AnyOne, Loss::NoMember { arms: true }]
             .map(|loss| steady_demand(&geometry, Depth::of(true), rate.0, loss));
         let granted = Granted {
             capacities,
             expected,
-            now: Loss::Nobody { arms: true },
+            now: Loss::NoMember { arms: true },
             classes: ClassTable::default(),
         };
         let report = report(String::new(), rate, (&degraded, &now), granted, Vec::new()).unwrap();

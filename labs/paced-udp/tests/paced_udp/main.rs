@@ -1,5 +1,5 @@
 //! Packets that are sent at their time: over loopback, and as ffmpeg receives them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod judge;
 mod loopback;

@@ -259,7 +259,7 @@ impl Side {
         Ok(Steps { done: self.count, each_ns: 0.0 })
     }
 
-    /// Sleeps briefly and preempts the other side's work, again and again.
+    /// Sleeps briefly and preempts the other side's work, repeatedly.
     fn preempt_often(&self, member: &mut Member, agenda: &mut Agenda) -> Result<Steps, String> {
         let mut due_ns = now_ns() + AHEAD_NS;
         let task = agenda.add(TaskKind::Deadline { delay_ns: 1000 }, due_ns).ok_or("no task")?;

@@ -67,7 +67,7 @@ fn change_nice(count: u64) -> Result<Steps, String> {
 /// Two threads of equal priority yield to each other: the cheapest switch a kernel has.
 fn yield_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     let turns = Arc::new(AtomicU64::new(0));
-    let go_on = move |turns: &AtomicU64, me: u64| {
+    let proceed = move |turns: &AtomicU64, me: u64| {
         while turns.load(Ordering::Relaxed) < count {
             if turns.load(Ordering::Relaxed) % 2 == me {
                 turns.fetch_add(1, Ordering::Relaxed);
@@ -81,12 +81,12 @@ fn yield_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     let thread = thread::spawn(move || -> Result<(), String> {
         crate::meter::fifo(fifo)?;
         there.wait();
-        go_on(&other, 1);
+        proceed(&other, 1);
         Ok(())
     });
     both.wait();
     let begun_ns = now_ns();
-    go_on(&turns, 0);
+    proceed(&turns, 0);
     thread.join().map_err(|_| "a thread died")??;
     Ok(Steps::since(begun_ns, count))
 }
@@ -94,7 +94,7 @@ fn yield_threads(count: u64, fifo: u64) -> Result<Steps, String> {
 /// Two threads wake each other and sleep (futexes).
 fn park_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     let turns = Arc::new(AtomicU64::new(0));
-    let go_on = move |turns: &AtomicU64, me: u64, other: &thread::Thread| {
+    let proceed = move |turns: &AtomicU64, me: u64, other: &thread::Thread| {
         while turns.load(Ordering::Acquire) < count {
             if turns.load(Ordering::Acquire) % 2 == me {
                 turns.fetch_add(1, Ordering::AcqRel);
@@ -111,12 +111,12 @@ fn park_threads(count: u64, fifo: u64) -> Result<Steps, String> {
     let thread = thread::spawn(move || -> Result<(), String> {
         crate::meter::fifo(fifo)?;
         there.wait();
-        go_on(&others, 1, &first);
+        proceed(&others, 1, &first);
         Ok(())
     });
     both.wait();
     let begun_ns = now_ns();
-    go_on(&turns, 0, thread.thread());
+    proceed(&turns, 0, thread.thread());
     thread.join().map_err(|_| "a thread died")??;
     Ok(Steps::since(begun_ns, count))
 }

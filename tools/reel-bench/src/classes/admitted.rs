@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 
 /// Titles, and their length: more than viewers, so that no viewer finds in memory what another has
-/// read; a viewer that has seen one takes the next, and is admitted anew.
+/// read; a viewer that has seen one takes the next, and is admitted again.
 const TITLES: usize = 150;
 const TITLE_S: u64 = 60;
 const BULK: usize = 40;

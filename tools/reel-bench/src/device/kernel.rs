@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// How long what is in use may stay so before we go on without it.
+/// How long what is in use may stay so before we continue without it.
 const LEAVING_TRIES: u32 = 100;
 const LEAVING: Duration = Duration::from_millis(100);
 
@@ -190,7 +190,7 @@ impl Drop for OwnedServer {
     }
 }
 
-/// Sets scheduler and read-ahead of a block device. Loop devices are made anew each time, so
+/// Sets scheduler and read-ahead of a block device. Loop devices are made again each time, so
 /// nothing need be set back.
 pub(super) fn set_queue(device: &Path, scheduler: Option<&str>, read_ahead_kib: Option<u64>) -> Result<()> {
     let name = device.file_name().context("a device without a name")?;

@@ -1,7 +1,7 @@
 //! One title as one file (MARS table 1, Halvorsen 5.4-5.7): throughput in the clear, processor time
 //! over HTTPS.
 //!
-//! Servers take turns. Each is started anew and the page cache is emptied before every run, so no
+//! Servers take turns. Each is restarted and the page cache is emptied before every run, so no
 //! server has anything in memory; a hot run fetches the same bytes once before it is measured. Of a
 //! rival's setups the best one counts.
 

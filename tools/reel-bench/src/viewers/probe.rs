@@ -187,7 +187,7 @@ impl Probe<'_> {
             disk: disk_rates(disk_before, disk, took_s),
             // Viewers' own bytes are known by whole segments only.
             others_bytes_per_s: match beside {
-                Beside::Nobody => 0.0,
+                Beside::Nothing => 0.0,
                 Beside::Bulk => (bytes as f64 - media_bytes).max(0.0) / took_s,
             },
             arrived_bytes_per_s: (arrived - arrived_before) as f64 / took_s,

@@ -7,7 +7,7 @@
 //! There is one service for each direction. Samples are loaned and sent, and only their first word
 //! is written again. Each side reads every byte of every message. With `poll` both sides poll for
 //! messages all the time; with `sleep` a notifier wakes a listener that blocks.
-#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a measurement that cannot continue should stop")]
 
 use iceoryx2::port::listener::Listener;
 use iceoryx2::port::notifier::Notifier;

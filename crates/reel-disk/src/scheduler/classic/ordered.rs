@@ -77,7 +77,7 @@ impl Scheduler for Ordered {
         self.keys.remove(&request.id);
         self.meter.start(&request, (self.meter.lane(request.class), 0), cost_ns, true, now_ns);
         if self.by == OrderedBy::Offset {
-            // Beyond the request, not at it: callers that read one place again and again would
+            // Beyond the request, not at it: callers that read one place repeatedly would
             // otherwise hold the sweep there.
             self.position = place.0.saturating_add(1);
         }

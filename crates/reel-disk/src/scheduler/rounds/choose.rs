@@ -50,8 +50,8 @@ impl Rounds {
     /// Takes a chosen request out of its queue, on its way to the device.
     pub(super) fn take(&mut self, choice: Choice, now_ns: u64) -> Option<Queued> {
         let mut filed = self.unfile(choice.id)?;
-        let goes_on = self.interactive_run.is_some_and(|run| self.goes_on(run, &filed));
-        let idle_ns = self.expected.ended(now_ns, goes_on);
+        let continues = self.interactive_run.is_some_and(|run| self.continues(run, &filed));
+        let idle_ns = self.expected.ended(now_ns, continues);
         self.lanes[filed.lane].left_ns -= idle_ns as i64;
         self.note_seek_back(&filed, choice);
         filed.cost_ns = self.cost_from_here_ns(&filed);
@@ -59,7 +59,7 @@ impl Rounds {
         self.head = filed.request.end();
         let beyond = filed.request.offset.saturating_add(1);
         match filed.position {
-            // Beyond the request, not at it: callers that read one place again and again would
+            // Beyond the request, not at it: callers that read one place repeatedly would
             // otherwise hold the sweep there.
             QueuePosition::Due(_) if self.order == BucketOrder::Scan => self.due_position = beyond,
             QueuePosition::Bucket(_) | QueuePosition::Batch if self.order == BucketOrder::Scan => {
@@ -129,8 +129,8 @@ impl Rounds {
         let cost_ns = self.cost_from_here_ns(filed);
         let share_ns = self.lanes[number].quantum_ns as u64 / (ROUND_NS / SUB_PERIOD_NS);
         let cut_in_ns = self.sub_period.cut_in_ns;
-        let goes_on = self.interactive_run.is_some_and(|run| self.goes_on(run, filed));
-        let its_turn = cut_in_ns == 0 || goes_on || cut_in_ns.saturating_add(cost_ns) <= share_ns;
+        let continues = self.interactive_run.is_some_and(|run| self.continues(run, filed));
+        let its_turn = cut_in_ns == 0 || continues || cut_in_ns.saturating_add(cost_ns) <= share_ns;
         // The head seeks back to the run that it left.
         let back_ns = if self.run.is_some() { self.meter.price().read_request_ns } else { 0 };
         let covered = covers(slack_ns, cost_ns.saturating_add(back_ns));
@@ -154,13 +154,13 @@ impl Rounds {
     /// estimated.
     fn note_seek_back(&mut self, filed: &Filed, choice: Choice) {
         let left_run = std::mem::replace(&mut self.left_run, choice.cut_in && self.run.is_some());
-        if left_run && !choice.cut_in && self.run.is_some_and(|run| self.goes_on(run, filed)) {
+        if left_run && !choice.cut_in && self.run.is_some_and(|run| self.continues(run, filed)) {
             self.seeks_back.push(filed.request.id);
         }
     }
 
     /// Whether a request continues a run of its class.
-    fn goes_on(&self, run: Run, filed: &Filed) -> bool {
+    fn continues(&self, run: Run, filed: &Filed) -> bool {
         let passed_bytes = filed.request.offset.checked_sub(run.end);
         run.lane == filed.lane
             && passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes())
@@ -171,7 +171,7 @@ impl Rounds {
     fn note_run(&mut self, filed: &Filed, choice: Choice) {
         let after = |run: Option<Run>| {
             let (lane, end) = (filed.lane, filed.request.end());
-            let before_ns = run.filter(|run| self.goes_on(*run, filed)).map_or(0, |run| run.cost_ns);
+            let before_ns = run.filter(|run| self.continues(*run, filed)).map_or(0, |run| run.cost_ns);
             let transfer_ns = self.meter.price().transfer_ns(filed.request.bytes as u64);
             filed.placed.then_some(Run { lane, end, cost_ns: before_ns.saturating_add(transfer_ns) })
         };
@@ -185,7 +185,7 @@ impl Rounds {
     /// What a request costs if it is next: an interactive one that continues the last one needs no
     /// seek.
     fn cost_from_here_ns(&self, filed: &Filed) -> u64 {
-        match self.interactive_run.filter(|run| self.goes_on(*run, filed)) {
+        match self.interactive_run.filter(|run| self.continues(*run, filed)) {
             Some(run) => self.meter.neighbour_cost_ns(&filed.request, run.end),
             None => filed.cost_ns,
         }

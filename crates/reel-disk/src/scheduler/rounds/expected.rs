@@ -56,7 +56,7 @@ impl Expected {
         self.idle_since_ns = None;
     }
 
-    /// The device goes on, with the expected request or another one. Returns how long it was kept
+    /// The device continues, with the expected request or another one. Returns how long it was kept
     /// for a request that came.
     pub(super) fn ended(&mut self, now_ns: u64, arrived: bool) -> u64 {
         let idle_ns =

@@ -113,7 +113,7 @@ mod tests {
         Insert(Key),
         /// The one of this number.
         Remove(usize),
-        /// Takes the next one, as a scheduler does; the sweep goes on behind it.
+        /// Takes the next one, as a scheduler does; the sweep continues behind it.
         Take,
         Look(u64, u64),
     }

@@ -13,7 +13,7 @@ use crate::limits::{REQUEST_NS_MAX, TURN_DEBTS, TURN_SEEKS};
 
 /// The requesters of one class, and the waiting requests of each in the order of arrival.
 ///
-/// Maintenance has every second turn, so a rebuild goes on however many clients download. A
+/// Maintenance has every second turn, so a rebuild continues however many clients download. A
 /// requester is known while a request of it waits, or while it has a debt from the last turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {

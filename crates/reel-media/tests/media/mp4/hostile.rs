@@ -114,7 +114,7 @@ fn samples_that_never_end() {
         });
         assert!(read(Memory(damaged)).is_err());
     }
-    // The same few bytes, used as a sample again and again.
+    // The same few bytes, repeatedly used as a sample.
     let once = movie(b"isom", &[Trak::video(1, 3)]);
     let damaged = rewrite(&once, &mut |kind, _| match kind {
         b"stsz" => Some(full(b"stsz", 0, 0, &words(&[3, 1000]))),

@@ -1,6 +1,6 @@
 //! Small volumes in temporary directories, and titles whose bytes follow from their names.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 pub mod immediate;
 

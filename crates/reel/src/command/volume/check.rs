@@ -94,7 +94,7 @@ pub(super) fn as_json(report: &CheckReport) -> Value {
             "bad_rows": member.bad_rows,
             "unreadable_rows": member.unreadable_rows,
             "missing_rows": member.missing_rows,
-            "mended_rows": member.repaired_rows,
+            "repaired_rows": member.repaired_rows,
             "first_bad_offsets": member.first_bad_offsets,
         })
     });

@@ -36,7 +36,7 @@ pub(super) fn scrub(arguments: &ScrubArguments, quiet: bool) -> Result<Exit, Fai
     if arguments.json {
         let mut result = check::as_json(&report);
         result["sound"] = json!(sound);
-        result["mended_rows"] = json!(repaired_rows);
+        result["repaired_rows"] = json!(repaired_rows);
         print(&result.to_string())?;
     } else {
         print(&scrub_text(&report, repaired_rows))?;

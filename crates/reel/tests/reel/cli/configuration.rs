@@ -37,7 +37,7 @@ fn a_configuration_that_cannot_work_is_refused_at_the_start() {
     fs::write(dir.path("file"), "x").unwrap();
     for (text, code, words) in [
         ("[upload]\nmax_bytes = 0\n", 2, &["line 5", "would refuse every upload"][..]),
-        ("[promise]\nnetwork_bps = \"1k\"\n", 2, &["line 5", "nobody would ever be admitted"]),
+        ("[promise]\nnetwork_bps = \"1k\"\n", 2, &["line 5", "no session would ever be admitted"]),
         ("arena_bytes = \"900000G\"\n", 2, &["arena_bytes is", "this machine has"]),
         ("[upload]\nspool_dir = \"no/such/place\"\n", 3, &["no/such/place", "upload.spool_dir"]),
         ("[upload]\nspool_dir = \"file\"\n", 1, &["file", "upload.spool_dir"]),

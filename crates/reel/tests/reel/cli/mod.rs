@@ -1,5 +1,5 @@
 //! The command line as users and scripts see it: its output, exit codes, and the files it leaves.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod bad_input;
 mod capacity;

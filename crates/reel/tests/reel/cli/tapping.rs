@@ -43,7 +43,7 @@ fn errors_are_reported_as_messages() {
     dir.reel(&["tap", "short"]).refused(3, &["reel.sock", "--programs-socket"]);
     let server = serving(&dir);
     dir.reel(&["tap", "nothing"]).refused(3, &["there is no title nothing"]);
-    dir.reel(&["tap", "short", "--class", "nobody"]).refused(1, &["no class nobody"]);
+    dir.reel(&["tap", "short", "--class", "unknown"]).refused(1, &["no class unknown"]);
     dir.reel(&["tap", "short", "--from", "99999999999"]).refused(1, &["ends after"]);
     drop(server);
     // A killed server leaves its socket. Connecting to it fails, and the next server replaces it.

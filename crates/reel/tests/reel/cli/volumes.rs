@@ -215,6 +215,6 @@ fn silent_damage_is_repaired_by_a_scrub() {
     let repaired = dir.reel(&["volume", "scrub", "volume"]).done();
     assert!(repaired.stdout.contains("repaired:"), "{}", repaired.stdout);
     let again = dir.reel(&["volume", "scrub", "volume", "--json"]).done().json();
-    assert_eq!((&again["sound"], &again["mended_rows"]), (&true.into(), &0.into()));
+    assert_eq!((&again["sound"], &again["repaired_rows"]), (&true.into(), &0.into()));
     dir.reel(&["volume", "check", "volume"]).done();
 }

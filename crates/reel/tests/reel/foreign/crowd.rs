@@ -53,7 +53,7 @@ fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &AtomicB
     let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
     while !done.load(Ordering::Relaxed) {
         sockets.retain_mut(|socket| socket.read(&mut [0]).is_ok_and(|count| count == 1));
-        // Nobody waits for it after the first time.
+        // No reader waits for it after the first time.
         let _ = served.send(sockets.len());
         thread::sleep(Duration::from_secs(1));
     }

@@ -3,7 +3,7 @@
 //! The tests of the day share one volume with one server, which holds a few films of [`films`].
 //! Those of the night share another one, which holds all. Tests that damage members create volumes
 //! of their own.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod browser;
 mod crowd;

@@ -107,7 +107,7 @@ fn shares_are_changed_while_it_runs_and_capacity_follows_them() {
     let viewers = || get(&rig, "/api/v1/capacity?rate_bps=1000000");
     let of_many = viewers();
     assert!(of_many["viewers"].as_u64().expect("a number") > 0, "{of_many}");
-    assert_eq!(of_many["viewers"], of_many["more_now"], "nobody is there");
+    assert_eq!(of_many["viewers"], of_many["more_now"], "no viewer is there");
     let body = r#"[{"name":"periodic","kind":"periodic","share_permille":100},
         {"name":"interactive","kind":"interactive","share_permille":100},
         {"name":"aperiodic","kind":"aperiodic","share_permille":800}]"#;

@@ -69,6 +69,6 @@ fn an_unused_session_ends() {
     let mut client = rig.connect();
     let gone = client.ask(&format!("GET {session}master.m3u8"), "");
     assert_eq!(gone.status, 410);
-    assert!(String::from_utf8_lossy(&gone.body).contains("/watch/"), "it says how to go on");
+    assert!(String::from_utf8_lossy(&gone.body).contains("/watch/"), "it says how to continue");
     assert_eq!(client.ask("GET /watch/film/master.m3u8", "").status, 307, "the connection lives");
 }

@@ -119,15 +119,15 @@ fn a_refused_program_gets_the_reason() {
     let rig = Rig::new(|_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let nothing = Wanted { title: "nothing".to_owned(), ..Wanted::default() };
-    let nobody = Wanted { class: "nobody".to_owned(), ..film(0) };
-    let answers = client.open(&[nothing, film(u64::MAX), nobody, film(0)]).expect("answered");
+    let unknown = Wanted { class: "unknown".to_owned(), ..film(0) };
+    let answers = client.open(&[nothing, film(u64::MAX), unknown, film(0)]).expect("answered");
     let texts: Vec<String> = answers
         .into_iter()
         .map(|answer| answer.map_or_else(|error| error.to_string(), |_| "open".to_owned()))
         .collect();
     assert!(texts[0].contains("there is no title nothing"), "{texts:?}");
     assert!(texts[1].contains("ends after"), "{texts:?}");
-    assert!(texts[2].contains("no class nobody"), "{texts:?}");
+    assert!(texts[2].contains("no class unknown"), "{texts:?}");
     assert_eq!(texts[3], "open");
 }
 
@@ -334,7 +334,7 @@ fn a_program_that_returns_nothing_is_cut_off_when_others_wait() {
         rig.metric("reel_program_streams_cut_total") > 0.0
     });
     let answer = hoarder.give_back(set[0], 1);
-    assert!(matches!(answer, Err(ClientError::TakenBack(Ending::HeldTooLong))), "nobody told the hoarder");
+    assert!(matches!(answer, Err(ClientError::TakenBack(Ending::HeldTooLong))), "the hoarder was not told");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn a_session_has_reservations_for_one_player_with_any_number_of_ranges_at_once()
     let before = promised();
     while promised() < before + 65_536.0 {
         film.extend(first.read(1000));
-        assert!(film.len() < bytes - 2000, "nobody was promised what is left");
+        assert!(film.len() < bytes - 2000, "no client was promised what is left");
     }
     film.extend(first.read(bytes - film.len()));
     assert!(film == rig.film);

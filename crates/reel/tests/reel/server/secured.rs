@@ -246,7 +246,7 @@ fn new_clients_get_the_new_certificate_and_old_connections_stay() {
     assert_eq!(server.reload_certificates(), Some(true));
     // The new client trusts only the new certificate.
     assert_eq!(secured.connect(&version::TLS13).ask("GET /files/film.mp4", range).status, 206);
-    assert_eq!(old.ask("GET /files/film.mp4", range).status, 206, "the old connection goes on");
+    assert_eq!(old.ask("GET /files/film.mp4", range).status, 206, "the old connection continues");
     assert_eq!(secured.rig.metric("reel_tls_reloads_total"), 1.0);
 }
 
