@@ -4,10 +4,11 @@ mod renewal;
 
 pub(crate) use renewal::{Exchange, Renewal};
 
+use crate::choices::Choices;
 use crate::limits::{LATER_STARTS_MAX, MEETINGS_MAX, ROUNDS_MAX};
 use crate::reservations::{Begin, Requester, Reservations};
 use crate::session::Promise;
-use reel_cache::{Choices, Units};
+use reel_cache::Units;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     AdmitError, Answer, Capacities, Class, ClassTable, Demand, Ledger, Overcommitment, ReservationId,

@@ -3,6 +3,7 @@
 
 mod admission;
 mod allowance;
+mod choices;
 mod client;
 mod demand;
 pub mod limits;
@@ -15,6 +16,7 @@ mod steady;
 mod table;
 
 pub use admission::{Admission, Sharing};
+pub use choices::Choices;
 pub use client::{Client, client_network};
 pub use demand::{Loss, Stretch, demand, shared_demand};
 pub use played::PlayedBy;

@@ -7,8 +7,9 @@
 //! charged with the disks as any other session.
 
 use crate::admission::Sharing;
+use crate::choices::Choices;
 use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
-use reel_cache::{Audience, Choices, KeptBuffers, SessionKey, SharedTracks, Start, Units};
+use reel_cache::{Audience, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     AdmitError, Capacities, Class, ClassTable, Ledger, Meeting, MemberCapacity, Overcommitment,

@@ -4,11 +4,12 @@
 //! requests.
 
 use crate::allowance::Allowance;
+use crate::choices::Choices;
 use crate::client::Client;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
 use crate::played::{Played, PlayedBy};
 use crate::schedule::{Continuity, Schedule, TrackSpan};
-use reel_cache::{Choices, PromisedBuffers, SessionKey};
+use reel_cache::{PromisedBuffers, SessionKey};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,13 +4,14 @@
 //! reservations, the audience.
 
 use crate::admission::{Admission, Exchange, Renewal};
+use crate::choices::Choices;
 use crate::client::Client;
 use crate::limits::{PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S};
 use crate::reservations::Requester;
 use crate::schedule::{Continuity, TrackSpan};
 use crate::session::{Opening, Session, SessionSummary, State};
 use crate::table::Table;
-use reel_cache::{Audience, Body, Budget, Choices, MediaKind, SessionKey, Units};
+use reel_cache::{Audience, Body, Budget, MediaKind, SessionKey, Units};
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
 //! Events that reach the thread that owns a fetcher, from disks and from other threads.
 
-use crate::fetcher::Fetched;
+use crate::unit::Fetched;
 use reel_disk::{DiskDone, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;

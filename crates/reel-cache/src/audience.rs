@@ -2,10 +2,9 @@
 //! sessions.
 
 use crate::body::{Body, Part};
-use crate::key::SessionKey;
+use crate::key::{SessionKey, TrackOfSession};
 use crate::limits::AUDIENCE_PARTS_MAX;
 use crate::next_use::{Front, NextUse};
-use crate::prefetch::TrackOfSession;
 use crate::shared_tracks::{SharedTrack, SharedTracks, Start};
 use reel_volume::ObjectMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -15,7 +15,8 @@ mod owed;
 use crate::arrival::{Arrival, DiskReplies, Inbox, Outbox};
 use crate::budget::Reservation;
 use crate::flight::{FETCH_BITS, Flight, Source};
-use crate::units::{Decoder, Lookup, UnitKey, UnitWant, Units, Waiter};
+use crate::unit::{Fetched, UnitKey, UnitWant};
+use crate::units::{Decoder, Lookup, Units, Waiter};
 use owed::WithDisks;
 use reel_arena::Buffer;
 use reel_disk::{DiskDone, DiskError, DiskWork, Reply, Requester};
@@ -25,17 +26,6 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A requested unit came, or cannot be read.
-#[derive(Clone, Debug)]
-pub struct Fetched {
-    /// The connection given to [`Fetcher::request`].
-    pub connection: u64,
-    /// Which unit.
-    pub key: UnitKey,
-    /// Its rows, or why no member and no decoding gives them.
-    pub result: Result<UnitRows, Arc<VolumeError>>,
-}
 
 /// The reads of one core.
 pub struct Fetcher {

@@ -7,7 +7,7 @@ use reel_qos::Class;
 use reel_volume::UnitRows;
 
 use crate::arrival::{Arrival, Inbox, Outbox};
-use crate::units::UnitKey;
+use crate::unit::UnitKey;
 
 /// The low bits of a disk token name the fetch within its read.
 pub(crate) const FETCH_BITS: u32 = 8;

@@ -1,16 +1,30 @@
 //! Bytes that are read ahead, and the memory they occupy until their client has them.
 
-use crate::body::Part;
+use crate::body::{Body, Part};
 use crate::budget::Reservation;
-use crate::fetcher::{Fetched, Fetcher};
+use crate::fetcher::Fetcher;
 use crate::limits::{AHEAD_STRIPES_NOT_ROTATIONAL, PREFETCH_HELD_NS};
-use crate::prefetch::Plan;
-use crate::reader::{Ramp, rows_by_position};
-use crate::units::{UnitKey, UnitWant};
+use crate::reader::Ramp;
+use crate::unit::{Fetched, UnitKey, UnitWant, rows_by_position};
 use crate::window::Depth;
+use reel_qos::Class;
 use reel_volume::UnitRows;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+
+/// What to read ahead.
+pub struct Plan {
+    /// The segment.
+    pub body: Body,
+    /// The class of its reads.
+    pub class: Class,
+    /// When reading starts.
+    pub start_ns: u64,
+    /// When its bytes are due in memory.
+    pub due_ns: u64,
+    /// How long it is shown.
+    pub duration_ns: u64,
+}
 
 /// What was read ahead for a client by one plan.
 pub(crate) struct Held {

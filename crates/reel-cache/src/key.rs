@@ -1,4 +1,4 @@
-//! The name of a session.
+//! The names of sessions and of their tracks.
 
 use crate::limits::SESSION_KEY_BYTES;
 use std::fmt;
@@ -7,6 +7,9 @@ use std::str::FromStr;
 /// An unguessable name of a session: 128 random bits, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey([u8; SESSION_KEY_BYTES]);
+
+/// A track that a session plays.
+pub type TrackOfSession = (SessionKey, usize);
 
 impl SessionKey {
     /// A new key.

@@ -24,10 +24,8 @@
 //! Every change is a few look-ups in ordered sets: fronts move once a segment, and units come once
 //! a read.
 
-use crate::key::SessionKey;
-use crate::prefetch::TrackOfSession;
-use crate::reader::rows_by_position;
-use crate::units::UnitKey;
+use crate::key::{SessionKey, TrackOfSession};
+use crate::unit::{UnitKey, rows_by_position};
 use reel_volume::ObjectMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;

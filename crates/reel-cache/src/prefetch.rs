@@ -6,11 +6,10 @@
 //! first, and the plan costs nothing. Rows are held until the client has taken the segment, or
 //! could have.
 
-use crate::body::Body;
-use crate::fetcher::{Fetched, Fetcher};
-use crate::held::Held;
-use crate::key::SessionKey;
-use reel_qos::Class;
+use crate::fetcher::Fetcher;
+use crate::held::{Held, Plan};
+use crate::key::TrackOfSession;
+use crate::unit::Fetched;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -25,23 +24,6 @@ pub struct Prefetcher {
     next_token: u64,
     /// Segments read ahead, for metrics.
     pub started: u64,
-}
-
-/// A track that a session plays.
-pub type TrackOfSession = (SessionKey, usize);
-
-/// What to read ahead.
-pub struct Plan {
-    /// The segment.
-    pub body: Body,
-    /// The class of its reads.
-    pub class: Class,
-    /// When reading starts.
-    pub start_ns: u64,
-    /// When its bytes are due in memory.
-    pub due_ns: u64,
-    /// How long it is shown.
-    pub duration_ns: u64,
 }
 
 #[derive(Default)]

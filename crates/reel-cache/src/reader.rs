@@ -14,19 +14,17 @@
 mod due;
 mod step;
 
-pub(crate) use step::rows_by_position;
-
 pub use due::{Due, Pace, Ramp, Urgency};
 
 use crate::body::{Body, Part};
 use crate::budget::{PromisedBuffers, QueuePosition, Reservation, Waiting};
-use crate::fetcher::{Fetched, Fetcher};
+use crate::fetcher::Fetcher;
 use crate::limits::{
     READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX, SEND_BYTES_MAX,
     SEND_CHUNKS_MAX,
 };
 use crate::runs::{Run, RunLimits};
-use crate::units::UnitWant;
+use crate::unit::{Fetched, UnitWant, rows_by_position};
 use crate::window::Window;
 use reel_qos::{Class, DiskPrice};
 use reel_ring::Chunk;

@@ -2,20 +2,9 @@
 //! them for all. Pure.
 
 use crate::media_kind::MediaKind;
-use reel_qos::Demand;
 use reel_qos::limits::ROUND_NS;
 use reel_volume::ObjectMap;
 use std::sync::Arc;
-
-/// What a session is offered of a title.
-#[derive(Clone, Debug)]
-pub struct Choices {
-    /// The demands of its choices (renditions), best first.
-    pub demands: Arc<[Arc<Demand>]>,
-    /// What sessions that play a choice may share, for each choice. Nothing is shared of a choice
-    /// without an entry.
-    pub shared: Arc<[Option<Arc<SharedTracks>>]>,
-}
 
 /// The tracks that every session with a choice plays: its pictures, and its sound where there is
 /// only one.
@@ -46,24 +35,6 @@ pub struct Start<'a> {
     pub track: &'a SharedTrack,
     /// The byte.
     pub offset: u64,
-}
-
-impl Choices {
-    /// No choices, so that nothing is promised.
-    pub fn none() -> Self {
-        Self::from(Arc::from([]))
-    }
-
-    /// What the sessions that play one of the choices may share.
-    pub fn shared(&self, choice: usize) -> Option<&Arc<SharedTracks>> {
-        self.shared.get(choice)?.as_ref()
-    }
-}
-
-impl From<Arc<[Arc<Demand>]>> for Choices {
-    fn from(demands: Arc<[Arc<Demand>]>) -> Self {
-        Self { demands, shared: Arc::from([]) }
-    }
 }
 
 impl SharedTracks {

@@ -17,49 +17,21 @@ use crate::arrival::{Arrival, Inbox, Outbox};
 use crate::audience::Audience;
 use crate::budget::Budget;
 use crate::bypass::Bypass;
-use crate::fetcher::Fetched;
 use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
 use crate::runs::Runs;
+use crate::unit::{Fetched, UnitKey, UnitWant};
 use crate::window::Depth;
 use reel_arena::{Arena, Buffer};
 use reel_disk::Disks;
 use reel_qos::Class;
 use reel_qos::limits::CLASSES_MAX;
-use reel_volume::{Health, ObjectMap, UnitRows, VolumeError};
+use reel_volume::{Health, UnitRows, VolumeError};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// The name of one unit of one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct UnitKey {
-    /// [`ObjectMap::id`].
-    pub object: u64,
-    /// Stripe within the object.
-    pub stripe: u64,
-    /// Position within the stripe; positions from D on are parity.
-    pub position: usize,
-}
-
-/// Rows of a unit that a reader wants, and how urgently.
-#[derive(Clone)]
-pub struct UnitWant {
-    /// The object.
-    pub map: Arc<ObjectMap>,
-    /// Stripe within the object.
-    pub stripe: u64,
-    /// Data position within the stripe.
-    pub position: usize,
-    /// Rows of the unit (one per matrix of the stripe).
-    pub rows: Range<usize>,
-    /// Class of the reads.
-    pub class: Class,
-    /// When the bytes are due.
-    pub deadline_ns: u64,
-}
 
 /// What the table did, for metrics.
 #[derive(Debug, Default)]
@@ -512,12 +484,6 @@ impl Decoder {
     fn notify(self, rows: Option<UnitRows>, outbox: &mut Outbox) {
         self.source.put(rows);
         outbox.post(&self.to, Arrival::Source { read: self.read, fetch: self.fetch });
-    }
-}
-
-impl UnitWant {
-    pub(crate) fn key(&self) -> UnitKey {
-        UnitKey { object: self.map.id(), stripe: self.stripe, position: self.position }
     }
 }
 

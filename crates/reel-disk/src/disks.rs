@@ -7,44 +7,26 @@
 //! Member `m` belongs to thread `m mod threads`: one thread orders all requests to that member.
 
 use crate::backend::{DiskBackend, Disks};
+use crate::config::DisksConfig;
 use crate::driven::Driven;
 use crate::error::DiskError;
-use crate::faults::{Faults, FaultyThread};
+#[cfg(feature = "faults")]
+use crate::faulty_thread::FaultyThread;
 use crate::job::Job;
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, RequestId};
-use crate::scheduler::{DepthBound, Policy, Scheduler, SchedulerView};
+use crate::scheduler::SchedulerView;
+use crate::shared::{Shared, lock};
 use crate::stats::{Counters, MemberStats};
 use crate::thread::{DiskThread, Order};
 use reel_arena::Arena;
 use reel_qos::{Class, ClassTable, DiskPrice};
-use reel_ring::{DriverChoice, RingConfig};
+use reel_ring::RingConfig;
 use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, now_ns};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-
-/// How the disk threads are set up.
-#[derive(Clone, Debug)]
-pub struct DisksConfig {
-    /// Threads; 0 means one for every four members.
-    pub threads: usize,
-    /// Processors for the threads, in turn; empty means that they run anywhere.
-    pub cpus: Vec<usize>,
-    /// What may be in the queue of one device.
-    pub depth: DepthBound,
-    /// io_uring or the portable driver.
-    pub driver: DriverChoice,
-    /// Faults that are injected; `None` outside of tests.
-    pub faults: Option<Faults>,
-    /// The policy that decides what a device gets next.
-    pub policy: Policy,
-    /// The classes and their shares.
-    pub classes: ClassTable,
-    /// What requests to each member cost. Members beyond the end have [`PRICE_UNKNOWN`].
-    pub prices: Vec<DiskPrice>,
-}
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Real members behind their threads.
 struct Threads {
@@ -54,42 +36,6 @@ struct Threads {
     mailboxes: Vec<Mailbox<Order>>,
     shared: Arc<Shared>,
     threads: Mutex<Vec<CoreHandle<Order>>>,
-}
-
-/// What the disk threads and their users both see.
-pub(crate) struct Shared {
-    pub(crate) counters: Vec<Counters>,
-    /// Written by the member's thread now and then.
-    pub(crate) views: Vec<Mutex<SchedulerView>>,
-    /// As the member's scheduler counts now: what was given, corrected by its thread.
-    pub(crate) prices: Vec<Mutex<DiskPrice>>,
-    classes: RwLock<Arc<ClassTable>>,
-    /// Processor time of each thread, written by it now and then.
-    pub(crate) cpu_ns: Vec<AtomicU64>,
-}
-
-impl Default for DisksConfig {
-    /// For a command that has the disks to itself. No stream has a reservation, so a sweep is a
-    /// sufficient order. The costs of requests are not measured, so they do not bound the device's
-    /// queue.
-    fn default() -> Self {
-        Self {
-            threads: 0,
-            cpus: Vec::new(),
-            depth: DepthBound { device_ns: u64::MAX, ..DepthBound::default() },
-            driver: DriverChoice::Auto,
-            faults: None,
-            policy: Policy::CScan,
-            classes: ClassTable::default(),
-            prices: Vec::new(),
-        }
-    }
-}
-
-impl DisksConfig {
-    pub(crate) fn scheduler(&self, price: DiskPrice) -> Box<dyn Scheduler> {
-        self.policy.scheduler(&self.classes, price, self.depth)
-    }
 }
 
 /// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent. Every
@@ -284,19 +230,17 @@ fn spawn_all(
             ring: RingConfig { entries: RING_ENTRIES, driver: config.driver },
             arena: Some(arena.clone()),
         };
-        let (shared, config, faults) = (Arc::clone(shared), config.clone(), config.faults.clone());
-        let make = move || DiskThread::new(number, members, shared, config);
-        match faults {
-            None => reel_rt::spawn(core, move |_: &mut Core, _| make()),
-            Some(faults) => reel_rt::spawn(core, move |_: &mut Core, _| FaultyThread::new(make(), faults)),
+        let thread = {
+            let (shared, config) = (Arc::clone(shared), config.clone());
+            move || DiskThread::new(number, members, shared, config)
+        };
+        #[cfg(feature = "faults")]
+        if let Some(faults) = config.faults.clone() {
+            return reel_rt::spawn(core, move |_: &mut Core, _| FaultyThread::new(thread(), faults));
         }
+        reel_rt::spawn(core, move |_: &mut Core, _| thread())
     };
     by_thread.into_iter().enumerate().map(spawn).map(|handle| handle.map_err(thread_error)).collect()
-}
-
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves a whole value: these values are replaced, never changed in part.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn thread_error(error: RtError) -> DiskError {

@@ -1,11 +1,11 @@
 //! A member as its thread sees it.
 
 use crate::correction::PriceCorrection;
-use crate::disks::{Shared, lock};
 use crate::error::DiskError;
 use crate::limits::{FAILURE_LOG_INTERVAL_NS, VIEW_INTERVAL_NS};
 use crate::member::MemberFile;
 use crate::scheduler::{Queued, Scheduler};
+use crate::shared::{Shared, lock};
 use reel_qos::DiskPrice;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

@@ -95,6 +95,7 @@ impl Job {
     }
 
     /// Sends the answer to another reply.
+    #[cfg(feature = "faults")]
     pub(crate) fn redirect(&mut self, other: impl FnOnce(Arc<dyn Reply>) -> Arc<dyn Reply>) {
         self.ticket.reply = self.ticket.reply.take().map(other);
     }

@@ -6,11 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod config;
 mod correction;
 mod disks;
 mod driven;
 mod error;
+#[cfg(feature = "faults")]
 mod faults;
+#[cfg(feature = "faults")]
+mod faulty_thread;
 mod job;
 pub mod limits;
 mod member;
@@ -18,13 +22,16 @@ mod probe;
 mod profile;
 mod request;
 mod scheduler;
+mod shared;
 mod stats;
 mod thread;
 
 pub use backend::{DiskBackend, Disks};
+pub use config::DisksConfig;
 pub use correction::PriceCorrection;
-pub use disks::{DisksConfig, start_disks};
+pub use disks::start_disks;
 pub use error::DiskError;
+#[cfg(feature = "faults")]
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode};
 pub use probe::{Probe, ProbeError, identity, probe, written_bytes};

@@ -1,12 +1,13 @@
 //! One disk thread: requests in, schedulers in the middle, a ring out.
 
-use crate::disks::{DisksConfig, Shared, lock};
+use crate::config::DisksConfig;
 use crate::driven::Driven;
 use crate::error::DiskError;
 use crate::job::{Job, Progress, Work};
 use crate::limits::CPU_TIME_EVERY_NS;
 use crate::member::MemberFile;
 use crate::request::RequestId;
+use crate::shared::{Shared, lock};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::Done;
 use reel_rt::{Core, Service, thread_cpu_ns};
@@ -69,6 +70,7 @@ impl DiskThread {
     }
 
     /// The member of a request that is in its device, and when that began.
+    #[cfg(feature = "faults")]
     pub(crate) fn in_device(&self, id: u64) -> Option<(usize, u64)> {
         self.jobs.get(&id).map(|job| (job.member, job.started_ns))
     }

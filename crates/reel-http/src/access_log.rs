@@ -2,6 +2,7 @@
 
 use crate::limits::ACCESS_LOG_LINES_MAX;
 use reel_qos::Class;
+use reel_rt::RtError;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,15 +39,18 @@ impl AccessLog {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(enabled: bool) -> std::io::Result<(Self, Option<JoinHandle<()>>)> {
+    pub(crate) fn start(enabled: bool) -> Result<(Self, Option<JoinHandle<()>>), RtError> {
         let dropped = Arc::new(AtomicU64::new(0));
         if !enabled {
             return Ok((Self { lines: None, dropped }, None));
         }
         let (lines, records) = sync_channel(ACCESS_LOG_LINES_MAX);
         let lost = Arc::clone(&dropped);
-        let writer =
-            thread::Builder::new().name("reel-access-log".into()).spawn(move || write(&records, &lost))?;
+        let name = "reel-access-log".to_owned();
+        let writer = thread::Builder::new()
+            .name(name.clone())
+            .spawn(move || write(&records, &lost))
+            .map_err(|source| RtError::Thread { name, source })?;
         Ok((Self { lines: Some(lines), dropped }, Some(writer)))
     }
 

@@ -1,7 +1,6 @@
 //! One client's connection: its state, and the time of the last change.
 
 use crate::access_log::AccessRecord;
-use crate::front_end::OpenResult;
 use crate::limits::{
     HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, SEND_CRITICAL_NS,
     STALL_TIME_MAX_NS,
@@ -11,6 +10,7 @@ use crate::secure::Secure;
 use crate::zero_copy::ZeroCopy;
 use reel_play::{DeliveryId, DeliveryReport, FlowMeter, NetworkPath, Order};
 use reel_rt::{TaskId, TaskKind};
+use reel_serve::{Counted, OpenResult};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use std::sync::Arc;
 /// (Opening -> Opened ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
+    /// The connection is counted as open as long as this exists.
+    _counted: Counted,
     pub(crate) peer: SocketAddr,
     /// The task that continues with the connection when something has arrived.
     pub(crate) task: TaskId,
@@ -86,10 +88,18 @@ pub(crate) enum TimeOut {
 
 impl Connection {
     /// A new connection. `can_lend`: whether the ring can send without a copy.
-    pub(crate) fn new(socket: OwnedFd, peer: SocketAddr, task: TaskId, can_lend: bool, now_ns: u64) -> Self {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        counted: Counted,
+        peer: SocketAddr,
+        task: TaskId,
+        can_lend: bool,
+        now_ns: u64,
+    ) -> Self {
         let socket = Arc::new(socket);
         Self {
             socket,
+            _counted: counted,
             peer,
             task,
             secure: None,
@@ -182,6 +192,7 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reel_serve::OpenConnections;
     use std::os::unix::net::UnixStream;
 
     const START_NS: u64 = 5_000;
@@ -190,7 +201,8 @@ mod tests {
         let (socket, _) = UnixStream::pair().unwrap();
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let task = reel_rt::Agenda::default().add(TaskKind::Interactive, 0).unwrap();
-        let mut connection = Connection::new(socket.into(), peer, task, false, START_NS);
+        let counted = OpenConnections::new(1, 1).place().expect("there is room");
+        let mut connection = Connection::new(socket.into(), counted, peer, task, false, START_NS);
         connection.state = state;
         connection
     }

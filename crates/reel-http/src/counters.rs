@@ -1,12 +1,10 @@
 //! What the HTTP front end counts for the metrics.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of all cores together. Each is incremented at most a few times per request.
 #[derive(Debug, Default)]
 pub struct HttpCounters {
-    /// Connections accepted.
-    pub accepted: AtomicU64,
     /// Connections closed at once because too many were open.
     pub turned_away: AtomicU64,
     /// Connections handed to the control plane.
@@ -31,23 +29,11 @@ pub struct HttpCounters {
     pub copied_late_bytes: AtomicU64,
     /// Sends without a copy that the kernel refused.
     pub zero_copy_refused: AtomicU64,
-    /// Connections open now, by core.
-    pub open: Vec<AtomicUsize>,
 }
 
 impl HttpCounters {
-    /// Counters of `threads` serve threads.
-    pub fn new(threads: usize) -> Self {
-        Self { open: (0..threads).map(|_| AtomicUsize::new(0)).collect(), ..Self::default() }
-    }
-
     pub(crate) fn response(&self, status: u16) {
         let hundreds = usize::from(status / 100).clamp(1, 5) - 1;
         self.responses[hundreds].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Connections open on all cores.
-    pub fn open_total(&self) -> usize {
-        self.open.iter().map(|open| open.load(Ordering::Relaxed)).sum()
     }
 }

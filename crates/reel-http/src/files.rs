@@ -4,7 +4,6 @@ use crate::date::http_date;
 use crate::range::{Answer, Validators};
 use crate::request::Request;
 use crate::response::{Resource, Response};
-use reel_cache::SessionKey;
 use reel_play::{MediaRequest, Playable, PlayableTitle, SessionFile, TitleFile};
 
 /// Incremented when the texts or headers made from an index change, so that no cache mixes old and
@@ -12,20 +11,9 @@ use reel_play::{MediaRequest, Playable, PlayableTitle, SessionFile, TitleFile};
 const FORMAT: u32 = 1;
 
 /// A session's files belong to its client alone, and never change during the session.
-const SESSION_CACHE: &str = "private, max-age=3600, immutable";
+pub(crate) const SESSION_CACHE: &str = "private, max-age=3600, immutable";
 /// A title may be removed and another one ingested under its name: caches must revalidate.
 const DOWNLOAD_CACHE: &str = "public, no-cache";
-
-/// A file of the session `key`, which was offered `choice`; `None` if its title has no such file.
-pub(crate) fn of_session(
-    title: &PlayableTitle,
-    file: SessionFile,
-    key: SessionKey,
-    choice: Option<usize>,
-) -> Option<Resource> {
-    let file = title.session_file(file, key, choice.unwrap_or(0))?;
-    Some(resource(title, file, SESSION_CACHE))
-}
 
 /// The answer to a request for the whole title as one file.
 pub(crate) fn download(title: &PlayableTitle, request: &Request) -> Response {
@@ -60,7 +48,8 @@ pub(crate) fn media_request(
     }
 }
 
-fn resource(title: &PlayableTitle, file: TitleFile, cache_control: &'static str) -> Resource {
+/// A file as a resource.
+pub(crate) fn resource(title: &PlayableTitle, file: TitleFile, cache_control: &'static str) -> Resource {
     let TitleFile { content_type, name, body } = file;
     let etag = format!("\"{}-{FORMAT}-{name}\"", title.title().stamp());
     let last_modified = http_date(title.title().record().added_unix_s);

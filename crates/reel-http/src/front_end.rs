@@ -4,18 +4,13 @@ use crate::access_log::AccessLog;
 use crate::counters::HttpCounters;
 use crate::route::Route;
 use crate::scratch::Scratch;
-use crate::service::{Acceptor, Data, ServeShared};
-use reel_admit::Sessions;
+use crate::service::{HttpShared, HttpThread};
 use reel_arena::Arena;
-use reel_cache::{Arrival, Inbox, Units};
-use reel_play::{Engine, PlayCounters, PlayableTitle, Uplink};
 use reel_ring::{DriverChoice, RingConfig};
-use reel_rt::{CoreConfig, CoreHandle, Mailbox, RtError, Workers, real_time};
-use reel_serve::{Opener, Refusal};
+use reel_rt::{Core, RtError};
+use reel_serve::{FrontEnd, Listening, OpenConnections, Parts, ServeThreads, ThreadsConfig};
 use rustix::net::sockopt;
-use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -34,8 +29,8 @@ pub struct HttpConfig {
     pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
-    /// The most connections at once.
-    pub connections_max: usize,
+    /// Which of [`PlayCounters::front_ends`](reel_play::PlayCounters) is this one's.
+    pub front_end: usize,
     /// Whether every media request is logged.
     pub access_log: bool,
     /// Buffers of the arena that may be lent to the kernel at once, to be sent from without a copy.
@@ -47,26 +42,14 @@ pub struct HttpConfig {
     pub tls: Option<(reel_tls::Acceptor, usize)>,
 }
 
-/// The parts of the server that the serve threads use.
-pub struct Shared {
-    /// Units in memory.
-    pub units: Units,
+/// The parts of the server that only this front end uses.
+pub struct HttpParts {
     /// Media memory.
     pub arena: Arena,
-    /// All sessions.
-    pub sessions: Arc<Sessions<PlayableTitle>>,
-    /// Counters of all engines.
-    pub play: Arc<PlayCounters>,
-    /// Which of their front ends this one is.
-    pub front_end: usize,
-    /// The link to the clients.
-    pub uplink: Arc<Uplink>,
     /// Counters of this front end.
     pub counters: Arc<HttpCounters>,
-    /// Opens titles and sessions...
-    pub opener: Opener,
-    /// ...on these threads.
-    pub openers: Workers,
+    /// The count of its connections.
+    pub open: Arc<OpenConnections>,
     /// The receiver of requests that are not for media.
     pub handover: HandoverTo,
 }
@@ -95,36 +78,9 @@ pub enum Transport {
     Tls,
 }
 
-/// Why the front end did not start, or how it ended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HttpError {
-    /// A serve thread failed.
-    #[error(transparent)]
-    Rt(#[from] RtError),
-    /// The system gave no thread.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[source] io::Error),
-}
-
-/// A message to a serve thread.
-pub(crate) enum Message {
-    /// A disk or another thread has something for the thread's engine.
-    Arrival(Arrival),
-    /// A new connection for this thread.
-    Connection(OwnedFd, SocketAddr, Transport),
-    /// This thread accepts connections from now on.
-    Acceptor(Acceptor),
-    /// A title was opened for a connection, or cannot be.
-    Opened { connection: u64, result: OpenResult },
-}
-
-/// A title that was opened, or the reason why it was not.
-pub(crate) type OpenResult = Result<Arc<PlayableTitle>, Refusal>;
-
 /// The running threads.
 pub struct HttpFrontEnd {
-    cores: Vec<CoreHandle<Message>>,
+    threads: ServeThreads,
     log_thread: Option<JoinHandle<()>>,
 }
 
@@ -136,56 +92,64 @@ impl HttpFrontEnd {
     pub fn start(
         config: HttpConfig,
         listeners: Vec<(TcpListener, Transport)>,
-        shared: Shared,
-    ) -> Result<Self, HttpError> {
+        parts: &Parts,
+        http: HttpParts,
+    ) -> Result<Self, RtError> {
         let mut system_congestion = None;
         if let Some(wanted) = &config.congestion_control {
             for (listener, _) in &listeners {
                 system_congestion = use_congestion(wanted, listener).or(system_congestion);
             }
         }
-        let (access_log, log_thread) = AccessLog::start(config.access_log).map_err(HttpError::Thread)?;
-        let scratch_buffers = config.tls.as_ref().map_or(0, |(_, buffers)| *buffers);
-        let shared = Arc::new(ServeShared {
-            server: shared,
+        let (access_log, log_thread) = AccessLog::start(config.access_log)?;
+        let (listeners, transports) =
+            listeners.into_iter().map(|(listener, transport)| (Arc::new(listener.into()), transport)).unzip();
+        let listening = Listening { listeners, open: Arc::clone(&http.open) };
+        let (scratch_buffers, arena) =
+            (config.tls.as_ref().map_or(0, |(_, buffers)| *buffers), http.arena.clone());
+        let shared = Arc::new(HttpShared {
+            http,
             access_log,
-            connections_max: config.connections_max,
+            transports,
             lent_buffers: config.lent_buffers,
             system_congestion,
             tls_acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
         });
-        let cores: Vec<CoreHandle<Message>> = (0..config.threads)
-            .map(|number| start_thread(&config, number, Arc::clone(&shared), scratch_buffers))
-            .collect::<Result<_, _>>()?;
-        if let Some(first) = cores.first() {
-            let cores = cores.iter().map(|core| core.mailbox()).collect();
-            let listeners =
-                listeners.into_iter().map(|(listener, transport)| (Arc::new(listener.into()), transport));
-            first.mailbox().post(Message::Acceptor(Acceptor { listeners: listeners.collect(), cores }));
-        }
-        Ok(Self { cores, log_thread })
+        let threads = ServeThreads::start(threads_config(&config), parts, listening, |_| {
+            let (shared, scratch) = (Arc::clone(&shared), Scratch::new(&arena, scratch_buffers));
+            move |core: &mut Core| HttpThread::new(core, shared, scratch)
+        })?;
+        Ok(Self { threads, log_thread })
+    }
+}
+
+impl FrontEnd for HttpFrontEnd {
+    fn is_whole(&self) -> bool {
+        self.threads.is_whole()
     }
 
-    /// Whether all threads are running.
-    pub fn is_whole(&self) -> bool {
-        self.cores.iter().all(CoreHandle::is_alive)
+    fn stop(&self) {
+        self.threads.stop();
     }
 
-    /// Lets current responses finish, then stops the threads and waits for them. When it returns,
-    /// this front end holds no reference to the volume.
-    ///
-    /// # Errors
-    /// A thread failed.
-    pub fn drain(self) -> Result<(), HttpError> {
-        for core in &self.cores {
-            core.stop();
-        }
-        let ended: Vec<_> = self.cores.into_iter().map(CoreHandle::join).collect();
+    fn join(self: Box<Self>) -> Result<(), RtError> {
+        let ended = Box::new(self.threads).join();
         if let Some(thread) = self.log_thread {
             // A panic of the thread was logged when it happened.
             let _ = thread.join();
         }
-        ended.into_iter().collect::<Result<(), _>>().map_err(HttpError::from)
+        ended
+    }
+}
+
+fn threads_config(config: &HttpConfig) -> ThreadsConfig {
+    ThreadsConfig {
+        names: (0..config.threads).map(|number| format!("reel-serve-{number}")).collect(),
+        pin: config.pin,
+        real_time_priority: config.real_time_priority,
+        ring: RingConfig { entries: 1024, driver: config.driver },
+        front_end: config.front_end,
+        uses_uplink: true,
     }
 }
 
@@ -202,44 +166,6 @@ fn use_congestion(wanted: &str, listener: &TcpListener) -> Option<String> {
             );
             None
         }
-    }
-}
-
-fn start_thread(
-    config: &HttpConfig,
-    number: usize,
-    shared: Arc<ServeShared>,
-    scratch_buffers: usize,
-) -> Result<CoreHandle<Message>, RtError> {
-    let core_config = CoreConfig {
-        name: format!("reel-serve-{number}"),
-        cpu: config.pin.then_some(number),
-        ring: RingConfig { entries: 1024, driver: config.driver },
-        arena: None,
-    };
-    let (name, priority) = (core_config.name.clone(), config.real_time_priority);
-    let scratch = Scratch::new(&shared.server.arena, scratch_buffers);
-    reel_rt::spawn(core_config, move |core, own: Mailbox<Message>| {
-        if priority > 0 {
-            // The log tells whether the priority was granted or refused.
-            let _ = real_time(&name, priority);
-        }
-        let inbox = Arc::new(Post(own.clone()));
-        let server = &shared.server;
-        let (sessions, play) = (Arc::clone(&server.sessions), Arc::clone(&server.play));
-        let uplink = Some(server.uplink.port());
-        let engine = Engine::new(server.units.clone(), inbox, sessions, play);
-        let engine = engine.for_front_end(server.front_end).through(uplink);
-        Data::new(core, number, shared, engine, scratch, own)
-    })
-}
-
-/// Puts arrivals from other threads into a serve thread's mailbox.
-struct Post(Mailbox<Message>);
-
-impl Inbox for Post {
-    fn post(&self, arrival: Arrival) {
-        self.0.post(Message::Arrival(arrival));
     }
 }
 

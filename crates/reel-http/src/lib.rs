@@ -25,5 +25,5 @@ mod zero_copy;
 
 pub use certificates::{CertificateError, CertificateFiles, Certificates};
 pub use counters::HttpCounters;
-pub use front_end::{Handover, HandoverTo, HttpConfig, HttpError, HttpFrontEnd, Shared, Transport, is_media};
+pub use front_end::{Handover, HandoverTo, HttpConfig, HttpFrontEnd, HttpParts, Transport, is_media};
 pub use metrics::HttpMetrics;

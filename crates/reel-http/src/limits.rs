@@ -40,9 +40,6 @@ pub const LINGER_BYTES_MAX: usize = 64 * 1024;
 /// How long a client may take to close its side after its last response.
 pub const LINGER_TIME_MAX_NS: u64 = 2 * SECOND_NS;
 
-/// How long responses may take to finish after the server was asked to stop.
-pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
-
 /// Lines of the access log that may wait for its writer. More lines are counted and dropped.
 pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
 
@@ -64,9 +61,6 @@ pub const HANDOVERS_MAX: usize = 1024;
 /// are a tenth of it.
 pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Titles that may wait to be opened.
-pub const OPENINGS_MAX: usize = 4 * 1024;
-
 /// Connections of one thread at which one look for the state of the network is taken. Each takes
 /// about a microsecond.
 pub const PATHS_MAX: usize = 256;
@@ -82,9 +76,6 @@ pub const SEAL_SMALL_BYTES_MAX: usize = 16 * 1024;
 
 /// How often connections are checked for the times that are limits.
 pub const SWEEP_EVERY_NS: u64 = SECOND_NS / 4;
-
-/// When accepting fails because no descriptors are free, it is tried again after this long.
-pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 
 /// Reserved bytes are critical on a core from this long before they are due. From then on they come
 /// before all work without a deadline. It is one round, as for disks. A client whose next bytes are
@@ -134,14 +125,6 @@ pub const CERTIFICATE_LOOK_S: u64 = 5;
 /// A certificate with less than this left is named in the log every day: programs that renew
 /// certificates do so a month before the end.
 pub const CERTIFICATE_WARN_S: i64 = 14 * 86_400;
-
-/// Threads that open titles. Each waits for a few reads, on a busy hard disk for half a second. Two
-/// threads opened about ten titles a second there.
-pub const OPENERS: usize = 8;
-
-/// Threads that open titles ahead, for some time after the start: their reads go to different
-/// members.
-pub const OPENERS_AHEAD: usize = 4;
 
 /// Connections that send are looked at this often, to learn what the network carries: about as
 /// often as a queue in front of a link changes.

@@ -2,11 +2,17 @@
 
 use crate::counters::HttpCounters;
 use reel_metrics::{MetricsPage, MetricsSource};
+use reel_serve::OpenConnections;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counters of HTTP on the metrics page.
-pub struct HttpMetrics(pub Arc<HttpCounters>);
+pub struct HttpMetrics {
+    /// What is counted of responses.
+    pub counters: Arc<HttpCounters>,
+    /// What is counted of connections.
+    pub open: Arc<OpenConnections>,
+}
 
 impl MetricsSource for HttpMetrics {
     fn collect(&self, page: &mut MetricsPage) {
@@ -18,9 +24,10 @@ impl MetricsSource for HttpMetrics {
 
 impl HttpMetrics {
     fn totals(&self, page: &mut MetricsPage) {
-        let counters = &self.0;
+        let counters = &self.counters;
+        let accepted = self.open.accepted();
+        page.counter("reel_http_connections_accepted_total", "Connections accepted.", &[], accepted);
         for (name, help, counter) in [
-            ("reel_http_connections_accepted_total", "Connections accepted.", &counters.accepted),
             (
                 "reel_http_connections_turned_away_total",
                 "Connections closed at once because too many were open.",
@@ -53,16 +60,15 @@ impl HttpMetrics {
     }
 
     fn connections(&self, page: &mut MetricsPage) {
-        for (core, open) in self.0.open.iter().enumerate() {
-            let open = open.load(Ordering::Relaxed) as f64;
+        for (core, open) in self.open.by_thread().enumerate() {
             page.gauge(
                 "reel_http_connections",
                 "Open media connections.",
                 &[("core", &core.to_string())],
-                open,
+                open as f64,
             );
         }
-        for (hundreds, count) in self.0.responses.iter().enumerate() {
+        for (hundreds, count) in self.counters.responses.iter().enumerate() {
             let status = format!("{}xx", hundreds + 1);
             page.counter(
                 "reel_http_media_responses_total",
@@ -74,7 +80,7 @@ impl HttpMetrics {
     }
 
     fn sends(&self, page: &mut MetricsPage) {
-        let counters = &self.0;
+        let counters = &self.counters;
         let help = "Bytes that sockets took, by how: copied; from where they lay (zero_copy); meant to be and copied after all (copied_late).";
         for (how, counter) in [
             ("copied", &counters.copied_bytes),

@@ -8,39 +8,38 @@
 //! (`tasks.rs`), its section moves the connection one step. A step ends with at most one new
 //! operation in the ring.
 //!
-//! The path of a request: [`Data::proceed`] -> [`Data::received`] -> [`Data::begin`] ->
-//! [`Data::respond`] -> [`Data::pump`].
+//! The path of a request: [`HttpThread::proceed`] -> [`HttpThread::begin`] ->
+//! [`HttpThread::respond`] -> [`HttpThread::pump`].
 
-mod acceptor;
+mod connecting;
 mod ending;
 mod paths;
 mod playing;
+mod requests;
 mod secure;
 mod sending;
 mod tasks;
 mod zero_copy;
 
 use crate::access_log::AccessLog;
-use crate::connection::{Connection, Sending, State};
-use crate::front_end::{Message, Shared, Transport};
-use crate::limits::{RECEIVE_BYTES, SWEEP_EVERY_NS};
-use crate::request::{Head, Request};
-use crate::response::Response;
-use crate::route::Route;
+use crate::connection::{Connection, State};
+use crate::front_end::{HttpParts, Transport};
+use crate::limits::SWEEP_EVERY_NS;
 use crate::scratch::Scratch;
-use reel_admit::Session;
-use reel_play::{DeliveryPolicy, Engine, NewDelivery, PlayableTitle, Slots};
+use reel_play::Slots;
 use reel_ring::{Chunk, Done, Op};
-use reel_rt::{Core, Mailbox, Next, Service, TaskId};
+use reel_rt::{Core, Next, TaskId};
+use reel_serve::{Accepted, OpenResult, Protocol, Serve};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The state that all serve threads share.
-pub(crate) struct ServeShared {
-    pub(crate) server: Shared,
+pub(crate) struct HttpShared {
+    pub(crate) http: HttpParts,
     pub(crate) access_log: AccessLog,
-    pub(crate) connections_max: usize,
+    /// The protocol of each listening socket.
+    pub(crate) transports: Vec<Transport>,
     /// Buffers of the arena that may be lent to the kernel at once.
     pub(crate) lent_buffers: usize,
     /// The congestion control of the system, if connections begin with another one.
@@ -49,13 +48,9 @@ pub(crate) struct ServeShared {
     pub(crate) tls_acceptor: Option<reel_tls::Acceptor>,
 }
 
-/// The state of one serve thread.
-pub(crate) struct Data {
-    core: usize,
-    shared: Arc<ServeShared>,
-    engine: Engine<PlayableTitle>,
-    /// The time of the next timer for the engine.
-    engine_timer_ns: Option<u64>,
+/// HTTP on one serve thread.
+pub(crate) struct HttpThread {
+    shared: Arc<HttpShared>,
     /// Whether the next look at the connections is planned...
     paths_planned: bool,
     /// ...and how many of them it passes over.
@@ -67,16 +62,6 @@ pub(crate) struct Data {
     connections: Slots<Connection>,
     /// The token of the connection of each task, by the task's number.
     of_task: Vec<u64>,
-    /// Set on the thread that accepts.
-    acceptor: Option<Acceptor>,
-    own: Mailbox<Message>,
-    draining_since_ns: Option<u64>,
-}
-
-/// The listening sockets, and the cores to which connections are given.
-pub(crate) struct Acceptor {
-    pub(crate) listeners: Vec<(Arc<OwnedFd>, Transport)>,
-    pub(crate) cores: Vec<Mailbox<Message>>,
 }
 
 /// The result of a finished operation of a connection.
@@ -110,199 +95,46 @@ impl Ended {
     }
 }
 
-const ACCEPT: u64 = u64::MAX;
-const ACCEPT_TLS: u64 = u64::MAX - 1;
 const SWEEP: u64 = 0;
-const ENGINE: u64 = 1;
-const ACCEPT_AGAIN: u64 = 2;
-const ACCEPT_TLS_AGAIN: u64 = 3;
-const PATHS: u64 = 4;
+const PATHS: u64 = 1;
 
-impl Data {
-    pub(crate) fn new(
-        core: &mut Core,
-        number: usize,
-        shared: Arc<ServeShared>,
-        engine: Engine<PlayableTitle>,
-        scratch: Scratch,
-        own: Mailbox<Message>,
-    ) -> Self {
+impl HttpThread {
+    pub(crate) fn new(core: &mut Core, shared: Arc<HttpShared>, scratch: Scratch) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
         Self {
-            core: number,
             shared,
-            engine,
-            engine_timer_ns: None,
             paths_planned: false,
             paths_seen: 0,
             scratch,
             parked_bytes: 0,
             connections: Slots::new(),
             of_task: Vec::new(),
-            acceptor: None,
-            own,
-            draining_since_ns: None,
         }
-    }
-
-    /// Waits for the next request without holding memory for it.
-    fn await_request(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.since_ns = core.now_ns();
-        if !connection.input.is_empty() {
-            connection.state = State::Heading;
-            return self.received(core, token);
-        }
-        if self.draining_since_ns.is_some() {
-            return self.linger(core, token);
-        }
-        connection.state = State::Idle;
-        connection.input = Vec::new();
-        connection.in_ring = true;
-        core.ring.push(token, Op::AwaitReadable { socket: Arc::clone(&connection.socket) });
-    }
-
-    fn receive(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let mut buffer = match &mut connection.secure {
-            // Bytes that are discarded need not be decrypted.
-            Some(secure) if !matches!(connection.state, State::Lingering(_)) => secure.tls.take_incoming(),
-            _ => std::mem::take(&mut connection.input),
-        };
-        // An incomplete head is shorter than the longest possible head: there is always room for
-        // more.
-        buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
-        connection.in_ring = true;
-        core.ring.push(token, Op::Receive { socket: Arc::clone(&connection.socket), buffer });
-    }
-
-    /// Parses what was received: an incomplete head, a request, or a malformed one.
-    fn received(&mut self, core: &mut Core, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        match Head::parse(&connection.input) {
-            Head::Partial => self.receive(core, token),
-            Head::Bad(status, detail) => {
-                connection.input.clear();
-                let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
-                let response = Response::problem(&request, status, detail, "");
-                self.respond_interactive(core, token, request, response);
-            }
-            Head::Complete(request, head_bytes) => self.begin(core, token, *request, head_bytes),
-        }
-    }
-
-    /// Decides what a request is for, and answers it or passes it on.
-    fn begin(&mut self, core: &mut Core, token: u64, mut request: Request, head_bytes: usize) {
-        request.keep_alive &= self.draining_since_ns.is_none();
-        let route = Route::of(&request.path);
-        if route == Route::ControlPlane {
-            return self.hand_over(core, token);
-        }
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.input.drain(..head_bytes);
-        if request.has_body {
-            request.keep_alive = false;
-            let response = Response::problem(&request, 400, "media is read without a request body", "");
-            return self.respond_interactive(core, token, request, response);
-        }
-        let response = match request.method.as_str() {
-            "GET" | "HEAD" => match route {
-                Route::Session { key, file } => {
-                    match self.shared.server.sessions.touch(&key, core.now_ns()) {
-                        Some(session) => return self.play(core, token, request, file, session),
-                        None => Response::problem(
-                            &request,
-                            410,
-                            "this session has ended or never was; open the title again with /watch/TITLE/master.m3u8",
-                            "",
-                        ),
-                    }
-                }
-                Route::Watch { title, .. } | Route::Download { title } => {
-                    return self.open(core, token, request, title);
-                }
-                Route::NotFound | Route::ControlPlane => {
-                    Response::problem(&request, 404, "there is nothing at this path", "")
-                }
-            },
-            "OPTIONS" => Response::options(&request),
-            _ => {
-                let detail = "media can be read (GET, HEAD) and nothing else";
-                Response::problem(&request, 405, detail, "Allow: GET, HEAD, OPTIONS\r\n")
-            }
-        };
-        self.respond_interactive(core, token, request, response);
-    }
-
-    /// Answers with something that belongs to no session, and that an interactive client waits for.
-    fn respond_interactive(&mut self, core: &mut Core, token: u64, request: Request, response: Response) {
-        self.respond(core, token, request, response, (None, DeliveryPolicy::interactive()));
-    }
-
-    /// Begins to send a response.
-    fn respond(
-        &mut self,
-        core: &mut Core,
-        token: u64,
-        request: Request,
-        response: Response,
-        (session, policy): (Option<Arc<Session<PlayableTitle>>>, DeliveryPolicy),
-    ) {
-        self.shared.server.counters.response(response.status);
-        let now_ns = core.now_ns();
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let Response { status, body, body_bytes, body_offset, keep_alive } = response;
-        let delivery = NewDelivery {
-            tag: token,
-            session,
-            policy,
-            preamble_bytes: body.bytes() - body_bytes,
-            body,
-            file_offset: body_offset,
-            in_runs: true,
-            path: connection.path(),
-        };
-        let is_watched = connection.uses_uplink();
-        let delivery = self.engine.open(delivery, now_ns);
-        let (blocked, started_ns) = (false, now_ns);
-        connection.state =
-            State::Sending(Box::new(Sending { delivery, blocked, keep_alive, started_ns, status, request }));
-        connection.since_ns = now_ns;
-        if is_watched {
-            self.watch_paths(core);
-        }
-        self.pump(core, token);
     }
 }
 
-impl Service for Data {
-    type Message = Message;
+impl Protocol for HttpThread {
+    fn connected(&mut self, serve: &mut Serve<'_>, accepted: Accepted) {
+        self.connect(serve, accepted);
+    }
 
-    fn message(&mut self, core: &mut Core, message: Message) {
-        match message {
-            Message::Connection(socket, peer, transport) => self.connected(core, socket, peer, transport),
-            Message::Arrival(arrival) => {
-                self.engine.arrived(arrival, core.now_ns());
-                self.continue_with_events(core);
-            }
-            Message::Acceptor(acceptor) => {
-                self.acceptor = Some(acceptor);
-                self.accept_all(core);
-            }
-            Message::Opened { connection, result } => self.opened(core, connection, result),
+    fn turned_away(&mut self, socket: OwnedFd, listener: usize) {
+        self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
+        // A TLS client would not understand this answer.
+        if self.shared.transports.get(listener) == Some(&Transport::Plain) {
+            connecting::refuse_connection(socket);
         }
     }
 
-    fn done(&mut self, core: &mut Core, done: Done) {
+    fn opened(&mut self, serve: &mut Serve<'_>, tag: u64, result: OpenResult) {
+        self.note_opened(serve, tag, result);
+    }
+
+    fn done(&mut self, serve: &mut Serve<'_>, done: Done) {
         let token = done.token;
-        match token {
-            ACCEPT => return self.accepted(core, done, Transport::Plain),
-            ACCEPT_TLS => return self.accepted(core, done, Transport::Tls),
-            _ => {}
-        }
         let Some(ended) = Ended::of(done.op) else { return };
         if let Ended::Lent(copied) = ended {
-            return self.returned(core, token, done.result.unwrap_or(0), copied);
+            return self.returned(serve, token, done.result.unwrap_or(0), copied);
         }
         let Some(connection) = self.connections.get_mut(token) else {
             if let Ended::Send(chunks) = ended {
@@ -312,70 +144,78 @@ impl Service for Data {
         };
         connection.in_ring = false;
         match ended {
-            Ended::AwaitReadable => self.receive(core, token),
+            Ended::AwaitReadable => self.receive(serve, token),
             Ended::Receive(buffer) => match (done.result, &mut connection.secure) {
-                (Ok(0) | Err(_), _) => self.close(core, token),
+                (Ok(0) | Err(_), _) => self.close(serve, token),
                 (Ok(bytes), _) if matches!(connection.state, State::Lingering(_)) => {
                     connection.input = buffer;
-                    self.lingered(core, token, bytes);
+                    self.lingered(serve, token, bytes);
                 }
                 (Ok(_), Some(secure)) => {
                     secure.received = Some(buffer);
-                    self.ready(core, token);
+                    self.wake(serve, token);
                 }
                 (Ok(_), None) => {
                     connection.input = buffer;
-                    connection.begin_head(core.now_ns());
-                    self.ready(core, token);
+                    connection.begin_head(serve.now_ns());
+                    self.wake(serve, token);
                 }
             },
             Ended::Send(chunks) if connection.secure.is_some() => {
-                self.sent_sealed(core, token, chunks, done.result);
+                self.sent_sealed(serve, token, chunks, done.result);
             }
             Ended::Send(chunks) => {
                 // The chunks may hold the memory that other readers wait for.
                 drop(chunks);
                 let bytes = *done.result.as_ref().unwrap_or(&0) as u64;
                 connection.zero_copy.copied(bytes);
-                self.shared.server.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
-                self.sent(core, token, done.result);
+                self.shared.http.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.sent(serve, token, done.result);
             }
-            Ended::SendZeroCopy(chunks) => self.sent_zero_copy(core, token, chunks, done.result),
+            Ended::SendZeroCopy(chunks) => self.sent_zero_copy(serve, token, chunks, done.result),
             Ended::Lent(_) => {}
             Ended::AwaitWritable => match done.result {
                 Ok(_) => {
-                    self.set_blocked(core, token, false);
-                    self.ready(core, token);
+                    self.set_blocked(serve, token, false);
+                    self.wake(serve, token);
                 }
-                Err(_) => self.close(core, token),
+                Err(_) => self.close(serve, token),
             },
         }
     }
 
-    fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
-        self.section(core, task)
-    }
-
-    fn timer(&mut self, core: &mut Core, token: u64) {
+    fn timer(&mut self, serve: &mut Serve<'_>, token: u64) {
         match token {
-            SWEEP => self.sweep(core),
-            ENGINE => self.tick_engine(core),
-            PATHS => self.look_at_paths(core),
-            ACCEPT_TLS_AGAIN => self.accept(core, Transport::Tls),
-            _ => self.accept(core, Transport::Plain),
+            PATHS => self.look_at_paths(serve),
+            _ => self.sweep(serve),
         }
     }
 
-    fn stopping(&mut self, core: &mut Core) {
-        self.drain(core);
+    fn task(&mut self, serve: &mut Serve<'_>, task: TaskId) -> Next {
+        self.section(serve, task)
     }
 
-    fn turn(&mut self, core: &mut Core) {
-        self.engine.turn(core.now_ns());
-        self.continue_with_events(core);
-        self.watch_engine(core);
-        if self.has_drained() {
-            core.stop();
+    fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {
+        self.wake(serve, tag);
+    }
+
+    fn lost(&mut self, serve: &mut Serve<'_>, tag: u64) {
+        // The head is already sent. The only way to report the error is to end the connection
+        // early.
+        self.close(serve, tag);
+    }
+
+    fn drain(&mut self, serve: &mut Serve<'_>) {
+        self.close_idle(serve);
+    }
+
+    fn has_drained(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    fn cut_off_all(&mut self, serve: &mut Serve<'_>) {
+        for token in self.connections.tokens(|_| true) {
+            self.cut_off(serve, token);
         }
     }
 }

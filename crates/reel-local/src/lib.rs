@@ -10,5 +10,5 @@ mod streams;
 
 pub use metrics::LocalMetrics;
 pub use outlet::{ArenaMap, MappedOutlet};
-pub use programs::{LocalCounters, LocalFrontEnd, Message};
+pub use programs::{LocalCounters, LocalFrontEnd};
 pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};

@@ -30,9 +30,6 @@ pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
 /// The memory of a program cannot, because the program is looking at it.
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
-/// How long streams may take to end after the server was asked to stop.
-pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
-
 // ---- Tuning
 
 /// Bytes of a stream's own memory, for what the server makes itself: heads of files. It is small,
@@ -45,6 +42,3 @@ pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
 /// How often the streams of programs are polled. A reader that takes less than half its window (1
 /// MiB) in this time, that is 26 MB/s, never has to ring.
 pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;
-
-/// When accepting fails because there are no free descriptors, it is tried again after this long.
-pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;

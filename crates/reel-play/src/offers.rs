@@ -3,8 +3,8 @@
 
 use crate::playable::Form;
 use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{Loss, Stretch, TrackSpan, demand, shared_demand};
-use reel_cache::{Choices, Depth, MediaKind, SharedTrack, SharedTracks};
+use reel_admit::{Choices, Loss, Stretch, TrackSpan, demand, shared_demand};
+use reel_cache::{Depth, MediaKind, SharedTrack, SharedTracks};
 use reel_library::Title;
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{Fragment, TitleIndex, TrackIndex, TrackKind};

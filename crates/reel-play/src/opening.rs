@@ -1,8 +1,7 @@
 //! How a session begins, for every front end.
 
 use crate::playable::{Form, Playable};
-use reel_admit::{Client, OpenRefused, Session, Sessions};
-use reel_cache::Choices;
+use reel_admit::{Choices, Client, OpenRefused, Session, Sessions};
 use reel_qos::{AdmitError, Class, ClassTable, Kind};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What the engine needs to know of a title.
 
-use reel_admit::TrackSpan;
-use reel_cache::{Body, Choices};
+use reel_admit::{Choices, TrackSpan};
+use reel_cache::Body;
 use std::ops::Range;
 use std::sync::Arc;
 

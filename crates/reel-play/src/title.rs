@@ -4,7 +4,8 @@
 use crate::files::TextCache;
 use crate::offers::{Offers, file_times, span_of, track_ns};
 use crate::playable::{Form, PlainFile, Playable, Segment};
-use reel_cache::{Body, Choices, Depth, Part};
+use reel_admit::Choices;
+use reel_cache::{Body, Depth, Part};
 use reel_library::{Library, LibraryError, Title};
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind};

@@ -3,8 +3,8 @@
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{Loss, Stretch, TrackSpan, demand, shared_demand};
-use reel_cache::{Body, Choices, Depth, MediaKind, Part, SharedTrack, SharedTracks};
+use reel_admit::{Choices, Loss, Stretch, TrackSpan, demand, shared_demand};
+use reel_cache::{Body, Depth, MediaKind, Part, SharedTrack, SharedTracks};
 use reel_code::Code;
 use reel_play::{Form, PlainFile, Playable, Segment};
 use reel_qos::Demand;

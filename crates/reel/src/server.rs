@@ -1,7 +1,9 @@
 //! A whole server: the only module that assembles all of its parts.
 
+mod front_ends;
 mod housekeeping;
 
+use front_ends::{FrontEndPlan, FrontEnds, Sockets};
 use housekeeping::Housekeeping;
 
 use reel_admit::limits::START_WAIT_S;
@@ -10,33 +12,23 @@ use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
     ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
-use reel_arena::Arena;
 use reel_cache::Units;
-use reel_cache::limits::READER_STRIPES_MAX;
 use reel_disk::Disks;
-use reel_http::limits::{
-    CERTIFICATE_LOOK_S, DRAIN_TIME_MAX_NS, HANDOVERS_MAX, LISTEN_BACKLOG, OPENERS, OPENERS_AHEAD,
-    OPENINGS_MAX,
-};
-use reel_http::{
-    CertificateError, CertificateFiles, Certificates, Handover, HandoverTo, HttpConfig, HttpCounters,
-    HttpError, HttpFrontEnd, HttpMetrics, Shared, Transport, is_media,
-};
+use reel_http::limits::{CERTIFICATE_LOOK_S, HANDOVERS_MAX};
+use reel_http::{CertificateError, CertificateFiles, Certificates, Handover, HandoverTo, is_media};
 use reel_library::Library;
-use reel_local::{ArenaMap, LocalCounters, LocalFrontEnd, LocalMetrics, Message};
 use reel_metrics::MetricsRegistry;
 use reel_play::{
-    Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, PlayableTitle,
-    ProcessorPrice, TitleMetrics, Titles, Uplink,
+    Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
+    Titles, Uplink,
 };
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
-use reel_rt::{CoreHandle, RtError, Workers};
-use reel_serve::Opener;
-use reel_volume::Volume;
+use reel_rt::{RtError, Workers};
+use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENERS, OPENERS_AHEAD, OPENINGS_MAX};
+use reel_serve::{Opener, Parts};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -139,10 +131,7 @@ pub enum ServeError {
         /// The cause.
         source: io::Error,
     },
-    /// A serve thread failed.
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    /// The thread of programs failed.
+    /// A thread of a front end failed.
     #[error(transparent)]
     Rt(#[from] RtError),
     /// The system gave no thread.
@@ -163,50 +152,13 @@ pub struct Server {
     address: SocketAddr,
     tls_address: Option<SocketAddr>,
     certificates: Option<Arc<Certificates>>,
-    http: HttpFrontEnd,
-    programs: Option<CoreHandle<Message>>,
+    front_ends: FrontEnds,
     housekeeping: Housekeeping,
     openers: Vec<JoinHandle<()>>,
     control: ControlPlane,
     runtime: Runtime,
     disks: Disks,
     _watching: Option<Watching>,
-}
-
-/// The listening sockets.
-struct Listening {
-    sockets: Vec<(TcpListener, Transport)>,
-    address: SocketAddr,
-    tls_address: Option<SocketAddr>,
-    certificates: Option<Arc<Certificates>>,
-}
-
-/// The parts that all front ends share.
-struct Common {
-    units: Units,
-    opener: Opener,
-    openers: Workers,
-    sessions: Arc<Sessions<PlayableTitle>>,
-    play: Arc<PlayCounters>,
-    uplink: Arc<Uplink>,
-}
-
-impl Common {
-    /// The same, for HTTP, with what only HTTP has.
-    fn for_http(self, arena: Arena, counters: Arc<HttpCounters>, handover: HandoverTo) -> Shared {
-        Shared {
-            units: self.units,
-            arena,
-            sessions: self.sessions,
-            play: self.play,
-            front_end: HTTP,
-            uplink: self.uplink,
-            counters,
-            opener: self.opener,
-            openers: self.openers,
-            handover,
-        }
-    }
 }
 
 impl Server {
@@ -216,50 +168,37 @@ impl Server {
     /// An address, a certificate, the socket of programs or the watched directory cannot be used,
     /// or the system gives no thread.
     pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
-        let listening = Listening::new(&config)?;
+        let volume = library.volume();
+        let sockets = Sockets::bind(&config, volume)?;
+        let (address, tls_address) = (sockets.address, sockets.tls_address);
+        let certificates = sockets.certificates.clone();
         let threads = match config.serve_threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let volume = library.volume();
-        let is_tls = listening.certificates.is_some();
-        let plan = memory_plan(&config, &library, threads, is_tls);
-        let program_socket =
-            config.programs.clone().map(|path| listen_for_programs(path, volume)).transpose()?;
-        let (common, capacity, openers) = common(&config, &library, threads, &plan, is_tls)?;
-        let (http_counters, local_counters) = (Arc::new(HttpCounters::new(threads)), Arc::default());
-        let metrics = registry(&library, &common);
-        metrics.register(Arc::new(HttpMetrics(Arc::clone(&http_counters))));
-        if program_socket.is_some() {
-            metrics.register(Arc::new(LocalMetrics(Arc::clone(&local_counters))));
-        }
+        let plan = memory_plan(&config, &library, threads, certificates.is_some());
+        let (parts, capacity, openers) = parts(&config, &library, threads, &plan, sockets.plan(threads))?;
         let runtime = runtime()?;
-        let control = control_plane(config.control.clone(), &library, &common, &capacity, metrics);
+        let control =
+            control_plane(config.control.clone(), &library, &parts, &capacity, registry(&library, &parts));
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
-        if let Some(certificates) = &listening.certificates {
+        if let Some(certificates) = &certificates {
             control.metrics().register(Arc::clone(certificates) as _);
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
         let watching = config.watch.as_ref().map(|path| watch(path, &control, &runtime)).transpose()?;
-        let programs = program_socket.map(|socket| {
-            socket.front_end(&common, local_counters).start(common.units.clone(), config.driver)
-        });
-        let programs = programs.transpose()?;
         let housekeeping = Housekeeping::start(Housekeeper {
-            sessions: Arc::clone(&common.sessions),
+            sessions: Arc::clone(&parts.sessions),
             disks: volume.disks().clone(),
-            uplink: Arc::clone(&common.uplink),
+            uplink: Arc::clone(&parts.uplink),
             capacity,
-            counters: Arc::clone(&common.play),
+            counters: Arc::clone(&parts.play),
         })?;
-        let shared = common.for_http(
-            volume.arena().clone(),
-            http_counters,
-            Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner)),
-        );
-        let http = http_config(&config, threads, &plan, listening.certificates.as_ref());
-        let http = HttpFrontEnd::start(http, listening.sockets, shared)?;
+        let hand_over: HandoverTo =
+            Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner));
+        let front_ends =
+            sockets.start(&config, (&plan, volume.arena().clone()), &parts, control.metrics(), hand_over)?;
         // The runtime starts last, because it ends only after the work that blocks in it. A server
         // that cannot start must report that at once, and not after a rebuild.
         {
@@ -268,11 +207,10 @@ impl Server {
         }
         open_ahead(&library, &control, runtime.handle());
         Ok(Self {
-            address: listening.address,
-            tls_address: listening.tls_address,
-            certificates: listening.certificates,
-            http,
-            programs,
+            address,
+            tls_address,
+            certificates,
+            front_ends,
             housekeeping,
             openers,
             control,
@@ -295,10 +233,7 @@ impl Server {
     /// Whether every thread that viewers need is running. A thread that ended, because there is no
     /// ring for it, has logged the reason. The other threads cannot keep its reservations.
     pub fn is_whole(&self) -> bool {
-        self.http.is_whole()
-            && self.programs.as_ref().is_none_or(CoreHandle::is_alive)
-            && self.housekeeping.is_alive()
-            && self.disks.is_whole()
+        self.front_ends.is_whole() && self.housekeeping.is_alive() && self.disks.is_whole()
     }
 
     /// Reads the certificate and its key again; `None` if the server has none.
@@ -320,11 +255,7 @@ impl Server {
         let control = &self.control;
         let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
         control.drain();
-        if let Some(programs) = &self.programs {
-            programs.stop();
-        }
-        let drained = self.http.drain();
-        let programs = self.programs.map_or(Ok(()), CoreHandle::join);
+        let drained = self.front_ends.drain();
         self.housekeeping.stop();
         for thread in self.openers {
             // A panic of a thread was logged when it happened.
@@ -341,23 +272,12 @@ impl Server {
             end
         });
         self.runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
-        drained?;
-        Ok(programs?)
+        Ok(drained?)
     }
 }
 
 /// The time that control requests and threads have to end after the limit for work under way.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
-
-fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    // A burst of players must not fill the standard backlog of 128.
-    rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;
-    // With port 0 the system chooses.
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
-}
 
 fn memory_plan(config: &ServeConfig, library: &Library, serve_threads: usize, is_tls: bool) -> MemoryPlan {
     let volume = library.volume();
@@ -377,39 +297,18 @@ fn watch(path: &Path, control: &ControlPlane, runtime: &Runtime) -> Result<Watch
         .map_err(|source| ServeError::Watch { path: path.to_owned(), source })
 }
 
-fn http_config(
-    config: &ServeConfig,
-    threads: usize,
-    plan: &MemoryPlan,
-    certificates: Option<&Arc<Certificates>>,
-) -> HttpConfig {
-    HttpConfig {
-        threads,
-        pin: config.pin_threads,
-        real_time_priority: config.real_time_priority,
-        driver: config.driver,
-        connections_max: config.connections_max,
-        access_log: config.access_log,
-        lent_buffers: plan.lent,
-        congestion_control: config.congestion_control.clone(),
-        tls: certificates.map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
-    }
-}
-
-/// The place of each front end in [`PlayCounters::front_ends`].
-const HTTP: usize = 0;
-const PROGRAMS: usize = 1;
-
-/// The shared parts of the front ends, with the parts for housekeeping and the threads that open
-/// titles.
-fn common(
+/// The parts that all front ends use, the capacity that housekeeping measures, and the threads that
+/// open titles.
+fn parts(
     config: &ServeConfig,
     library: &Arc<Library>,
     threads: usize,
     plan: &MemoryPlan,
-    is_tls: bool,
-) -> Result<(Common, Capacity, Vec<JoinHandle<()>>), ServeError> {
+    front_ends: Vec<FrontEndPlan>,
+) -> Result<(Parts, Capacity, Vec<JoinHandle<()>>), ServeError> {
     let volume = library.volume();
+    let names: Vec<_> = front_ends.iter().map(|front_end| (front_end.name, front_end.threads)).collect();
+    let play = Arc::new(PlayCounters::new(&names));
     let (arena, disks) = (volume.arena().clone(), volume.disks().clone());
     let others = arena.usage().buffers_total - plan.readers;
     let units = Units::new(arena, disks, volume.health().clone(), others);
@@ -418,7 +317,7 @@ fn common(
         core_ns: ROUND_NS * threads as u64,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         network_bps: config.promise.network_bps,
-        processors: vec![ProcessorPrice::of_machine(threads, is_tls), ProcessorPrice::of_machine(1, false)],
+        processors: front_ends.into_iter().map(|front_end| front_end.price).collect(),
     };
     let capacity = Capacity::new(volume.disks(), capacity);
     let sessions = Sessions::new(SessionsConfig {
@@ -429,26 +328,25 @@ fn common(
         start_wait_s: config.promise.start_wait_s,
     });
     let sessions = Arc::new(sessions.reading(&units));
-    let play = Arc::new(PlayCounters::new(&[("http", threads), ("programs", 1)]));
     let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
     let opener = Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play));
-    Ok((Common { units, opener, openers, sessions, play, uplink }, capacity, opener_threads))
+    Ok((Parts { units, opener, openers, sessions, play, uplink }, capacity, opener_threads))
 }
 
 /// The metrics of the shared parts.
-fn registry(library: &Arc<Library>, common: &Common) -> MetricsRegistry {
+fn registry(library: &Arc<Library>, parts: &Parts) -> MetricsRegistry {
     let (metrics, volume) = (MetricsRegistry::default(), library.volume());
     metrics.register(Arc::new(VolumeMetrics(Arc::clone(volume))));
     metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
     metrics.register(Arc::new(TitleMetrics(Arc::clone(library))));
     metrics.register(Arc::new(ArenaMetrics(volume.arena().clone())));
     metrics.register(Arc::new(PlayMetrics {
-        counters: Arc::clone(&common.play),
-        units: common.units.clone(),
-        sessions: Arc::clone(&common.sessions),
-        uplink: common.uplink.clone(),
+        counters: Arc::clone(&parts.play),
+        units: parts.units.clone(),
+        sessions: Arc::clone(&parts.sessions),
+        uplink: parts.uplink.clone(),
     }));
     metrics
 }
@@ -457,22 +355,22 @@ fn registry(library: &Arc<Library>, common: &Common) -> MetricsRegistry {
 fn control_plane(
     config: ControlConfig,
     library: &Arc<Library>,
-    common: &Common,
+    parts: &Parts,
     capacity: &Capacity,
     metrics: MetricsRegistry,
 ) -> ControlPlane {
     let volume = library.volume();
     let admission = Arc::new(ServerAdmission {
-        sessions: Arc::clone(&common.sessions),
-        counters: Arc::clone(&common.play),
-        units: common.units.clone(),
+        sessions: Arc::clone(&parts.sessions),
+        counters: Arc::clone(&parts.play),
+        units: parts.units.clone(),
         capacities: capacity.capacities(),
         geometry: *volume.geometry(),
     });
     metrics.register(admission.clone());
     let services = Services {
         library: Arc::clone(library) as _,
-        sessions: Arc::new(ServerSessions { opener: common.opener.clone() }),
+        sessions: Arc::new(ServerSessions { opener: parts.opener.clone() }),
         admission,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         is_media,
@@ -487,60 +385,6 @@ fn runtime() -> Result<Runtime, ServeError> {
         .enable_all()
         .build()
         .map_err(ServeError::Thread)
-}
-
-impl Listening {
-    fn new(config: &ServeConfig) -> Result<Self, ServeError> {
-        let (listener, address) = listen(config.listen)?;
-        let mut listening = Self {
-            sockets: vec![(listener, Transport::Plain)],
-            address,
-            tls_address: None,
-            certificates: None,
-        };
-        if let Some(tls) = &config.tls {
-            listening.certificates = Some(Arc::new(Certificates::load(tls.files.clone(), tls.http2)?));
-            let (listener, address) = listen(tls.listen)?;
-            listening.sockets.push((listener, Transport::Tls));
-            listening.tls_address = Some(address);
-        }
-        Ok(listening)
-    }
-}
-
-/// The socket of programs, and the memory that they map.
-struct ProgramSocket {
-    listener: OwnedFd,
-    path: PathBuf,
-    arena: ArenaMap,
-    window_buffers: usize,
-}
-
-impl ProgramSocket {
-    fn front_end(self, common: &Common, counters: Arc<LocalCounters>) -> LocalFrontEnd {
-        LocalFrontEnd {
-            sessions: Arc::clone(&common.sessions),
-            play: Arc::clone(&common.play),
-            front_end: PROGRAMS,
-            counters,
-            opener: common.opener.clone(),
-            openers: common.openers.clone(),
-            arena: self.arena,
-            window_buffers: self.window_buffers,
-            listener: Arc::new(self.listener),
-            path: self.path,
-        }
-    }
-}
-
-fn listen_for_programs(path: PathBuf, volume: &Volume) -> Result<ProgramSocket, ServeError> {
-    let failed = |path: &Path, source| ServeError::Programs { path: path.to_owned(), source };
-    let arena = ArenaMap::new(volume.arena().clone())
-        .ok_or_else(|| failed(&path, io::Error::other("media memory cannot be mapped by others")))?;
-    let listener = reel_client::listen(&path).map_err(|error| failed(&path, error))?;
-    // A window of pictures, and the units that a few seconds of sound touch.
-    let window_buffers = READER_STRIPES_MAX * volume.geometry().data_rows() + 4;
-    Ok(ProgramSocket { listener, path, arena, window_buffers })
 }
 
 /// Checks the certificate's files periodically, and never returns.

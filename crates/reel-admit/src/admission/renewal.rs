@@ -1,11 +1,11 @@
 //! What a request for media changes in the reservation of its session.
 
 use super::{Admission, lock};
+use crate::choices::Choices;
 use crate::limits::MOVE_COST_NS;
 use crate::reservations::{Begin, Requester};
 use crate::schedule::{Continuity, TrackSpan};
 use crate::session::{Promise, State};
-use reel_cache::Choices;
 use reel_qos::AdmitError;
 use reel_qos::limits::ROUND_NS;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
-use reel_admit::{Session, Sessions, SessionsConfig, TrackSpan};
-use reel_cache::{Choices, MediaKind};
+use reel_admit::{Choices, Session, Sessions, SessionsConfig, TrackSpan};
+use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable};
 use std::net::{IpAddr, Ipv4Addr};

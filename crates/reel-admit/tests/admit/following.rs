@@ -6,9 +6,10 @@
 
 use crate::cinema::{Cinema, Core, Ends, MEMBERS, Manners, STRIPE_BYTES};
 use reel_admit::{
-    Loss, Permit, Session, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan, demand, shared_demand,
+    Choices, Loss, Permit, Session, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan, demand,
+    shared_demand,
 };
-use reel_cache::{Body, Choices, Due, MediaKind, Part, Ramp, SharedTrack, SharedTracks, Units};
+use reel_cache::{Body, Due, MediaKind, Part, Ramp, SharedTrack, SharedTracks, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED};
 use std::net::{IpAddr, Ipv4Addr};

@@ -5,8 +5,10 @@ use reel_admit::limits::{
     BELOW_SEGMENTS, CLIENT_PART, LATE_STAYS_NS, PAUSE_GRACE_NS, ROUNDS_MAX, SEND_LEAD_NS,
     SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
-use reel_admit::{Client, OpenRefused, ReservationState, Session, Sessions, SessionsConfig, TrackSpan};
-use reel_cache::{Choices, MediaKind};
+use reel_admit::{
+    Choices, Client, OpenRefused, ReservationState, Session, Sessions, SessionsConfig, TrackSpan,
+};
+use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS, Demand, DiskPrice, MemberCapacity, Resource,

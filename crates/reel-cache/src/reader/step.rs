@@ -1,9 +1,8 @@
 //! One step of a reader's window: bytes in memory, or the wanted rows of one stripe.
 
 use crate::budget::Reservation;
-use crate::fetcher::Fetched;
 use crate::limits::SEND_CHUNKS_MAX;
-use crate::units::UnitKey;
+use crate::unit::{Fetched, UnitKey};
 use reel_ring::Chunk;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::ops::Range;
@@ -154,23 +153,4 @@ impl Drop for StripeStep {
             if arrived == self.units.len() { 0 } else { self.reservation.buffers().saturating_sub(arrived) };
         self.reservation.lend_until_answered(owed);
     }
-}
-
-/// The rows of each data position that the bytes `range` of a stripe touch.
-pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<(usize, Range<usize>)> {
-    let geometry = map.geometry();
-    let row_bytes = geometry.row_bytes() as u64;
-    // The casts fit: they are rows of one stripe.
-    let first = (range.start / row_bytes) as usize;
-    let last = ((range.end - 1) / row_bytes) as usize;
-    let data_rows = geometry.data_rows();
-    let mut wanted = Vec::with_capacity(data_rows);
-    for position in 0..data_rows {
-        let from = first.saturating_sub(position).div_ceil(data_rows);
-        if position <= last && from * data_rows + position <= last {
-            let to = (last - position) / data_rows + 1;
-            wanted.push((position, from..to));
-        }
-    }
-    wanted
 }

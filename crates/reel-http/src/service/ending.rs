@@ -1,60 +1,59 @@
 //! How responses, connections and cores end.
 
-use super::acceptor::refuse_connection;
-use super::{ACCEPT, ACCEPT_TLS, Data, SWEEP};
+use super::connecting::refuse_connection;
+use super::{HttpThread, SWEEP};
 use crate::connection::{Connection, Sending, State, TimeOut};
 use crate::front_end::Handover;
-use crate::limits::{DRAIN_TIME_MAX_NS, LINGER_BYTES_MAX, SWEEP_EVERY_NS};
-use reel_rt::Core;
+use crate::limits::{LINGER_BYTES_MAX, SWEEP_EVERY_NS};
+use reel_serve::Serve;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-impl Data {
+impl HttpThread {
     /// The client has accepted the whole response.
-    pub(super) fn finish(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn finish(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
         let (keep_alive, peer) = (sending.keep_alive, connection.peer);
-        self.end_delivery(*sending, peer, core.now_ns());
-        if keep_alive { self.await_request(core, token) } else { self.linger(core, token) }
+        self.end_delivery(serve, *sending, peer, serve.now_ns());
+        if keep_alive { self.await_request(serve, token) } else { self.linger(serve, token) }
     }
 
     /// Closes the server's side and waits for the client to close its own.
-    pub(super) fn linger(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn linger(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.state = State::Lingering(LINGER_BYTES_MAX);
-        connection.since_ns = core.now_ns();
+        connection.since_ns = serve.now_ns();
         connection.input = Vec::new();
         // Most clients have received the closing alert with the last of their response. This call
         // is for those from which the server expected more.
         connection.send_last(&[]);
         match rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Write) {
-            Ok(()) => self.receive(core, token),
-            Err(_gone) => self.close(core, token),
+            Ok(()) => self.receive(serve, token),
+            Err(_gone) => self.close(serve, token),
         }
     }
 
     /// Discards what arrived after the last response.
-    pub(super) fn lingered(&mut self, core: &mut Core, token: u64, bytes: usize) {
+    pub(super) fn lingered(&mut self, serve: &mut Serve<'_>, token: u64, bytes: usize) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Lingering(left_bytes) = &mut connection.state else { return };
         connection.input.clear();
         match left_bytes.checked_sub(bytes) {
-            None | Some(0) => self.close(core, token),
+            None | Some(0) => self.close(serve, token),
             Some(left) => {
                 *left_bytes = left;
-                self.receive(core, token);
+                self.receive(serve, token);
             }
         }
     }
 
     /// Gives the connection, with all that was read from it, to the control plane.
-    pub(super) fn hand_over(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn hand_over(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
-        core.tasks.remove(connection.task);
-        self.uncount();
+        serve.core.tasks.remove(connection.task);
         let Ok(socket) = Arc::try_unwrap(connection.socket) else {
             debug_assert!(false, "an operation in the ring still holds the socket");
             return;
@@ -65,33 +64,32 @@ impl Data {
         }
         let tls = connection.secure.map(|secure| Box::new(secure.tls));
         let handover = Handover { stream, tls, already_read: connection.input, peer: connection.peer };
-        match (self.shared.server.handover)(handover) {
-            Ok(()) => self.shared.server.counters.handed_over.fetch_add(1, Ordering::Relaxed),
+        match (self.shared.http.handover)(handover) {
+            Ok(()) => self.shared.http.counters.handed_over.fetch_add(1, Ordering::Relaxed),
             Err(handover) => {
                 if handover.tls.is_none() {
                     refuse_connection(handover.stream.into());
                 }
-                self.shared.server.counters.turned_away.fetch_add(1, Ordering::Relaxed)
+                self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed)
             }
         };
     }
 
     /// Closes the connection of a client that accepted nothing for too long. The memory lent for it
     /// is returned at once; otherwise it would wait until the client accepts the rest.
-    fn cut_off(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn cut_off(&mut self, serve: &mut Serve<'_>, token: u64) {
         if let Some(connection) = self.connections.get_mut(token)
             && matches!(connection.state, State::Sending(_))
             && connection.zero_copy.lent_bytes() > 0
         {
             let _ = rustix::net::sockopt::set_socket_linger(&connection.socket, Some(Duration::ZERO));
         }
-        self.close(core, token);
+        self.close(serve, token);
     }
 
-    pub(super) fn close(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn close(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
-        core.tasks.remove(connection.task);
-        self.uncount();
+        serve.core.tasks.remove(connection.task);
         // Ends an operation that is still in the ring. Its completion finds no connection.
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
         if let Some(secure) = connection.secure {
@@ -101,80 +99,43 @@ impl Data {
             }
         }
         if let State::Sending(sending) = connection.state {
-            self.end_delivery(*sending, connection.peer, reel_rt::now_ns());
+            self.end_delivery(serve, *sending, connection.peer, reel_rt::now_ns());
         }
     }
 
     /// A response has ended, whether it was accepted completely or not.
-    fn end_delivery(&mut self, sending: Sending, peer: SocketAddr, now_ns: u64) {
-        if let Some(report) = self.engine.close(sending.delivery) {
+    fn end_delivery(&self, serve: &mut Serve<'_>, sending: Sending, peer: SocketAddr, now_ns: u64) {
+        if let Some(report) = serve.engine.close(sending.delivery) {
             self.shared.access_log.record(sending.into_record(report, peer, now_ns));
         }
     }
 
-    /// Reports the processor time of this thread.
-    fn report(&self) {
-        let server = &self.shared.server;
-        if let Some(own) = server.play.front_ends.get(server.front_end) {
-            own.threads_ns[self.core].store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
-        }
-    }
-
-    pub(super) fn uncount(&self) {
-        self.shared.server.counters.open[self.core].fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Closes connections that exceeded a time limit, and ends the core when it has drained.
-    pub(super) fn sweep(&mut self, core: &mut Core) {
-        let now_ns = core.now_ns();
+    /// Closes connections that exceeded a time limit.
+    pub(super) fn sweep(&mut self, serve: &mut Serve<'_>) {
+        let now_ns = serve.now_ns();
         for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
             let Some(connection) = self.connections.get_mut(token) else { continue };
             let Some(which) = connection.timed_out(now_ns) else { continue };
             // The response is complete. This is a normal close, not a loss.
             if which != TimeOut::Linger {
-                self.shared.server.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+                self.shared.http.counters.timed_out.fetch_add(1, Ordering::Relaxed);
             }
             if which == TimeOut::Head {
                 let late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
                 connection.send_last(late);
             }
-            self.cut_off(core, token);
+            self.cut_off(serve, token);
         }
-        self.report();
-        if let Some(since_ns) = self.draining_since_ns {
-            let out_of_time = now_ns.saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
-            if out_of_time {
-                for token in self.connections.tokens(|_| true) {
-                    self.cut_off(core, token);
-                }
-            }
-            if out_of_time {
-                return core.stop();
-            }
-        }
-        core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
+        serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
     }
 
-    pub(super) fn drain(&mut self, core: &mut Core) {
-        if self.draining_since_ns.is_some() {
-            return;
-        }
-        self.draining_since_ns = Some(core.now_ns());
-        if self.acceptor.take().is_some() {
-            core.ring.cancel(ACCEPT);
-            core.ring.cancel(ACCEPT_TLS);
-        }
+    /// Closes the connections that have no request.
+    pub(super) fn close_idle(&mut self, serve: &mut Serve<'_>) {
         let has_no_request = |connection: &Connection| {
             matches!(connection.state, State::ShakingHands | State::Idle | State::Heading)
         };
         for token in self.connections.tokens(has_no_request) {
-            self.close(core, token);
+            self.close(serve, token);
         }
-    }
-
-    /// Whether the core has nothing left to do, neither for itself nor for sessions of other cores
-    /// that joined its reads.
-    pub(super) fn has_drained(&self) -> bool {
-        self.draining_since_ns.is_some() && self.connections.is_empty() && self.engine.reads_in_flight() == 0
     }
 }

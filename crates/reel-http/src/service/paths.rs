@@ -1,24 +1,24 @@
 //! Looks at the connections of responses, so that the engine can learn what the network carries.
 
-use super::{Data, PATHS};
+use super::{HttpThread, PATHS};
 use crate::connection::{Connection, State};
 use crate::limits::{PATHS_EVERY_NS, PATHS_MAX};
 use reel_admit::client_network;
 use reel_ring::tcp_status;
-use reel_rt::Core;
+use reel_serve::Serve;
 
-impl Data {
+impl HttpThread {
     /// Plans the next look, unless it is planned.
-    pub(super) fn watch_paths(&mut self, core: &mut Core) {
+    pub(super) fn watch_paths(&mut self, serve: &mut Serve<'_>) {
         if !self.paths_planned {
             self.paths_planned = true;
-            core.at(core.now_ns() + PATHS_EVERY_NS, PATHS);
+            serve.core.at(serve.now_ns() + PATHS_EVERY_NS, PATHS);
         }
     }
 
     /// Looks at the connections that send through the uplink. If there are more than one look may
     /// take, the next look continues with the others.
-    pub(super) fn look_at_paths(&mut self, core: &mut Core) {
+    pub(super) fn look_at_paths(&mut self, serve: &mut Serve<'_>) {
         self.paths_planned = false;
         let sending = |connection: &Connection| {
             connection.uses_uplink() && matches!(connection.state, State::Sending(_))
@@ -31,12 +31,12 @@ impl Data {
         tokens.rotate_left(self.paths_seen % count);
         self.paths_seen = if count > PATHS_MAX { self.paths_seen % count + PATHS_MAX } else { 0 };
         for token in tokens.into_iter().take(PATHS_MAX) {
-            self.look_at_path(core, token);
+            self.look_at_path(serve, token);
         }
-        self.watch_paths(core);
+        self.watch_paths(serve);
     }
 
-    fn look_at_path(&mut self, core: &Core, token: u64) {
+    fn look_at_path(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let (Some(delivery), Some(status)) = (connection.delivery(), tcp_status(&connection.socket)) else {
             return;
@@ -51,7 +51,7 @@ impl Data {
                 let _ = rustix::net::sockopt::set_tcp_congestion(&connection.socket, system);
             }
             let client = client_network(connection.peer.ip());
-            self.engine.observe(delivery, client, sample, core.now_ns());
+            serve.engine.observe(delivery, client, sample, serve.now_ns());
         }
     }
 }

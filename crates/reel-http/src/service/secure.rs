@@ -2,15 +2,15 @@
 //!
 //! The path is `received_sealed -> shake_hands` until both sides have keys. Then it is the same as
 //! without TLS, with two more steps: received bytes are decrypted before they are parsed, and bytes
-//! to be sent are sealed first ([`Data::seal`]).
+//! to be sent are sealed first ([`HttpThread::seal`]).
 
-use super::Data;
+use super::HttpThread;
 use crate::connection::{Connection, State};
 use crate::limits::{PARKED_BYTES_MAX, SEAL_SMALL_BYTES_MAX};
 use crate::secure::{Secure, looks_like_http, rest_of};
 use reel_arena::Buffer;
 use reel_ring::{Chunk, Op};
-use reel_rt::Core;
+use reel_serve::Serve;
 use reel_tls::Protocol;
 use std::io;
 use std::ops::DerefMut;
@@ -23,9 +23,9 @@ enum SealBuffer {
     Small(Vec<u8>),
 }
 
-impl Data {
+impl HttpThread {
     /// Decrypts what was received, and continues according to the connection's state.
-    pub(super) fn received_sealed(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn received_sealed(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
         let Some(incoming) = secure.received.take() else { return };
@@ -33,32 +33,32 @@ impl Data {
         let is_http = shakes_hands && looks_like_http(&incoming);
         if let Err(error) = secure.tls.receive(incoming, &mut connection.input) {
             tracing::debug!(peer = %connection.peer, %error, "a TLS connection ends");
-            self.shared.server.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
+            self.shared.http.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
             if is_http {
                 connection.send_unsealed(NOT_HTTP);
             } else {
                 connection.send_last(&[]);
             }
-            return self.close(core, token);
+            return self.close(serve, token);
         }
         if shakes_hands {
-            return self.shake_hands(core, token);
+            return self.shake_hands(serve, token);
         }
         let has_closed = secure.tls.peer_has_closed();
         match (connection.input.is_empty(), &connection.state) {
-            (true, _) if has_closed => self.close(core, token),
+            (true, _) if has_closed => self.close(serve, token),
             // A record is incomplete, or contained nothing for the application.
-            (true, _) => self.receive(core, token),
+            (true, _) => self.receive(serve, token),
             (false, _) => {
-                connection.begin_head(core.now_ns());
-                self.received(core, token);
+                connection.begin_head(serve.now_ns());
+                self.begin(serve, token);
             }
         }
     }
 
     /// Continues a handshake: sends what is to be sent, waits for the client, or begins with the
     /// first request.
-    pub(super) fn shake_hands(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn shake_hands(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
         let outgoing = secure.tls.take_outgoing();
@@ -68,27 +68,27 @@ impl Data {
         if let Some(chunk) = secure.pending.take() {
             connection.in_ring = true;
             let socket = Arc::clone(&connection.socket);
-            return core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
+            return serve.core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
         }
         if !secure.tls.is_established() {
             if secure.tls.peer_has_closed() {
-                return self.close(core, token);
+                return self.close(serve, token);
             }
-            return self.receive(core, token);
+            return self.receive(serve, token);
         }
-        self.shared.server.counters.handshakes.fetch_add(1, Ordering::Relaxed);
+        self.shared.http.counters.handshakes.fetch_add(1, Ordering::Relaxed);
         if secure.tls.protocol() == Protocol::Http2 {
-            return self.hand_over(core, token);
+            return self.hand_over(serve, token);
         }
-        self.await_request(core, token);
+        self.await_request(serve, token);
     }
 
     /// Seals what is ready and sends it.
-    pub(super) fn seal(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn seal(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(delivery) = connection.delivery() else { return };
-        let chunks = self.engine.chunks(delivery);
-        let mut seal_buffer = self.seal_buffer(core, token, Secure::room_bytes(&chunks));
+        let chunks = serve.engine.chunks(delivery);
+        let mut seal_buffer = self.seal_buffer(serve, token, Secure::room_bytes(&chunks));
         let Some(connection) = self.connections.get_mut(token) else { return };
         let (State::Sending(sending), Some(secure)) = (&mut connection.state, &mut connection.secure) else {
             return;
@@ -103,13 +103,13 @@ impl Data {
                 if let SealBuffer::Scratch(buffer) = seal_buffer {
                     self.scratch.give(token, Chunk::Lease(buffer.freeze()));
                 }
-                return self.close(core, token);
+                return self.close(serve, token);
             }
         };
-        self.engine.release_sent(delivery, sealed.plain as u64);
+        serve.engine.release_sent(delivery, sealed.plain as u64);
         secure.plain_bytes = sealed.plain as u64;
         let mut bytes = sealed.sealed;
-        if self.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
+        if serve.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
             bytes += secure.tls.close(&mut seal_buffer[bytes..]);
         }
         let chunk = match seal_buffer {
@@ -120,13 +120,13 @@ impl Data {
             }
         };
         connection.in_ring = true;
-        core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks: vec![chunk] });
+        serve.core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks: vec![chunk] });
     }
 
     /// The socket accepted some of the sealed bytes, or none.
     pub(super) fn sent_sealed(
         &mut self,
-        core: &mut Core,
+        serve: &mut Serve<'_>,
         token: u64,
         chunks: Vec<Chunk>,
         result: io::Result<usize>,
@@ -139,49 +139,49 @@ impl Data {
                 connection.since_ns = match connection.state {
                     // One time limit covers the whole handshake.
                     State::ShakingHands => connection.since_ns,
-                    _ => core.now_ns(),
+                    _ => serve.now_ns(),
                 };
                 let chunk = match rest_of(chunk, bytes) {
                     Ok(rest) => {
                         secure.pending = Some(rest);
                         if let Some(delivery) = connection.delivery() {
-                            self.engine.progressed(delivery, core.now_ns());
+                            serve.engine.progressed(delivery, serve.now_ns());
                         }
-                        return self.ready(core, token);
+                        return self.wake(serve, token);
                     }
                     Err(all) => all,
                 };
                 self.parked_bytes -= std::mem::take(&mut secure.parked_bytes);
                 let plain_bytes = std::mem::take(&mut secure.plain_bytes);
                 if let Some(delivery) = connection.delivery() {
-                    self.engine.count_taken(delivery, plain_bytes, core.now_ns());
+                    serve.engine.count_taken(delivery, plain_bytes, serve.now_ns());
                 }
                 self.scratch.give(token, chunk);
-                self.ready(core, token);
+                self.wake(serve, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 secure.pending = Some(chunk);
                 connection.in_ring = true;
-                core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
-                self.set_blocked(core, token, true);
+                serve.core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
+                self.set_blocked(serve, token, true);
             }
             Err(_gone) => {
                 self.scratch.give(token, chunk);
-                self.close(core, token);
+                self.close(serve, token);
             }
         }
     }
 
     /// The memory in which up to `bytes` are sealed, with less room if there is less. It never
     /// waits.
-    fn seal_buffer(&mut self, core: &mut Core, token: u64, bytes: usize) -> SealBuffer {
+    fn seal_buffer(&mut self, serve: &mut Serve<'_>, token: u64, bytes: usize) -> SealBuffer {
         if bytes <= SEAL_SMALL_BYTES_MAX {
             return SealBuffer::Small(vec![0; bytes]);
         }
         if let Some(buffer) = self.scratch.take(token) {
             return SealBuffer::Scratch(buffer);
         }
-        self.park(core);
+        self.park(serve);
         match self.scratch.take(token) {
             Some(buffer) => SealBuffer::Scratch(buffer),
             // All buffers are being sent in this turn.
@@ -192,7 +192,7 @@ impl Data {
     /// Moves the sealed bytes of a client that accepts nothing at the moment out of their buffer.
     /// It chooses the connection that has held its buffer for the longest. If too many bytes are
     /// moved out already, the connection is cut off.
-    fn park(&mut self, core: &mut Core) {
+    fn park(&mut self, serve: &mut Serve<'_>) {
         let is_slow = |connection: &Connection| {
             let waits = connection
                 .secure
@@ -208,13 +208,13 @@ impl Data {
         let Some(chunk) = secure.pending.take() else { return };
         if self.parked_bytes + chunk.len() > PARKED_BYTES_MAX {
             secure.pending = Some(chunk);
-            self.shared.server.counters.timed_out.fetch_add(1, Ordering::Relaxed);
-            return self.close(core, token);
+            self.shared.http.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            return self.close(serve, token);
         }
         secure.pending = Some(Chunk::from(chunk.to_vec()));
         secure.parked_bytes = chunk.len();
         self.parked_bytes += chunk.len();
-        self.shared.server.counters.parked.fetch_add(1, Ordering::Relaxed);
+        self.shared.http.counters.parked.fetch_add(1, Ordering::Relaxed);
         self.scratch.give(token, chunk);
     }
 }

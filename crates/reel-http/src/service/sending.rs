@@ -1,16 +1,54 @@
 //! Sends the bytes of responses that are in memory, and requests those that are missing.
 
-use super::{Data, ENGINE};
-use crate::connection::State;
-use reel_play::{Event, Readiness};
+use super::HttpThread;
+use crate::connection::{Sending, State};
+use crate::request::Request;
+use crate::response::Response;
+use reel_admit::Session;
+use reel_play::{DeliveryPolicy, NewDelivery, PlayableTitle, Readiness};
 use reel_ring::Op;
-use reel_rt::Core;
+use reel_serve::Serve;
 use std::io;
 use std::sync::Arc;
 
-impl Data {
+impl HttpThread {
+    /// Begins to send a response.
+    pub(super) fn respond(
+        &mut self,
+        serve: &mut Serve<'_>,
+        token: u64,
+        request: Request,
+        response: Response,
+        (session, policy): (Option<Arc<Session<PlayableTitle>>>, DeliveryPolicy),
+    ) {
+        self.shared.http.counters.response(response.status);
+        let now_ns = serve.now_ns();
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let Response { status, body, body_bytes, body_offset, keep_alive } = response;
+        let delivery = NewDelivery {
+            tag: token,
+            session,
+            policy,
+            preamble_bytes: body.bytes() - body_bytes,
+            body,
+            file_offset: body_offset,
+            in_runs: true,
+            path: connection.path(),
+        };
+        let is_watched = connection.uses_uplink();
+        let delivery = serve.engine.open(delivery, now_ns);
+        let (blocked, started_ns) = (false, now_ns);
+        connection.state =
+            State::Sending(Box::new(Sending { delivery, blocked, keep_alive, started_ns, status, request }));
+        connection.since_ns = now_ns;
+        if is_watched {
+            self.watch_paths(serve);
+        }
+        self.pump(serve, token);
+    }
+
     /// Sends what can be sent, or requests what is missing. All media passes through this function.
-    pub(super) fn pump(&mut self, core: &mut Core, token: u64) {
+    pub(super) fn pump(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if connection.in_ring || !matches!(connection.state, State::Sending(_)) {
             return;
@@ -20,84 +58,49 @@ impl Data {
         {
             connection.in_ring = true;
             let socket = Arc::clone(&connection.socket);
-            return core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
+            return serve.core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
         }
         let is_secure = connection.secure.is_some();
         let Some(delivery) = connection.delivery() else { return };
-        match self.engine.fill(delivery, core.now_ns()) {
+        match serve.engine.fill(delivery, serve.now_ns()) {
             None | Some(Readiness::Waiting) => {}
-            Some(Readiness::Done) => self.finish(core, token),
-            Some(Readiness::Ready) if is_secure => self.seal(core, token),
+            Some(Readiness::Done) => self.finish(serve, token),
+            Some(Readiness::Ready) if is_secure => self.seal(serve, token),
             Some(Readiness::Ready) => {
                 let Some(connection) = self.connections.get_mut(token) else { return };
-                let may_lend = self.shared.server.arena.pieces_sending() < self.shared.lent_buffers;
-                let chunks = self.engine.chunks(delivery);
+                let may_lend = self.shared.http.arena.pieces_sending() < self.shared.lent_buffers;
+                let chunks = serve.engine.chunks(delivery);
                 connection.in_ring = true;
-                let op = connection.send(chunks, may_lend, core.now_ns());
-                core.ring.push(token, op);
+                let op = connection.send(chunks, may_lend, serve.now_ns());
+                serve.core.ring.push(token, op);
             }
         }
     }
 
-    pub(super) fn sent(&mut self, core: &mut Core, token: u64, result: io::Result<usize>) {
+    pub(super) fn sent(&mut self, serve: &mut Serve<'_>, token: u64, result: io::Result<usize>) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(delivery) = connection.delivery() else { return };
         match result {
             Ok(bytes) => {
-                connection.since_ns = core.now_ns();
-                self.engine.taken(delivery, bytes as u64, core.now_ns());
-                self.ready(core, token);
+                connection.since_ns = serve.now_ns();
+                serve.engine.taken(delivery, bytes as u64, serve.now_ns());
+                self.wake(serve, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 connection.in_ring = true;
-                core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
-                self.set_blocked(core, token, true);
+                serve.core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
+                self.set_blocked(serve, token, true);
             }
-            Err(_gone) => self.close(core, token),
+            Err(_gone) => self.close(serve, token),
         }
     }
 
     /// Notes whether a client accepts nothing at the moment.
-    pub(super) fn set_blocked(&mut self, core: &Core, token: u64, is_blocked: bool) {
+    pub(super) fn set_blocked(&mut self, serve: &mut Serve<'_>, token: u64, is_blocked: bool) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         if let State::Sending(sending) = &mut connection.state {
             sending.blocked = is_blocked;
-            self.engine.set_blocked(sending.delivery, is_blocked, core.now_ns());
+            serve.engine.set_blocked(sending.delivery, is_blocked, serve.now_ns());
         }
-    }
-
-    /// Continues with the connections whose deliveries can continue.
-    pub(super) fn continue_with_events(&mut self, core: &mut Core) {
-        while let Some(event) = self.engine.next_event() {
-            match event {
-                Event::Ready(token) | Event::Unit(token, _) => self.ready(core, token),
-                Event::Lost(token, error) => {
-                    // The head is already sent. The only way to report the error is to end the
-                    // connection early.
-                    tracing::error!(%error, "stored bytes are lost; a response is cut short");
-                    self.close(core, token);
-                }
-            }
-        }
-    }
-
-    /// Sets a timer for the engine's next action.
-    pub(super) fn watch_engine(&mut self, core: &mut Core) {
-        if let Some(due_ns) = self.engine.next_tick_ns()
-            && self.engine_timer_ns.is_none_or(|timer_ns| due_ns < timer_ns)
-        {
-            self.engine_timer_ns = Some(due_ns);
-            core.at(due_ns, ENGINE);
-        }
-    }
-
-    /// Timers cannot be cancelled, so an earlier timer may have left a later one behind. The later
-    /// one finds nothing to do.
-    pub(super) fn tick_engine(&mut self, core: &mut Core) {
-        if self.engine_timer_ns.is_some_and(|timer_ns| timer_ns <= core.now_ns()) {
-            self.engine_timer_ns = None;
-        }
-        self.engine.tick(core.now_ns());
-        self.continue_with_events(core);
     }
 }

@@ -1,11 +1,11 @@
 //! Sends without a copy on a core: which bytes are sent so, what the kernel reports, and when the
 //! memory is returned.
 
-use super::Data;
+use super::HttpThread;
 use crate::connection::Connection;
 use crate::zero_copy::SendMethod;
 use reel_ring::{Chunk, Op, segment_bytes};
-use reel_rt::Core;
+use reel_serve::Serve;
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ impl Connection {
     }
 }
 
-impl Data {
+impl HttpThread {
     /// The first part of a zero-copy send ended, or all of it if the kernel kept no memory.
     pub(super) fn sent_zero_copy(
         &mut self,
-        core: &mut Core,
+        serve: &mut Serve<'_>,
         token: u64,
         chunks: Vec<Chunk>,
         result: io::Result<usize>,
@@ -43,8 +43,8 @@ impl Data {
         if is_lent {
             connection.zero_copy.lent(bytes);
         } else {
-            connection.zero_copy.refused(core.now_ns());
-            self.shared.server.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+            connection.zero_copy.refused(serve.now_ns());
+            self.shared.http.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         match result {
             // Zero-copy is impossible for this socket, or at the moment: the kernel has no memory
@@ -52,27 +52,27 @@ impl Data {
             Err(error) if is_about_zero_copy(&error) => {
                 if is_lent {
                     // The second part of the send is still to come, and reports nothing new.
-                    connection.zero_copy.failed(core.now_ns());
+                    connection.zero_copy.failed(serve.now_ns());
                 }
-                self.shared.server.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
-                self.ready(core, token);
+                self.shared.http.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
+                self.wake(serve, token);
             }
             // The operation may have memory of its own under way, so the ring does not restart it.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.sent(core, token, Err(io::ErrorKind::WouldBlock.into()));
+                self.sent(serve, token, Err(io::ErrorKind::WouldBlock.into()));
             }
-            result => self.sent(core, token, result),
+            result => self.sent(serve, token, result),
         }
     }
 
     /// The memory of a zero-copy send was returned. `bytes`: how many of its bytes the socket had
     /// accepted.
-    pub(super) fn returned(&mut self, core: &mut Core, token: u64, bytes: usize, copied: bool) {
-        let counters = &self.shared.server.counters;
+    pub(super) fn returned(&mut self, serve: &mut Serve<'_>, token: u64, bytes: usize, copied: bool) {
+        let counters = &self.shared.http.counters;
         let counter = if copied { &counters.copied_late_bytes } else { &counters.zero_copy_bytes };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
         if let Some(connection) = self.connections.get_mut(token) {
-            connection.zero_copy.returned(bytes as u64, copied, core.now_ns());
+            connection.zero_copy.returned(bytes as u64, copied, serve.now_ns());
         }
     }
 }

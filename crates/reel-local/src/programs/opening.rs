@@ -1,7 +1,7 @@
 //! How a program's stream begins, or why it is refused.
 
 use super::playing::Playing;
-use super::{Message, Named, PROGRAM_STREAMS_MAX, Programs};
+use super::{Named, PROGRAM_STREAMS_MAX, Programs};
 use crate::limits::PROGRAM_MEMORY_SHARE;
 use crate::outlet::MappedOutlet;
 use crate::streams::Opening as StreamOpening;
@@ -9,17 +9,10 @@ use reel_admit::{Client, OpenRefused};
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_client::{Reply, say};
 use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused};
-use reel_rt::Core;
-use reel_serve::Refusal;
+use reel_serve::{OpenResult, Refusal, Serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A title that was opened for a stream, or could not be.
-pub struct Opened {
-    stream: u64,
-    result: Result<Arc<PlayableTitle>, Refusal>,
-}
 
 /// A program's request.
 pub(super) struct Wanted {
@@ -45,8 +38,8 @@ impl From<Refusal> for Refused {
 }
 
 impl Programs {
-    /// Has a title opened on another thread. [`Programs::opened`] continues.
-    pub(super) fn open(&mut self, wanted: Wanted) {
+    /// Has a title opened on another thread. [`Programs::begin_opened`] continues.
+    pub(super) fn open(&mut self, serve: &Serve<'_>, wanted: Wanted) {
         let Some(program) = self.programs.get_mut(wanted.program) else { return };
         if program.streams.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
@@ -62,18 +55,16 @@ impl Programs {
         program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
         let stream = self.openings.insert(wanted);
-        let own = self.own.clone();
-        let reply = move |result| own.post(Message::Opened(Opened { stream, result }));
-        if let Err(refusal) = self.shared.opener.title_later(&self.shared.openers, title, reply) {
+        if let Err(refusal) = serve.open_title(stream, title) {
             self.openings.remove(stream);
             self.refuse(token, tag, refusal.into());
         }
     }
 
-    pub(super) fn opened(&mut self, core: &mut Core, opened: Opened) {
-        let Some(wanted) = self.openings.remove(opened.stream) else { return };
-        let begun = match opened.result {
-            Ok(title) => self.begin(core, &wanted, title),
+    pub(super) fn begin_opened(&mut self, serve: &mut Serve<'_>, stream: u64, result: OpenResult) {
+        let Some(wanted) = self.openings.remove(stream) else { return };
+        let begun = match result {
+            Ok(title) => self.begin(serve, &wanted, title),
             Err(refusal) => Err(refusal.into()),
         };
         if let Err(refused) = begun {
@@ -82,10 +73,15 @@ impl Programs {
     }
 
     /// Admits a stream, and gives the program its memory.
-    fn begin(&mut self, core: &mut Core, wanted: &Wanted, title: Arc<PlayableTitle>) -> Result<(), Refused> {
+    fn begin(
+        &mut self,
+        serve: &mut Serve<'_>,
+        wanted: &Wanted,
+        title: Arc<PlayableTitle>,
+    ) -> Result<(), Refused> {
         // The program has disconnected in the meantime: no answer is needed.
         let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
-        if self.draining_since_ns.is_some() {
+        if serve.is_draining() {
             return Err(Refused(1, "the server stops".to_owned()));
         }
         if program.streams.get(&wanted.tag) == Some(&Named::Unwanted) {
@@ -99,15 +95,15 @@ impl Programs {
         if wanted.from_bytes > file_bytes {
             return Err(Refused(0, format!("the file of {} ends after {file_bytes} bytes", wanted.title)));
         }
-        self.has_memory()?;
+        self.has_memory(serve)?;
         let outlet = MappedOutlet::new()
             .map_err(|error| Refused(1, format!("there is no memory for another stream: {error}")))?;
-        let opener = &self.shared.opener;
+        let opener = serve.opener();
         let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()))?;
         let named = (wanted.title.as_str(), title);
-        let session = opener.session(named, Form::File, (client, class), core.now_ns())?;
+        let session = opener.session(named, Form::File, (client, class), serve.now_ns())?;
         let media = MediaRequest::File(wanted.from_bytes..file_bytes);
-        let policy = self.engine.policy(&session, &media, core.now_ns()).map_err(|refusal| {
+        let policy = serve.engine.policy(&session, &media, serve.now_ns()).map_err(|refusal| {
             let refused = OpenRefused::from(refusal);
             Refused(refused.retry_after_s(), refused.to_string())
         });
@@ -116,7 +112,7 @@ impl Programs {
             Ok(policy)
         });
         let policy = ready.inspect_err(|_| {
-            self.shared.sessions.close(&session.key());
+            serve.parts().sessions.close(&session.key());
         })?;
         let opening = StreamOpening {
             session: Some(Arc::clone(&session)),
@@ -126,23 +122,24 @@ impl Programs {
             chain_bytes_max: SEND_BYTES_MAX,
             outlet,
         };
-        let set = self.streams.open(&mut self.engine, [opening], core.now_ns());
+        let set = self.streams.open(serve.engine, [opening], serve.now_ns());
         for id in &set {
             if let Some(program) = self.programs.get_mut(wanted.program) {
                 program.streams.insert(wanted.tag, Named::Open(*id));
             }
             let names = (wanted.program, wanted.tag);
-            self.playing.insert(*id, Playing::new(names, Arc::clone(&session), core.now_ns()));
+            self.playing.insert(*id, Playing::new(names, Arc::clone(&session), serve.now_ns()));
         }
         self.shared.counters.opened.fetch_add(1, Ordering::Relaxed);
         self.count();
-        self.pump(core, &set);
+        self.watch(serve);
+        self.pump(serve, &set);
         Ok(())
     }
 
     /// Whether there is memory for another stream's window in the share of programs.
-    fn has_memory(&self) -> Result<(), Refused> {
-        let buffers = self.engine.units().budget().total();
+    fn has_memory(&self, serve: &Serve<'_>) -> Result<(), Refused> {
+        let buffers = serve.engine.units().budget().total();
         let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
         if self.playing.len() < most {
             return Ok(());

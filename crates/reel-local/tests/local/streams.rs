@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use crate::cinema::{ArrivalSender, Cinema, STRIPE_BYTES};
-use reel_admit::{Sessions, SessionsConfig};
+use reel_admit::{Choices, Sessions, SessionsConfig};
 use reel_arena::mms::Ending;
-use reel_cache::{Arrival, Body, Choices, Part, Units};
+use reel_cache::{Arrival, Body, Part, Units};
 use reel_local::{Offer, Opening, Outlet, Settled, StreamId, Streams};
 use reel_play::{DeliveryPolicy, Engine, Event, Form, PlainFile, PlayCounters, Playable, Segment};
 use reel_qos::{Class, ClassTable};

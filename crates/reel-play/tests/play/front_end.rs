@@ -2,8 +2,8 @@
 //! are sent in memory. It has no socket, no protocol and no scheduling of its own.
 
 use crate::cinema::{ArrivalSender, Cinema};
-use reel_admit::{Session, Sessions, TrackSpan};
-use reel_cache::{Arrival, Body, Choices, MediaKind, Units};
+use reel_admit::{Choices, Session, Sessions, TrackSpan};
+use reel_cache::{Arrival, Body, MediaKind, Units};
 use reel_play::limits::TRAIN_BYTES_MAX;
 use reel_play::{
     DeliveryId, DeliveryPolicy, Engine, Event, Form, MediaRequest, NetworkPath, NewDelivery, PlainFile,

@@ -2,8 +2,8 @@
 
 use crate::cinema::{Cinema, STRIPE_BYTES};
 use crate::front_end::{Clip, FrontEnd};
-use reel_admit::{Sessions, SessionsConfig};
-use reel_cache::{Choices, Units};
+use reel_admit::{Choices, Sessions, SessionsConfig};
+use reel_cache::Units;
 use reel_play::limits::{LINK_GRANT_BYTES_MIN, LINK_LOOK_MAX_NS};
 use reel_play::{MediaRequest, Uplink};
 use reel_qos::limits::ROUND_NS;

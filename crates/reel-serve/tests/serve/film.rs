@@ -1,0 +1,54 @@
+//! A small volume with one title in it.
+
+use reel_library::{IngestOptions, Input, Library};
+use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// A library with a title, and the directory that it lies in.
+pub(crate) struct Film {
+    pub(crate) library: Arc<Library>,
+    pub(crate) id: String,
+    /// The title as one file.
+    pub(crate) file: Vec<u8>,
+    _dir: tempfile::TempDir,
+}
+
+impl Film {
+    pub(crate) fn new() -> Film {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (source, volume) = (dir.path().join("film.mp4"), dir.path().join("volume"));
+        let picture = "testsrc2=size=640x360:rate=25:duration=6";
+        let made = Command::new("ffmpeg")
+            .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", picture, "-c:v", "libx264"])
+            .args(["-preset", "ultrafast", "-g", "25", "-pix_fmt", "yuv420p"])
+            .arg(&source)
+            .output()
+            .expect("ffmpeg is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let options =
+            VolumeOptions { members: Members::Count(5), size_bytes: 96 << 20, ..VolumeOptions::default() };
+        Volume::create(&volume, options).expect("created");
+        let library = Arc::new(Library::new(Arc::new(open(&volume))));
+        let ingested =
+            library.ingest(&[Input::new(&source)], &IngestOptions::default(), &mut |_| {}).expect("ingested");
+        let (id, mut file) = (ingested.id, Vec::new());
+        library.export(&id, &mut file, &mut |_, _| {}).expect("exported");
+        Film { library, id, file, _dir: dir }
+    }
+}
+
+/// The child of another test that is just being started also holds the locks of a volume until it
+/// executes ffmpeg, so this waits.
+fn open(volume: &std::path::Path) -> Volume {
+    for _ in 0..500 {
+        match Volume::open(volume, OpenOptions::default()) {
+            Ok(volume) => return volume,
+            Err(VolumeError::Locked { .. }) => thread::sleep(Duration::from_millis(10)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the volume stays locked");
+}
