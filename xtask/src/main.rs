@@ -16,6 +16,7 @@ mod hops;
 mod layers;
 mod licences;
 mod limits;
+mod names;
 mod progress;
 mod results;
 mod runner;

@@ -2,8 +2,10 @@
 //! `bench/results`.
 //!
 //! A claim's verdict is written by hand, since a value may be marginal. That it does not contradict
-//! value and bar is checked here.
+//! value and bar is checked here. A claim that was measured before the engine of `reel-play` is
+//! marked in the table. How many commits ago a claim was measured is only printed.
 
+mod age;
 mod chart;
 mod raw;
 
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail, ensure};
 
 use chart::{Bar, Chart, Group};
-use raw::{Results, text, texts};
+use raw::{Claim, Results, text, texts};
 
 const PAGE: &str = "docs/benchmarks.md";
 const INDEX: &str = "bench/index.json";
@@ -31,7 +33,8 @@ const END: &str = "<!-- made by `cargo xtask results`: end -->\n";
 /// If a result, the index or the page cannot be read or contradicts itself.
 pub(crate) fn run(root: &Path, check: bool) -> Result<ExitCode> {
     let mut stale = 0;
-    for (path, text) in made(root)? {
+    let results = read_all(root)?;
+    for (path, text) in made(root, &results)? {
         let there = fs::read_to_string(root.join(&path)).unwrap_or_default();
         if there == text {
             continue;
@@ -43,25 +46,51 @@ pub(crate) fn run(root: &Path, check: bool) -> Result<ExitCode> {
             fs::write(root.join(&path), text).with_context(|| format!("cannot write {path}"))?;
         }
     }
+    print_outdated(root, &results.claims()?, check);
     Ok(if stale == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Path and text of every file that is made.
-fn made(root: &Path) -> Result<Vec<(String, String)>> {
-    let read =
-        |path: &str| fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"));
-    let index = serde_json::from_str(&read(INDEX)?).with_context(|| format!("{INDEX} is not JSON"))?;
-    let names = texts(&index, "results").with_context(|| format!("{INDEX} has no list `results`"))?;
+/// Prints which claims were measured before the newest change of the code that decides them; if
+/// `brief` only how many.
+fn print_outdated(root: &Path, claims: &[Claim], brief: bool) {
+    let outdated = age::outdated(root, claims);
+    for line in outdated.iter().filter(|_| !brief) {
+        println!("note: {line}");
+    }
+    println!(
+        "note: {} of {} claims were measured before the newest change of the engine, its front end or what is below",
+        outdated.len(),
+        claims.len()
+    );
+}
+
+fn read(root: &Path, path: &str) -> Result<String> {
+    fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))
+}
+
+fn index(root: &Path) -> Result<serde_json::Value> {
+    serde_json::from_str(&read(root, INDEX)?).with_context(|| format!("{INDEX} is not JSON"))
+}
+
+/// All results that the index lists.
+fn read_all(root: &Path) -> Result<Results> {
+    let names = texts(&index(root)?, "results").with_context(|| format!("{INDEX} has no list `results`"))?;
     let mut results = Results::default();
     for name in &names {
         let path = format!("{RESULTS}/{name}.json");
-        results.add(name, &read(&path)?).with_context(|| path)?;
+        results.add(name, &read(root, &path)?).with_context(|| path)?;
     }
     no_other_files(root, &names)?;
-    let mut made = vec![(PAGE.to_owned(), page(&read(PAGE)?, &table(&results)?)?)];
-    for chart in index["charts"].as_array().into_iter().flatten() {
+    Ok(results)
+}
+
+/// Path and text of every file that is made.
+fn made(root: &Path, results: &Results) -> Result<Vec<(String, String)>> {
+    let table = table(&results.claims()?, |claim| age::predates_engine(root, claim));
+    let mut made = vec![(PAGE.to_owned(), page(&read(root, PAGE)?, &table)?)];
+    for chart in index(root)?["charts"].as_array().into_iter().flatten() {
         let file = text(chart, "file").context("a chart of the index has no `file`")?;
-        let svg = chart_of(chart, &results).with_context(|| format!("chart {file}"))?.svg();
+        let svg = chart_of(chart, results).with_context(|| format!("chart {file}"))?.svg();
         made.push((format!("docs/images/{file}.svg"), svg));
     }
     Ok(made)
@@ -85,9 +114,8 @@ fn page(page: &str, table: &str) -> Result<String> {
     Ok(format!("{before}{BEGIN}{table}{END}{after}"))
 }
 
-/// The claims of all results, counted and as a table.
-fn table(results: &Results) -> Result<String> {
-    let claims = results.claims()?;
+/// All claims, counted and as a table; those that predate the engine are marked.
+fn table(claims: &[Claim], predates_engine: impl Fn(&Claim) -> bool) -> String {
     let count = |verdict: &str| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let mut table = format!(
         "Of {} claims {} hold, {} are marginal, {} do not hold, {} is not shown.\n\n",
@@ -97,19 +125,22 @@ fn table(results: &Results) -> Result<String> {
         count("does not hold"),
         count("not shown")
     );
+    let marked = claims.iter().filter(|claim| predates_engine(claim)).count();
+    table.push_str(&age::legend(marked, claims.len()));
     table.push_str("| claim | value | bar | verdict | measured |\n|---|---|---|---|---|\n");
-    for claim in &claims {
+    for claim in claims {
+        let mark = if predates_engine(claim) { age::MARK } else { "" };
         let verdict =
             if claim.verdict == "holds" { "holds".to_owned() } else { format!("**{}**", claim.verdict) };
         let reason = claim.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         // Writing to a string cannot fail.
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {verdict}{reason} | [{}](../{RESULTS}/{}.json) |",
+            "| {} | {} | {} | {verdict}{reason} | [{}](../{RESULTS}/{}.json){mark} |",
             claim.claim, claim.shown, claim.bar, claim.measured, claim.result
         );
     }
-    Ok(table)
+    table
 }
 
 /// A chart of the index, its bars looked up in the results.
@@ -156,7 +187,8 @@ mod tests {
 
     #[test]
     fn claims_become_rows_between_the_marks() {
-        let table = table(&results(RESULT).unwrap()).unwrap();
+        let claims = results(RESULT).unwrap().claims().unwrap();
+        let table = table(&claims, |claim| claim.claim == "Late");
         assert!(
             table.starts_with("Of 3 claims 1 hold, 0 are marginal, 1 do not hold, 1 is not shown.\n"),
             "{table}"
@@ -167,8 +199,9 @@ mod tests {
             )
         );
         assert!(
-            table.contains("| Late | 2, 0.5 % | at most 1 % | **does not hold**: slow | [2026-11-22, abc]")
+            table.contains("| Late | 2, 0.5 % | at most 1 % | **does not hold**: slow | [2026-11-22, abc](../bench/results/r.json) † |\n")
         );
+        assert!(table.contains("†: measured before") && table.contains("1 of the 3 claims"), "{table}");
         assert!(table.contains("| Nightly | none | at least 10 | **not shown** | [not measured]"), "{table}");
         let old = format!("# B\n\n{BEGIN}old\n{END}after\n");
         assert_eq!(page(&old, "new\n").unwrap(), format!("# B\n\n{BEGIN}new\n{END}after\n"));
@@ -178,7 +211,7 @@ mod tests {
     #[test]
     fn verdicts_that_contradict_their_value_are_refused() {
         let wrong =
-            |from: &str, to: &str| results(&RESULT.replace(from, to)).and_then(|r| table(&r)).is_err();
+            |from: &str, to: &str| results(&RESULT.replace(from, to)).and_then(|r| r.claims()).is_err();
         assert!(wrong("\"value\": 1.5", "\"value\": 0.5"));
         assert!(wrong("[2, 0.5]", "[1, 0.5]"));
         assert!(wrong("\"value\": null", "\"value\": 3"));
@@ -207,7 +240,7 @@ mod tests {
     #[test]
     fn the_page_and_the_charts_of_this_repository_are_those_of_its_results() {
         let root = crate::repository().unwrap();
-        for (path, text) in made(&root).unwrap() {
+        for (path, text) in made(&root, &read_all(&root).unwrap()).unwrap() {
             assert!(
                 fs::read_to_string(root.join(&path)).unwrap() == text,
                 "{path}: run `cargo xtask results`"

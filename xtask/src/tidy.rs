@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{dependencies, documents, files, hops, layers, licences, limits, sources, unsafe_crates};
+use crate::{
+    dependencies, documents, files, hops, layers, licences, limits, names, sources, unsafe_crates, workspace,
+};
 
 /// Runs every check and prints what it found.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
@@ -33,6 +35,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.extend(unsafe_crates::check(&files));
     findings.extend(sources::check(&files));
     findings.extend(documents::check(&files, &paths));
+    findings.extend(names::check(&files, &paths, &workspace::packages(root)?));
     findings.extend(dependencies::check(&files)?);
     findings.extend(licences::check(root)?);
     findings.extend(limits::check(&files));

@@ -93,6 +93,16 @@ enum reel_ending {
 
 enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3 };
 
+/* Why a stream was not opened. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
+enum reel_refusal {
+    REEL_REFUSED_OTHER = 1,
+    REEL_REFUSED_NO_SUCH_TITLE = 2,
+    REEL_REFUSED_BAD_REQUEST = 3,
+    REEL_REFUSED_NOT_ADMITTED = 4,
+    REEL_REFUSED_TOO_LONG = 5,
+    REEL_REFUSED_UNAVAILABLE = 6
+};
+
 #define REEL_VERSION 1
 #define REEL_TEXT_BYTES_MAX 1024
 
@@ -109,7 +119,7 @@ struct reel_reply {
     char magic[4];
     uint16_t version, op;
     uint64_t tag;
-    uint16_t refused, text_bytes;
+    uint16_t refused, text_bytes; /* refused: 0, or a number of enum reel_refusal */
     uint32_t retry_after_s;
     uint64_t file_bytes, arena_bytes, producer_bytes, consumer_bytes;
     char text[REEL_TEXT_BYTES_MAX];

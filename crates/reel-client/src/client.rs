@@ -1,7 +1,7 @@
 //! A program's side: streams in sets, read in place.
 
 use super::socket::{Heard, dial, hear, say};
-use super::wire::{OpenedStream, Reply, Request, WireError};
+use super::wire::{OpenedStream, RefusalCode, Reply, Request, WireError};
 use crate::limits::OPENS_UNANSWERED_MAX;
 use reel_arena::mms::{Consumer, Ending, Message};
 use reel_arena::{ArenaError, SharedMemory};
@@ -81,6 +81,8 @@ pub enum ClientError {
     /// The server did not open the stream.
     #[error("{text}")]
     Refused {
+        /// The kind of reason.
+        code: RefusalCode,
         /// The reason.
         text: String,
         /// Seconds after which it is worth asking again; 0 if it is not.
@@ -338,8 +340,8 @@ impl Client {
                     }
                     (opened.tag, mapped)
                 }
-                Reply::Refused { tag, retry_after_s, text } => {
-                    (tag, Err(ClientError::Refused { text, retry_after_s }))
+                Reply::Refused { tag, code, retry_after_s, text } => {
+                    (tag, Err(ClientError::Refused { code, text, retry_after_s }))
                 }
             };
             let place =

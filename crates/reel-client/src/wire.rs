@@ -50,6 +50,8 @@ pub enum Reply {
     Refused {
         /// The program's name for the stream.
         tag: u64,
+        /// The kind of reason.
+        code: RefusalCode,
         /// Seconds after which it is worth asking again; 0 if it is not.
         retry_after_s: u64,
         /// The reason.
@@ -59,7 +61,25 @@ pub enum Reply {
     Bell,
 }
 
-/// A stream that was opened: its sizes.
+/// Why a stream was not opened, as a number on the wire. The names are those of the problem types
+/// of the HTTP API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalCode {
+    /// Only the text says it.
+    Other = 1,
+    /// The volume has no such title.
+    NoSuchTitle = 2,
+    /// The request cannot be granted at any time.
+    BadRequest = 3,
+    /// The deadlines of the stream cannot be reserved now.
+    NotAdmitted = 4,
+    /// The title is too long to be reserved.
+    TooLong = 5,
+    /// The server cannot open the stream at the moment.
+    Unavailable = 6,
+}
+
+/// The sizes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenedStream {
     /// The program's name for the stream.
@@ -86,6 +106,16 @@ pub enum WireError {
     /// The text is not UTF-8.
     #[error("the text in a message for streams is not UTF-8")]
     Text,
+}
+
+impl RefusalCode {
+    /// The code of a number that is not 0. What this version does not know is
+    /// [`RefusalCode::Other`].
+    fn from_number(number: u16) -> RefusalCode {
+        use RefusalCode::{BadRequest, NoSuchTitle, NotAdmitted, Other, TooLong, Unavailable};
+        let known = [NoSuchTitle, BadRequest, NotAdmitted, TooLong, Unavailable];
+        known.into_iter().find(|code| *code as u16 == number).unwrap_or(Other)
+    }
 }
 
 impl Request {
@@ -151,8 +181,8 @@ impl Reply {
                 let OpenedStream { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes } = *opened;
                 (OPEN, tag, 0, 0, [file_bytes, arena_bytes, producer_bytes, consumer_bytes], "")
             }
-            Reply::Refused { tag, retry_after_s, text } => {
-                (OPEN, *tag, 1, *retry_after_s, [0; 4], text.as_str())
+            Reply::Refused { tag, code, retry_after_s, text } => {
+                (OPEN, *tag, *code as u16, *retry_after_s, [0; 4], text.as_str())
             }
             Reply::Bell => (BELL, 0, 0, 0, [0; 4], ""),
         };
@@ -193,8 +223,9 @@ impl Reply {
                 producer_bytes: size(2),
                 consumer_bytes: size(3),
             })),
-            (OPEN, _) => Ok(Reply::Refused {
+            (OPEN, refused) => Ok(Reply::Refused {
                 tag,
+                code: RefusalCode::from_number(refused),
                 retry_after_s: u32::from_ne_bytes(field(head, 20)).into(),
                 text: str::from_utf8(text).map_err(|_| WireError::Text)?.to_owned(),
             }),
@@ -245,9 +276,11 @@ mod tests {
             any::<[u64; 5]>().prop_map(|[tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes]| {
                 Reply::Opened(OpenedStream { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes })
             });
-        let refused = (any::<u64>(), any::<u32>(), ".{0,80}").prop_map(|(tag, retry_after_s, text)| {
-            Reply::Refused { tag, retry_after_s: retry_after_s.into(), text }
-        });
+        let refused =
+            (any::<u64>(), 1..7_u16, any::<u32>(), ".{0,80}").prop_map(|(tag, code, retry_after_s, text)| {
+                let code = RefusalCode::from_number(code);
+                Reply::Refused { tag, code, retry_after_s: retry_after_s.into(), text }
+            });
         prop_oneof![opened, refused, Just(Reply::Bell)]
     }
 
@@ -276,12 +309,31 @@ mod tests {
         }
     }
 
+    /// The C header defines the same number for every code.
+    #[test]
+    fn the_header_defines_the_same_codes() {
+        let header = include_str!("../c/reel_mms.h");
+        for (name, code) in [
+            ("OTHER", RefusalCode::Other),
+            ("NO_SUCH_TITLE", RefusalCode::NoSuchTitle),
+            ("BAD_REQUEST", RefusalCode::BadRequest),
+            ("NOT_ADMITTED", RefusalCode::NotAdmitted),
+            ("TOO_LONG", RefusalCode::TooLong),
+            ("UNAVAILABLE", RefusalCode::Unavailable),
+        ] {
+            let number = code as u16;
+            assert_eq!(RefusalCode::from_number(number), code);
+            assert!(header.contains(&format!(" REEL_REFUSED_{name} = {number}")), "{name}");
+        }
+        assert_eq!(RefusalCode::from_number(u16::MAX), RefusalCode::Other);
+    }
+
     #[test]
     fn long_texts_are_cut_or_refused() {
         let title = "x".repeat(PROGRAM_TEXT_BYTES_MAX + 1);
         let long = Request::Open { tag: 1, from_bytes: 0, title: title.clone(), class: String::new() };
         assert_eq!(long.encode(), Err(WireError::Length));
-        let reply = Reply::Refused { tag: 1, retry_after_s: 0, text: title };
+        let reply = Reply::Refused { tag: 1, code: RefusalCode::Other, retry_after_s: 0, text: title };
         assert_eq!(reply.encode().len(), MESSAGE_BYTES_MAX);
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct Spread {
 }
 
 /// A claim as the table shows it.
+#[derive(Default)]
 pub(crate) struct Claim {
     pub(crate) result: String,
     pub(crate) claim: String,
@@ -30,6 +31,10 @@ pub(crate) struct Claim {
     pub(crate) reason: Option<String>,
     /// Date and commit.
     pub(crate) measured: String,
+    /// Of the run that shows it; none if it was never measured.
+    pub(crate) date: Option<String>,
+    /// Commits that the run names.
+    pub(crate) commits: Vec<String>,
 }
 
 impl Results {
@@ -126,6 +131,7 @@ fn read_claim(result: &str, file: &Value, claim: &Value) -> Result<Claim> {
     let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") + &unit };
     // A value that stands for several cells is shown as the result says.
     let shown = text(claim, "shown").unwrap_or(numbers);
+    let run = run(file, claim)?;
     Ok(Claim {
         result: result.to_owned(),
         claim: text(claim, "claim").context("no `claim`")?,
@@ -133,20 +139,32 @@ fn read_claim(result: &str, file: &Value, claim: &Value) -> Result<Claim> {
         bar: format!("{word} {bar}{unit}"),
         verdict,
         reason: text(claim, "reason"),
-        measured: measured(file, claim)?,
+        measured: run.map_or_else(|| Ok("not measured".into()), measured)?,
+        date: run.and_then(|run| text(run, "date")),
+        commits: run.and_then(|run| text(run, "commit")).map(|text| commits(&text)).unwrap_or_default(),
     })
 }
 
-/// Date and commit of the run that a claim goes back to.
-fn measured(file: &Value, claim: &Value) -> Result<String> {
-    let Some(id) = text(claim, "run") else { return Ok("not measured".into()) };
+/// The run that a claim goes back to.
+fn run<'a>(file: &'a Value, claim: &Value) -> Result<Option<&'a Value>> {
+    let Some(id) = text(claim, "run") else { return Ok(None) };
     let run = array(file, "runs").iter().find(|run| run["id"] == id.as_str());
-    let run = run.with_context(|| format!("there is no run {id}"))?;
+    run.with_context(|| format!("there is no run {id}")).map(Some)
+}
+
+/// Date and commit of a run.
+fn measured(run: &Value) -> Result<String> {
     let date = text(run, "date").context("a run without `date`")?;
     Ok(match text(run, "commit") {
         Some(commit) => format!("{date}, {commit}"),
         None => date,
     })
+}
+
+/// The commits in a text like `79e4d12 and 6bcacb2`.
+fn commits(text: &str) -> Vec<String> {
+    let is_commit = |word: &&str| word.len() >= 7 && word.chars().all(|c| c.is_ascii_hexdigit());
+    text.split_whitespace().filter(is_commit).map(str::to_owned).collect()
 }
 
 /// A number; several runs as a list; or median, least and greatest as an object.
@@ -168,6 +186,13 @@ fn spread(cell: &Value) -> Option<Spread> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commits_are_found_between_words() {
+        assert_eq!(commits("79e4d12 and 6bcacb2"), ["79e4d12", "6bcacb2"]);
+        assert_eq!(commits("before 177925c"), ["177925c"]);
+        assert!(commits("not recorded").is_empty());
+    }
 
     #[test]
     fn a_cell_is_a_number_some_runs_or_a_spread() {

@@ -7,7 +7,7 @@ use crate::outlet::MappedOutlet;
 use crate::streams::Opening as StreamOpening;
 use reel_admit::{Client, OpenRefused, SessionClient};
 use reel_cache::limits::SEND_BYTES_MAX;
-use reel_client::{Reply, say};
+use reel_client::{RefusalCode, Reply, say};
 use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused};
 use reel_serve::{OpenResult, Refusal, Serve};
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
 }
 
 /// Why a stream is not opened, and after how many seconds to ask again.
-struct Refused(u64, String);
+struct Refused(RefusalCode, u64, String);
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
@@ -33,7 +33,15 @@ impl From<Refusal> for Refused {
             Refusal::Session(SessionRefused::TooLong) => "; request it in class aperiodic",
             _ => "",
         };
-        Refused(refusal.retry_after_s(), format!("{refusal}{more}"))
+        let code = match &refusal {
+            Refusal::NoSuchTitle { .. } => RefusalCode::NoSuchTitle,
+            Refusal::NoSuchClass { .. } => RefusalCode::BadRequest,
+            Refusal::TooManyOpenings => RefusalCode::Unavailable,
+            Refusal::Session(refused) if refused.is_too_long() => RefusalCode::TooLong,
+            Refusal::Session(_) => RefusalCode::NotAdmitted,
+            Refusal::Unreadable { .. } => RefusalCode::Other,
+        };
+        Refused(code, refusal.retry_after_s(), format!("{refusal}{more}"))
     }
 }
 
@@ -44,13 +52,13 @@ impl Programs {
         if program.streams.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
             // The name stays with the stream that has it, although that may still be opening.
-            return self.say_refused(wanted.program, wanted.tag, Refused(0, text));
+            return self.say_refused(wanted.program, wanted.tag, Refused(RefusalCode::BadRequest, 0, text));
         }
         if program.streams.len() >= PROGRAM_STREAMS_MAX {
             let text = format!(
                 "this program has {PROGRAM_STREAMS_MAX} streams, the most that a program may have; close some first"
             );
-            return self.refuse(wanted.program, wanted.tag, Refused(0, text));
+            return self.refuse(wanted.program, wanted.tag, Refused(RefusalCode::BadRequest, 0, text));
         }
         program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
@@ -82,22 +90,35 @@ impl Programs {
         // The program has disconnected in the meantime: no answer is needed.
         let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
         if serve.is_draining() {
-            return Err(Refused(1, "the server stops".to_owned()));
+            return Err(Refused(RefusalCode::Unavailable, 1, "the server stops".to_owned()));
         }
         if program.streams.get(&wanted.tag) == Some(&Named::Unwanted) {
-            return Err(Refused(0, format!("stream {} was closed before it was open", wanted.tag)));
+            return Err(Refused(
+                RefusalCode::BadRequest,
+                0,
+                format!("stream {} was closed before it was open", wanted.tag),
+            ));
         }
         let (socket, client) = (Arc::clone(&program.socket), Client::User(program.user));
         let body = title.file().map(|file| file.body.clone()).ok_or_else(|| {
-            Refused(0, format!("{} has nothing that a plain MP4 file can hold", wanted.title))
+            Refused(
+                RefusalCode::BadRequest,
+                0,
+                format!("{} has nothing that a plain MP4 file can hold", wanted.title),
+            )
         })?;
         let file_bytes = body.bytes();
         if wanted.from_bytes > file_bytes {
-            return Err(Refused(0, format!("the file of {} ends after {file_bytes} bytes", wanted.title)));
+            return Err(Refused(
+                RefusalCode::BadRequest,
+                0,
+                format!("the file of {} ends after {file_bytes} bytes", wanted.title),
+            ));
         }
         self.has_memory(serve)?;
-        let outlet = MappedOutlet::new()
-            .map_err(|error| Refused(1, format!("there is no memory for another stream: {error}")))?;
+        let outlet = MappedOutlet::new().map_err(|error| {
+            Refused(RefusalCode::Unavailable, 1, format!("there is no memory for another stream: {error}"))
+        })?;
         let opener = serve.opener();
         let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()))?;
         let client = SessionClient::new(client, class);
@@ -105,7 +126,7 @@ impl Programs {
         let media = MediaRequest::File(wanted.from_bytes..file_bytes);
         let policy = serve.engine.policy(&session, &media, serve.now_ns()).map_err(|refusal| {
             let refused = OpenRefused::from(refusal);
-            Refused(refused.retry_after_s(), refused.to_string())
+            Refused(RefusalCode::NotAdmitted, refused.retry_after_s(), refused.to_string())
         });
         let ready = policy.and_then(|policy| {
             self.hand_over(&socket, wanted.tag, file_bytes, &outlet)?;
@@ -147,7 +168,7 @@ impl Programs {
         let text = format!(
             "programs have {most} streams, and more could take media memory that viewers need; close one, or raise arena_bytes"
         );
-        Err(Refused(1, text))
+        Err(Refused(RefusalCode::Unavailable, 1, text))
     }
 
     /// Sends a stream's memory to its program.
@@ -160,7 +181,9 @@ impl Programs {
     ) -> Result<(), Refused> {
         let arena = &self.shared.arena;
         // The descriptor exists: a map cannot be made without it.
-        let arena_fd = arena.fd().ok_or_else(|| Refused(0, "the arena cannot be mapped".to_owned()))?;
+        let arena_fd = arena
+            .fd()
+            .ok_or_else(|| Refused(RefusalCode::Other, 0, "the arena cannot be mapped".to_owned()))?;
         let (producer, consumer) = (outlet.producer_memory(), outlet.consumer_memory());
         let reply = Reply::Opened(reel_client::OpenedStream {
             tag,
@@ -172,7 +195,9 @@ impl Programs {
         match say(socket.as_fd(), &reply.encode(), &[arena_fd, producer.fd(), consumer.fd()]) {
             Ok(true) => Ok(()),
             // The program does not read its socket, so it would not read a refusal either.
-            Ok(false) | Err(_) => Err(Refused(1, "the program does not read its socket".to_owned())),
+            Ok(false) | Err(_) => {
+                Err(Refused(RefusalCode::Unavailable, 1, "the program does not read its socket".to_owned()))
+            }
         }
     }
 
@@ -189,7 +214,7 @@ impl Programs {
     fn say_refused(&mut self, program: u64, tag: u64, refused: Refused) {
         self.shared.counters.refused.fetch_add(1, Ordering::Relaxed);
         let Some(program) = self.programs.get_mut(program) else { return };
-        let Refused(retry_after_s, text) = refused;
-        let _ = say(&program.socket, &Reply::Refused { tag, retry_after_s, text }.encode(), &[]);
+        let Refused(code, retry_after_s, text) = refused;
+        let _ = say(&program.socket, &Reply::Refused { tag, code, retry_after_s, text }.encode(), &[]);
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use reel_arena::mms::Ending;
-use reel_client::{Client, ClientError, Wanted};
+use reel_client::{Client, ClientError, RefusalCode, Wanted};
 
 use crate::args::TapArguments;
 use crate::failure::{Exit, Failure};
@@ -62,8 +62,8 @@ pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
 
 fn failure_of(error: &ClientError) -> Failure {
     match error {
-        ClientError::Refused { text, retry_after_s } => {
-            let exit = if text.starts_with("there is no title") { Exit::NotFound } else { Exit::Failed };
+        ClientError::Refused { code, text, retry_after_s } => {
+            let exit = if *code == RefusalCode::NoSuchTitle { Exit::NotFound } else { Exit::Failed };
             let failure = Failure::advised(exit, text);
             match retry_after_s {
                 0 => failure,
@@ -72,5 +72,19 @@ fn failure_of(error: &ClientError) -> Failure {
         }
         ClientError::Gone => Failure::failed(error).help("the server's log has the reason"),
         _ => Failure::failed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_follows_from_the_code_and_not_from_the_text() {
+        let exit = |code, text: &str| {
+            failure_of(&ClientError::Refused { code, text: text.to_owned(), retry_after_s: 0 }).exit
+        };
+        assert_eq!(exit(RefusalCode::NoSuchTitle, "gone"), Exit::NotFound);
+        assert_eq!(exit(RefusalCode::Other, "there is no title a"), Exit::Failed);
     }
 }

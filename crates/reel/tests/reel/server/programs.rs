@@ -3,7 +3,7 @@
 use crate::server::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
 use reel_arena::{Others, SharedMemory};
-use reel_client::{Client, ClientError, Heard, Reply, Request, Wanted, dial, hear, say};
+use reel_client::{Client, ClientError, Heard, RefusalCode, Reply, Request, Wanted, dial, hear, say};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -121,6 +121,13 @@ fn a_refused_program_gets_the_reason() {
     let nothing = Wanted { title: "nothing".to_owned(), ..Wanted::default() };
     let unknown = Wanted { class: "unknown".to_owned(), ..film(0) };
     let answers = client.open(&[nothing, film(u64::MAX), unknown, film(0)]).expect("answered");
+    let code = |answer: &Result<u64, ClientError>| match answer {
+        Err(ClientError::Refused { code, .. }) => Some(*code),
+        _ => None,
+    };
+    let codes: Vec<_> = answers.iter().map(code).collect();
+    let (no_such_title, bad_request) = (Some(RefusalCode::NoSuchTitle), Some(RefusalCode::BadRequest));
+    assert_eq!(codes, [no_such_title, bad_request, bad_request, None]);
     let texts: Vec<String> = answers
         .into_iter()
         .map(|answer| answer.map_or_else(|error| error.to_string(), |_| "open".to_owned()))
@@ -165,7 +172,7 @@ fn a_stream_is_admitted_like_a_session() {
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let unhurried = Wanted { class: "aperiodic".to_owned(), ..film(0) };
     let answers = client.open(&[film(0), unhurried]).expect("answered");
-    let [Err(ClientError::Refused { text, retry_after_s }), Ok(stream)] = &answers[..] else {
+    let [Err(ClientError::Refused { text, retry_after_s, .. }), Ok(stream)] = &answers[..] else {
         panic!("{answers:?}")
     };
     assert!(text.contains("network") && *retry_after_s > 0, "{text}");
