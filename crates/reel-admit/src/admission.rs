@@ -6,7 +6,7 @@ pub(crate) use renewal::{Exchange, Renewal};
 
 use crate::choices::Choices;
 use crate::limits::{LATER_STARTS_MAX, MEETINGS_MAX, ROUNDS_MAX};
-use crate::reservations::{Begin, Requester, Reservations};
+use crate::reservations::{Applicant, Begin, Reservations};
 use crate::session::Promise;
 use reel_cache::Units;
 use reel_qos::limits::ROUND_NS;
@@ -100,7 +100,7 @@ impl Admission {
     pub(crate) fn reserve_best(
         &self,
         offers: Choices,
-        requester: Requester<'_>,
+        applicant: Applicant<'_>,
         now_ns: u64,
     ) -> Result<Option<Promise>, AdmitError> {
         let Some(reservations) = &self.reservations else { return Ok(None) };
@@ -108,7 +108,7 @@ impl Admission {
         lock(reservations).advance(now_ns / ROUND_NS);
         let put = |choice, start_ns| {
             let begin = Begin { media_ns: 0, start_ns, now_ns };
-            lock(reservations).put((requester, None), (&offers, choice, true), begin)
+            lock(reservations).put((applicant, None), (&offers, choice, true), begin)
         };
         for choice in 0..offers.demands.len() {
             match put(choice, now_ns) {

@@ -59,7 +59,7 @@ pub(crate) struct Begin {
 
 /// The session that requests a reservation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Requester<'a> {
+pub(crate) struct Applicant<'a> {
     pub(crate) key: SessionKey,
     pub(crate) class: Class,
     /// Its label in the ledger.
@@ -92,7 +92,7 @@ impl Reservations {
     /// moment. A refusal changes nothing.
     pub(crate) fn put(
         &mut self,
-        (requester, held): (Requester<'_>, Option<ReservationId>),
+        (applicant, held): (Applicant<'_>, Option<ReservationId>),
         (choices, choice, is_played): (&Choices, usize, bool),
         Begin { media_ns, start_ns, now_ns }: Begin,
     ) -> Result<ReservationId, AdmitError> {
@@ -101,29 +101,29 @@ impl Reservations {
         let at = ((media_ns / ROUND_NS) as usize, start_ns / ROUND_NS);
         let shared = choices.shared(choice);
         let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
-        let ahead = self.groups.next_ahead(requester.class, demand, at, held);
+        let ahead = self.groups.next_ahead(applicant.class, demand, at, held);
         let before = ahead.and_then(|(reservation, group)| {
             let ahead = self.holders.get(&reservation)?.key;
             // Asked only for sessions that might follow, since it goes through the whole title.
-            let is_worth = self.groups.is_worth_following(requester.class, demand, group, at);
+            let is_worth = self.groups.is_worth_following(applicant.class, demand, group, at);
             (is_worth && self.can_keep(group, at)).then_some(())?;
-            self.memory.as_ref()?.audience.follows(requester.key, (ahead, group), &starts, now_ns)
+            self.memory.as_ref()?.audience.follows(applicant.key, (ahead, group), &starts, now_ns)
         });
         let is_held = before.is_some();
         let put = match held {
             Some(reservation) => self.groups.change(reservation, demand, at, is_held).map(|()| reservation),
-            None => self.groups.admit(requester.class, demand, at, is_held, requester.label),
+            None => self.groups.admit(applicant.class, demand, at, is_held, applicant.label),
         };
         match &put {
             Ok(reservation) => {
-                self.holders.insert(*reservation, Holder { key: requester.key, shared: shared.cloned() });
+                self.holders.insert(*reservation, Holder { key: applicant.key, shared: shared.cloned() });
                 if shared.is_some() {
-                    self.begins(requester.key, *reservation, &starts, now_ns);
+                    self.begins(applicant.key, *reservation, &starts, now_ns);
                 }
             }
             Err(error) => {
                 if let (Some(before), Some(memory)) = (before, &self.memory) {
-                    memory.audience.returns(requester.key, before);
+                    memory.audience.returns(applicant.key, before);
                 }
                 if let AdmitError::Ended(reservation) = error {
                     self.holders.remove(reservation);
@@ -138,7 +138,7 @@ impl Reservations {
     /// choice, for which it holds disk time of its own. `false` if the session shares nothing.
     pub(crate) fn leave(
         &mut self,
-        (requester, reservation): (Requester<'_>, ReservationId),
+        (applicant, reservation): (Applicant<'_>, ReservationId),
         (choices, choice): (&Choices, usize),
         now_ns: u64,
     ) -> bool {
@@ -147,9 +147,9 @@ impl Reservations {
         if has_left {
             self.holders.insert(
                 reservation,
-                Holder { key: requester.key, shared: choices.shared(choice + 1).cloned() },
+                Holder { key: applicant.key, shared: choices.shared(choice + 1).cloned() },
             );
-            self.begins(requester.key, reservation, &[], now_ns);
+            self.begins(applicant.key, reservation, &[], now_ns);
             self.settle_memory();
         }
         has_left

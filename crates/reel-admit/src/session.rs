@@ -32,12 +32,12 @@ pub struct Session<T> {
     offered: Option<usize>,
     /// The media memory that is promised to it, as long as it has a reservation.
     memory: Option<Arc<PromisedBuffers>>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 /// What changes in a session while it plays.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct SessionState {
     pub(crate) schedule: Schedule,
     pub(crate) promise: Option<Promise>,
     pub(crate) allowance: Allowance,
@@ -46,7 +46,7 @@ pub(crate) struct State {
     pub(crate) is_closed: bool,
 }
 
-impl State {
+impl SessionState {
     /// How `span` continues what was requested before, if it is part of what was promised or the
     /// allowance covers it. A session without allowance that continues from what it had stays on
     /// its schedule.
@@ -180,7 +180,7 @@ impl<T> Session<T> {
             played: Played::default(),
             offered: promise.as_ref().map(|promise| promise.choice),
             memory: memory.map(Arc::new),
-            state: Mutex::new(State {
+            state: Mutex::new(SessionState {
                 schedule: Schedule::default(),
                 promise,
                 allowance: Allowance::new(now_ns),
@@ -223,7 +223,7 @@ impl<T> Session<T> {
 
     /// Promises the session the memory that belongs to its reservation now, in buffers of
     /// `buffer_bytes` bytes.
-    pub(crate) fn settle_memory(&self, state: &State, buffer_bytes: u64) {
+    pub(crate) fn settle_memory(&self, state: &SessionState, buffer_bytes: u64) {
         let reserved = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
         if let Some(memory) = &self.memory {
             let buffers = reserved.map_or(0, |promise| promise.demand().held_bytes().div_ceil(buffer_bytes));
@@ -256,7 +256,7 @@ impl<T> Session<T> {
         self.state().start_ns(now_ns)
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, SessionState> {
         // A panic elsewhere leaves a reservation that the next tick cleans up.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

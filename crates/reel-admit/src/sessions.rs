@@ -7,9 +7,9 @@ use crate::admission::{Admission, Exchange, Renewal};
 use crate::choices::Choices;
 use crate::client::Client;
 use crate::limits::{PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S};
-use crate::reservations::Requester;
+use crate::reservations::Applicant;
 use crate::schedule::{Continuity, TrackSpan};
-use crate::session::{Opening, Session, SessionSummary, State};
+use crate::session::{Opening, Session, SessionState, SessionSummary};
 use crate::table::Table;
 use reel_cache::{Audience, Body, Budget, MediaKind, SessionKey, Units};
 use reel_qos::{AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS};
@@ -194,8 +194,8 @@ impl<T> Sessions<T> {
         self.table().has_room((client, title_id), now_ns)?;
         // The table is not locked here, since every request of every core needs it. A ladder that
         // is refused takes the ledger some milliseconds.
-        let requester = Requester { key, class, label: title_id };
-        let promise = self.admission.reserve_best(offers.into(), requester, now_ns)?;
+        let applicant = Applicant { key, class, label: title_id };
+        let promise = self.admission.reserve_best(offers.into(), applicant, now_ns)?;
         let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
         let opening = Opening { key, title_id, playing, client, class, promise, memory, now_ns };
         let session = Arc::new(Session::new(opening));
@@ -243,7 +243,7 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<bool, AdmitError> {
         let mut state = session.state();
-        match self.admission.exchange(&mut state, requester(session), offers, now_ns)? {
+        match self.admission.exchange(&mut state, applicant(session), offers, now_ns)? {
             Exchange::Unneeded => Ok(true),
             Exchange::NotAllowed => Ok(false),
             Exchange::Made { is_shared } => {
@@ -279,7 +279,7 @@ impl<T> Sessions<T> {
         let Some(continuity) = state.affords(span, start_ns).filter(|_| !state.is_closed) else {
             return Ok(Permit::UNPROMISED);
         };
-        let renewal = Renewal { requester: requester(session), choice, span, start_ns, now_ns };
+        let renewal = Renewal { applicant: applicant(session), choice, span, start_ns, now_ns };
         let renewed = self.admission.renew(&mut state, &renewal, continuity);
         self.settle_memory(session, &state);
         let continuity = renewed?;
@@ -408,7 +408,7 @@ impl<T> Sessions<T> {
 
     /// Releases what is reserved for a session: resources of the ledger, memory, and its place
     /// among the sessions that play the same.
-    fn release(&self, session: &Session<T>, state: &mut State) {
+    fn release(&self, session: &Session<T>, state: &mut SessionState) {
         if let Some(reservation) = state.take_reservation() {
             self.admission.release(reservation);
         }
@@ -417,7 +417,7 @@ impl<T> Sessions<T> {
     }
 
     /// Changes the session's memory to what its reservation needs.
-    fn settle_memory(&self, session: &Session<T>, state: &State) {
+    fn settle_memory(&self, session: &Session<T>, state: &SessionState) {
         if let Some((_, buffer_bytes)) = &self.memory {
             session.settle_memory(state, *buffer_bytes);
         }
@@ -430,6 +430,6 @@ impl<T> Sessions<T> {
 }
 
 /// A session as the ledger knows it.
-fn requester<T>(session: &Session<T>) -> Requester<'_> {
-    Requester { key: session.key, class: session.class(), label: session.title_id() }
+fn applicant<T>(session: &Session<T>) -> Applicant<'_> {
+    Applicant { key: session.key, class: session.class(), label: session.title_id() }
 }

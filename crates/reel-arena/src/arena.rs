@@ -6,7 +6,7 @@ use crate::error::ArenaError;
 use crate::free::FreeMap;
 use crate::limits::{ALIGNMENT_BYTES, BUFFER_BYTES_MAX, CELLS_PER_BUFFER_MAX, PIECES_MAX};
 use crate::region::{Mapping, Region, Sharing};
-use crate::state::{Piece, State, StateCounts};
+use crate::state::{Piece, PieceState, StateCounts};
 
 /// The sizes of an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub struct ArenaUsage {
     pub buffers_total: usize,
     /// Buffers of which at least one cell is taken.
     pub buffers_taken: usize,
-    /// Pieces (buffers or cells) in state [`State::Empty`].
+    /// Pieces (buffers or cells) in state [`PieceState::Empty`].
     pub pieces_empty: usize,
-    /// Pieces in state [`State::Reading`].
+    /// Pieces in state [`PieceState::Reading`].
     pub pieces_reading: usize,
-    /// Pieces in state [`State::Full`].
+    /// Pieces in state [`PieceState::Full`].
     pub pieces_full: usize,
-    /// Pieces in state [`State::Sending`].
+    /// Pieces in state [`PieceState::Sending`].
     pub pieces_sending: usize,
 }
 
@@ -144,8 +144,8 @@ impl Arena {
         let piece = inner.piece(id);
         debug_assert_eq!(piece.owners.load(Ordering::Relaxed), 0, "a free piece has owners");
         piece.owners.store(1, Ordering::Relaxed);
-        piece.state.store(State::Empty as u8, Ordering::Relaxed);
-        inner.counts.enter(State::Empty);
+        piece.state.store(PieceState::Empty as u8, Ordering::Relaxed);
+        inner.counts.enter(PieceState::Empty);
         Some(Buffer::new(Arc::clone(inner), id))
     }
 
@@ -158,17 +158,17 @@ impl Arena {
             bytes_taken: free.whole_taken() * inner.buffer_bytes + free.cells_taken() * inner.cell_bytes,
             buffers_total: inner.buffer_count,
             buffers_taken: inner.buffer_count - free.whole_free(),
-            pieces_empty: inner.counts.get(State::Empty),
-            pieces_reading: inner.counts.get(State::Reading),
-            pieces_full: inner.counts.get(State::Full),
-            pieces_sending: inner.counts.get(State::Sending),
+            pieces_empty: inner.counts.get(PieceState::Empty),
+            pieces_reading: inner.counts.get(PieceState::Reading),
+            pieces_full: inner.counts.get(PieceState::Full),
+            pieces_sending: inner.counts.get(PieceState::Sending),
         }
     }
 
     /// Pieces that are being sent or written at the moment, without the lock that [`Arena::usage`]
     /// takes.
     pub fn pieces_sending(&self) -> usize {
-        self.0.counts.get(State::Sending)
+        self.0.counts.get(PieceState::Sending)
     }
 
     /// The memory as the kernel sees it, valid as long as an `Arena`, `Buffer` or `Lease` of it
@@ -215,23 +215,23 @@ impl Inner {
         unsafe { self.mapping.base().as_ptr().add(self.region_offset(id)) }
     }
 
-    pub(crate) fn set_state(&self, id: PieceId, state: State) {
+    pub(crate) fn set_state(&self, id: PieceId, state: PieceState) {
         let before = self.piece(id).state.swap(state as u8, Ordering::Relaxed);
-        self.counts.leave(State::from_u8(before));
+        self.counts.leave(PieceState::from_u8(before));
         self.counts.enter(state);
     }
 
     pub(crate) fn begin_send(&self, id: PieceId) {
         if self.piece(id).sends.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.counts.leave(State::Full);
-            self.counts.enter(State::Sending);
+            self.counts.leave(PieceState::Full);
+            self.counts.enter(PieceState::Sending);
         }
     }
 
     pub(crate) fn end_send(&self, id: PieceId) {
         if self.piece(id).sends.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.counts.leave(State::Sending);
-            self.counts.enter(State::Full);
+            self.counts.leave(PieceState::Sending);
+            self.counts.enter(PieceState::Full);
         }
     }
 

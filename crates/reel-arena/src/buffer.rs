@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::arena::{Arena, Inner, PieceId};
 use crate::lease::Lease;
-use crate::state::State;
+use crate::state::PieceState;
 
 /// A piece of the arena with one owner, which may write it. It is aligned to 4096 and as long as
 /// its kind (cell or buffer), which may be more than was requested.
@@ -24,7 +24,7 @@ impl Buffer {
 
     /// Ends writing and makes the piece sharable.
     pub fn freeze(self) -> Lease {
-        self.set_state(State::Full);
+        self.set_state(PieceState::Full);
         let (arena, id) = self.into_parts();
         let bytes = arena.piece_bytes(id);
         Lease::new(arena, id, 0, bytes)
@@ -36,14 +36,14 @@ impl Buffer {
     }
 
     /// The state of the piece.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> PieceState {
         self.arena.piece(self.id).state()
     }
 
     /// Sets the state of the piece for the arena's statistics. A buffer cannot be
-    /// [`State::Sending`], because only leases are sent; that value counts as `Full`.
-    pub fn set_state(&self, state: State) {
-        let state = if state == State::Sending { State::Full } else { state };
+    /// [`PieceState::Sending`], because only leases are sent; that value counts as `Full`.
+    pub fn set_state(&self, state: PieceState) {
+        let state = if state == PieceState::Sending { PieceState::Full } else { state };
         self.arena.set_state(self.id, state);
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{self, Ordering};
 
 use crate::arena::{Inner, PieceId};
 use crate::buffer::Buffer;
-use crate::state::State;
+use crate::state::PieceState;
 
 /// A shared, immutable view of a piece of the arena, or of a part of it. The memory returns to the
 /// arena when the last lease of the piece is dropped.
@@ -79,7 +79,7 @@ impl Lease {
     }
 
     /// The state of the piece.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> PieceState {
         self.inner().piece(self.id).state()
     }
 
@@ -150,7 +150,8 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// While this guard lives, the piece counts as [`State::Sending`]. It also keeps the piece alive.
+/// While this guard lives, the piece counts as [`PieceState::Sending`]. It also keeps the piece
+/// alive.
 #[derive(Debug)]
 pub struct Sending {
     lease: Lease,

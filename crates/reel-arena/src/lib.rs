@@ -3,8 +3,8 @@
 //! All media bytes of the process lie in one shared mapping. So the disk can fill, the network can
 //! send and other processes can map the same pages. The region is cut into equal **buffers**. A
 //! buffer can be cut into equal **cells** for small pieces. A piece (buffer or cell) is either free
-//! or in one of the [`State`]s of the MARS memory-mapped buffers ("mmbuf": Buddhikot, Chen, Wu,
-//! Parulkar, "Enhancements to 4.4 BSD UNIX for Efficient Networked Multimedia in Project MARS",
+//! or in one of the [`PieceState`]s of the MARS memory-mapped buffers ("mmbuf": Buddhikot, Chen,
+//! Wu, Parulkar, "Enhancements to 4.4 BSD UNIX for Efficient Networked Multimedia in Project MARS",
 //! 1998).
 //!
 //! A piece is always held in exactly one of two forms: a [`Buffer`] (one owner, writable) or any
@@ -42,4 +42,4 @@ pub use error::ArenaError;
 pub use lease::{Lease, Sending};
 pub use region::{PageKind, Region};
 pub use shared::{Others, SharedMemory};
-pub use state::State;
+pub use state::PieceState;

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 /// The state of a taken piece of memory, in the terms of the MARS mmbuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum State {
+pub enum PieceState {
     /// Taken, nothing in it yet.
     Empty = 0,
     /// A device is filling it.
@@ -14,16 +14,17 @@ pub enum State {
     Sending = 3,
 }
 
-impl State {
+impl PieceState {
     /// All states, in the order of a piece's life.
-    pub const ALL: [State; 4] = [State::Empty, State::Reading, State::Full, State::Sending];
+    pub const ALL: [PieceState; 4] =
+        [PieceState::Empty, PieceState::Reading, PieceState::Full, PieceState::Sending];
 
-    pub(crate) fn from_u8(value: u8) -> State {
+    pub(crate) fn from_u8(value: u8) -> PieceState {
         match value {
-            0 => State::Empty,
-            1 => State::Reading,
-            2 => State::Full,
-            _ => State::Sending,
+            0 => PieceState::Empty,
+            1 => PieceState::Reading,
+            2 => PieceState::Full,
+            _ => PieceState::Sending,
         }
     }
 }
@@ -34,7 +35,7 @@ pub(crate) struct Piece {
     pub(crate) owners: AtomicU32,
     /// Sends in progress.
     pub(crate) sends: AtomicU32,
-    /// A `State` other than `Sending`.
+    /// A `PieceState` other than `Sending`.
     pub(crate) state: AtomicU8,
 }
 
@@ -43,15 +44,15 @@ impl Piece {
         Piece {
             owners: AtomicU32::new(0),
             sends: AtomicU32::new(0),
-            state: AtomicU8::new(State::Empty as u8),
+            state: AtomicU8::new(PieceState::Empty as u8),
         }
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> PieceState {
         if self.sends.load(Ordering::Relaxed) > 0 {
-            return State::Sending;
+            return PieceState::Sending;
         }
-        State::from_u8(self.state.load(Ordering::Relaxed))
+        PieceState::from_u8(self.state.load(Ordering::Relaxed))
     }
 }
 
@@ -67,15 +68,15 @@ impl StateCounts {
         StateCounts([const { AtomicI64::new(0) }; 4])
     }
 
-    pub(crate) fn enter(&self, state: State) {
+    pub(crate) fn enter(&self, state: PieceState) {
         self.0[state as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn leave(&self, state: State) {
+    pub(crate) fn leave(&self, state: PieceState) {
         self.0[state as usize].fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn get(&self, state: State) -> usize {
+    pub(crate) fn get(&self, state: PieceState) -> usize {
         self.0[state as usize].load(Ordering::Relaxed).max(0) as usize
     }
 }

@@ -1,7 +1,7 @@
 //! A program's side: streams in sets, read in place.
 
 use super::socket::{Heard, dial, hear, say};
-use super::wire::{Opened, RefusalCode, Reply, Request, WireError};
+use super::wire::{OpenedStream, RefusalCode, Reply, Request, WireError};
 use crate::limits::OPENS_UNANSWERED_MAX;
 use reel_arena::mms::{Consumer, Ending, Message};
 use reel_arena::{ArenaError, SharedMemory};
@@ -352,7 +352,7 @@ impl Client {
         }
     }
 
-    fn map(&mut self, opened: &Opened, descriptors: Vec<OwnedFd>) -> Result<u64, ClientError> {
+    fn map(&mut self, opened: &OpenedStream, descriptors: Vec<OwnedFd>) -> Result<u64, ClientError> {
         let Ok([arena, producer, consumer]) = <[OwnedFd; 3]>::try_from(descriptors) else {
             return Err(ClientError::NoStream("it came without its memory"));
         };

@@ -15,4 +15,4 @@ mod wire;
 
 pub use client::{Client, ClientError, ClientState, Held, Wanted};
 pub use socket::{Heard, accept_peer, dial, hear, listen, say};
-pub use wire::{Opened, RefusalCode, Reply, Request, WireError};
+pub use wire::{OpenedStream, RefusalCode, Reply, Request, WireError};

@@ -45,7 +45,7 @@ pub enum Request {
 pub enum Reply {
     /// A stream was opened. Three descriptors come with the message: arena, producer's memory,
     /// consumer's memory.
-    Opened(Opened),
+    Opened(OpenedStream),
     /// A stream was not opened.
     Refused {
         /// The program's name for the stream.
@@ -79,9 +79,9 @@ pub enum RefusalCode {
     Unavailable = 6,
 }
 
-/// The sizes of a stream.
+/// A stream that was opened: its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedStream {
     /// The program's name for the stream.
     pub tag: u64,
     /// Length of the whole file.
@@ -178,7 +178,7 @@ impl Reply {
     pub fn encode(&self) -> Vec<u8> {
         let (op, tag, refused, retry_after_s, sizes, text) = match self {
             Reply::Opened(opened) => {
-                let Opened { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes } = *opened;
+                let OpenedStream { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes } = *opened;
                 (OPEN, tag, 0, 0, [file_bytes, arena_bytes, producer_bytes, consumer_bytes], "")
             }
             Reply::Refused { tag, code, retry_after_s, text } => {
@@ -216,7 +216,7 @@ impl Reply {
         let tag = u64::from_ne_bytes(field(head, 8));
         let size = |number: usize| u64::from_ne_bytes(field(head, 24 + 8 * number));
         match (op, u16::from_ne_bytes(field(head, 16))) {
-            (OPEN, 0) => Ok(Reply::Opened(Opened {
+            (OPEN, 0) => Ok(Reply::Opened(OpenedStream {
                 tag,
                 file_bytes: size(0),
                 arena_bytes: size(1),
@@ -274,7 +274,7 @@ mod tests {
     fn replies() -> impl Strategy<Value = Reply> {
         let opened =
             any::<[u64; 5]>().prop_map(|[tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes]| {
-                Reply::Opened(Opened { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes })
+                Reply::Opened(OpenedStream { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes })
             });
         let refused =
             (any::<u64>(), 1..7_u16, any::<u32>(), ".{0,80}").prop_map(|(tag, code, retry_after_s, text)| {

@@ -19,7 +19,7 @@ use crate::request::{DiskRequest, RequestId};
 use crate::scheduler::SchedulerView;
 use crate::shared::{Shared, lock};
 use crate::stats::{Counters, MemberStats};
-use crate::thread::{DiskThread, Order};
+use crate::thread::{DiskMessage, DiskThread};
 use reel_arena::Arena;
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_ring::RingConfig;
@@ -33,9 +33,9 @@ struct Threads {
     /// The disk thread of each member, as an index into `mailboxes`.
     thread_of: Vec<usize>,
     present: Vec<AtomicBool>,
-    mailboxes: Vec<Mailbox<Order>>,
+    mailboxes: Vec<Mailbox<DiskMessage>>,
     shared: Arc<Shared>,
-    threads: Mutex<Vec<CoreHandle<Order>>>,
+    threads: Mutex<Vec<CoreHandle<DiskMessage>>>,
 }
 
 /// Starts the threads. `members[m]` is the file of member `m`, or `None` if it is absent. Every
@@ -103,28 +103,28 @@ impl Threads {
 
 impl DiskBackend for Threads {
     fn submit_all(&self, requests: &mut dyn Iterator<Item = DiskRequest>) {
-        let mut by_thread: Vec<Vec<Order>> = self.mailboxes.iter().map(|_| Vec::new()).collect();
+        let mut by_thread: Vec<Vec<DiskMessage>> = self.mailboxes.iter().map(|_| Vec::new()).collect();
         for request in requests {
             if let Some((thread, job)) = self.admit(request) {
-                by_thread[thread].push(Order::Job(job));
+                by_thread[thread].push(DiskMessage::Job(job));
             }
         }
-        for (mailbox, orders) in self.mailboxes.iter().zip(by_thread) {
-            if let Err(orders) = mailbox.send_all(orders) {
-                orders.into_iter().for_each(Order::refuse);
+        for (mailbox, messages) in self.mailboxes.iter().zip(by_thread) {
+            if let Err(messages) = mailbox.send_all(messages) {
+                messages.into_iter().for_each(DiskMessage::refuse);
             }
         }
     }
 
     fn promote(&self, member: usize, request: RequestId, class: Class, deadline_ns: u64) {
         if let Some(&thread) = self.thread_of.get(member) {
-            self.mailboxes[thread].post(Order::Promote { member, request, class, deadline_ns });
+            self.mailboxes[thread].post(DiskMessage::Promote { member, request, class, deadline_ns });
         }
     }
 
     fn withdraw(&self, member: usize, request: RequestId) {
         if let Some(&thread) = self.thread_of.get(member) {
-            self.mailboxes[thread].post(Order::Withdraw { member, request });
+            self.mailboxes[thread].post(DiskMessage::Withdraw { member, request });
         }
     }
 
@@ -154,7 +154,7 @@ impl DiskBackend for Threads {
         // the two changes in the order in which they are stored here.
         let mut place = self.shared.classes.write().unwrap_or_else(PoisonError::into_inner);
         for mailbox in &self.mailboxes {
-            mailbox.post(Order::Classes(Arc::clone(&classes)));
+            mailbox.post(DiskMessage::Classes(Arc::clone(&classes)));
         }
         *place = classes;
     }
@@ -166,15 +166,15 @@ impl DiskBackend for Threads {
     fn set_price(&self, member: usize, price: DiskPrice) {
         if let (Some(place), Some(&thread)) = (self.shared.prices.get(member), self.thread_of.get(member)) {
             *lock(place) = price;
-            self.mailboxes[thread].post(Order::Price { member, price });
+            self.mailboxes[thread].post(DiskMessage::Price { member, price });
         }
     }
 
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
         let Some(&thread) = self.thread_of.get(member) else { return Err(DiskError::Absent { member }) };
-        match self.mailboxes[thread].send(Order::Replace { member, file: Box::new(file) }) {
+        match self.mailboxes[thread].send(DiskMessage::Replace { member, file: Box::new(file) }) {
             Ok(()) => {
-                // Orders keep their order: what is submitted from here on finds the new file.
+                // Messages keep their order: what is submitted from here on finds the new file.
                 self.present[member].store(true, Ordering::Release);
                 Ok(())
             }
@@ -222,7 +222,7 @@ fn spawn_all(
     arena: &Arena,
     shared: &Arc<Shared>,
     config: &DisksConfig,
-) -> Result<Vec<CoreHandle<Order>>, DiskError> {
+) -> Result<Vec<CoreHandle<DiskMessage>>, DiskError> {
     let spawn = |(number, members): (usize, BTreeMap<usize, Driven>)| {
         let core = CoreConfig {
             name: format!("reel-disk-{number}"),

@@ -8,7 +8,7 @@ use crate::faults::Faults;
 use crate::job::Job;
 use crate::request::{DiskDone, Reply};
 use crate::shared::lock;
-use crate::thread::{DiskThread, Order};
+use crate::thread::{DiskMessage, DiskThread};
 use reel_ring::Done;
 use reel_rt::{Core, Service};
 use std::collections::HashMap;
@@ -86,13 +86,13 @@ impl Answer {
 }
 
 impl Service for FaultyThread {
-    type Message = Order;
+    type Message = DiskMessage;
 
-    fn message(&mut self, core: &mut Core, mut order: Order) {
-        if let Order::Job(job) = &mut order {
+    fn message(&mut self, core: &mut Core, mut message: DiskMessage) {
+        if let DiskMessage::Job(job) = &mut message {
             self.collect(job);
         }
-        self.thread.message(core, order);
+        self.thread.message(core, message);
         self.pass_on(core);
     }
 

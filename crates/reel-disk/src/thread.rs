@@ -39,7 +39,7 @@ const VIEWS: u64 = u64::MAX;
 const IDLE_END: u64 = u64::MAX - 1;
 
 /// A message to a disk thread.
-pub(crate) enum Order {
+pub(crate) enum DiskMessage {
     Job(Box<Job>),
     Promote { member: usize, request: RequestId, class: Class, deadline_ns: u64 },
     Withdraw { member: usize, request: RequestId },
@@ -211,33 +211,33 @@ impl DiskThread {
 }
 
 impl Service for DiskThread {
-    type Message = Order;
+    type Message = DiskMessage;
 
-    fn message(&mut self, core: &mut Core, order: Order) {
-        match order {
-            Order::Job(job) => self.take(core, job),
-            Order::Promote { member, request, class, deadline_ns } => {
+    fn message(&mut self, core: &mut Core, message: DiskMessage) {
+        match message {
+            DiskMessage::Job(job) => self.take(core, job),
+            DiskMessage::Promote { member, request, class, deadline_ns } => {
                 let member = self.members.get_mut(&member);
                 if let (Some(&id), Some(member)) = (self.waiting.get(&request), member) {
                     member.scheduler.promote(id, class, deadline_ns);
                 }
             }
-            Order::Withdraw { member, request } => self.withdraw(member, request),
-            Order::Classes(classes) => {
+            DiskMessage::Withdraw { member, request } => self.withdraw(member, request),
+            DiskMessage::Classes(classes) => {
                 self.config.classes = ClassTable::clone(&classes);
                 for member in self.members.values_mut() {
                     member.scheduler.set_classes(&classes);
                     member.changed();
                 }
             }
-            Order::Price { member, price } => {
+            DiskMessage::Price { member, price } => {
                 if let Some(driven) = self.members.get_mut(&member) {
                     // Again: a correction of the old one may have come between.
                     *lock(&self.shared.prices[member]) = price;
                     driven.set_price(price);
                 }
             }
-            Order::Replace { member, file } => self.replace(member, &file),
+            DiskMessage::Replace { member, file } => self.replace(member, &file),
         }
     }
 
@@ -277,10 +277,10 @@ impl Service for DiskThread {
     }
 }
 
-impl Order {
+impl DiskMessage {
     /// Answers that the threads have stopped.
     pub(crate) fn refuse(self) {
-        if let Order::Job(job) = self {
+        if let DiskMessage::Job(job) = self {
             job.answer(Err(DiskError::Stopped));
         }
     }

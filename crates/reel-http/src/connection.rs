@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::request::Request;
 use crate::secure::Secure;
 use crate::zero_copy::ZeroCopy;
-use reel_play::{DeliveryId, DeliveryReport, FlowMeter, NetworkPath, Order};
+use reel_play::{DeliveryId, DeliveryOrder, DeliveryReport, FlowMeter, NetworkPath};
 use reel_rt::{TaskId, TaskKind};
 use reel_serve::{Counted, OpenResult};
 use std::net::SocketAddr;
@@ -162,13 +162,13 @@ impl Connection {
 ///
 /// `order` is that of its delivery. A connection without a delivery reads a request or shakes
 /// hands: a client waits for it.
-pub(crate) fn task_kind(order: Option<Order>) -> (TaskKind, u64) {
+pub(crate) fn task_kind(order: Option<DeliveryOrder>) -> (TaskKind, u64) {
     match order {
-        Some(Order::Due(due_ns)) => {
+        Some(DeliveryOrder::Due(due_ns)) => {
             (TaskKind::Deadline { delay_ns: SEND_CRITICAL_NS }, due_ns.saturating_sub(SEND_CRITICAL_NS))
         }
-        Some(Order::Interactive) | None => (TaskKind::Interactive, 0),
-        Some(Order::Background) => (TaskKind::Background, 0),
+        Some(DeliveryOrder::Interactive) | None => (TaskKind::Interactive, 0),
+        Some(DeliveryOrder::Background) => (TaskKind::Background, 0),
     }
 }
 
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn the_thread_continues_with_due_work_first_and_with_downloads_last() {
         const NOW_NS: u64 = 100_000_000_000;
-        let due = |ahead_ns| Some(Order::Due(NOW_NS + ahead_ns));
-        let mut tasks = vec![("download", Some(Order::Background)); 500];
+        let due = |ahead_ns| Some(DeliveryOrder::Due(NOW_NS + ahead_ns));
+        let mut tasks = vec![("download", Some(DeliveryOrder::Background)); 500];
         tasks.push(("ahead", due(30_000_000_000)));
         tasks.push(("less ahead", due(SEND_CRITICAL_NS + 1)));
-        tasks.push(("start", Some(Order::Interactive)));
-        tasks.push(("page", Some(Order::Interactive)));
+        tasks.push(("start", Some(DeliveryOrder::Interactive)));
+        tasks.push(("page", Some(DeliveryOrder::Interactive)));
         tasks.push(("request", None));
         tasks.push(("due", due(SEND_CRITICAL_NS)));
         tasks.push(("due sooner", due(100_000_000)));

@@ -5,7 +5,7 @@ use crate::input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
 use crate::limits::RENDITIONS_MAX;
 use crate::meter::Meter;
 use crate::naming::{clean_name, is_blank, name_from_file, slug, unique_id};
-use crate::opened::Opened;
+use crate::opened_file::OpenedFile;
 use crate::poster::{Poster, make_poster};
 use crate::store::Store;
 use reel_media::cmaf::{CutPolicy, Packaged, Packager, Piece};
@@ -37,7 +37,7 @@ pub fn ingest(
     }
     let mut files = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
-        files.push(Opened::open(input, number > 0, !options.no_sidecars)?);
+        files.push(OpenedFile::open(input, number > 0, !options.no_sidecars)?);
     }
     let Some(first) = files.first() else { return Err(IngestError::NoInput) };
     let name = clean_name(
@@ -124,13 +124,13 @@ impl PosterJob {
 /// # Errors
 /// As [`ingest`] for this file.
 pub fn probe(input: &Input) -> Result<(), IngestError> {
-    Opened::open(input, false, false).map(|_| ())
+    OpenedFile::open(input, false, false).map(|_| ())
 }
 
 /// Passes all samples of one file through a packager into the store. Packing runs on a thread of
 /// its own, so that the next fragment is gathered while the last one is written.
 fn pack(
-    file: &mut Opened,
+    file: &mut OpenedFile,
     store: &mut Store<'_>,
     meter: &mut Meter<'_>,
     poster: &mut PosterJob,
@@ -180,13 +180,13 @@ const REPORT_EVERY_BYTES: u64 = 4 << 20;
 /// Packs a complete file and sends the pieces as they are ready. Pieces that are ready only at the
 /// end are part of the result.
 fn gather(
-    file: &mut Opened,
+    file: &mut OpenedFile,
     steps: SyncSender<Step>,
     recycled: Receiver<Piece>,
     poster: &mut PosterJob,
     stop: &Stop,
 ) -> Result<Packaged, IngestError> {
-    let failed = |file: &Opened, source| IngestError::Pack { file: file.file_name.clone(), source };
+    let failed = |file: &OpenedFile, source| IngestError::Pack { file: file.file_name.clone(), source };
     let tracks = file.tracks();
     let mut packager = Packager::new(tracks.clone(), CutPolicy::default()).map_err(|e| failed(file, e))?;
     let mut data = Vec::new();
@@ -219,7 +219,7 @@ fn gather(
 }
 
 /// Fails before anything is written if the title cannot fit.
-fn check_space(volume: &Volume, files: &[Opened]) -> Result<(), IngestError> {
+fn check_space(volume: &Volume, files: &[OpenedFile]) -> Result<(), IngestError> {
     let stripe_bytes = volume.geometry().stripe_bytes() as u64;
     // Every object ends in a stripe of its own: the tracks, and tables, index and poster.
     let objects = files.iter().map(|file| file.tracks().len() as u64).sum::<u64>() + 3;
@@ -233,7 +233,7 @@ fn check_space(volume: &Volume, files: &[Opened]) -> Result<(), IngestError> {
 }
 
 /// Renditions must be cut at the same times, or players cannot switch between them.
-fn check_ladder(files: &[Opened], renditions: &[Packaged]) -> Result<(), IngestError> {
+fn check_ladder(files: &[OpenedFile], renditions: &[Packaged]) -> Result<(), IngestError> {
     if renditions.len() < 2 {
         return Ok(());
     }
@@ -269,6 +269,6 @@ fn publish(
     }
 }
 
-fn source_name(files: &[Opened]) -> String {
+fn source_name(files: &[OpenedFile]) -> String {
     files.iter().map(|file| file.file_name.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -10,7 +10,7 @@ mod library;
 pub mod limits;
 mod meter;
 mod naming;
-mod opened;
+mod opened_file;
 mod opened_titles;
 mod poster;
 mod removed;

@@ -26,13 +26,15 @@ mod uplink;
 
 pub use capacity::{Capacity, CapacityConfig, network_bytes};
 pub use counters::{FrontEndCounters, PlayCounters, RESOURCES};
-pub use engine::{DeliveryId, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Order, Readiness};
+pub use engine::{
+    DeliveryId, DeliveryOrder, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Readiness,
+};
 pub use files::{SessionFile, TitleFile};
 pub use housekeeping::Housekeeper;
 pub use memory_plan::{MemoryPlan, MemoryUse};
 pub use metrics::{PlayMetrics, TitleMetrics};
-pub use offers::title_demand;
-pub use opening::{SessionRefused, open_session};
+pub use offers::{Ladder, LadderTrack, title_demand};
+pub use opening::{SessionRefused, open_session, open_session_as};
 pub use playable::{Form, MediaRequest, PlainFile, Playable, Segment};
 pub use policy::DeliveryPolicy;
 pub use processor::{ProcessorPrice, core_mib_ns};

@@ -11,6 +11,7 @@ use reel_media::{Fragment, TitleIndex, TrackIndex, TrackKind};
 use reel_qos::Demand;
 use reel_volume::ObjectMap;
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The demands of a title, best choice first in each form.
@@ -24,11 +25,33 @@ pub(crate) struct Offers {
     file: Option<Choices>,
 }
 
+/// The tracks that viewers of a title choose from, to find out what they can be promised.
+pub struct Ladder<'a> {
+    /// The renditions of the pictures, best first.
+    pub pictures: Vec<LadderTrack<'a>>,
+    /// The sound tracks.
+    pub sound: Vec<LadderTrack<'a>>,
+    /// How far readers read ahead.
+    pub depth: Depth,
+    /// What the network counts for each byte that is sent: 1, except in simulations whose objects
+    /// are smaller than those that they stand for.
+    pub sent_factor: u64,
+}
+
+/// A track of a [`Ladder`].
+pub struct LadderTrack<'a> {
+    /// Pictures or sound.
+    pub kind: MediaKind,
+    /// Its object.
+    pub map: &'a Arc<ObjectMap>,
+    /// Its segments in order: the bytes of the object, and the media time that they cover.
+    pub segments: Vec<(Range<u64>, Range<u64>)>,
+}
+
 impl Offers {
     pub(crate) fn new(title: &Title, file: Option<&VirtualFile>, depth: Depth) -> Self {
         let ranking = ranking(title.index());
-        let ladder = Ladder::new(title, &ranking, depth, Loss::AnyOne);
-        let ladder = ladder.map(|ladder| choices(title, &ranking, &ladder, depth));
+        let ladder = Ladder::of_title(title, &ranking, depth).and_then(|ladder| ladder.choices());
         let file = file.and_then(|file| of_file(title, file, depth));
         let file = file.map(|demand| Choices::from(Arc::from([Arc::new(demand)])));
         Self { ranking, ladder, file }
@@ -61,7 +84,8 @@ impl Offers {
 /// The demand of a viewer that is offered all renditions of a title, on members with this depth of
 /// reading ahead. `None` if the title is too long to be promised.
 pub fn title_demand(title: &Title, depth: Depth, loss: Loss) -> Option<Arc<Demand>> {
-    Some(Arc::new(Ladder::new(title, &ranking(title.index()), depth, loss)?.from(0)))
+    let ladder = Ladder::of_title(title, &ranking(title.index()), depth)?;
+    Some(Arc::new(ladder.demands(loss)?.from(0)))
 }
 
 /// Video tracks, best first.
@@ -78,35 +102,34 @@ fn ranking(index: &TitleIndex) -> Vec<usize> {
 /// The stretch of media time of a track that a segment (from 1) covers.
 pub(crate) fn span_of(track: &TrackIndex, segment: usize) -> Option<TrackSpan> {
     let fragment = track.fragments.get(segment.checked_sub(1)?)?;
-    let kind = match track.track.kind {
+    let Range { start: from_ns, end: until_ns } = shown(track, fragment);
+    Some(TrackSpan { kind: media_kind(track), from_ns, until_ns })
+}
+
+fn media_kind(track: &TrackIndex) -> MediaKind {
+    match track.track.kind {
         TrackKind::Video => MediaKind::Video,
         TrackKind::Audio => MediaKind::Audio,
         TrackKind::Subtitle => MediaKind::Text,
-    };
-    let until = fragment.time.saturating_add(fragment.duration);
-    Some(TrackSpan { kind, from_ns: track.nanoseconds(fragment.time), until_ns: track.nanoseconds(until) })
+    }
 }
 
-/// What the tracks of a title demand.
-struct Ladder {
-    /// Video tracks, best first.
+/// The media time that a fragment covers.
+fn shown(track: &TrackIndex, fragment: &Fragment) -> Range<u64> {
+    let until = fragment.time.saturating_add(fragment.duration);
+    track.nanoseconds(fragment.time)..track.nanoseconds(until)
+}
+
+/// What the tracks of a ladder demand.
+struct LadderDemands {
+    /// Renditions, best first.
     pictures: Vec<Demand>,
     /// The most that any sound track demands.
     sound: Demand,
 }
 
-impl Ladder {
-    fn new(title: &Title, ranking: &[usize], depth: Depth, loss: Loss) -> Option<Self> {
-        let index = title.index();
-        let of = |numbers: &mut dyn Iterator<Item = usize>| -> Option<Vec<Demand>> {
-            numbers.map(|number| of_track(title, &index.tracks[number], depth, loss)).collect()
-        };
-        let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(number, _)| number))?;
-        let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
-        Some(Self { pictures: of(&mut ranking.iter().copied())?, sound })
-    }
-
-    /// In each round the most that the video tracks from an index on demand.
+impl LadderDemands {
+    /// In each round the most that the renditions from an index on demand.
     fn pictures_from(&self, first: usize) -> Demand {
         Demand::peak_of(&self.pictures.iter().skip(first).collect::<Vec<_>>())
     }
@@ -117,78 +140,99 @@ impl Ladder {
     }
 }
 
-/// What a ladder offers, and what viewers may share of each choice: its pictures. Each viewer reads
-/// sound in its own language for itself, and so the lower renditions that it would play. Where
-/// there is nothing to choose, viewers share the sound, too.
-fn choices(title: &Title, ranking: &[usize], ladder: &Ladder, depth: Depth) -> Choices {
-    let index = title.index();
-    let sound: Vec<&TrackIndex> = index.of_kind(TrackKind::Audio).map(|(_, track)| track).collect();
-    let is_one_way = ranking.len() <= 1 && sound.len() <= 1;
-    let nothing = Demand::peak_of(&[]);
-    let of_choice = |choice: usize| {
-        let pictures = ranking.get(choice).map(|number| (MediaKind::Video, &index.tracks[*number]));
-        let sound = sound.iter().filter(|_| is_one_way).map(|track| (MediaKind::Audio, *track));
-        let demand = ladder.from(choice);
-        let Some((tracks, part)) = shared(title, pictures.into_iter().chain(sound), depth) else {
-            return (Arc::new(demand), None);
+impl<'a> Ladder<'a> {
+    /// What a ladder offers, and what viewers may share of each choice: its pictures. Each viewer
+    /// reads sound in its own language for itself, and so the lower renditions that it would play.
+    /// Where there is nothing to choose, viewers share the sound, too. `None` if the title is too
+    /// long to be promised.
+    pub fn choices(&self) -> Option<Choices> {
+        let demands = self.demands(Loss::AnyOne)?;
+        let is_one_way = self.pictures.len() <= 1 && self.sound.len() <= 1;
+        let nothing = Demand::peak_of(&[]);
+        let of_choice = |choice: usize| {
+            let sound = self.sound.iter().filter(|_| is_one_way);
+            let tracks: Vec<_> = self.pictures.get(choice).into_iter().chain(sound).collect();
+            let demand = demands.from(choice).sent_as(self.sent_factor);
+            let Some(part) = self.shared_demand(&tracks) else { return (Arc::new(demand), None) };
+            let demand = match is_one_way {
+                true => demand.with_shared(&part, &nothing, &nothing),
+                false => demand.with_shared(&part, &demands.pictures_from(choice + 1), &demands.sound),
+            };
+            let tracks = SharedTracks::new(tracks.into_iter().map(LadderTrack::shared).collect());
+            (Arc::new(demand), Some(Arc::new(tracks)))
         };
-        let demand = match is_one_way {
-            true => demand.with_shared(&part, &nothing, &nothing),
-            false => demand.with_shared(&part, &ladder.pictures_from(choice + 1), &ladder.sound),
+        let choices = (0..self.pictures.len().max(1)).map(of_choice);
+        let (demands, shared): (Vec<_>, Vec<_>) = choices.unzip();
+        Some(Choices { demands: demands.into(), shared: shared.into() })
+    }
+
+    fn demands(&self, loss: Loss) -> Option<LadderDemands> {
+        let of = |tracks: &[LadderTrack<'_>]| -> Option<Vec<Demand>> {
+            tracks.iter().map(|track| demand(track.members(), self.depth, track.stretches(), loss)).collect()
         };
-        (Arc::new(demand), Some(Arc::new(tracks)))
-    };
-    let (demands, shared): (Vec<_>, Vec<_>) = (0..ranking.len().max(1)).map(of_choice).unzip();
-    Choices { demands: demands.into(), shared: shared.into() }
+        let sound = of(&self.sound)?;
+        let sound = Demand::peak_of(&sound.iter().collect::<Vec<_>>());
+        Some(LadderDemands { pictures: of(&self.pictures)?, sound })
+    }
+
+    /// The demand of the viewer that reads these tracks for others, too. `None` without tracks.
+    fn shared_demand(&self, tracks: &[&LadderTrack<'_>]) -> Option<Demand> {
+        let of = |track: &&LadderTrack<'_>| shared_demand(track.members(), self.depth, track.stretches());
+        let demands: Vec<Demand> = tracks.iter().map(of).collect::<Option<_>>()?;
+        (!demands.is_empty()).then(|| Demand::sum_of(&demands.iter().collect::<Vec<_>>()))
+    }
+
+    fn of_title(title: &'a Title, ranking: &[usize], depth: Depth) -> Option<Self> {
+        let index = title.index();
+        let of = |tracks: &mut dyn Iterator<Item = &TrackIndex>| -> Option<Vec<LadderTrack<'a>>> {
+            tracks.map(|track| LadderTrack::of_title(title, track)).collect()
+        };
+        let pictures = of(&mut ranking.iter().map(|number| &index.tracks[*number]))?;
+        let sound = of(&mut index.of_kind(TrackKind::Audio).map(|(_, track)| track))?;
+        Some(Self { pictures, sound, depth, sent_factor: 1 })
+    }
 }
 
-/// Tracks that several viewers may share, and the demand of the one that reads them for the others,
-/// too. `None` without tracks.
-fn shared<'a>(
-    title: &Title,
-    tracks: impl Iterator<Item = (MediaKind, &'a TrackIndex)>,
-    depth: Depth,
-) -> Option<(SharedTracks, Demand)> {
-    let (mut shared, mut demands) = (Vec::new(), Vec::new());
-    for (kind, track) in tracks {
-        let map = title.track_map(track.object)?;
-        let start = |fragment: &Fragment| (track.nanoseconds(fragment.time), fragment.offset);
-        demands.push(shared_demand(map.geometry().members(), depth, stretches(map, track))?);
-        shared.push(SharedTrack {
-            kind,
-            map: Arc::clone(map),
-            starts: track.fragments.iter().map(start).collect(),
-            track_ns: track_ns(track),
-        });
+impl<'a> LadderTrack<'a> {
+    fn of_title(title: &'a Title, track: &TrackIndex) -> Option<Self> {
+        let segment = |fragment: &Fragment| {
+            let bytes = fragment.offset..fragment.offset + u64::from(fragment.bytes);
+            (bytes, shown(track, fragment))
+        };
+        let segments = track.fragments.iter().map(segment).collect();
+        Some(Self { kind: media_kind(track), map: title.track_map(track.object)?, segments })
     }
-    let part = Demand::sum_of(&demands.iter().collect::<Vec<_>>());
-    (!shared.is_empty()).then(|| (SharedTracks::new(shared), part))
+
+    fn members(&self) -> usize {
+        self.map.geometry().members()
+    }
+
+    /// Its segments, each of which may be read while the one before it is shown.
+    fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
+        let mut before_ns = 0;
+        self.segments.iter().map(move |(range, shown)| Stretch {
+            map: self.map,
+            range: range.clone(),
+            from_ns: std::mem::replace(&mut before_ns, shown.start),
+            due_ns: shown.start.saturating_sub(SEND_LEAD_NS),
+            duration_ns: shown.end - shown.start,
+        })
+    }
+
+    /// The track as several viewers share it.
+    fn shared(&self) -> SharedTrack {
+        SharedTrack {
+            kind: self.kind,
+            map: Arc::clone(self.map),
+            starts: self.segments.iter().map(|(range, shown)| (shown.start, range.start)).collect(),
+            track_ns: self.segments.last().map_or(0, |(_, shown)| shown.end),
+        }
+    }
 }
 
 /// How long a track is shown.
 pub(crate) fn track_ns(track: &TrackIndex) -> u64 {
-    let last = track.fragments.last();
-    last.map_or(0, |last| track.nanoseconds(last.time.saturating_add(last.duration)))
-}
-
-fn of_track(title: &Title, track: &TrackIndex, depth: Depth, loss: Loss) -> Option<Demand> {
-    let map = title.track_map(track.object)?;
-    demand(map.geometry().members(), depth, stretches(map, track), loss)
-}
-
-/// The segments of a track.
-fn stretches<'a>(map: &'a ObjectMap, track: &'a TrackIndex) -> impl Iterator<Item = Stretch<'a>> {
-    track.fragments.iter().enumerate().map(move |(number, fragment)| {
-        let range = fragment.offset..fragment.offset + u64::from(fragment.bytes);
-        let before = number.checked_sub(1).map_or(0, |before| track.fragments[before].time);
-        Stretch {
-            map,
-            range,
-            from_ns: track.nanoseconds(before),
-            due_ns: track.nanoseconds(fragment.time).saturating_sub(SEND_LEAD_NS),
-            duration_ns: track.nanoseconds(fragment.duration),
-        }
-    })
+    track.fragments.last().map_or(0, |last| shown(track, last).end)
 }
 
 /// A file is read in its own order. Every part is due when its first picture or sound is shown.

@@ -139,6 +139,14 @@ impl Demand {
         Demand { parts: Some(Arc::new(parts)), ..self }
     }
 
+    /// The same stream on a network that counts `factor` bytes for each byte of it. Simulations use
+    /// it whose objects are smaller than those that they stand for.
+    pub fn sent_as(mut self, factor: u64) -> Demand {
+        let sent_bytes = self.sent_bytes.iter().map(|bytes| bytes.saturating_mul(factor)).collect();
+        let members = std::mem::take(&mut self.members);
+        Demand { parts: self.parts, ..Demand::of_rounds(members, sent_bytes, self.held_bytes, self.rounds) }
+    }
+
     /// What one of several such streams needs in order to read for all of them, beside what each
     /// holds for itself: see [`with_shared`](Self::with_shared). Without that, the whole demand.
     pub fn shared(&self) -> &Demand {

@@ -3,7 +3,7 @@
 use crate::claim::{Claim, Reservation};
 use crate::ledger::{Ledger, seconds};
 use crate::resource::{Resource, UNLIMITED};
-use crate::retry::{Lane, first_start};
+use crate::retry::{ResourceNeed, first_start};
 use crate::timeline::exceeds;
 use crate::{Demand, Refusal};
 
@@ -67,12 +67,12 @@ impl Ledger {
     }
 
     fn refusal(&self, claim: &Claim<'_>) -> Option<Refusal> {
-        let lanes: Vec<Lane<'_>> =
-            (0..self.capacities.series()).filter_map(|series| self.lane(claim, series)).collect();
+        let needs: Vec<ResourceNeed<'_>> =
+            (0..self.capacities.series()).filter_map(|series| self.need(claim, series)).collect();
         let tightest =
-            lanes.iter().fold(None, |tightest, lane| tighter(lane, claim.start_round, tightest))?;
-        let never = lanes.iter().any(|lane| lane.peak > lane.capacity);
-        let retry = (!never).then(|| first_start(lanes, claim.start_round, self.horizon()));
+            needs.iter().fold(None, |tightest, need| tighter(need, claim.start_round, tightest))?;
+        let never = needs.iter().any(|need| need.peak > need.capacity);
+        let retry = (!never).then(|| first_start(needs, claim.start_round, self.horizon()));
         Some(Refusal {
             resource: tightest.resource,
             round: tightest.round,
@@ -83,7 +83,7 @@ impl Ledger {
         })
     }
 
-    fn lane<'a>(&'a self, claim: &Claim<'_>, series: usize) -> Option<Lane<'a>> {
+    fn need<'a>(&'a self, claim: &Claim<'_>, series: usize) -> Option<ResourceNeed<'a>> {
         let resource = Resource::of_series(series);
         let capacity = self.capacity(claim.class, series);
         if capacity == UNLIMITED || !claim.demand.needs(resource, &self.capacities) {
@@ -92,7 +92,7 @@ impl Ledger {
         let costs = claim.costs(&self.capacities, series);
         let peak = costs.iter().copied().max().unwrap_or(0);
         let timeline = self.timeline(claim.class, series)?;
-        Some(Lane { resource, timeline, costs, capacity, peak })
+        Some(ResourceNeed { resource, timeline, costs, capacity, peak })
     }
 }
 
@@ -103,14 +103,14 @@ impl Tightest {
     }
 }
 
-/// The tightest place so far, or a tighter one of this lane. Only places where something does not
+/// The tightest place so far, or a tighter one of this need. Only places where something does not
 /// fit count: everywhere else the whole demand is available.
-fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) -> Option<Tightest> {
-    lane.timeline.beside(start_round, &lane.costs, |index, used, asked| {
-        if !exceeds(asked, used, lane.capacity) {
+fn tighter(need: &ResourceNeed<'_>, start_round: u64, mut tightest: Option<Tightest>) -> Option<Tightest> {
+    need.timeline.beside(start_round, &need.costs, |index, used, asked| {
+        if !exceeds(asked, used, need.capacity) {
             return;
         }
-        let available = lane.capacity.saturating_sub(used);
+        let available = need.capacity.saturating_sub(used);
         // available / asked < tightest.available / tightest.asked
         let is_tighter = tightest.is_none_or(|tightest| {
             u128::from(available) * u128::from(tightest.asked)
@@ -118,7 +118,7 @@ fn tighter(lane: &Lane<'_>, start_round: u64, mut tightest: Option<Tightest>) ->
         });
         if is_tighter {
             let round = start_round + index as u64;
-            tightest = Some(Tightest { resource: lane.resource, round, asked, available });
+            tightest = Some(Tightest { resource: need.resource, round, asked, available });
         }
     });
     tightest

@@ -5,7 +5,7 @@ use crate::resource::Resource;
 use crate::timeline::{Timeline, exceeds};
 
 /// One resource as a demand sees it.
-pub(crate) struct Lane<'a> {
+pub(crate) struct ResourceNeed<'a> {
     pub(crate) resource: Resource,
     /// What is reserved.
     pub(crate) timeline: &'a Timeline,
@@ -20,22 +20,22 @@ pub(crate) struct Lane<'a> {
 /// A round in which a start failed, and what it has left.
 #[derive(Clone, Copy)]
 struct Watch {
-    lane: usize,
+    need: usize,
     round: u64,
     available: u64,
 }
 
-/// The first start after `start_round` at which all lanes fit. When [`RETRY_CELLS_MAX`] cells have
+/// The first start after `start_round` at which all needs fit. When [`RETRY_CELLS_MAX`] cells have
 /// been checked, the first that has not been ruled out. From `horizon` on nothing is reserved.
 ///
 /// A start that fails in some round rules out all later ones up to that which puts something small
 /// enough, or nothing, on that round. Rounds in which even the peak would fit need no check; after
 /// the last other one everything fits.
-pub(crate) fn first_start(mut lanes: Vec<Lane<'_>>, start_round: u64, horizon: u64) -> u64 {
+pub(crate) fn first_start(mut needs: Vec<ResourceNeed<'_>>, start_round: u64, horizon: u64) -> u64 {
     let mut budget = Budget(RETRY_CELLS_MAX);
     let mut start = start_round.saturating_add(1);
-    let mut ends: Vec<u64> = Vec::with_capacity(lanes.len());
-    lanes.retain(|lane| match lane.last_hot_round(start, horizon, &mut budget) {
+    let mut ends: Vec<u64> = Vec::with_capacity(needs.len());
+    needs.retain(|need| match need.last_hot_round(start, horizon, &mut budget) {
         Some(round) => {
             ends.push(round + 1);
             true
@@ -43,8 +43,8 @@ pub(crate) fn first_start(mut lanes: Vec<Lane<'_>>, start_round: u64, horizon: u
         None => false,
     });
     let mut watches: Vec<Watch> = Vec::with_capacity(RETRY_WATCHES);
-    while let Some(failed) = failure(&lanes, &ends, start, &watches, &mut budget) {
-        let costs = &lanes[failed.lane].costs[..=(failed.round - start) as usize];
+    while let Some(failed) = failure(&needs, &ends, start, &watches, &mut budget) {
+        let costs = &needs[failed.need].costs[..=(failed.round - start) as usize];
         let smaller = costs.iter().rev().position(|&cost| cost <= failed.available);
         start = match smaller {
             Some(later) => start + later as u64,
@@ -63,7 +63,7 @@ pub(crate) fn first_start(mut lanes: Vec<Lane<'_>>, start_round: u64, horizon: u
 
 /// Where this start fails, if it does: first where others have.
 fn failure(
-    lanes: &[Lane<'_>],
+    needs: &[ResourceNeed<'_>],
     ends: &[u64],
     start: u64,
     watches: &[Watch],
@@ -72,24 +72,24 @@ fn failure(
     budget.take(1 + watches.len());
     let fails = |watch: &&Watch| {
         let index = watch.round.checked_sub(start).and_then(|index| usize::try_from(index).ok());
-        let cost = index.and_then(|index| lanes[watch.lane].costs.get(index));
+        let cost = index.and_then(|index| needs[watch.need].costs.get(index));
         cost.is_some_and(|&cost| cost > watch.available)
     };
     if let Some(watch) = watches.iter().find(fails) {
         return Some(*watch);
     }
-    lanes.iter().zip(ends).enumerate().find_map(|(index, (lane, &end))| {
+    needs.iter().zip(ends).enumerate().find_map(|(index, (need, &end))| {
         let rounds = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
-        let costs = &lane.costs[..rounds.min(lane.costs.len())];
-        let place = lane.timeline.conflict(start, costs, lane.capacity);
+        let costs = &need.costs[..rounds.min(need.costs.len())];
+        let place = need.timeline.conflict(start, costs, need.capacity);
         budget.take(place.unwrap_or(costs.len()));
         let round = start + place? as u64;
-        let available = lane.capacity.saturating_sub(lane.timeline.at(round));
-        Some(Watch { lane: index, round, available })
+        let available = need.capacity.saturating_sub(need.timeline.at(round));
+        Some(Watch { need: index, round, available })
     })
 }
 
-impl Lane<'_> {
+impl ResourceNeed<'_> {
     /// The last round before the horizon in which the peak would not fit. If it takes too long to
     /// find, the last of all.
     fn last_hot_round(&self, start: u64, horizon: u64, budget: &mut Budget) -> Option<u64> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
-use reel_arena::{Arena, State};
+use reel_arena::{Arena, PieceState};
 
 use crate::arena_map::ArenaMap;
 use crate::error::RingError;
@@ -352,7 +352,7 @@ impl UringDriver {
                     unsafe { buffer.set_len(buffer.len() + n) };
                 }
             }
-            Op::Read { buffer, .. } => buffer.set_state(State::Full),
+            Op::Read { buffer, .. } => buffer.set_state(PieceState::Full),
             _ => {}
         }
         self.ended.push(Done { token, result, op, accepted });

@@ -75,7 +75,7 @@ impl Arguments {
         let make = if self.plain { Scenario::plain } else { Scenario::drawn };
         let mut scenario = make(seed, duration_ns, self.viewers);
         scenario.policy = self.policy;
-        (scenario.admission, scenario.follows) = (!self.unadmitted, !self.apart);
+        (scenario.admission, scenario.titles.shared) = (!self.unadmitted, !self.apart);
         if let Some(browsers) = self.browsers {
             (scenario.browsers, scenario.browse_ns) = (browsers, CROWD_BROWSE_NS);
         }

@@ -194,6 +194,7 @@ mod tests {
             renditions: 1,
             sound_permille: 0,
             languages: 1,
+            shared: true,
         };
         let mut library =
             Library::make(geometry(4, 3).unwrap(), &spec, Depth::of(true), &mut Rng::new(1)).unwrap();

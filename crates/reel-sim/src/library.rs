@@ -65,7 +65,7 @@ impl Library {
             bail!(what);
         }
         drop(volume);
-        let stored = StoredTitles::new(geometry, ahead, plans, placements)
+        let stored = StoredTitles::new(geometry, (ahead, spec.shared), plans, placements)
             .context("a title is longer than anybody can promise")?;
         Ok(Library { directory, stored: Arc::new(stored), media: disks.into_media(), units })
     }

@@ -47,9 +47,6 @@ pub struct Scenario {
     /// Whether viewers are admitted only if their demand fits. Without admission nothing is
     /// reserved, and late bytes break no invariant unless `strict`.
     pub admission: bool,
-    /// Whether viewers of the same title that are close enough share the reads of one of them.
-    /// Otherwise each is charged with the disks.
-    pub follows: bool,
     /// Being late breaks the run even though nothing was promised: to see invariants fail.
     pub strict: bool,
     /// What may go wrong.
@@ -101,6 +98,7 @@ impl Scenario {
                 renditions: 4,
                 sound_permille: 800,
                 languages: 3,
+                shared: true,
             },
             browsers: if crowds.0 { rng.range(100, 400) as usize } else { rng.below(20) as usize },
             browse_ns: if crowds.0 { SECOND_NS / 4 } else { 5 * SECOND_NS },
@@ -132,6 +130,7 @@ impl Scenario {
                 renditions: 1,
                 sound_permille: 1000,
                 languages: 1,
+                shared: true,
             },
             viewers,
             player: PlayerSpec::default(),
@@ -144,7 +143,6 @@ impl Scenario {
             scrubs: false,
             crashes: false,
             admission: true,
-            follows: true,
             strict: false,
             faults: FaultKinds::default(),
             fault_rest_ns: 300 * SECOND_NS,

@@ -5,6 +5,7 @@ use crate::title::Title;
 use reel_admit::limits::START_WAIT_S;
 use reel_admit::{Session, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
+use reel_play::{Form, open_session_as};
 use reel_qos::{Capacities, Class, ClassTable, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 pub(crate) struct ClientSessions {
     sessions: Arc<Sessions<Title>>,
     next_key: u64,
-    follows: bool,
 }
 
 /// A viewer's session.
@@ -29,7 +29,7 @@ impl ClientSessions {
             classes: ClassTable::default(),
             start_wait_s: START_WAIT_S,
         });
-        ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0, follows: scenario.follows }
+        ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0 }
     }
 
     /// Opens a title for a client, or says why not.
@@ -42,13 +42,10 @@ impl ClientSessions {
         self.next_key += 1;
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
         let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
-        let (name, mut offers) = (format!("title {}", title.number), title.offers.clone());
-        if !self.follows {
-            offers.shared = Arc::from([]);
-        }
-        let who = (address, Class::PERIODIC);
-        let opened = self.sessions.open_as(key, &name, Arc::clone(title), offers, who, now_ns);
-        opened.map_err(|refused| refused.to_string())
+        let (name, classes) = (format!("title {}", title.number), ClassTable::default());
+        let (title, who) = ((name.as_str(), Arc::clone(title)), (address, Class::PERIODIC));
+        open_session_as(key, &self.sessions, &classes, title, Form::Ladder, who, now_ns)
+            .map_err(|refused| refused.to_string())
     }
 
     /// All sessions, for the engine.

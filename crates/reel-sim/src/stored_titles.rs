@@ -38,10 +38,10 @@ impl StoredTitles {
     }
 
     /// The titles of these plans, whose tracks are at these places, in order; `None` if one is too
-    /// long to reserve.
+    /// long to reserve. Whether their viewers share reads is in `shared`.
     pub(crate) fn new(
         geometry: Geometry,
-        ahead: Depth,
+        (ahead, shared): (Depth, bool),
         plans: Vec<Vec<TrackPlan>>,
         placements: impl IntoIterator<Item = TrackPlacement>,
     ) -> Option<StoredTitles> {
@@ -62,7 +62,7 @@ impl StoredTitles {
                 let layout = Layout { id: id as u64, geometry, extents, sums, data_offset, counters };
                 tracks.push(plan.laid_out(format!("title {number}, track {}", id - first), layout));
             }
-            titles.push(Arc::new(Title::new(number, ahead, tracks[first..].to_vec())?));
+            titles.push(Arc::new(Title::new(number, ahead, shared, tracks[first..].to_vec())?));
         }
         // Zipf's law with exponent 1, in whole numbers.
         let weights = (1..=titles.len() as u64).map(|rank| (1 << 32) / rank);
@@ -127,6 +127,7 @@ mod tests {
             renditions: 3,
             sound_permille: 500,
             languages: 3,
+            shared: true,
         };
         shelf_of(geometry(members, data_rows).unwrap(), spec, 5)
     }
@@ -179,6 +180,7 @@ mod tests {
             renditions: 1,
             sound_permille: 0,
             languages: 1,
+            shared: true,
         };
         let stored = shelf_of(geometry(5, 4).unwrap(), spec, 1);
         let bytes: u64 = stored.titles().iter().map(|title| title.best().map.bytes()).sum();

@@ -2,12 +2,10 @@
 
 use crate::limits::{MOVING_SEGMENT_NS, SOUND_SEGMENTS_NS};
 use crate::scale::{OBJECT_SCALE, ROW_BYTES};
-use reel_admit::limits::SEND_LEAD_NS;
-use reel_admit::{Choices, Loss, Stretch, TrackSpan, demand, shared_demand};
-use reel_cache::{Body, Depth, MediaKind, Part, SharedTrack, SharedTracks};
+use reel_admit::{Choices, TrackSpan};
+use reel_cache::{Body, Depth, MediaKind, Part};
 use reel_code::Code;
-use reel_play::{Form, PlainFile, Playable, Segment};
-use reel_qos::Demand;
+use reel_play::{Form, Ladder, LadderTrack, PlainFile, Playable, Segment};
 use reel_testkit::Rng;
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
@@ -74,6 +72,9 @@ pub struct TitleSpec {
     pub sound_permille: u64,
     /// Languages of it, at most.
     pub languages: u64,
+    /// Whether viewers of the same title that are close enough share the reads of one of them.
+    /// Otherwise each is charged with the disks.
+    pub shared: bool,
 }
 
 /// Rates of sound, at least and at most: from speech to five channels.
@@ -139,35 +140,26 @@ impl TrackPlan {
 }
 
 impl Title {
-    /// A title of these tracks, pictures before sound; `None` if it is too long to reserve.
-    pub(crate) fn new(number: usize, ahead: Depth, mut tracks: Vec<Arc<Track>>) -> Option<Title> {
+    /// A title of these tracks, pictures before sound; `None` if it is too long to reserve. Its
+    /// viewers share their reads only if it `is_shared`.
+    pub(crate) fn new(
+        number: usize,
+        ahead: Depth,
+        is_shared: bool,
+        mut tracks: Vec<Arc<Track>>,
+    ) -> Option<Title> {
         let pictures = tracks.iter().take_while(|track| track.kind == MediaKind::Video).count();
         let sound = tracks.split_off(pictures);
-        let demands = |tracks: &[Arc<Track>]| -> Option<Vec<Demand>> {
-            tracks.iter().map(|track| track.demand(ahead)).collect()
+        let ladder = Ladder {
+            pictures: tracks.iter().map(|track| track.in_ladder()).collect(),
+            sound: sound.iter().map(|track| track.in_ladder()).collect(),
+            depth: ahead,
+            sent_factor: OBJECT_SCALE,
         };
-        let (pictures, heard) = (demands(&tracks)?, demands(&sound)?);
-        let heard = Demand::peak_of(&heard.iter().collect::<Vec<_>>());
-        let from = |first: usize| Demand::peak_of(&pictures.iter().skip(first).collect::<Vec<_>>());
-        let nothing = Demand::peak_of(&[]);
-        // As `reel-http` does it.
-        let is_one_way = tracks.len() == 1 && sound.len() <= 1;
-        let offer = |choice: usize| -> Option<(Arc<Demand>, Option<Arc<SharedTracks>>)> {
-            let shared: Vec<_> =
-                tracks.get(choice).into_iter().chain(sound.iter().filter(|_| is_one_way)).collect();
-            let parts: Option<Vec<Demand>> = shared.iter().map(|track| track.shared_demand(ahead)).collect();
-            let part = Demand::sum_of(&parts?.iter().collect::<Vec<_>>());
-            let demand = in_real_bytes(&Demand::sum_of(&[&from(choice), &heard]));
-            let demand = match is_one_way {
-                true => demand.with_shared(&part, &nothing, &nothing),
-                false => demand.with_shared(&part, &from(choice + 1), &heard),
-            };
-            let shared = SharedTracks::new(shared.into_iter().map(|track| track.shared_track()).collect());
-            Some((Arc::new(demand), Some(Arc::new(shared))))
-        };
-        let offers: Option<Vec<_>> = (0..tracks.len()).map(offer).collect();
-        let (demands, shared): (Vec<_>, Vec<_>) = offers?.into_iter().unzip();
-        let offers = Choices { demands: demands.into(), shared: shared.into() };
+        let mut offers = ladder.choices()?;
+        if !is_shared {
+            offers.shared = Arc::from([]);
+        }
         Some(Title { number, pictures: tracks, sound, offers })
     }
 
@@ -244,47 +236,15 @@ impl Track {
         &self.extents
     }
 
-    /// What playing it asks for, as `reel-http` computes it.
-    fn demand(&self, ahead: Depth) -> Option<Demand> {
-        demand(self.map.geometry().members(), ahead, self.stretches(), Loss::AnyOne)
+    /// The track among those that viewers choose from.
+    fn in_ladder(&self) -> LadderTrack<'_> {
+        let segment = |number| {
+            let span = self.span(number);
+            (self.segment(number), span.from_ns..span.until_ns)
+        };
+        let segments = (0..self.segments()).map(segment).collect();
+        LadderTrack { kind: self.kind, map: &self.map, segments }
     }
-
-    /// The demand of a viewer that also reads for others.
-    fn shared_demand(&self, ahead: Depth) -> Option<Demand> {
-        shared_demand(self.map.geometry().members(), ahead, self.stretches())
-    }
-
-    /// The track as all of its viewers play it.
-    fn shared_track(&self) -> SharedTrack {
-        let starts =
-            (0..self.segments()).map(|number| (self.span(number).from_ns, self.segment(number).start));
-        SharedTrack {
-            kind: self.kind,
-            map: Arc::clone(&self.map),
-            starts: starts.collect(),
-            track_ns: self.segment_ns * self.segments() as u64,
-        }
-    }
-
-    fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
-        (0..self.segments()).map(|number| {
-            let shown_ns = self.span(number).from_ns;
-            Stretch {
-                map: &self.map,
-                range: self.segment(number),
-                from_ns: shown_ns.saturating_sub(self.segment_ns),
-                due_ns: shown_ns.saturating_sub(SEND_LEAD_NS),
-                duration_ns: self.segment_ns,
-            }
-        })
-    }
-}
-
-/// Networks count real bytes.
-fn in_real_bytes(demand: &Demand) -> Demand {
-    let members = (0..demand.members()).map(|member| demand.reads(member).to_vec()).collect();
-    let sent_bytes = demand.sent_bytes().iter().map(|bytes| bytes * OBJECT_SCALE).collect();
-    Demand::new(members, sent_bytes, demand.held_bytes())
 }
 
 /// Segments of a variable rate: scenes of some segments each, lively ones up to twice the mean,

@@ -15,12 +15,12 @@ use reel_testkit::{Media, Piece, Variant};
 use std::rc::Rc;
 
 /// A title whose playlists are known.
-pub(super) struct Opened {
+pub(super) struct OpenedTitle {
     pub(super) pictures: Loader,
     pub(super) sound: Option<Loader>,
 }
 
-impl Opened {
+impl OpenedTitle {
     pub(super) async fn open(
         thread: &Rc<Thread>,
         hls: &Hls,

@@ -2,7 +2,7 @@
 //! control wants.
 
 use super::limits::SAMPLE_NS;
-use super::loader::Opened;
+use super::loader::OpenedTitle;
 use super::origin::Origin;
 use super::plan::Hls;
 use super::player::{Phase, Player, PlayerSettings};
@@ -36,7 +36,7 @@ pub(crate) async fn watch(
 ) -> End {
     let opened_ns = thread.now_ns();
     thread.tallies.borrow_mut().viewers.sessions += 1;
-    let opened = match Opened::open(thread, hls, title, from).await {
+    let opened = match OpenedTitle::open(thread, hls, title, from).await {
         Ok(opened) => opened,
         Err(RequestError::Refused(refusal)) => {
             let mut tallies = thread.tallies.borrow_mut();
@@ -49,7 +49,7 @@ pub(crate) async fn watch(
     thread.tallies.borrow_mut().viewers.admitted += 1;
     let settings =
         PlayerSettings { startup_ns: nanoseconds(hls.startup), buffer_ns: nanoseconds(hls.buffer) };
-    let Opened { pictures, sound } = opened;
+    let OpenedTitle { pictures, sound } = opened;
     let tracks = [Some(&pictures), sound.as_ref()].into_iter().flatten();
     let tracks = tracks.map(|loader| Rc::clone(&loader.media)).collect();
     let session = Session::new(thread, Player::new(settings, tracks, opened_ns));

@@ -17,7 +17,7 @@ pub(super) struct TcpOptions {
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum TcpState {
     Opening,
     Open,
     /// We said that we are done.
@@ -31,7 +31,7 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Connection {
     tcp_options: TcpOptions,
-    state: State,
+    state: TcpState,
     /// Of our first byte that is not acknowledged.
     sequence: u32,
     /// Our bytes that are not acknowledged.
@@ -59,7 +59,7 @@ impl Connection {
     pub(super) fn open(now_ns: u64, sequence: u32, tcp_options: TcpOptions, out: &mut Vec<Packet>) -> Self {
         let mut connection = Self {
             tcp_options,
-            state: State::Opening,
+            state: TcpState::Opening,
             sequence,
             unanswered: Vec::new(),
             ended: false,
@@ -76,7 +76,7 @@ impl Connection {
         connection
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> TcpState {
         self.state
     }
 
@@ -99,7 +99,7 @@ impl Connection {
     /// Sends bytes, at once or when the connection is open.
     pub(super) fn send(&mut self, now_ns: u64, bytes: &[u8], out: &mut Vec<Packet>) {
         self.unanswered.extend_from_slice(bytes);
-        if self.state == State::Open {
+        if self.state == TcpState::Open {
             self.tries = 0;
             self.transmit(now_ns, out);
         }
@@ -108,39 +108,39 @@ impl Connection {
     /// Ends our side. What the server still sends is acknowledged.
     pub(super) fn close(&mut self, now_ns: u64, out: &mut Vec<Packet>) {
         match self.state {
-            State::Open => {
-                self.state = State::Closing;
+            TcpState::Open => {
+                self.state = TcpState::Closing;
                 self.ended = true;
                 self.tries = 0;
                 self.transmit(now_ns, out);
             }
-            State::Opening => self.state = State::Closed,
+            TcpState::Opening => self.state = TcpState::Closed,
             _ => {}
         }
     }
 
     /// Breaks it off.
     pub(super) fn abandon(&mut self, out: &mut Vec<Packet>) {
-        if !matches!(self.state, State::Closed | State::Broken(_)) {
+        if !matches!(self.state, TcpState::Closed | TcpState::Broken(_)) {
             let mut packet = self.packet(flag::RST | flag::ACK, Vec::new());
             let sent = self.unanswered.len() as u32 + u32::from(self.ended);
             packet.sequence = self.sequence.wrapping_add(sent);
             packet.acknowledged = self.base.wrapping_add(self.received as u32);
             out.push(packet);
-            self.stop(State::Broken("abandoned"));
+            self.stop(TcpState::Broken("abandoned"));
         }
     }
 
     /// A segment came.
     pub(super) fn arrived(&mut self, now_ns: u64, segment: &Segment, out: &mut Vec<Packet>) {
-        if matches!(self.state, State::Closed | State::Broken(_)) {
+        if matches!(self.state, TcpState::Closed | TcpState::Broken(_)) {
             return;
         }
         if segment.has(flag::RST) {
-            self.stop(State::Broken("reset by the server"));
+            self.stop(TcpState::Broken("reset by the server"));
             return;
         }
-        if self.state == State::Opening {
+        if self.state == TcpState::Opening {
             self.answered_syn(now_ns, segment, out);
             return;
         }
@@ -158,8 +158,9 @@ impl Connection {
         if segment.bytes > 0 || segment.has(flag::FIN) {
             self.take_bytes(now_ns, from.max(0) as u64, to.max(0) as u64, segment.has(flag::FIN), out);
         }
-        if self.state == State::Closing && self.server_ended() && self.unanswered.is_empty() && !self.ended {
-            self.stop(State::Closed);
+        if self.state == TcpState::Closing && self.server_ended() && self.unanswered.is_empty() && !self.ended
+        {
+            self.stop(TcpState::Closed);
         }
     }
 
@@ -176,10 +177,10 @@ impl Connection {
         if self.again_ns.is_some_and(|again| again <= now_ns) {
             if self.tries < TRIES_MAX {
                 self.transmit(now_ns, out);
-            } else if self.state == State::Closing {
-                self.stop(State::Closed);
+            } else if self.state == TcpState::Closing {
+                self.stop(TcpState::Closed);
             } else {
-                self.stop(State::Broken("no answer from the server"));
+                self.stop(TcpState::Broken("no answer from the server"));
             }
         }
     }
@@ -188,7 +189,7 @@ impl Connection {
         if !segment.has(flag::SYN) || segment.acknowledged != self.sequence.wrapping_add(1) {
             return;
         }
-        self.state = State::Open;
+        self.state = TcpState::Open;
         self.base = segment.sequence.wrapping_add(1);
         self.sequence = segment.acknowledged;
         (self.again_ns, self.tries) = (None, 0);
@@ -284,14 +285,14 @@ impl Connection {
     /// time.
     fn transmit(&mut self, now_ns: u64, out: &mut Vec<Packet>) {
         let flags = match self.state {
-            State::Opening => flag::SYN,
+            TcpState::Opening => flag::SYN,
             _ if self.ended => flag::ACK | flag::FIN,
             _ => flag::ACK | flag::PSH,
         };
-        let payload = if self.state == State::Opening { Vec::new() } else { self.unanswered.clone() };
+        let payload = if self.state == TcpState::Opening { Vec::new() } else { self.unanswered.clone() };
         let mut packet = self.packet(flags, payload);
         packet.sequence = self.sequence;
-        if self.state != State::Opening {
+        if self.state != TcpState::Opening {
             let end = u64::from(self.server_ended());
             packet.acknowledged = self.base.wrapping_add((self.received + end) as u32);
             (self.held_bytes, self.held_until_ns) = (0, None);
@@ -308,7 +309,7 @@ impl Connection {
         Packet { flags, window_bytes, islands: islands.collect(), payload, ..Packet::default() }
     }
 
-    fn stop(&mut self, state: State) {
+    fn stop(&mut self, state: TcpState) {
         self.state = state;
         (self.held_until_ns, self.again_ns) = (None, None);
     }

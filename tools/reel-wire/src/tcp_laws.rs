@@ -4,7 +4,7 @@
 use super::network::{Line, Link};
 use super::response::Response;
 use super::segment::{Packet, Segment, flag};
-use super::tcp::{Connection, State, TcpOptions};
+use super::tcp::{Connection, TcpOptions, TcpState};
 use reel_testkit::Rng;
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl Server {
 }
 
 /// What came of one transfer: the state, the body, when it ended, and what the server sent again.
-fn transfer(seed: u64, loss: f64, reorder: bool) -> (State, Option<Vec<u8>>, u64, u64) {
+fn transfer(seed: u64, loss: f64, reorder: bool) -> (TcpState, Option<Vec<u8>>, u64, u64) {
     let mut rng = Rng::new(seed);
     let body: Vec<u8> = (0..200_000 + rng.below(400_000)).map(|at| (at ^ at >> 8) as u8).collect();
     let mut bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
@@ -163,7 +163,7 @@ fn transfer(seed: u64, loss: f64, reorder: bool) -> (State, Option<Vec<u8>>, u64
         if connection.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             connection.timer(now_ns, &mut packets);
         }
-        let over = matches!(connection.state(), State::Closed | State::Broken(_));
+        let over = matches!(connection.state(), TcpState::Closed | TcpState::Broken(_));
         if over && packets.is_empty() {
             return (
                 connection.state(),
@@ -182,7 +182,7 @@ fn what_is_sent_comes_whatever_the_line_loses_or_reorders() {
         let loss = [0.0, 0.002, 0.01, 0.05][seed as usize % 4];
         let (state, body, _, _) = transfer(seed, loss, seed % 3 == 0);
         assert!(body.is_some(), "seed {seed}, loss {loss}: other bytes, or none; {state:?}");
-        assert_eq!(state, State::Closed, "seed {seed}, loss {loss}");
+        assert_eq!(state, TcpState::Closed, "seed {seed}, loss {loss}");
     }
 }
 
@@ -218,7 +218,7 @@ fn a_server_that_is_not_there_is_given_up() {
         now_ns = due_ns;
         connection.timer(now_ns, &mut packets);
     }
-    assert!(matches!(connection.state(), State::Broken(_)));
+    assert!(matches!(connection.state(), TcpState::Broken(_)));
     assert!(packets.len() > 3 && packets.iter().all(|packet| packet.flags == flag::SYN));
 }
 
@@ -228,6 +228,6 @@ fn a_reset_ends_it_at_once() {
     let mut connection = Connection::open(0, 1, MANNER, &mut packets);
     let reset = Segment { flags: flag::RST, sequence: 0, acknowledged: 2, bytes: 0, text: Vec::new() };
     connection.arrived(5, &reset, &mut packets);
-    assert!(matches!(connection.state(), State::Broken(_)));
+    assert!(matches!(connection.state(), TcpState::Broken(_)));
     assert_eq!(connection.due_ns(), None);
 }

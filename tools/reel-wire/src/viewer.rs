@@ -6,7 +6,7 @@ use super::network::Line;
 use super::response::Response;
 use super::script::{PlaybackCounts, Request, Script, Step, Visit};
 use super::segment::{Packet, Segment, flag};
-use super::tcp::{Connection, State, TcpOptions};
+use super::tcp::{Connection, TcpOptions, TcpState};
 use anyhow::{Result, anyhow};
 use std::net::Ipv4Addr;
 
@@ -223,8 +223,8 @@ impl Viewer {
         }
         if let Some(exchange) = &self.current {
             match exchange.connection.state() {
-                State::Broken(why) if exchange.asked.is_some() => return Err(anyhow!(why)),
-                State::Broken(_) | State::Closed => self.current = None,
+                TcpState::Broken(why) if exchange.asked.is_some() => return Err(anyhow!(why)),
+                TcpState::Broken(_) | TcpState::Closed => self.current = None,
                 _ if exchange.connection.server_ended() => {
                     // Servers end connections that were used often enough. What was not begun is
                     // asked for again.

@@ -3,9 +3,9 @@
 use super::{Admission, lock};
 use crate::choices::Choices;
 use crate::limits::MOVE_COST_NS;
-use crate::reservations::{Begin, Requester};
+use crate::reservations::{Applicant, Begin};
 use crate::schedule::{Continuity, TrackSpan};
-use crate::session::{Promise, State};
+use crate::session::{Promise, SessionState};
 use reel_qos::AdmitError;
 use reel_qos::limits::ROUND_NS;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A request for media, as admission sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renewal<'a> {
-    pub(crate) requester: Requester<'a>,
+    pub(crate) applicant: Applicant<'a>,
     /// The offer that the segment belongs to; `None` if it belongs to all of them.
     pub(crate) choice: Option<usize>,
     pub(crate) span: &'a TrackSpan,
@@ -42,12 +42,12 @@ impl Admission {
     /// reservation and the refusal of the last offer is returned.
     pub(crate) fn exchange(
         &self,
-        state: &mut State,
-        requester: Requester<'_>,
+        state: &mut SessionState,
+        applicant: Applicant<'_>,
         offers: Option<&Choices>,
         now_ns: u64,
     ) -> Result<Exchange, AdmitError> {
-        let State { schedule, promise, allowance, is_closed } = state;
+        let SessionState { schedule, promise, allowance, is_closed } = state;
         let (Some(promise), Some(reservations)) = (promise, &self.reservations) else {
             return Ok(Exchange::Unneeded);
         };
@@ -63,7 +63,7 @@ impl Admission {
         let start_ns = promise.start_ns.max(now_ns);
         let begin = Begin { media_ns: 0, start_ns, now_ns };
         for choice in 0..offers.demands.len() {
-            let put = |held| lock(reservations).put((requester, held), (offers, choice, true), begin);
+            let put = |held| lock(reservations).put((applicant, held), (offers, choice, true), begin);
             let reservation = match put(promise.reservation) {
                 Err(AdmitError::Ended(_)) => {
                     promise.reservation = None;
@@ -87,7 +87,7 @@ impl Admission {
     /// Returns how the request continues in the end.
     pub(crate) fn renew(
         &self,
-        state: &mut State,
+        state: &mut SessionState,
         renewal: &Renewal<'_>,
         continuity: Continuity,
     ) -> Result<Continuity, AdmitError> {
@@ -145,12 +145,12 @@ impl Admission {
     /// Changes the reservation to what the client does, if anything was promised to it.
     fn renew_as(
         &self,
-        state: &mut State,
+        state: &mut SessionState,
         renewal: &Renewal<'_>,
         continuity: Continuity,
     ) -> Result<(), AdmitError> {
-        let Renewal { requester, choice, span, start_ns, now_ns } = *renewal;
-        let State { schedule, promise, .. } = state;
+        let Renewal { applicant, choice, span, start_ns, now_ns } = *renewal;
+        let SessionState { schedule, promise, .. } = state;
         let (Some(promise), Some(reservations)) = (promise, &self.reservations) else { return Ok(()) };
         let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
         let is_on = promise.reservation.is_some() || promise.has_ended;
@@ -160,7 +160,7 @@ impl Admission {
             let mut reservations = lock(reservations);
             // A session that shares one choice with others stops following them when its client
             // requests a lower choice at the same position.
-            if stays && reservations.leave((requester, held), (&promise.offers, choice), now_ns) {
+            if stays && reservations.leave((applicant, held), (&promise.offers, choice), now_ns) {
                 promise.choice += 1;
                 choice = promise.choice;
             } else if !stays && reservations.is_sharing(held) {
@@ -180,7 +180,7 @@ impl Admission {
         reservations.advance(now_ns / ROUND_NS);
         let is_played = asked.is_none_or(|asked| asked == choice);
         let offer = (&promise.offers, choice, is_played);
-        let mut put = |held| reservations.put((requester, held), offer, begin);
+        let mut put = |held| reservations.put((applicant, held), offer, begin);
         match put(promise.reservation) {
             Ok(reservation) => (promise.reservation, promise.has_ended) = (Some(reservation), false),
             // A reservation that has come to the end of its title has ended, although it was not

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use reel_arena::{Arena, ArenaConfig, ArenaError, Lease, PageKind, State};
+use reel_arena::{Arena, ArenaConfig, ArenaError, Lease, PageKind, PieceState};
 
 fn config() -> ArenaConfig {
     ArenaConfig { buffer_bytes: 65536, buffer_count: 4, cells_per_buffer: 4, huge_pages: false }
@@ -106,13 +106,13 @@ fn states_are_counted_through_the_life_of_a_piece() {
     };
     let buffer = arena.take(65536).expect("free");
     let other = arena.take(1).expect("free");
-    assert_eq!((counts(), buffer.state()), ([2, 0, 0, 0], State::Empty));
-    buffer.set_state(State::Reading);
+    assert_eq!((counts(), buffer.state()), ([2, 0, 0, 0], PieceState::Empty));
+    buffer.set_state(PieceState::Reading);
     assert_eq!(counts(), [1, 1, 0, 0]);
     let lease = buffer.freeze();
     assert_eq!(counts(), [1, 0, 1, 0]);
     let (one, two) = (lease.sending(), lease.slice(0..10).sending());
-    assert_eq!((counts(), lease.state()), ([1, 0, 0, 1], State::Sending));
+    assert_eq!((counts(), lease.state()), ([1, 0, 0, 1], PieceState::Sending));
     drop(one);
     assert_eq!(counts(), [1, 0, 0, 1], "the other send continues");
     drop(lease);

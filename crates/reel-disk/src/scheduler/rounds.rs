@@ -39,7 +39,7 @@ pub struct Rounds {
     /// The classes in which something waits, by kind.
     busy: [LaneSet; 3],
     promised: Promised,
-    order: Order,
+    order: BucketOrder,
     /// The position of the sweep. Requests before it wait for the next sweep.
     position: u64,
     /// The same for requests that are due before the round ends.
@@ -123,7 +123,7 @@ enum QueuePosition {
 
 /// In which order a bucket is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum BucketOrder {
     /// By offset: seeks cost.
     Scan,
     /// By deadline: they do not.
@@ -144,7 +144,7 @@ struct SubPeriod {
 impl Rounds {
     /// An empty scheduler that keeps at most `bound` in the device.
     pub fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
-        let order = Order::of(price);
+        let order = BucketOrder::of(price);
         let mut rounds = Self {
             meter: Meter::new(classes, price, bound),
             waiting: ById::default(),
@@ -185,7 +185,7 @@ impl Rounds {
         let turn_ns = 0;
         let filed = match self.lanes[lane].kind {
             Kind::Periodic => {
-                let placed = self.order == Order::Scan && !request.write;
+                let placed = self.order == BucketOrder::Scan && !request.write;
                 let behind = if placed {
                     self.lanes[lane].neighbour_before(request.offset, self.meter.price().passed_bytes())
                 } else {
@@ -198,21 +198,21 @@ impl Rounds {
                 } else {
                     QueuePosition::Due(self.order.group(due_ns))
                 };
-                let rank = if self.order == Order::Scan { request.offset } else { due_ns };
+                let rank = if self.order == BucketOrder::Scan { request.offset } else { due_ns };
                 self.promised.add(end, cost_ns);
                 let promised = Some(end);
                 Filed { request, cost_ns, turn_ns, arrival, lane, rank, position, promised, placed, behind }
             }
             kind => {
                 let cost_ns = self.cost_ns(&request, None);
-                let swept = kind == Kind::Aperiodic && self.order == Order::Scan;
+                let swept = kind == Kind::Aperiodic && self.order == BucketOrder::Scan;
                 let rank = if swept { request.offset } else { arrival };
                 let position = if kind == Kind::Interactive {
                     QueuePosition::Wanted(due_ns)
                 } else {
                     QueuePosition::Line
                 };
-                let placed = kind == Kind::Interactive && self.order == Order::Scan && !request.write;
+                let placed = kind == Kind::Interactive && self.order == BucketOrder::Scan && !request.write;
                 let (promised, behind) = (None, None);
                 Filed { request, cost_ns, turn_ns, arrival, lane, rank, position, promised, placed, behind }
             }
@@ -355,7 +355,7 @@ impl Rounds {
     /// would serve more requests in an order of its own, and an interactive request that this
     /// scheduler lets pass would wait.
     fn has_its_next(&self) -> bool {
-        self.order == Order::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
+        self.order == BucketOrder::Scan && self.meter.device.len() >= SEEKING_REQUESTS_MAX
     }
 
     /// Whether a device that serves another request may have this one as its next. An aperiodic
@@ -365,7 +365,7 @@ impl Rounds {
         let aperiodic = self.lanes[filed.lane].kind == Kind::Aperiodic;
         let passed_bytes = filed.request.offset.checked_sub(self.head);
         let is_neighbour = passed_bytes.is_some_and(|passed| passed <= self.meter.price().passed_bytes());
-        self.order == Order::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
+        self.order == BucketOrder::Deadline || self.meter.device.is_empty() || !aperiodic || is_neighbour
     }
 
     /// Whether an idle rotational disk is kept for the interactive reader that it served last and
@@ -393,15 +393,15 @@ impl Rounds {
     }
 }
 
-impl Order {
+impl BucketOrder {
     fn of(price: DiskPrice) -> Self {
-        if price.is_rotational() { Order::Scan } else { Order::Deadline }
+        if price.is_rotational() { BucketOrder::Scan } else { BucketOrder::Deadline }
     }
 
     /// Deadlines that are served together when they are near. Sweeping over them saves more than
     /// their order is worth, and under overload the sweeps keep up the throughput of the disk.
     fn group(self, due_ns: u64) -> u64 {
-        if self == Order::Scan { due_ns / DUE_GROUP_NS } else { due_ns }
+        if self == BucketOrder::Scan { due_ns / DUE_GROUP_NS } else { due_ns }
     }
 }
 
@@ -446,7 +446,7 @@ impl Scheduler for Rounds {
         }
         if self.meter.device.is_empty() {
             self.idle_ns = now_ns;
-            if self.order == Order::Scan
+            if self.order == BucketOrder::Scan
                 && self.interactive_run.is_some_and(|run| self.lanes[run.lane].len == 0)
             {
                 self.expected.served(now_ns, self.meter.price().read_request_ns);
@@ -505,8 +505,8 @@ impl Scheduler for Rounds {
 
     fn set_price(&mut self, price: DiskPrice) {
         self.meter.set_price(price);
-        if self.order != Order::of(price) {
-            self.order = Order::of(price);
+        if self.order != BucketOrder::of(price) {
+            self.order = BucketOrder::of(price);
             (self.position, self.due_position) = (0, 0);
             return self.file_all();
         }

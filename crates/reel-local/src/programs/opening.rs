@@ -185,7 +185,7 @@ impl Programs {
             .fd()
             .ok_or_else(|| Refused(RefusalCode::Other, 0, "the arena cannot be mapped".to_owned()))?;
         let (producer, consumer) = (outlet.producer_memory(), outlet.consumer_memory());
-        let reply = Reply::Opened(reel_client::Opened {
+        let reply = Reply::Opened(reel_client::OpenedStream {
             tag,
             file_bytes,
             arena_bytes: arena.bytes(),

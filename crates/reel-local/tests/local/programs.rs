@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_arena::{Arena, ArenaConfig};
-use reel_client::{Client, ClientError, Heard, Opened, Reply, Request, Wanted, hear, listen, say};
+use reel_client::{Client, ClientError, Heard, OpenedStream, Reply, Request, Wanted, hear, listen, say};
 use reel_local::{ArenaMap, MappedOutlet};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::accept;
@@ -66,7 +66,7 @@ impl Server {
 
     fn give(&self, socket: &OwnedFd, tag: u64, descriptors: usize) {
         let (producer, consumer) = (self.outlet.producer_memory(), self.outlet.consumer_memory());
-        let opened = Opened {
+        let opened = OpenedStream {
             tag,
             file_bytes: 1,
             arena_bytes: self.arena.bytes(),

@@ -85,7 +85,7 @@ pub enum Readiness {
 
 /// The order in which deliveries of one thread are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum DeliveryOrder {
     /// By deadline: the next byte to send is due at this time.
     Due(u64),
     /// A person waits for it.
@@ -305,13 +305,13 @@ impl<T: Playable> Engine<T> {
     }
 
     /// The place of a delivery in the order of processing; `None` if it has ended.
-    pub fn order(&self, id: DeliveryId) -> Option<Order> {
+    pub fn order(&self, id: DeliveryId) -> Option<DeliveryOrder> {
         let delivery = self.deliveries.get(id.0)?;
         Some(match delivery.reader.urgency() {
-            Urgency::Due(due_ns) => Order::Due(due_ns),
-            Urgency::Waited => Order::Interactive,
-            Urgency::Unhurried if delivery.class == Class::INTERACTIVE => Order::Interactive,
-            Urgency::Unhurried => Order::Background,
+            Urgency::Due(due_ns) => DeliveryOrder::Due(due_ns),
+            Urgency::Waited => DeliveryOrder::Interactive,
+            Urgency::Unhurried if delivery.class == Class::INTERACTIVE => DeliveryOrder::Interactive,
+            Urgency::Unhurried => DeliveryOrder::Background,
         })
     }
 

@@ -5,7 +5,7 @@ use crate::front_end::{Clip, FrontEnd, SEGMENT_NS, UPLINK};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::Units;
 use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
-use reel_play::{DeliveryPolicy, MediaRequest, NewDelivery, Order, Readiness};
+use reel_play::{DeliveryOrder, DeliveryPolicy, MediaRequest, NewDelivery, Readiness};
 use reel_qos::{Class, ClassTable};
 use std::sync::Arc;
 
@@ -78,16 +78,16 @@ fn what_begins_is_interactive_and_what_continues_is_due() {
     let mut front = FrontEnd::new(&units, &sessions());
     let session = front.open(&clip);
     front.request(1, &session, &segment(1));
-    assert_eq!(front.engine.order(front.delivery(1)), Some(Order::Interactive));
+    assert_eq!(front.engine.order(front.delivery(1)), Some(DeliveryOrder::Interactive));
     front.play(1);
     front.now_ns += 1_000_000_000;
     front.request(1, &session, &segment(2));
-    let Some(Order::Due(due_ns)) = front.engine.order(front.delivery(1)) else {
+    let Some(DeliveryOrder::Due(due_ns)) = front.engine.order(front.delivery(1)) else {
         panic!("a segment that continues from the last one is due at a time")
     };
     assert!((front.now_ns..front.now_ns + 2 * SEGMENT_NS).contains(&due_ns), "{due_ns}");
     let bulk = download(&mut front, 2, &clip);
-    assert_eq!(front.engine.order(bulk), Some(Order::Background));
+    assert_eq!(front.engine.order(bulk), Some(DeliveryOrder::Background));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use reel_arena::State;
+use reel_arena::PieceState;
 
 use crate::limits::PORTABLE_FILE_THREADS;
 use crate::op::Op;
@@ -59,7 +59,7 @@ impl FileThreads {
             }
         }
         if let Op::Read { buffer, .. } = &op {
-            buffer.set_state(State::Reading);
+            buffer.set_state(PieceState::Reading);
         }
         self.shared.jobs().queue.push_back((key, op));
         self.shared.arrived.notify_one();
@@ -123,7 +123,7 @@ fn perform(op: &mut Op) -> io::Result<usize> {
     let result = match op {
         Op::Read { file, offset, buffer, start, bytes } => {
             let result = retry(|| rustix::io::pread(&*file, &mut buffer[*start..*start + *bytes], *offset));
-            buffer.set_state(State::Full);
+            buffer.set_state(PieceState::Full);
             result
         }
         Op::Write { file, offset, lease } => {

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use io_uring::{opcode, squeue, types};
-use reel_arena::{Sending, State};
+use reel_arena::{PieceState, Sending};
 
 use crate::arena_map::ArenaMap;
 use crate::limits::{SEND_BYTES_MAX, SEND_CHUNKS_MAX};
@@ -118,7 +118,7 @@ impl Entry {
         self.sending.clear();
         match &mut self.op {
             Op::Read { file, offset, buffer, start, bytes } => {
-                buffer.set_state(State::Reading);
+                buffer.set_state(PieceState::Reading);
                 // SAFETY: `Op::check` has verified that start and bytes are within the buffer.
                 let first = unsafe { buffer.as_device_ptr().add(*start) };
                 let length = *bytes as u32;

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reel_arena::{Arena, ArenaConfig, Buffer, State};
+use reel_arena::{Arena, ArenaConfig, Buffer, PieceState};
 use reel_ring::{Chunk, Done, Driver, DriverChoice, Op, Ring, RingConfig};
 
 const BUFFER: usize = 65536;
@@ -133,7 +133,7 @@ fn written_bytes_are_read_back() {
             let read = one(ring, Op::Read { file, offset: 8192, buffer, start: 4096, bytes: 8192 });
             assert_eq!(read.result.expect("read"), 8192);
             let Op::Read { buffer, .. } = read.op else { panic!("another operation was returned") };
-            assert_eq!(buffer.state(), State::Full);
+            assert_eq!(buffer.state(), PieceState::Full);
             assert_eq!(&buffer[4096..4096 + 8192], &lease[4096..4096 + 8192]);
         });
     }
@@ -240,7 +240,7 @@ fn connections_are_accepted_and_bytes_go_both_ways() {
             let mut got = [0; 19];
             peer.read_exact(&mut got).expect("read");
             assert_eq!(&got, b"head \x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13tail");
-            assert_eq!(lease.state(), State::Full, "no longer being sent");
+            assert_eq!(lease.state(), PieceState::Full, "no longer being sent");
 
             drop(peer);
             let end = one(ring, Op::Receive { socket, buffer: Vec::with_capacity(1) });
@@ -498,7 +498,7 @@ fn bytes_sent_without_a_copy_arrive_and_their_memory_is_reported() {
         // Loopback copies for its receiver, and the kernel reports that.
         assert_eq!(copied, ring.sends_zero_copy().then_some(true));
         assert_eq!(reader.join().expect("no panic").expect("all of it"), wanted);
-        assert!(leases.iter().all(|lease| lease.state() == State::Full), "no longer being sent");
+        assert!(leases.iter().all(|lease| lease.state() == PieceState::Full), "no longer being sent");
         assert_eq!(Arc::strong_count(&socket), 1, "the ring has released the socket");
     });
 }
@@ -556,7 +556,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
             }
         }
         assert!(lent > 0 && ring.in_flight() as u64 == lent, "{lent} of {}", ring.in_flight());
-        assert_eq!(lease.state(), State::Sending);
+        assert_eq!(lease.state(), PieceState::Sending);
         assert_eq!(Arc::strong_count(&socket), 1, "only the test holds the socket");
         assert_eq!(arena.pieces_sending(), 1);
         // A plain send after them keeps the order.
@@ -591,7 +591,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
         while ring.in_flight() > 0 {
             ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
         }
-        assert_eq!((lease.state(), arena.pieces_sending()), (State::Full, 0));
+        assert_eq!((lease.state(), arena.pieces_sending()), (PieceState::Full, 0));
     });
 }
 
@@ -635,7 +635,7 @@ fn a_peer_that_closes_releases_the_memory() {
             ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
             back += done.drain(..).filter(|done| matches!(done.op, Op::Lent { .. })).count() as u64;
         }
-        assert_eq!((ring.in_flight(), lease.state()), (0, State::Full));
+        assert_eq!((ring.in_flight(), lease.state()), (0, PieceState::Full));
     });
 }
 

@@ -59,7 +59,9 @@ fn sharing_admits_a_crowd_beyond_what_disks_carry_and_no_viewer_is_late() {
     let report = run(crowd(3)).unwrap_or_else(|broken| panic!("{broken}"));
     assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
     assert!(report.followers_most > 200, "{report}");
-    let alone = run(Scenario { follows: false, ..crowd(3) }).unwrap_or_else(|broken| panic!("{broken}"));
+    let mut alone = crowd(3);
+    alone.titles.shared = false;
+    let alone = run(alone).unwrap_or_else(|broken| panic!("{broken}"));
     assert_eq!((alone.stalls, alone.followers_most), (0, 0), "{alone}");
     assert!(report.viewing_most > 2 * alone.viewing_most, "{report}\n{alone}");
 }

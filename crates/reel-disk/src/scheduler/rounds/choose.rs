@@ -3,7 +3,7 @@
 use super::lane::{Lane, portion_ns};
 use super::promised::Outlook;
 use super::queue::Turn;
-use super::{Filed, Order, QueuePosition, Queued, Rounds, Run};
+use super::{BucketOrder, Filed, QueuePosition, Queued, Rounds, Run};
 use reel_qos::Kind;
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 
@@ -61,8 +61,8 @@ impl Rounds {
         match filed.position {
             // Beyond the request, not at it: callers that read one place repeatedly would
             // otherwise hold the sweep there.
-            QueuePosition::Due(_) if self.order == Order::Scan => self.due_position = beyond,
-            QueuePosition::Bucket(_) | QueuePosition::Batch if self.order == Order::Scan => {
+            QueuePosition::Due(_) if self.order == BucketOrder::Scan => self.due_position = beyond,
+            QueuePosition::Bucket(_) | QueuePosition::Batch if self.order == BucketOrder::Scan => {
                 self.position = beyond
             }
             _ => {}
@@ -194,7 +194,7 @@ impl Rounds {
     /// An aperiodic request that comes before the reserved one in the sweep, if slack covers it and
     /// one interactive request.
     fn on_the_way(&self, promised: Turn, slack_ns: i64) -> Option<Choice> {
-        if self.order == Order::Deadline {
+        if self.order == BucketOrder::Deadline {
             return None;
         }
         let turn = self.first_aperiodic(|lane| lane.left_ns > 0).filter(|turn| *turn < promised)?;
@@ -218,7 +218,7 @@ impl Rounds {
             return Some(choice);
         }
         let id = match (self.first_aperiodic(may), self.first_early(may)) {
-            (Some(aperiodic), Some(early)) if self.order == Order::Scan => Some(aperiodic.min(early).2),
+            (Some(aperiodic), Some(early)) if self.order == BucketOrder::Scan => Some(aperiodic.min(early).2),
             (Some((_, _, id)), _) | (None, Some((_, _, id))) => Some(id),
             (None, None) => None,
         };

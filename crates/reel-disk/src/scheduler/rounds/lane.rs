@@ -3,7 +3,7 @@
 use super::super::ids::ById;
 use super::queue::Queue;
 use super::turns::{Sweep, Turns};
-use super::{Filed, Order, QueuePosition};
+use super::{BucketOrder, Filed, QueuePosition};
 use reel_qos::limits::{CLASSES_MAX, ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{DiskPrice, Kind};
 use std::collections::BTreeMap;
@@ -117,9 +117,9 @@ impl Lane {
     /// Chooses the next batch when the last one is done. New requests wait for the next batch, so a
     /// reader that keeps just ahead of the sweep blocks no other. A batch takes as long as what the
     /// class is given in a round, so a request waits for about a round, however little that is.
-    pub(super) fn fill_batch(&mut self, waiting: &mut ById<Filed>, price: DiskPrice, order: Order) {
+    pub(super) fn fill_batch(&mut self, waiting: &mut ById<Filed>, price: DiskPrice, order: BucketOrder) {
         if self.kind == Kind::Aperiodic && self.batch.is_empty() {
-            let by_offset = order == Order::Scan;
+            let by_offset = order == BucketOrder::Scan;
             let sweep = Sweep { price, by_offset, worth_ns: if by_offset { self.sweep_ns } else { 0 } };
             self.turns.choose(sweep, waiting, &mut self.batch);
         }

@@ -2,9 +2,9 @@
 
 use super::clock::{self, AudioClock, FrameDuration, Reorder, VideoClock, reorder_depth};
 use super::entry::{Encoding, Entry, Kind};
-use super::lane::{AudioLane, Lane, VideoLane};
 use super::probe::Probed;
 use super::text::TextFormat;
+use super::track_rules::{AudioRules, TrackRules, VideoRules};
 use crate::codec::config::audio_specific;
 use crate::codec::vui::reduced;
 use crate::codec::{ac3, adts, av1, flac, h264, hevc, mp3, opus, vp9};
@@ -20,7 +20,7 @@ pub(crate) struct Described {
     /// The description.
     pub(crate) track: Track,
     /// Makes its samples.
-    pub(crate) lane: Lane,
+    pub(crate) rules: TrackRules,
 }
 
 /// Facts of a video codec's configuration.
@@ -118,7 +118,7 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
         }),
         ..common(entry, TrackKind::Video, picture.codec, timescale)
     };
-    let lane = VideoLane {
+    let rules = VideoRules {
         codec: picture.codec,
         clock,
         reorder: Reorder::new(depth, earliest, step),
@@ -126,7 +126,7 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
         length_bytes: picture.length_bytes,
         started: false,
     };
-    Ok(Described { track, lane: Lane::Video(lane) })
+    Ok(Described { track, rules: TrackRules::Video(rules) })
 }
 
 fn picture(entry: &Entry, first: Option<&[u8]>, rate: f64) -> Result<Picture, String> {
@@ -222,13 +222,13 @@ fn audio(entry: &Entry, probed: &Probed, scale_ns: u64) -> Result<Described, Str
         }),
         ..common(entry, TrackKind::Audio, sound.codec, sound.rate)
     };
-    let lane = AudioLane::new(
+    let rules = AudioRules::new(
         sound.codec,
         AudioClock::new(sound.rate, scale_ns),
         sound.packet_samples,
         i64::from(priming),
     );
-    Ok(Described { track, lane: Lane::Audio(lane) })
+    Ok(Described { track, rules: TrackRules::Audio(rules) })
 }
 
 fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
@@ -322,7 +322,7 @@ fn text(entry: &Entry) -> Result<Described, String> {
         other => return Err(unsupported(other)),
     };
     let track = common(entry, TrackKind::Subtitle, Codec::WebVtt, TEXT_TIMESCALE);
-    Ok(Described { track, lane: Lane::Text(format) })
+    Ok(Described { track, rules: TrackRules::Text(format) })
 }
 
 fn common(entry: &Entry, kind: TrackKind, codec: Codec, timescale: u32) -> Track {

@@ -10,15 +10,15 @@ mod describe;
 mod ebml;
 mod entry;
 mod ids;
-mod lane;
 mod probe;
 mod text;
+mod track_rules;
 
 use self::blocks::{Block, Blocks};
 use self::ebml::{Head, elements};
 use self::entry::{Encoding, Entry, Kind};
-use self::lane::{Lane, Stated, text_sample};
 use self::probe::{Probed, block_ns, restored};
+use self::track_rules::{Stated, TrackRules, text_sample};
 use crate::input::spacing::Spacing;
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
@@ -51,7 +51,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         scale_ns: segment.scale_ns,
         zero_ns: presentation_zero(&entries, &probed),
         tracks: Vec::new(),
-        lanes: Vec::new(),
+        readers: Vec::new(),
         warnings: Warnings::default(),
         spacing: Spacing::default(),
         finished: false,
@@ -72,7 +72,7 @@ struct Segment {
 struct Reader {
     number: u64,
     encoding: Encoding,
-    lane: Lane,
+    rules: TrackRules,
 }
 
 struct File {
@@ -81,7 +81,7 @@ struct File {
     scale_ns: u64,
     zero_ns: i64,
     tracks: Vec<Track>,
-    lanes: Vec<Reader>,
+    readers: Vec<Reader>,
     warnings: Warnings,
     spacing: Spacing,
     finished: bool,
@@ -126,7 +126,7 @@ impl File {
                 Ok(described) => {
                     self.tracks.push(described.track);
                     let encoding = entry.encoding.clone();
-                    self.lanes.push(Reader { number: entry.number, encoding, lane: described.lane });
+                    self.readers.push(Reader { number: entry.number, encoding, rules: described.rules });
                 }
                 Err(why) => {
                     let text = format!("track {} is left out: {why}", entry.number);
@@ -137,8 +137,8 @@ impl File {
                 }
             }
         }
-        let video = self.lanes.iter().any(|reader| matches!(reader.lane, Lane::Video(_)));
-        let audio = self.lanes.iter().any(|reader| matches!(reader.lane, Lane::Audio(_)));
+        let video = self.readers.iter().any(|reader| matches!(reader.rules, TrackRules::Video(_)));
+        let audio = self.readers.iter().any(|reader| matches!(reader.rules, TrackRules::Audio(_)));
         // Sound alone is not what the owner of a film expects.
         if let Some(why) = video_refused.filter(|_| !video) {
             return Err(MediaError::NoTracks(why));
@@ -156,7 +156,7 @@ impl File {
     }
 
     fn take(&mut self, block: &Block) -> Result<(), MediaError> {
-        let Some(track) = self.lanes.iter().position(|reader| reader.number == block.track) else {
+        let Some(track) = self.readers.iter().position(|reader| reader.number == block.track) else {
             return Ok(());
         };
         let mut payload = Vec::with_capacity(block.bytes);
@@ -178,7 +178,7 @@ impl File {
                 discard_ns: if index == last { block.discard_ns } else { 0 },
             };
             let whole = range == (0..payload.len());
-            let data = match &self.lanes[track].encoding {
+            let data = match &self.readers[track].encoding {
                 Encoding::None if whole => std::mem::take(&mut payload),
                 encoding => restored(encoding, &payload[range]),
             };
@@ -195,18 +195,18 @@ impl File {
         if data.is_empty() {
             return;
         }
-        match &mut self.lanes[track].lane {
-            Lane::Video(lane) => {
-                if let Some(timed) = lane.sample(stated, data, &mut self.warnings) {
+        match &mut self.readers[track].rules {
+            TrackRules::Video(rules) => {
+                if let Some(timed) = rules.sample(stated, data, &mut self.warnings) {
                     self.spacing.push(track, timed);
                 }
             }
-            Lane::Audio(lane) => {
-                if let Some(timed) = lane.sample(stated, data) {
+            TrackRules::Audio(rules) => {
+                if let Some(timed) = rules.sample(stated, data) {
                     self.spacing.push(track, timed);
                 }
             }
-            Lane::Text(format) => {
+            TrackRules::Text(format) => {
                 if let Some(timed) = text_sample(*format, stated, &data) {
                     self.spacing.push_ready(track, timed);
                 }
@@ -215,9 +215,9 @@ impl File {
     }
 
     fn finish(&mut self) {
-        for track in 0..self.lanes.len() {
-            if let Lane::Audio(lane) = &mut self.lanes[track].lane
-                && let Some(timed) = lane.finish()
+        for track in 0..self.readers.len() {
+            if let TrackRules::Audio(rules) = &mut self.readers[track].rules
+                && let Some(timed) = rules.finish()
             {
                 self.spacing.push(track, timed);
             }

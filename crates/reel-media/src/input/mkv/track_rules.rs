@@ -11,9 +11,9 @@ use crate::input::warnings::Warnings;
 const TEXT_MS: u32 = 5000;
 
 /// The rules of a track.
-pub(crate) enum Lane {
-    Video(VideoLane),
-    Audio(AudioLane),
+pub(crate) enum TrackRules {
+    Video(VideoRules),
+    Audio(AudioRules),
     Text(TextFormat),
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Stated {
 }
 
 /// Rules of a video track.
-pub(crate) struct VideoLane {
+pub(crate) struct VideoRules {
     pub(crate) codec: Codec,
     pub(crate) clock: VideoClock,
     pub(crate) reorder: Reorder,
@@ -46,7 +46,7 @@ pub(crate) struct VideoLane {
 }
 
 /// Rules of an audio track.
-pub(crate) struct AudioLane {
+pub(crate) struct AudioRules {
     codec: Codec,
     clock: AudioClock,
     packet_samples: u32,
@@ -61,7 +61,7 @@ struct Group {
     data: Vec<u8>,
 }
 
-impl VideoLane {
+impl VideoRules {
     /// The sample of a frame; `None` before the first key frame.
     pub(crate) fn sample(
         &mut self,
@@ -103,7 +103,7 @@ impl VideoLane {
     }
 }
 
-impl AudioLane {
+impl AudioRules {
     /// `packet_samples` is for packets that do not state their length; `priming` is subtracted from
     /// every time.
     pub(crate) fn new(codec: Codec, clock: AudioClock, packet_samples: u32, priming: i64) -> Self {

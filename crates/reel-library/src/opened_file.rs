@@ -11,7 +11,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// A file being ingested.
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) path: PathBuf,
     pub(crate) file_name: String,
     pub(crate) bytes: u64,
@@ -25,9 +25,9 @@ pub(crate) struct Opened {
     remarks: Vec<String>,
 }
 
-impl Opened {
+impl OpenedFile {
     /// Opens a file. For further renditions only the video is selected.
-    pub(crate) fn open(input: &Input, video_only: bool, sidecars: bool) -> Result<Opened, IngestError> {
+    pub(crate) fn open(input: &Input, video_only: bool, sidecars: bool) -> Result<OpenedFile, IngestError> {
         let failed = |source| IngestError::Open { path: input.path.clone(), source };
         let file_name =
             input.file_name.as_deref().map_or_else(|| path_file_name(&input.path), clean_file_name);
@@ -37,7 +37,7 @@ impl Opened {
             Ok(demux) => demux,
             Err(source) => return Err(IngestError::Media { file: file_name, source }),
         };
-        let mut opened = Opened {
+        let mut opened = OpenedFile {
             path: input.path.clone(),
             file_name,
             bytes: stamp.bytes,
