@@ -1,6 +1,6 @@
 //! Titles as playable things, and the engine that delivers them.
 //!
-//! A front end opens a title ([`Titles`]) and a session for it ([`open_session`]). It asks the
+//! A front end opens a session for a title ([`open_session`]). It asks the
 //! [`Engine`] of its thread how each request is delivered ([`Engine::policy`]), and opens a
 //! delivery. The engine reads, orders and accounts; the front end moves bytes. This crate does no
 //! I/O, reads no clock and starts no thread: HTTP, programs on this machine and the simulator drive
@@ -37,7 +37,7 @@ pub use offers::{Ladder, LadderTrack, title_demand};
 pub use opening::{NewSession, SessionRefused, open_session};
 pub use playable::{Form, MediaRequest, PlainFile, Playable, Segment};
 pub use policy::DeliveryPolicy;
-pub use processor::{ProcessorPrice, core_mib_ns};
+pub use processor::ProcessorPrice;
 pub use slots::Slots;
-pub use title::{PlayableTitle, Titles};
+pub use title::PlayableTitle;
 pub use uplink::{FlowMeter, FlowSample, Uplink, UplinkPort, UplinkView};

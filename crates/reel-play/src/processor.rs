@@ -5,12 +5,6 @@ use crate::limits::{
     CORE_PRICE_SPAN,
 };
 
-/// Nanoseconds of the serve threads on this machine that sending a MiB is assumed to cost until it
-/// is learnt, with TLS or without.
-pub fn core_mib_ns(threads: usize, is_tls: bool) -> u64 {
-    ProcessorPrice::of_machine(threads, is_tls).mib_ns()
-}
-
 /// The work since the server started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
@@ -41,9 +35,9 @@ pub struct ProcessorPrice {
 }
 
 impl ProcessorPrice {
-    /// The price on this machine before it is learnt.
-    pub fn of_machine(threads: usize, is_tls: bool) -> Self {
-        let processors = std::thread::available_parallelism().map_or(threads, usize::from);
+    /// The price that is assumed until it is learnt, with TLS or without, of so many serve threads
+    /// on so many processors.
+    pub fn assumed(threads: usize, processors: usize, is_tls: bool) -> Self {
         Self::new(if is_tls { CORE_MIB_TLS_NS } else { CORE_MIB_NS }, threads, processors)
     }
 

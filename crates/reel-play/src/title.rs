@@ -6,13 +6,12 @@ use crate::offers::{Offers, file_times, span_of, track_ns};
 use crate::playable::{Form, PlainFile, Playable, Segment};
 use reel_admit::Choices;
 use reel_cache::{Body, Depth, Part};
-use reel_library::{Library, LibraryError, Title};
+use reel_library::Title;
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind};
 use reel_volume::ObjectMap;
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::Arc;
 
 /// A title with what is computed from its index once. All of its sessions share it.
 pub struct PlayableTitle {
@@ -20,52 +19,6 @@ pub struct PlayableTitle {
     file: Option<PlainFile>,
     offers: Offers,
     pub(crate) texts: TextCache,
-}
-
-/// Opened titles, so that all sessions of a title share what was computed for it.
-pub struct Titles {
-    library: Arc<Library>,
-    depth: Depth,
-    playing: Mutex<HashMap<String, Weak<PlayableTitle>>>,
-}
-
-impl Titles {
-    /// The titles of a library, for members whose readers read ahead by `depth`.
-    pub fn new(library: Arc<Library>, depth: Depth) -> Self {
-        Self { library, depth, playing: Mutex::new(HashMap::new()) }
-    }
-
-    /// Opens a title. Waits for its index if no session plays it yet.
-    ///
-    /// # Errors
-    /// There is no such title, or its index cannot be read.
-    pub fn open(&self, id: &str) -> Result<Arc<PlayableTitle>, LibraryError> {
-        let title = self.library.open(id)?;
-        if let Some(playable) = found(&self.playing(), &title) {
-            return Ok(playable);
-        }
-        // Computed here, not on the serving threads: a long title takes some milliseconds. Two
-        // callers may compute it at once; all use the first result.
-        let playable = Arc::new(PlayableTitle::new(title, self.depth));
-        let mut playing = self.playing();
-        if let Some(first) = found(&playing, &playable.title) {
-            return Ok(first);
-        }
-        playing.retain(|_, playable| playable.strong_count() > 0);
-        playing.insert(id.to_owned(), Arc::downgrade(&playable));
-        Ok(playable)
-    }
-
-    /// A panic elsewhere leaves the map valid: it changes by single inserts.
-    fn playing(&self) -> MutexGuard<'_, HashMap<String, Weak<PlayableTitle>>> {
-        self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// What was computed for this opening of a title.
-fn found(playing: &HashMap<String, Weak<PlayableTitle>>, title: &Arc<Title>) -> Option<Arc<PlayableTitle>> {
-    let playable = playing.get(title.id())?.upgrade()?;
-    Arc::ptr_eq(&playable.title, title).then_some(playable)
 }
 
 impl Playable for PlayableTitle {
@@ -89,7 +42,9 @@ impl Playable for PlayableTitle {
 }
 
 impl PlayableTitle {
-    fn new(title: Arc<Title>, depth: Depth) -> Self {
+    /// Computes what can be promised to the viewers of a title, for members whose readers read ahead
+    /// by `depth`. A long title takes some milliseconds.
+    pub fn new(title: Arc<Title>, depth: Depth) -> Self {
         let index = title.index();
         let laid_out = progressive::layout(index, &progressive::default_selection(index)).ok();
         let offers = Offers::new(&title, laid_out.as_ref(), depth);
@@ -101,7 +56,7 @@ impl PlayableTitle {
     }
 
     /// The title in the library.
-    pub fn title(&self) -> &Title {
+    pub fn title(&self) -> &Arc<Title> {
         &self.title
     }
 

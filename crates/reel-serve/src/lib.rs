@@ -12,9 +12,11 @@ pub mod limits;
 mod opening;
 mod refusal;
 mod thread;
+mod titles;
 
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig};
 pub use opening::Opener;
 pub use refusal::Refusal;
 pub use thread::{OpenResult, Parts, Protocol, Serve};
+pub use titles::Titles;

@@ -1,11 +1,11 @@
 //! The way from the name of a title to a session of it.
 
-use crate::Refusal;
+use crate::{Refusal, Titles};
 use reel_admit::{OpenRefused, Session, SessionClient, Sessions};
 use reel_cache::SessionKey;
 use reel_disk::Disks;
 use reel_library::LibraryError;
-use reel_play::{Form, NewSession, PlayCounters, PlayableTitle, SessionRefused, Titles, open_session};
+use reel_play::{Form, NewSession, PlayCounters, PlayableTitle, SessionRefused, open_session};
 use reel_qos::Class;
 use reel_rt::Workers;
 use std::sync::Arc;

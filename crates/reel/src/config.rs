@@ -143,7 +143,7 @@ impl Config {
     /// Serve threads: the configured number, or one for each processor.
     pub(crate) fn serve_threads(&self) -> usize {
         match self.serve_threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => reel::server::processors(),
             threads => threads,
         }
     }

@@ -20,13 +20,13 @@ use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
     Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
-    Titles, Uplink,
+    Uplink,
 };
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, Workers};
 use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENERS, OPENERS_AHEAD, OPENINGS_MAX};
-use reel_serve::{Opener, Parts};
+use reel_serve::{Opener, Parts, Titles};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ impl Server {
         let (address, tls_address) = (sockets.address, sockets.tls_address);
         let certificates = sockets.certificates.clone();
         let threads = match config.serve_threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => processors(),
             threads => threads,
         };
         let plan = memory_plan(&config, &library, threads, certificates.is_some());
@@ -274,6 +274,11 @@ impl Server {
         self.runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
         Ok(drained?)
     }
+}
+
+/// The processors that this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The time that control requests and threads have to end after the limit for work under way.

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use reel::server::processors;
 use reel_admit::limits::ROUNDS_MAX;
 use reel_admit::{Loss, steady_demand};
 use reel_api::wire::ResourceId;
 use reel_cache::{Budget, Depth};
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_library::Library;
-use reel_play::{MemoryPlan, MemoryUse, core_mib_ns, network_bytes, title_demand};
+use reel_play::{MemoryPlan, MemoryUse, ProcessorPrice, network_bytes, title_demand};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     Answer, Capacities, Class, ClassSpec, ClassTable, ClassTableError, Demand, Ledger, MemberCapacity,
@@ -203,7 +204,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         members,
         network_bytes: network.bps().map_or(UNLIMITED, network_bytes),
         core_ns: ROUND_NS * threads as u64,
-        core_mib_ns: core_mib_ns(threads, config.tls.listen.is_some()),
+        core_mib_ns: ProcessorPrice::assumed(threads, processors(), config.tls.listen.is_some()).mib_ns(),
         arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
     let now = if all_are_there { Loss::NoMember { arms } } else { Loss::AnyOne };
@@ -266,7 +267,7 @@ mod tests {
             members: expected.clone(),
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
-            core_mib_ns: core_mib_ns(1, false),
+            core_mib_ns: ProcessorPrice::assumed(1, 1, false).mib_ns(),
             arena_bytes: UNLIMITED,
         };
         // A stripe a second: the four units of a segment are one seek. 700 ms of a round hold 102

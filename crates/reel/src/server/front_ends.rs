@@ -1,6 +1,6 @@
 //! The front ends of a server: a list that is bound, started, watched and stopped as one.
 
-use super::{ServeConfig, ServeError};
+use super::{ServeConfig, ServeError, processors};
 use reel_arena::Arena;
 use reel_cache::limits::READER_STRIPES_MAX;
 use reel_http::limits::LISTEN_BACKLOG;
@@ -95,10 +95,10 @@ impl Sockets {
 
     /// All front ends, of which HTTP has so many threads.
     pub(super) fn plan(&self, threads: usize) -> Vec<FrontEndPlan> {
-        let price = ProcessorPrice::of_machine(threads, self.certificates.is_some());
+        let price = ProcessorPrice::assumed(threads, processors(), self.certificates.is_some());
         let mut plan = vec![FrontEndPlan { name: "http", threads, price }];
         if self.programs.is_some() {
-            let price = ProcessorPrice::of_machine(1, false);
+            let price = ProcessorPrice::assumed(1, processors(), false);
             plan.push(FrontEndPlan { name: "programs", threads: 1, price });
         }
         plan
