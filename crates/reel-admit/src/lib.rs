@@ -1,6 +1,7 @@
 //! Sessions: what each one plays, its schedule, and what is reserved for it in the ledger.
 #![forbid(unsafe_code)]
 
+mod address_range;
 mod admission;
 mod allowance;
 mod choices;
@@ -15,6 +16,7 @@ mod sessions;
 mod steady;
 mod table;
 
+pub use address_range::{AddressRange, NoAddressRange};
 pub use admission::{Admission, Sharing};
 pub use choices::Choices;
 pub use client::{Client, SessionClient, client_network};

@@ -9,7 +9,8 @@ pub const SESSIONS_PER_CLIENT_MAX: usize = 256;
 
 /// One client address may hold at most one part in this many of all sessions, over all titles. The
 /// limit applies where it is larger than the limit for one title. The rest stays free for other
-/// clients. A reverse proxy counts as one address for all clients behind it.
+/// clients. A reverse proxy counts as one address for all clients behind it, unless it is
+/// configured as a gateway.
 pub const CLIENT_PART: usize = 2;
 
 /// Rounds ahead that can be promised: a day. A longer title is refused.

@@ -3,6 +3,7 @@
 //! Locks are taken in this order, and each may be left out: the table, a session's state, the
 //! reservations, the audience.
 
+use crate::address_range::AddressRange;
 use crate::admission::{Admission, Exchange, Renewal};
 use crate::choices::Choices;
 use crate::client::SessionClient;
@@ -134,6 +135,13 @@ impl<T> Sessions<T> {
             is_roomy: AtomicBool::new(true),
             memory: None,
         }
+    }
+
+    /// The same table, in which the shares of one client do not bind the clients in these ranges:
+    /// each of them speaks for many viewers, as a reverse proxy does.
+    pub fn for_gateways(self, gateways: Vec<AddressRange>) -> Self {
+        self.table().gateways = gateways;
+        self
     }
 
     /// The same table, which notifies `audience` of the position of every session.

@@ -1,5 +1,6 @@
 //! All open sessions by key, and how many of them each client holds. Pure.
 
+use crate::address_range::AddressRange;
 use crate::client::Client;
 use crate::limits::{CLIENT_PART, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX};
 use crate::session::Session;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Table<T> {
     sessions_max: usize,
     idle_max_ns: u64,
+    /// Addresses that speak for many clients.
+    pub(crate) gateways: Vec<AddressRange>,
     by_key: HashMap<SessionKey, Arc<Session<T>>>,
     by_client: HashMap<Client, Held>,
 }
@@ -27,7 +30,13 @@ struct Held {
 impl<T> Table<T> {
     /// An empty table for so many sessions, each of which may be silent for so long.
     pub(crate) fn new(sessions_max: usize, idle_max_ns: u64) -> Self {
-        Self { sessions_max, idle_max_ns, by_key: HashMap::new(), by_client: HashMap::new() }
+        Self {
+            sessions_max,
+            idle_max_ns,
+            gateways: Vec::new(),
+            by_key: HashMap::new(),
+            by_client: HashMap::new(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -49,6 +58,11 @@ impl<T> Table<T> {
             let left_ns = oldest_ns.saturating_add(self.idle_max_ns).saturating_sub(now_ns);
             let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
             return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
+        }
+        if let Client::Address(address) = client
+            && self.gateways.iter().any(|gateway| gateway.contains(address))
+        {
+            return Ok(());
         }
         let client = client.counted();
         let Some(held) = self.by_client.get(&client) else { return Ok(()) };

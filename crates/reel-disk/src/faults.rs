@@ -8,6 +8,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
+/// How often a request in a stalled device checks whether the stall is over.
+pub(crate) const STALL_CHECK_NS: u64 = 1_000_000;
+
 /// One thing that goes wrong. Faults change completions and answers. What a write stored stays
 /// stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +30,9 @@ pub enum Fault {
         /// How many times; 1 is as fast as it is.
         factor: u32,
     },
-    /// Nothing is answered in the first part of every period of the clock, as if the member were
-    /// busy: a disk that recalibrates, or a bus that resets.
-    Stall {
-        /// For how long it stalls.
-        for_ns: u64,
-        /// In which period.
-        every_ns: u64,
-    },
+    /// Nothing is answered until the fault is cleared, and requests keep their places in the
+    /// device: a disk that recalibrates, or a bus that resets.
+    Stall,
     /// Every read that touches this range of the member, in bytes, fails with EIO: bad sectors.
     FailRange(Range<u64>),
     /// Every read fails with EIO.
@@ -62,13 +60,18 @@ impl Faults {
         lock(&self.by_member).remove(&member);
     }
 
+    /// Whether the device answers nothing.
+    pub(crate) fn is_stalled(&self, member: usize) -> bool {
+        self.of(member).contains(&Fault::Stall)
+    }
+
     /// How long the device keeps a request that it began and completed at these times.
     pub(crate) fn keep_ns(&self, member: usize, started_ns: u64, now_ns: u64) -> u64 {
         let keep_ns = |fault: &Fault| match *fault {
             Fault::Slow { factor } => {
                 now_ns.saturating_sub(started_ns).saturating_mul(factor.saturating_sub(1).into())
             }
-            Fault::Stall { for_ns, every_ns } => for_ns.saturating_sub(now_ns % every_ns.max(1)),
+            Fault::Stall => STALL_CHECK_NS,
             _ => 0,
         };
         self.of(member).iter().map(keep_ns).max().unwrap_or(0)
@@ -95,7 +98,7 @@ impl Faults {
                 Fault::Vanish => done.result = Err(Errno::NODEV.into()),
                 Fault::FailReads | Fault::FailWrites | Fault::FailRange(_) => {}
                 // These concern the time.
-                Fault::Delay { .. } | Fault::Slow { .. } | Fault::Stall { .. } => {}
+                Fault::Delay { .. } | Fault::Slow { .. } | Fault::Stall => {}
             }
         }
     }

@@ -4,7 +4,7 @@
 //! between the core and the disk thread: it changes or delays completions before the disk thread
 //! sees them, and answers before the caller sees them.
 
-use crate::faults::Faults;
+use crate::faults::{Faults, STALL_CHECK_NS};
 use crate::job::Job;
 use crate::request::{DiskDone, Reply};
 use crate::shared::lock;
@@ -114,6 +114,11 @@ impl Service for FaultyThread {
             drop(answer);
         } else if let Some(mut done) = self.in_device.remove(&id) {
             if let Some((member, _)) = self.thread.in_device(id) {
+                if self.faults.is_stalled(member) {
+                    core.at(core.now_ns().saturating_add(STALL_CHECK_NS), id);
+                    self.in_device.insert(id, done);
+                    return;
+                }
                 self.faults.apply(member, &mut done);
             }
             self.thread.done(core, done);

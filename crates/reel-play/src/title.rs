@@ -42,8 +42,8 @@ impl Playable for PlayableTitle {
 }
 
 impl PlayableTitle {
-    /// Computes what can be promised to the viewers of a title, for members whose readers read ahead
-    /// by `depth`. A long title takes some milliseconds.
+    /// Computes what can be promised to the viewers of a title, for members whose readers read
+    /// ahead by `depth`. A long title takes some milliseconds.
     pub fn new(title: Arc<Title>, depth: Depth) -> Self {
         let index = title.index();
         let laid_out = progressive::layout(index, &progressive::default_selection(index)).ok();

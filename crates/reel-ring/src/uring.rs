@@ -370,8 +370,7 @@ impl UringDriver {
         let mut done = Vec::new();
         while self.in_kernel > 0 {
             let now = Instant::now();
-            let only_lent = self.in_kernel == self.lent;
-            let deadline = start + if only_lent { LENT_DROP_WAIT_MAX } else { DROP_WAIT_MAX };
+            let deadline = start + drop_wait_max(self.in_kernel, self.lent);
             if now >= deadline {
                 return false;
             }
@@ -424,6 +423,12 @@ impl Drop for UringDriver {
         mem::forget(self.map.take());
         mem::forget(self.waker.clone());
     }
+}
+
+/// How long a dropped ring waits while the kernel has this many operations, of which so many are
+/// memory that is lent to peers. Peers alone are not worth the long wait.
+fn drop_wait_max(in_kernel: usize, lent: usize) -> Duration {
+    if in_kernel == lent { LENT_DROP_WAIT_MAX } else { DROP_WAIT_MAX }
 }
 
 /// The best ring with this many entries.
@@ -505,6 +510,13 @@ mod tests {
             assert!(from.elapsed() < Duration::from_secs(20), "{done:?}");
             driver.wait(Some(Duration::from_millis(10)), done).expect("a sound ring");
         }
+    }
+
+    #[test]
+    fn a_dropped_ring_waits_long_for_devices_and_not_for_peers() {
+        assert_eq!(drop_wait_max(3, 3), LENT_DROP_WAIT_MAX);
+        assert_eq!([drop_wait_max(3, 2), drop_wait_max(1, 0)], [DROP_WAIT_MAX; 2]);
+        assert!(LENT_DROP_WAIT_MAX < DROP_WAIT_MAX);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const BUFFER: usize = 8192;
+/// Only ends a test that hangs.
 const LONG: Duration = Duration::from_secs(20);
 
 /// Descriptors belong to the whole process, so these tests run one after another.

@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use reel_admit::limits::START_WAIT_S;
+use reel_admit::{AddressRange, NoAddressRange};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -59,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) arena_bytes: Size,
     /// Sessions open at once.
     pub(crate) sessions_max: usize,
+    /// Addresses that speak for many viewers.
+    pub(crate) gateways: Vec<String>,
     /// A session without a request for this many seconds ends.
     pub(crate) session_idle_s: u32,
     /// Connections open at once.
@@ -140,6 +143,11 @@ pub(crate) struct PromiseConfig {
 }
 
 impl Config {
+    /// The ranges of addresses that speak for many viewers.
+    pub(crate) fn gateways(&self) -> Result<Vec<AddressRange>, NoAddressRange> {
+        self.gateways.iter().map(|gateway| gateway.parse()).collect()
+    }
+
     /// Serve threads: the configured number, or one for each processor.
     pub(crate) fn serve_threads(&self) -> usize {
         match self.serve_threads {
@@ -165,6 +173,7 @@ impl Default for Config {
             congestion_control: "cubic".to_owned(),
             arena_bytes: Size(0),
             sessions_max: 4096,
+            gateways: Vec::new(),
             session_idle_s: 300,
             connections_max: 16_384,
             log: LogConfig::default(),
@@ -232,6 +241,12 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
         config.check_hosts(text)?;
+        config.gateways().map_err(|wrong| Fault {
+            line: keys::line_of(text, "gateways"),
+            what: wrong.to_string(),
+            help: "write addresses and ranges of addresses, such as [\"192.0.2.7\", \"2001:db8::/48\"]"
+                .into(),
+        })?;
         config.classes.check(text)?;
         config.tls.check(text)?;
         Ok(config)
@@ -467,6 +482,14 @@ mod tests {
             assert_eq!(fault.line, 2);
             assert!(fault.what.contains("is not the name of a host"), "{fault:?}");
         }
+    }
+
+    #[test]
+    fn gateways_are_addresses_or_ranges() {
+        let config = Config::parse("gateways = [\"192.0.2.7\", \"2001:db8::/48\"]\n").unwrap();
+        assert_eq!(config.gateways().map(|gateways| gateways.len()), Ok(2));
+        let fault = Config::parse("\ngateways = [\"192.0.2.7\", \"proxy\"]\n").unwrap_err();
+        assert!(fault.line == 2 && fault.what.contains("`proxy` is not an address"), "{fault:?}");
     }
 
     #[test]

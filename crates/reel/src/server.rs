@@ -7,7 +7,7 @@ use front_ends::{FrontEndPlan, FrontEnds, Sockets};
 use housekeeping::Housekeeping;
 
 use reel_admit::limits::START_WAIT_S;
-use reel_admit::{Sessions, SessionsConfig};
+use reel_admit::{AddressRange, Sessions, SessionsConfig};
 use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
     ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
@@ -63,6 +63,8 @@ pub struct ServeConfig {
     pub connections_max: usize,
     /// Most sessions at once.
     pub sessions_max: usize,
+    /// Addresses that speak for many viewers: the shares of one client do not bind them.
+    pub gateways: Vec<AddressRange>,
     /// A session without a request for this long ends.
     pub session_idle: Duration,
     /// Whether every media request is logged.
@@ -332,7 +334,7 @@ fn parts(
         classes: capacity.classes().clone(),
         start_wait_s: config.promise.start_wait_s,
     });
-    let sessions = Arc::new(sessions.reading(&units));
+    let sessions = Arc::new(sessions.for_gateways(config.gateways.clone()).reading(&units));
     let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
     let (openers, opener_threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;

@@ -190,6 +190,20 @@ fn one_address_leaves_half_of_the_table_to_others() {
 }
 
 #[test]
+fn a_gateway_may_have_the_whole_table_and_nothing_beyond() {
+    let gateways = vec!["10.0.0.0/30".parse().unwrap(), "2001:db8:7::1".parse().unwrap()];
+    let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None).for_gateways(gateways);
+    for _ in 0..SESSIONS_PER_CLIENT_MAX {
+        open_title(&sessions, "a", "10.0.0.9").unwrap();
+    }
+    assert!(matches!(open_title(&sessions, "a", "10.0.0.9"), Err(OpenRefused::Client { .. })));
+    for number in 0..SESSIONS_PER_CLIENT_MAX * 3 {
+        open_title(&sessions, "a", ["10.0.0.2", "2001:db8:7::1"][number % 2]).unwrap();
+    }
+    assert!(matches!(open_title(&sessions, "a", "10.0.0.2"), Err(OpenRefused::Full { .. })));
+}
+
+#[test]
 fn a_network_of_version_six_is_one_client() {
     let sessions = table(SESSIONS_PER_CLIENT_MAX * 4, None);
     for host in 0..SESSIONS_PER_CLIENT_MAX {

@@ -194,6 +194,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         congestion_control: Some(config.congestion_control.clone()).filter(|name| !name.is_empty()),
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,
+        // Checked when the file was read.
+        gateways: config.gateways().unwrap_or_default(),
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
         promise: PromiseConfig {

@@ -19,6 +19,7 @@ pub(super) const KEYS: &[&str] = &[
     "arena_bytes",
     "sessions_max",
     "session_idle_s",
+    "gateways",
     "connections_max",
     "log.level",
     "log.format",

@@ -1,4 +1,7 @@
 //! What is reserved for viewers, and the answer when a reservation does not fit.
+//!
+//! These tests count. Whether what was reserved comes in time is a question for the simulator
+//! (`reel-sim`), where a busy machine does not make disks slow.
 
 use crate::server::rig::{Answer, Rig, head};
 use reel_library::{IngestOptions, Input};
@@ -74,14 +77,19 @@ fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
     assert_eq!(playlist.status, 200);
     let segments =
         String::from_utf8_lossy(&playlist.body).lines().filter(|line| line.ends_with(".m4s")).count();
+    let mut bytes = 0;
     for segment in 1..=segments {
-        assert_eq!(client.ask(&format!("GET {session}0/{segment}.m4s"), "").status, 200, "segment {segment}");
+        bytes += segment_of(&rig, &session, segment).len();
     }
     let file = watch(&rig, "film.mp4");
     let location = file.field("Location").expect("a redirect").to_owned();
     let whole = rig.connect().ask(&format!("GET {location}"), "");
     assert_eq!((whole.status, whole.body == rig.film), (200, true));
-    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+    bytes += whole.body.len();
+    // A core counts sent bytes in a later section, which may be after the client has them.
+    rig.await_metric("reel_http_media_bytes_total", |sent| sent >= bytes as f64);
+    assert_eq!(rig.metric("reel_http_media_bytes_total{class=\"aperiodic\"}"), 0.0, "all of them reserved");
+    assert_eq!(rig.metric("reel_unpromised_total"), 0.0);
 }
 
 #[test]
@@ -237,7 +245,7 @@ fn admit_crowd(rig: &Rig, file: &str, most: usize) -> Vec<String> {
 }
 
 #[test]
-fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_none_is_late() {
+fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_units_are_read_once() {
     const CROWD: usize = 40;
     // As one file, every viewer is charged with the disks.
     let alone = admit_crowd(&dear_members(1), "long.mp4", CROWD).len();
@@ -267,7 +275,6 @@ fn sharing_admits_more_viewers_of_one_title_than_the_disks_carry_and_none_is_lat
         0.0,
         "units read by the others, {read} by the first"
     );
-    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
     assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
 }
 
@@ -284,14 +291,21 @@ fn viewers_in_several_languages_share_the_pictures_and_change_the_language_freel
     assert!(crowd.len() < CROWD && followers >= (crowd.len() - alone) as f64, "{followers} follow");
     let sessions: Vec<&str> =
         crowd.iter().map(|place| place.strip_suffix("master.m3u8").expect("the playlist")).collect();
+    let mut read_by_two = 0.0;
     for (number, session) in sessions.iter().enumerate() {
         for segment in 1..=6 {
             segment_of(&rig, session, segment);
             // Tracks 1 and 2 are sound.
             track_of(&rig, session, 1 + (number + segment / 3) % 2, segment);
         }
+        if number == 1 {
+            read_by_two = rig.metric("reel_units_read_total");
+        }
     }
-    assert_eq!(rig.metric("reel_deadline_misses_total{class=\"periodic\"}"), 0.0);
+    // Two viewers request both languages of every segment. The others add at most what is read
+    // ahead.
+    let read = rig.metric("reel_units_read_total");
+    assert!(read_by_two > 0.0 && read < 2.0 * read_by_two, "{read} units, {read_by_two} by the first two");
     assert_eq!(rig.metric("reel_units_kept_evicted_total"), 0.0);
 }
 

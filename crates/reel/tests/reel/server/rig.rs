@@ -85,6 +85,7 @@ impl Rig {
             zero_copy: true,
             connections_max: 1000,
             sessions_max: 100,
+            gateways: Vec::new(),
             session_idle: Duration::from_secs(300),
             access_log: true,
             congestion_control: None,
