@@ -38,10 +38,11 @@ const fn beside_rivals(name: &'static str, words: &'static [&'static str]) -> Ex
 }
 
 /// Checks of the instruments first, then servers, then laboratories.
-const EXPERIMENTS: [Experiment; 14] = [
+const EXPERIMENTS: [Experiment; 15] = [
     alone("devices"),
     beside_rivals("wire", &[]),
     beside_rivals("peers", &["--parts", "hls,ingest,file,tls"]),
+    alone("scaling"),
     beside_rivals("viewers", &[]),
     beside_rivals("classes", &["--parts", "held,admitted,growth,shares,carried"]),
     beside_rivals("priority", &[]),

@@ -22,6 +22,7 @@ mod priority;
 mod pump;
 mod reel;
 mod rival;
+mod scaling;
 mod search;
 mod secured;
 mod segments;
@@ -53,6 +54,8 @@ enum Experiment {
     Peers(peers::PeersArguments),
     /// One title as one file, and ingest: `peers --parts ingest,file`, by default on loopback.
     Path(peers::path::PathArguments),
+    /// One title as one file from one to four disks of data, compared with nginx on one disk (root).
+    Scaling(CommonOptions),
     /// The highest number of viewers at 5 Mb/s with nothing late, of Reel and its rivals (root,
     /// clang).
     Viewers(viewers::ViewersArguments),
@@ -100,6 +103,7 @@ fn main() -> Result<()> {
         Experiment::All(arguments) => all::run(&arguments),
         Experiment::Peers(arguments) => peers::run(&arguments),
         Experiment::Path(arguments) => peers::path::run(&arguments),
+        Experiment::Scaling(arguments) => scaling::run(&arguments),
         Experiment::Viewers(arguments) => viewers::run(&arguments),
         Experiment::Classes(arguments) => classes::run(&arguments),
         Experiment::Priority(arguments) => priority::run(&arguments),
