@@ -42,3 +42,14 @@ fn more_than_parity_covers_is_seen_to_break() {
     (scenario.fault_rest_ns, scenario.members_at_fault) = (MINUTE_NS / 4, 2);
     assert!(broken(scenario).what.contains("cannot be given what is stored"));
 }
+
+#[test]
+fn a_crowd_in_two_languages_shares_pictures_and_no_viewer_is_late() {
+    let mut scenario = crowd(5);
+    scenario.duration_ns = 2 * MINUTE_NS;
+    scenario.viewers = 150;
+    scenario.titles.languages = 2;
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
+    assert!(report.followers_most > 50, "{report}");
+}

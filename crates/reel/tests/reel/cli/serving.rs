@@ -146,7 +146,6 @@ fn a_signal_that_arrives_twice_at_once_counts_once() {
     viewer.write_all(b"GET /files/large.mp4 HTTP/1.0\r\n\r\n").unwrap();
     viewer.read_exact(&mut [0; 1000]).unwrap();
     kill_process(Pid::from_child(&server.child), Signal::INT).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
     kill_process(Pid::from_child(&server.child), Signal::TERM).unwrap();
     std::thread::spawn(move || viewer.read_to_end(&mut Vec::new()));
     assert_eq!(server.ended(), Some(0));
