@@ -54,7 +54,8 @@ enum Experiment {
     Peers(peers::PeersArguments),
     /// One title as one file, and ingest: `peers --parts ingest,file`, by default on loopback.
     Path(peers::path::PathArguments),
-    /// One title as one file from one to four disks of data, compared with nginx on one disk (root).
+    /// One title as one file from one to four disks of data, compared with nginx on one disk
+    /// (root).
     Scaling(CommonOptions),
     /// The highest number of viewers at 5 Mb/s with nothing late, of Reel and its rivals (root,
     /// clang).

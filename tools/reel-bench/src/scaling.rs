@@ -1,9 +1,8 @@
 //! `scaling`: one title as one file from one to four disks of data, compared with nginx on
 //! one disk (MARS, table 1).
 //!
-//! A volume of Reel has one disk of parity beside the disks of data. In normal operation nothing is
-//! read from it for a transfer, except where it holds data of other stripes: the row of parity moves
-//! from disk to disk.
+//! A volume of Reel has one disk more than its disks of data, since the row of parity moves from
+//! disk to disk. In normal operation no parity is read, and a transfer reads from all disks.
 
 use crate::client::{fetch, length};
 use crate::disk_set::{DiskSet, Kind, modelled};
