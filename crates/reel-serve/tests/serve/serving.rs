@@ -107,7 +107,7 @@ fn titles_are_sent_or_refused_on_all_threads() {
     // A name that is too long is answered with the end.
     let mut too_long = serving.connect();
     too_long.write_all(&[b'x'; LINE_BYTES_MAX]).expect("sent");
-    assert_eq!(too_long.read(&mut [0]).expect("the end"), 0);
+    assert_eq!(too_long.read_to_end(&mut Vec::new()).expect("the end"), 0);
     drop(too_long);
     drop(waiting);
     serving.until_open([0, 0]);
@@ -121,7 +121,7 @@ fn connections_beyond_the_limit_are_closed() {
     let serving = Serving::start(&film);
     let held: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| serving.connect()).collect();
     serving.until_open([3, 3]);
-    assert_eq!(serving.connect().read(&mut [0]).expect("the end"), 0);
+    assert_eq!(serving.connect().read_to_end(&mut Vec::new()).expect("the end"), 0);
     assert_eq!(serving.open.accepted(), CONNECTIONS_MAX as u64 + 1);
     drop(held);
     serving.until_open([0, 0]);
@@ -140,7 +140,7 @@ fn a_response_under_way_is_finished_when_the_server_stops() {
     stream.read_exact(&mut answer).expect("it has begun");
     let stopping = thread::spawn(move || serving.stop());
     // The client that says nothing is disconnected.
-    assert_eq!((&silent).read(&mut [0]).expect("the end"), 0);
+    assert_eq!((&silent).read_to_end(&mut Vec::new()).expect("the end"), 0);
     stream.read_to_end(&mut answer).expect("all of it");
     assert!(answer == film.file);
     stopping.join().expect("stopped");

@@ -52,7 +52,7 @@ fn slow_readers_do_not_disturb_players() {
 fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &AtomicBool) -> usize {
     let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
     while !done.load(Ordering::Relaxed) {
-        sockets.retain_mut(|socket| socket.read(&mut [0]).is_ok_and(|count| count == 1));
+        sockets.retain_mut(|socket| socket.read_exact(&mut [0]).is_ok());
         // No reader waits for it after the first time.
         let _ = served.send(sockets.len());
         thread::sleep(Duration::from_secs(1));

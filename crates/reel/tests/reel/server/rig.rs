@@ -228,7 +228,8 @@ impl Client {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
-            assert_eq!(self.stream.read(&mut byte).expect("readable"), 1, "the connection ended early");
+            // Also after a signal that interrupts it.
+            self.stream.read_exact(&mut byte).expect("the connection ended early");
             head.push(byte[0]);
         }
         let head = String::from_utf8(head).expect("text");
