@@ -6,7 +6,7 @@
 
 use crate::limits::{ANSWER_BYTES_MAX, HEAD_BYTES_MAX};
 use anyhow::{Context, Result, ensure};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -95,7 +95,13 @@ impl<S: Read + Write> Client<S> {
     /// # Errors
     /// Those of the stream.
     pub fn read(&mut self, piece: &mut [u8]) -> Result<usize> {
-        Ok(self.stream.read(piece)?)
+        loop {
+            match self.stream.read(piece) {
+                // A signal has interrupted the call, not the stream.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                bytes => return Ok(bytes?),
+            }
+        }
     }
 
     /// Reads the body that belongs to `head`: as long as it says, or until the connection ends.
@@ -174,7 +180,6 @@ pub fn exchange(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     /// A server that has sent its bytes already, and keeps what it is sent.
     struct RecordedServer(io::Cursor<&'static str>, Vec<u8>);
