@@ -125,7 +125,7 @@ impl HttpFrontEnd {
 
 impl FrontEnd for HttpFrontEnd {
     fn is_whole(&self) -> bool {
-        self.threads.is_whole()
+        self.threads.is_whole() && !self.log_thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
     fn stop(&self) {

@@ -235,7 +235,10 @@ impl Server {
     /// Whether every thread that viewers need is running. A thread that ended, because there is no
     /// ring for it, has logged the reason. The other threads cannot keep its reservations.
     pub fn is_whole(&self) -> bool {
-        self.front_ends.is_whole() && self.housekeeping.is_alive() && self.disks.is_whole()
+        self.front_ends.is_whole()
+            && self.housekeeping.is_alive()
+            && self.disks.is_whole()
+            && !self.openers.iter().any(JoinHandle::is_finished)
     }
 
     /// Reads the certificate and its key again; `None` if the server has none.

