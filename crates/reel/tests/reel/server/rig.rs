@@ -228,7 +228,7 @@ impl Client {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
-            // Also after a signal that interrupts it.
+            // Unlike `read`, this continues after a signal.
             self.stream.read_exact(&mut byte).expect("the connection ended early");
             head.push(byte[0]);
         }
