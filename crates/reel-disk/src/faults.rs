@@ -1,15 +1,13 @@
 //! Faults that tests inject into members.
 
 use crate::limits::BLOCK_BYTES;
+use crate::limits::STALL_CHECK_NS;
 use crate::shared::lock;
 use reel_ring::{Done, Op};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-
-/// How often a request in a stalled device checks whether the stall is over.
-pub(crate) const STALL_CHECK_NS: u64 = 1_000_000;
 
 /// One thing that goes wrong. Faults change completions and answers. What a write stored stays
 /// stored.

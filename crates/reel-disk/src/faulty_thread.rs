@@ -4,8 +4,9 @@
 //! between the core and the disk thread: it changes or delays completions before the disk thread
 //! sees them, and answers before the caller sees them.
 
-use crate::faults::{Faults, STALL_CHECK_NS};
+use crate::faults::Faults;
 use crate::job::Job;
+use crate::limits::STALL_CHECK_NS;
 use crate::request::{DiskDone, Reply};
 use crate::shared::lock;
 use crate::thread::{DiskMessage, DiskThread};

@@ -240,3 +240,8 @@ pub const EXPECTED_CREDIT_NS: u64 = 30_000_000;
 
 /// Time between two readings of a disk thread's processor time. A reading is a system call.
 pub const CPU_TIME_EVERY_NS: u64 = 250_000_000;
+
+#[cfg(feature = "faults")]
+/// How often a request in a device that a test has stalled checks whether the stall is over. A test
+/// that clears the stall waits at most so long.
+pub const STALL_CHECK_NS: u64 = 1_000_000;
