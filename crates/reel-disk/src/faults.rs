@@ -1,7 +1,6 @@
 //! Faults that tests inject into members.
 
-use crate::limits::BLOCK_BYTES;
-use crate::limits::STALL_CHECK_NS;
+use crate::limits::{BLOCK_BYTES, STALL_CHECK_NS};
 use crate::shared::lock;
 use reel_ring::{Done, Op};
 use rustix::io::Errno;
