@@ -142,6 +142,11 @@ impl Core {
         self.silent.insert(member);
     }
 
+    /// [`Core::hold`], for every member.
+    pub fn hold_all(&mut self) {
+        self.silent.extend(0..MEMBERS);
+    }
+
     /// The answers of `member` that were held back arrive now. From now on it answers as before.
     pub fn release(&mut self, member: usize) {
         self.silent.remove(&member);

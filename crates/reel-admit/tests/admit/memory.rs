@@ -172,7 +172,7 @@ fn clients_without_a_promise_wait_behind_clients_with_one() {
 fn outstanding_reads_of_clients_that_left_are_reserved_until_they_complete() {
     let (fixture, units) = fixture();
     let mut core = Core::new(&units, 1);
-    (0..MEMBERS).for_each(|member| fixture.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 2 }));
+    core.hold_all();
     let total = units.budget().total();
     let stripes = fixture.bytes[1].len() / STRIPE_BYTES;
     let mut rng = Rng::new(3);
@@ -186,6 +186,7 @@ fn outstanding_reads_of_clients_that_left_are_reserved_until_they_complete() {
         assert!(core.fetcher.in_flight() <= units.budget().reserved());
     }
     assert!(units.budget().reserved() > 0 && units.budget().waiting_readers() == 0);
+    core.release_all();
     core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 0);
     assert_eq!(units.budget().reserved(), 0);
     drop((core, units));
@@ -199,7 +200,7 @@ fn a_viewer_that_seeks_is_promised_as_much_for_the_new_position_at_once() {
     let (sessions, film) = (sessions(&units), film(&fixture));
     let viewers = audience(&sessions, &film);
     let mut core = Core::new(&units, 1);
-    (0..MEMBERS).for_each(|member| fixture.faults.inject(member, Fault::Delay { delay_ns: ROUND_NS / 4 }));
+    core.hold_all();
     for place in 0..3 {
         let watched = watch(&mut core, &fixture, &viewers[0]);
         core.turn(ClientBehaviour::default(), &mut Ends::default());
@@ -207,6 +208,7 @@ fn a_viewer_that_seeks_is_promised_as_much_for_the_new_position_at_once() {
         core.leave(watched);
         assert!(units.budget().reserved() > 0, "place {place}");
     }
+    core.release_all();
     core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 0);
     assert_eq!(units.budget().reserved(), 0);
 }

@@ -215,7 +215,7 @@ fn a_silent_member_is_not_asked_again_until_it_answers() {
     let units = fixture.units(8);
     let mut core = Core::new(&units, 1);
     let (silent, _) = fixture.objects[0].unit_at(0, 0);
-    fixture.faults.inject(silent, Fault::Delay { delay_ns: 3 * SECOND_NS });
+    core.hold(silent);
     // No read has a deadline: only the silence counts.
     core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::INTERACTIVE, 60 * SECOND_NS);
     let mut ends = Ends::default();
@@ -234,7 +234,7 @@ fn a_silent_member_is_not_asked_again_until_it_answers() {
     assert!(asked <= READER_STRIPES_MAX as u64, "it was asked {asked} times, of which one window was before");
     assert!(load(&units.counters().read_around) > 0);
     // Its answers come at last.
-    fixture.faults.clear(silent);
+    core.release(silent);
     core.wait_until(ClientBehaviour::default(), |_| !units.is_degraded());
     let counts = reads_of(&fixture, || {
         let units = fixture.units(8);

@@ -115,14 +115,10 @@ fn prefetching_never_takes_what_readers_need() {
     assert_eq!((units.budget().reserved(), prefetcher.is_empty()), (0, true));
 }
 
-fn delay(fixture: &VolumeFixture, delay_ns: u64) {
-    (0..MEMBERS).for_each(|member| fixture.faults.inject(member, Fault::Delay { delay_ns }));
-}
-
-/// A plan whose first reads stay unanswered for a fifth of a second.
+/// A plan whose first reads stay unanswered until [`Core::release_all`].
 fn prefetch_under_way(fixture: &VolumeFixture, units: &Units) -> (Core, Prefetcher) {
     let (mut core, mut prefetcher) = (Core::new(units, 1), Prefetcher::default());
-    delay(fixture, SECOND_NS / 5);
+    core.hold_all();
     prefetcher.plan(track(0), Some(plan(fixture, 1, 0)));
     prefetcher.turn(&mut core.fetcher, 0);
     (core, prefetcher)
@@ -137,6 +133,7 @@ fn reads_under_way_are_not_dropped_for_other_readers() {
     assert!(core.fetcher.in_flight() > 0 && reserved > 0);
     prefetcher.release();
     assert_eq!((prefetcher.len(), units.budget().reserved()), (1, reserved), "that would free no memory");
+    core.release_all();
     settle(&mut core, &mut prefetcher);
     assert_eq!(units.budget().reserved(), reserved, "the segment is held for its client");
     prefetcher.release();
@@ -154,6 +151,7 @@ fn reads_that_no_client_needs_stay_reserved_until_they_are_answered() {
     prefetcher.plan(track(0), None);
     assert!(prefetcher.is_empty());
     assert_eq!((core.fetcher.in_flight(), units.budget().reserved()), (reserved, reserved));
+    core.release_all();
     core.wait_until(ClientBehaviour::default(), |core| core.fetcher.in_flight() == 0);
     assert_eq!(units.budget().reserved(), 0);
 }

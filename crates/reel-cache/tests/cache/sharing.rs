@@ -93,11 +93,9 @@ fn a_reader_that_needs_much_gets_its_turn_beside_readers_that_need_little() {
 #[test]
 fn a_core_that_ends_notifies_the_readers_that_joined_its_reads() {
     let fixture = VolumeFixture::new(&[FILM], 1 << 20, None);
-    for member in 0..reel_fixture::MEMBERS {
-        fixture.faults.inject(member, Fault::Delay { delay_ns: 50_000_000 });
-    }
     let units = fixture.units(4);
     let (mut ends, mut first, mut second) = (Ends::default(), Core::new(&units, 1), Core::new(&units, 2));
+    first.hold_all();
     first.watch(fixture.whole(0), fixture.bytes[0].clone());
     first.turn(ClientBehaviour::default(), &mut ends);
     assert!(first.fetcher.in_flight() > 0);
@@ -106,7 +104,6 @@ fn a_core_that_ends_notifies_the_readers_that_joined_its_reads() {
     assert_eq!(second.fetcher.in_flight(), 0, "it joined");
     drop(first);
     assert_eq!(second.play(ClientBehaviour::default()).lost, 1);
-    (0..reel_fixture::MEMBERS).for_each(|member| fixture.faults.clear(member));
     second.watch(fixture.whole(0), fixture.bytes[0].clone());
     assert_eq!(second.play(ClientBehaviour::default()).complete, 1, "the abandoned units are read again");
     drop((second, units));
@@ -122,13 +119,10 @@ fn only_the_viewer_whose_deadline_has_passed_misses_it() {
     core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::APERIODIC, u64::MAX);
     core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::PERIODIC, 10);
     core.watch_in_class(fixture.whole(0), fixture.bytes[0].clone(), Class::INTERACTIVE, 20);
-    // The read stays in the disk long enough that no answer has come before the clock is set
-    // forward.
-    for member in 0..reel_fixture::MEMBERS {
-        fixture.faults.inject(member, Fault::Delay { delay_ns: 20_000_000 });
-    }
+    core.hold_all();
     core.turn(ClientBehaviour::default(), &mut Ends::default());
     core.now_ns = 15;
+    core.release_all();
     assert_eq!(core.play(ClientBehaviour::default()).complete, 3);
     let misses = units.counters().deadline_misses.each_ref().map(load);
     assert_eq!(misses[Class::PERIODIC.index()], 3, "three units of one stripe");

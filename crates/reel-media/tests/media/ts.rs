@@ -189,7 +189,7 @@ fn a_file_cut_in_the_middle_begins_at_a_key_frame() {
     let film_dir = FilmDir::new();
     let path = film_dir.make("a.ts", &h264_aac());
     let whole = std::fs::read(&path).unwrap();
-    let cut = whole[whole.len() * 3 / 10 + 57..].to_vec();
+    let cut = whole[whole.len() * 2 / 10 + 57..].to_vec();
     let mut demux = reel_media::open(Box::new(Memory(cut.clone()))).unwrap();
     let taken = drain(demux.as_mut()).unwrap();
     let video = of_track(&taken, 0);

@@ -6,9 +6,7 @@ use crate::foreign::rig::{Server, cache_dir, outcome, volume};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -23,11 +21,11 @@ fn slow_readers_do_not_disturb_players() {
     let url = crate::foreign::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
     let path = url.strip_prefix(&server.url).unwrap().to_owned();
     let whole = outcome(Command::new("curl").args(["--silent", "--fail", &url])).stdout;
-    let done = Arc::new(AtomicBool::new(false));
+    let (done, all_done) = channel();
     let (served, all_served) = channel();
     let slow = {
-        let (address, path, done) = (server.address.clone(), path.clone(), Arc::clone(&done));
-        thread::spawn(move || read_slowly(&address, &path, &served, &done))
+        let (address, path) = (server.address.clone(), path.clone());
+        thread::spawn(move || read_slowly(&address, &path, &served, &all_done))
     };
     // Each of the slow ones is being answered.
     assert_eq!(all_served.recv(), Ok(SLOW));
@@ -42,22 +40,23 @@ fn slow_readers_do_not_disturb_players() {
     }
     let resident = memory_bytes(server.pid());
     let arena = arena_bytes(&server);
-    done.store(true, Ordering::Relaxed);
+    done.send(()).unwrap();
     assert_eq!(slow.join().unwrap(), SLOW, "slow connections that were still open at the end");
     assert!(resident <= arena + (200 << 20), "{resident} bytes resident with an arena of {arena}");
 }
 
 /// Opens the slow connections and reads one byte a second from each; how many lasted until `done`.
 /// Tells how many got their first.
-fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &AtomicBool) -> usize {
+fn read_slowly(address: &str, path: &str, served: &Sender<usize>, done: &Receiver<()>) -> usize {
     let mut sockets: Vec<_> = (0..SLOW).map(|_| request(address, path)).collect();
-    while !done.load(Ordering::Relaxed) {
+    loop {
         sockets.retain_mut(|socket| socket.read_exact(&mut [0]).is_ok());
         // No reader waits for it after the first time.
         let _ = served.send(sockets.len());
-        thread::sleep(Duration::from_secs(1));
+        if done.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
+            return sockets.len();
+        }
     }
-    sockets.len()
 }
 
 fn read_whole(address: &str, path: &str) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use crate::foreign::films::FILMS;
 use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, volume};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -71,29 +71,42 @@ impl Secured {
         output.stdout
     }
 
-    /// Runs `openssl s_client` with input `said`; returns its output.
-    fn openssl(&self, arguments: &[&str], said: &str) -> String {
+    /// Runs `openssl s_client` and says each line of `conversation` when the answer to the one
+    /// before has come; closes its input after the last answer. Returns its output.
+    fn openssl(&self, arguments: &[&str], conversation: &[(&str, &str)]) -> String {
+        let (mut output, writer) = std::io::pipe().unwrap();
         let mut child = Command::new("timeout")
             .args(["20", "openssl", "s_client", "-connect", &self.host.replace("localhost", "127.0.0.1")])
             .args(["-CAfile", &self.certificate(), "-verify_return_error", "-verify_hostname", "localhost"])
             .args(arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
             .spawn()
             .unwrap();
         let mut input = child.stdin.take().unwrap();
-        for line in said.split_inclusive('\n') {
+        let mut text = Vec::new();
+        for (line, answer) in conversation {
             // It may have ended.
             let _ = input.write_all(line.as_bytes());
-            std::thread::sleep(Duration::from_millis(100));
+            let before = text.len();
+            let mut bytes = [0; 4096];
+            while !String::from_utf8_lossy(&text[before..]).contains(answer) {
+                match output.read(&mut bytes).unwrap() {
+                    0 => break,
+                    read => text.extend_from_slice(&bytes[..read]),
+                }
+            }
         }
-        std::thread::sleep(Duration::from_millis(500));
         drop(input);
-        let output = child.wait_with_output().unwrap();
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        output.read_to_end(&mut text).unwrap();
+        child.wait().unwrap();
+        String::from_utf8_lossy(&text).into_owned()
     }
 }
+
+/// Ends `openssl s_client`, which reads it after the handshake.
+const QUIT: (&str, &str) = ("Q\n", "");
 
 #[test]
 fn curl_gets_ranges_and_resumes_with_both_versions() {
@@ -171,26 +184,26 @@ fn ffmpeg_plays_hls_and_files() {
 #[test]
 fn openssl_accepts_the_certificate_and_unsafe_options_are_refused() {
     let secured = Secured::shared();
-    let request = "GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n";
+    let request = ("GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n", "HTTP/1.1 200");
     for (version, name) in [("-tls1_3", "TLSv1.3"), ("-tls1_2", "TLSv1.2")] {
-        let text = secured.openssl(&[version, "-quiet", "-no_ign_eof"], request);
+        let text = secured.openssl(&[version, "-quiet", "-no_ign_eof"], &[request]);
         assert!(text.contains("HTTP/1.1 200"), "{name}: {text}");
-        let text = secured.openssl(&[version], "Q\n");
+        let text = secured.openssl(&[version], &[QUIT]);
         assert!(text.contains("Verify return code: 0 (ok)") && text.contains(name), "{text}");
     }
     for old in ["-tls1", "-tls1_1"] {
-        let text = secured.openssl(&[old, "-cipher", "ALL:@SECLEVEL=0"], "Q\n");
+        let text = secured.openssl(&[old, "-cipher", "ALL:@SECLEVEL=0"], &[QUIT]);
         assert!(!text.contains("Verify return code: 0 (ok)\n---\nread"), "{text}");
         assert!(text.contains("alert") || text.contains("error"), "{text}");
     }
     // R requests a new handshake on the connection; k and K request new keys, which TLS 1.3 has
     // instead.
-    let text = secured.openssl(&["-tls1_2", "-legacy_renegotiation"], "R\n");
+    let text = secured.openssl(&["-tls1_2", "-legacy_renegotiation"], &[("R\n", "no renegotiation")]);
     assert!(
         text.contains("RENEGOTIATING") && (text.contains("no renegotiation") || text.contains("error")),
         "{text}"
     );
-    let text = secured.openssl(&["-tls1_3"], &format!("k\nK\n{request}"));
+    let text = secured.openssl(&["-tls1_3"], &[("k\n", "KEYUPDATE"), ("K\n", "KEYUPDATE"), request]);
     assert!(text.contains("KEYUPDATE") && text.contains("HTTP/1.1 200"), "{text}");
 }
 
@@ -198,32 +211,37 @@ fn openssl_accepts_the_certificate_and_unsafe_options_are_refused() {
 fn another_certificate_is_taken_over_on_sighup_without_a_drop() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let secured = Secured::new(dir.path().to_owned());
+    // None while the server shows another certificate than the one in the file: openssl verifies.
     let fingerprint = || {
-        let shown = secured.openssl(&["-tls1_3"], "Q\n");
-        let start = shown.find("-----BEGIN CERTIFICATE").expect("a certificate");
-        let end = shown.find("-----END CERTIFICATE").expect("its end");
-        shown[start..end].to_owned()
+        let shown = secured.openssl(&["-tls1_3"], &[QUIT]);
+        let start = shown.find("-----BEGIN CERTIFICATE")?;
+        let end = shown.find("-----END CERTIFICATE")?;
+        Some(shown[start..end].to_owned())
     };
-    let before = fingerprint();
-    let slow = Command::new("curl")
+    let before = fingerprint().expect("a certificate");
+    let mut slow = Command::new("curl")
         .args(["--silent", "--http1.1", "--limit-rate", "2M", "--cacert", &secured.certificate()])
         .arg(secured.download())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    let mut begun = [0];
+    slow.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
     let made =
         reel_tls::generate(&["localhost".into(), "127.0.0.1".into()], std::time::SystemTime::now()).unwrap();
     fs::write(secured.certificate(), made.certificate).unwrap();
     fs::write(secured.volume.join("tls/key.pem"), made.key).unwrap();
     run(Command::new("kill").args(["-HUP", &secured.server.pid().to_string()]));
     let started = Instant::now();
-    while fingerprint() == before {
+    while fingerprint().is_none_or(|shown| shown == before) {
         assert!(started.elapsed() < Duration::from_secs(20), "the old certificate is still shown");
     }
     let output = slow.wait_with_output().unwrap();
-    assert!(output.status.success() && output.stdout == secured.whole, "the download was not dropped");
+    assert!(
+        output.status.success() && [&begun, &*output.stdout].concat() == secured.whole,
+        "the download was not dropped"
+    );
 }
 
 /// A page that requests pages, then media, then pages again, and prints the results.
