@@ -3,7 +3,6 @@
 
 use reel_admit::{Loss, Session, SessionClient, Sessions, SessionsConfig, Stretch, demand};
 use reel_cache::{Depth, Due, Ramp, Units};
-use reel_disk::Fault;
 use reel_fixture::{ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};

@@ -3,8 +3,7 @@
 
 use reel_cache::limits::PREFETCH_HELD_NS;
 use reel_cache::{Body, Part, Plan, Prefetcher, SessionKey, TrackOfSession, Units};
-use reel_disk::Fault;
-use reel_fixture::{ClientBehaviour, Core, MEMBERS, STRIPE_BYTES, VolumeFixture};
+use reel_fixture::{ClientBehaviour, Core, STRIPE_BYTES, VolumeFixture};
 use reel_qos::Class;
 use std::ops::Range;
 use std::sync::Arc;
