@@ -9,11 +9,13 @@ use crate::serve_http2::serve_http2;
 use crate::sessions::Client;
 use crate::tls_stream::TlsStream;
 use axum::response::IntoResponse;
+use hyper::Uri;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use reel_tls::Protocol;
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::io::Cursor;
 use std::net::IpAddr;
@@ -55,6 +57,21 @@ pub async fn serve_connection(
     }
 }
 
+/// Brings the path of a request into its normal form, so that equal paths get equal answers.
+pub(super) fn normalise<B>(request: &mut hyper::Request<B>) {
+    let Cow::Owned(path) = reel_serve::normal_path(request.uri().path()) else { return };
+    let target = match request.uri().query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    };
+    let mut parts = request.uri().clone().into_parts();
+    // What was a path without an encoded character is one with it decoded.
+    parts.path_and_query = target.parse().ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+}
+
 pub(super) async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -68,6 +85,7 @@ where
     let full = slot.is_full;
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(Client(peer));
+        normalise(&mut request);
         let (mut router, answer_sent) = (router.clone(), answer_sent.clone());
         // Boxed because taking the connection apart at its end needs a future that can be moved.
         Box::pin(async move {

@@ -10,6 +10,7 @@ use crate::limits::{
     RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
 };
 use crate::problem::Problem;
+use crate::serve::normalise;
 use crate::sessions::Client;
 use crate::{ControlPlane, ShutdownStage};
 use axum::Router;
@@ -54,6 +55,7 @@ where
         if full {
             answered.notify_one();
         }
+        normalise(&mut request);
         let is_media = media.is_media(request.uri().path());
         answer(request, router.clone(), (is_media, full), seen.begin())
     });

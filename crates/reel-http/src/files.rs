@@ -1,10 +1,11 @@
 //! The files of a title as HTTP resources.
 
 use crate::date::http_date;
+use crate::download_name::DownloadName;
 use crate::range::{Answer, Validators};
 use crate::request::Request;
 use crate::response::{Resource, Response};
-use reel_play::{MediaRequest, Playable, PlayableTitle, SessionFile, TitleFile};
+use reel_play::{MANIFEST_TYPE, MediaRequest, PLAYLIST_TYPE, PlayableTitle, SessionFile, TitleFile};
 
 /// Incremented when the texts or headers made from an index change, so that no cache mixes old and
 /// new.
@@ -17,13 +18,29 @@ const DOWNLOAD_CACHE: &str = "public, no-cache";
 
 /// The answer to a request for the whole title as one file.
 pub(crate) fn download(title: &PlayableTitle, request: &Request) -> Response {
-    let Some(file) = title.file() else {
-        return Response::problem(request, 404, "this title has nothing that a plain MP4 file can hold", "");
-    };
-    let file = TitleFile { content_type: "video/mp4", name: "mp4".to_owned(), body: file.body.clone() };
+    let Some(file) = title.whole_file() else { return no_plain_file(request) };
     let mut resource = resource(title, file, DOWNLOAD_CACHE);
-    resource.download_name = Some(format!("{}.mp4", title.title().record().id));
+    let record = title.title().record();
+    resource.download_name = Some(DownloadName::mp4(&record.id, &record.name));
     resource.respond(request)
+}
+
+fn no_plain_file(request: &Request) -> Response {
+    Response::problem(request, 404, "this title has nothing that a plain MP4 file can hold", "")
+}
+
+/// The answer to HEAD for a file of a title that no session plays yet: what a session would send.
+/// The size of a text is known only when the session is opened, because admission chooses the
+/// tracks in it.
+pub(crate) fn description(title: &PlayableTitle, file: SessionFile, request: &Request) -> Response {
+    match file {
+        SessionFile::Progressive => match title.whole_file() {
+            Some(whole) => resource(title, whole, DOWNLOAD_CACHE).respond(request),
+            None => no_plain_file(request),
+        },
+        SessionFile::Manifest => Response::without_size(request, MANIFEST_TYPE),
+        _ => Response::without_size(request, PLAYLIST_TYPE),
+    }
 }
 
 /// What a request with this answer takes of the media of its session.

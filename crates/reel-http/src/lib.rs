@@ -10,6 +10,7 @@ mod certificates;
 mod connection;
 mod counters;
 mod date;
+mod download_name;
 mod files;
 mod front_end;
 pub mod limits;

@@ -1,14 +1,15 @@
 //! A parsed request head (RFC 9112). The data plane accepts no bodies: media is only read.
 
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
+use reel_serve::normal_path;
 
 /// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// Path without query, as sent.
+    /// Path without query, in its normal form.
     pub(crate) path: String,
-    /// The class asked for with `?class=`, as sent.
+    /// The class asked for with `?class=`, in its normal form.
     pub(crate) class: Option<String>,
     pub(crate) keep_alive: bool,
     /// Announces a body.
@@ -106,9 +107,9 @@ impl Request {
         if hosts > 1 || (version == 1 && hosts == 0) {
             return Err((400, "a request needs exactly one Host field"));
         }
-        request.path =
-            path_of(target).ok_or((400, "the request target must be a path or an http URL"))?.to_owned();
-        request.class = class_of(target).map(str::to_owned);
+        let path = path_of(target).ok_or((400, "the request target must be a path or an http URL"))?;
+        request.path = normal_path(path).into_owned();
+        request.class = class_of(target).map(|class| normal_path(class).into_owned());
         Ok(request)
     }
 }
@@ -136,7 +137,11 @@ fn path_of(target: &str) -> Option<&str> {
     } else if target == "*" {
         return Some(target);
     } else {
-        let rest = target.strip_prefix("http://").or_else(|| target.strip_prefix("https://"))?;
+        // A scheme is the same in any case (RFC 3986 section 3.1).
+        let (scheme, rest) = target.split_once("://")?;
+        if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            return None;
+        }
         // The authority ends at any of these (RFC 3986 section 3.2).
         &rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..]
     };
@@ -185,6 +190,8 @@ mod tests {
     fn finds_the_path_in_both_forms() {
         assert_eq!(request("GET /a/b?c=d HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a/b");
         assert_eq!(request("GET http://x:80/a?b HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a");
+        assert_eq!(request("GET HttpS://x/%61%2fb?b HTTP/1.1\r\nHost: x\r\n\r\n").path, "/a%2fb");
+        assert_eq!(request("GET /a?class=%61b HTTP/1.1\r\nHost: x\r\n\r\n").class.as_deref(), Some("ab"));
         assert_eq!(
             request("GET http://x:80?b=/a HTTP/1.1\r\nHost: x\r\n\r\n").path,
             "",

@@ -1,6 +1,7 @@
 //! Response heads, and whole responses as bodies whose first part is the head.
 
 use crate::date::http_date;
+use crate::download_name::DownloadName;
 use crate::range::{Answer, Validators, answer};
 use crate::request::Request;
 use reel_admit::OpenRefused;
@@ -24,6 +25,13 @@ pub(crate) struct Response {
     pub(crate) keep_alive: bool,
 }
 
+/// What players of another origin may send: `*` for those who read it so (Fetch standard, HTTP-fetch
+/// of CORS), the names that players are known to send for older browsers. The `CMCD` fields are
+/// those of CTA-5004.
+const PREFLIGHT_FIELDS: &str = "*, Range, If-Range, If-Match, If-None-Match, If-Modified-Since, \
+     If-Unmodified-Since, Accept, Accept-Encoding, Cache-Control, Content-Type, Pragma, \
+     X-Requested-With, CMCD-Object, CMCD-Request, CMCD-Session, CMCD-Status";
+
 /// A resource that can be requested in parts.
 pub(crate) struct Resource {
     pub(crate) content_type: &'static str,
@@ -31,7 +39,7 @@ pub(crate) struct Resource {
     pub(crate) validators: Validators,
     pub(crate) body: Body,
     /// The name under which a browser offers to save it.
-    pub(crate) download_name: Option<String>,
+    pub(crate) download_name: Option<DownloadName>,
 }
 
 impl Resource {
@@ -89,7 +97,7 @@ impl Resource {
     fn describe(&self, fields: &mut String) {
         let _ = write!(fields, "Content-Type: {}\r\n", self.content_type);
         if let Some(name) = &self.download_name {
-            let _ = write!(fields, "Content-Disposition: attachment; filename=\"{name}\"\r\n");
+            let _ = write!(fields, "Content-Disposition: attachment; {name}\r\n");
         }
     }
 }
@@ -181,12 +189,20 @@ impl Response {
         Response::new(request, 307, &fields, Some(Body::default()))
     }
 
+    /// The answer to HEAD for content whose size is not known yet (RFC 9110 section 9.3.2).
+    pub(crate) fn without_size(request: &Request, content_type: &str) -> Response {
+        let fields = format!("Content-Type: {content_type}\r\nCache-Control: no-store\r\n");
+        Response::new(request, 200, &fields, None)
+    }
+
     /// The answer to a browser that asks which requests it may send to media of another origin
     /// (Fetch standard, CORS preflight).
     pub(crate) fn options(request: &Request) -> Response {
-        let fields = "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
-             Access-Control-Allow-Headers: Range, If-Range, If-None-Match\r\nAccess-Control-Max-Age: 86400\r\n";
-        Response::new(request, 204, fields, None)
+        let fields = format!(
+            "Allow: GET, HEAD, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, OPTIONS\r\n\
+             Access-Control-Allow-Headers: {PREFLIGHT_FIELDS}\r\nAccess-Control-Max-Age: 86400\r\n"
+        );
+        Response::new(request, 204, &fields, None)
     }
 
     fn new(request: &Request, status: u16, fields: &str, body: Option<Body>) -> Response {

@@ -48,7 +48,8 @@ fn session<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
     let file = match (first, names.next()) {
         ("master.m3u8", None) => SessionFile::Master,
         ("manifest.mpd", None) => SessionFile::Manifest,
-        (file, None) if file.ends_with(".mp4") => SessionFile::Progressive,
+        // An encoded slash is part of no name.
+        (file, None) if file.ends_with(".mp4") && !file.contains('%') => SessionFile::Progressive,
         (track, Some(file)) => {
             let track = number(track)?;
             match file {
@@ -101,9 +102,18 @@ mod tests {
         assert_eq!(file("1/iframes.m3u8"), Some(SessionFile::IFrames(1)));
         assert_eq!(file("1/12.m4s"), Some(SessionFile::Segment(1, 12)));
         assert_eq!(file("2/text.vtt"), Some(SessionFile::Text(2)));
-        for nothing in
-            ["", "x", "1/012.m4s", "+1/1.m4s", "-1/1.m4s", "1/2/3.m4s", "master.m3u8/", "1/", "1/.m4s"]
-        {
+        for nothing in [
+            "",
+            "x",
+            "1/012.m4s",
+            "+1/1.m4s",
+            "-1/1.m4s",
+            "1/2/3.m4s",
+            "master.m3u8/",
+            "1/",
+            "1/.m4s",
+            "0%2finit.mp4",
+        ] {
             assert_eq!(file(nothing), None, "{nothing}");
         }
     }

@@ -60,7 +60,10 @@ struct TrackTexts {
     text_playlist: OnceLock<Option<Arc<[u8]>>>,
 }
 
-const PLAYLIST: &str = "application/vnd.apple.mpegurl";
+/// The media type of a playlist (RFC 8216 section 4).
+pub const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
+/// The media type of a manifest (ISO/IEC 23009-1 annex C).
+pub const MANIFEST_TYPE: &str = "application/dash+xml";
 
 impl TextCache {
     /// For a title with so many choices and tracks.
@@ -73,6 +76,12 @@ impl TextCache {
 }
 
 impl PlayableTitle {
+    /// The whole title as one file; `None` if it cannot be played that way.
+    pub fn whole_file(&self) -> Option<TitleFile> {
+        let body = self.file()?.body.clone();
+        Some(TitleFile { content_type: "video/mp4", name: "mp4".to_owned(), body })
+    }
+
     /// A file of the session `key`, which was offered `choice`. `None` if there is no such file.
     pub fn session_file(&self, file: SessionFile, key: SessionKey, choice: usize) -> Option<TitleFile> {
         let index = self.title().index();
@@ -82,18 +91,18 @@ impl PlayableTitle {
             SessionFile::Master => {
                 let kept =
                     self.texts.titles.get(choice)?.master.get_or_init(|| bytes(hls::master_of(index, shows)));
-                (PLAYLIST, format!("master-{choice}"), text(kept))
+                (PLAYLIST_TYPE, format!("master-{choice}"), text(kept))
             }
             SessionFile::Manifest => {
                 let texts = self.texts.titles.get(choice)?;
                 let kept = texts.manifest.get_or_init(|| bytes(dash::manifest_of(index, shows)));
-                ("application/dash+xml", format!("mpd-{choice}"), with_base_url(kept, key))
+                (MANIFEST_TYPE, format!("mpd-{choice}"), with_base_url(kept, key))
             }
-            SessionFile::Progressive => ("video/mp4", "mp4".into(), self.file()?.body.clone()),
+            SessionFile::Progressive => return self.whole_file(),
             SessionFile::Media(number) => {
                 let kept =
                     self.texts.tracks.get(number)?.media.get_or_init(|| hls::media(index, number).map(bytes));
-                (PLAYLIST, format!("{number}-media"), text(kept.as_ref()?))
+                (PLAYLIST_TYPE, format!("{number}-media"), text(kept.as_ref()?))
             }
             SessionFile::IFrames(number) => {
                 let kept = self
@@ -102,12 +111,12 @@ impl PlayableTitle {
                     .get(number)?
                     .iframes
                     .get_or_init(|| hls::iframes(index, number).map(bytes));
-                (PLAYLIST, format!("{number}-iframes"), text(kept.as_ref()?))
+                (PLAYLIST_TYPE, format!("{number}-iframes"), text(kept.as_ref()?))
             }
             SessionFile::TextPlaylist(number) => {
                 let texts = self.texts.tracks.get(number)?;
                 let kept = texts.text_playlist.get_or_init(|| hls::text(index, number).map(bytes));
-                (PLAYLIST, format!("{number}-text"), text(kept.as_ref()?))
+                (PLAYLIST_TYPE, format!("{number}-text"), text(kept.as_ref()?))
             }
             SessionFile::Init(number) => {
                 let track = self.media_track(number)?;

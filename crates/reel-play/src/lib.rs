@@ -29,7 +29,7 @@ pub use counters::{FrontEndCounters, PlayCounters, RESOURCES};
 pub use engine::{
     DeliveryId, DeliveryOrder, DeliveryReport, Engine, Event, NetworkPath, NewDelivery, Readiness,
 };
-pub use files::{SessionFile, TitleFile};
+pub use files::{MANIFEST_TYPE, PLAYLIST_TYPE, SessionFile, TitleFile};
 pub use housekeeping::Housekeeper;
 pub use memory_plan::{MemoryPlan, MemoryUse};
 pub use metrics::{PlayMetrics, TitleMetrics};

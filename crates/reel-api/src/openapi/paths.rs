@@ -267,29 +267,39 @@ fn media(describe: &mut Describe) -> Paths {
     ];
     let summary = "The title as one MP4 file, without a reservation";
     let download = describe.operation(Operation { tag: "media", id: "download", summary }, download);
-    let mut watch = |parameters: Value, id, summary| {
+    let mut watch = |parameters: Value, [id, id_of_head]: [&'static str; 2], summary| {
         let responses = [
             ("307", plain("To the session's own address", [])),
             ("404", describe.problem("No such title")),
             ("503", describe.problem("Refused: one more viewer does not fit, or the title is too long")),
         ];
         let get = describe.operation(Operation { tag: "media", id, summary }, responses);
-        json!({ "parameters": parameters, "get": get })
+        let responses = [
+            ("200", plain("What a session would send; none is opened", [])),
+            ("404", describe.problem("No such title")),
+        ];
+        let head = Operation { tag: "media", id: id_of_head, summary: "Looks at the title" };
+        let head = describe.operation(head, responses);
+        json!({ "parameters": parameters, "get": get, "head": head })
     };
     vec![
         (
             "/watch/{id}/master.m3u8",
-            watch(json!([id()]), "watchHls", "Opens a session and leads to its HLS playlist"),
+            watch(json!([id()]), ["watchHls", "lookAtHls"], "Opens a session and leads to its HLS playlist"),
         ),
         (
             "/watch/{id}/manifest.mpd",
-            watch(json!([id()]), "watchDash", "Opens a session and leads to its DASH manifest"),
+            watch(
+                json!([id()]),
+                ["watchDash", "lookAtDash"],
+                "Opens a session and leads to its DASH manifest",
+            ),
         ),
         (
             "/watch/{id}/{name}.mp4",
             watch(
                 json!([id(), path("name", "The same id again")]),
-                "watchProgressive",
+                ["watchProgressive", "lookAtProgressive"],
                 "Opens a session and leads to one MP4 file, for players without HLS or DASH",
             ),
         ),

@@ -78,6 +78,10 @@ impl HttpThread {
             }
         };
         match Route::of(&request.path) {
+            Route::Watch { file, .. } if request.method == "HEAD" => {
+                let response = describe(serve, &request, &title, file);
+                self.respond_interactive(serve, token, request, response);
+            }
             Route::Watch { title: id, file } => {
                 let response = self.start_session(serve, &request, (&id, title), file, peer);
                 self.respond_interactive(serve, token, request, response);
@@ -116,5 +120,14 @@ impl HttpThread {
             }
             Err(refusal) => Response::refusal(request, &refusal),
         }
+    }
+}
+
+/// Answers HEAD for a title. No session is opened, so nothing is reserved: whoever only looks takes
+/// no place from a viewer.
+fn describe(serve: &Serve<'_>, request: &Request, title: &PlayableTitle, file: SessionFile) -> Response {
+    match serve.opener().class(request.class.as_deref()) {
+        Ok(_) => files::description(title, file, request),
+        Err(refusal) => Response::refusal(request, &refusal),
     }
 }

@@ -81,7 +81,9 @@ fn ranges_are_the_ranges_of_the_exported_file() {
         assert_eq!(status(&["--request", "PUT", url]), "405");
         assert_eq!(status(&["--data", "x", url]), "400");
     }
-    assert!(String::from_utf8(curl(&["--head", &download])).unwrap().contains("attachment"));
+    let head = String::from_utf8(curl(&["--head", &download])).unwrap();
+    assert!(head.contains("Content-Disposition: attachment; filename=\""), "{head}");
+    assert!(head.contains("; filename*=UTF-8''"), "{head}");
 }
 
 #[test]

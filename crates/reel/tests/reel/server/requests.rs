@@ -141,3 +141,85 @@ fn lost_bytes_cut_a_response_short() {
     }
     assert!(rig.connect().ask(&format!("GET {session}film.mp4"), "").body == rig.film);
 }
+
+/// Library scanners and players look at a title with HEAD before they play it.
+#[test]
+fn to_look_at_a_title_reserves_nothing() {
+    let rig = Rig::new(|_| {});
+    let mut client = rig.connect();
+    for (file, kind) in [
+        ("master.m3u8", "application/vnd.apple.mpegurl"),
+        ("manifest.mpd", "application/dash+xml"),
+        ("film.mp4", "video/mp4"),
+    ] {
+        for _ in 0..100 {
+            client.send(head(&format!("HEAD /watch/film/{file}"), "").as_bytes());
+            let answer = client.answer(true);
+            assert_eq!((answer.status, answer.field("Content-Type")), (200, Some(kind)), "{}", answer.head);
+            if file == "film.mp4" {
+                assert_eq!(answer.announced_bytes(), rig.film.len());
+                assert_eq!(answer.field("Accept-Ranges"), Some("bytes"));
+            }
+        }
+    }
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+    assert_eq!(rig.metric("reel_sessions_refused_total"), 0.0);
+    for (target, status) in
+        [("other/master.m3u8", 404), ("film/master.m3u8?class=nonsense", 400), ("film/other.mp4", 404)]
+    {
+        client.send(head(&format!("HEAD /watch/{target}"), "").as_bytes());
+        assert_eq!(client.answer(true).status, status, "{target}");
+    }
+    assert_eq!(client.ask("GET /watch/film/master.m3u8", "").status, 307, "there is room for a viewer");
+}
+
+#[test]
+fn equal_targets_are_answered_equally_whatever_their_form() {
+    let rig = Rig::new(|_| {});
+    let session = rig.session();
+    let media = [format!("{session}master.m3u8"), format!("{session}0/init.mp4"), "/files/film.mp4".into()];
+    let pages = ["/healthz", "/api/v1/titles", "/api/v1/titles/film", "/title/film", "/"].map(str::to_owned);
+    for path in media.iter().chain(&pages) {
+        let plain = rig.connect().ask(&format!("GET {path}"), "");
+        assert_eq!(plain.status, 200, "{path}");
+        let encode = |c: char| match c {
+            '/' => "/".to_owned(),
+            c => format!("%{:02x}", u32::from(c)),
+        };
+        let encoded: String = path.chars().map(encode).collect();
+        let slash = path.rfind('/').unwrap_or_default();
+        for target in [
+            encoded.clone(),
+            format!("http://reel{path}"),
+            format!("HTTP://reel{encoded}"),
+            format!("{path}?nothing=%61"),
+        ] {
+            let answer = rig.connect().ask(&format!("GET {target}"), "");
+            assert_eq!(answer.status, 200, "{target}: {}", answer.head);
+            assert!(answer.body == plain.body, "{target}");
+        }
+        if slash > 0 {
+            let joined = format!("{}%2f{}", &path[..slash], &path[slash + 1..]);
+            assert_eq!(rig.connect().ask(&format!("GET {joined}"), "").status, 404, "{joined}");
+        }
+    }
+    let watched = rig.connect().ask("GET /w%61tch/%66ilm/master%2Em3u8?class=%61periodic", "");
+    assert_eq!(watched.status, 307, "{}", watched.head);
+}
+
+#[test]
+fn a_player_of_another_origin_may_send_what_players_send() {
+    let rig = Rig::new(|_| {});
+    for path in ["/watch/film/master.m3u8", "/files/film.mp4"] {
+        let asked = "Origin: http://player\r\nAccess-Control-Request-Method: GET\r\n\
+             Access-Control-Request-Headers: cmcd-session,content-type\r\n";
+        let answer = rig.connect().ask(&format!("OPTIONS {path}"), asked);
+        assert_eq!((answer.status, answer.field("Access-Control-Allow-Origin")), (204, Some("*")));
+        let allowed = answer.field("Access-Control-Allow-Headers").expect("fields").to_ascii_lowercase();
+        let allowed: Vec<&str> = allowed.split(',').map(str::trim).collect();
+        for field in ["*", "range", "content-type", "accept-encoding", "cmcd-object", "cmcd-request"] {
+            assert!(allowed.contains(&field), "{field}: {allowed:?}");
+        }
+        assert!(allowed.contains(&"cmcd-session") && allowed.contains(&"cmcd-status"), "{allowed:?}");
+    }
+}
