@@ -25,8 +25,8 @@ pub(crate) struct Response {
     pub(crate) keep_alive: bool,
 }
 
-/// What players of another origin may send: `*` for those who read it so (Fetch standard, HTTP-fetch
-/// of CORS), the names that players are known to send for older browsers. The `CMCD` fields are
+/// The fields that players of another origin may send: `*` for browsers that know it (Fetch
+/// standard), and for older ones the names that players are known to send. The `CMCD` fields are
 /// those of CTA-5004.
 const PREFLIGHT_FIELDS: &str = "*, Range, If-Range, If-Match, If-None-Match, If-Modified-Since, \
      If-Unmodified-Since, Accept, Accept-Encoding, Cache-Control, Content-Type, Pragma, \

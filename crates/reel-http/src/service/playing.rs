@@ -123,8 +123,8 @@ impl HttpThread {
     }
 }
 
-/// Answers HEAD for a title. No session is opened, so nothing is reserved: whoever only looks takes
-/// no place from a viewer.
+/// Answers HEAD for a title. No session is opened, so nothing is reserved: a client that only looks
+/// takes no place from a viewer.
 fn describe(serve: &Serve<'_>, request: &Request, title: &PlayableTitle, file: SessionFile) -> Response {
     match serve.opener().class(request.class.as_deref()) {
         Ok(_) => files::description(title, file, request),
