@@ -28,3 +28,4 @@ pub use certificates::{CertificateError, CertificateFiles, Certificates};
 pub use counters::HttpCounters;
 pub use front_end::{Handover, HandoverTo, HttpConfig, HttpFrontEnd, HttpParts, Transport, is_media};
 pub use metrics::HttpMetrics;
+use reel_serve::normal_path;

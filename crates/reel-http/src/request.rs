@@ -1,7 +1,7 @@
 //! A parsed request head (RFC 9112). The data plane accepts no bodies: media is only read.
 
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
-use reel_serve::normal_path;
+use crate::normal_path;
 
 /// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,6 +16,10 @@ mod date;
 #[allow(dead_code, unreachable_pub, reason = "other bounds of the crate")]
 #[path = "../../../crates/reel-http/src/limits.rs"]
 mod limits;
+#[allow(unreachable_pub, reason = "public in its crate")]
+#[path = "../../../crates/reel-serve/src/path.rs"]
+mod path;
+use path::normal_path;
 #[allow(dead_code, reason = "what the data plane reads of a request")]
 #[path = "../../../crates/reel-http/src/range.rs"]
 mod range;
