@@ -2,8 +2,10 @@
 
 use crate::acceptor::{Acceptor, HTTP2, Protocol};
 use crate::error::TlsError;
-use crate::limits::{EMPTY_RECORDS_MAX, HANDSHAKE_BYTES_MAX, KEY_UPDATES_MAX, RECORD_PLAIN_BYTES_MAX};
-use crate::records::{ALERT, DATA, HANDSHAKE, Keys, record_bytes};
+use crate::limits::{
+    EMPTY_RECORDS_MAX, HANDSHAKE_BYTES_MAX, KEY_UPDATES_MAX, RECORD_BODY_BYTES_MAX, RECORD_PLAIN_BYTES_MAX,
+};
+use crate::records::{ALERT, CHANGE_CIPHER_SPEC, DATA, HANDSHAKE, HEADER_BYTES, Keys, record_bytes};
 use rustls::kernel::KernelConnection;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, InsufficientSizeError, UnbufferedStatus};
@@ -24,9 +26,17 @@ pub struct Connection {
 }
 
 enum Phase {
-    Handshake(Box<UnbufferedServerConnection>),
+    Handshake(Box<Handshake>),
     Records(Box<Records>),
     Over,
+}
+
+struct Handshake {
+    rustls: UnbufferedServerConnection,
+    /// The bytes at the start of `incoming` that rustls may read. They grow by one record at a
+    /// time, so that rustls reads none after the end of the handshake: it would keep the answer to
+    /// a request for new keys, and that answer would be lost when the keys are handed over.
+    shown_bytes: usize,
 }
 
 struct Records {
@@ -53,10 +63,10 @@ impl Connection {
     /// # Errors
     /// If rustls refuses its configuration.
     pub fn new(acceptor: &Acceptor) -> Result<Self, TlsError> {
-        let handshake =
+        let rustls =
             UnbufferedServerConnection::new(Arc::clone(&acceptor.config)).map_err(TlsError::Handshake)?;
         Ok(Self {
-            phase: Phase::Handshake(Box::new(handshake)),
+            phase: Phase::Handshake(Box::new(Handshake { rustls, shown_bytes: 0 })),
             incoming: Vec::new(),
             outgoing: Vec::new(),
             protocol: Protocol::Http1,
@@ -154,47 +164,48 @@ impl Connection {
 
     fn advance(&mut self, plain: &mut Vec<u8>) -> Result<(), TlsError> {
         if matches!(self.phase, Phase::Handshake(_)) {
-            self.handshake(plain)?;
+            self.handshake()?;
         }
         self.open_records(plain)
     }
 
     /// Continues the handshake as far as the received bytes allow.
-    fn handshake(&mut self, plain: &mut Vec<u8>) -> Result<(), TlsError> {
+    fn handshake(&mut self) -> Result<(), TlsError> {
         loop {
             let Phase::Handshake(handshake) = &mut self.phase else { return Ok(()) };
-            let UnbufferedStatus { discard, state, .. } = handshake.process_tls_records(&mut self.incoming);
-            let mut waits = false;
-            let state = match state {
-                Ok(state) => state,
-                Err(error) => {
-                    self.incoming.drain(..discard);
-                    return Err(TlsError::Handshake(error));
+            let shown = &mut self.incoming[..handshake.shown_bytes];
+            let UnbufferedStatus { discard, state, .. } = handshake.rustls.process_tls_records(shown);
+            let mut wants_record = false;
+            let mut is_done = false;
+            let result = match state {
+                Ok(ConnectionState::EncodeTlsData(mut message)) => encode(&mut message, &mut self.outgoing),
+                Ok(ConnectionState::TransmitTlsData(message)) => {
+                    message.done();
+                    Ok(())
                 }
+                Ok(ConnectionState::WriteTraffic(_)) => {
+                    is_done = true;
+                    Ok(())
+                }
+                Ok(ConnectionState::BlockedHandshake | ConnectionState::Closed) => {
+                    wants_record = true;
+                    Ok(())
+                }
+                // Reported once.
+                Ok(ConnectionState::PeerClosed) => {
+                    self.peer_has_closed = true;
+                    Ok(())
+                }
+                Ok(_) => Err(TlsError::Record("data before the end of the handshake")),
+                Err(error) => Err(TlsError::Handshake(error)),
             };
-            match state {
-                ConnectionState::EncodeTlsData(mut message) => encode(&mut message, &mut self.outgoing)?,
-                ConnectionState::TransmitTlsData(message) => message.done(),
-                ConnectionState::ReadTraffic(mut traffic) => {
-                    // Data that arrived with the end of the handshake; later data is opened by this
-                    // crate.
-                    while let Some(record) = traffic.next_record() {
-                        plain.extend_from_slice(record.map_err(TlsError::Handshake)?.payload);
-                    }
-                }
-                ConnectionState::WriteTraffic(_) => {
-                    self.incoming.drain(..discard);
-                    return self.establish();
-                }
-                ConnectionState::BlockedHandshake => waits = true,
-                // Reported once. It may have arrived with the end of the handshake, which then
-                // continues: a peer that has closed can still get an answer.
-                ConnectionState::PeerClosed => self.peer_has_closed = true,
-                ConnectionState::Closed => waits = true,
-                _ => return Err(TlsError::Record("early data, which was not offered")),
-            }
             self.incoming.drain(..discard);
-            if waits {
+            handshake.shown_bytes -= discard;
+            result?;
+            if is_done {
+                return self.establish();
+            }
+            if wants_record && !handshake.show_record(&self.incoming) {
                 let too_much = self.incoming.len() > HANDSHAKE_BYTES_MAX;
                 return if too_much {
                     Err(TlsError::Record("a handshake that does not end"))
@@ -210,10 +221,11 @@ impl Connection {
         let Phase::Handshake(handshake) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return Ok(());
         };
-        if handshake.alpn_protocol() == Some(HTTP2) {
+        if handshake.rustls.alpn_protocol() == Some(HTTP2) {
             self.protocol = Protocol::Http2;
         }
-        let (secrets, kernel) = handshake.dangerous_into_kernel_connection().map_err(TlsError::Handshake)?;
+        let (secrets, kernel) =
+            handshake.rustls.dangerous_into_kernel_connection().map_err(TlsError::Handshake)?;
         let version = kernel.protocol_version();
         self.phase = Phase::Records(Box::new(Records {
             seal: Keys::new(version, secrets.tx)?,
@@ -257,8 +269,10 @@ impl Connection {
                 // rustls has the alert ready and returns it at the next call. As long as it has
                 // one, it processes no received bytes; it must not, because the handshake has
                 // failed.
-                while handshake.wants_write() {
-                    let UnbufferedStatus { state, .. } = handshake.process_tls_records(&mut self.incoming);
+                let Handshake { rustls, shown_bytes } = &mut **handshake;
+                while rustls.wants_write() {
+                    let shown = &mut self.incoming[..*shown_bytes];
+                    let UnbufferedStatus { state, .. } = rustls.process_tls_records(shown);
                     let Ok(ConnectionState::EncodeTlsData(mut message)) = state else { break };
                     if encode(&mut message, &mut self.outgoing).is_err() {
                         break;
@@ -281,6 +295,25 @@ impl Connection {
         }
         self.phase = Phase::Over;
         self.incoming = Vec::new();
+    }
+}
+
+impl Handshake {
+    /// Shows rustls the next record of `incoming`; `false` if it has not arrived. What can never
+    /// become a record is shown at once, because rustls judges it.
+    fn show_record(&mut self, incoming: &[u8]) -> bool {
+        let rest = &incoming[self.shown_bytes..];
+        let Some(&[kind, major, _, high, low]) = rest.first_chunk::<HEADER_BYTES>() else { return false };
+        let body_bytes = usize::from(u16::from_be_bytes([high, low]));
+        let is_record = (CHANGE_CIPHER_SPEC..=DATA).contains(&kind) && major == 3;
+        self.shown_bytes += if !is_record || body_bytes > RECORD_BODY_BYTES_MAX {
+            rest.len()
+        } else if HEADER_BYTES + body_bytes <= rest.len() {
+            HEADER_BYTES + body_bytes
+        } else {
+            return false;
+        };
+        true
     }
 }
 

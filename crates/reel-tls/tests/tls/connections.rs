@@ -85,6 +85,25 @@ fn data_with_the_end_of_the_handshake_is_not_lost() {
 }
 
 #[test]
+fn a_request_for_new_keys_with_the_end_of_the_handshake_is_answered() {
+    let mut pair = Pair::new(&acceptor(), tls13(), &[]);
+    let hello = pair.client_bytes();
+    pair.server_takes(&hello).unwrap();
+    let answer = pair.server.take_outgoing();
+    pair.client_takes(&answer);
+    let mut bytes = pair.client_bytes();
+    for word in [b"one", b"two"] {
+        pair.client.refresh_traffic_keys().unwrap();
+        bytes.extend(pair.client_says(word));
+    }
+    pair.server_takes(&bytes).unwrap();
+    assert_eq!(pair.received, b"onetwo");
+    let film = film(1000);
+    let sealed = pair.server_says(&film, 2000);
+    assert!(pair.client_takes(&sealed) == film, "the client opens it with the keys that follow");
+}
+
+#[test]
 fn keys_change_when_the_client_asks() {
     let acceptor = acceptor();
     let mut pair = Pair::established(&acceptor, tls13());
