@@ -1,12 +1,13 @@
 //! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` prints the
 //! constants of limits.rs with their reasons, `api-types` writes the types of the web client,
-//! `check` checks what a change needs, `test` runs tests with time limits and counts skipped ones,
-//! and `tally LOG` adds up test runs.
+//! `check` checks what a change needs, `compare` compares what is served of a film with the film,
+//! `test` runs tests with time limits and counts skipped ones, and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod api_types;
 mod changes;
 mod check;
+mod compare;
 mod dependencies;
 mod descendants;
 mod documents;
@@ -45,13 +46,14 @@ fn main() -> Result<ExitCode> {
         ["results"] => results::run(&repository()?, false),
         ["results", "--check"] => results::run(&repository()?, true),
         ["words"] => words::run(&repository()?),
+        ["compare", _, ..] => compare::run(&repository()?, &arguments[1..]),
         ["check", ..] => check::run(&repository()?, &arguments[1..]),
         ["test", ..] => suite::run(&repository()?, &arguments[1..]),
         ["run-tests", program, ..] => runner::run(program, &arguments[2..]),
         ["tally", log] => tally::run(Path::new(log), None),
         ["tally", log, expected] => tally::run(Path::new(log), Some(Path::new(expected))),
         _ => bail!(
-            "usage: cargo xtask api-types [--check] | check [--all] [--base COMMIT] | limits | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
+            "usage: cargo xtask api-types [--check] | check [--all] [--base COMMIT] | compare FILE... | limits | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
         ),
     }
 }

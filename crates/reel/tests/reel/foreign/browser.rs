@@ -1,7 +1,7 @@
 //! Chromium plays films from the real server's pages: the browser suite of `web/test` against a
 //! real server.
 
-use crate::foreign::rig::{Server, cache_dir, outcome, reel, run};
+use crate::foreign::rig::{cache_dir, outcome, reel, run, start};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -61,7 +61,7 @@ pub(crate) fn assert_suite_passes(arguments: &[&str]) {
     let volume = crate::foreign::rig::volume(dir.path(), &[]);
     let films = [720, 360].map(|height| film(dir.path(), height));
     run(reel().arg("ingest").arg(&volume).args(["--title", "A film for people"]).args(&films));
-    let server = Server::start(&volume, &[]);
+    let server = start(&volume, &[]);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     let mut npm = Command::new("npm");
     npm.args(["run", "--silent", "test:browser", "--"])

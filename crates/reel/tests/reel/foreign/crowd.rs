@@ -2,7 +2,8 @@
 //! them.
 
 use crate::foreign::films::FILMS;
-use crate::foreign::rig::{Server, cache_dir, outcome, volume};
+use crate::foreign::rig::{cache_dir, outcome, start, volume};
+use reel_compare::Server;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -17,7 +18,7 @@ const PLAYERS: usize = 100;
 fn slow_readers_do_not_disturb_players() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let film = FILMS.iter().find(|film| film.file == "longer.mp4").unwrap();
-    let server = Server::start(&volume(dir.path(), &[film.path()]), &[]);
+    let server = start(&volume(dir.path(), &[film.path()]), &[]);
     let url = crate::foreign::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
     let path = url.strip_prefix(&server.url).unwrap().to_owned();
     let whole = outcome(Command::new("curl").args(["--silent", "--fail", &url])).stdout;

@@ -1,7 +1,7 @@
 //! curl: ranges, conditions and methods, against exported bytes.
 
 use crate::foreign::films::FILMS;
-use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, shared, volume};
+use crate::foreign::rig::{cache_dir, outcome, reel, run, shared, start, volume};
 use std::fs;
 use std::process::Command;
 
@@ -45,7 +45,7 @@ fn ranges_are_the_ranges_of_the_exported_file() {
     let export = dir.path().join("export.mp4");
     run(reel().arg("export").arg(&volume).arg(film.id()).arg(&export));
     let whole = fs::read(&export).unwrap();
-    let server = Server::start(&volume, &[]);
+    let server = start(&volume, &[]);
     let session = effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
     let download = format!("{}/files/{}.mp4", server.url, film.id());
     let last = whole.len() - 1;

@@ -2,7 +2,7 @@
 //! and `check` reports the damage.
 
 use crate::foreign::films::FILMS;
-use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, volume};
+use crate::foreign::rig::{cache_dir, outcome, reel, run, start, volume};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ pub(crate) fn assert_no_member_is_needed(harms: std::ops::Range<usize>) {
         let before = export("before");
         apply(&volume, number);
         assert!(before == export("after"), "member {number} {harm}: an export differs");
-        let server = Server::start(&volume, &[]);
+        let server = start(&volume, &[]);
         for (film, bytes) in films.iter().zip(&before) {
             let url = format!("{}/watch/{1}/{1}.mp4", server.url, film.id());
             let served =

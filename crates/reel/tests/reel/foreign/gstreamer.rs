@@ -1,8 +1,8 @@
 //! GStreamer's adaptive demuxers play HLS and DASH to the end and show every frame.
 
 use crate::foreign::films::{Film, by_day};
-use crate::foreign::frames::pictures;
-use crate::foreign::rig::{Server, outcome, shared};
+use crate::foreign::rig::{outcome, shared};
+use reel_compare::{Server, pictures};
 use std::process::Command;
 
 /// Attempts for one film. GStreamer 1.22 drops a fragment once in some hundred starts ("Couldn't
@@ -67,7 +67,7 @@ fn server_faults(server: &Server) -> Vec<String> {
 /// Fails unless every frame of the films is shown from this playlist or manifest.
 pub(crate) fn assert_every_frame_is_shown(server: &Server, films: &[&Film], file: &str) {
     for film in films.iter().filter(|film| film.video && !film.not_for.contains(&"gstreamer")) {
-        let expected = pictures(&film.path().to_string_lossy()).len();
+        let expected = pictures(&film.path().to_string_lossy()).unwrap().len();
         let shown = pictures_shown(server, &format!("{}/watch/{}/{file}", server.url, film.id()));
         assert_eq!(shown, expected, "{} ({})", film.file, film.special);
     }

@@ -1,7 +1,8 @@
 //! HTTPS: curl, ffmpeg, openssl and Chromium against a server with a certificate of its own.
 
 use crate::foreign::films::FILMS;
-use crate::foreign::rig::{Server, cache_dir, outcome, reel, run, volume};
+use crate::foreign::rig::{cache_dir, outcome, reel, run, start, volume};
+use reel_compare::Server;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -37,7 +38,7 @@ impl Secured {
         let export = dir.join("export.mp4");
         run(reel().arg("export").arg(&volume).arg(film.id()).arg(&export));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = Server::start(&volume, &["--https", &format!("127.0.0.1:{port}")]);
+        let server = start(&volume, &["--https", &format!("127.0.0.1:{port}")]);
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(started.elapsed() < Duration::from_secs(60), "the server does not listen for TLS");

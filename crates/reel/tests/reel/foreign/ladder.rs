@@ -1,7 +1,7 @@
 //! Several files as renditions of one title.
 
-use crate::foreign::frames::{assert_same_pictures, pictures};
-use crate::foreign::rig::{Server, cache_dir, outcome, reel, run};
+use crate::foreign::frames::assert_same_pictures;
+use crate::foreign::rig::{cache_dir, outcome, reel, run, start};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn aligned_renditions_become_one_title() {
     let files = [360, 240, 120].map(|height| rendition(dir.path(), height, 50));
     let volume = crate::foreign::rig::volume(dir.path(), &[]);
     run(reel().arg("ingest").arg(&volume).args(["--title", "A ladder"]).args(&files));
-    let server = Server::start(&volume, &[]);
+    let server = start(&volume, &[]);
     let url = format!("{}/watch/a-ladder/master.m3u8", server.url);
     let master = crate::foreign::curl::get(&url);
     for height in [360, 240, 120] {
@@ -70,11 +70,7 @@ fn aligned_renditions_become_one_title() {
             let source = files[[360, 240, 120].iter().position(|of| *of == height).unwrap()]
                 .to_string_lossy()
                 .into_owned();
-            assert_same_pictures(
-                &pictures(&source),
-                &pictures(&playlist),
-                &format!("the rendition of {height} lines"),
-            );
+            assert_same_pictures(&source, &playlist, &format!("the rendition of {height} lines"));
             heights.push((height, crate::foreign::curl::get(&playlist)));
         }
     }

@@ -4,8 +4,9 @@ use crate::foreign::browser::assert_suite_passes;
 use crate::foreign::damage::{HARMS, assert_no_member_is_needed};
 use crate::foreign::films::{FILMS, Film};
 use crate::foreign::gstreamer::assert_every_frame_is_shown;
-use crate::foreign::players::{Way, assert_plays_as_the_source, assert_subtitles_are_webvtt};
+use crate::foreign::players::{assert_plays_as_the_source, assert_subtitles_are_webvtt};
 use crate::foreign::rig::shared_at_night;
+use reel_compare::Form;
 
 fn all() -> Vec<&'static Film> {
     FILMS.iter().collect()
@@ -14,19 +15,19 @@ fn all() -> Vec<&'static Film> {
 #[test]
 #[ignore = "night"]
 fn every_film_as_a_file_is_the_source() {
-    assert_plays_as_the_source(shared_at_night(), &all(), Way::Progressive);
+    assert_plays_as_the_source(shared_at_night(), &all(), Form::Progressive);
 }
 
 #[test]
 #[ignore = "night"]
 fn every_film_by_hls_is_the_source() {
-    assert_plays_as_the_source(shared_at_night(), &all(), Way::Hls);
+    assert_plays_as_the_source(shared_at_night(), &all(), Form::Hls);
 }
 
 #[test]
 #[ignore = "night"]
 fn every_film_by_dash_is_the_source() {
-    assert_plays_as_the_source(shared_at_night(), &all(), Way::Dash);
+    assert_plays_as_the_source(shared_at_night(), &all(), Form::Dash);
 }
 
 #[test]

@@ -1,55 +1,18 @@
 //! ffmpeg plays every film in three ways, and decodes the same as from the source.
 
 use crate::foreign::films::{Film, by_day};
-use crate::foreign::frames::{assert_same_pictures, assert_same_sound, pictures, sound};
-use crate::foreign::rig::{Server, shared};
-
-/// Longest decoder warm-up of any codec here.
-const WARM_UP_MAX: usize = 4096;
-
-/// How a player asks for a film.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
-    Progressive,
-    Hls,
-    Dash,
-}
-
-impl Way {
-    fn url(self, server: &Server, film: &Film) -> String {
-        let (url, id) = (&server.url, film.id());
-        match self {
-            Way::Progressive => format!("{url}/watch/{id}/{id}.mp4"),
-            Way::Hls => format!("{url}/watch/{id}/master.m3u8"),
-            Way::Dash => format!("{url}/watch/{id}/manifest.mpd"),
-        }
-    }
-
-    /// Samples of sound that may be missing at the start.
-    fn warm_up_max(self) -> usize {
-        if matches!(self, Way::Progressive) { 0 } else { WARM_UP_MAX }
-    }
-}
+use crate::foreign::frames::assert_same;
+use crate::foreign::rig::shared;
+use reel_compare::{Form, Server};
 
 /// Fails unless ffmpeg decodes the same from the server as from the sources.
-pub(crate) fn assert_plays_as_the_source(server: &Server, films: &[&Film], way: Way) {
+pub(crate) fn assert_plays_as_the_source(server: &Server, films: &[&Film], form: Form) {
     let mut wrong = Vec::new();
     for film in films {
-        let url = way.url(server, film);
         let source = film.path().to_string_lossy().into_owned();
-        let what = format!("{way:?} of {} ({})", film.file, film.special);
+        let what = format!("{form} of {} ({})", film.file, film.special);
         let judged = std::panic::catch_unwind(|| {
-            if film.video {
-                assert_same_pictures(&pictures(&source), &pictures(&url), &what);
-            }
-            for track in 0..film.audio {
-                assert_same_sound(
-                    &sound(&source, track),
-                    &sound(&url, track),
-                    way.warm_up_max(),
-                    &format!("{what}, sound {track}"),
-                );
-            }
+            assert_same(&source, &form.url(&server.url, film.id()), &what);
         });
         if let Err(panic) = judged {
             let text = panic.downcast_ref::<String>().cloned().unwrap_or_else(|| what.clone());
@@ -82,17 +45,17 @@ pub(crate) fn assert_subtitles_are_webvtt(server: &Server, films: &[&Film]) {
 
 #[test]
 fn progressive_is_the_source() {
-    assert_plays_as_the_source(shared(), &by_day(), Way::Progressive);
+    assert_plays_as_the_source(shared(), &by_day(), Form::Progressive);
 }
 
 #[test]
 fn hls_is_the_source() {
-    assert_plays_as_the_source(shared(), &by_day(), Way::Hls);
+    assert_plays_as_the_source(shared(), &by_day(), Form::Hls);
 }
 
 #[test]
 fn dash_is_the_source() {
-    assert_plays_as_the_source(shared(), &by_day(), Way::Dash);
+    assert_plays_as_the_source(shared(), &by_day(), Form::Dash);
 }
 
 #[test]

@@ -1,0 +1,173 @@
+//! What ffmpeg decodes from a file or an address: every picture and every sample of sound.
+
+use crate::{CompareError, run};
+use std::process::Command;
+
+/// Everything of a file that is compared. The sound is held in memory, 0.35 GB for an hour of a
+/// track.
+#[derive(Clone, Debug, Default)]
+pub struct Decoded {
+    /// In the order in which they are shown.
+    pub pictures: Vec<Picture>,
+    /// In the order of the tracks.
+    pub sounds: Vec<Sound>,
+}
+
+/// A decoded picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// When it is shown, as ffmpeg counts the time of the file.
+    pub shown_us: i64,
+    /// A checksum of its pixels.
+    pub sum: String,
+}
+
+/// The decoded sound of a track, mixed down to one channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sound {
+    /// Samples in a second.
+    pub rate: u32,
+    /// All samples, one after the other, whatever lies between their times.
+    pub samples: Vec<i16>,
+    /// The times of the samples.
+    pub blocks: Vec<Block>,
+}
+
+/// Samples without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The index of the first.
+    pub first: usize,
+    /// When it is heard, as ffmpeg counts the time of the file.
+    pub heard_us: i64,
+}
+
+impl Decoded {
+    /// Decodes the first picture track, if there is one, and all sound tracks.
+    ///
+    /// # Errors
+    ///
+    /// ffmpeg cannot be run or cannot decode.
+    pub fn of(input: &str) -> Result<Decoded, CompareError> {
+        let (has_pictures, sounds) = tracks(input)?;
+        Ok(Decoded {
+            pictures: if has_pictures { pictures(input)? } else { Vec::new() },
+            sounds: (0..sounds).map(|track| sound(input, track)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Sound {
+    /// When a sample is heard, in microseconds.
+    pub fn heard_us(&self, sample: usize) -> i64 {
+        let next = self.blocks.partition_point(|block| block.first <= sample);
+        let Some(block) = next.checked_sub(1).and_then(|at| self.blocks.get(at)) else { return 0 };
+        block.heard_us + (sample - block.first) as i64 * 1_000_000 / i64::from(self.rate.max(1))
+    }
+}
+
+/// Whether a file has pictures, and how many sound tracks.
+fn tracks(input: &str) -> Result<(bool, usize), CompareError> {
+    let mut ffprobe = Command::new("ffprobe");
+    ffprobe.args([
+        "-loglevel",
+        "error",
+        "-show_entries",
+        "stream=codec_type:stream_disposition=attached_pic",
+    ]);
+    let output = run(ffprobe.args(["-of", "json", input]))?.stdout;
+    let unexpected = || CompareError::Unexpected { program: "ffprobe", line: "no streams".into() };
+    let parsed: serde_json::Value = serde_json::from_slice(&output).map_err(|_| unexpected())?;
+    let streams = parsed["streams"].as_array().ok_or_else(unexpected)?;
+    let is = |stream: &serde_json::Value, kind| stream["codec_type"] == kind;
+    let moves = |stream: &serde_json::Value| stream["disposition"]["attached_pic"] != 1;
+    Ok((
+        streams.iter().any(|stream| is(stream, "video") && moves(stream)),
+        streams.iter().filter(|stream| is(stream, "audio")).count(),
+    ))
+}
+
+/// The pictures of a file, in the order in which they are shown.
+///
+/// # Errors
+///
+/// ffmpeg cannot be run or cannot decode.
+pub fn pictures(input: &str) -> Result<Vec<Picture>, CompareError> {
+    let mut ffmpeg = ffmpeg(input);
+    ffmpeg.args(["-map", "0:V:0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-"]);
+    let text = run(&mut ffmpeg)?.stdout;
+    let frames = frames(&String::from_utf8_lossy(&text))?;
+    Ok(frames.into_iter().map(|frame| Picture { shown_us: frame.pts_us, sum: frame.sum }).collect())
+}
+
+/// The sound of a track, by its number among the sound tracks.
+///
+/// # Errors
+///
+/// ffmpeg cannot be run or cannot decode.
+pub fn sound(input: &str, track: usize) -> Result<Sound, CompareError> {
+    let times = tempfile::NamedTempFile::new()?;
+    let map = format!("0:a:{track}");
+    let mut ffmpeg = ffmpeg(input);
+    ffmpeg.args(["-map", &map, "-ac", "1", "-f", "s16le", "-"]);
+    ffmpeg.args(["-map", &map, "-ac", "1", "-f", "framemd5", "-y"]).arg(times.path());
+    let bytes = run(&mut ffmpeg)?.stdout;
+    let samples = bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+    let mut sound = Sound { samples, ..Sound::default() };
+    let mut first = 0;
+    for frame in frames(&std::fs::read_to_string(times.path())?)? {
+        sound.rate = frame.ticks_per_s;
+        let block = Block { first, heard_us: frame.pts_us };
+        // Times of one sample more or less are the rounding of a container.
+        let sample_us = 1_000_000 / i64::from(sound.rate.max(1)) + 1;
+        if sound.blocks.is_empty() || (sound.heard_us(first) - block.heard_us).abs() > sample_us {
+            sound.blocks.push(block);
+        }
+        first += frame.bytes / 2;
+    }
+    Ok(sound)
+}
+
+fn ffmpeg(input: &str) -> Command {
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-nostdin", "-loglevel", "error", "-i", input]);
+    ffmpeg
+}
+
+/// A line of `framemd5`.
+struct Frame {
+    pts_us: i64,
+    ticks_per_s: u32,
+    bytes: usize,
+    sum: String,
+}
+
+fn frames(text: &str) -> Result<Vec<Frame>, CompareError> {
+    let mut base = (1, 1);
+    let mut frames = Vec::new();
+    for line in text.lines() {
+        let unexpected = || CompareError::Unexpected { program: "ffmpeg", line: line.to_owned() };
+        if let Some(timebase) = line.strip_prefix("#tb 0: ") {
+            base = ratio(timebase).ok_or_else(unexpected)?;
+        }
+        if line.starts_with('#') {
+            continue;
+        }
+        let fields: Vec<_> = line.split(',').map(str::trim).collect();
+        let [_, _, pts, _, bytes, sum] = fields[..] else { return Err(unexpected()) };
+        let pts: i64 = pts.parse().map_err(|_| unexpected())?;
+        frames.push(Frame {
+            pts_us: pts * 1_000_000 * base.0 / base.1,
+            ticks_per_s: u32::try_from(base.1 / base.0.max(1)).map_err(|_| unexpected())?,
+            bytes: bytes.parse().map_err(|_| unexpected())?,
+            sum: sum.to_owned(),
+        });
+    }
+    Ok(frames)
+}
+
+fn ratio(text: &str) -> Option<(i64, i64)> {
+    let (numerator, denominator) = text.split_once('/')?;
+    let denominator: i64 = denominator.trim().parse().ok()?;
+    (denominator > 0).then_some((numerator.parse().ok()?, denominator))
+}

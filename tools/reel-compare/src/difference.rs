@@ -1,0 +1,295 @@
+//! The first difference between what was decoded from the source and what was served.
+
+use crate::decoded::{Decoded, Picture, Sound};
+use std::fmt;
+
+/// Pictures may be rounded to the clock of a container.
+const ROUNDING_US: i64 = 1_000;
+/// Sound may be early or late by one picture, at 25 pictures a second.
+const SYNC_US: i64 = 40_000;
+/// The longest warm-up of a decoder in samples. ffmpeg trims the warm-up of some forms and shows it
+/// in others, with times before the first picture. At the end, codecs may leave a last block that
+/// one container trims and another does not.
+const WARM_UP: usize = 4096;
+/// Sound is aligned by so many samples.
+const PROBE: usize = 4800;
+/// Samples that are not louder count as silence.
+const SILENCE: u16 = 300;
+
+/// What differs first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// A picture has other pixels, or another one is shown in its place.
+    Picture {
+        /// Its number, from 0.
+        number: usize,
+        /// When the source shows it, in microseconds after the first picture.
+        at_us: i64,
+    },
+    /// A picture is shown at another time.
+    PictureTime {
+        /// Its number, from 0.
+        number: usize,
+        /// When the source shows it, in microseconds after the first picture.
+        source_us: i64,
+        /// When it is shown as served.
+        served_us: i64,
+    },
+    /// The number of pictures.
+    PictureCount {
+        /// In the source.
+        source: usize,
+        /// As served.
+        served: usize,
+    },
+    /// The number of sound tracks.
+    SoundTracks {
+        /// In the source.
+        source: usize,
+        /// As served.
+        served: usize,
+    },
+    /// The first loud part of the sound is not found where it belongs.
+    SoundStart {
+        /// When it is heard in the source, in microseconds after the first picture.
+        at_us: i64,
+    },
+    /// A sample differs.
+    Sound {
+        /// When the source has it, in microseconds after the first picture.
+        at_us: i64,
+    },
+    /// Sound is heard at another time than in the source.
+    SoundTime {
+        /// When the source has it, in microseconds after the first picture.
+        at_us: i64,
+        /// How much later it is heard as served; negative if earlier.
+        late_us: i64,
+    },
+    /// The sound is shorter or longer.
+    SoundLength {
+        /// Samples of the source.
+        source: usize,
+        /// Samples as served.
+        served: usize,
+    },
+    /// [`Difference`] of a sound track.
+    OfTrack(usize, Box<Difference>),
+}
+
+/// The first difference of pictures, then of each sound track. `None` if there is none.
+pub fn first_difference(source: &Decoded, served: &Decoded) -> Option<Difference> {
+    if let Some(difference) = of_pictures(&source.pictures, &served.pictures) {
+        return Some(difference);
+    }
+    if source.sounds.len() != served.sounds.len() {
+        return Some(Difference::SoundTracks { source: source.sounds.len(), served: served.sounds.len() });
+    }
+    let zero = |decoded: &Decoded| decoded.pictures.first().map(|picture| picture.shown_us);
+    let zeros = zero(source).zip(zero(served));
+    source.sounds.iter().zip(&served.sounds).enumerate().find_map(|(track, (source, served))| {
+        let difference = of_sound(source, served, zeros)?;
+        Some(Difference::OfTrack(track, Box::new(difference)))
+    })
+}
+
+/// The first difference of pictures. Their times count from the first picture.
+pub fn of_pictures(source: &[Picture], served: &[Picture]) -> Option<Difference> {
+    let zero = |pictures: &[Picture]| pictures.first().map_or(0, |picture| picture.shown_us);
+    let (source_zero, served_zero) = (zero(source), zero(served));
+    for (number, (picture, other)) in source.iter().zip(served).enumerate() {
+        let (source_us, served_us) = (picture.shown_us - source_zero, other.shown_us - served_zero);
+        if picture.sum != other.sum {
+            return Some(Difference::Picture { number, at_us: source_us });
+        }
+        if (source_us - served_us).abs() > ROUNDING_US {
+            return Some(Difference::PictureTime { number, source_us, served_us });
+        }
+    }
+    let (source, served) = (source.len(), served.len());
+    (source != served).then_some(Difference::PictureCount { source, served })
+}
+
+/// The first difference of a sound track. `zeros` are the times of the first picture in the source
+/// and as served; without pictures, the sound's own start counts.
+pub fn of_sound(source: &Sound, served: &Sound, zeros: Option<(i64, i64)>) -> Option<Difference> {
+    let (source_zero, served_zero) = zeros.unwrap_or((source.heard_us(0), served.heard_us(0)));
+    let at_us = |sample: usize| source.heard_us(sample) - source_zero;
+    let Some(loud) = source.samples.iter().position(|sample| sample.unsigned_abs() > SILENCE) else {
+        return of_length(source, served, 0);
+    };
+    // Where the served sound has the first loud sample, by its time.
+    let due_us = at_us(loud) + served_zero;
+    let due = served.samples.len().min(sample_at(served, due_us));
+    let Some(found) = find(&source.samples[loud..], &served.samples, due) else {
+        return Some(Difference::SoundStart { at_us: at_us(loud) });
+    };
+    let shift = found as i64 - loud as i64;
+    let counterpart = |sample: usize| usize::try_from(sample as i64 + shift).ok();
+    let late_us = |sample: usize| {
+        counterpart(sample).map_or(0, |other| served.heard_us(other) - served_zero - at_us(sample))
+    };
+    let end = (source.samples.len() as i64).min(served.samples.len() as i64 - shift).max(0) as usize;
+    let compared = end.saturating_sub(WARM_UP).max(loud.min(end));
+    for sample in loud..compared {
+        let other = served.samples[(sample as i64 + shift) as usize];
+        if source.samples[sample].abs_diff(other) > 1 {
+            return Some(Difference::Sound { at_us: at_us(sample) });
+        }
+    }
+    let starts = source.blocks.iter().map(|block| block.first);
+    let of_served = served.blocks.iter().filter_map(|block| usize::try_from(block.first as i64 - shift).ok());
+    let mut checked: Vec<usize> =
+        starts.chain(of_served).chain([loud]).filter(|&start| start >= loud && start < compared).collect();
+    checked.sort_unstable();
+    if let Some(&late) = checked.iter().find(|&&start| late_us(start).abs() > SYNC_US) {
+        return Some(Difference::SoundTime { at_us: at_us(late), late_us: late_us(late) });
+    }
+    of_length(source, served, shift)
+}
+
+fn of_length(source: &Sound, served: &Sound, shift: i64) -> Option<Difference> {
+    let (source, served) = (source.samples.len(), served.samples.len());
+    let aligned = (served as i64 - shift).max(0);
+    (aligned.abs_diff(source as i64) > WARM_UP as u64).then_some(Difference::SoundLength { source, served })
+}
+
+/// The index of the sample that is heard at a time, as near as there is one.
+fn sample_at(sound: &Sound, us: i64) -> usize {
+    let next = sound.blocks.partition_point(|block| block.heard_us <= us);
+    let Some(block) = next.checked_sub(1).and_then(|at| sound.blocks.get(at)) else { return 0 };
+    block.first + ((us - block.heard_us) * i64::from(sound.rate) / 1_000_000) as usize
+}
+
+/// Where `samples` begin like `wanted`, nearest to `near`.
+fn find(wanted: &[i16], samples: &[i16], near: usize) -> Option<usize> {
+    let probe = &wanted[..PROBE.min(wanted.len())];
+    let begins = |at: usize| {
+        samples
+            .get(at..at + probe.len())
+            .is_some_and(|found| found.iter().zip(probe).all(|(a, b)| a.abs_diff(*b) <= 1))
+    };
+    (0..=WARM_UP)
+        .flat_map(|step| [near.checked_sub(step), near.checked_add(step)])
+        .flatten()
+        .find(|&at| begins(at))
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Difference::Picture { number, at_us } => {
+                write!(f, "picture {number} at {} differs", Seconds(*at_us))
+            }
+            Difference::PictureTime { number, source_us, served_us } => write!(
+                f,
+                "picture {number} is shown at {}, in the source at {}",
+                Seconds(*served_us),
+                Seconds(*source_us)
+            ),
+            Difference::PictureCount { source, served } => {
+                write!(f, "{served} pictures, in the source {source}")
+            }
+            Difference::SoundTracks { source, served } => {
+                write!(f, "{served} sound tracks, in the source {source}")
+            }
+            Difference::SoundStart { at_us } => {
+                write!(f, "what is heard first, at {}, is not found near that time", Seconds(*at_us))
+            }
+            Difference::Sound { at_us } => write!(f, "the sample at {} differs", Seconds(*at_us)),
+            Difference::SoundTime { at_us, late_us } => {
+                write!(f, "what is heard at {} comes {} late", Seconds(*at_us), Seconds(*late_us))
+            }
+            Difference::SoundLength { source, served } => {
+                write!(f, "{served} samples, in the source {source}")
+            }
+            Difference::OfTrack(track, difference) => write!(f, "sound {track}: {difference}"),
+        }
+    }
+}
+
+/// Microseconds, shown as seconds.
+struct Seconds(i64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} s", self.0 as f64 / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoded::Block;
+
+    const RATE: u32 = 48_000;
+
+    fn film() -> Decoded {
+        let pictures = (0..100).map(|n| Picture { shown_us: n * 40_000, sum: n.to_string() }).collect();
+        // Silence, then noise that repeats nowhere.
+        let samples =
+            (0..4 * RATE).map(|n| if n < RATE { 0 } else { (n.wrapping_mul(2_654_435_761) >> 16) as i16 });
+        let blocks = vec![Block { first: 0, heard_us: 0 }];
+        Decoded { pictures, sounds: vec![Sound { rate: RATE, samples: samples.collect(), blocks }] }
+    }
+
+    fn after(change: impl FnOnce(&mut Decoded)) -> Option<Difference> {
+        let mut served = film();
+        change(&mut served);
+        first_difference(&film(), &served)
+    }
+
+    fn of_track(difference: Difference) -> Option<Difference> {
+        Some(Difference::OfTrack(0, Box::new(difference)))
+    }
+
+    #[test]
+    fn another_zero_and_a_warm_up_are_no_difference() {
+        let shifted = |served: &mut Decoded| {
+            served.pictures.iter_mut().for_each(|picture| picture.shown_us += 1_400_000);
+            let sound = &mut served.sounds[0];
+            sound.samples.splice(0..0, [0; 1024]);
+            sound.blocks[0].heard_us = 1_400_000 - 1024 * 1_000_000 / i64::from(RATE);
+        };
+        assert_eq!(after(shifted), None);
+        assert_eq!(after(|_| {}), None);
+        assert_eq!(after(|served| served.sounds[0].samples.truncate(4 * RATE as usize - 2000)), None);
+    }
+
+    #[test]
+    fn the_first_difference_of_pictures_is_found() {
+        let other = |served: &mut Decoded| served.pictures[7].sum.push('x');
+        assert_eq!(after(other), Some(Difference::Picture { number: 7, at_us: 280_000 }));
+        let late = |served: &mut Decoded| served.pictures[7].shown_us += 2_000;
+        let expected = Difference::PictureTime { number: 7, source_us: 280_000, served_us: 282_000 };
+        assert_eq!(after(late), Some(expected));
+        let short = |served: &mut Decoded| served.pictures.truncate(99);
+        assert_eq!(after(short), Some(Difference::PictureCount { source: 100, served: 99 }));
+    }
+
+    #[test]
+    fn the_first_difference_of_sound_is_found() {
+        assert_eq!(
+            after(|served| served.sounds.clear()),
+            Some(Difference::SoundTracks { source: 1, served: 0 })
+        );
+        let other = |served: &mut Decoded| served.sounds[0].samples[100_000] ^= 0x40;
+        let at_us = 100_000 * 1_000_000 / i64::from(RATE);
+        assert_eq!(after(other), of_track(Difference::Sound { at_us }));
+        let early_in_all = |served: &mut Decoded| served.sounds[0].blocks[0].heard_us -= 60_000;
+        let late_us = -60_000;
+        let loud_us = 1_000_000;
+        assert_eq!(after(early_in_all), of_track(Difference::SoundTime { at_us: loud_us, late_us }));
+        // In step at the start, and late from the third second on.
+        let late_then = |served: &mut Decoded| {
+            served.sounds[0].blocks.push(Block { first: 2 * RATE as usize, heard_us: 2_050_000 });
+        };
+        let expected = Difference::SoundTime { at_us: 2_000_000, late_us: 50_000 };
+        assert_eq!(after(late_then), of_track(expected));
+        let gone = |served: &mut Decoded| served.sounds[0].samples.fill(0);
+        assert_eq!(after(gone), of_track(Difference::SoundStart { at_us: loud_us }));
+        let short = |served: &mut Decoded| served.sounds[0].samples.truncate(3 * RATE as usize);
+        let expected = Difference::SoundLength { source: 4 * RATE as usize, served: 3 * RATE as usize };
+        assert_eq!(after(short), of_track(expected));
+    }
+}
