@@ -158,6 +158,7 @@ fn pack(
     for piece in std::mem::take(&mut packaged.pieces) {
         store.write(&piece)?;
     }
+    file.remark(std::mem::take(&mut packaged.warnings));
     let kept: Vec<bool> = packaged.tracks.iter().map(Option::is_some).collect();
     store.end_rendition(&kept)?;
     meter.file_done(file.bytes);

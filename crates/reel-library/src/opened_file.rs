@@ -91,6 +91,11 @@ impl OpenedFile {
         all.map(|text| if named { format!("{}: {text}", self.file_name) } else { text.clone() }).collect()
     }
 
+    /// Adds warnings about this file.
+    pub(crate) fn remark(&mut self, remarks: Vec<String>) {
+        self.remarks.extend(remarks);
+    }
+
     /// Of several video tracks the first is selected: they are angles or covers, not renditions to
     /// switch between.
     fn choose(&mut self, video_only: bool) {

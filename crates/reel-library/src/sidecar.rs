@@ -163,8 +163,12 @@ fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
     Ok(cues)
 }
 
-/// `01:02:03,456`, `1:02:03.456` or `02:03.456`, in milliseconds.
+/// `01:02:03,456`, `1:02:03.456` or `02:03.456`, in milliseconds. Programs that move cues write
+/// times before zero with a minus sign.
 fn time_ms(text: &str) -> Option<i64> {
+    if let Some(before) = text.strip_prefix('-').filter(|before| !before.starts_with('-')) {
+        return time_ms(before).map(|ms| -ms);
+    }
     let (clock, millis) = text.split_once(['.', ','])?;
     let millis: i64 = match millis.len() {
         1..=3 if millis.bytes().all(|b| b.is_ascii_digit()) => format!("{millis:0<3}").parse().ok()?,

@@ -99,6 +99,24 @@ fn sidecars_names_and_progress_are_as_expected() {
 }
 
 #[test]
+fn a_late_cue_of_a_sidecar_does_not_set_the_length() {
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "sub.mp4", 3, films::H264_AAC);
+    let cues = "1\n00:00:01,000 --> 00:00:02,000\nHi\n\n2\n10:00:00,000 --> 10:00:03,000\nx\n\n\
+                3\n-00:00:02,000 --> -00:00:01,000\nearly\n";
+    fs::write(test_library.path().join("sub.srt"), cues).expect("written");
+    let library = test_library.library();
+    let ingested =
+        library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect("taken");
+    let summary = library.summary("sub").expect("there");
+    assert!((summary.duration_s - 3.0).abs() < 0.1, "{summary:?}");
+    assert_eq!(summary.subtitles.len(), 1);
+    for told in ["end of picture and sound", "1, from 10:00:00.000", "before the beginning are left out: 1"] {
+        assert!(ingested.warnings.iter().any(|w| w.contains(told)), "{told}: {:?}", ingested.warnings);
+    }
+}
+
+#[test]
 fn renditions_become_a_ladder_or_are_refused() {
     let test_library = TestLibrary::new(96 << 20);
     let library = test_library.library();

@@ -1,7 +1,7 @@
 //! Where fragments are cut, and how samples pass through the lanes.
 
 use super::lane::{Finished, Instant, Lane};
-use super::text::Text;
+use super::text::{Text, Written};
 use super::{PackError, TableRange};
 use crate::index::{TrackIndex, rates};
 use crate::{Packet, Track, TrackKind, limits};
@@ -53,6 +53,8 @@ pub struct Packaged {
     pub tracks: Vec<Option<TrackIndex>>,
     /// Sample tables of all tracks; the track indexes say which bytes belong to which track.
     pub tables: Vec<u8>,
+    /// What was left out, for the person who ingests; at most two for each subtitle track.
+    pub warnings: Vec<String>,
 }
 
 /// Turns the samples of one file into CMAF objects.
@@ -148,16 +150,32 @@ impl Packager {
             }
             self.close_all(i)?;
         }
+        let media_end_ms = self.media_end_ms();
         let mut packaged = Packaged { pieces: std::mem::take(&mut self.pieces), ..Packaged::default() };
         for (i, (lane, text)) in self.lanes.into_iter().zip(self.texts).enumerate() {
             let index = if lane.track().kind == TrackKind::Subtitle {
-                subtitle(i, lane.track(), text, &mut packaged.pieces)
+                let written = text.finish(media_end_ms);
+                let named = |warning| format!("subtitles of track {}: {warning}", i + 1);
+                packaged.warnings.extend(written.warnings.iter().map(named));
+                subtitle(i, lane.track(), written, &mut packaged.pieces)
             } else {
                 lane.finish().map(|lane| media(lane, &mut packaged.tables))
             };
             packaged.tracks.push(index);
         }
         Ok(packaged)
+    }
+
+    /// The end of the last shown picture or sound, in milliseconds, rounded down. `None` if there is
+    /// neither.
+    fn media_end_ms(&self) -> Option<u64> {
+        let media = self.lanes.iter().filter(|lane| lane.fragments() > 0);
+        let ends_ms = media.map(|lane| {
+            let Instant { ticks, timescale } = lane.end();
+            // Fits: times were checked when the samples were added.
+            (u128::from(ticks.max(0) as u64) * 1000 / u128::from(timescale)) as u64
+        });
+        ends_ms.max()
     }
 
     /// Cuts the track that sets the borders, just before its newest sample.
@@ -333,12 +351,11 @@ fn media(lane: Finished, tables: &mut Vec<u8>) -> TrackIndex {
     }
 }
 
-fn subtitle(number: usize, track: &Track, text: Text, pieces: &mut Vec<Piece>) -> Option<TrackIndex> {
-    let cues = text.cues() as u64;
+fn subtitle(number: usize, track: &Track, written: Written, pieces: &mut Vec<Piece>) -> Option<TrackIndex> {
+    let Written { file, cues, end_ms, .. } = written;
     if cues == 0 {
         return None;
     }
-    let (file, end_ms) = text.finish();
     let bytes = file.len() as u64;
     pieces.push(Piece { track: number, bytes: file });
     let bps = (u128::from(bytes) * 8000).div_ceil(u128::from(end_ms)) as u64;
@@ -353,7 +370,7 @@ fn subtitle(number: usize, track: &Track, text: Text, pieces: &mut Vec<Piece>) -
         media_duration: end_ms,
         start: 0,
         end: end_ms,
-        samples: cues,
+        samples: cues as u64,
         independent: true,
         frame_rate: None,
         average_bps: bps,

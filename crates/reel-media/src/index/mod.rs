@@ -15,7 +15,8 @@ use std::ops::Range;
 /// The index of one title.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TitleIndex {
-    /// Presentation duration: the end of the track that ends last.
+    /// Presentation duration: the end of the last shown picture or sound. No cue ends later (the
+    /// packager cuts them off).
     pub duration_ns: u64,
     /// All tracks of all renditions. A track's position here is the track number in URLs.
     pub tracks: Vec<TrackIndex>,

@@ -57,6 +57,13 @@ fn is_visible(text: &str) -> bool {
     })
 }
 
+/// A time as a cue states it.
+pub(crate) fn time(ms: u64) -> String {
+    let mut text = String::new();
+    write_time(&mut text, ms);
+    text
+}
+
 fn write_time(file: &mut String, ms: u64) {
     let (seconds, ms) = (ms / 1000, ms % 1000);
     // Writing to a string cannot fail.

@@ -8,6 +8,7 @@ mod hostile;
 mod isobmff;
 mod large;
 mod laws;
+mod lengths;
 mod mkv;
 mod mkv_made;
 mod mp4;

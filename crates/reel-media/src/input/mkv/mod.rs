@@ -207,8 +207,14 @@ impl File {
                 }
             }
             TrackRules::Text(format) => {
-                if let Some(timed) = text_sample(*format, stated, &data) {
+                let Some(timed) = text_sample(*format, stated, &data) else { return };
+                if timed.pts + i64::from(timed.nominal) > 0 {
                     self.spacing.push_ready(track, timed);
+                } else {
+                    self.warnings.once("early cues", || {
+                        let number = self.readers[track].number;
+                        format!("track {number}: cues that end before the beginning are left out")
+                    });
                 }
             }
         }

@@ -158,10 +158,10 @@ impl AudioRules {
     }
 }
 
-/// The sample of a subtitle block; `None` if it shows nothing.
+/// The sample of a subtitle block; `None` if it shows nothing. It may begin before zero.
 pub(crate) fn text_sample(format: TextFormat, stated: Stated, data: &[u8]) -> Option<Timed> {
     let cue = format.cue(data)?;
-    let pts = (stated.block_ns / 1_000_000).max(0);
+    let pts = stated.block_ns.div_euclid(1_000_000);
     let nominal = stated.duration_ns.map_or(TEXT_MS, |ns| u32::try_from(ns / 1_000_000).unwrap_or(TEXT_MS));
     Some(Timed { dts: pts, pts, sync: true, nominal, data: cue.into_bytes() })
 }
