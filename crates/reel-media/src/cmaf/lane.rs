@@ -80,9 +80,37 @@ pub(super) struct Lane {
     tables: Tables,
     last_dts: Option<i64>,
     media_duration: u64,
-    end: i64,
+    shown: Shown,
     samples: u64,
     independent: bool,
+}
+
+/// How far a track is shown.
+///
+/// The duration of a sample is the step to the next decoding time. For reordered pictures it can be
+/// the step over a pause that lies elsewhere in the order of presentation. So the sample shown last
+/// is taken to last as long as the shortest sample from it to the end in decoding order. If it is
+/// also the last one in that order, as for sound, this is its own duration.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    /// Largest presentation time; `None` before the first sample.
+    last: Option<i64>,
+    /// Duration of the sample with that time.
+    ticks: u32,
+}
+
+impl Shown {
+    fn add(&mut self, pts: i64, duration: u32) {
+        if self.last.is_none_or(|last| pts >= last) {
+            *self = Shown { last: Some(pts), ticks: duration };
+        } else if duration > 0 {
+            self.ticks = self.ticks.min(duration);
+        }
+    }
+
+    fn end(self) -> i64 {
+        self.last.map_or(0, |last| last + i64::from(self.ticks))
+    }
 }
 
 impl Record {
@@ -112,7 +140,7 @@ impl Lane {
             tables: Tables::default(),
             last_dts: None,
             media_duration: 0,
-            end: 0,
+            shown: Shown::default(),
             samples: 0,
             independent: true,
         }
@@ -140,7 +168,7 @@ impl Lane {
 
     /// Presentation end of all samples so far.
     pub(super) fn end(&self) -> Instant {
-        self.instant(self.end)
+        self.instant(self.shown.end())
     }
 
     /// Refuses times that are so late that they must be a mistake, and whose sums in nanoseconds
@@ -184,7 +212,7 @@ impl Lane {
             limit: u64::from(u32::MAX),
         })?;
         self.last_dts = Some(sample.dts);
-        self.end = self.end.max(sample.pts + i64::from(sample.duration));
+        self.shown.add(sample.pts, sample.duration);
         self.samples += 1;
         // Sound can be decoded from any sample, whatever the container marks.
         let sync = sample.sync || self.track.kind == TrackKind::Audio;
@@ -263,9 +291,6 @@ impl Lane {
             self.media_duration += u64::from(duration);
             payload_bytes += record.bytes as usize;
             earliest = earliest.min(record.pts);
-            if next.is_none() {
-                self.end = self.end.max(record.pts + i64::from(duration));
-            }
         }
         self.independent &= earliest == self.records[0].pts;
         let sequence = self.fragments.len() as u32 + 1;
@@ -305,7 +330,7 @@ impl Lane {
     pub(super) fn finish(mut self) -> Option<Finished> {
         let origin = self.origin?;
         let start = self.fragments.first()?.time;
-        let end = (self.end.max(0) as u64).max(self.fragments.last()?.time);
+        let end = (self.shown.end().max(0) as u64).max(self.fragments.last()?.time);
         if let Some(last) = self.fragments.last_mut() {
             last.duration = end - last.time;
         }

@@ -67,3 +67,36 @@ fn a_cue_that_begins_before_zero_ends_on_time() {
     assert!(text.contains("00:00:01.000 --> 00:00:02.000\nlater\n") && !text.contains("early"), "{text}");
     assert!(warnings.iter().any(|warning| warning.contains("before the beginning")), "{warnings:?}");
 }
+
+/// A film of eight seconds with pauses of `pause_s` before the given frames; 25 frames a second.
+fn paused(film_dir: &FilmDir, name: &str, frames: &[u32], pause_s: u32, muxing: &str) -> std::path::PathBuf {
+    let steps: Vec<String> = frames.iter().map(|n| format!("gte(N,{n})*{pause_s}/TB")).collect();
+    let filter = vec!["-vf".to_owned(), format!("setpts='PTS+{}'", steps.join("+"))];
+    let codec = words("-fps_mode passthrough -c:v libx264 -preset veryfast -bf 2 -b_strategy 0 -g 50");
+    film_dir.make(name, &[picture("25", 8), filter, codec, words(muxing)])
+}
+
+#[test]
+fn pauses_between_reordered_pictures_do_not_set_the_length() {
+    const PAUSE_S: u32 = 60;
+    let film_dir = FilmDir::new();
+    for extension in ["mp4", "mkv"] {
+        // In the middle, at the beginning, before each of the last pictures, and twice.
+        for (number, frames) in
+            [&[100][..], &[1], &[2], &[195], &[197], &[198], &[199], &[60, 150], &[100, 198]]
+                .iter()
+                .enumerate()
+        {
+            let name = format!("{number}.{extension}");
+            let path = paused(&film_dir, &name, frames, PAUSE_S, "");
+            let shown = packets(&path).iter().map(|packet| packet.pts).fold(0.0, f64::max);
+            let expected = 8.0 + f64::from(PAUSE_S) * frames.len() as f64;
+            assert!((shown + 0.04 - expected).abs() < 0.1, "{name}: the last picture is shown at {shown}");
+            let (index, ..) = ingest(&path);
+            assert!((seconds(&index) - expected).abs() < 0.05, "{name} {frames:?}: {}", seconds(&index));
+            let track = &index.tracks[0];
+            let last = track.fragments.last().unwrap();
+            assert_eq!(last.time + last.duration, track.end);
+        }
+    }
+}
