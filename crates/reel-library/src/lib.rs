@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod card;
+mod charset;
 mod error;
 mod export;
 mod ingest;

@@ -124,7 +124,8 @@ impl OpenedFile {
         let mut cues = Vec::new();
         for path in find_sidecars(&self.path) {
             match read_sidecar(&path, &self.path) {
-                Ok(Sidecar { track, cues: of_track }) => {
+                Ok(Sidecar { track, cues: of_track, warning }) => {
+                    self.remarks.extend(warning);
                     let number = self.tracks.len();
                     self.tracks.push(track);
                     cues.extend(of_track.into_iter().map(|(sample, text)| (number, sample, text)));

@@ -1,5 +1,6 @@
 //! Subtitle files beside a media file: `film.srt`, `film.en.vtt`, `film.de.forced.srt`.
 
+use crate::charset::{self, Decoded};
 use crate::limits::{SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
 use reel_media::subtitle::srt;
 use reel_media::{Codec, Sample, Track, TrackKind};
@@ -17,6 +18,8 @@ pub struct Sidecar {
     pub track: Track,
     /// Its cues, by start time.
     pub cues: Vec<(Sample, String)>,
+    /// A sentence for the ingest's warnings, if its text had to be guessed.
+    pub warning: Option<String>,
 }
 
 /// The subtitle files that belong to a media file: those in its directory whose name is the file's
@@ -48,8 +51,8 @@ pub fn read_sidecar(path: &Path, film: &Path) -> Result<Sidecar, String> {
     let stem = film.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
     let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let marks = marks(name, stem).unwrap_or_default();
-    let text = read_text(path).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
-    let cues = parse_cues(&text).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
+    let decoded = read_text(path).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
+    let cues = parse_cues(&decoded.text).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
     if cues.is_empty() {
         return Err(format!("the subtitles {name} were left out: there is no cue in the file"));
     }
@@ -65,7 +68,10 @@ pub fn read_sidecar(path: &Path, film: &Path) -> Result<Sidecar, String> {
         video: None,
         audio: None,
     };
-    Ok(Sidecar { track, cues })
+    let warning = decoded.guessed.map(|encoding| {
+        format!("the subtitles {name} do not state their encoding: they were read as {encoding}, a guess")
+    });
+    Ok(Sidecar { track, cues, warning })
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -112,45 +118,35 @@ fn is_language(part: &str) -> bool {
         && region.is_none_or(|r| (2..=8).contains(&r.len()) && r.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
+fn read_text(path: &Path) -> io::Result<Decoded> {
     let mut bytes = Vec::new();
     File::open(path)?.take(SIDECAR_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > SIDECAR_BYTES_MAX {
         return Err(io::Error::other(format!("it is larger than {} MiB", SIDECAR_BYTES_MAX >> 20)));
     }
-    let text = match bytes.as_slice() {
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        // Old files are in some 8-bit code page; Latin-1 is right for most letters of most of them.
-        _ => {
-            String::from_utf8(bytes).unwrap_or_else(|e| e.as_bytes().iter().map(|&b| char::from(b)).collect())
-        }
-    };
-    Ok(text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n"))
-}
-
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
-    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    Ok(charset::decode(&bytes))
 }
 
 /// SubRip and WebVTT share the structure: blocks separated by empty lines, a line with `-->`, then
 /// the text. A WebVTT file is recognised by its first line, whatever its name.
+///
+/// The line with the times of the next cue also ends a text, as in section 6.2 of the WebVTT
+/// specification: files edited by hand lack empty lines. In SubRip, the number before it belongs to
+/// the next cue too.
 fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
     let web = text.starts_with("WEBVTT");
     let mut cues = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
-        let Some((start, rest)) = line.split_once("-->") else { continue };
-        let end = rest.split_whitespace().next().unwrap_or_default();
-        let (Some(start_ms), Some(end_ms)) = (time_ms(start.trim()), time_ms(end)) else { continue };
-        let mut body = String::new();
-        while let Some(line) = lines.next_if(|line| !line.trim().is_empty()) {
-            if !body.is_empty() {
-                body.push('\n');
-            }
-            body.push_str(line.trim_end());
+        let Some((start_ms, end_ms)) = cue_times(line) else { continue };
+        let mut text = Vec::new();
+        while let Some(line) = lines.next_if(|line| !line.trim().is_empty() && cue_times(line).is_none()) {
+            text.push(line.trim_end());
         }
+        if !web && lines.peek().is_some_and(|line| !line.trim().is_empty()) {
+            text.pop_if(|number| number.trim().bytes().all(|b| b.is_ascii_digit()));
+        }
+        let body = text.join("\n");
         let Ok(duration) = u32::try_from(end_ms.saturating_sub(start_ms)) else { continue };
         let body = if web { Some(body).filter(|body| !body.is_empty()) } else { srt::text(&body) };
         let Some(body) = body.filter(|_| duration > 0) else { continue };
@@ -161,6 +157,13 @@ fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
     }
     cues.sort_by_key(|(sample, _)| sample.pts);
     Ok(cues)
+}
+
+/// The times of a line that begins a cue, in milliseconds.
+fn cue_times(line: &str) -> Option<(i64, i64)> {
+    let (start, rest) = line.split_once("-->")?;
+    let end = rest.split_whitespace().next()?;
+    Some((time_ms(start.trim())?, time_ms(end)?))
 }
 
 /// `01:02:03,456`, `1:02:03.456` or `02:03.456`, in milliseconds. Programs that move cues write
@@ -254,14 +257,34 @@ mod tests {
         let utf16: Vec<u8> =
             [0xff, 0xfe].into_iter().chain(block.encode_utf16().flat_map(u16::to_le_bytes)).collect();
         let latin1: Vec<u8> = block.chars().map(|c| u8::try_from(u32::from(c)).expect("Latin-1")).collect();
-        for bytes in [block.as_bytes().to_vec(), utf16, latin1] {
+        for (bytes, guessed) in [(block.as_bytes().to_vec(), false), (utf16, false), (latin1, true)] {
             fs::write(&path, bytes).expect("written");
-            assert_eq!(read_sidecar(&path, &film).expect("readable").cues[0].1, "Été");
+            let sidecar = read_sidecar(&path, &film).expect("readable");
+            assert_eq!(sidecar.cues[0].1, "Été");
+            assert_eq!(sidecar.warning.is_some_and(|w| w.contains("read as windows-1252")), guessed);
         }
         fs::write(&path, "no cues").expect("written");
         assert!(read_sidecar(&path, &film).expect_err("nothing in it").contains("no cue"));
         File::create(&path).and_then(|f| f.set_len(SIDECAR_BYTES_MAX + 1)).expect("made");
         assert!(read_sidecar(&path, &film).expect_err("too large").contains("larger"));
+    }
+
+    #[test]
+    fn a_cue_needs_no_empty_line_before_it() {
+        let texts = |file: &str| -> Vec<(i64, String)> {
+            let cues = parse_cues(file).expect("parsed");
+            cues.into_iter().map(|(sample, text)| (sample.pts, text)).collect()
+        };
+        let expected =
+            [(1000, "one\n7".to_owned()), (3000, "two".to_owned()), (5000, "a --&gt; b".to_owned())];
+        let srt = "1\n00:00:01,000 --> 00:00:02,000\none\n7\n2\n00:00:03,000 --> 00:00:04,000\ntwo\n\
+                   00:00:05,000 --> 00:00:06,000\na --> b\n";
+        assert_eq!(texts(srt), expected);
+        // A number at the end of a text that is followed by an empty line or nothing is text.
+        let last = "00:00:01,000 --> 00:00:02,000\n10\n\n00:00:03,000 --> 00:00:04,000\n9\n";
+        assert_eq!(texts(last), [(1000, "10".to_owned()), (3000, "9".to_owned())]);
+        let vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\none\n00:03.000 --> 00:04.000\ntwo\n";
+        assert_eq!(texts(vtt), [(1000, "one".to_owned()), (3000, "two".to_owned())]);
     }
 
     proptest! {

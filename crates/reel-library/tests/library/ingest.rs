@@ -117,6 +117,22 @@ fn a_late_cue_of_a_sidecar_does_not_set_the_length() {
 }
 
 #[test]
+fn a_sidecar_in_a_code_page_is_read_and_the_guess_is_named() {
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "enc.mp4", 5, films::H264_AAC);
+    let cues =
+        b"1\n00:00:01,000 --> 00:00:02,000\nIt\x92s 5 \x80\x85\n2\n00:00:03,000 --> 00:00:04,000\ntwo\n";
+    fs::write(test_library.path().join("enc.srt"), cues).expect("written");
+    let sidecar = reel_library::read_sidecar(&test_library.path().join("enc.srt"), &film).expect("readable");
+    let texts: Vec<&str> = sidecar.cues.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(texts, ["It’s 5 €…", "two"]);
+    let library = test_library.library();
+    let ingested =
+        library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect("taken");
+    assert!(ingested.warnings.iter().any(|w| w.contains("read as windows-1252")), "{:?}", ingested.warnings);
+}
+
+#[test]
 fn renditions_become_a_ladder_or_are_refused() {
     let test_library = TestLibrary::new(96 << 20);
     let library = test_library.library();
