@@ -166,8 +166,8 @@ impl Packager {
         Ok(packaged)
     }
 
-    /// The end of the last shown picture or sound, in milliseconds, rounded down. `None` if there is
-    /// neither.
+    /// The end of the last shown picture or sound, in milliseconds, rounded down. `None` if there
+    /// is neither.
     fn media_end_ms(&self) -> Option<u64> {
         let media = self.lanes.iter().filter(|lane| lane.fragments() > 0);
         let ends_ms = media.map(|lane| {
