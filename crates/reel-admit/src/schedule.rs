@@ -39,6 +39,8 @@ pub(crate) struct Schedule {
     /// The farthest that the client has ever requested ahead of what is shown. Its buffer reaches
     /// as far, although it may not have been seen full.
     farthest_ns: [i128; 3],
+    /// Where the tracks end that the client plays, as far as they are known.
+    ends_ns: [Option<u64>; 3],
 }
 
 #[derive(Clone, Debug)]
@@ -277,6 +279,24 @@ impl Schedule {
         }
         let reach_ns = &mut self.reach_ns[span.kind.index()];
         *reach_ns = (*reach_ns).max(requested.reach_ns);
+    }
+
+    /// Notes where the track of a media kind ends.
+    pub(crate) fn ends(&mut self, kind: MediaKind, end_ns: u64) {
+        self.ends_ns[kind.index()] = Some(end_ns);
+    }
+
+    /// Whether the client has requested all pictures and all sound from where it began to the end.
+    pub(crate) fn is_complete(&self) -> bool {
+        let Some(anchor) = &self.anchor else { return false };
+        let mut tracks = [MediaKind::Video, MediaKind::Audio]
+            .into_iter()
+            .filter_map(|kind| Some((anchor.requested[kind.index()].as_ref()?, self.ends_ns[kind.index()])))
+            .peekable();
+        let is_complete = |(requested, end_ns): (&Requested, Option<u64>)| {
+            end_ns.is_some_and(|end_ns| requested.until_ns >= end_ns)
+        };
+        tracks.peek().is_some() && tracks.all(is_complete)
     }
 
     /// When bytes of this media time must be in memory.

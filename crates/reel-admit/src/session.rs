@@ -6,6 +6,7 @@
 use crate::allowance::Allowance;
 use crate::choices::Choices;
 use crate::client::Client;
+use crate::former::FormerSession;
 use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
 use crate::played::{Played, PlayedBy};
 use crate::schedule::{Continuity, Schedule, TrackSpan};
@@ -13,7 +14,7 @@ use reel_cache::{PromisedBuffers, SessionKey};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// One open instance of a title by one client; `T` is what it plays.
 #[derive(Debug)]
@@ -28,6 +29,10 @@ pub struct Session<T> {
     requests: AtomicU64,
     playing: Arc<T>,
     played: Played,
+    /// Held by each response that is under way.
+    answers: Arc<()>,
+    /// The edition of its title, if it can be opened again after its client was silent.
+    edition: OnceLock<String>,
     /// The best choice that was offered; `None` if nothing was promised.
     offered: Option<usize>,
     /// The media memory that is promised to it, as long as it has a reservation.
@@ -44,6 +49,8 @@ pub(crate) struct SessionState {
     /// Whether it was closed: a request that is still under way must not reserve anything after
     /// that.
     pub(crate) is_closed: bool,
+    /// Whether its client was sent everything to the end, so that nothing is reserved any more.
+    pub(crate) is_delivered: bool,
 }
 
 impl SessionState {
@@ -118,6 +125,8 @@ pub enum ReservationState {
     Reserved,
     /// The client is silent, so its reservation was released. Its next request is admitted again.
     Paused,
+    /// The client was sent everything to the end, so nothing is reserved any more.
+    Delivered,
     /// Nothing was promised to it, because its class has no deadlines or admission is off.
     Unpromised,
 }
@@ -178,6 +187,8 @@ impl<T> Session<T> {
             requests: AtomicU64::new(0),
             playing,
             played: Played::default(),
+            answers: Arc::default(),
+            edition: OnceLock::new(),
             offered: promise.as_ref().map(|promise| promise.choice),
             memory: memory.map(Arc::new),
             state: Mutex::new(SessionState {
@@ -185,6 +196,7 @@ impl<T> Session<T> {
                 promise,
                 allowance: Allowance::new(now_ns),
                 is_closed: false,
+                is_delivered: false,
             }),
         }
     }
@@ -236,6 +248,29 @@ impl<T> Session<T> {
         self.played.begins()
     }
 
+    /// Lets the session be opened again by its key after its client was silent for too long
+    /// ([`crate::Sessions::former`]). `edition` names the bytes of its title.
+    pub fn may_return_to(&self, edition: String) {
+        // The edition of a session never changes.
+        let _ = self.edition.set(edition);
+    }
+
+    /// What is remembered of it when it ends.
+    pub(crate) fn former(&self) -> Option<FormerSession> {
+        let edition = self.edition.get()?.clone();
+        Some(FormerSession { title_id: self.title_id.clone(), edition, class: self.class })
+    }
+
+    /// A response begins. It is under way as long as what is returned is held.
+    pub fn answers(&self) -> Arc<()> {
+        Arc::clone(&self.answers)
+    }
+
+    /// Whether the client was sent everything to the end of its title.
+    pub(crate) fn has_delivered(&self, state: &SessionState) -> bool {
+        state.schedule.is_complete() && Arc::strong_count(&self.answers) == 1
+    }
+
     /// Counts media bytes sent, and keeps the session from becoming idle while it is being sent to.
     pub fn sent(&self, bytes: u64, now_ns: u64) {
         self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -265,6 +300,9 @@ impl<T> Session<T> {
         let state = self.state();
         let (reservation, rate_bps) = match &state.promise {
             None => (ReservationState::Unpromised, 0),
+            Some(promise) if promise.reservation.is_none() && state.is_delivered => {
+                (ReservationState::Delivered, 0)
+            }
             Some(promise) if promise.reservation.is_none() => (ReservationState::Paused, 0),
             Some(promise) => (ReservationState::Reserved, promise.demand().average_bps()),
         };

@@ -7,6 +7,7 @@ use crate::address_range::AddressRange;
 use crate::admission::{Admission, Exchange, Renewal};
 use crate::choices::Choices;
 use crate::client::SessionClient;
+use crate::former::FormerSession;
 use crate::limits::{PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S};
 use crate::reservations::Applicant;
 use crate::schedule::{Continuity, TrackSpan};
@@ -181,8 +182,8 @@ impl<T> Sessions<T> {
         self.open_as(key, title_id, playing, offers, client, now_ns)
     }
 
-    /// The same with the caller's key, which no session may have yet. Simulations use it, since
-    /// their runs must be repeatable.
+    /// The same with the caller's key: that of a former session, or, since their runs must be
+    /// repeatable, one of a simulation. If a session has this key already, it is returned.
     ///
     /// # Errors
     /// [`OpenRefused`] if the client or the table has too many sessions, or if none of the offers
@@ -199,7 +200,13 @@ impl<T> Sessions<T> {
         let idle = self.table().remove_idle(now_ns);
         idle.iter().for_each(|session| self.end(session));
         let SessionClient { client, class } = client;
-        self.table().has_room(client, title_id, now_ns)?;
+        {
+            let table = self.table();
+            if let Some(other) = table.get(&key) {
+                return Ok(Arc::clone(other));
+            }
+            table.has_room(client, title_id, now_ns)?;
+        }
         // The table is not locked here, since every request of every core needs it. A ladder that
         // is refused takes the ledger some milliseconds.
         let applicant = Applicant { key, class, label: title_id };
@@ -209,6 +216,11 @@ impl<T> Sessions<T> {
         let session = Arc::new(Session::new(opening));
         self.settle_memory(&session, &session.state());
         let mut table = self.table();
+        if let Some(other) = table.get(&key).cloned() {
+            drop(table);
+            self.end(&session);
+            return Ok(other);
+        }
         // Other sessions may have been opened meanwhile.
         if let Err(refused) = table.has_room(client, title_id, now_ns) {
             drop(table);
@@ -228,11 +240,18 @@ impl<T> Sessions<T> {
             (session, is_idle)
         };
         if is_idle {
-            self.close(key);
+            let expired = self.table().expire(key);
+            expired.iter().for_each(|session| self.end(session));
             return None;
         }
         session.touch(now_ns);
         Some(session)
+    }
+
+    /// The session that had this key until its client was silent for too long. It can be opened
+    /// again with [`Sessions::open_as`].
+    pub fn former(&self, key: &SessionKey) -> Option<FormerSession> {
+        self.table().former(key).cloned()
     }
 
     /// Whether the reservation of a session is one of `offers`, the choices of one form of its
@@ -290,7 +309,15 @@ impl<T> Sessions<T> {
         let renewal = Renewal { applicant: applicant(session), choice, span, start_ns, now_ns };
         let renewed = self.admission.renew(&mut state, &renewal, continuity);
         self.settle_memory(session, &state);
-        let continuity = renewed?;
+        let continuity = match renewed {
+            // The end that was delivered is not refused, although nothing is reserved for it any
+            // more.
+            Err(_) if state.is_delivered && continuity == Continuity::OnSchedule => {
+                return Ok(Permit::UNPROMISED);
+            }
+            renewed => renewed?,
+        };
+        state.is_delivered = false;
         let start_ns = state.start_ns(now_ns);
         let begins = match continuity {
             Continuity::Moves { media_ns } => {
@@ -323,6 +350,8 @@ impl<T> Sessions<T> {
     /// A session is sent `body` from `offset` on, and will continue to play what follows there,
     /// which is shown for `duration_ns` in all. So the audience knows which session will need it.
     ///
+    /// Once it was sent everything, nothing is reserved for it any more ([`Sessions::tick`]).
+    ///
     /// Returns whether units are to be read to their ends ([`reel_cache::Reader::reading_on`]).
     /// That is so if other sessions play it, too, and as long as disks have time for sessions that
     /// may follow.
@@ -335,7 +364,8 @@ impl<T> Sessions<T> {
         duration_ns: u64,
         now_ns: u64,
     ) -> bool {
-        let state = session.state();
+        let mut state = session.state();
+        state.schedule.ends(kind, duration_ns);
         let track = TrackOfSession { session: session.key, track: kind.index() };
         // Sessions may follow only in a track that is shared.
         let shared = state.promise.as_ref().and_then(|promise| promise.offers.shared(promise.choice));
@@ -351,14 +381,18 @@ impl<T> Sessions<T> {
 
     /// Ends a session; `false` if there was none. Responses under way are finished.
     pub fn close(&self, key: &SessionKey) -> bool {
-        let Some(session) = self.table().remove(key) else { return false };
+        let (session, is_former) = {
+            let mut table = self.table();
+            (table.remove(key), table.forget(key))
+        };
+        let Some(session) = session else { return is_former };
         self.end(&session);
         true
     }
 
     /// Updates all sessions to what their clients do. It must be called every round. Sessions that
-    /// were idle for too long are removed. Reservations of clients that are paused or gone are
-    /// released. The ledger is locked for one decision at a time.
+    /// were idle for too long are removed. Reservations of clients that are paused or gone, or were
+    /// sent everything, are released. The ledger is locked for one decision at a time.
     pub fn tick(&self, now_ns: u64) {
         self.is_roomy.store(self.admission.tick(now_ns), Ordering::Relaxed);
         let (idle, silent) = {
@@ -374,8 +408,11 @@ impl<T> Sessions<T> {
             // The lock is held throughout, so that a client that requests meanwhile keeps what it
             // holds.
             let mut state = session.state();
-            let dry_ns = state.schedule.dry_ns().unwrap_or(0).max(session.used_ns()).max(state.start_ns(0));
-            if now_ns > dry_ns.saturating_add(PAUSE_GRACE_NS) {
+            let has_delivered = session.has_delivered(&state);
+            let dry_ns = if has_delivered { 0 } else { state.schedule.dry_ns().unwrap_or(0) };
+            let needed_ns = dry_ns.max(session.used_ns()).max(state.start_ns(0));
+            if now_ns > needed_ns.saturating_add(PAUSE_GRACE_NS) {
+                state.is_delivered |= has_delivered;
                 self.release(&session, &mut state);
             }
         }

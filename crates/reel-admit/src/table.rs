@@ -2,6 +2,7 @@
 
 use crate::address_range::AddressRange;
 use crate::client::Client;
+use crate::former::{FormerSession, FormerSessions};
 use crate::limits::{CLIENT_PART, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX};
 use crate::session::Session;
 use crate::sessions::OpenRefused;
@@ -18,6 +19,7 @@ pub(crate) struct Table<T> {
     pub(crate) gateways: Vec<AddressRange>,
     by_key: HashMap<SessionKey, Arc<Session<T>>>,
     by_client: HashMap<Client, Held>,
+    former: FormerSessions,
 }
 
 /// The sessions of a client; [`Client::counted`] defines which addresses are the same client.
@@ -36,6 +38,7 @@ impl<T> Table<T> {
             gateways: Vec::new(),
             by_key: HashMap::new(),
             by_client: HashMap::new(),
+            former: FormerSessions::default(),
         }
     }
 
@@ -90,6 +93,26 @@ impl<T> Table<T> {
         held.all += 1;
         *held.by_title.entry(session.title_id().to_owned()).or_default() += 1;
         self.by_key.insert(session.key, Arc::clone(session));
+        self.former.remove(&session.key);
+    }
+
+    /// The session that had this key until its client was silent for too long.
+    pub(crate) fn former(&self, key: &SessionKey) -> Option<&FormerSession> {
+        self.former.get(key)
+    }
+
+    /// Forgets a session that has ended.
+    pub(crate) fn forget(&mut self, key: &SessionKey) -> bool {
+        self.former.remove(key)
+    }
+
+    /// Removes a session that has been silent for too long. It can be opened again.
+    pub(crate) fn expire(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
+        let session = self.remove(key)?;
+        if let Some(former) = session.former() {
+            self.former.insert(*key, former);
+        }
+        Some(session)
     }
 
     pub(crate) fn remove(&mut self, key: &SessionKey) -> Option<Arc<Session<T>>> {
@@ -124,6 +147,6 @@ impl<T> Table<T> {
     pub(crate) fn remove_idle(&mut self, now_ns: u64) -> Vec<Arc<Session<T>>> {
         let idle = self.all().filter(|session| self.is_idle(session, now_ns));
         let idle: Vec<_> = idle.map(|session| session.key).collect();
-        idle.iter().filter_map(|key| self.remove(key)).collect()
+        idle.iter().filter_map(|key| self.expire(key)).collect()
     }
 }

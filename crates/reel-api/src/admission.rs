@@ -101,6 +101,8 @@ pub enum SessionState {
     Waiting,
     /// The client is silent: what was reserved is free, and its next request is admitted again.
     Paused,
+    /// The client was sent everything to the end: nothing is reserved any more.
+    Delivered,
     /// They never were: its class has no deadlines, or admission is off.
     Unpromised,
 }

@@ -153,6 +153,7 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
             ReservationState::Reserved if session.starts_in_ns > 0 => SessionState::Waiting,
             ReservationState::Reserved => SessionState::Playing,
             ReservationState::Paused => SessionState::Paused,
+            ReservationState::Delivered => SessionState::Delivered,
             ReservationState::Unpromised => SessionState::Unpromised,
         },
         reserved: session.reservation == ReservationState::Reserved,

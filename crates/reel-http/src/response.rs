@@ -127,6 +127,18 @@ impl Response {
         Response::new(request, 503, fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
+    /// The answer to a file that a title does not have.
+    pub(crate) fn absent(request: &Request) -> Response {
+        Response::problem(request, 404, "this title has no such track, segment or file", "")
+    }
+
+    /// The answer to a key of no session that can be opened again.
+    pub(crate) fn ended(request: &Request) -> Response {
+        let detail =
+            "this session has ended or never was; open the title again with /watch/TITLE/master.m3u8";
+        Response::problem(request, 410, detail, "")
+    }
+
     /// The answer to a title or a session that is not opened.
     pub(crate) fn refusal(request: &Request, refusal: &Refusal) -> Response {
         let problem = |status, fields| Response::problem(request, status, &refusal.to_string(), fields);

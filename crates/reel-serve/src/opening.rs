@@ -1,13 +1,14 @@
 //! The way from the name of a title to a session of it.
 
 use crate::{Refusal, Titles};
-use reel_admit::{OpenRefused, Session, SessionClient, Sessions};
+use reel_admit::{FormerSession, OpenRefused, Session, SessionClient, Sessions};
 use reel_cache::SessionKey;
 use reel_disk::Disks;
 use reel_library::LibraryError;
 use reel_play::{Form, NewSession, PlayCounters, PlayableTitle, SessionRefused, open_session};
 use reel_qos::Class;
 use reel_rt::Workers;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Opens titles and sessions for all front ends.
@@ -88,16 +89,51 @@ impl Opener {
         client: SessionClient,
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
-        let opened = SessionKey::random().map_err(OpenRefused::NoRandom).map_err(SessionRefused::from);
-        let opened = opened.and_then(|key| {
-            let new = NewSession { key, title_id, title, form, client };
-            open_session(&self.sessions, &self.disks.classes(), new, now_ns)
-        });
-        opened.map_err(|refused| {
-            if let SessionRefused::Refused(refused) = &refused {
-                self.counters.refused(refused);
-            }
-            Refusal::Session(refused)
-        })
+        let key = SessionKey::random().map_err(|error| self.refuse(OpenRefused::NoRandom(error).into()))?;
+        self.open_as(NewSession { key, title_id, title, form, client }, now_ns)
+    }
+
+    /// The session of a key: the one that is open, or the one that ended because its client was
+    /// silent for too long, opened again for `address`. `None` if there was no such session, or if
+    /// the title has been replaced.
+    ///
+    /// # Errors
+    /// [`Refusal::Session`].
+    pub fn session_again(
+        &self,
+        key: &SessionKey,
+        title: Arc<PlayableTitle>,
+        form: Form,
+        address: IpAddr,
+        now_ns: u64,
+    ) -> Result<Option<Arc<Session<PlayableTitle>>>, Refusal> {
+        // Another request of the same player may have opened it meanwhile.
+        if let Some(session) = self.sessions.touch(key, now_ns) {
+            return Ok(Some(session));
+        }
+        let former = self.sessions.former(key).filter(|former| former.edition == title.title().stamp());
+        let Some(FormerSession { title_id, class, .. }) = former else { return Ok(None) };
+        let client = SessionClient::new(address, class);
+        let new = NewSession { key: *key, title_id: &title_id, title, form, client };
+        self.open_as(new, now_ns).map(Some)
+    }
+
+    fn open_as(
+        &self,
+        new: NewSession<'_, PlayableTitle>,
+        now_ns: u64,
+    ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
+        let edition = new.title.title().stamp();
+        let opened = open_session(&self.sessions, &self.disks.classes(), new, now_ns);
+        let session = opened.map_err(|refused| self.refuse(refused))?;
+        session.may_return_to(edition);
+        Ok(session)
+    }
+
+    fn refuse(&self, refused: SessionRefused) -> Refusal {
+        if let SessionRefused::Refused(refused) = &refused {
+            self.counters.refused(refused);
+        }
+        Refusal::Session(refused)
     }
 }

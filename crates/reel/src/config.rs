@@ -62,7 +62,8 @@ pub(crate) struct Config {
     pub(crate) sessions_max: usize,
     /// Addresses that speak for many viewers.
     pub(crate) gateways: Vec<String>,
-    /// A session without a request for this many seconds ends.
+    /// A session without a request for this many seconds ends. Its next request opens it again, if
+    /// there is room.
     pub(crate) session_idle_s: u32,
     /// Connections open at once.
     pub(crate) connections_max: usize,

@@ -438,9 +438,10 @@ export interface SessionRow {
  * - "waiting": They are, from a later second on: it waits for its start.
  * - "paused": The client is silent: what was reserved is free, and its next request is admitted
  * again.
+ * - "delivered": The client was sent everything to the end: nothing is reserved any more.
  * - "unpromised": They never were: its class has no deadlines, or admission is off.
  */
-export type SessionState = "playing" | "waiting" | "paused" | "unpromised";
+export type SessionState = "playing" | "waiting" | "paused" | "delivered" | "unpromised";
 
 /** Sessions that play the same title closely enough that one of them reads for all. */
 export interface Sharing {

@@ -10,6 +10,7 @@ const states = {
   playing: "Playing, reserved",
   waiting: "Starts soon, reserved",
   paused: "Paused, nothing reserved",
+  delivered: "Sent to the end, nothing reserved",
   unpromised: "Nothing reserved",
 } as const;
 

@@ -47,7 +47,7 @@ impl Admission {
         offers: Option<&Choices>,
         now_ns: u64,
     ) -> Result<Exchange, AdmitError> {
-        let SessionState { schedule, promise, allowance, is_closed } = state;
+        let SessionState { schedule, promise, allowance, is_closed, .. } = state;
         let (Some(promise), Some(reservations)) = (promise, &self.reservations) else {
             return Ok(Exchange::Unneeded);
         };

@@ -9,13 +9,14 @@ use reel_admit::{
     Choices, Client, OpenRefused, ReservationState, Session, SessionClient, Sessions, SessionsConfig,
     TrackSpan,
 };
-use reel_cache::MediaKind;
+use reel_cache::{Body, MediaKind};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
     AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS, Demand, DiskPrice, MemberCapacity, Resource,
     UNLIMITED,
 };
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::Arc;
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -124,6 +125,34 @@ fn a_session_is_found_until_it_is_idle_for_too_long() {
     assert!(sessions.touch(&key, later_ns + 3_600 * ROUND_NS).is_some());
     assert!(sessions.touch(&key, later_ns + 3 * 3_600 * ROUND_NS).is_none());
     assert!(sessions.is_empty());
+}
+
+#[test]
+fn a_session_that_was_silent_for_too_long_is_opened_again_if_there_is_room() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    let key = session.key();
+    session.may_return_to("first".to_owned());
+    assert_eq!(sessions.former(&key), None);
+    let later_ns = START_NS + 3 * 3_600 * ROUND_NS;
+    sessions.tick(later_ns);
+    let former = sessions.former(&key).unwrap();
+    assert_eq!((&former.title_id[..], &former.edition[..]), ("film", "first"));
+    let again = || {
+        let client = SessionClient::new(CLIENT, former.class);
+        sessions.open_as(key, "film", Arc::new(()), of(&[8_000_000]), client, later_ns)
+    };
+    let other = open_for(&sessions, &[8_000_000], OTHER, later_ns).unwrap();
+    again().unwrap_err();
+    assert!(sessions.former(&key).is_some(), "it may still be opened when there is room");
+    sessions.close(&other.key());
+    let first = again().unwrap();
+    assert!(sessions.former(&key).is_none());
+    // Another request of the same player.
+    assert!(Arc::ptr_eq(&first, &again().unwrap()) && sessions.len() == 1);
+    assert!(sessions.admission().adds_up());
+    sessions.close(&key);
+    assert!(sessions.former(&key).is_none(), "its client has closed it");
 }
 
 #[test]
@@ -315,6 +344,50 @@ fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_
     let again = sessions.request(&session, Some(0), &segment(3), free_ns).unwrap();
     assert!(!again.begins && again.class == Class::PERIODIC, "it continues in its own class");
     assert_eq!(reservation(&sessions, &session, free_ns), ReservationState::Reserved);
+}
+
+/// Requests segments of a track of a title of ten minutes at once, as a program does that fetches a
+/// film. They are sent at once.
+fn fetch(sessions: &Sessions<()>, session: &Session<()>, kind: MediaKind, segments: Range<u64>) {
+    let end_ns = segment(ROUNDS as u64 / 4 - 1).until_ns;
+    for number in segments {
+        let span = TrackSpan { kind, ..segment(number) };
+        sessions.request(session, Some(0), &span, START_NS).unwrap();
+        sessions.plays(session, kind, &Body::text(vec![0; 100]), 0, end_ns, START_NS);
+    }
+    session.sent(100, START_NS);
+}
+
+#[test]
+fn what_was_delivered_to_the_end_needs_nothing_any_more() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    let all = ROUNDS as u64 / 4;
+    let silent_ns = START_NS + PAUSE_GRACE_NS + 1;
+    let state = || {
+        sessions.tick(silent_ns);
+        reservation(&sessions, &session, silent_ns)
+    };
+    fetch(&sessions, &session, MediaKind::Video, 0..all);
+    fetch(&sessions, &session, MediaKind::Audio, 0..all - 1);
+    assert_eq!(state(), ReservationState::Reserved, "the last sound is missing");
+    let under_way = session.answers();
+    fetch(&sessions, &session, MediaKind::Audio, all - 1..all);
+    assert_eq!(state(), ReservationState::Reserved, "a response is under way");
+    drop(under_way);
+    assert_eq!(state(), ReservationState::Delivered);
+    assert_eq!(network_used(&sessions, silent_ns), 0);
+    assert_eq!(sessions.list(silent_ns)[0].position_ns / ROUND_NS, 5, "its viewer may still see it");
+
+    // On a full server, the end is sent again with what is left, and a seek is refused.
+    let other = open_for(&sessions, &[8_000_000], OTHER, silent_ns).unwrap();
+    let again = sessions.request(&session, Some(0), &segment(all - 1), silent_ns).unwrap();
+    assert_eq!(again.class, Class::APERIODIC);
+    sessions.request(&session, Some(0), &segment(20), silent_ns).unwrap_err();
+    sessions.close(&other.key());
+    sessions.request(&session, Some(0), &segment(20), silent_ns).unwrap();
+    assert_eq!(reservation(&sessions, &session, silent_ns), ReservationState::Reserved);
+    assert!(sessions.admission().adds_up());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::route::Route;
 use reel_admit::{Session, SessionClient};
+use reel_cache::SessionKey;
 use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile};
 use reel_qos::Class;
 use reel_serve::{OpenResult, Serve};
@@ -25,8 +26,7 @@ impl HttpThread {
     ) {
         let (title, choice) = (session.playing(), session.offered().unwrap_or(0));
         let Some(of_session) = title.session_file(file, session.key(), choice) else {
-            let detail = "this title has no such track, segment or file";
-            let response = Response::problem(&request, 404, detail, "");
+            let response = Response::absent(&request);
             return self.respond(serve, token, request, response, (Some(session), DeliveryPolicy::begins()));
         };
         let resource = files::resource(title, of_session, files::SESSION_CACHE);
@@ -82,6 +82,7 @@ impl HttpThread {
                 let response = describe(serve, &request, &title, file);
                 self.respond_interactive(serve, token, request, response);
             }
+            Route::Session { key, file } => self.play_again(serve, token, request, (key, title), file),
             Route::Watch { title: id, file } => {
                 let response = self.start_session(serve, &request, (&id, title), file, peer);
                 self.respond_interactive(serve, token, request, response);
@@ -94,6 +95,33 @@ impl HttpThread {
         }
     }
 
+    /// Opens a session again whose client was silent for too long, and answers its request. HEAD
+    /// opens none.
+    fn play_again(
+        &mut self,
+        serve: &mut Serve<'_>,
+        token: u64,
+        request: Request,
+        (key, title): (SessionKey, Arc<PlayableTitle>),
+        file: SessionFile,
+    ) {
+        if request.method == "HEAD" {
+            let response = match title.session_file(file, key, 0) {
+                Some(file) => files::resource(&title, file, files::SESSION_CACHE).respond(&request),
+                None => Response::absent(&request),
+            };
+            return self.respond_interactive(serve, token, request, response);
+        }
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        let (address, form) = (connection.peer.ip(), form_of(file));
+        let response = match serve.opener().session_again(&key, title, form, address, serve.now_ns()) {
+            Ok(Some(session)) => return self.play(serve, token, request, file, session),
+            Ok(None) => Response::ended(&request),
+            Err(refusal) => Response::refusal(&request, &refusal),
+        };
+        self.respond_interactive(serve, token, request, response);
+    }
+
     fn start_session(
         &self,
         serve: &Serve<'_>,
@@ -103,10 +131,9 @@ impl HttpThread {
         peer: SocketAddr,
     ) -> Response {
         let opener = serve.opener();
-        let form = if file == SessionFile::Progressive { Form::File } else { Form::Ladder };
         let opened = opener.class(request.class.as_deref()).and_then(|class| {
             let client = SessionClient::new(peer.ip(), class);
-            opener.session(id, title, form, client, serve.now_ns())
+            opener.session(id, title, form_of(file), client, serve.now_ns())
         });
         match opened {
             Ok(session) => {
@@ -121,6 +148,10 @@ impl HttpThread {
             Err(refusal) => Response::refusal(request, &refusal),
         }
     }
+}
+
+fn form_of(file: SessionFile) -> Form {
+    if file == SessionFile::Progressive { Form::File } else { Form::Ladder }
 }
 
 /// Answers HEAD for a title. No session is opened, so nothing is reserved: a client that only looks

@@ -72,12 +72,10 @@ impl HttpThread {
             "GET" | "HEAD" => match route {
                 Route::Session { key, file } => match serve.parts().sessions.touch(&key, serve.now_ns()) {
                     Some(session) => return self.play(serve, token, request, file, session),
-                    None => Response::problem(
-                        &request,
-                        410,
-                        "this session has ended or never was; open the title again with /watch/TITLE/master.m3u8",
-                        "",
-                    ),
+                    None => match serve.parts().sessions.former(&key) {
+                        Some(former) => return self.open(serve, token, request, former.title_id),
+                        None => Response::ended(&request),
+                    },
                 },
                 Route::Watch { title, .. } | Route::Download { title } => {
                     return self.open(serve, token, request, title);

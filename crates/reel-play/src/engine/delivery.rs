@@ -35,6 +35,8 @@ pub(super) struct Delivery<T> {
     paced_from: Option<u64>,
     /// Set likewise: whether it is the one of its session that the client plays from.
     played: Option<PlayedBy>,
+    /// Shows the session that this response is under way.
+    _answers: Option<Arc<()>>,
     preamble_bytes: u64,
     bytes: u64,
     taken_bytes: u64,
@@ -66,6 +68,7 @@ impl<T: Playable> Delivery<T> {
             },
             paced_from: follows_client.then_some(file_offset),
             played: session.as_ref().filter(|_| follows_client).map(|session| session.plays_from()),
+            _answers: session.as_ref().map(|session| session.answers()),
             session,
             preamble_bytes,
             bytes,

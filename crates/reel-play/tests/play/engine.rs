@@ -190,6 +190,22 @@ fn deliveries_that_share_the_least_memory_all_end() {
 }
 
 #[test]
+fn a_session_knows_which_of_its_responses_are_under_way() {
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let session = front.open(&clip);
+    let under_way = || Arc::strong_count(&session.answers()) - 2;
+    assert_eq!(under_way(), 0);
+    front.request(1, &session, &segment(1));
+    front.request(2, &session, &segment(2));
+    assert_eq!(under_way(), 2);
+    front.play(1);
+    front.play(2);
+    assert_eq!(under_way(), 0);
+}
+
+#[test]
 fn a_delivery_that_was_closed_is_forgotten() {
     let (fixture, units) = with(8 << 20, None);
     let clip = Clip::of(&fixture, 0, SEGMENT);

@@ -62,13 +62,36 @@ fn sessions_refused_by_the_api_are_counted_as_well() {
 }
 
 #[test]
-fn an_unused_session_ends() {
+fn a_session_that_was_silent_ends_and_is_opened_again_by_its_address() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_millis(300));
     let session = rig.session();
-    rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
     let mut client = rig.connect();
-    let gone = client.ask(&format!("GET {session}master.m3u8"), "");
+    let files = ["master.m3u8", "0/1.m4s", "film.mp4"];
+    let before = files.map(|file| client.ask(&format!("GET {session}{file}"), ""));
+    for (file, before) in files.iter().zip(&before) {
+        rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
+        let described = client.ask(&format!("HEAD {session}{file}"), "");
+        assert_eq!(described.status, 200, "{file}");
+        assert_eq!(described.field("Content-Type"), before.field("Content-Type"));
+        assert_eq!(rig.metric("reel_sessions"), 0.0, "HEAD opens no session");
+        let again = client.ask(&format!("GET {session}{file}"), "");
+        assert!(again.status == 200 && again.body == before.body, "{file}: {}", again.head);
+    }
+    let absent = client.ask(&format!("GET {session}0/999.m4s"), "");
+    assert_eq!(absent.status, 404);
+    // Another title with the same name has other bytes.
+    rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
+    rig.library.remove("film").expect("removed");
+    assert_eq!(client.ask(&format!("GET {session}0/1.m4s"), "").status, 404);
+    rig.ingest_again();
+    let gone = client.ask(&format!("GET {session}0/1.m4s"), "");
     assert_eq!(gone.status, 410);
     assert!(String::from_utf8_lossy(&gone.body).contains("/watch/"), "it says how to continue");
+    // A session that its client has closed stays closed, also one that had ended before.
+    let session = rig.session();
+    rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
+    let key = session.trim_start_matches("/s/").trim_end_matches('/');
+    assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "").status, 204);
+    assert_eq!(client.ask(&format!("GET {session}master.m3u8"), "").status, 410);
     assert_eq!(client.ask("GET /watch/film/master.m3u8", "").status, 307, "the connection lives");
 }

@@ -65,8 +65,7 @@ impl Rig {
         Volume::create(&volume_dir, options).expect("created");
         let faults = Faults::default();
         let library = Arc::new(Library::new(Arc::new(open(&volume_dir, arena_bytes, &faults))));
-        let named = IngestOptions { name: Some("film".to_owned()), ..IngestOptions::default() };
-        library.ingest(&[Input::new(source())], &named, &mut |_| {}).expect("taken");
+        ingest_film(&library);
         let mut film = Vec::new();
         library.export("film", &mut film, &mut |_, _| {}).expect("exported");
         let control = ControlConfig {
@@ -100,6 +99,11 @@ impl Rig {
         let mut rig = Rig { address, server: None, config, library, faults, film, dir };
         rig.start();
         rig
+    }
+
+    /// Ingests the film once more.
+    pub(crate) fn ingest_again(&self) {
+        ingest_film(&self.library);
     }
 
     pub(crate) fn start(&mut self) {
@@ -307,6 +311,11 @@ fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
 }
 
 /// A film of noise, which is large and quickly made.
+fn ingest_film(library: &Library) {
+    let named = IngestOptions { name: Some("film".to_owned()), ..IngestOptions::default() };
+    library.ingest(&[Input::new(source())], &named, &mut |_| {}).expect("taken");
+}
+
 fn source() -> PathBuf {
     static FILM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = FILM.get_or_init(|| {
