@@ -16,3 +16,4 @@ mod oracle;
 mod playlists;
 mod through;
 mod ts;
+mod ts_odd;

@@ -97,6 +97,13 @@ impl AudioCutter {
         self.cut(false, complete);
     }
 
+    /// Packets are missing: the unfinished frame is incomplete.
+    pub(crate) fn lose(&mut self) {
+        self.base += self.pending.len() as u64;
+        self.pending.clear();
+        self.locked = false;
+    }
+
     /// The stream has ended.
     pub(crate) fn finish(&mut self, complete: &mut Vec<Frame>) {
         self.cut(true, complete);

@@ -55,6 +55,11 @@ impl StreamClock {
         self.remember(at, programme)
     }
 
+    /// The latest place.
+    pub(crate) fn last(&self) -> Option<i64> {
+        self.last
+    }
+
     fn remember(&mut self, at: i64, programme: &mut ProgrammeClock) -> i64 {
         self.last = Some(at);
         programme.reference = Some(at);

@@ -9,6 +9,7 @@
 
 mod audio;
 mod clock;
+mod continuity;
 mod marks;
 mod packet;
 mod pes;
@@ -18,10 +19,10 @@ mod tables;
 mod video;
 
 use self::clock::{ProgrammeClock, RATE};
-use self::packet::{Packet, Packets};
+use self::packet::Packets;
 use self::stream::{Stream, Unit};
 use self::streams::Carries;
-use self::tables::{ProgrammeMap, Sections};
+use self::tables::{ProgrammeMap, Table};
 use crate::input::spacing::{Spacing, Timed};
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
@@ -50,6 +51,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         by_pid: streams.iter().enumerate().map(|(index, stream)| (stream.pid, index)).collect(),
         lanes: Vec::new(),
         streams,
+        programme_table: Table::default(),
         programme: ProgrammeClock::default(),
         units: VecDeque::new(),
         zero: 0,
@@ -78,6 +80,8 @@ struct File {
     streams: Vec<Stream>,
     /// One for each stream.
     lanes: Vec<Lane>,
+    /// Read for its counter, which shows where the file was joined.
+    programme_table: Table,
     programme: ProgrammeClock,
     units: VecDeque<Unit>,
     zero: i64,
@@ -111,6 +115,7 @@ impl Demux for File {
                 self.advance()?;
             } else if !self.flushed {
                 self.spacing.finish();
+                self.warn_of_losses();
                 self.flushed = true;
             } else {
                 return Ok(None);
@@ -133,10 +138,14 @@ impl File {
             self.ended = true;
             return Ok(());
         };
+        if packet.pid == PAT_PID {
+            self.programme_table.push(&packet);
+        }
         if let Some(index) = self.by_pid.get(&packet.pid) {
+            let joints = self.programme_table.breaks();
             let jumps = self.programme.jumps;
             let stream = &mut self.streams[*index];
-            stream.push(&packet, &mut self.programme, &mut self.units, &mut self.warnings)?;
+            stream.push(&packet, joints, &mut self.programme, &mut self.units, &mut self.warnings)?;
             if self.programme.jumps > jumps {
                 self.warnings.once("jump", || {
                     "the clock jumps: the file was joined from several; they are played without a gap"
@@ -211,6 +220,22 @@ impl File {
         Ok(())
     }
 
+    /// One warning for each track of which packets are missing.
+    fn warn_of_losses(&mut self) {
+        for (stream, lane) in self.streams.iter().zip(&self.lanes) {
+            let places = stream.losses.places;
+            if places == 0 || matches!(lane, Lane::Out) {
+                continue;
+            }
+            let (pid, at) = (stream.pid, seconds(stream.losses.first.map_or(0, |first| first - self.zero)));
+            let what = if stream.carries.is_video() { "pictures" } else { "sound" };
+            let places = if places == 1 { "one place".to_owned() } else { format!("{places} places") };
+            self.warnings.add(format!(
+                "packets of stream {pid} ({what}) are missing at {places}, the first near {at}: {what} may be damaged there"
+            ));
+        }
+    }
+
     fn place(&mut self, unit: Unit) {
         match &mut self.lanes[unit.stream] {
             Lane::Out => {}
@@ -254,13 +279,14 @@ fn choose_programme(
 ) -> Result<ProgrammeMap, MediaError> {
     // Damage is reported when the packets are read for their content.
     let mut ignored = Warnings::default();
-    let mut tables: HashMap<u16, Sections> = HashMap::from([(PAT_PID, Sections::default())]);
+    let mut tables: HashMap<u16, Table> = HashMap::from([(PAT_PID, Table::default())]);
     let mut programmes: Vec<(u16, u16)> = Vec::new();
     let mut maps: Vec<ProgrammeMap> = Vec::new();
     let limit = packets.position().saturating_add(limits::TS_TABLES_BYTES);
     while packets.position() < limit {
         let Some(packet) = packets.next(window, &mut ignored)? else { break };
-        for section in sections_of(&mut tables, &packet) {
+        let Some(table) = tables.get_mut(&packet.pid) else { continue };
+        for section in table.push(&packet) {
             if packet.pid == PAT_PID {
                 for programme in tables::programmes(&section).unwrap_or_default() {
                     if !programmes.contains(&programme) && programmes.len() < limits::TS_PROGRAMMES {
@@ -296,13 +322,6 @@ fn choose_programme(
     })
 }
 
-fn sections_of(tables: &mut HashMap<u16, Sections>, packet: &Packet) -> Vec<Vec<u8>> {
-    match tables.get_mut(&packet.pid) {
-        Some(sections) if !packet.scrambled => sections.push(packet.payload(), packet.start),
-        _ => Vec::new(),
-    }
-}
-
 /// The streams that can be stored, and the reasons for leaving out others.
 fn streams_of(map: &ProgrammeMap, warnings: &mut Warnings) -> Result<(Vec<Stream>, Vec<String>), MediaError> {
     let mut streams: Vec<Stream> = Vec::new();
@@ -333,6 +352,12 @@ fn streams_of(map: &ProgrammeMap, warnings: &mut Warnings) -> Result<(Vec<Stream
         return Err(MediaError::NoTracks(all));
     }
     Ok((streams, refused))
+}
+
+/// A time in seconds for people.
+fn seconds(ticks: i64) -> String {
+    let tenths = ticks.max(0) * 10 / i64::from(RATE);
+    format!("{}.{} s", tenths / 10, tenths % 10)
 }
 
 fn to_samples(ticks: i64, rate: u32) -> i64 {

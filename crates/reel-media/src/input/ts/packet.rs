@@ -62,6 +62,22 @@ impl Packet {
         })
     }
 
+    /// Whether every byte but those of the clock reference (PCR) is the same, as in packets that
+    /// are sent twice.
+    pub(crate) fn equals_but_for_clock(&self, other: &Self) -> bool {
+        let clock = if self.has_clock() && other.has_clock() { 6..12 } else { 6..6 };
+        let without = |bytes: &[u8; PACKET_BYTES]| {
+            let mut bytes = *bytes;
+            bytes[clock.clone()].fill(0);
+            bytes
+        };
+        self.bytes == other.bytes || without(&self.bytes) == without(&other.bytes)
+    }
+
+    fn has_clock(&self) -> bool {
+        self.bytes[3] & 0x20 != 0 && self.bytes[4] >= 7 && self.bytes[5] & 0x10 != 0
+    }
+
     /// The payload; empty if there is none.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.bytes[self.payload_at..]

@@ -43,6 +43,14 @@ enum State {
 }
 
 impl Pes {
+    /// Packets are missing: how many bytes belong to the PES packet is not known any more.
+    pub(crate) fn lose(&mut self) {
+        self.state = match self.state {
+            State::Body(_) => State::Body(None),
+            _ => State::Idle,
+        };
+    }
+
     /// Takes the payload of one transport packet.
     pub(crate) fn push<'a>(&mut self, payload: &'a [u8], start: bool) -> Piece<'a> {
         if start {

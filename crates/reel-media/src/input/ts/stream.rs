@@ -2,6 +2,7 @@
 
 use super::audio::{self, AudioCutter};
 use super::clock::{ProgrammeClock, RATE, StreamClock, nearest};
+use super::continuity::{Continuity, Follows};
 use super::pes::{Pes, Piece, Stamps};
 use super::streams::Carries;
 use super::tables::StreamEntry;
@@ -43,7 +44,11 @@ pub(crate) struct Stream {
     pes: Pes,
     clock: StreamClock,
     cutter: Cutter,
-    counter: Option<u8>,
+    continuity: Continuity,
+    /// Joints of the file that the stream has passed.
+    joints: u64,
+    /// Places at which packets are missing.
+    pub(crate) losses: Losses,
     /// Presentation time of the first returned picture.
     first_pts: Option<i64>,
     last_dts: Option<i64>,
@@ -52,6 +57,15 @@ pub(crate) struct Stream {
     past_start: bool,
     /// Samples returned.
     pub(crate) given: u64,
+}
+
+/// Places at which packets of a stream are missing.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// How many there are.
+    pub(crate) places: u64,
+    /// Where the first is: the time of the sample before it, if there is one.
+    pub(crate) first: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -76,7 +90,9 @@ impl Stream {
             pes: Pes::default(),
             clock: StreamClock::default(),
             cutter,
-            counter: None,
+            continuity: Continuity::default(),
+            joints: 0,
+            losses: Losses::default(),
             first_pts: None,
             last_dts: None,
             frame_ticks: USUAL_FRAME_TICKS,
@@ -85,33 +101,26 @@ impl Stream {
         }
     }
 
-    /// Takes a packet of the stream; samples it completes are appended to `units`.
+    /// Takes a packet of the stream; samples it completes are appended to `units`. `joints` counts
+    /// the places before it at which the file may have been joined.
     pub(crate) fn push(
         &mut self,
         packet: &super::packet::Packet,
+        joints: u64,
         programme: &mut ProgrammeClock,
         units: &mut VecDeque<Unit>,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
-        if packet.payload().is_empty() {
-            return Ok(());
+        // Where recordings were joined, a table comes, and counters restart at starts of packets.
+        let joined = packet.start && joints != self.joints;
+        self.joints = joints;
+        match self.continuity.check(packet, joined) {
+            Follows::Nothing => return Ok(()),
+            Follows::AfterLoss => self.lose(),
+            Follows::Next => {}
         }
         if packet.scrambled {
             return Err(self.encrypted());
-        }
-        if let Some(before) = self.counter.replace(packet.counter)
-            && !packet.discontinuity
-        {
-            // A packet may be sent twice (section 2.4.3.3).
-            if before == packet.counter {
-                return Ok(());
-            }
-            if (before + 1) & 0xf != packet.counter {
-                warnings.once("lost", || {
-                    "packets are missing in the transport stream: pictures or sound may be damaged there"
-                        .to_owned()
-                });
-            }
         }
         match self.pes.push(packet.payload(), packet.start) {
             Piece::Nothing => Ok(()),
@@ -178,6 +187,18 @@ impl Stream {
                     ..track(TrackKind::Audio, found.codec, config, rate)
                 }))
             }
+        }
+    }
+
+    /// Packets are missing before the next payload.
+    fn lose(&mut self) {
+        self.losses.places += 1;
+        if self.losses.places == 1 {
+            self.losses.first = self.clock.last();
+        }
+        self.pes.lose();
+        if let Cutter::Audio(cutter) = &mut self.cutter {
+            cutter.lose();
         }
     }
 

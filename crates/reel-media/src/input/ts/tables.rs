@@ -1,9 +1,38 @@
 //! Programme tables (ISO 13818-1 section 2.4.4): sections, PAT and PMT.
 
+use super::continuity::{Continuity, Follows};
+use super::packet::Packet;
 use crate::limits;
 
 const PAT_ID: u8 = 0;
 const PMT_ID: u8 = 2;
+
+/// The packets of one PID that carries tables.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    sections: Sections,
+    continuity: Continuity,
+}
+
+impl Table {
+    /// Takes a packet; returns the sections that it completes.
+    pub(crate) fn push(&mut self, packet: &Packet) -> Vec<Vec<u8>> {
+        if packet.scrambled {
+            return Vec::new();
+        }
+        match self.continuity.check(packet, false) {
+            Follows::Nothing => return Vec::new(),
+            Follows::AfterLoss => self.sections.lose(),
+            Follows::Next => {}
+        }
+        self.sections.push(packet.payload(), packet.start)
+    }
+
+    /// Times that the counter did not advance by one.
+    pub(crate) fn breaks(&self) -> u64 {
+        self.continuity.breaks
+    }
+}
 
 /// Assembles the sections of one table stream.
 #[derive(Debug, Default)]
@@ -13,6 +42,12 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
+    /// Packets are missing: the unfinished section is incomplete.
+    pub(crate) fn lose(&mut self) {
+        self.pending.clear();
+        self.started = false;
+    }
+
     /// Takes a packet's payload; returns the sections that it completes.
     pub(crate) fn push(&mut self, payload: &[u8], start: bool) -> Vec<Vec<u8>> {
         let mut complete = Vec::new();

@@ -1,0 +1,169 @@
+//! Transport streams that were joined, damaged or changed on the way: what is played of them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
+
+use crate::oracle::*;
+use reel_media::{Codec, Demux, MediaError, Track, TrackKind};
+
+const PACKET: usize = 188;
+const PICTURE_PID: u16 = 256;
+const SOUND_PID: u16 = 257;
+
+/// What a demuxer made of a file.
+struct Played {
+    tracks: Vec<Track>,
+    warnings: Vec<String>,
+    taken: Vec<Taken>,
+}
+
+impl Played {
+    fn try_of(bytes: &[u8]) -> Result<Self, MediaError> {
+        let mut demux: Box<dyn Demux> = reel_media::open(Box::new(Memory(bytes.to_vec())))?;
+        let taken = drain(demux.as_mut())?;
+        Ok(Self { tracks: demux.tracks().to_vec(), warnings: demux.warnings().to_vec(), taken })
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        Self::try_of(bytes).unwrap()
+    }
+
+    fn track(&self, kind: TrackKind) -> usize {
+        self.tracks.iter().position(|track| track.kind == kind).unwrap()
+    }
+
+    fn pictures(&self) -> Vec<Taken> {
+        of_track(&self.taken, self.track(TrackKind::Video))
+    }
+
+    fn sound(&self) -> Vec<Taken> {
+        of_track(&self.taken, self.track(TrackKind::Audio))
+    }
+
+    /// Checksums of the decoded pictures.
+    fn sums(&self, film_dir: &FilmDir) -> Vec<String> {
+        let track = &self.tracks[self.track(TrackKind::Video)];
+        let (sets, format) = match track.codec {
+            Codec::Hevc => (hevc_sets(&track.config), "hevc"),
+            _ => (avc_sets(&track.config), "h264"),
+        };
+        let stream = film_dir.write("played.es", &annex_b(&sets, &self.pictures()));
+        frame_sums(&stream, Some(format), "0:v")
+    }
+
+    fn warns_of(&self, what: &str) -> bool {
+        self.warnings.iter().any(|text| text.contains(what))
+    }
+}
+
+fn pid(packet: &[u8]) -> u16 {
+    u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
+}
+
+/// Positions of the packets of a PID.
+fn packets_of(bytes: &[u8], wanted: u16) -> Vec<usize> {
+    (0..bytes.len()).step_by(PACKET).filter(|at| pid(&bytes[*at..]) == wanted).collect()
+}
+
+/// Without the packets of a PID from the `from`th on, as many as `count`.
+fn without(bytes: &[u8], wanted: u16, from: usize, count: usize) -> Vec<u8> {
+    let lost = packets_of(bytes, wanted)[from..from + count].to_vec();
+    let kept = (0..bytes.len()).step_by(PACKET).filter(|at| !lost.contains(at));
+    kept.flat_map(|at| bytes[at..at + PACKET].to_vec()).collect()
+}
+
+/// Moving pictures and a tone, coded as `codecs` says.
+fn make(film_dir: &FilmDir, name: &str, seconds: u32, codecs: &str) -> Vec<u8> {
+    let path = film_dir.make(name, &[picture("25", seconds), tone(440, 48_000, seconds), words(codecs)]);
+    std::fs::read(path).unwrap()
+}
+
+const H264_AAC: &str = "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a aac";
+const HEVC_AC3: &str =
+    "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=50:bframes=3 -c:a ac3";
+
+#[test]
+fn joined_segments_lose_no_picture() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3] {
+        let whole = make(&film_dir, "whole.ts", 20, codecs);
+        let source = film_dir.path("whole.ts");
+        let segments = "-c copy -f segment -segment_time 2 -segment_format mpegts";
+        let input = ["-i".to_owned(), source.to_string_lossy().into_owned()].to_vec();
+        film_dir.make("s%03d.ts", &[input, words(segments)]);
+        let joined: Vec<u8> =
+            (0..10).flat_map(|n| std::fs::read(film_dir.path(&format!("s{n:03}.ts"))).unwrap()).collect();
+        let (played, plain) = (Played::of(&joined), Played::of(&whole));
+        assert_eq!(played.pictures().len(), 500);
+        assert_eq!(played.sums(&film_dir), frame_sums(&source, None, "0:v"));
+        assert_eq!(played.sound().len(), plain.sound().len());
+        assert!(played.warnings.is_empty(), "{:?}", played.warnings);
+    }
+}
+
+#[test]
+fn counters_that_stand_still_and_copies() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3] {
+        let plain = make(&film_dir, "a.ts", 4, codecs);
+        let expected = Played::of(&plain);
+        let equals = |bytes: &[u8]| {
+            let played = Played::of(bytes);
+            assert_eq!(played.taken.len(), expected.taken.len());
+            let pairs = played.taken.iter().zip(&expected.taken);
+            pairs.for_each(|(a, b)| assert!(a.packet == b.packet && a.data == b.data, "{:?}", b.packet));
+            assert!(played.warnings.is_empty(), "{:?}", played.warnings);
+        };
+        let mut standing = plain.clone();
+        standing.chunks_mut(PACKET).for_each(|packet| packet[3] &= 0xf0);
+        equals(&standing);
+        equals(&plain.chunks(PACKET).flat_map(|packet| [packet, packet].concat()).collect::<Vec<_>>());
+        // The second copy has a clock reference of its own.
+        let later = |packet: &[u8]| {
+            let mut copy = packet.to_vec();
+            if copy[3] & 0x20 != 0 && copy[4] >= 7 && copy[5] & 0x10 != 0 {
+                copy[9] ^= 0x10;
+            }
+            [packet, &copy].concat()
+        };
+        equals(&plain.chunks(PACKET).flat_map(later).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn losses_are_counted_and_damage_one_picture_each() {
+    let film_dir = FilmDir::new();
+    let plain = make(&film_dir, "a.ts", 8, H264_AAC);
+    let expected = Played::of(&plain);
+    let middle = packets_of(&plain, PICTURE_PID).len() / 2;
+    for count in [1, 14, 15] {
+        let played = Played::of(&without(&plain, PICTURE_PID, middle, count));
+        assert!(
+            played.warns_of("(pictures) are missing at one place, the first near"),
+            "{count}: {:?}",
+            played.warnings
+        );
+        assert!(played.warns_of("near 3.") || played.warns_of("near 4."), "{:?}", played.warnings);
+        assert!(!played.warns_of("(sound)"));
+        assert_eq!(played.warnings.len(), 1, "{:?}", played.warnings);
+        let (pictures, all) = (played.pictures(), expected.pictures());
+        assert!(pictures.len() + 3 >= all.len(), "{count}: {}", pictures.len());
+        let intact =
+            pictures.iter().filter(|picture| all.iter().any(|other| other.data == picture.data)).count();
+        assert!(intact + 5 >= all.len(), "{count}: {intact}");
+        assert_eq!(pictures.last().unwrap().packet.sample.pts, all.last().unwrap().packet.sample.pts);
+    }
+    // At the beginning, in the middle and near the end, of both streams.
+    let mut holes = plain.clone();
+    for (wanted, from) in
+        [(PICTURE_PID, 30), (PICTURE_PID, middle), (PICTURE_PID, middle + 300), (SOUND_PID, 100)]
+    {
+        holes = without(&holes, wanted, from, 1);
+    }
+    let played = Played::of(&holes);
+    assert!(played.warns_of("(pictures) are missing at 3 places"), "{:?}", played.warnings);
+    assert!(played.warns_of("(sound) are missing at one place"), "{:?}", played.warnings);
+    let (sound, all) = (played.sound(), expected.sound());
+    assert!(
+        sound.len() + 3 >= all.len()
+            && sound.iter().all(|frame| all.iter().any(|other| other.data == frame.data))
+    );
+}
