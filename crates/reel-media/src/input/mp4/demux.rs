@@ -42,6 +42,7 @@ struct Stream {
 /// first second do not.
 const LATE_START_NS: i128 = 1_000_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
+const NS_PER_MS: i128 = 1_000_000;
 
 impl Mp4 {
     /// Visits every sample of every track once, and prepares to read them.
@@ -87,14 +88,17 @@ impl Mp4 {
             tracks.push(media.track);
         }
         if tracks.is_empty() {
-            return Err(if timeless {
-                MediaError::NoDuration
-            } else {
-                MediaError::NoTracks(warnings.all().join("; "))
+            return Err(match fragments.cut_at {
+                Some(_) => MediaError::Truncated { container: "MP4", offset: source.bytes() },
+                None if timeless => MediaError::NoDuration,
+                None => MediaError::NoTracks(warnings.all().join("; ")),
             });
         }
         if !fragments.moofs.is_empty() {
             begin_at_zero(&tracks, &mut streams).into_iter().for_each(|warning| warnings.add(warning));
+        }
+        if let Some(from) = fragments.cut_at {
+            warnings.add(cut_warning(source.bytes(), from, &tracks, &streams));
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         settle(&mut tracks, &streams);
@@ -279,11 +283,24 @@ fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<String> {
         let ticks = ticks.min(i128::from(stream.plan.start)) as i64;
         stream.plan.shift -= ticks;
         stream.plan.start -= ticks;
+        stream.plan.until -= ticks;
     }
     let seconds = start / i64::from(timescale);
     Some(format!(
         "the file counts its time from another origin: its first sample, {seconds} s on, becomes the beginning"
     ))
+}
+
+/// States up to which time a file with fragments was taken that ends inside of one.
+fn cut_warning(file_bytes: u64, from: u64, tracks: &[Track], streams: &[Stream]) -> String {
+    let ends = tracks.iter().zip(streams).filter(|(track, _)| track.kind != TrackKind::Subtitle);
+    let until = ends.map(|(track, stream)| ns(stream.plan.until, track.timescale)).max().unwrap_or(0);
+    let until_ms = u64::try_from(until / NS_PER_MS).unwrap_or(0);
+    format!(
+        "the file is cut off at byte {file_bytes}: its whole fragments, up to {}, are taken, and the rest \
+         from byte {from} on is left out",
+        subtitle::webvtt::time(until_ms)
+    )
 }
 
 /// States the priming of sound, and leaves only one default track of each kind.

@@ -2,7 +2,8 @@
 //!
 //! `moov` is held in memory and its tables are walked in place; the media is read only sample by
 //! sample. Opening walks all tables and fragments once, so that a file that is cut off or
-//! contradicts itself is refused before anything is stored.
+//! contradicts itself is refused before anything is stored. Of a file with fragments that is cut
+//! off, the whole fragments are taken.
 
 mod atom;
 mod demux;
@@ -45,7 +46,8 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
     };
-    let fragments = Arc::new(Fragments { moofs: layout.moofs, defaults });
+    let fragments = Fragments::whole(layout.moofs, defaults, layout.cut_at, source.as_mut())?;
+    let fragments = Arc::new(fragments);
     demux::Mp4::start(source, tracks, &fragments, warnings).map(|mp4| Box::new(mp4) as Box<dyn Demux>)
 }
 
