@@ -14,5 +14,6 @@ mod mkv_made;
 mod mp4;
 mod oracle;
 mod playlists;
+mod stills;
 mod through;
 mod ts;

@@ -8,6 +8,7 @@ use super::tables::RawSample;
 use super::trak::MediaTrack;
 use crate::codec::{av1, mp3};
 use crate::input::blocks::Blocks;
+use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::{Codec, Demux, MediaError, Packet, Sample, Source, Track, TrackKind, limits, subtitle};
 use std::sync::Arc;
@@ -55,9 +56,7 @@ impl Mp4 {
         let mut tracks = Vec::new();
         let mut streams = Vec::new();
         let mut timeless = false;
-        for mut media in media {
-            let plan = Plan::make(&media, fragments, source.as_mut())?;
-            add_warnings(&media, &plan, &mut warnings);
+        for (mut media, plan) in planned(media, fragments, source.as_mut(), &mut warnings)? {
             let id = media.id;
             if plan.mixed {
                 warnings.add(format!("track {id} is left out: its decoder configuration changes on the way"));
@@ -217,6 +216,36 @@ impl Stream {
         data.extend_from_slice(cue.as_bytes());
         Some(Sample { dts: start, pts: start, duration, sync: true })
     }
+}
+
+/// The plans of all tracks. Still pictures beside moving ones, such as covers, are left out.
+fn planned(
+    media: Vec<MediaTrack>,
+    fragments: &Arc<Fragments>,
+    source: &mut dyn Source,
+    warnings: &mut Warnings,
+) -> Result<Vec<(MediaTrack, Plan)>, MediaError> {
+    let mut planned = Vec::new();
+    for media in media {
+        let plan = Plan::make(&media, fragments, source)?;
+        planned.push((media, plan));
+    }
+    let pictures = |(media, plan): &(MediaTrack, Plan)| match media.track.kind {
+        TrackKind::Video => plan.end - plan.first,
+        _ => 0,
+    };
+    let moves = planned.iter().any(|of_track| pictures(of_track) > 1);
+    planned.retain(|of_track| {
+        let (media, plan) = of_track;
+        let still = moves && pictures(of_track) == 1;
+        if still {
+            warnings.add(format!("track {} is left out: {}", media.id, stills::described(&media.track)));
+        } else {
+            add_warnings(media, plan, warnings);
+        }
+        !still
+    });
+    Ok(planned)
 }
 
 /// Adds warnings about unusual properties of a track.

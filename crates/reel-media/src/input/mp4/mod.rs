@@ -42,6 +42,9 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
     let mut warnings = Warnings::default();
     layout.warning.into_iter().for_each(|warning| warnings.add(warning));
     let tracks = tracks(&root, &moov, layout.quicktime, &mut warnings)?;
+    if has_cover(&root) {
+        warnings.add("the cover picture in the metadata (`covr`) is not stored".to_owned());
+    }
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
@@ -105,6 +108,20 @@ fn tracks(
         warnings.add("the file has no tracks at all".to_owned());
     }
     Ok(tracks)
+}
+
+/// Whether the metadata for players (`udta/meta/ilst`) hold a cover. Damage in them means no cover,
+/// because they are no part of the film.
+fn has_cover(moov: &Atom<'_>) -> bool {
+    let cover = || {
+        let udta = moov.child(b"udta").ok()??;
+        let meta = udta.child(b"meta").ok()??;
+        // Version and flags come before the children, but not in QuickTime.
+        let ilst = meta.children_after(4).ok().and_then(|children| children.find(b"ilst").ok()?);
+        let ilst = ilst.or_else(|| meta.child(b"ilst").ok()?)?;
+        ilst.child(b"covr").ok()?
+    };
+    cover().is_some()
 }
 
 fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {
