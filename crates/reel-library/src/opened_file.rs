@@ -10,6 +10,9 @@ use reel_media::{Demux, MediaError, Packet, Track, TrackKind};
 use std::io;
 use std::path::PathBuf;
 
+/// Video tracks that are left out and are named in the warning about them.
+const VIDEOS_NAMED: usize = 4;
+
 /// A file being ingested.
 pub(crate) struct OpenedFile {
     pub(crate) path: PathBuf,
@@ -96,18 +99,28 @@ impl OpenedFile {
         self.remarks.extend(remarks);
     }
 
-    /// Of several video tracks the first is selected: they are angles or covers, not renditions to
-    /// switch between.
+    /// Of several video tracks one is selected, the first default one if there is one: the others
+    /// are angles, not renditions to switch between.
     fn choose(&mut self, video_only: bool) {
-        let (mut others, mut videos) = (0, 0);
-        for track in self.demux.tracks() {
-            let is_video = track.kind == TrackKind::Video;
-            if (is_video && videos > 0) || (!is_video && video_only) {
-                *(if is_video { &mut videos } else { &mut others }) += 1;
+        let tracks = self.demux.tracks();
+        let is_video = |track: &Track| track.kind == TrackKind::Video;
+        let film = tracks.iter().position(|track| is_video(track) && track.default);
+        let film = film.or_else(|| tracks.iter().position(is_video));
+        let mut others = 0;
+        let mut videos_left = Vec::new();
+        for (number, track) in tracks.iter().enumerate() {
+            let taken = if is_video(track) { film == Some(number) } else { !video_only };
+            if !taken {
+                match &track.video {
+                    Some(video) => {
+                        let name = track.name.as_ref().map(|name| format!("{name:?}, ")).unwrap_or_default();
+                        videos_left.push(format!("{name}{} x {}", video.width, video.height));
+                    }
+                    None => others += 1,
+                }
                 self.taken.push(None);
                 continue;
             }
-            videos += usize::from(is_video);
             self.taken.push(Some(self.tracks.len()));
             self.tracks.push(track.clone());
         }
@@ -115,8 +128,14 @@ impl OpenedFile {
             self.remarks
                 .push("audio and subtitles were left out: those of the first file are used".to_owned());
         }
-        if videos > 1 {
-            self.remarks.push(format!("only the first of {videos} video tracks was taken"));
+        if !videos_left.is_empty() {
+            let (count, shown) = (videos_left.len(), videos_left.len().min(VIDEOS_NAMED));
+            let more = if count > shown { " and others" } else { "" };
+            self.remarks.push(format!(
+                "a title has one picture: of {} video tracks, {count} were left out ({}{more})",
+                count + 1,
+                videos_left[..shown].join("; ")
+            ));
         }
     }
 

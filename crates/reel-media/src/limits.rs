@@ -21,6 +21,11 @@ pub(crate) const MKV_TEXT_BYTES: usize = 1024;
 pub(crate) const MKV_STRIPPED_BYTES: usize = 1024;
 /// Children of one Matroska block group; real ones have fewer than ten.
 pub(crate) const MKV_GROUP_CHILDREN: usize = 256;
+/// Attached files (covers, fonts) of a Matroska file that are counted; films with styled subtitles
+/// have up to about a hundred fonts.
+pub(crate) const MKV_ATTACHMENTS: u64 = 1024;
+/// Names of attached files in a warning: enough to recognize what is meant.
+pub(crate) const NAMED_ATTACHMENTS: usize = 4;
 /// Longest time of a Matroska file: a year. It keeps every sum of times far from overflow.
 pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
 /// How far a Matroska file is searched for the first frames and the frame rate of its tracks, in

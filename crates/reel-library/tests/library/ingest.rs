@@ -117,6 +117,34 @@ fn a_late_cue_of_a_sidecar_does_not_set_the_length() {
 }
 
 #[test]
+fn the_default_moving_track_is_the_picture() {
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let source = films::make(test_library.path(), "source.mp4", 3, films::H264_AAC);
+    let (still, angle) = ("testsrc=size=300x400:rate=1:d=1", "testsrc=size=300x400:rate=25:d=3");
+    for (name, picture, default, told) in [
+        ("still.mkv", still, "-disposition:v:0 0 -disposition:v:1 default", "one still picture \"Other\""),
+        ("still-default.mkv", still, "-disposition:v:0 default -disposition:v:1 0", "one still picture"),
+        ("still.mp4", still, "", "one still picture"),
+        ("angle.mkv", angle, "-disposition:v:0 0 -disposition:v:1 default", "(\"Other\", 300 x 400)"),
+    ] {
+        let arguments = format!(
+            "-f lavfi -i {picture} -i {} -map 0:v -map 1:v -map 1:a -c copy -c:v:0 libx264 \
+             -preset:v:0 ultrafast -metadata:s:v:0 title=Other {default}",
+            source.display()
+        );
+        let film = films::compose(test_library.path(), name, &arguments);
+        let ingested =
+            library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect(name);
+        let summary = library.summary(&ingested.id).expect("listed");
+        let sizes: Vec<_> = summary.video.iter().map(|video| (video.width, video.height)).collect();
+        assert_eq!(sizes, [(320, 180)], "{name}");
+        assert!((summary.duration_s - 3.0).abs() < 0.1, "{name}: {summary:?}");
+        assert!(ingested.warnings.iter().any(|w| w.contains(told)), "{name}: {:?}", ingested.warnings);
+    }
+}
+
+#[test]
 fn a_sidecar_in_a_code_page_is_read_and_the_guess_is_named() {
     let test_library = TestLibrary::new(64 << 20);
     let film = films::make(test_library.path(), "enc.mp4", 5, films::H264_AAC);

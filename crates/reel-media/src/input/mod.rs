@@ -4,6 +4,7 @@ mod blocks;
 mod mkv;
 mod mp4;
 mod spacing;
+mod stills;
 mod ts;
 mod warnings;
 mod window;

@@ -100,3 +100,23 @@ fn pauses_between_reordered_pictures_do_not_set_the_length() {
         }
     }
 }
+
+#[test]
+fn playlists_of_a_film_with_a_pause_have_its_length() {
+    const PAUSE_S: u32 = 60;
+    let film_dir = FilmDir::new();
+    // The last number is the second of two pauses, directly before the last reordered pictures.
+    for (number, frames) in [&[100][..], &[198], &[100, 198]].iter().enumerate() {
+        let path = paused(&film_dir, &format!("{number}.mp4"), frames, PAUSE_S, "");
+        let (index, ..) = ingest(&path);
+        let playlist = reel_media::hls::media(&index, 0).unwrap();
+        let durations_s: Vec<f64> = playlist
+            .lines()
+            .filter_map(|line| line.strip_prefix("#EXTINF:")?.split(',').next())
+            .map(|duration_s| duration_s.parse().unwrap())
+            .collect();
+        let total_s: f64 = durations_s.iter().sum();
+        let expected_s = 8.0 + f64::from(PAUSE_S) * frames.len() as f64;
+        assert!((total_s - expected_s).abs() < 0.05, "{frames:?}: {total_s} s\n{playlist}");
+    }
+}

@@ -14,6 +14,7 @@ mod mkv_made;
 mod mp4;
 mod oracle;
 mod playlists;
+mod stills;
 mod through;
 mod ts;
 mod ts_odd;

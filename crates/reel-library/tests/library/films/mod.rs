@@ -18,6 +18,16 @@ pub(crate) fn make(dir: &Path, name: &str, seconds: u32, options: &[&str]) -> Pa
     path
 }
 
+/// Runs ffmpeg with `arguments`, split at blanks, to make `dir/name`.
+pub(crate) fn compose(dir: &Path, name: &str, arguments: &str) -> PathBuf {
+    let path = dir.join(name);
+    let mut command = Command::new("ffmpeg");
+    command.args(["-nostdin", "-v", "error", "-y"]).args(arguments.split_whitespace()).arg(&path);
+    let output = command.output().expect("ffmpeg is installed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    path
+}
+
 /// H.264 with B-frames and a key frame every second, AAC.
 pub(crate) const H264_AAC: &[&str] = &[
     "-c:v",

@@ -8,6 +8,10 @@ pub(crate) const VOID: u32 = 0xec;
 pub(crate) const INFO: u32 = 0x1549_a966;
 pub(crate) const TIMESTAMP_SCALE: u32 = 0x2a_d7b1;
 
+pub(crate) const ATTACHMENTS: u32 = 0x1941_a469;
+pub(crate) const ATTACHED_FILE: u32 = 0x61a7;
+pub(crate) const FILE_NAME: u32 = 0x466e;
+
 pub(crate) const CLUSTER: u32 = 0x1f43_b675;
 pub(crate) const TIMESTAMP: u32 = 0xe7;
 pub(crate) const SIMPLE_BLOCK: u32 = 0xa3;

@@ -4,6 +4,7 @@
 //! compared with the file and a limit before memory is reserved. And times need what crates hide:
 //! laces, block groups, scales.
 
+mod attached;
 mod blocks;
 mod clock;
 mod describe;
@@ -14,12 +15,14 @@ mod probe;
 mod text;
 mod track_rules;
 
+use self::attached::Attached;
 use self::blocks::{Block, Blocks};
 use self::ebml::{Head, elements};
 use self::entry::{Encoding, Entry, Kind};
 use self::probe::{Probed, block_ns, restored};
 use self::track_rules::{Stated, TrackRules, text_sample};
 use crate::input::spacing::Spacing;
+use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits;
@@ -27,6 +30,8 @@ use crate::{Demux, MediaError, Packet, Source, Track};
 
 const CONTAINER: &str = "Matroska";
 const DEFAULT_SCALE_NS: u64 = 1_000_000;
+/// Codec of still pictures, which sound files carry as a track to show their cover.
+const COVER: &str = "V_MJPEG";
 /// The EBML head of a real file has about 40 bytes.
 const EBML_HEAD_BYTES: u64 = 1024;
 
@@ -57,6 +62,8 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         finished: false,
     };
     file.describe(&entries, &probed)?;
+    let Attached { names, count } = segment.attached;
+    stills::attached(&names, count).into_iter().for_each(|warning| file.warnings.add(warning));
     Ok(Box::new(file))
 }
 
@@ -66,6 +73,7 @@ struct Segment {
     tracks: Vec<u8>,
     first_cluster: u64,
     end: u64,
+    attached: Attached,
 }
 
 /// A track that is read.
@@ -121,8 +129,17 @@ impl File {
     fn describe(&mut self, entries: &[Entry], probed: &[Probed]) -> Result<(), MediaError> {
         let mut refused = Vec::new();
         let mut video_refused = None;
+        let pictures = |entry: &Entry, seen: &Probed| match entry.kind {
+            Kind::Video => seen.times_ns.len(),
+            _ => 0,
+        };
+        let moves = entries.iter().zip(probed).any(|(entry, seen)| pictures(entry, seen) > 1);
         for (entry, seen) in entries.iter().zip(probed) {
             match describe::describe(entry, seen, self.scale_ns, self.zero_ns)? {
+                Ok(described) if moves && pictures(entry, seen) == 1 => {
+                    let why = stills::described(&described.track);
+                    refused.push(format!("track {} is left out: {why}", entry.number));
+                }
                 Ok(described) => {
                     self.tracks.push(described.track);
                     let encoding = entry.encoding.clone();
@@ -130,7 +147,8 @@ impl File {
                 }
                 Err(why) => {
                     let text = format!("track {} is left out: {why}", entry.number);
-                    if entry.kind == Kind::Video {
+                    let cover = entry.codec == COVER && seen.times_ns.len() == 1;
+                    if entry.kind == Kind::Video && !cover {
                         video_refused = Some(text.clone());
                     }
                     refused.push(text);
@@ -241,7 +259,9 @@ impl Segment {
             return Err(MediaError::Truncated { container: CONTAINER, offset: window.bytes() });
         }
         end = end.min(window.bytes());
-        let mut segment = Self { scale_ns: DEFAULT_SCALE_NS, tracks: Vec::new(), first_cluster: 0, end };
+        let attached = Attached::default();
+        let mut segment =
+            Self { scale_ns: DEFAULT_SCALE_NS, tracks: Vec::new(), first_cluster: 0, end, attached };
         let mut tracks_seen = false;
         let mut at = body;
         while at < end {
@@ -265,6 +285,7 @@ impl Segment {
                     segment.tracks = small_body(window, start, next)?;
                     tracks_seen = true;
                 }
+                ids::ATTACHMENTS => segment.attached.read(window, start..next)?,
                 _ => {}
             }
             at = next;

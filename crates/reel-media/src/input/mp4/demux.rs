@@ -8,6 +8,7 @@ use super::tables::RawSample;
 use super::trak::MediaTrack;
 use crate::codec::{av1, mp3};
 use crate::input::blocks::Blocks;
+use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::{Codec, Demux, MediaError, Packet, Sample, Source, Track, TrackKind, limits, subtitle};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ struct Stream {
 /// first second do not.
 const LATE_START_NS: i128 = 1_000_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
+const NS_PER_MS: i128 = 1_000_000;
 
 impl Mp4 {
     /// Visits every sample of every track once, and prepares to read them.
@@ -54,9 +56,7 @@ impl Mp4 {
         let mut tracks = Vec::new();
         let mut streams = Vec::new();
         let mut timeless = false;
-        for mut media in media {
-            let plan = Plan::make(&media, fragments, source.as_mut())?;
-            add_warnings(&media, &plan, &mut warnings);
+        for (mut media, plan) in planned(media, fragments, source.as_mut(), &mut warnings)? {
             let id = media.id;
             if plan.mixed {
                 warnings.add(format!("track {id} is left out: its decoder configuration changes on the way"));
@@ -87,14 +87,17 @@ impl Mp4 {
             tracks.push(media.track);
         }
         if tracks.is_empty() {
-            return Err(if timeless {
-                MediaError::NoDuration
-            } else {
-                MediaError::NoTracks(warnings.all().join("; "))
+            return Err(match fragments.cut_at {
+                Some(_) => MediaError::Truncated { container: "MP4", offset: source.bytes() },
+                None if timeless => MediaError::NoDuration,
+                None => MediaError::NoTracks(warnings.all().join("; ")),
             });
         }
         if !fragments.moofs.is_empty() {
             begin_at_zero(&tracks, &mut streams).into_iter().for_each(|warning| warnings.add(warning));
+        }
+        if let Some(from) = fragments.cut_at {
+            warnings.add(cut_warning(source.bytes(), from, &tracks, &streams));
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         settle(&mut tracks, &streams);
@@ -215,6 +218,36 @@ impl Stream {
     }
 }
 
+/// The plans of all tracks. Still pictures beside moving ones, such as covers, are left out.
+fn planned(
+    media: Vec<MediaTrack>,
+    fragments: &Arc<Fragments>,
+    source: &mut dyn Source,
+    warnings: &mut Warnings,
+) -> Result<Vec<(MediaTrack, Plan)>, MediaError> {
+    let mut planned = Vec::new();
+    for media in media {
+        let plan = Plan::make(&media, fragments, source)?;
+        planned.push((media, plan));
+    }
+    let pictures = |(media, plan): &(MediaTrack, Plan)| match media.track.kind {
+        TrackKind::Video => plan.end - plan.first,
+        _ => 0,
+    };
+    let moves = planned.iter().any(|of_track| pictures(of_track) > 1);
+    planned.retain(|of_track| {
+        let (media, plan) = of_track;
+        let still = moves && pictures(of_track) == 1;
+        if still {
+            warnings.add(format!("track {} is left out: {}", media.id, stills::described(&media.track)));
+        } else {
+            add_warnings(media, plan, warnings);
+        }
+        !still
+    });
+    Ok(planned)
+}
+
 /// Adds warnings about unusual properties of a track.
 fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     let id = media.id;
@@ -279,11 +312,24 @@ fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<String> {
         let ticks = ticks.min(i128::from(stream.plan.start)) as i64;
         stream.plan.shift -= ticks;
         stream.plan.start -= ticks;
+        stream.plan.until -= ticks;
     }
     let seconds = start / i64::from(timescale);
     Some(format!(
         "the file counts its time from another origin: its first sample, {seconds} s on, becomes the beginning"
     ))
+}
+
+/// States up to which time a file with fragments was taken that ends inside of one.
+fn cut_warning(file_bytes: u64, from: u64, tracks: &[Track], streams: &[Stream]) -> String {
+    let ends = tracks.iter().zip(streams).filter(|(track, _)| track.kind != TrackKind::Subtitle);
+    let until = ends.map(|(track, stream)| ns(stream.plan.until, track.timescale)).max().unwrap_or(0);
+    let until_ms = u64::try_from(until / NS_PER_MS).unwrap_or(0);
+    format!(
+        "the file is cut off at byte {file_bytes}: its whole fragments, up to {}, are taken, and the rest \
+         from byte {from} on is left out",
+        subtitle::webvtt::time(until_ms)
+    )
 }
 
 /// States the priming of sound, and leaves only one default track of each kind.

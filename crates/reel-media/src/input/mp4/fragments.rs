@@ -22,6 +22,8 @@ pub(super) struct Fragments {
     pub(super) moofs: Vec<Moof>,
     /// `trex` of every track.
     pub(super) defaults: Vec<Defaults>,
+    /// Offset from which a file that is cut off is left out.
+    pub(super) cut_at: Option<u64>,
 }
 
 /// One `moof` box.
@@ -97,6 +99,38 @@ impl Defaults {
     }
 }
 
+impl Fragments {
+    /// The whole fragments among `moofs`. The file ends inside of the box at `cut_at`, if it is
+    /// `Some`. The last fragments are left out as long as their samples lie beyond the end of the
+    /// file. Each `moof` is read at most once.
+    pub(super) fn whole(
+        mut moofs: Vec<Moof>,
+        defaults: Vec<Defaults>,
+        mut cut_at: Option<u64>,
+        source: &mut dyn Source,
+    ) -> Result<Self, MediaError> {
+        while let Some(moof) = moofs.last() {
+            let body = moof.read(source)?;
+            let all = runs(&body, moof, &defaults, |_| true)?;
+            if all.iter().all(|run| run.offset.saturating_add(run.bytes(&body)) <= source.bytes()) {
+                break;
+            }
+            cut_at = Some(moof.start);
+            moofs.pop();
+        }
+        Ok(Self { moofs, defaults, cut_at })
+    }
+}
+
+impl Moof {
+    /// Its body. The walk of the top level has checked that it lies in the file, and its length.
+    fn read(&self, source: &mut dyn Source) -> Result<Vec<u8>, MediaError> {
+        let mut body = vec![0; self.bytes as usize];
+        source.read_at(self.body, &mut body)?;
+        Ok(body)
+    }
+}
+
 impl FragmentCursor {
     /// Starts before the first fragment.
     pub(super) fn new(fragments: Arc<Fragments>, track_id: u32) -> Self {
@@ -145,10 +179,9 @@ impl FragmentCursor {
             self.current = None;
             let Some(moof) = self.fragments.moofs.get(self.next_moof).copied() else { return Ok(None) };
             self.next_moof += 1;
-            let mut body = vec![0; moof.bytes as usize];
-            source.read_at(moof.body, &mut body)?;
-            self.moof = Arc::new(body);
-            self.runs = runs(&self.moof, &moof, &self.fragments.defaults, self.track_id)?.into_iter();
+            self.moof = Arc::new(moof.read(source)?);
+            let of_track = |track_id| track_id == self.track_id;
+            self.runs = runs(&self.moof, &moof, &self.fragments.defaults, of_track)?.into_iter();
         }
     }
 }
@@ -184,9 +217,14 @@ impl SampleRun {
     }
 }
 
-/// The runs of one track in a fragment. All tracks must be visited, because data may follow that of
-/// the track before.
-fn runs(body: &[u8], moof: &Moof, trex: &[Defaults], track_id: u32) -> Result<Vec<SampleRun>, MediaError> {
+/// The runs of the wanted tracks in a fragment. All tracks must be visited, because data may follow
+/// that of the track before.
+fn runs(
+    body: &[u8],
+    moof: &Moof,
+    trex: &[Defaults],
+    wanted: impl Fn(u32) -> bool,
+) -> Result<Vec<SampleRun>, MediaError> {
     let mut found = Vec::new();
     let mut seen = 0;
     let mut end_of_data = moof.start;
@@ -221,7 +259,7 @@ fn runs(body: &[u8], moof: &Moof, trex: &[Defaults], track_id: u32) -> Result<Ve
             }
             let mut run = run(&trun, moof, head, base, end_of_data)?;
             end_of_data = run.offset.saturating_add(run.bytes(body));
-            if head.track_id == track_id {
+            if wanted(head.track_id) {
                 run.decode_time = decode_time.take();
                 found.push(run);
             }

@@ -2,7 +2,8 @@
 //!
 //! `moov` is held in memory and its tables are walked in place; the media is read only sample by
 //! sample. Opening walks all tables and fragments once, so that a file that is cut off or
-//! contradicts itself is refused before anything is stored.
+//! contradicts itself is refused before anything is stored. Of a file with fragments that is cut
+//! off, the whole fragments are taken.
 
 mod atom;
 mod demux;
@@ -41,11 +42,15 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
     let mut warnings = Warnings::default();
     layout.warning.into_iter().for_each(|warning| warnings.add(warning));
     let tracks = tracks(&root, &moov, layout.quicktime, &mut warnings)?;
+    if has_cover(&root) {
+        warnings.add("the cover picture in the metadata (`covr`) is not stored".to_owned());
+    }
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
     };
-    let fragments = Arc::new(Fragments { moofs: layout.moofs, defaults });
+    let fragments = Fragments::whole(layout.moofs, defaults, layout.cut_at, source.as_mut())?;
+    let fragments = Arc::new(fragments);
     demux::Mp4::start(source, tracks, &fragments, warnings).map(|mp4| Box::new(mp4) as Box<dyn Demux>)
 }
 
@@ -103,6 +108,20 @@ fn tracks(
         warnings.add("the file has no tracks at all".to_owned());
     }
     Ok(tracks)
+}
+
+/// Whether the metadata for players (`udta/meta/ilst`) hold a cover. Damage in them means no cover,
+/// because they are no part of the film.
+fn has_cover(moov: &Atom<'_>) -> bool {
+    let cover = || {
+        let udta = moov.child(b"udta").ok()??;
+        let meta = udta.child(b"meta").ok()??;
+        // Version and flags come before the children, but not in QuickTime.
+        let ilst = meta.children_after(4).ok().and_then(|children| children.find(b"ilst").ok()?);
+        let ilst = ilst.or_else(|| meta.child(b"ilst").ok()?)?;
+        ilst.child(b"covr").ok()?
+    };
+    cover().is_some()
 }
 
 fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {

@@ -44,6 +44,8 @@ pub(super) struct Plan {
     pub(super) leading_before: Option<i64>,
     /// Presentation time of the first sample kept (or the earliest, for video).
     pub(super) start: i64,
+    /// Presentation time at which the last shown of the samples kept ends.
+    pub(super) until: i64,
     /// Bytes of all samples of the track.
     pub(super) bytes: u64,
     /// Duration of the samples kept, in ticks.
@@ -83,6 +85,45 @@ impl Walk {
     }
 }
 
+/// A sample at which a track can begin.
+#[derive(Clone, Copy)]
+struct Beginning {
+    index: u64,
+    pts: i64,
+    /// Duration of all samples before it, in ticks.
+    elapsed: u64,
+}
+
+/// Looks for the first sample to keep.
+struct Beginnings {
+    kind: TrackKind,
+    /// Ticks before zero that sound keeps.
+    warm_up: i64,
+    /// The best beginning so far.
+    chosen: Option<Beginning>,
+    first_sync: Option<Beginning>,
+    /// Earliest presentation time of all samples.
+    earliest: i64,
+}
+
+impl Beginnings {
+    fn see(&mut self, sample: &RawSample, at: Beginning) {
+        self.earliest = self.earliest.min(at.pts);
+        if sample.sync && self.first_sync.is_none() {
+            self.first_sync = Some(at);
+        }
+        let end = at.pts + i64::from(sample.duration);
+        let begins = match self.kind {
+            TrackKind::Video => sample.sync && at.pts <= 0,
+            TrackKind::Audio => self.chosen.is_none() && end > -self.warm_up,
+            TrackKind::Subtitle => self.chosen.is_none() && end > 0,
+        };
+        if begins {
+            self.chosen = Some(at);
+        }
+    }
+}
+
 impl Plan {
     /// Walks all samples of the track.
     pub(super) fn make(
@@ -90,18 +131,13 @@ impl Plan {
         fragments: &Arc<Fragments>,
         source: &mut dyn Source,
     ) -> Result<Self, MediaError> {
-        let file_bytes = source.bytes();
         let kind = track.track.kind;
-        let text = kind == TrackKind::Subtitle;
         let warm_up = i64::from(track.track.timescale) / WARM_UP_PARTS;
         let mut plan = Self { shift: track.edit.shift, ..Self::default() };
         let mut walk = Walk::new(track, fragments);
         let mut count = 0;
-        // The first sample to keep, its time, and the duration of all samples before it.
-        let mut begin: Option<(u64, i64, u64)> = None;
-        let mut first_sync = None;
+        let mut beginnings = Beginnings { kind, warm_up, chosen: None, first_sync: None, earliest: i64::MAX };
         let mut elapsed = 0u64;
-        let mut earliest = i64::MAX;
         while let Some(sample) = walk.next(source)? {
             let index = count;
             count += 1;
@@ -109,54 +145,55 @@ impl Plan {
                 let what = "the number of samples of a track";
                 return Err(MediaError::Limit { what, value: count, limit: limits::MP4_SAMPLES });
             }
-            check(&sample, text, file_bytes)?;
-            plan.bytes += u64::from(sample.bytes);
-            if plan.bytes > file_bytes {
-                let what = format!("the samples of track {} claim more bytes than the file has", track.id);
-                return Err(malformed(sample.offset, what));
-            }
-            plan.first_sample = plan.first_sample.or(Some((sample.offset, sample.bytes)));
-            plan.empty += u64::from(sample.bytes == 0);
-            plan.mixed |=
-                !track.same.get(sample.description.saturating_sub(1) as usize).is_none_or(|same| *same);
-            plan.early = plan.early.max(-i64::from(sample.reorder));
+            plan.add(track, &sample, source.bytes())?;
             let pts = sample.dts + i64::from(sample.reorder) + plan.shift;
-            earliest = earliest.min(pts);
-            if sample.sync && first_sync.is_none() {
-                first_sync = Some((index, pts, elapsed));
-            }
-            let begins = match kind {
-                TrackKind::Video => sample.sync && pts <= 0,
-                TrackKind::Audio => begin.is_none() && pts + i64::from(sample.duration) > -warm_up,
-                TrackKind::Subtitle => begin.is_none() && pts + i64::from(sample.duration) > 0,
-            };
-            if begins {
-                begin = Some((index, pts, elapsed));
-            }
+            beginnings.see(&sample, Beginning { index, pts, elapsed });
             elapsed += u64::from(sample.duration);
             if track.edit.end.is_none_or(|end| pts < end) {
                 plan.end = index + 1;
                 plan.duration = elapsed;
+                plan.until = plan.until.max(pts.saturating_add(i64::from(sample.duration)));
             }
         }
         plan.missing = walk.missing;
+        plan.begin(&beginnings, count);
+        Ok(plan)
+    }
+
+    /// Checks a sample and counts it.
+    fn add(&mut self, track: &MediaTrack, sample: &RawSample, file_bytes: u64) -> Result<(), MediaError> {
+        check(sample, track.track.kind == TrackKind::Subtitle, file_bytes)?;
+        self.bytes += u64::from(sample.bytes);
+        if self.bytes > file_bytes {
+            let what = format!("the samples of track {} claim more bytes than the file has", track.id);
+            return Err(malformed(sample.offset, what));
+        }
+        self.first_sample = self.first_sample.or(Some((sample.offset, sample.bytes)));
+        self.empty += u64::from(sample.bytes == 0);
+        self.mixed |= !track.same.get(sample.description.saturating_sub(1) as usize).is_none_or(|same| *same);
+        self.early = self.early.max(-i64::from(sample.reorder));
+        Ok(())
+    }
+
+    /// Sets where the track of `count` samples begins.
+    fn begin(&mut self, beginnings: &Beginnings, count: u64) {
+        let Beginnings { kind, mut chosen, first_sync, earliest, .. } = *beginnings;
         if kind == TrackKind::Video {
-            if begin.is_none() {
-                begin = first_sync;
-                plan.undecodable = first_sync.map_or(count, |(index, ..)| index);
+            if chosen.is_none() {
+                chosen = first_sync;
+                self.undecodable = first_sync.map_or(count, |at| at.index);
             } else {
-                plan.leading_before = begin.map(|(_, pts, _)| pts);
+                self.leading_before = chosen.map(|at| at.pts);
             }
         }
-        if let Some((index, pts, before)) = begin {
-            plan.first = index;
-            plan.start = if kind == TrackKind::Video && pts > 0 { earliest } else { pts };
-            plan.duration = plan.duration.saturating_sub(before);
+        if let Some(Beginning { index, pts, elapsed }) = chosen {
+            self.first = index;
+            self.start = if kind == TrackKind::Video && pts > 0 { earliest } else { pts };
+            self.duration = self.duration.saturating_sub(elapsed);
         } else {
-            plan.end = 0;
-            plan.duration = 0;
+            self.end = 0;
+            self.duration = 0;
         }
-        Ok(plan)
     }
 }
 

@@ -50,11 +50,59 @@ fn cut_off_media_is_reported_at_opening() {
     let file = fs::read(film("mp4", &[PICTURE, TONE, H264, AAC])).expect("the film was made");
     let error = read(Memory(file[..file.len() / 2].to_vec())).err().expect("a cut file");
     assert!(matches!(error, MediaError::Truncated { .. }), "moov at the end: {error}");
-    let file = fragmented();
-    for part in [3, 4, 5] {
-        let error = read(Memory(file[..file.len() * part / 6].to_vec())).err().expect("a cut file");
-        assert!(matches!(error, MediaError::Truncated { .. }), "fragments: {error}");
+}
+
+/// Offset and type of every box at the top level, and the end of the last one.
+fn top_level(file: &[u8]) -> Vec<(usize, [u8; 4])> {
+    let mut boxes = Vec::new();
+    let mut at = 0;
+    while let Some([s0, s1, s2, s3, kind @ ..]) = file[at..].first_chunk::<8>() {
+        boxes.push((at, *kind));
+        at += u32::from_be_bytes([*s0, *s1, *s2, *s3]) as usize;
     }
+    boxes.push((at, *b"end "));
+    boxes
+}
+
+#[test]
+fn whole_fragments_of_a_cut_file_are_taken() {
+    for flags in ["empty_moov", "empty_moov+default_base_moof", "empty_moov+separate_moof", "dash"] {
+        let flags = format!("frag_keyframe+{flags}");
+        let file = fs::read(film("mp4", &[PICTURE, TONE, H264, AAC, &["-movflags", &flags]])).expect("made");
+        let boxes = top_level(&file);
+        // Inside of and at both ends of every header, inside of every body, and all over the file.
+        let near =
+            boxes.iter().flat_map(|(at, _)| [at + 1, at + 7, at + 8, at + 40, at.saturating_sub(1), *at]);
+        let spread = (1..30).map(|part| file.len() * part / 30 + part * part % 7);
+        for cut in near.chain(spread).filter(|cut| (1..file.len()).contains(cut)) {
+            let mut ends = boxes.windows(2).filter(|pair| pair[0].1 == *b"mdat").map(|pair| pair[1].0);
+            let Some(whole) = ends.rfind(|end| *end <= cut) else {
+                assert!(read(Memory(file[..cut].to_vec())).is_err(), "{flags}, {cut}: nothing is whole");
+                continue;
+            };
+            let expected = read(Memory(file[..whole].to_vec())).expect("whole fragments");
+            let taken = read(Memory(file[..cut].to_vec())).unwrap_or_else(|e| panic!("{flags}, {cut}: {e}"));
+            assert!(taken.packets == expected.packets && !taken.packets.is_empty(), "{flags}, {cut}");
+            let told = taken.warnings.iter().any(|warning| warning.contains("cut off"));
+            let at_border = boxes.iter().any(|(at, kind)| *at == cut && kind != b"mdat");
+            assert!(told || at_border, "{flags}, {cut}: {:?}", taken.warnings);
+        }
+    }
+}
+
+#[test]
+fn the_warning_about_a_cut_file_states_the_time() {
+    let file = fragmented();
+    let third = top_level(&file).into_iter().filter(|(_, kind)| kind == b"moof").nth(2).expect("fragments").0;
+    let taken = read(Memory(file[..third + 2000].to_vec())).expect("two fragments");
+    // Two fragments of twelve pictures are whole. ffmpeg shows the first of them at 80 ms.
+    assert_eq!(taken.packets.iter().filter(|(packet, _)| packet.track == 0).count(), 24);
+    let expected = format!(
+        "the file is cut off at byte {}: its whole fragments, up to 00:00:01.040, are taken, and the rest from \
+         byte {third} on is left out",
+        third + 2000
+    );
+    assert!(taken.warnings.contains(&expected), "{:?}", taken.warnings);
 }
 
 #[test]
