@@ -43,7 +43,7 @@ fn presentation(xml: &mut Xml, index: &TitleIndex, offers: &dyn Fn(usize) -> boo
     element(xml, "MPD", &attributes, |xml| {
         element(xml, "Period", &[("id", "0".to_owned()), ("start", "PT0S".to_owned())], |xml| {
             for (number, set) in sets(index, offers).iter().enumerate() {
-                adaptation_set(xml, number, set)?;
+                adaptation_set(xml, index, number, set)?;
             }
             Ok(())
         })
@@ -66,19 +66,17 @@ fn sets<'a>(index: &'a TitleIndex, offers: &dyn Fn(usize) -> bool) -> Vec<Set<'a
     sets
 }
 
+/// Only pictures come in several rates. Two sounds are never the same sound: one may be a
+/// commentary, although neither has a name.
 fn interchangeable(a: &TrackIndex, b: &TrackIndex) -> bool {
-    let channels = |track: &TrackIndex| track.track.audio.as_ref().map(|audio| audio.channels);
-    a.track.kind != TrackKind::Subtitle
-        && a.track.kind == b.track.kind
+    a.track.kind == TrackKind::Video
+        && b.track.kind == TrackKind::Video
         && a.track.codec == b.track.codec
         && a.track.language == b.track.language
-        && (a.track.kind == TrackKind::Video
-            || (a.track.name == b.track.name && a.track.default == b.track.default))
-        && channels(a) == channels(b)
         && ladder::align(&[a, b]).is_ok()
 }
 
-fn adaptation_set(xml: &mut Xml, number: usize, set: &Set<'_>) -> io::Result<()> {
+fn adaptation_set(xml: &mut Xml, index: &TitleIndex, number: usize, set: &Set<'_>) -> io::Result<()> {
     let first = set[0].1;
     let (content, mime) = match first.track.kind {
         TrackKind::Video => ("video", "video/mp4"),
@@ -114,15 +112,19 @@ fn adaptation_set(xml: &mut Xml, number: usize, set: &Set<'_>) -> io::Result<()>
         {
             xml.create_element("Label").write_text_content(quick_xml::events::BytesText::new(&name))?;
         }
-        for role in roles(first, number) {
+        for role in roles(index, set[0]) {
             descriptor(xml, "Role", "urn:mpeg:dash:role:2011", role)?;
         }
         set.iter().try_for_each(|(number, track)| representation(xml, *number, track))
     })
 }
 
-fn roles(track: &TrackIndex, set: usize) -> Vec<&'static str> {
-    let main = if track.track.default || set == 0 { "main" } else { "alternate" };
+fn roles(index: &TitleIndex, (number, track): (usize, &TrackIndex)) -> Vec<&'static str> {
+    let mut of_kind = index.of_kind(track.track.kind);
+    let is_first = of_kind.next().is_some_and(|(first, _)| first == number);
+    let is_marked = index.of_kind(track.track.kind).any(|(_, other)| other.track.default);
+    let is_main = track.track.default || (is_first && !is_marked);
+    let main = if is_main { "main" } else { "alternate" };
     match track.track.kind {
         TrackKind::Subtitle if track.track.forced => vec!["forced-subtitle"],
         TrackKind::Subtitle if track.track.default => vec!["subtitle", "main"],

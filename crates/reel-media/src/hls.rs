@@ -39,7 +39,7 @@ pub fn master_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
     }
     if video.is_empty() {
         for group in &groups {
-            let uri = format!("{}/media.m3u8", group.preferred().0);
+            let uri = format!("{}/media.m3u8", group.preferred().number);
             let shown = AudioGroup { id: if alone { "" } else { group.id }, tracks: group.tracks.clone() };
             variant(&mut text, &uri, None, Some(&shown), subtitles);
         }
@@ -93,22 +93,30 @@ pub fn text(index: &TitleIndex, track: usize) -> Option<String> {
 /// decode.
 struct AudioGroup<'a> {
     id: &'static str,
-    tracks: Vec<(usize, &'a TrackIndex)>,
+    /// Each with its number in the title and among the audio tracks.
+    tracks: Vec<AudioTrack<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct AudioTrack<'a> {
+    number: usize,
+    of_kind: usize,
+    track: &'a TrackIndex,
 }
 
 impl AudioGroup<'_> {
     /// The track to play by default: the one marked so, else the first.
-    fn preferred(&self) -> (usize, &TrackIndex) {
-        let marked = self.tracks.iter().find(|(_, track)| track.track.default);
+    fn preferred(&self) -> AudioTrack<'_> {
+        let marked = self.tracks.iter().find(|one| one.track.track.default);
         // A group is created with its first track.
         *marked.unwrap_or(&self.tracks[0])
     }
 
     fn media(&self, text: &mut String) {
         let mut names = BTreeSet::new();
-        for (number, track) in &self.tracks {
-            let default = yes(*number == self.preferred().0);
-            let name = unique(&mut names, &display_name(track, *number));
+        for AudioTrack { number, of_kind, track } in &self.tracks {
+            let default = yes(*number == self.preferred().number);
+            let name = unique(&mut names, &display_name(track, *of_kind));
             let _ = write!(text, "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{name}\"", self.id);
             language_attribute(text, track);
             let _ = write!(text, ",DEFAULT={default},AUTOSELECT=YES");
@@ -121,23 +129,24 @@ impl AudioGroup<'_> {
 
     /// Codecs of the group, and its largest peak and average rates.
     fn rates(&self) -> (Vec<String>, u64, u64) {
-        let mut codecs: Vec<String> =
-            self.tracks.iter().map(|(_, track)| codec_string(&track.track)).collect();
+        let tracks = || self.tracks.iter().map(|one| one.track);
+        let mut codecs: Vec<String> = tracks().map(|track| codec_string(&track.track)).collect();
         codecs.sort();
         codecs.dedup();
-        let peak = self.tracks.iter().map(|(_, track)| track.peak_bps).max().unwrap_or(0);
-        let average = self.tracks.iter().map(|(_, track)| track.average_bps).max().unwrap_or(0);
+        let peak = tracks().map(|track| track.peak_bps).max().unwrap_or(0);
+        let average = tracks().map(|track| track.average_bps).max().unwrap_or(0);
         (codecs, peak, average)
     }
 }
 
 fn audio_groups(index: &TitleIndex) -> Vec<AudioGroup<'_>> {
     let mut groups: Vec<AudioGroup<'_>> = Vec::new();
-    for (number, track) in index.of_kind(TrackKind::Audio) {
+    for (of_kind, (number, track)) in index.of_kind(TrackKind::Audio).enumerate() {
         let id = group_id(track.track.codec);
+        let one = AudioTrack { number, of_kind, track };
         match groups.iter_mut().find(|group| group.id == id) {
-            Some(group) => group.tracks.push((number, track)),
-            None => groups.push(AudioGroup { id, tracks: vec![(number, track)] }),
+            Some(group) => group.tracks.push(one),
+            None => groups.push(AudioGroup { id, tracks: vec![one] }),
         }
     }
     groups
@@ -159,8 +168,8 @@ fn group_id(codec: Codec) -> &'static str {
 fn subtitle_media(index: &TitleIndex, text: &mut String) -> bool {
     let mut names = BTreeSet::new();
     let mut any_default = false;
-    for (number, track) in index.of_kind(TrackKind::Subtitle) {
-        let name = unique(&mut names, &display_name(track, number));
+    for (of_kind, (number, track)) in index.of_kind(TrackKind::Subtitle).enumerate() {
+        let name = unique(&mut names, &display_name(track, of_kind));
         // At most one member of a group may be the default.
         let default = track.track.default && !any_default;
         any_default |= default;
@@ -269,11 +278,13 @@ fn language_attribute(text: &mut String, track: &TrackIndex) {
     }
 }
 
-fn display_name(track: &TrackIndex, number: usize) -> String {
+/// What a player's menu shows. A track without name and language is shown by its number among the
+/// tracks of its kind.
+fn display_name(track: &TrackIndex, of_kind: usize) -> String {
     let given = track.track.name.as_deref().map(quotable).filter(|name| !name.trim().is_empty());
     given.unwrap_or_else(|| match &track.track.language {
         Some(language) => quotable(&language::tag(language)),
-        None => format!("Track {}", number + 1),
+        None => format!("Track {}", of_kind + 1),
     })
 }
 

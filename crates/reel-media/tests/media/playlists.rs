@@ -268,6 +268,40 @@ fn manifest_of_a_ladder() {
     assert_eq!(sets[4].mimeType.as_deref(), Some("text/vtt"));
 }
 
+/// Without marks, the first track of a kind is the main one, in HLS and in DASH, and tracks without
+/// name and language are counted within their kind.
+#[test]
+fn tracks_without_marks_and_names_are_told_apart() {
+    let plain = |track: Track| Track { language: None, name: None, default: false, ..track };
+    let film = Film::new(
+        vec![
+            plain(video(12_800)),
+            plain(audio(48_000, 1024)),
+            plain(audio(48_000, 1024)),
+            plain(subtitle()),
+            Track { forced: true, ..plain(subtitle()) },
+        ],
+        vec![
+            samples(0, frames(300, 512, 50, true)),
+            samples(1, sound(563, 1024, -1024)),
+            samples(2, sound(563, 1024, -1024)),
+            film::cue(3, "One"),
+            film::cue(4, "Two"),
+        ],
+    );
+    let stored = film.store();
+    let listed: Vec<_> =
+        master(&stored).alternatives.iter().map(|one| (one.name.clone(), one.default, one.forced)).collect();
+    let expected = [("Track 1", true), ("Track 2", false), ("Track 1", false), ("Track 2", false)];
+    assert_eq!(listed.len(), expected.len());
+    for (number, ((name, default, forced), shown)) in listed.iter().zip(expected).enumerate() {
+        assert_eq!(((&name[..], *default), *forced), (shown, number == 3));
+    }
+    let sets = &mpd(&stored).periods[0].adaptations;
+    let roles: Vec<_> = sets.iter().map(|set| set.Role[0].value.as_deref().unwrap()).collect();
+    assert_eq!(roles, ["main", "main", "alternate", "subtitle", "forced-subtitle"]);
+}
+
 #[test]
 fn renditions_that_do_not_line_up_are_named() {
     let stored = ladder_film();
