@@ -40,13 +40,10 @@ pub fn ingest(
         files.push(OpenedFile::open(input, number > 0, !options.no_sidecars)?);
     }
     let Some(first) = files.first() else { return Err(IngestError::NoInput) };
-    let name = clean_name(
-        &options
-            .name
-            .clone()
-            .filter(|name| !is_blank(name))
-            .unwrap_or_else(|| name_from_file(&first.file_name)),
-    );
+    let replaced = options.replaces.as_deref().and_then(|id| volume.title(id));
+    let given = options.name.clone().filter(|name| !is_blank(name));
+    let kept = replaced.as_ref().map(|old| old.name.clone());
+    let name = clean_name(&given.or(kept).unwrap_or_else(|| name_from_file(&first.file_name)));
     let source = SourceFile {
         file_name: first.file_name.clone(),
         bytes: first.bytes,
@@ -83,7 +80,7 @@ pub fn ingest(
     ] {
         objects.push(ObjectEntry { role, number, object: store.whole(bytes)? });
     }
-    let id = publish(volume, &name, source, objects)?;
+    let id = publish(volume, &name, source, objects, replaced.map(|old| old.id.clone()))?;
     meter.end();
     let warnings = files.iter().flat_map(|file| file.warnings(files.len() > 1)).collect();
     Ok(Ingested { id, warnings })
@@ -256,10 +253,19 @@ fn publish(
     name: &str,
     source: SourceFile,
     objects: Vec<ObjectEntry>,
+    replaced: Option<String>,
 ) -> Result<String, IngestError> {
     let stem = slug(name);
     let added_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut record = TitleRecord { id: String::new(), name: name.to_owned(), added_unix_s, source, objects };
+    if let Some(id) = replaced {
+        record.id = id;
+        match volume.publish_over(record.clone()) {
+            Ok(()) => return Ok(record.id),
+            Err(VolumeError::NoSuchTitle { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     loop {
         record.id = unique_id(&stem, |id| volume.title(id).is_some()).ok_or(IngestError::IdsExhausted)?;
         match volume.publish(record.clone()) {

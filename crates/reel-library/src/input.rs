@@ -27,6 +27,10 @@ pub struct IngestOptions {
     pub name: Option<String>,
     /// Whether to ignore subtitle files beside the inputs.
     pub no_sidecars: bool,
+    /// The id of the title that the new one takes the place of, in one step. It keeps its name,
+    /// unless [`IngestOptions::name`] gives another one. If it is removed meanwhile, the title is
+    /// published as a new one.
+    pub replaces: Option<String>,
     /// Lets another thread end the ingest.
     pub stop: Stop,
 }

@@ -182,6 +182,15 @@ impl Volume {
         self.inner.publish(title)
     }
 
+    /// Publishes a title in place of the one with its id, in one step: after a crash either the old
+    /// or the new one is there. The slots of the old one are reused as after [`Volume::remove`].
+    ///
+    /// # Errors
+    /// As [`Volume::publish`], and if there is no such title.
+    pub fn publish_over(&self, title: TitleRecord) -> Result<(), VolumeError> {
+        self.inner.publish_over(title)
+    }
+
     /// Removes a title. Its slots are reused once its record and all maps of its objects are
     /// dropped.
     ///

@@ -305,6 +305,26 @@ fn a_removed_title_is_freed_when_its_last_holder_drops_it() {
 }
 
 #[test]
+fn a_film_takes_the_place_of_its_earlier_title() {
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let film = |seconds| [Input::new(films::make(test_library.path(), "a.ts", seconds, films::H264_AAC))];
+    let first = library.ingest(&film(2), &named("A Name"), &mut |_| {}).expect("taken");
+    let before = library.open(&first.id).expect("opened");
+    let over = IngestOptions { replaces: Some(first.id.clone()), ..IngestOptions::default() };
+    let second = library.ingest(&film(5), &over, &mut |_| {}).expect("taken");
+    assert_eq!(second.id, first.id);
+    let summaries = library.summaries();
+    assert_eq!((summaries.len(), &summaries[0].name[..]), (1, "A Name"));
+    assert!((summaries[0].duration_s - 5.0).abs() < 0.5, "{summaries:?}");
+    assert_ne!(library.open(&first.id).expect("opened").stamp(), before.stamp());
+    // The title was removed meanwhile.
+    library.remove(&first.id).expect("removed");
+    let third = library.ingest(&film(3), &over, &mut |_| {}).expect("taken");
+    assert_eq!((third.id.as_str(), library.summaries().len()), ("a", 1));
+}
+
+#[test]
 fn a_title_opened_by_many_at_once_is_open_once() {
     let test_library = TestLibrary::new(64 << 20);
     let film = films::make(test_library.path(), "film.mp4", 3, films::H264_AAC);

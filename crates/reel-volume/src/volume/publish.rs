@@ -1,4 +1,4 @@
-//! Publishes and removes titles, each with one commit of the catalogue.
+//! Publishes, replaces and removes titles, each with one commit of the catalogue.
 
 use super::entry_name;
 use super::inner::Inner;
@@ -11,16 +11,7 @@ use std::sync::Arc;
 
 impl Inner {
     pub(super) fn publish(&self, title: TitleRecord) -> Result<(), VolumeError> {
-        title.check(&self.geometry, self.slots)?;
-        for entry in &title.objects {
-            let object = &entry.object;
-            let own =
-                object.bytes <= OBJECT_BYTES_MAX && object.hold.holds(&self.space, &object.all_extents());
-            if !own || object.hold.is_published() {
-                let rule = "one of its objects was not written for it to this volume";
-                return Err(TitleRecordError { id: title.id, rule }.into());
-            }
-        }
+        self.check_new(&title)?;
         let _change = self.begin_change();
         let before = self.titles();
         if before.iter().any(|other| other.id == title.id) {
@@ -28,8 +19,36 @@ impl Inner {
         }
         self.complete(&title)?;
         let title = Arc::new(title);
-        let after: Vec<Arc<TitleRecord>> = before.iter().cloned().chain([Arc::clone(&title)]).collect();
-        self.change_to(after, &title, true)
+        let after = before.iter().cloned().chain([Arc::clone(&title)]).collect();
+        self.change_to(after, Some(&title), None)
+    }
+
+    pub(super) fn publish_over(&self, title: TitleRecord) -> Result<(), VolumeError> {
+        self.check_new(&title)?;
+        let _change = self.begin_change();
+        let before = self.titles();
+        let Some(old) = before.iter().find(|other| other.id == title.id).cloned() else {
+            return Err(VolumeError::NoSuchTitle { id: title.id });
+        };
+        self.complete(&title)?;
+        let title = Arc::new(title);
+        let new_of = |other: &Arc<TitleRecord>| Arc::clone(if other.id == title.id { &title } else { other });
+        self.change_to(before.iter().map(new_of).collect(), Some(&title), Some(&old))
+    }
+
+    /// Whether the objects of a title were written for it.
+    fn check_new(&self, title: &TitleRecord) -> Result<(), VolumeError> {
+        title.check(&self.geometry, self.slots)?;
+        for entry in &title.objects {
+            let object = &entry.object;
+            let own =
+                object.bytes <= OBJECT_BYTES_MAX && object.hold.holds(&self.space, &object.all_extents());
+            if !own || object.hold.is_published() {
+                let rule = "one of its objects was not written for it to this volume";
+                return Err(TitleRecordError { id: title.id.clone(), rule }.into());
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn remove(&self, id: &str) -> Result<(), VolumeError> {
@@ -38,27 +57,33 @@ impl Inner {
         let Some(title) = before.iter().find(|title| title.id == id).cloned() else {
             return Err(VolumeError::NoSuchTitle { id: id.to_owned() });
         };
-        let after: Vec<Arc<TitleRecord>> = before.iter().filter(|other| other.id != id).cloned().collect();
-        self.change_to(after, &title, false)
+        let after = before.iter().filter(|other| other.id != id).cloned().collect();
+        self.change_to(after, None, Some(&title))
     }
 
     fn change_to(
         &self,
         after: Vec<Arc<TitleRecord>>,
-        title: &TitleRecord,
-        published: bool,
+        new: Option<&TitleRecord>,
+        old: Option<&TitleRecord>,
     ) -> Result<(), VolumeError> {
-        let set_published =
-            |to: bool| title.objects.iter().for_each(|entry| entry.object.hold.set_published(to));
+        let set_published = |title: Option<&TitleRecord>, to: bool| {
+            let objects = title.into_iter().flat_map(|title| &title.objects);
+            objects.for_each(|entry| entry.object.hold.set_published(to));
+        };
         let done = self.committer.commit(&self.context(), after.iter().map(|title| &**title), Change::Titles);
         match done {
             Ok(()) => {
-                set_published(published);
+                set_published(new, true);
+                set_published(old, false);
                 *self.titles.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(after);
             }
             // Some members may have it already, so its slots stay taken until the volume is opened
             // again.
-            Err(_) if self.committer.refusal().is_some() => set_published(true),
+            Err(_) if self.committer.refusal().is_some() => {
+                set_published(new, true);
+                set_published(old, true);
+            }
             Err(_) => {}
         }
         done

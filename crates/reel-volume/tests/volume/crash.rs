@@ -285,24 +285,33 @@ fn opened(place: &Path, context: &str, allowed: Vec<Titles>) -> Titles {
     titles
 }
 
-/// Publishes, removes, reuses the space, abandons a writer.
+#[derive(Clone, Copy)]
+enum Step {
+    Publish,
+    PublishOver,
+    Remove,
+}
+
+/// Publishes, replaces, removes, reuses the space, abandons a writer.
 fn busy(volume: &Volume, recorder: &Recorder) {
-    let steps: [(&str, bool, &[&str]); 5] = [
-        ("b", true, &["a", "b"]),
-        ("a", false, &["b"]),
-        ("c", true, &["b", "c"]),
-        ("b", false, &["c"]),
-        ("d", true, &["c", "d"]),
+    let steps: [(&str, Step, &[&str]); 6] = [
+        ("b", Step::Publish, &["a", "b"]),
+        ("a", Step::Remove, &["b"]),
+        ("c", Step::Publish, &["b", "c"]),
+        ("c", Step::PublishOver, &["b", "c"]),
+        ("b", Step::Remove, &["c"]),
+        ("d", Step::Publish, &["c", "d"]),
     ];
-    for (number, (id, add, after)) in steps.into_iter().enumerate() {
-        if add {
-            let title = title_of(volume, id, &[60_000 + 30_000 * number, 10]);
-            recorder.titles(Event::Begun, after);
-            volume.publish(title).unwrap();
-        } else {
-            recorder.titles(Event::Begun, after);
-            volume.remove(id).unwrap();
+    for (number, (id, step, after)) in steps.into_iter().enumerate() {
+        let title = || title_of(volume, id, &[60_000 + 30_000 * number, 10]);
+        let title = (!matches!(step, Step::Remove)).then(title);
+        recorder.titles(Event::Begun, after);
+        match (step, title) {
+            (Step::Publish, Some(title)) => volume.publish(title),
+            (Step::PublishOver, Some(title)) => volume.publish_over(title),
+            _ => volume.remove(id),
         }
+        .unwrap();
         recorder.titles(Event::Acknowledged, after);
         let mut abandoned = volume.writer(Class::APERIODIC).unwrap();
         abandoned.write(&bytes_of("abandoned", number, 30_000)).unwrap();

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use proptest::prelude::*;
 use reel_qos::Class;
-use reel_volume::{ArenaBudget, OpenOptions, Role, Volume, VolumeError};
+use reel_volume::{ArenaBudget, OpenOptions, Role, TitleRecord, Volume, VolumeError};
 
 use crate::volumes::{Scratch, bytes_of, options, publish, read_object, title_of};
 
@@ -88,6 +88,40 @@ fn removed_space_is_free_when_no_reader_uses_it() {
     volume.remove("two").unwrap();
     assert_eq!(volume.free_bytes(), free);
     assert!(matches!(volume.remove("two"), Err(VolumeError::NoSuchTitle { .. })));
+}
+
+#[test]
+fn a_title_takes_the_place_of_another_in_one_step() {
+    let scratch = Scratch::new(3);
+    let volume = scratch.open();
+    publish(&volume, "other", &[5]);
+    let free = volume.free_bytes();
+    let over = |length| {
+        let title = TitleRecord { id: "one".to_owned(), ..title_of(&volume, "new", &[length]) };
+        volume.publish_over(title)
+    };
+    assert!(matches!(over(7), Err(VolumeError::NoSuchTitle { .. })));
+    assert_eq!(volume.free_bytes(), free, "what was refused leaves nothing");
+    publish(&volume, "one", &[400_000]);
+    let map = volume.map(volume.title("one").unwrap().object(Role::Track, 0).unwrap()).unwrap();
+    let generation = volume.status().commit.generation;
+    over(3_000_000).unwrap();
+    assert_eq!(volume.status().commit.generation, generation + 1);
+    // A viewer of the old title may finish.
+    let mut bytes = Vec::new();
+    volume.reader(map, 0..u64::MAX, Class::INTERACTIVE).read_to_end(&mut bytes).unwrap();
+    assert!(bytes == bytes_of("one", 0, 400_000));
+    let new = volume.title("one").unwrap().object(Role::Track, 0).unwrap().clone();
+    assert!(read_object(&volume, &new).unwrap() == bytes_of("new", 0, 3_000_000));
+    assert_eq!(volume.titles().len(), 2);
+    drop(new);
+    drop(volume);
+    let volume = scratch.open();
+    let again = volume.title("one").unwrap().object(Role::Track, 0).unwrap().clone();
+    assert!(read_object(&volume, &again).unwrap() == bytes_of("new", 0, 3_000_000));
+    drop(again);
+    volume.remove("one").unwrap();
+    assert_eq!(volume.free_bytes(), free, "the slots of both are free");
 }
 
 #[test]
