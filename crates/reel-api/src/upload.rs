@@ -35,12 +35,15 @@ pub(super) struct UploadQuery {
     filename: Option<String>,
     /// The title's name; without it, made from filename
     name: Option<String>,
+    /// The id of a title that the new one takes the place of. It keeps its name, unless another one
+    /// is given
+    replaces: Option<String>,
     /// Answer only when the title can be played
     #[serde(default)]
     wait: bool,
 }
 
-/// `POST /api/v1/titles?filename=&name=&wait=`: the body is the file itself.
+/// `POST /api/v1/titles?filename=&name=&replaces=&wait=`: the body is the file itself.
 pub(super) async fn upload(
     State(control): State<ControlPlane>,
     QueryOf(query): QueryOf<UploadQuery>,
@@ -49,9 +52,14 @@ pub(super) async fn upload(
     refuse_forms(request.headers())?;
     let bytes = content_length(request.headers());
     check_room(&control, bytes)?;
+    if let Some(id) = query.replaces.clone() {
+        let control = control.clone();
+        on_blocking_thread(move || control.library().title(&id).map(drop)).await??;
+    }
     let place = control.upload_slots().try_acquire_owned().map_err(|_| {
         Problem::unavailable("too many uploads are under way; this one was not begun").retry_after_s(30)
     })?;
+    let waits = query.wait;
     let file_name = clean_file_name(query.filename.as_deref().or(query.name.as_deref()).unwrap_or("upload"));
     let job = start_job(&control, &file_name, JobState::Receiving, bytes)?;
 
@@ -75,10 +83,11 @@ pub(super) async fn upload(
     let job_address = format!("/api/v1/jobs/{}", job.id());
     let job_id = job.id().to_owned();
     job.ingesting(spooled.bytes);
-    let options = IngestOptions { name: query.name, no_sidecars: true, stop: job.stop_flag().clone() };
+    let UploadQuery { name, replaces, .. } = query;
+    let options = IngestOptions { name, replaces, no_sidecars: true, stop: job.stop_flag().clone() };
     // A separate task: it continues when the client does not wait for it or disconnects.
     let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, input, options, place));
-    if !query.wait {
+    if !waits {
         let status = control.jobs().find(&job_id);
         return Ok(with_location(&job_address, (StatusCode::ACCEPTED, Json(status)).into_response()));
     }
@@ -93,16 +102,18 @@ pub(super) async fn upload(
 
 impl ControlPlane {
     /// Takes a file of this machine, as a job in the list; it waits its turn among the uploads.
+    /// `replaces` is the id of the title that it takes the place of.
     ///
     /// # Errors
     /// The server is shutting down, there are too many jobs, the job was cancelled, or the file
     /// cannot be taken.
-    pub async fn ingest_file(&self, path: PathBuf) -> Result<Ingested, Problem> {
+    pub async fn ingest_file(&self, path: PathBuf, replaces: Option<String>) -> Result<Ingested, Problem> {
         let file_name =
             path.file_name().map(|name| clean_file_name(&name.to_string_lossy())).unwrap_or_default();
         let job = start_job(self, &file_name, JobState::Ingesting, None)?;
         let input = Input::new(path);
-        let options = IngestOptions { stop: job.stop_flag().clone(), ..IngestOptions::default() };
+        let stop = job.stop_flag().clone();
+        let options = IngestOptions { stop, replaces, ..IngestOptions::default() };
         let (job, turn) = self.turn(job).await?;
         let control = self.clone();
         let result = on_blocking_thread(move || {

@@ -31,7 +31,7 @@ pub fn watch_directory(control: ControlPlane, dir: &Path, runtime: Handle) -> io
                 return;
             }
             let file = arrival.path.display().to_string();
-            match runtime.block_on(control.ingest_file(arrival.path)) {
+            match runtime.block_on(control.ingest_file(arrival.path, None)) {
                 Ok(ingested) => {
                     for warning in &ingested.warnings {
                         tracing::warn!(file, "{warning}");

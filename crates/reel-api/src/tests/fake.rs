@@ -221,7 +221,8 @@ impl LibraryService for FakeLibrary {
             phase: Phase::Storing,
         });
         let mut titles = self.titles.lock().expect("lock");
-        let id = unique_id(&slug(&name), |id| titles.contains_key(id)).expect("a free id");
+        let old = options.replaces.clone().filter(|id| titles.contains_key(id));
+        let id = old.or_else(|| unique_id(&slug(&name), |id| titles.contains_key(id))).expect("a free id");
         let summary = TitleSummary {
             id: id.clone(),
             name,

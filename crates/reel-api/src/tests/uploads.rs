@@ -49,6 +49,17 @@ async fn waiting_gives_the_title_itself() {
 }
 
 #[tokio::test]
+async fn an_upload_can_take_the_place_of_a_title() {
+    let server = Server::new();
+    upload(&server, "name=one&wait=true", "FILM").await;
+    let over = upload(&server, "name=two&replaces=one&wait=true", "FILM").await;
+    assert_eq!((over.status, &over.json()["id"]), (StatusCode::CREATED, &Value::from("one")));
+    assert_eq!(over.json()["name"], "two");
+    assert!(upload(&server, "name=x&replaces=none&wait=true", "FILM").await.problem(404).contains("none"));
+    assert_eq!(server.get("/api/v1/titles").await.json()["titles"].as_array().expect("a list").len(), 1);
+}
+
+#[tokio::test]
 async fn garbage_is_refused_with_the_reason() {
     let server = Server::new();
     for wait in ["true", "false"] {
