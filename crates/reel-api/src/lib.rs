@@ -76,8 +76,9 @@ use reel_library::Stop;
 use reel_metrics::MetricsRegistry;
 use requests::Requests;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as latest};
+use wire::Watch;
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -128,6 +129,7 @@ struct Inner {
     refused_connections: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     ingests: Arc<Semaphore>,
+    watched: Mutex<Arc<Watch>>,
 }
 
 /// What a connection holds until it ends.
@@ -171,6 +173,7 @@ impl ControlPlane {
                 refused_connections: Arc::new(Semaphore::new(REFUSED_CONNECTIONS_MAX)),
                 uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
                 ingests,
+                watched: Mutex::default(),
             }),
         }
     }
@@ -236,6 +239,15 @@ impl ControlPlane {
     /// The jobs shown by the API.
     pub fn jobs(&self) -> &Jobs {
         &self.inner.jobs
+    }
+
+    /// What the watched directory holds.
+    fn watched(&self) -> Arc<Watch> {
+        Arc::clone(&self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn show_watched(&self, watch: Watch) {
+        *self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(watch);
     }
 
     /// The entity tags of this server's answers.
@@ -327,6 +339,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/volume/rebuild", post(volume_jobs::rebuild)),
         ("/api/v1/volume/replace", post(volume_jobs::replace)),
         ("/api/v1/volume/scrub", post(volume_jobs::scrub)),
+        ("/api/v1/watch", get(status::watched)),
         ("/assets/{*file}", get(pages::asset)),
         ("/dashboard", get(pages::dashboard)),
         ("/healthz", get(status::alive)),

@@ -2,11 +2,12 @@
 
 use crate::library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport, VolumeState};
 use reel_library::{
-    IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress, Stamp,
-    TitleSummary,
+    IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress,
+    TitleSummary, Watcher,
 };
 use reel_metrics::{MetricsPage, MetricsSource};
 use reel_volume::Volume;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The counters of a volume.
@@ -25,8 +26,8 @@ impl LibraryService for Library {
         Library::has(self, id)
     }
 
-    fn knows(&self, stamp: &Stamp) -> bool {
-        Library::knows(self, stamp)
+    fn watcher(&self, dir: &Path) -> Watcher {
+        Library::watcher(self, dir)
     }
 
     fn remove(&self, id: &str) -> Result<(), LibraryError> {

@@ -1,17 +1,18 @@
 //! What the API needs of the titles and of the volume under them.
 
 use reel_library::{
-    IngestError, IngestOptions, Ingested, Input, LibraryError, Poster, PosterKind, Progress, Stamp,
-    TitleSummary,
+    IngestError, IngestOptions, Ingested, Input, KnownTitles, LibraryError, Poster, PosterKind, Progress,
+    TitleSummary, Watcher,
 };
 use reel_volume::MemberState;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The titles of one volume. Every call may block on disks; the control plane makes them on
 /// blocking threads.
-pub trait LibraryService: Send + Sync + 'static {
+pub trait LibraryService: KnownTitles + Send + Sync + 'static {
     /// All titles, in order of name.
     fn titles(&self) -> Vec<Arc<TitleSummary>>;
 
@@ -24,8 +25,8 @@ pub trait LibraryService: Send + Sync + 'static {
     /// Whether there is such a title; does not block.
     fn has(&self, id: &str) -> bool;
 
-    /// Whether a title was made from this very file; does not block.
-    fn knows(&self, stamp: &Stamp) -> bool;
+    /// A watcher of a directory whose files become titles.
+    fn watcher(&self, dir: &Path) -> Watcher;
 
     /// Takes a title out of the catalogue. Sessions that play it may finish.
     ///

@@ -49,6 +49,11 @@ pub(super) async fn volume(State(control): State<ControlPlane>) -> Json<VolumeRe
     Json(control.library().volume())
 }
 
+/// `GET /api/v1/watch`
+pub(super) async fn watched(State(control): State<ControlPlane>) -> Response {
+    Json(&*control.watched()).into_response()
+}
+
 /// `GET /api/v1/openapi.json`
 pub(super) async fn openapi() -> Json<Value> {
     Json(openapi::document())

@@ -1,7 +1,8 @@
 //! A watched directory: its new files become jobs like uploads.
 
 use crate::ControlPlane;
-use reel_library::watch;
+use crate::wire::Watch;
+use reel_library::{Arrival, watch};
 use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,26 +26,33 @@ pub fn watch_directory(control: ControlPlane, dir: &Path, runtime: Handle) -> io
     let (sender, stop) = mpsc::channel();
     let dir: PathBuf = dir.to_owned();
     let thread = thread::Builder::new().name("reel-watch".to_owned()).spawn(move || {
-        let known = |stamp: &_| control.library().knows(stamp);
-        watch(&dir, &stop, known, |arrival| {
-            if control.stop_flag().is_stopped() {
-                return;
-            }
-            let file = arrival.path.display().to_string();
-            match runtime.block_on(control.ingest_file(arrival.path, None)) {
-                Ok(ingested) => {
-                    for warning in &ingested.warnings {
-                        tracing::warn!(file, "{warning}");
-                    }
-                    tracing::info!(file, title = ingested.id, "taken from the watched directory");
-                }
-                Err(problem) => {
-                    tracing::warn!(file, error = %problem, "not taken; it is tried again when it changes")
-                }
-            }
-        });
+        let watcher = control.library().watcher(&dir);
+        let take = |arrival: &Arrival| take(&control, &runtime, arrival);
+        let show = |report| control.show_watched(Watch::new(&dir, report));
+        watch(watcher, &stop, control.library(), take, show);
     })?;
     Ok(Watching { stop: Some(sender), thread: Some(thread) })
+}
+
+fn take(control: &ControlPlane, runtime: &Handle, arrival: &Arrival) -> Result<String, String> {
+    if control.stop_flag().is_stopped() {
+        return Err("the server is stopping".to_owned());
+    }
+    let file = arrival.path.display().to_string();
+    match runtime.block_on(control.ingest_file(arrival.path.clone(), arrival.replaces.clone())) {
+        Ok(ingested) => {
+            for warning in &ingested.warnings {
+                tracing::warn!(file, "{warning}");
+            }
+            let said = if arrival.replaces.is_some() { "taken again" } else { "taken" };
+            tracing::info!(file, title = ingested.id, "{said} from the watched directory");
+            Ok(ingested.id)
+        }
+        Err(problem) => {
+            tracing::warn!(file, error = %problem, "not taken; it is tried again when it changes");
+            Err(problem.to_string())
+        }
+    }
 }
 
 impl Drop for Watching {

@@ -32,4 +32,7 @@ pub use poster::{Poster, PosterKind, make_poster};
 pub use sidecar::{Sidecar, find_sidecars, read_sidecar};
 pub use summary::{AudioSummary, SubtitleSummary, TitleSummary, VideoSummary};
 pub use title::Title;
-pub use watch::{Arrival, Stamp, Watcher, stamp_of, watch};
+pub use watch::{
+    Arrival, KnownTitles, Now, Stamp, WatchReport, WatchState, WatchedFile, Watcher, media_files, stamp_of,
+    watch,
+};

@@ -8,12 +8,13 @@ use crate::poster::{Poster, PosterKind};
 use crate::removed::Removed;
 use crate::summary::{TitleSummary, summarise, unreadable};
 use crate::title::{Title, stamp};
-use crate::watch::Stamp;
+use crate::watch::{KnownTitles, Stamp, Watcher};
 use reel_media::TitleIndex;
 use reel_qos::Class;
 use reel_volume::{ObjectRecord, Role, SourceFile, TitleRecord, Volume};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// The titles of one volume. Methods may wait for disks unless stated otherwise.
@@ -94,17 +95,14 @@ impl Library {
 
     /// Whether a title was made from exactly this file, even if it was removed since.
     pub fn knows(&self, stamp: &Stamp) -> bool {
-        if self.volume.titles().iter().any(|title| source(title) == *stamp) {
-            return true;
-        }
-        let was_removed = lock(self.removed()).contains(stamp);
-        if was_removed {
-            tracing::info!(
-                file = stamp.file_name,
-                "not ingested, because the title that was made from it was removed; touch the file to have it ingested again"
-            );
-        }
-        was_removed
+        !self.titles_of(stamp).is_empty() || self.was_removed(stamp)
+    }
+
+    /// A watcher of a directory, for [`crate::watch()`]. The titles that it makes belong to this
+    /// library.
+    pub fn watcher(&self, dir: &Path) -> Watcher {
+        let status = self.volume.status();
+        Watcher::new(dir, &status.directory, &status.volume.to_string())
     }
 
     /// Summaries of all titles, by name. A title that cannot be read is listed with the reason.
@@ -270,6 +268,21 @@ impl Library {
 /// Whether two records describe the same bytes: an id may have been reused after a removal.
 pub(crate) fn same(a: &Arc<TitleRecord>, b: &Arc<TitleRecord>) -> bool {
     Arc::ptr_eq(a, b) || **a == **b
+}
+
+impl KnownTitles for Library {
+    fn titles_of(&self, stamp: &Stamp) -> Vec<String> {
+        let titles = self.volume.titles();
+        titles.iter().filter(|title| source(title) == *stamp).map(|title| title.id.clone()).collect()
+    }
+
+    fn source_of(&self, title: &str) -> Option<Stamp> {
+        self.volume.title(title).map(|title| source(&title))
+    }
+
+    fn was_removed(&self, stamp: &Stamp) -> bool {
+        lock(self.removed()).contains(stamp)
+    }
 }
 
 fn source(title: &TitleRecord) -> Stamp {

@@ -56,6 +56,9 @@ pub const REMOVED_MAX: usize = 10_000;
 /// Bytes of the file with these records: two numbers and a name each.
 pub const REMOVED_BYTES_MAX: u64 = ((REMOVED_MAX + 1) * (FILE_NAME_BYTES_MAX + 43)) as u64;
 
+/// Bytes of the file with the records of what was taken: six numbers, an id and a path each.
+pub const TAKEN_BYTES_MAX: u64 = (WATCH_FILES_MAX * 512) as u64;
+
 // ---- Tuning
 
 /// Width of a poster in pixels: sharp on a phone of double density, small enough to list hundreds.
@@ -64,6 +67,20 @@ pub const POSTER_WIDTH: u32 = 640;
 /// Bytes of indexes that are opened before they are requested: half of the cache, so that requested
 /// titles find space.
 pub const OPENED_AHEAD_BYTES_MAX: usize = OPENED_BYTES_MAX / 2;
+
+/// A file of a watched directory that has not changed for so many seconds counts as complete, if it
+/// did not grow in longer pauses before. Recorders and downloads pause for seconds.
+pub const WATCH_QUIET_MIN_S: u64 = 10;
+
+/// A file counts as complete after this time, in whatever pauses it grew.
+pub const WATCH_QUIET_MAX_S: u64 = 300;
+
+/// A file counts as complete when it has not changed for so many times the longest pause in which
+/// it grew.
+pub const WATCH_PAUSES: u64 = 3;
+
+/// Files of a watched directory that are shown: those that are not titles come first.
+pub const WATCH_SHOWN_MAX: usize = 500;
 
 /// Time between two scans of a watched directory.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(2);

@@ -42,6 +42,11 @@ pub fn find_sidecars(film: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a subtitle file belongs to the film whose name without the extension is `stem`.
+pub(crate) fn belongs_to(file_name: &str, stem: &str) -> bool {
+    marks(file_name, stem).is_some()
+}
+
 /// Reads one subtitle file.
 ///
 /// # Errors

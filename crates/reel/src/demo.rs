@@ -5,7 +5,7 @@ mod films;
 
 use std::path::Path;
 
-use reel_library::{Library, Watcher, stamp_of};
+use reel_library::{Library, media_files, stamp_of};
 use reel_volume::{Members, Volume, VolumeOptions};
 
 use crate::args::DemoArguments;
@@ -45,23 +45,20 @@ pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failur
 
 /// All films of a directory, each as one title.
 fn films_in(dir: &Path) -> Result<Vec<Job>, Failure> {
-    let mut watcher = Watcher::new(dir);
-    // A watcher reports a file after two equal scans.
-    let scans = watcher.scan(|_| false).and_then(|_| watcher.scan(|_| false));
-    let arrivals = scans.map_err(|error| Failure::path("read", dir, &error))?;
-    if arrivals.is_empty() {
+    let files = media_files(dir).map_err(|error| Failure::path("read", dir, &error))?;
+    if files.is_empty() {
         return Err(Failure::not_found(format!("there is no film in {}", dir.display()))
             .help("use a directory with mp4, mov, mkv, webm or ts files, or omit --media"));
     }
-    if arrivals.len() > DEMO_FILMS_MAX {
+    if files.len() > DEMO_FILMS_MAX {
         eprintln!(
             "note: {} has {} films; the demo uses the first {DEMO_FILMS_MAX}",
             dir.display(),
-            arrivals.len()
+            files.len()
         );
     }
-    let job = |arrival: reel_library::Arrival| Job { files: vec![arrival.path], name: None };
-    Ok(arrivals.into_iter().take(DEMO_FILMS_MAX).map(job).collect())
+    let job = |file| Job { files: vec![file], name: None };
+    Ok(files.into_iter().take(DEMO_FILMS_MAX).map(job).collect())
 }
 
 /// The volume of an earlier run, or a new one with space for `films`.

@@ -569,6 +569,18 @@ export interface VolumeMember {
  */
 export type VolumeState = "ok" | "degraded" | "failed";
 
+/** The watched directory, and what has become of its files. */
+export interface Watch {
+  /** The directory; null if none is watched. */
+  directory: string | null;
+  /** Its media files, those without a title first, and what is not looked at. */
+  files: WatchFile[];
+  /** How many more there are. */
+  more: number;
+  /** Why it cannot be read. */
+  problem: string | null;
+}
+
 /** Addresses that open a session and lead to it. */
 export interface WatchAddresses {
   /** To its DASH manifest. */
@@ -578,3 +590,27 @@ export interface WatchAddresses {
   /** To one MP4 file, for players without HLS or DASH. */
   progressive: string;
 }
+
+/** A file of the watched directory. */
+export interface WatchFile {
+  /** Its size. */
+  bytes: number;
+  /** Its path below the directory. */
+  path: string;
+  /** Why, and what to do, if there is no title. */
+  reason: string | null;
+  /** What has become of it. */
+  state: WatchFileState;
+  /** The id of the title that was made from it. */
+  title_id: string | null;
+}
+
+/**
+ * What has become of a file of the watched directory.
+ * - "waiting": It may still grow.
+ * - "ingesting": It is being ingested.
+ * - "taken": A title was made from it.
+ * - "failed": It could not be ingested, and is tried again when it changes.
+ * - "skipped": It is not ingested.
+ */
+export type WatchFileState = "waiting" | "ingesting" | "taken" | "failed" | "skipped";

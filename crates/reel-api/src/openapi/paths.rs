@@ -7,7 +7,8 @@ use crate::jobs::JobStatus;
 use crate::library_service::VolumeReport;
 use crate::upload::UploadQuery;
 use crate::wire::{
-    Capacity, Dashboard, JobList, OpenSession, Readiness, Replacement, Session, SessionList, Title, TitleList,
+    Capacity, Dashboard, JobList, OpenSession, Readiness, Replacement, Session, SessionList, Title,
+    TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -192,6 +193,7 @@ fn server(describe: &mut Describe) -> Paths {
         ("200", describe.json::<Readiness>("Yes")),
         ("503", describe.json::<Readiness>("No; the checks say why")),
     ];
+    let watched = [("200", describe.json::<Watch>("The directory and its files"))];
     let document = json!({
         "description": "OpenAPI 3.1", "content": { "application/json": { "schema": { "type": "object" } } },
     });
@@ -206,6 +208,10 @@ fn server(describe: &mut Describe) -> Paths {
                 "get": describe.operation(op("getJob", "One job"), job),
                 "delete": describe.operation(op("cancelJob", "Ask a job to end"), cancelled),
             }),
+        ),
+        (
+            "/api/v1/watch",
+            json!({ "get": describe.operation(op("getWatch", "The watched directory, and its files"), watched) }),
         ),
         (
             "/api/v1/openapi.json",

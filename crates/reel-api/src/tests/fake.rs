@@ -10,6 +10,7 @@ use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tower::ServiceExt;
@@ -21,6 +22,8 @@ pub(super) struct FakeLibrary {
     pub(super) state: Mutex<VolumeState>,
     /// An ingest waits until this is not locked.
     pub(super) gate: tokio::sync::Mutex<()>,
+    /// Where records of a watched directory are kept.
+    records: tempfile::TempDir,
 }
 
 /// SessionService with the keys k0, k1, ...; at most two.
@@ -70,6 +73,7 @@ impl Server {
             free_bytes: AtomicU64::new(1 << 30),
             state: Mutex::new(VolumeState::Ok),
             gate: tokio::sync::Mutex::default(),
+            records: tempfile::tempdir().expect("tempdir"),
         });
         let config = ControlConfig {
             spool_dir: spool.path().join("spool"),
@@ -149,6 +153,21 @@ impl Answer {
     }
 }
 
+impl KnownTitles for FakeLibrary {
+    fn titles_of(&self, stamp: &Stamp) -> Vec<String> {
+        let id = slug(&name_from_file(&stamp.file_name));
+        self.has(&id).then_some(id).into_iter().collect()
+    }
+
+    fn source_of(&self, _: &str) -> Option<Stamp> {
+        None
+    }
+
+    fn was_removed(&self, _: &Stamp) -> bool {
+        false
+    }
+}
+
 impl LibraryService for FakeLibrary {
     fn titles(&self) -> Vec<Arc<TitleSummary>> {
         self.titles.lock().expect("lock").values().cloned().collect()
@@ -163,8 +182,8 @@ impl LibraryService for FakeLibrary {
         self.title(id).is_ok()
     }
 
-    fn knows(&self, stamp: &Stamp) -> bool {
-        self.has(&slug(&name_from_file(&stamp.file_name)))
+    fn watcher(&self, dir: &Path) -> Watcher {
+        Watcher::new(dir, self.records.path(), "fake")
     }
 
     fn remove(&self, id: &str) -> Result<(), LibraryError> {
@@ -442,7 +461,7 @@ impl VolumeJobs for FakeVolumeJobs {
     fn replace(
         &self,
         member: usize,
-        path: &std::path::Path,
+        path: &Path,
         _: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
         Ok(VolumeJobDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })

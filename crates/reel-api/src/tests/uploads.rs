@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use serde_json::Value;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Asks for a job until it has ended. The time limit only ends a test that hangs.
 async fn ended(server: &Server, address: &str) -> Value {
@@ -247,10 +247,20 @@ async fn a_watched_directory_feeds_the_same_jobs() {
     let dir = tempfile::tempdir().expect("tempdir");
     std::fs::write(dir.path().join("good.mp4"), "FILM").expect("written");
     std::fs::write(dir.path().join("bad.mp4"), "garbage").expect("written");
+    for name in ["good.mp4", "bad.mp4"] {
+        // Old enough to be complete.
+        let file = std::fs::File::options().write(true).open(dir.path().join(name)).expect("there");
+        file.set_modified(SystemTime::UNIX_EPOCH).expect("set");
+    }
+    assert_eq!(server.get("/api/v1/watch").await.json()["directory"], Value::Null);
     let watching = watch_directory(server.control.clone(), dir.path(), tokio::runtime::Handle::current())
         .expect("begun");
     for _ in 0..3000 {
-        if server.get("/api/v1/jobs").await.json()["jobs"].as_array().is_some_and(|jobs| jobs.len() == 2) {
+        let watched = server.get("/api/v1/watch").await.json();
+        let has_ended =
+            |file: &Value| ["failed", "taken"].contains(&file["state"].as_str().expect("a state"));
+        let files = watched["files"].as_array().expect("a list");
+        if files.len() == 2 && files.iter().all(has_ended) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -258,5 +268,14 @@ async fn a_watched_directory_feeds_the_same_jobs() {
     tokio::task::spawn_blocking(move || drop(watching)).await.expect("ended");
     let states: Vec<_> =
         server.control.jobs().list().into_iter().map(|job| (job.file_name, job.title_id)).collect();
+    let watched = server.get("/api/v1/watch").await.json();
+    let shown = |number: usize| {
+        let file = &watched["files"][number];
+        [&file["path"], &file["state"], &file["title_id"]].map(|value| value.as_str().map(str::to_owned))
+    };
+    assert_eq!(shown(0), [Some("bad.mp4".to_owned()), Some("failed".to_owned()), None]);
+    assert_eq!(shown(1), ["good.mp4", "taken", "good"].map(|text| Some(text.to_owned())));
+    let reason = watched["files"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("not an MP4"), "{reason}");
     assert_eq!(states, [("good.mp4".to_owned(), Some("good".to_owned())), ("bad.mp4".to_owned(), None)]);
 }

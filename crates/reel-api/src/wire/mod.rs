@@ -10,6 +10,7 @@ mod resource;
 mod server;
 mod sessions;
 mod titles;
+mod watch;
 
 pub use dashboard::{
     Capacity, ClassUse, Dashboard, DashboardVolume, Member, MemberClass, Price, RefusalCount, ResourceUnit,
@@ -20,3 +21,4 @@ pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
 pub use sessions::{ListedSession, OpenSession, Session, SessionList};
 pub use titles::{AudioTrack, SubtitleTrack, Title, TitleList, VideoTrack, WatchAddresses};
+pub use watch::{Watch, WatchFile, WatchFileState};

@@ -175,12 +175,20 @@ fn a_port_in_use_is_named() {
         .refused(1, &["203.0.113.1:80", "no such address"]);
 }
 
+/// A film in the watched directory that was last modified long ago, so that it is complete.
+fn arrive(dir: &TestDir, name: &str, modified_unix_s: u64) {
+    let path = dir.path(&format!("incoming/{name}"));
+    fs::copy(short(), &path).unwrap();
+    let modified = std::time::UNIX_EPOCH + Duration::from_secs(modified_unix_s);
+    fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+}
+
 #[test]
 fn films_in_the_watched_directory_are_ingested() {
     let dir = TestDir::with_volume();
     fs::create_dir(dir.path("incoming")).unwrap();
     let server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
-    fs::copy(short(), dir.path("incoming/arrival.mp4")).unwrap();
+    arrive(&dir, "arrival.mp4", 1_000_000_000);
     let begun = Instant::now();
     while !server.text("/api/v1/titles").contains("\"arrival\"") {
         assert!(begun.elapsed() < Duration::from_secs(60), "the film is not ingested");
@@ -203,16 +211,15 @@ fn a_removed_title_is_not_ingested_again_from_the_watched_directory() {
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
         server.said()
     };
-    fs::copy(short(), dir.path("incoming/first.mp4")).unwrap();
+    arrive(&dir, "first.mp4", 1_000_000_000);
     taken("first");
     dir.reel(&["remove", "volume", "first"]).done();
     // Files are ingested one after the other, in the order of their names.
-    fs::copy(short(), dir.path("incoming/second.mp4")).unwrap();
+    arrive(&dir, "second.mp4", 1_000_000_000);
     let said = taken("second");
     assert_eq!(dir.titles(), ["second"]);
     assert!(said.contains("touch the file to have it ingested again"), "{said}");
-    let file = fs::File::options().write(true).open(dir.path("incoming/first.mp4")).unwrap();
-    file.set_modified(std::time::SystemTime::now() + Duration::from_secs(5)).unwrap();
+    arrive(&dir, "first.mp4", 1_000_000_005);
     taken("first");
 }
 

@@ -1,0 +1,287 @@
+//! Decides which files of a watched directory are ingested, and when.
+//!
+//! Nothing marks the end of a file that another program writes. A file counts as complete when it
+//! has not changed for a time: longer than the pauses in which it grew so far. If it grows after
+//! all, it is ingested again, and the new title takes the place of the old one.
+
+use super::scan::{Found, Scan};
+use super::taken::{Taken, TakenFile};
+use super::{Arrival, Stamp, WatchReport, WatchState, WatchedFile};
+use crate::limits::{WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// The titles of a library, as far as a watcher must know them.
+pub trait KnownTitles {
+    /// The ids of the titles that were made from exactly this file.
+    fn titles_of(&self, stamp: &Stamp) -> Vec<String>;
+
+    /// The file that a title was made from; `None` if there is no such title.
+    fn source_of(&self, title: &str) -> Option<Stamp>;
+
+    /// Whether the title of exactly this file was removed.
+    fn was_removed(&self, stamp: &Stamp) -> bool;
+}
+
+/// The present.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Seconds of a clock that never goes back.
+    pub clock_s: u64,
+    /// Seconds since 1970.
+    pub unix_s: u64,
+}
+
+impl Now {
+    /// Reads the clocks.
+    pub fn read() -> Now {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Now { clock_s: START.elapsed().as_secs(), unix_s }
+    }
+}
+
+/// Scans a directory repeatedly and returns the files that have arrived completely.
+///
+/// Each state of a file is returned once: after a failure it is returned again only when the file
+/// has changed.
+#[derive(Debug)]
+pub struct Watcher {
+    dir: PathBuf,
+    seen: BTreeMap<PathBuf, Seen>,
+    pub(super) taken: Taken,
+    skipped: BTreeMap<PathBuf, String>,
+    unreadable: BTreeMap<PathBuf, String>,
+    problem: Option<String>,
+    complained: HashSet<PathBuf>,
+    complaints: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    found: Found,
+    /// When it was seen first, or changed.
+    since_s: u64,
+    has_changed: bool,
+    /// The longest time between two changes.
+    pause_s: u64,
+    /// `None` until it is complete.
+    outcome: Option<WatchState>,
+}
+
+impl Watcher {
+    /// A watcher of `dir` and the directories below it. What became of its files is kept in the
+    /// directory of the volume. Nothing is read of `dir` before the first [`Watcher::scan`].
+    pub fn new(dir: &Path, volume_dir: &Path, volume: &str) -> Watcher {
+        Watcher::with(dir, Taken::load(volume_dir, volume, dir))
+    }
+
+    pub(super) fn with(dir: &Path, taken: Taken) -> Watcher {
+        Watcher {
+            dir: dir.to_owned(),
+            seen: BTreeMap::new(),
+            taken,
+            skipped: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            problem: None,
+            complained: HashSet::new(),
+            complaints: Vec::new(),
+        }
+    }
+
+    /// The watched directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Scans the directory once and returns the files that are complete and from which no title was
+    /// made, and those that have changed since.
+    ///
+    /// # Errors
+    /// If the directory itself cannot be read. Errors below it are returned by
+    /// [`Watcher::take_complaints`].
+    pub fn scan(&mut self, now: Now, known: &dyn KnownTitles) -> io::Result<Vec<Arrival>> {
+        let scan = Scan::of(&self.dir).inspect_err(|error| self.problem = Some(error.to_string()))?;
+        self.problem = None;
+        if scan.is_complete() {
+            // Files that are gone are dropped, so that a file that is put back later is new.
+            self.seen.retain(|path, _| scan.films.contains_key(path));
+        }
+        let mut complete = Vec::new();
+        for (path, found) in scan.films {
+            if self.see(&path, found, now) {
+                complete.push(path);
+            }
+        }
+        for (path, reason) in scan.skipped.iter().chain(&scan.unreadable) {
+            self.complain(path, reason);
+        }
+        (self.skipped, self.unreadable) = (scan.skipped, scan.unreadable);
+        let arrivals = complete.into_iter().filter_map(|path| self.decide(path, known)).collect();
+        self.taken.keep();
+        Ok(arrivals)
+    }
+
+    /// A file is being ingested.
+    pub fn begins(&mut self, path: &Path) {
+        self.settle(path, WatchState::Ingesting);
+    }
+
+    /// A file was ingested as the title of this id, or not, with the reason.
+    pub fn took(&mut self, arrival: &Arrival, outcome: Result<String, String>) {
+        match outcome {
+            Ok(title) => {
+                let sidecars = self.seen.get(&arrival.path).map(|seen| seen.found.sidecars);
+                let stamp = arrival.stamp.clone();
+                let taken = TakenFile { stamp, sidecars: sidecars.unwrap_or_default(), title: title.clone() };
+                self.taken.insert(&self.below(&arrival.path), taken);
+                self.taken.keep();
+                self.settle(&arrival.path, WatchState::Taken { title });
+            }
+            Err(reason) => self.settle(&arrival.path, WatchState::Failed { reason }),
+        }
+    }
+
+    /// What the directory holds, at most [`WATCH_SHOWN_MAX`] files.
+    pub fn report(&self) -> WatchReport {
+        let odd = self.skipped.iter().chain(&self.unreadable).map(|(path, reason)| WatchedFile {
+            path: self.below(path),
+            bytes: 0,
+            state: WatchState::Skipped { reason: reason.clone() },
+        });
+        let films = self.seen.iter().map(|(path, seen)| {
+            let waiting = || WatchState::Waiting { quiet_s: seen.quiet_s() };
+            let state = seen.outcome.clone().unwrap_or_else(waiting);
+            WatchedFile { path: self.below(path), bytes: seen.found.stamp.bytes, state }
+        });
+        let (taken, mut files): (Vec<_>, Vec<_>) =
+            odd.chain(films).partition(|file| matches!(file.state, WatchState::Taken { .. }));
+        files.extend(taken);
+        let more = files.len().saturating_sub(WATCH_SHOWN_MAX);
+        files.truncate(WATCH_SHOWN_MAX);
+        WatchReport { problem: self.problem.clone(), files, more }
+    }
+
+    /// Messages about parts of the directory that are not read; each is returned once.
+    pub fn take_complaints(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.complaints)
+    }
+
+    /// Notes a file as a scan found it; `true` if it is complete and nothing was decided on it yet.
+    fn see(&mut self, path: &Path, found: Found, now: Now) -> bool {
+        let Some(seen) = self.seen.get_mut(path) else {
+            let since_s = now.clock_s;
+            let seen = Seen { found, since_s, has_changed: false, pause_s: 0, outcome: None };
+            self.seen.insert(path.to_owned(), seen);
+            return false;
+        };
+        if seen.found != found {
+            seen.pause_s = seen.pause_s.max(now.clock_s.saturating_sub(seen.since_s));
+            (seen.found, seen.since_s, seen.has_changed) = (found, now.clock_s, true);
+            seen.outcome = None;
+            return false;
+        }
+        seen.outcome.is_none() && seen.is_complete(now)
+    }
+
+    /// What becomes of a complete file: it is returned if it is to be ingested.
+    fn decide(&mut self, path: PathBuf, known: &dyn KnownTitles) -> Option<Arrival> {
+        let found = self.seen.get(&path)?.found.clone();
+        let Found { stamp, sidecars, .. } = found.clone();
+        let below = self.below(&path);
+        let before = self.taken.get(&below).cloned();
+        let title = before.as_ref().map(|before| before.title.clone());
+        let title = title
+            .filter(|title| known.source_of(title).is_some_and(|source| source.file_name == stamp.file_name));
+        let outcome = match (before, title) {
+            (Some(before), Some(title)) if before.stamp == stamp && before.sidecars == sidecars => {
+                WatchState::Taken { title }
+            }
+            (Some(_), Some(title)) => return self.arrive(path, stamp, Some(title)),
+            (Some(before), None) if before.stamp == stamp => removed(),
+            (Some(_), None) => return self.arrive(path, stamp, None),
+            (None, _) => match self.other_file(&path, &found, known) {
+                Some(outcome) => outcome,
+                None => return self.arrive(path, stamp, None),
+            },
+        };
+        if let WatchState::Taken { title } = &outcome {
+            self.taken.insert(&below, TakenFile { stamp, sidecars, title: title.clone() });
+        }
+        self.settle(&path, outcome);
+        None
+    }
+
+    fn arrive(&mut self, path: PathBuf, stamp: Stamp, replaces: Option<String>) -> Option<Arrival> {
+        self.settle(&path, WatchState::Ingesting);
+        Some(Arrival { path, stamp, replaces })
+    }
+
+    /// What becomes of a file without a record: a title may have been made from it elsewhere, or it
+    /// is another name of a file that has one. `None` if it is new.
+    fn other_file(&self, path: &Path, found: &Found, known: &dyn KnownTitles) -> Option<WatchState> {
+        let has_title = |other: &Path, seen: &Seen| {
+            matches!(seen.outcome, Some(WatchState::Ingesting))
+                || self.taken.get(&self.below(other)).is_some()
+        };
+        let same = self.seen.iter().find(|(other, seen)| {
+            other.as_path() != path && seen.found.identity == found.identity && has_title(other, seen)
+        });
+        if let Some((other, _)) = same {
+            let reason = format!("it is the same file as {}", self.below(other));
+            return Some(WatchState::Skipped { reason });
+        }
+        // The records of files that are gone do not count: this one may have been moved.
+        let present = || self.taken.all().filter(|(other, _)| self.seen.contains_key(&self.dir.join(other)));
+        let claimed: HashSet<&str> = present().map(|(_, taken)| taken.title.as_str()).collect();
+        let titles = known.titles_of(&found.stamp);
+        if let Some(title) = titles.into_iter().find(|title| !claimed.contains(title.as_str())) {
+            return Some(WatchState::Taken { title });
+        }
+        let has_twin = present().any(|(_, taken)| taken.stamp == found.stamp);
+        (!has_twin && known.was_removed(&found.stamp)).then(removed)
+    }
+
+    fn settle(&mut self, path: &Path, outcome: WatchState) {
+        if let WatchState::Skipped { reason } = &outcome {
+            self.complain(path, reason);
+        }
+        if let Some(seen) = self.seen.get_mut(path) {
+            seen.outcome = Some(outcome);
+        }
+    }
+
+    /// Has it reported once that something is not looked at.
+    fn complain(&mut self, path: &Path, reason: &str) {
+        if self.complained.insert(path.to_owned()) {
+            self.complaints.push(format!("{}: {reason}", path.display()));
+        }
+    }
+
+    /// A path below the directory, as it is shown and recorded.
+    fn below(&self, path: &Path) -> String {
+        path.strip_prefix(&self.dir).unwrap_or(path).to_string_lossy().into_owned()
+    }
+}
+
+impl Seen {
+    /// How long it must not change: some times the longest pause so far.
+    fn quiet_s(&self) -> u64 {
+        self.pause_s.saturating_mul(WATCH_PAUSES).clamp(WATCH_QUIET_MIN_S, WATCH_QUIET_MAX_S)
+    }
+
+    fn is_complete(&self, now: Now) -> bool {
+        let is_quiet = now.clock_s.saturating_sub(self.since_s) >= self.quiet_s();
+        // A file that was here before, or was moved here, has not changed for long.
+        let age_s = now.unix_s.saturating_sub(self.found.stamp.modified_unix_s);
+        self.found.stamp.bytes > 0 && (is_quiet || !self.has_changed && age_s >= WATCH_QUIET_MIN_S)
+    }
+}
+
+fn removed() -> WatchState {
+    let reason = "its title was removed; touch the file to have it ingested again";
+    WatchState::Skipped { reason: reason.to_owned() }
+}
