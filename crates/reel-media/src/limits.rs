@@ -33,6 +33,15 @@ pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
 pub(crate) const MKV_PROBE_BLOCKS: usize = 4000;
 /// See [`MKV_PROBE_BLOCKS`].
 pub(crate) const MKV_PROBE_BYTES: u64 = 64 * 1024 * 1024;
+/// How far the search continues for a track of which no usable frame was found, in blocks: four
+/// minutes of a film with one sound track.
+pub(crate) const MKV_SEARCH_BLOCKS: usize = 20_000;
+/// The same in bytes: 27 s at the 80 Mbit/s of Ultra HD discs. Such a file is read twice up to
+/// there, which takes a hard disk three seconds.
+pub(crate) const MKV_SEARCH_BYTES: u64 = 256 * 1024 * 1024;
+/// Samples of an MP4 track that are searched for a frame with a header that can be read: a second
+/// of MP3.
+pub(crate) const MP4_PROBE_SAMPLES: usize = 40;
 
 /// How far a transport stream is searched for the tables and the first frame of every stream: a
 /// minute of broadcast.

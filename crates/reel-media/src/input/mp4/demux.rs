@@ -1,6 +1,5 @@
 //! Samples of all tracks, in the order of the file.
 
-use super::atom::malformed;
 use super::entry::Text;
 use super::fragments::Fragments;
 use super::plan::{Plan, Walk};
@@ -67,13 +66,13 @@ impl Mp4 {
                 warnings.add(format!("track {id} is left out: it has no duration"));
                 continue;
             }
+            let walk = Walk::new(&media, fragments);
             if media.track.codec == Codec::Mp3
-                && let Some(why) = check_layer(&mut media.track, &plan, source.as_mut())?
+                && let Some(why) = check_layer(&mut media.track, walk.clone(), source.as_mut())?
             {
                 warnings.add(format!("track {id} is left out: {why}"));
                 continue;
             }
-            let walk = Walk::new(&media, fragments);
             let all_sync = media.track.kind == TrackKind::Audio;
             streams.push(Stream {
                 walk,
@@ -273,30 +272,31 @@ fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     }
 }
 
-/// Layers I and II share their name with layer III; only the frames show the layer. `Some` says why
-/// the track is left out.
+/// Layers I and II share their name with layer III; only the frames show the layer. The first frame
+/// with a readable header decides. `Some` says why the track is left out.
 fn check_layer(
     track: &mut Track,
-    plan: &Plan,
+    mut walk: Walk,
     source: &mut dyn Source,
 ) -> Result<Option<String>, MediaError> {
-    let Some((offset, bytes)) = plan.first_sample else { return Ok(None) };
-    let mut head = [0; mp3::HEADER_BYTES];
-    let length = head.len().min(bytes as usize);
-    source.read_at(offset, &mut head[..length])?;
-    let Some(header) = mp3::Header::parse(&head) else {
-        return Err(malformed(offset, "there is no MPEG audio frame where one should begin"));
-    };
-    if header.layer != 3 {
-        let layer = header.layer;
-        return Ok(Some(format!(
-            "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
-        )));
+    for _ in 0..limits::MP4_PROBE_SAMPLES {
+        let Some(sample) = walk.next(source)? else { break };
+        let mut head = [0; mp3::HEADER_BYTES];
+        let length = head.len().min(sample.bytes as usize);
+        source.read_at(sample.offset, &mut head[..length])?;
+        let Some(header) = mp3::Header::parse(&head) else { continue };
+        if header.layer != 3 {
+            let layer = header.layer;
+            return Ok(Some(format!(
+                "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
+            )));
+        }
+        if let Some(audio) = &mut track.audio {
+            (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
+        }
+        return Ok(None);
     }
-    if let Some(audio) = &mut track.audio {
-        (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
-    }
-    Ok(None)
+    Ok(Some("none of its first samples is a frame of MPEG audio".to_owned()))
 }
 
 /// Moves a fragmented file whose first sample is late to zero; all tracks by the same time.
