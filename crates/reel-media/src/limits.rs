@@ -80,6 +80,12 @@ pub(crate) const MP4_SAMPLES: u64 = 1 << 26;
 pub(crate) const MP4_TEXT_BYTES: u64 = 1 << 18;
 /// Largest time, in ticks, that a file may state: a few such times can be added in an `i64`.
 pub(crate) const MP4_TICKS: i64 = 1 << 60;
+/// Pictures before zero that get new times: 20 s at 50 pictures a second, longer than groups of
+/// pictures are. Each costs 8 bytes of memory.
+pub(crate) const MP4_HIDDEN_PICTURES: usize = 1000;
+/// Finest clock that is made for such pictures, in ticks per second. A pause of an hour still fits
+/// the 32 bits of a sample's duration.
+pub(crate) const MP4_FINE_TIMESCALE: u32 = 1_000_000;
 /// Edits of an edit list that are read.
 pub(crate) const MP4_EDITS: usize = 1 << 16;
 /// Pixels of one side of a picture: the largest sides in the levels of HEVC and AV1 are 16,888 and
