@@ -33,6 +33,15 @@ pub(crate) const MKV_TIME_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
 pub(crate) const MKV_PROBE_BLOCKS: usize = 4000;
 /// See [`MKV_PROBE_BLOCKS`].
 pub(crate) const MKV_PROBE_BYTES: u64 = 64 * 1024 * 1024;
+/// How far the search continues for a track of which no usable frame was found, in blocks: four
+/// minutes of a film with one sound track.
+pub(crate) const MKV_SEARCH_BLOCKS: usize = 20_000;
+/// The same in bytes: 27 s at the 80 Mbit/s of Ultra HD discs. Such a file is read twice up to
+/// there, which takes a hard disk three seconds.
+pub(crate) const MKV_SEARCH_BYTES: u64 = 256 * 1024 * 1024;
+/// Samples of an MP4 track that are searched for a frame with a header that can be read: a second
+/// of MP3.
+pub(crate) const MP4_PROBE_SAMPLES: usize = 40;
 
 /// How far a transport stream is searched for the tables and the first frame of every stream: a
 /// minute of broadcast.
@@ -71,6 +80,12 @@ pub(crate) const MP4_SAMPLES: u64 = 1 << 26;
 pub(crate) const MP4_TEXT_BYTES: u64 = 1 << 18;
 /// Largest time, in ticks, that a file may state: a few such times can be added in an `i64`.
 pub(crate) const MP4_TICKS: i64 = 1 << 60;
+/// Pictures before zero that get new times: 20 s at 50 pictures a second, longer than groups of
+/// pictures are. Each costs 8 bytes of memory.
+pub(crate) const MP4_HIDDEN_PICTURES: usize = 1000;
+/// Finest clock that is made for such pictures, in ticks per second. A pause of an hour still fits
+/// the 32 bits of a sample's duration.
+pub(crate) const MP4_FINE_TIMESCALE: u32 = 1_000_000;
 /// Edits of an edit list that are read.
 pub(crate) const MP4_EDITS: usize = 1 << 16;
 /// Pixels of one side of a picture: the largest sides in the levels of HEVC and AV1 are 16,888 and

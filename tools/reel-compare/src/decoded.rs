@@ -87,7 +87,11 @@ fn tracks(input: &str) -> Result<(bool, usize), CompareError> {
     ))
 }
 
-/// The pictures of a file, in the order in which they are shown.
+/// A picture that is replaced sooner is not seen: screens show at most 480 pictures a second. Reel
+/// serves pictures that are only decoded in this way, as browsers have no other.
+const SEEN_US: i64 = 1_000;
+
+/// The pictures of a file that can be seen, in the order in which they are shown.
 ///
 /// # Errors
 ///
@@ -97,7 +101,15 @@ pub fn pictures(input: &str) -> Result<Vec<Picture>, CompareError> {
     ffmpeg.args(["-map", "0:V:0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-"]);
     let text = run(&mut ffmpeg)?.stdout;
     let frames = frames(&String::from_utf8_lossy(&text))?;
-    Ok(frames.into_iter().map(|frame| Picture { shown_us: frame.pts_us, sum: frame.sum }).collect())
+    let pictures = frames.into_iter().map(|frame| Picture { shown_us: frame.pts_us, sum: frame.sum });
+    Ok(seen(pictures.collect()))
+}
+
+/// Without the pictures at the beginning that the next one replaces at once.
+fn seen(mut pictures: Vec<Picture>) -> Vec<Picture> {
+    let first = pictures.windows(2).position(|pair| pair[1].shown_us - pair[0].shown_us >= SEEN_US);
+    pictures.drain(..first.unwrap_or(0));
+    pictures
 }
 
 /// The sound of a track, by its number among the sound tracks.
@@ -130,7 +142,9 @@ pub fn sound(input: &str, track: usize) -> Result<Sound, CompareError> {
 
 fn ffmpeg(input: &str) -> Command {
     let mut ffmpeg = Command::new("ffmpeg");
-    ffmpeg.args(["-nostdin", "-loglevel", "error", "-i", input]);
+    // Without -copyts, ffmpeg takes times of HLS that do not follow from the usual duration of a
+    // picture for mistakes and replaces them.
+    ffmpeg.args(["-nostdin", "-loglevel", "error", "-copyts", "-i", input]);
     ffmpeg
 }
 
@@ -170,4 +184,22 @@ fn ratio(text: &str) -> Option<(i64, i64)> {
     let (numerator, denominator) = text.split_once('/')?;
     let denominator: i64 = denominator.trim().parse().ok()?;
     (denominator > 0).then_some((numerator.parse().ok()?, denominator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pictures_at(times_us: &[i64]) -> Vec<Picture> {
+        times_us.iter().map(|time| Picture { shown_us: *time, sum: time.to_string() }).collect()
+    }
+
+    #[test]
+    fn pictures_that_are_replaced_at_once_are_not_seen() {
+        let at = |times_us: &[i64]| seen(pictures_at(times_us));
+        assert_eq!(at(&[0, 20, 40, 60, 40_000]), pictures_at(&[60, 40_000]));
+        assert_eq!(at(&[0, 40_000, 40_001]), pictures_at(&[0, 40_000, 40_001]));
+        assert_eq!(at(&[7]), pictures_at(&[7]));
+        assert_eq!(at(&[]), []);
+    }
 }

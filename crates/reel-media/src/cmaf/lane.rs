@@ -33,6 +33,9 @@ struct Record {
     sync: bool,
 }
 
+/// Pictures before zero must take less than this part of a second, as a divisor, to be unseen.
+const HIDDEN_PARTS: u64 = 1000;
+
 /// How decoding times become media times; fixed with the first fragment.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
@@ -281,7 +284,8 @@ impl Lane {
             let record = self.records[i];
             let next = self.records.get(i + 1);
             let duration = next.map_or(record.duration, |next| (next.dts - record.dts) as u32);
-            if next.is_some() {
+            // The steps between pictures that are not shown say nothing about the rate.
+            if next.is_some() && (self.track.kind != TrackKind::Video || record.pts >= 0) {
                 self.meter.step(duration);
             }
             // In range: checked when the sample was added.
@@ -361,11 +365,21 @@ impl Lane {
         let media_offset = (-earliest.min(first.dts)).max(0);
         let origin = Origin { first_dts: first.dts, media_offset };
         self.origin = Some(origin);
-        let init = init::segment(&self.track, media_offset as u64);
+        let init = init::segment(&self.track, (media_offset - self.hidden(earliest)) as u64);
         self.init_bytes = init.len() as u32;
         self.object_bytes = init.len() as u64;
         pieces.push(Piece { track: self.number - 1, bytes: init });
         origin
+    }
+
+    /// Ticks by which the presentation of a CMAF track is late, so that pictures that are decoded
+    /// but not shown begin at zero. Browsers drop pictures before zero, and all that depend on
+    /// them. A delay that could be noticed is not made.
+    fn hidden(&self, earliest: i64) -> i64 {
+        let unseen = self.track.kind == TrackKind::Video
+            && earliest < 0
+            && earliest.unsigned_abs().saturating_mul(HIDDEN_PARTS) <= u64::from(self.track.timescale);
+        if unseen { -earliest } else { 0 }
     }
 
     fn note(&mut self, earliest: i64, entries: &[Entry], header_bytes: usize, payload_bytes: usize) {

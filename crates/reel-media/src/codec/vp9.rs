@@ -40,13 +40,9 @@ pub(crate) struct KeyFrame {
     pub(crate) colour: Option<Colour>,
 }
 
-/// Whether the frame (or the first of a superframe) is a key frame.
-pub(crate) fn is_key_frame(frame: &[u8]) -> bool {
-    frame_type(&mut Bits::new(frame)).is_some_and(|(_, key)| key)
-}
-
 impl KeyFrame {
-    /// Reads the header of a key frame; `None` for any other frame and for damage.
+    /// Reads the header of a key frame, which may be the first of a superframe; `None` for any
+    /// other frame and for damage.
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let mut bits = Bits::new(frame);
         let (profile, key) = frame_type(&mut bits)?;
@@ -160,9 +156,9 @@ mod tests {
     fn a_key_frame() {
         let key = KeyFrame::parse(&KEY).unwrap();
         assert_eq!((key.profile, key.bit_depth, key.width, key.height), (0, 8, 320, 180));
-        assert!(is_key_frame(&KEY));
-        assert!(!is_key_frame(&[0x86, 0, 0]));
-        assert!(!is_key_frame(&[0x8a, 0, 0]), "a repeated frame");
+        assert!(KeyFrame::parse(&KEY).is_some());
+        assert_eq!(KeyFrame::parse(&[0x86, 0, 0]), None);
+        assert_eq!(KeyFrame::parse(&[0x8a, 0, 0]), None, "a repeated frame");
         assert_eq!(KeyFrame::parse(&KEY[..6]), None);
     }
 

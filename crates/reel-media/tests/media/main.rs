@@ -1,6 +1,7 @@
 //! Files of every container: made by ffmpeg, put together by hand, and damaged.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
+mod beginnings;
 mod chain;
 mod film;
 mod film_dir;

@@ -207,6 +207,22 @@ fn damage_after_damage_is_read_once() {
 }
 
 #[test]
+fn the_search_for_a_readable_frame_is_bounded() {
+    let blocks: Vec<_> = (0..1000).map(|ms| element(0xa3, &block_body(ms, 0x80, &[0x5a; 40]))).collect();
+    let damaged: Vec<_> = (0..30).map(|second| cluster(second * 1000, &blocks)).collect();
+    let frames = mp3_frames();
+    let good = cluster(30_000, &[element(0xa3, &block_body(0, 0x80, &frames[0]))]);
+    for (clusters, is_found) in [(&damaged[..3], true), (&damaged[..18], true), (&damaged[..], false)] {
+        let bytes = file(&[], &[clusters.concat(), good.clone()].concat());
+        let (read, all) = (Arc::new(AtomicUsize::new(0)), bytes.len());
+        let opened = reel_media::open(Box::new(Counting(Memory(bytes), read.clone())));
+        assert_eq!(opened.is_ok(), is_found, "{} clusters", clusters.len());
+        let read = read.load(Ordering::Relaxed);
+        assert!(read < 2 * all, "{read} bytes of {all}");
+    }
+}
+
+#[test]
 fn frames_that_cannot_be_read_are_named() {
     let frames = mp3_frames();
     let clusters = cluster(0, &[element(0xa3, &block_body(0, 0x80, &frames[0]))]);

@@ -124,7 +124,9 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
         reorder: Reorder::new(depth, earliest, step),
         nominal: u32::try_from(step).unwrap_or(u32::MAX),
         length_bytes: picture.length_bytes,
+        number: entry.number,
         started: false,
+        left: None,
     };
     Ok(Described { track, rules: TrackRules::Video(rules) })
 }

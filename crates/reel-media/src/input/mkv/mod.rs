@@ -240,10 +240,14 @@ impl File {
 
     fn finish(&mut self) {
         for track in 0..self.readers.len() {
-            if let TrackRules::Audio(rules) = &mut self.readers[track].rules
-                && let Some(timed) = rules.finish()
-            {
-                self.spacing.push(track, timed);
+            match &mut self.readers[track].rules {
+                TrackRules::Video(rules) => rules.finish(&mut self.warnings),
+                TrackRules::Audio(rules) => {
+                    if let Some(timed) = rules.finish() {
+                        self.spacing.push(track, timed);
+                    }
+                }
+                TrackRules::Text(_) => {}
             }
         }
         self.spacing.finish();

@@ -6,6 +6,7 @@ use crate::Codec;
 use crate::codec::{ac3, av1, flac, h264, hevc, mp3, nal, opus, vp9};
 use crate::input::spacing::Timed;
 use crate::input::warnings::Warnings;
+use crate::subtitle::webvtt;
 
 /// How long a subtitle is shown if the file does not say.
 const TEXT_MS: u32 = 5000;
@@ -41,8 +42,12 @@ pub(crate) struct VideoRules {
     pub(crate) nominal: u32,
     /// Bytes of the length before each NAL unit.
     pub(crate) length_bytes: usize,
+    /// TrackNumber, for warnings.
+    pub(crate) number: u64,
     /// A key frame has been seen.
     pub(crate) started: bool,
+    /// Frames that were left out before it, and the time of the first of them.
+    pub(crate) left: Option<(u64, i64)>,
 }
 
 /// Rules of an audio track.
@@ -71,10 +76,19 @@ impl VideoRules {
     ) -> Option<Timed> {
         let sync = self.sync(stated.key, &data);
         if !self.started && !sync {
-            warnings.once("leading", || {
-                "frames before the first key frame are left out: they cannot be decoded".to_owned()
-            });
+            let (count, first_ns) = self.left.unwrap_or((0, stated.block_ns));
+            self.left = Some((count + 1, first_ns));
             return None;
+        }
+        if let Some((count, first_ns)) = self.left.take() {
+            let later_s = (stated.block_ns - first_ns) as f64 / 1e9;
+            let begins_ms = u64::try_from(stated.block_ns / 1_000_000).unwrap_or(0);
+            warnings.add(format!(
+                "track {}: {count} frames before the first key frame cannot be decoded and are left out; the \
+                 picture begins {later_s:.3} s later than stated, at {}",
+                self.number,
+                webvtt::time(begins_ms)
+            ));
         }
         self.started = true;
         if self.codec == Codec::Av1 {
@@ -91,12 +105,23 @@ impl VideoRules {
         Some(Timed { dts, pts, sync, nominal: self.nominal, data })
     }
 
+    /// States that nothing could be decoded, if that is so.
+    pub(crate) fn finish(&mut self, warnings: &mut Warnings) {
+        if let Some((count, _)) = self.left.take() {
+            warnings.add(format!(
+                "track {}: none of its {count} frames is a key frame, so that they cannot be decoded",
+                self.number
+            ));
+        }
+    }
+
     /// Some writers mark every frame, so the codec decides.
     fn sync(&self, marked: bool, data: &[u8]) -> bool {
         match self.codec {
             Codec::H264 => marked && h264::is_random_access(nal::length_prefixed(data, self.length_bytes)),
             Codec::Hevc => marked && hevc::is_random_access(nal::length_prefixed(data, self.length_bytes)),
-            Codec::Vp9 => vp9::is_key_frame(data),
+            // A damaged header describes no picture.
+            Codec::Vp9 => vp9::KeyFrame::parse(data).is_some(),
             Codec::Av1 => marked && av1::is_key_frame(data),
             _ => marked,
         }

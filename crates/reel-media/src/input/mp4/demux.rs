@@ -1,9 +1,9 @@
 //! Samples of all tracks, in the order of the file.
 
-use super::atom::malformed;
 use super::entry::Text;
 use super::fragments::Fragments;
 use super::plan::{Plan, Walk};
+use super::preroll::PreRoll;
 use super::tables::RawSample;
 use super::trak::MediaTrack;
 use crate::codec::{av1, mp3};
@@ -29,12 +29,14 @@ struct Stream {
     walk: Walk,
     plan: Plan,
     text: Option<Text>,
+    /// New times for pictures before zero.
+    pre_roll: Option<PreRoll>,
     /// Sound can be decoded from any sample; some fragmented files state otherwise by mistake.
     all_sync: bool,
     /// Number of the next sample of the walk.
     index: u64,
     /// The next sample to return.
-    next: Option<RawSample>,
+    next: Option<(u64, RawSample)>,
     /// Decoding time of the last returned sample.
     last_dts: i64,
 }
@@ -67,18 +69,19 @@ impl Mp4 {
                 warnings.add(format!("track {id} is left out: it has no duration"));
                 continue;
             }
+            let walk = Walk::new(&media, fragments);
             if media.track.codec == Codec::Mp3
-                && let Some(why) = check_layer(&mut media.track, &plan, source.as_mut())?
+                && let Some(why) = check_layer(&mut media.track, walk.clone(), source.as_mut())?
             {
                 warnings.add(format!("track {id} is left out: {why}"));
                 continue;
             }
-            let walk = Walk::new(&media, fragments);
             let all_sync = media.track.kind == TrackKind::Audio;
             streams.push(Stream {
                 walk,
                 plan,
                 text: media.text,
+                pre_roll: None,
                 all_sync,
                 index: 0,
                 next: None,
@@ -101,7 +104,10 @@ impl Mp4 {
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         settle(&mut tracks, &streams);
-        for stream in &mut streams {
+        for (track, stream) in tracks.iter_mut().zip(&mut streams) {
+            if track.kind == TrackKind::Video {
+                stream.hide(track, source.as_mut())?;
+            }
             stream.next = stream.advance(source.as_mut())?;
         }
         let blocks = Blocks::default();
@@ -113,8 +119,10 @@ impl Mp4 {
     fn choose(&self) -> Option<usize> {
         let waiting = || {
             self.streams.iter().enumerate().filter_map(|(index, stream)| {
-                let sample = stream.next.as_ref()?;
-                Some((index, sample.offset, ns(sample.dts + stream.plan.shift, self.tracks[index].timescale)))
+                let (_, sample) = stream.next.as_ref()?;
+                let scale = i64::from(stream.pre_roll.as_ref().map_or(1, |pre_roll| pre_roll.scale));
+                let at = (sample.dts + stream.plan.shift).saturating_mul(scale);
+                Some((index, sample.offset, ns(at, self.tracks[index].timescale)))
             })
         };
         let slowest = waiting().map(|(.., at)| at).min()?;
@@ -135,7 +143,7 @@ impl Demux for Mp4 {
     fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, MediaError> {
         while let Some(track) = self.choose() {
             let stream = &mut self.streams[track];
-            let Some(raw) = stream.next.take() else { return Ok(None) };
+            let Some((index, raw)) = stream.next.take() else { return Ok(None) };
             stream.next = stream.advance(self.source.as_mut())?;
             // Bounded: the plan refused samples above the limits. The rest of the last sample is
             // overwritten.
@@ -144,7 +152,7 @@ impl Demux for Mp4 {
             self.bytes_given += u64::from(raw.bytes);
             let sample = match stream.text {
                 Some(text) => stream.cue(&raw, text, data),
-                None => Some(stream.sample(&raw)),
+                None => Some(stream.sample(index, &raw)),
             };
             if self.tracks[track].codec == Codec::Av1 {
                 av1::remove_temporal_delimiters(data);
@@ -170,7 +178,7 @@ impl Demux for Mp4 {
 
 impl Stream {
     /// The next sample to keep.
-    fn advance(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+    fn advance(&mut self, source: &mut dyn Source) -> Result<Option<(u64, RawSample)>, MediaError> {
         while self.index < self.plan.end {
             let Some(sample) = self.walk.next(source)? else { break };
             let index = self.index;
@@ -179,24 +187,39 @@ impl Stream {
             let leading =
                 index > self.plan.first && self.plan.leading_before.is_some_and(|start| pts < start);
             if index >= self.plan.first && sample.bytes > 0 && !leading {
-                return Ok(Some(sample));
+                return Ok(Some((index, sample)));
             }
         }
         Ok(None)
     }
 
-    fn sample(&mut self, raw: &RawSample) -> Sample {
-        let shift = self.plan.shift;
-        let pts = raw.dts + i64::from(raw.reorder) + shift;
+    /// Hides the pictures before zero, if there are any. The clock of the track becomes finer.
+    fn hide(&mut self, track: &mut Track, source: &mut dyn Source) -> Result<(), MediaError> {
+        self.pre_roll = PreRoll::find(&self.plan, self.walk.clone(), track.timescale, source)?;
+        if let Some(pre_roll) = &self.pre_roll {
+            track.timescale *= pre_roll.scale;
+        }
+        Ok(())
+    }
+
+    /// Decoding and presentation time.
+    fn times(&self, index: u64, raw: &RawSample) -> (i64, i64) {
+        let pts = raw.dts + i64::from(raw.reorder) + self.plan.shift;
+        let dts = raw.dts + self.plan.shift - self.plan.early;
+        self.pre_roll.as_ref().map_or((dts, pts), |pre_roll| pre_roll.times(index, dts, pts))
+    }
+
+    fn sample(&mut self, index: u64, raw: &RawSample) -> Sample {
+        let (dts, pts) = self.times(index, raw);
         // A fragment may state a time before the end of the previous one.
-        let dts = (raw.dts + shift - self.plan.early).max(self.last_dts);
+        let dts = dts.max(self.last_dts);
         self.last_dts = dts;
         let duration = match &self.next {
-            Some(next) => {
-                let gap = (next.dts + shift - self.plan.early).max(dts) - dts;
+            Some((index, next)) => {
+                let gap = self.times(*index, next).0.max(dts).saturating_sub(dts);
                 u32::try_from(gap).unwrap_or(u32::MAX)
             }
-            None => raw.duration,
+            None => raw.duration.saturating_mul(self.pre_roll.as_ref().map_or(1, |pre_roll| pre_roll.scale)),
         };
         Sample { dts, pts, duration, sync: raw.sync || self.all_sync }
     }
@@ -273,30 +296,31 @@ fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     }
 }
 
-/// Layers I and II share their name with layer III; only the frames show the layer. `Some` says why
-/// the track is left out.
+/// Layers I and II share their name with layer III; only the frames show the layer. The first frame
+/// with a readable header decides. `Some` says why the track is left out.
 fn check_layer(
     track: &mut Track,
-    plan: &Plan,
+    mut walk: Walk,
     source: &mut dyn Source,
 ) -> Result<Option<String>, MediaError> {
-    let Some((offset, bytes)) = plan.first_sample else { return Ok(None) };
-    let mut head = [0; mp3::HEADER_BYTES];
-    let length = head.len().min(bytes as usize);
-    source.read_at(offset, &mut head[..length])?;
-    let Some(header) = mp3::Header::parse(&head) else {
-        return Err(malformed(offset, "there is no MPEG audio frame where one should begin"));
-    };
-    if header.layer != 3 {
-        let layer = header.layer;
-        return Ok(Some(format!(
-            "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
-        )));
+    for _ in 0..limits::MP4_PROBE_SAMPLES {
+        let Some(sample) = walk.next(source)? else { break };
+        let mut head = [0; mp3::HEADER_BYTES];
+        let length = head.len().min(sample.bytes as usize);
+        source.read_at(sample.offset, &mut head[..length])?;
+        let Some(header) = mp3::Header::parse(&head) else { continue };
+        if header.layer != 3 {
+            let layer = header.layer;
+            return Ok(Some(format!(
+                "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
+            )));
+        }
+        if let Some(audio) = &mut track.audio {
+            (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
+        }
+        return Ok(None);
     }
-    if let Some(audio) = &mut track.audio {
-        (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
-    }
-    Ok(None)
+    Ok(Some("none of its first samples is a frame of MPEG audio".to_owned()))
 }
 
 /// Moves a fragmented file whose first sample is late to zero; all tracks by the same time.

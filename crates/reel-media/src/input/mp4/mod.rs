@@ -14,6 +14,7 @@ mod fragments;
 mod language;
 mod layout;
 mod plan;
+mod preroll;
 mod tables;
 mod trak;
 

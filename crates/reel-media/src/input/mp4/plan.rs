@@ -50,8 +50,6 @@ pub(super) struct Plan {
     pub(super) bytes: u64,
     /// Duration of the samples kept, in ticks.
     pub(super) duration: u64,
-    /// Offset and length of the first sample.
-    pub(super) first_sample: Option<(u64, u32)>,
     /// Samples without bytes, which are skipped.
     pub(super) empty: u64,
     /// Pictures before the first sync sample, which cannot be decoded.
@@ -168,7 +166,6 @@ impl Plan {
             let what = format!("the samples of track {} claim more bytes than the file has", track.id);
             return Err(malformed(sample.offset, what));
         }
-        self.first_sample = self.first_sample.or(Some((sample.offset, sample.bytes)));
         self.empty += u64::from(sample.bytes == 0);
         self.mixed |= !track.same.get(sample.description.saturating_sub(1) as usize).is_none_or(|same| *same);
         self.early = self.early.max(-i64::from(sample.reorder));

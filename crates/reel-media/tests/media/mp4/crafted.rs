@@ -208,7 +208,12 @@ fn edits_of_pictures() {
     assert!(whole.packets.iter().all(|(packet, _)| packet.sample.dts <= packet.sample.pts));
     // From within the first group: all of it is needed.
     let cut = read_movie(&[Trak { edits: vec![(0, 40 + 3 * 40)], ..reordered() }]);
-    assert_eq!(pts(&cut, 0), ticks(&[-3, 1, -1, -2, 0, 5, 3, 4, 7]));
+    // Those before zero take half a millisecond together, in a clock of 2000 ticks for each.
+    let shown = |list: &[i64]| ticks(list).iter().map(|time| time * 6).collect::<Vec<_>>();
+    assert_eq!(pts(&cut, 0), [[-3].to_vec(), shown(&[1]), vec![-1, -2], shown(&[0, 5, 3, 4, 7])].concat());
+    assert_eq!(cut.tracks[0].timescale, 6000);
+    assert!(cut.packets.iter().all(|(packet, _)| packet.sample.dts <= packet.sample.pts));
+    assert!(cut.packets.iter().map(|(packet, _)| packet.sample.dts).is_sorted());
     // From the second key frame on: its leading pictures are dropped too, and it lasts as long as
     // the rest.
     let cut = read_movie(&[Trak { edits: vec![(0, 40 + 8 * 40)], ..reordered() }]);

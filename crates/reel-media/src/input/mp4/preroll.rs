@@ -1,0 +1,89 @@
+//! Pictures before zero: they are decoded, because shown pictures depend on them, but not shown.
+//!
+//! Browsers drop all pictures before zero from a source buffer, and with them all that follow up
+//! to the next key frame (W3C Media Source Extensions, coded frame processing). So such pictures
+//! get the last ticks before zero, one tick each, in a clock so fine that all of them together take
+//! half a millisecond. The CMAF lane can then begin with them, and they are not seen.
+
+use super::plan::{Plan, Walk};
+use crate::{MediaError, Source, limits};
+
+/// The ticks that are wanted for a second for each picture before zero.
+const TICKS_PER_PICTURE: u64 = 2000;
+
+/// New times of one video track.
+#[derive(Clone, Debug)]
+pub(super) struct PreRoll {
+    /// Factor of the clock.
+    pub(super) scale: u32,
+    /// Presentation times of the pictures before zero, ascending.
+    hidden: Vec<i64>,
+    /// Number of the first sample in decoding order that is shown.
+    first_shown: u64,
+    /// Its decoding time, in ticks of the finer clock.
+    shown_dts: i64,
+}
+
+impl PreRoll {
+    /// Looks for pictures before zero. `None` if there are none, or more than a clock can separate.
+    pub(super) fn find(
+        plan: &Plan,
+        mut walk: Walk,
+        timescale: u32,
+        source: &mut dyn Source,
+    ) -> Result<Option<Self>, MediaError> {
+        if plan.start >= 0 {
+            return Ok(None);
+        }
+        let mut hidden = Vec::new();
+        let mut shown = None;
+        for index in 0..plan.end {
+            let Some(sample) = walk.next(source)? else { break };
+            if index < plan.first {
+                continue;
+            }
+            if index > plan.first && sample.sync {
+                shown = shown.or(Some((index, sample.dts)));
+                break;
+            }
+            let pts = sample.dts + i64::from(sample.reorder) + plan.shift;
+            let leading = plan.leading_before.is_some_and(|start| pts < start);
+            if pts >= 0 {
+                shown = shown.or(Some((index, sample.dts)));
+            } else if !leading && sample.bytes > 0 {
+                hidden.push(pts);
+            }
+            if hidden.len() > limits::MP4_HIDDEN_PICTURES {
+                return Ok(None);
+            }
+        }
+        let Some((first_shown, dts)) = shown else { return Ok(None) };
+        let wanted = hidden.len() as u64 * TICKS_PER_PICTURE;
+        let most = limits::MP4_FINE_TIMESCALE / timescale;
+        let scale = u32::try_from(wanted.div_ceil(u64::from(timescale))).unwrap_or(most).min(most).max(1);
+        // Ticks that are still too coarse would show.
+        if hidden.is_empty() || hidden.len() as u64 * 1000 > u64::from(timescale) * u64::from(scale) {
+            return Ok(None);
+        }
+        hidden.sort_unstable();
+        let before_hidden = -(hidden.len() as i64);
+        let dts = dts.saturating_add(plan.shift - plan.early).saturating_mul(i64::from(scale));
+        Ok(Some(Self { scale, hidden, first_shown, shown_dts: dts.min(before_hidden) }))
+    }
+
+    /// The new decoding and presentation time of sample `index`.
+    pub(super) fn times(&self, index: u64, dts: i64, pts: i64) -> (i64, i64) {
+        let fine = |time: i64| time.saturating_mul(i64::from(self.scale));
+        let new_pts = if pts < 0 {
+            let rank = self.hidden.partition_point(|hidden| *hidden < pts);
+            rank as i64 - self.hidden.len() as i64
+        } else {
+            fine(pts)
+        };
+        match self.first_shown.checked_sub(index) {
+            // One tick each, up to the first shown picture.
+            Some(left @ 1..) => (self.shown_dts.saturating_sub(left as i64), new_pts),
+            _ => (fine(dts), new_pts),
+        }
+    }
+}
