@@ -167,3 +167,41 @@ fn losses_are_counted_and_damage_one_picture_each() {
             && sound.iter().all(|frame| all.iter().any(|other| other.data == frame.data))
     );
 }
+
+#[test]
+fn encrypted_packets_count_as_missing() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3] {
+        let plain = make(&film_dir, "a.ts", 8, codecs);
+        let expected = Played::of(&plain);
+        let scramble = |wanted: u16, chosen: &dyn Fn(usize) -> bool| {
+            let mut bytes = plain.clone();
+            let places = packets_of(&plain, wanted);
+            places.iter().enumerate().filter(|(n, _)| chosen(*n)).for_each(|(_, at)| bytes[at + 3] |= 0x80);
+            (bytes, places.len())
+        };
+        let count = scramble(PICTURE_PID, &|_| false).1;
+        for first in [20, count / 2, count - 40] {
+            let (bytes, _) = scramble(PICTURE_PID, &|n| (first..first + 5).contains(&n));
+            let played = Played::of(&bytes);
+            assert!(played.warns_of("5 packets of stream 256 are encrypted"), "{:?}", played.warnings);
+            assert!(played.warns_of("(pictures) are missing at one place"), "{:?}", played.warnings);
+            assert!(played.pictures().len() + 3 >= expected.pictures().len());
+            assert_eq!(played.sound().len(), expected.sound().len());
+        }
+        let (bytes, _) = scramble(SOUND_PID, &|n| n % 40 == 3);
+        let played = Played::of(&bytes);
+        assert!(played.warns_of("(sound) are missing at"), "{:?}", played.warnings);
+        assert_eq!(played.pictures().len(), expected.pictures().len());
+        // Sound alone is encrypted: the picture is left.
+        let played = Played::of(&scramble(SOUND_PID, &|_| true).0);
+        assert_eq!(played.tracks.len(), 1);
+        assert!(
+            played.warns_of("stream 257 is left out: its packets are encrypted"),
+            "{:?}",
+            played.warnings
+        );
+        let error = Played::try_of(&scramble(PICTURE_PID, &|_| true).0).err();
+        assert!(matches!(error, Some(MediaError::Encrypted { track: 256, .. })), "{error:?}");
+    }
+}

@@ -181,6 +181,7 @@ impl File {
     /// beginning.
     fn settle(&mut self, refused: Vec<String>) -> Result<(), MediaError> {
         let mut video_missing = None;
+        let mut encrypted = None;
         for stream in &self.streams {
             let described = stream.describe();
             let track = self.tracks.len();
@@ -195,7 +196,13 @@ impl File {
                     lane
                 }
                 other => {
-                    let why = other.err().unwrap_or("nothing that can be decoded was found near the start");
+                    let nothing = if stream.scrambled_packets > 0 {
+                        encrypted = encrypted.or(Some(stream.pid));
+                        "its packets are encrypted"
+                    } else {
+                        "nothing that can be decoded was found near the start"
+                    };
+                    let why = other.err().unwrap_or(nothing);
                     let text = format!("stream {} is left out: {why}", stream.pid);
                     if stream.carries.is_video() {
                         video_missing = Some(text.clone());
@@ -206,6 +213,11 @@ impl File {
             });
         }
         let has_video = self.tracks.iter().any(|track| track.kind == TrackKind::Video);
+        let nothing_left = self.tracks.is_empty() || (video_missing.is_some() && !has_video);
+        if let Some(pid) = encrypted.filter(|_| nothing_left) {
+            let scheme = "transport stream scrambling".to_owned();
+            return Err(MediaError::Encrypted { track: u32::from(pid), scheme });
+        }
         if let Some(why) = video_missing.filter(|_| !has_video) {
             return Err(MediaError::NoTracks(why));
         }
@@ -230,6 +242,11 @@ impl File {
             let (pid, at) = (stream.pid, seconds(stream.losses.first.map_or(0, |first| first - self.zero)));
             let what = if stream.carries.is_video() { "pictures" } else { "sound" };
             let places = if places == 1 { "one place".to_owned() } else { format!("{places} places") };
+            if stream.scrambled_packets > 0 {
+                let count = stream.scrambled_packets;
+                self.warnings
+                    .add(format!("{count} packets of stream {pid} are encrypted: they count as missing"));
+            }
             self.warnings.add(format!(
                 "packets of stream {pid} ({what}) are missing at {places}, the first near {at}: {what} may be damaged there"
             ));

@@ -49,6 +49,10 @@ pub(crate) struct Stream {
     joints: u64,
     /// Places at which packets are missing.
     pub(crate) losses: Losses,
+    /// Packets that are encrypted.
+    pub(crate) scrambled_packets: u64,
+    /// The packet before was one of them.
+    in_scrambled: bool,
     /// Presentation time of the first returned picture.
     first_pts: Option<i64>,
     last_dts: Option<i64>,
@@ -93,6 +97,8 @@ impl Stream {
             continuity: Continuity::default(),
             joints: 0,
             losses: Losses::default(),
+            scrambled_packets: 0,
+            in_scrambled: false,
             first_pts: None,
             last_dts: None,
             frame_ticks: USUAL_FRAME_TICKS,
@@ -120,12 +126,19 @@ impl Stream {
             Follows::Next => {}
         }
         if packet.scrambled {
-            return Err(self.encrypted());
+            self.miss_scrambled();
+            return Ok(());
         }
         match self.pes.push(packet.payload(), packet.start) {
             Piece::Nothing => Ok(()),
-            Piece::Scrambled => Err(self.encrypted()),
-            Piece::Payload(stamps, payload) => self.cut(stamps, payload, programme, units, warnings),
+            Piece::Scrambled => {
+                self.miss_scrambled();
+                Ok(())
+            }
+            Piece::Payload(stamps, payload) => {
+                self.in_scrambled = false;
+                self.cut(stamps, payload, programme, units, warnings)
+            }
         }
     }
 
@@ -202,8 +215,14 @@ impl Stream {
         }
     }
 
-    fn encrypted(&self) -> MediaError {
-        MediaError::Encrypted { track: u32::from(self.pid), scheme: "transport stream scrambling".to_owned() }
+    /// The payload is encrypted, and thereby lost. A run of such packets is one place.
+    fn miss_scrambled(&mut self) {
+        self.scrambled_packets += 1;
+        if std::mem::replace(&mut self.in_scrambled, true) {
+            self.pes.lose();
+        } else {
+            self.lose();
+        }
     }
 
     fn cut(
