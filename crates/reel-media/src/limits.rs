@@ -38,6 +38,9 @@ pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
 /// Samples held during the search: ten seconds of 50 pictures and eight kinds of sound are fewer
 /// than 5000.
 pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
+/// How far a transport stream is read ahead at a joint for the time stamps of its streams: half
+/// a second at 32 Mbit/s.
+pub(crate) const TS_JOINT_BYTES: u64 = 2 * 1024 * 1024;
 /// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most
 /// 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;

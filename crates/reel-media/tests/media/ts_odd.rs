@@ -205,3 +205,87 @@ fn encrypted_packets_count_as_missing() {
         assert!(matches!(error, Some(MediaError::Encrypted { track: 256, .. })), "{error:?}");
     }
 }
+
+/// Parts were joined: every picture of every part is there, at times that increase, and sound has
+/// its distance from the pictures in each part, within a frame.
+fn assert_in_step(parts: &[&[u8]], film_dir: &FilmDir) -> Played {
+    let played = Played::of(&parts.concat());
+    let plain: Vec<Played> = parts.iter().map(|part| Played::of(part)).collect();
+    let expected: Vec<String> = plain.iter().flat_map(|part| part.sums(film_dir)).collect();
+    assert_eq!(played.sums(film_dir), expected, "every picture");
+    let (pictures, sound) = (played.pictures(), played.sound());
+    let mut shown: Vec<i64> = pictures.iter().map(|picture| picture.packet.sample.pts).collect();
+    let (mut first, mut before) = (0, i64::MIN);
+    let rate = f64::from(played.tracks[played.track(TrackKind::Audio)].timescale);
+    let mut heard = 0;
+    for part in &plain {
+        let own = part.pictures();
+        let shift = pictures[first].packet.sample.pts - own[0].packet.sample.pts;
+        for (picture, own) in pictures[first..].iter().zip(&own) {
+            assert_eq!(picture.packet.sample.pts - own.packet.sample.pts, shift, "{:?}", own.packet);
+        }
+        first += own.len();
+        let begin = own.iter().map(|own| own.packet.sample.pts).min().unwrap() + shift;
+        let end = own.iter().map(|own| own.packet.sample.pts).max().unwrap() + shift;
+        assert!(begin > before, "no picture of a part is shown before the end of the part before");
+        before = end;
+        for frame in part.sound() {
+            // Frames may be left out where the sound overlaps.
+            let Some(at) = sound[heard..].iter().take(20).position(|other| other.data == frame.data) else {
+                continue;
+            };
+            heard += at + 1;
+            let late = sound[heard - 1].packet.sample.pts - frame.packet.sample.pts;
+            let apart = late as f64 / rate - shift as f64 / 90_000.0;
+            assert!(apart.abs() < 0.040, "{apart} s apart at {:?}", frame.packet.sample);
+        }
+    }
+    shown.sort_unstable();
+    assert!(shown.windows(2).all(|pair| pair[0] < pair[1]), "no picture takes the place of another");
+    let all: usize = plain.iter().map(|part| part.sound().len()).sum();
+    assert!(heard + 10 * parts.len() >= all, "{heard} of {all} frames of sound");
+    assert!(played.warns_of("joined"), "{:?}", played.warnings);
+    played
+}
+
+#[test]
+fn splices_keep_sound_and_picture_in_step() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3, "-c:v libx264 -preset veryfast -bf 0 -g 50 -c:a libmp3lame"] {
+        let at = |seconds: u32, offset: f64| {
+            let placed = format!("{codecs} -output_ts_offset {offset}");
+            make(&film_dir, &format!("{seconds}-{offset}.ts"), seconds, &placed)
+        };
+        let long = at(8, 0.0);
+        // Overlaps of half a second and of a tenth, and a jump forward.
+        for offset in [7.5, 7.9, 500.0] {
+            assert_in_step(&[&long, &at(4, offset)], &film_dir);
+        }
+        // Near the beginning and near the end, twice in one file.
+        let played = assert_in_step(&[&at(1, 0.0), &at(4, 0.4), &at(1, 4.0)], &film_dir);
+        assert_eq!(played.pictures().len(), 150);
+        assert_in_step(&[&at(1, 50.0), &at(4, 3.0), &at(1, 90.0)], &film_dir);
+    }
+}
+
+#[test]
+fn splices_without_sound_and_without_pictures() {
+    let film_dir = FilmDir::new();
+    let pictures = |name: &str, offset: &str| {
+        let codecs = format!("-c:v libx264 -preset veryfast -bf 3 -g 50 -output_ts_offset {offset}");
+        std::fs::read(film_dir.make(name, &[picture("25", 4), words(&codecs)])).unwrap()
+    };
+    let played = Played::of(&[pictures("a.ts", "0"), pictures("b.ts", "3.5")].concat());
+    let shown: Vec<_> = played.pictures().iter().map(|picture| picture.packet.sample.pts).collect();
+    assert_eq!((shown.len(), shown.iter().max(), shown.iter().min()), (200, Some(&(199 * 3600)), Some(&0)));
+    assert_contiguous(&played.pictures());
+    let sound = |name: &str, offset: &str| {
+        let codecs = format!("-c:a aac -output_ts_offset {offset}");
+        std::fs::read(film_dir.make(name, &[tone(440, 48_000, 4), words(&codecs)])).unwrap()
+    };
+    let parts = [sound("c.ts", "0"), sound("d.ts", "3.5")];
+    let all: usize = parts.iter().map(|part| Played::of(part).sound().len()).sum();
+    let played = Played::of(&parts.concat());
+    assert_contiguous(&played.sound());
+    assert_eq!(played.sound().len(), all);
+}

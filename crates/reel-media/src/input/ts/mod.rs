@@ -20,6 +20,7 @@ mod video;
 
 use self::clock::{ProgrammeClock, RATE};
 use self::packet::Packets;
+use self::pes::{Pes, Piece, Stamps};
 use self::stream::{Stream, Unit};
 use self::streams::Carries;
 use self::tables::{ProgrammeMap, Table};
@@ -50,9 +51,10 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         packets,
         by_pid: streams.iter().enumerate().map(|(index, stream)| (stream.pid, index)).collect(),
         lanes: Vec::new(),
+        programme: ProgrammeClock::new(streams.iter().map(|stream| stream.carries.is_video())),
         streams,
+        scan_bytes: 0,
         programme_table: Table::default(),
-        programme: ProgrammeClock::default(),
         units: VecDeque::new(),
         zero: 0,
         tracks: Vec::new(),
@@ -70,7 +72,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
 enum Lane {
     Out,
     Video { track: usize },
-    Audio { track: usize, rate: u32, next: Option<i64> },
+    Audio { track: usize, rate: u32, sound: SoundLine },
 }
 
 struct File {
@@ -80,6 +82,8 @@ struct File {
     streams: Vec<Stream>,
     /// One for each stream.
     lanes: Vec<Lane>,
+    /// Bytes that may still be read ahead: never more in all than were read.
+    scan_bytes: u64,
     /// Read for its counter, which shows where the file was joined.
     programme_table: Table,
     programme: ProgrammeClock,
@@ -138,6 +142,7 @@ impl File {
             self.ended = true;
             return Ok(());
         };
+        self.scan_bytes += packet::PACKET_BYTES as u64;
         if packet.pid == PAT_PID {
             self.programme_table.push(&packet);
         }
@@ -145,7 +150,9 @@ impl File {
             let joints = self.programme_table.breaks();
             let jumps = self.programme.jumps;
             let stream = &mut self.streams[*index];
-            stream.push(&packet, joints, &mut self.programme, &mut self.units, &mut self.warnings)?;
+            let (window, packets, by_pid) = (&mut self.window, self.packets.clone(), &self.by_pid);
+            let ahead = || stamps_ahead(window, packets, by_pid, &mut self.scan_bytes);
+            stream.push(&packet, joints, &mut self.programme, ahead, &mut self.units, &mut self.warnings)?;
             if self.programme.jumps > jumps {
                 self.warnings.once("jump", || {
                     "the clock jumps: the file was joined from several; they are played without a gap"
@@ -189,7 +196,7 @@ impl File {
                 Ok(Some(description)) if stream.given > 0 => {
                     let lane = match description.kind {
                         TrackKind::Video => Lane::Video { track },
-                        _ => Lane::Audio { track, rate: description.timescale, next: None },
+                        _ => Lane::Audio { track, rate: description.timescale, sound: SoundLine::default() },
                     };
                     let first_of_kind = self.tracks.iter().all(|other| other.kind != description.kind);
                     self.tracks.push(Track { default: first_of_kind, ..description });
@@ -262,28 +269,58 @@ impl File {
                 let timed = Timed { dts, pts, sync: unit.sync, nominal: unit.duration, data: unit.data };
                 self.spacing.push(*track, timed);
             }
-            Lane::Audio { track, rate, next } => {
+            Lane::Audio { track, rate, sound } => {
                 let stated = unit.pts.map(|pts| to_samples(pts - self.zero, *rate));
-                let pts = match (*next, stated) {
-                    (Some(next), Some(stated)) if (stated - next).abs() > i64::from(unit.duration) => {
-                        let rate = i64::from(*rate);
-                        self.warnings.once("resync", || {
-                            let tenths = (stated - next) * 10 / rate.max(1);
-                            format!(
-                                "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
-                                next / rate
-                            )
-                        });
-                        stated.max(next - i64::from(unit.duration))
-                    }
-                    (Some(next), _) => next,
-                    (None, stated) => stated.unwrap_or(0),
+                let Some(pts) = sound.place(stated, i64::from(unit.duration), *rate, &mut self.warnings)
+                else {
+                    return;
                 };
-                *next = Some(pts + i64::from(unit.duration));
                 let timed = Timed { dts: pts, pts, sync: true, nominal: unit.duration, data: unit.data };
                 self.spacing.push(*track, timed);
             }
         }
+    }
+}
+
+/// The times of a sound track, in its samples.
+#[derive(Default)]
+struct SoundLine {
+    /// Where the next frame belongs.
+    next: Option<i64>,
+    /// End of the frames that were given.
+    end: i64,
+}
+
+impl SoundLine {
+    /// The time of a frame; `None` if sound was already given for that time.
+    fn place(
+        &mut self,
+        stated: Option<i64>,
+        duration: i64,
+        rate: u32,
+        warnings: &mut Warnings,
+    ) -> Option<i64> {
+        let pts = match (self.next, stated) {
+            (Some(next), Some(stated)) if (stated - next).abs() > duration => {
+                warnings.once("resync", || {
+                    let rate = i64::from(rate.max(1));
+                    let tenths = (stated - next) * 10 / rate;
+                    format!(
+                        "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
+                        next / rate
+                    )
+                });
+                stated
+            }
+            (Some(next), _) => next,
+            (None, stated) => stated.unwrap_or(0),
+        };
+        let is_first = self.next.replace(pts + duration).is_none();
+        if !is_first && pts < self.end - duration {
+            return None;
+        }
+        self.end = pts + duration;
+        Some(pts)
     }
 }
 
@@ -337,6 +374,33 @@ fn choose_programme(
         what: "no programme table was found near its start".to_owned(),
         offset: packets.position(),
     })
+}
+
+/// The next time stamps of each stream, as far as they are near and `scan_bytes` allow.
+fn stamps_ahead(
+    window: &mut Window,
+    mut packets: Packets,
+    by_pid: &HashMap<u16, usize>,
+    scan_bytes: &mut u64,
+) -> Vec<(usize, Stamps)> {
+    let mut ignored = Warnings::default();
+    let mut found: Vec<(usize, Stamps)> = Vec::new();
+    let begin = packets.position();
+    let limit = begin.saturating_add(limits::TS_JOINT_BYTES.min(*scan_bytes));
+    while packets.position() < limit && found.len() < by_pid.len() {
+        // An error is reported when the packet is read for its content.
+        let Ok(Some(packet)) = packets.next(window, &mut ignored) else { break };
+        let Some(stream) = by_pid.get(&packet.pid).filter(|_| packet.start && !packet.scrambled) else {
+            continue;
+        };
+        if found.iter().all(|(other, _)| other != stream)
+            && let Piece::Payload(Some(stamps), _) = Pes::default().push(packet.payload(), true)
+        {
+            found.push((*stream, stamps));
+        }
+    }
+    *scan_bytes = scan_bytes.saturating_sub(packets.position() - begin);
+    found
 }
 
 /// The streams that can be stored, and the reasons for leaving out others.

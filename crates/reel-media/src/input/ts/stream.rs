@@ -1,7 +1,7 @@
 //! One elementary stream: turns transport payloads into samples on the programme's clock.
 
 use super::audio::{self, AudioCutter};
-use super::clock::{ProgrammeClock, RATE, StreamClock, nearest};
+use super::clock::{ProgrammeClock, RATE};
 use super::continuity::{Continuity, Follows};
 use super::pes::{Pes, Piece, Stamps};
 use super::streams::Carries;
@@ -42,7 +42,6 @@ pub(crate) struct Stream {
     pub(crate) language: Option<String>,
     index: usize,
     pes: Pes,
-    clock: StreamClock,
     cutter: Cutter,
     continuity: Continuity,
     /// Joints of the file that the stream has passed.
@@ -92,7 +91,6 @@ impl Stream {
             language: super::streams::language(entry),
             index,
             pes: Pes::default(),
-            clock: StreamClock::default(),
             cutter,
             continuity: Continuity::default(),
             joints: 0,
@@ -108,12 +106,14 @@ impl Stream {
     }
 
     /// Takes a packet of the stream; samples it completes are appended to `units`. `joints` counts
-    /// the places before it at which the file may have been joined.
+    /// the places before it at which the file may have been joined; `ahead` finds the next time
+    /// stamps of the streams.
     pub(crate) fn push(
         &mut self,
         packet: &super::packet::Packet,
         joints: u64,
         programme: &mut ProgrammeClock,
+        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
         units: &mut VecDeque<Unit>,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
@@ -122,21 +122,22 @@ impl Stream {
         self.joints = joints;
         match self.continuity.check(packet, joined) {
             Follows::Nothing => return Ok(()),
-            Follows::AfterLoss => self.lose(),
+            Follows::AfterLoss => self.lose(programme),
             Follows::Next => {}
         }
         if packet.scrambled {
-            self.miss_scrambled();
+            self.miss_scrambled(programme);
             return Ok(());
         }
         match self.pes.push(packet.payload(), packet.start) {
             Piece::Nothing => Ok(()),
             Piece::Scrambled => {
-                self.miss_scrambled();
+                self.miss_scrambled(programme);
                 Ok(())
             }
             Piece::Payload(stamps, payload) => {
                 self.in_scrambled = false;
+                let stamps = stamps.map(|stamps| programme.place(self.index, stamps, joints, ahead));
                 self.cut(stamps, payload, programme, units, warnings)
             }
         }
@@ -153,7 +154,8 @@ impl Stream {
             Cutter::Video(cutter) => {
                 let mut complete = Vec::new();
                 cutter.finish(&mut complete);
-                complete.into_iter().for_each(|unit| self.give_picture(unit, programme, units, warnings));
+                complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+                programme.line(self.index).step = self.frame_ticks;
             }
             Cutter::Audio(cutter) => {
                 let mut complete = Vec::new();
@@ -204,10 +206,10 @@ impl Stream {
     }
 
     /// Packets are missing before the next payload.
-    fn lose(&mut self) {
+    fn lose(&mut self, programme: &mut ProgrammeClock) {
         self.losses.places += 1;
         if self.losses.places == 1 {
-            self.losses.first = self.clock.last();
+            self.losses.first = programme.line(self.index).last();
         }
         self.pes.lose();
         if let Cutter::Audio(cutter) = &mut self.cutter {
@@ -216,12 +218,12 @@ impl Stream {
     }
 
     /// The payload is encrypted, and thereby lost. A run of such packets is one place.
-    fn miss_scrambled(&mut self) {
+    fn miss_scrambled(&mut self, programme: &mut ProgrammeClock) {
         self.scrambled_packets += 1;
         if std::mem::replace(&mut self.in_scrambled, true) {
             self.pes.lose();
         } else {
-            self.lose();
+            self.lose(programme);
         }
     }
 
@@ -237,7 +239,8 @@ impl Stream {
             Cutter::Video(cutter) => {
                 let mut complete = Vec::new();
                 cutter.push(stamps, payload, &mut complete)?;
-                complete.into_iter().for_each(|unit| self.give_picture(unit, programme, units, warnings));
+                complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+                programme.line(self.index).step = self.frame_ticks;
             }
             Cutter::Audio(cutter) => {
                 let mut complete = Vec::new();
@@ -251,13 +254,7 @@ impl Stream {
         Ok(())
     }
 
-    fn give_picture(
-        &mut self,
-        unit: AccessUnit,
-        programme: &mut ProgrammeClock,
-        units: &mut VecDeque<Unit>,
-        warnings: &mut Warnings,
-    ) {
+    fn give_picture(&mut self, unit: AccessUnit, units: &mut VecDeque<Unit>, warnings: &mut Warnings) {
         let leading = |warnings: &mut Warnings| {
             warnings.once("leading", || {
                 "pictures before the first key frame are left out: they cannot be decoded".to_owned()
@@ -273,13 +270,13 @@ impl Stream {
         }
         let (pts, dts) = match (unit.stamps, self.last_dts) {
             (Some(stamps), last) => {
-                let dts = self.clock.place(stamps.dts, self.frame_ticks, programme);
+                let dts = stamps.dts;
                 if let Some(step) =
                     last.map(|last| dts - last).filter(|step| (1..i64::from(RATE)).contains(step))
                 {
                     self.frame_ticks = step;
                 }
-                let pts = nearest(stamps.pts - stamps.dts + dts, dts);
+                let pts = stamps.pts;
                 // A decoding time after the presentation time is invalid; the presentation time is
                 // the one that is visible.
                 (pts, dts.min(pts))
@@ -317,7 +314,10 @@ impl Stream {
         units: &mut VecDeque<Unit>,
     ) {
         let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(self.sample_rate().max(1));
-        let pts = frame.pts.map(|stamp| self.clock.place(stamp, step, programme));
+        let pts = frame.pts;
+        let line = programme.line(self.index);
+        line.step = step;
+        line.sound_end = pts.or(line.sound_end).map(|start| start + step);
         // Frames before the first time stamp have no place in time.
         if pts.is_none() && self.given == 0 {
             return;
