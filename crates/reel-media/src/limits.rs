@@ -41,6 +41,11 @@ pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
 /// How far a transport stream is read ahead at a joint for the time stamps of its streams: half
 /// a second at 32 Mbit/s.
 pub(crate) const TS_JOINT_BYTES: u64 = 2 * 1024 * 1024;
+/// Streams that begin or end in the course of a transport stream and are named in warnings: enough
+/// for the streams of one change.
+pub(crate) const TS_CHANGE_WARNINGS: usize = 8;
+/// Programmes that are left out and named.
+pub(crate) const TS_NAMED_PROGRAMMES: usize = 8;
 /// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most
 /// 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;

@@ -184,7 +184,11 @@ fn encrypted_packets_count_as_missing() {
         for first in [20, count / 2, count - 40] {
             let (bytes, _) = scramble(PICTURE_PID, &|n| (first..first + 5).contains(&n));
             let played = Played::of(&bytes);
-            assert!(played.warns_of("5 packets of stream 256 are encrypted"), "{:?}", played.warnings);
+            assert!(
+                played.warns_of("encrypted, and counted as missing: 5 packets of stream 256"),
+                "{:?}",
+                played.warnings
+            );
             assert!(played.warns_of("(pictures) are missing at one place"), "{:?}", played.warnings);
             assert!(played.pictures().len() + 3 >= expected.pictures().len());
             assert_eq!(played.sound().len(), expected.sound().len());
@@ -288,4 +292,77 @@ fn splices_without_sound_and_without_pictures() {
     let played = Played::of(&parts.concat());
     assert_contiguous(&played.sound());
     assert_eq!(played.sound().len(), all);
+}
+
+#[test]
+fn tracks_continue_on_other_pids() {
+    let film_dir = FilmDir::new();
+    let moved = |name: &str, seconds: u32, pids: (u16, u16), version: u32, offset: u32, codecs: &str| {
+        let (pictures, sound) = pids;
+        let arguments = format!(
+            "{codecs} -streamid 0:{pictures} -streamid 1:{sound} -tables_version {version} -output_ts_offset {offset}"
+        );
+        make(&film_dir, name, seconds, &arguments)
+    };
+    for codecs in [H264_AAC, HEVC_AC3] {
+        let first = moved("a.ts", 8, (256, 257), 0, 0, codecs);
+        let second = moved("b.ts", 4, (400, 401), 1, 8, codecs);
+        // Other PIDs, and the PIDs of the start with the kinds exchanged.
+        let third = moved("c.ts", 2, (257, 256), 2, 12, codecs);
+        let played = Played::of(&[first.clone(), second.clone(), third.clone()].concat());
+        assert_eq!(played.tracks.len(), 2);
+        assert!(!played.warns_of("left out") && !played.warns_of("ends at"), "{:?}", played.warnings);
+        let parts = [&first, &second, &third].map(|part| Played::of(part));
+        let sums: Vec<String> = parts.iter().flat_map(|part| part.sums(&film_dir)).collect();
+        assert_eq!(played.sums(&film_dir), sums);
+        let shown: Vec<i64> = played.pictures().iter().map(|taken| taken.packet.sample.pts).collect();
+        let span = shown.iter().max().unwrap() - shown.iter().min().unwrap();
+        assert!((span - 349 * 3600).abs() < 3 * 3600, "{span}");
+        let frames: usize = parts.iter().map(|part| part.sound().len()).sum();
+        assert!(played.sound().len() + 4 >= frames, "{} of {frames}", played.sound().len());
+    }
+}
+
+#[test]
+fn changes_that_cannot_be_followed_are_named() {
+    let film_dir = FilmDir::new();
+    let first = make(&film_dir, "a.ts", 6, H264_AAC);
+    let part = |name: &str, codecs: &str| make(&film_dir, name, 4, &format!("{codecs} -output_ts_offset 6"));
+    // The codec of sound changes.
+    let other = "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a ac3 -tables_version 1 -streamid 1:400";
+    let played = Played::of(&[first.clone(), part("b.ts", other)].concat());
+    assert_eq!(played.pictures().len(), 250);
+    assert!(played.warns_of("stream 257 (sound) ends at 5."), "{:?}", played.warnings);
+    assert!(played.warns_of("stream 400 (sound) begins at"), "{:?}", played.warnings);
+    // Sound ends.
+    let silent = "-c:v libx264 -preset veryfast -bf 3 -g 50 -an -tables_version 1";
+    let played = Played::of(&[first.clone(), part("c.ts", silent)].concat());
+    assert_eq!(played.pictures().len(), 250);
+    assert!(played.warns_of("(sound) ends at"), "{:?}", played.warnings);
+    // Sound begins.
+    let first = make(&film_dir, "d.ts", 6, silent);
+    let played = Played::of(&[first, part("e.ts", H264_AAC)].concat());
+    assert_eq!((played.pictures().len(), played.tracks.len()), (250, 1));
+    assert!(played.warns_of("(sound) begins at"), "{:?}", played.warnings);
+}
+
+#[test]
+fn the_first_programme_with_pictures_is_used() {
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
+        "a.ts",
+        &[
+            picture("25", 1),
+            tone(440, 48_000, 1),
+            words("-map 0 -map 1 -map 1 -c:v libx264 -preset ultrafast -c:a aac"),
+            words("-program title=Radio:st=2 -program title=Film:st=0:st=1"),
+        ],
+    );
+    let played = Played::of(&std::fs::read(path).unwrap());
+    assert_eq!((played.tracks.len(), played.pictures().len()), (2, 25));
+    assert!(
+        played.warns_of("1 more programme is left out (1); programme 2 was taken"),
+        "{:?}",
+        played.warnings
+    );
 }

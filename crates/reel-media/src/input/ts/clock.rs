@@ -124,6 +124,16 @@ impl ProgrammeClock {
         Self { lines: video.map(Line::new).collect(), ..Self::default() }
     }
 
+    /// One more stream.
+    pub(crate) fn add_line(&mut self, video: bool) {
+        self.lines.push(Line::new(video));
+    }
+
+    /// The latest time of some stream.
+    pub(crate) fn reference(&self) -> Option<i64> {
+        self.reference
+    }
+
     /// The line of a stream.
     pub(crate) fn line(&mut self, stream: usize) -> &mut Line {
         &mut self.lines[stream]

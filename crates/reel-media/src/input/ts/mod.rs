@@ -1,13 +1,15 @@
 //! MPEG transport streams (ISO 13818-1): plain, with the arrival times of discs (m2ts), or with
 //! checksums (204 bytes).
 //!
-//! * The first programme with video or audio is used; a warning names the others.
+//! * The first programme with video is used, or else the first with audio; a warning names the
+//!   others.
 //! * Zero is the earliest first presentation time of all tracks, so sound and picture keep their
 //!   distance.
 //! * Video keeps its 90 kHz times. Sound counts samples from its first time stamp, and restarts
 //!   from a time stamp that differs by more than one frame.
 
 mod audio;
+mod changes;
 mod clock;
 mod continuity;
 mod marks;
@@ -18,6 +20,7 @@ mod streams;
 mod tables;
 mod video;
 
+use self::changes::Tables;
 use self::clock::{ProgrammeClock, RATE};
 use self::packet::Packets;
 use self::pes::{Pes, Piece, Stamps};
@@ -44,7 +47,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
     let mut window = Window::new(source)?;
     let packets = Packets::find(&mut window)?.ok_or_else(|| MediaError::UnknownContainer(String::new()))?;
     let mut warnings = Warnings::default();
-    let map = choose_programme(&mut window, packets.clone(), &mut warnings)?;
+    let (map, map_pid) = choose_programme(&mut window, packets.clone(), &mut warnings)?;
     let (streams, refused) = streams_of(&map, &mut warnings)?;
     let mut file = File {
         window,
@@ -54,7 +57,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         programme: ProgrammeClock::new(streams.iter().map(|stream| stream.carries.is_video())),
         streams,
         scan_bytes: 0,
-        programme_table: Table::default(),
+        tables: Tables::new(map, map_pid),
         units: VecDeque::new(),
         zero: 0,
         tracks: Vec::new(),
@@ -84,8 +87,7 @@ struct File {
     lanes: Vec<Lane>,
     /// Bytes that may still be read ahead: never more in all than were read.
     scan_bytes: u64,
-    /// Read for its counter, which shows where the file was joined.
-    programme_table: Table,
+    tables: Tables,
     programme: ProgrammeClock,
     units: VecDeque<Unit>,
     zero: i64,
@@ -143,11 +145,9 @@ impl File {
             return Ok(());
         };
         self.scan_bytes += packet::PACKET_BYTES as u64;
-        if packet.pid == PAT_PID {
-            self.programme_table.push(&packet);
-        }
+        self.follow_tables(&packet);
         if let Some(index) = self.by_pid.get(&packet.pid) {
-            let joints = self.programme_table.breaks();
+            let joints = self.tables.joints();
             let jumps = self.programme.jumps;
             let stream = &mut self.streams[*index];
             let (window, packets, by_pid) = (&mut self.window, self.packets.clone(), &self.by_pid);
@@ -247,12 +247,12 @@ impl File {
                 continue;
             }
             let (pid, at) = (stream.pid, seconds(stream.losses.first.map_or(0, |first| first - self.zero)));
-            let what = if stream.carries.is_video() { "pictures" } else { "sound" };
+            let what = stream.carries.medium();
             let places = if places == 1 { "one place".to_owned() } else { format!("{places} places") };
             if stream.scrambled_packets > 0 {
                 let count = stream.scrambled_packets;
-                self.warnings
-                    .add(format!("{count} packets of stream {pid} are encrypted: they count as missing"));
+                let packets = if count == 1 { "one packet".to_owned() } else { format!("{count} packets") };
+                self.warnings.add(format!("encrypted, and counted as missing: {packets} of stream {pid}"));
             }
             self.warnings.add(format!(
                 "packets of stream {pid} ({what}) are missing at {places}, the first near {at}: {what} may be damaged there"
@@ -330,7 +330,7 @@ fn choose_programme(
     window: &mut Window,
     mut packets: Packets,
     warnings: &mut Warnings,
-) -> Result<ProgrammeMap, MediaError> {
+) -> Result<(ProgrammeMap, u16), MediaError> {
     // Damage is reported when the packets are read for their content.
     let mut ignored = Warnings::default();
     let mut tables: HashMap<u16, Table> = HashMap::from([(PAT_PID, Table::default())]);
@@ -359,21 +359,42 @@ fn choose_programme(
             break;
         }
     }
-    let has_media =
-        |map: &&ProgrammeMap| map.streams.iter().any(|stream| Carries::classify(stream, map).is_ok());
-    let in_order = programmes.iter().filter_map(|(number, _)| maps.iter().find(|map| map.number == *number));
-    let chosen = in_order.clone().find(has_media).or_else(|| in_order.clone().next()).cloned();
-    let others = maps.len().saturating_sub(1);
-    if others > 0
-        && let Some(chosen) = &chosen
-    {
-        warnings.add(format!("{others} more programmes are left out; programme {} was taken", chosen.number));
-    }
+    let chosen = choose(&programmes, &maps, warnings).and_then(|map| {
+        let (_, pid) = programmes.iter().find(|(number, _)| *number == map.number)?;
+        Some((map.clone(), *pid))
+    });
     chosen.ok_or_else(|| MediaError::Malformed {
         container: CONTAINER,
         what: "no programme table was found near its start".to_owned(),
         offset: packets.position(),
     })
+}
+
+/// The first programme with pictures, else the first with sound; a warning names the others.
+fn choose<'a>(
+    programmes: &[(u16, u16)],
+    maps: &'a [ProgrammeMap],
+    warnings: &mut Warnings,
+) -> Option<&'a ProgrammeMap> {
+    let has = |map: &ProgrammeMap, video: bool| {
+        let carried = map.streams.iter().filter_map(|stream| Carries::classify(stream, map).ok());
+        carried.into_iter().any(|carries| carries.is_video() || !video)
+    };
+    let in_order: Vec<&ProgrammeMap> =
+        programmes.iter().filter_map(|(number, _)| maps.iter().find(|map| map.number == *number)).collect();
+    let first = |video: bool| in_order.iter().find(|map| has(map, video));
+    let chosen = *first(true).or_else(|| first(false)).or(in_order.first())?;
+    let others: Vec<String> =
+        in_order.iter().filter(|map| map.number != chosen.number).map(|map| map.number.to_string()).collect();
+    if !others.is_empty() {
+        let count = others.len();
+        let named = others[..count.min(limits::TS_NAMED_PROGRAMMES)].join(", ");
+        let more = if count > limits::TS_NAMED_PROGRAMMES { " and others" } else { "" };
+        let programmes =
+            if count == 1 { "1 more programme is" } else { &format!("{count} more programmes are") };
+        warnings.add(format!("{programmes} left out ({named}{more}); programme {} was taken", chosen.number));
+    }
+    Some(chosen)
 }
 
 /// The next time stamps of each stream, as far as they are near and `scan_bytes` allow.

@@ -38,6 +38,8 @@ pub(crate) struct Stream {
     pub(crate) carries: Carries,
     /// PID of its packets.
     pub(crate) pid: u16,
+    /// The programme's map lists it.
+    pub(crate) listed: bool,
     /// ISO 639-2 language.
     pub(crate) language: Option<String>,
     index: usize,
@@ -88,6 +90,7 @@ impl Stream {
         Self {
             carries,
             pid: entry.pid,
+            listed: true,
             language: super::streams::language(entry),
             index,
             pes: Pes::default(),
@@ -140,6 +143,19 @@ impl Stream {
                 let stamps = stamps.map(|stamps| programme.place(self.index, stamps, joints, ahead));
                 self.cut(stamps, payload, programme, units, warnings)
             }
+        }
+    }
+
+    /// The stream's packets have another PID from here on.
+    pub(crate) fn continue_on(&mut self, pid: u16) {
+        if pid == self.pid {
+            return;
+        }
+        self.pid = pid;
+        self.continuity = Continuity::default();
+        self.pes = Pes::default();
+        if let Cutter::Audio(cutter) = &mut self.cutter {
+            cutter.lose();
         }
     }
 
