@@ -366,3 +366,32 @@ fn the_first_programme_with_pictures_is_used() {
         played.warnings
     );
 }
+
+#[test]
+fn a_track_may_begin_late() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3] {
+        for (late, seconds) in [(TrackKind::Video, 15), (TrackKind::Audio, 15), (TrackKind::Video, 6)] {
+            let offset = words(&format!("-itsoffset {seconds}"));
+            let (pictures, sound) = (picture("25", 20), tone(440, 48_000, 20));
+            let inputs = if late == TrackKind::Video {
+                [offset, pictures, sound].concat()
+            } else {
+                [pictures, offset, sound].concat()
+            };
+            let path = film_dir.make("a.ts", &[inputs, words(codecs)]);
+            let played = Played::of(&std::fs::read(&path).unwrap());
+            assert_eq!(played.tracks.len(), 2, "{:?}", played.warnings);
+            assert_eq!(played.pictures().len(), 500);
+            assert_eq!(played.sums(&film_dir), frame_sums(&path, None, "0:v"));
+            let begin = |samples: Vec<Taken>, kind: TrackKind| {
+                let scale = f64::from(played.tracks[played.track(kind)].timescale);
+                samples.iter().map(|taken| taken.packet.sample.pts).min().unwrap() as f64 / scale
+            };
+            let picture = begin(played.pictures(), TrackKind::Video);
+            let sound = begin(played.sound(), TrackKind::Audio);
+            let apart = if late == TrackKind::Video { picture - sound } else { sound - picture };
+            assert!((apart - f64::from(seconds)).abs() < 0.1, "{picture} {sound}");
+        }
+    }
+}

@@ -44,8 +44,8 @@ impl Tables {
             return None;
         }
         let found = self.maps.push(packet);
-        let maps = found.iter().filter_map(|section| ProgrammeMap::parse(section));
-        let map = maps.filter(|map| map.number == self.number).next_back().filter(|map| *map != self.map)?;
+        let mut maps = found.iter().filter_map(|section| ProgrammeMap::parse(section));
+        let map = maps.rfind(|map| map.number == self.number).filter(|map| *map != self.map)?;
         self.map = map.clone();
         Some(map)
     }
