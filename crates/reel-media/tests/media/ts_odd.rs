@@ -395,3 +395,74 @@ fn a_track_may_begin_late() {
         }
     }
 }
+
+/// The sound of the middle part is left out, and the rest is in its place beside the pictures.
+fn assert_left_out(film_dir: &FilmDir, same: &str, other: &str, named: &str) {
+    let part = |name: &str, codecs: &str, offset: f64| {
+        let placed = format!("{codecs} -output_ts_offset {offset}");
+        make(film_dir, name, 4, &placed)
+    };
+    let parts = [part("a.ts", same, 0.0), part("b.ts", other, 4.1), part("c.ts", same, 8.2)];
+    let plain: Vec<Played> = parts.iter().map(|part| Played::of(part)).collect();
+    for chosen in [&[0, 1][..], &[0, 1, 2], &[0, 1, 0, 1], &[1, 0]] {
+        let bytes: Vec<u8> = chosen.iter().flat_map(|n| parts[*n].clone()).collect();
+        let played = Played::of(&bytes);
+        let pictures = played.pictures();
+        assert_eq!(pictures.len(), 100 * chosen.len(), "the pictures continue");
+        if chosen == [1, 0] {
+            continue;
+        }
+        assert!(played.warns_of(named), "{:?}", played.warnings);
+        assert!(played.warns_of(" changes at 4."), "{:?}", played.warnings);
+        let kept: usize = chosen.iter().filter(|n| **n != 1).map(|n| plain[*n].sound().len()).sum();
+        let sound = played.sound();
+        assert!(sound.len() + 8 >= kept && sound.len() <= kept, "{} of {kept}", sound.len());
+        if chosen != [0, 1, 2] {
+            continue;
+        }
+        let rate = f64::from(played.tracks[1].timescale);
+        let last = &plain[2];
+        let shift =
+            (pictures[200].packet.sample.pts - last.pictures()[0].packet.sample.pts) as f64 / 90_000.0;
+        for frame in last.sound() {
+            if let Some(found) = sound[sound.len() / 2..].iter().find(|other| other.data == frame.data) {
+                let late = (found.packet.sample.pts - frame.packet.sample.pts) as f64 / rate;
+                assert!((late - shift).abs() < 0.040, "{late} {shift}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sound_that_changes_is_left_out_and_the_picture_continues() {
+    let film_dir = FilmDir::new();
+    let video = "-c:v libx264 -preset veryfast -bf 3 -g 50";
+    let with = |sound: &str| format!("{video} {sound}");
+    for (same, other, named) in [
+        ("-c:a aac -ac 2", "-c:a aac -ac 6", "6 channels at 48000 Hz"),
+        ("-c:a aac -ac 2", "-c:a aac -ac 2 -ar 44100", "2 channels at 44100 Hz"),
+        ("-c:a libmp3lame -ac 2", "-c:a libmp3lame -ac 2 -ar 32000", "2 channels at 32000 Hz"),
+        ("-c:a ac3 -ac 2", "-c:a ac3 -ac 6", "6 channels at 48000 Hz"),
+    ] {
+        assert_left_out(&film_dir, &with(same), &with(other), named);
+    }
+}
+
+#[test]
+fn pictures_that_change_their_size_are_all_there() {
+    let film_dir = FilmDir::new();
+    for (codecs, scaled) in [
+        (H264_AAC, "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a aac -s 160x90"),
+        (
+            HEVC_AC3,
+            "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=50:bframes=3 -c:a ac3 -s 160x96",
+        ),
+    ] {
+        let first = make(&film_dir, "a.ts", 4, codecs);
+        let second = make(&film_dir, "b.ts", 4, &format!("{scaled} -output_ts_offset 4.2"));
+        let played = Played::of(&[first, second].concat());
+        assert_eq!(played.pictures().len(), 200);
+        assert_eq!(played.sums(&film_dir).len(), 200);
+        assert!(played.warns_of("change at 4.") && played.warns_of("to 160 x 9"), "{:?}", played.warnings);
+    }
+}

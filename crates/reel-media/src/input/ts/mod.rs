@@ -122,6 +122,7 @@ impl Demux for File {
             } else if !self.flushed {
                 self.spacing.finish();
                 self.warn_of_losses();
+                self.warn_of_changes();
                 self.flushed = true;
             } else {
                 return Ok(None);
@@ -257,6 +258,25 @@ impl File {
             self.warnings.add(format!(
                 "packets of stream {pid} ({what}) are missing at {places}, the first near {at}: {what} may be damaged there"
             ));
+        }
+    }
+
+    /// One warning for each track whose parameters change.
+    fn warn_of_changes(&mut self) {
+        for (stream, lane) in self.streams.iter().zip(&self.lanes) {
+            let Some((first, to)) = stream.changes.first.as_ref().filter(|_| !matches!(lane, Lane::Out))
+            else {
+                continue;
+            };
+            let (pid, at) = (stream.pid, seconds(first - self.zero));
+            self.warnings.add(if stream.carries.is_video() {
+                format!("the pictures of stream {pid} change at {at} to {to}: some players cannot follow")
+            } else {
+                let left_out = seconds(stream.changes.left_out_ticks);
+                format!(
+                    "the sound of stream {pid} changes at {at} to {to}: {left_out} of it are left out, the picture continues"
+                )
+            });
         }
     }
 

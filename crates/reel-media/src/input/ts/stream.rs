@@ -50,6 +50,8 @@ pub(crate) struct Stream {
     joints: u64,
     /// Places at which packets are missing.
     pub(crate) losses: Losses,
+    /// Samples with other parameters than the first.
+    pub(crate) changes: Changes,
     /// Packets that are encrypted.
     pub(crate) scrambled_packets: u64,
     /// The packet before was one of them.
@@ -58,6 +60,8 @@ pub(crate) struct Stream {
     first_pts: Option<i64>,
     last_dts: Option<i64>,
     frame_ticks: i64,
+    /// Visible size of the first picture.
+    size: Option<(u32, u32)>,
     /// Pictures later than the first were returned, so no leading pictures follow.
     past_start: bool,
     /// Samples returned.
@@ -71,6 +75,17 @@ pub(crate) struct Losses {
     pub(crate) places: u64,
     /// Where the first is: the time of the sample before it, if there is one.
     pub(crate) first: Option<i64>,
+}
+
+/// Where a stream's parameters are others than at its start.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Time of the first, and what it changes to.
+    pub(crate) first: Option<(i64, String)>,
+    /// Ticks of sound that are left out therefore.
+    pub(crate) left_out_ticks: i64,
+    /// The sample before was one of them.
+    within: bool,
 }
 
 #[derive(Debug)]
@@ -98,11 +113,13 @@ impl Stream {
             continuity: Continuity::default(),
             joints: 0,
             losses: Losses::default(),
+            changes: Changes::default(),
             scrambled_packets: 0,
             in_scrambled: false,
             first_pts: None,
             last_dts: None,
             frame_ticks: USUAL_FRAME_TICKS,
+            size: None,
             past_start: false,
             given: 0,
         }
@@ -309,6 +326,11 @@ impl Stream {
         if !self.past_start && pts < first && (self.carries != Carries::Hevc || unit.skipped_at_start) {
             return leading(warnings);
         }
+        if let Some((width, height)) = unit.size
+            && *self.size.get_or_insert((width, height)) != (width, height)
+        {
+            self.changes.first.get_or_insert_with(|| (pts, format!("{width} x {height}")));
+        }
         // Leading pictures follow their random access point at once.
         self.past_start |= pts > first;
         self.last_dts = Some(dts);
@@ -329,11 +351,22 @@ impl Stream {
         programme: &mut ProgrammeClock,
         units: &mut VecDeque<Unit>,
     ) {
-        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(self.sample_rate().max(1));
-        let pts = frame.pts;
+        let rate = frame.foreign.as_ref().map_or_else(|| self.sample_rate(), |audio| audio.sample_rate);
+        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(rate.max(1));
         let line = programme.line(self.index);
+        // Frames without a time stamp follow those that were left out.
+        let pts = frame.pts.or(line.sound_end.filter(|_| self.changes.within));
         line.step = step;
-        line.sound_end = pts.or(line.sound_end).map(|start| start + step);
+        line.sound_end = frame.pts.or(line.sound_end).map(|start| start + step);
+        self.changes.within = frame.foreign.is_some();
+        if let Some(audio) = frame.foreign {
+            let at = pts.or(line.last()).unwrap_or(0);
+            self.changes.left_out_ticks = self.changes.left_out_ticks.saturating_add(step);
+            self.changes.first.get_or_insert_with(|| {
+                (at, format!("{} channels at {} Hz", audio.channels, audio.sample_rate))
+            });
+            return;
+        }
         // Frames before the first time stamp have no place in time.
         if pts.is_none() && self.given == 0 {
             return;
