@@ -38,6 +38,8 @@ pub(crate) struct Line {
     part: u64,
     /// Latest decoding time of video, presentation time of sound.
     last: Option<i64>,
+    /// The one before it.
+    before_last: Option<i64>,
     latest_pts: i64,
     /// Decoding times are in order: they are stated, or have been in order so far.
     ordered: bool,
@@ -69,6 +71,7 @@ impl Line {
             added: 0,
             part: 0,
             last: None,
+            before_last: None,
             latest_pts: 0,
             ordered: !video,
             in_order: Some(0),
@@ -98,6 +101,14 @@ impl Line {
             (false, _) => at - self.due(last).max(last) >= SOUND_BACK,
         };
         back && at - last <= JUMP_FORWARD
+    }
+
+    /// Whether the stamp before `at` was a damaged one, a little late, and `at` continues the one
+    /// before that.
+    fn returns(&self, at: i64, last: i64) -> bool {
+        let back = (UNORDERED_BACK..0).contains(&(at - last));
+        let steps = |before: i64| (1..=3 * self.step).contains(&(at - before));
+        self.video && back && self.before_last.is_some_and(steps)
     }
 
     /// Whether `at` is where the next sample is due.
@@ -171,6 +182,9 @@ impl ProgrammeClock {
             }
         }
         let joined = joints != line.joints;
+        if !joined && line.returns(at, last) {
+            return self.remember(stream, stamps, at, joints);
+        }
         if line.follows(at, last) && !(joined && line.video && at < last) {
             return self.remember(stream, stamps, at, joints);
         }
@@ -239,7 +253,7 @@ impl ProgrammeClock {
             Some(last) if (at - last).abs() <= JUMP_FORWARD => line.latest_pts.max(placed.pts),
             _ => placed.pts,
         };
-        line.last = Some(at);
+        line.before_last = line.last.replace(at);
         line.joints = joints;
         if !line.video {
             // Until its frames are cut.
@@ -310,6 +324,20 @@ mod tests {
         assert_eq!(put(&mut clock, 1, 90_000, &[]), 90_000);
         assert_eq!(put(&mut clock, 1, 5_000_100, &[]), 93_700);
         assert_eq!(clock.jumps, 1);
+    }
+
+    #[test]
+    fn a_damaged_stamp_moves_nothing() {
+        let mut clock = clock(&[true, false]);
+        clock.lines[0].ordered = true;
+        for frame in 0..4 {
+            put(&mut clock, 0, frame * FRAME, &[]);
+            put(&mut clock, 1, frame * FRAME, &[]);
+        }
+        put(&mut clock, 0, 4 * FRAME + 45_000, &[]);
+        assert_eq!(put(&mut clock, 0, 5 * FRAME, &[(1, 4 * FRAME)]), 5 * FRAME);
+        assert_eq!(put(&mut clock, 1, 4 * FRAME, &[]), 4 * FRAME);
+        assert_eq!(clock.jumps, 0);
     }
 
     proptest! {
