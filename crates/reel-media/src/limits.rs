@@ -46,12 +46,20 @@ pub(crate) const MP4_PROBE_SAMPLES: usize = 40;
 /// How far a transport stream is searched for the tables and the first frame of every stream: a
 /// minute of broadcast.
 pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
-/// The same in 90 kHz ticks once the first stream has begun: a stream absent for ten seconds is
-/// left out.
-pub(crate) const TS_PROBE_TICKS: i64 = 10 * 90_000;
-/// Samples held during the search: ten seconds of 50 pictures and eight kinds of sound are fewer
-/// than 5000.
+/// The same in 90 kHz ticks once the first stream has begun: a stream that begins later is left
+/// out. Recordings that begin with encrypted pictures have others after up to fifteen seconds.
+pub(crate) const TS_PROBE_TICKS: i64 = 20 * 90_000;
+/// Samples held during the search: twenty seconds of 50 pictures and eight kinds of sound are fewer
+/// than 10,000.
 pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
+/// How far a transport stream is read ahead at a joint for the time stamps of its streams: half
+/// a second at 32 Mbit/s.
+pub(crate) const TS_JOINT_BYTES: u64 = 2 * 1024 * 1024;
+/// Streams that begin or end in the course of a transport stream and are named in warnings: enough
+/// for the streams of one change.
+pub(crate) const TS_CHANGE_WARNINGS: usize = 8;
+/// Programmes that are left out and named.
+pub(crate) const TS_NAMED_PROGRAMMES: usize = 8;
 /// Longest table section (ISO 13818-1 section 2.4.4.11 for private ones; PAT and PMT have at most
 /// 1024).
 pub(crate) const TS_SECTION_BYTES: usize = 4096;

@@ -167,3 +167,302 @@ fn losses_are_counted_and_damage_one_picture_each() {
             && sound.iter().all(|frame| all.iter().any(|other| other.data == frame.data))
     );
 }
+
+#[test]
+fn encrypted_packets_count_as_missing() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3] {
+        let plain = make(&film_dir, "a.ts", 8, codecs);
+        let expected = Played::of(&plain);
+        let scramble = |wanted: u16, chosen: &dyn Fn(usize) -> bool| {
+            let mut bytes = plain.clone();
+            let places = packets_of(&plain, wanted);
+            places.iter().enumerate().filter(|(n, _)| chosen(*n)).for_each(|(_, at)| bytes[at + 3] |= 0x80);
+            (bytes, places.len())
+        };
+        let count = scramble(PICTURE_PID, &|_| false).1;
+        for first in [20, count / 2, count - 40] {
+            let (bytes, _) = scramble(PICTURE_PID, &|n| (first..first + 5).contains(&n));
+            let played = Played::of(&bytes);
+            assert!(
+                played.warns_of("encrypted, and counted as missing: 5 packets of stream 256"),
+                "{:?}",
+                played.warnings
+            );
+            assert!(played.warns_of("(pictures) are missing at one place"), "{:?}", played.warnings);
+            assert!(played.pictures().len() + 3 >= expected.pictures().len());
+            assert_eq!(played.sound().len(), expected.sound().len());
+        }
+        let (bytes, _) = scramble(SOUND_PID, &|n| n % 40 == 3);
+        let played = Played::of(&bytes);
+        assert!(played.warns_of("(sound) are missing at"), "{:?}", played.warnings);
+        assert_eq!(played.pictures().len(), expected.pictures().len());
+        // Sound alone is encrypted: the picture is left.
+        let played = Played::of(&scramble(SOUND_PID, &|_| true).0);
+        assert_eq!(played.tracks.len(), 1);
+        assert!(
+            played.warns_of("stream 257 is left out: its packets are encrypted"),
+            "{:?}",
+            played.warnings
+        );
+        let error = Played::try_of(&scramble(PICTURE_PID, &|_| true).0).err();
+        assert!(matches!(error, Some(MediaError::Encrypted { track: 256, .. })), "{error:?}");
+    }
+}
+
+/// Parts were joined: every picture of every part is there, at times that increase, and sound has
+/// its distance from the pictures in each part, within a frame.
+fn assert_in_step(parts: &[&[u8]], film_dir: &FilmDir) -> Played {
+    let played = Played::of(&parts.concat());
+    let plain: Vec<Played> = parts.iter().map(|part| Played::of(part)).collect();
+    let expected: Vec<String> = plain.iter().flat_map(|part| part.sums(film_dir)).collect();
+    assert_eq!(played.sums(film_dir), expected, "every picture");
+    let (pictures, sound) = (played.pictures(), played.sound());
+    let mut shown: Vec<i64> = pictures.iter().map(|picture| picture.packet.sample.pts).collect();
+    let (mut first, mut before) = (0, i64::MIN);
+    let rate = f64::from(played.tracks[played.track(TrackKind::Audio)].timescale);
+    let mut heard = 0;
+    for part in &plain {
+        let own = part.pictures();
+        let shift = pictures[first].packet.sample.pts - own[0].packet.sample.pts;
+        for (picture, own) in pictures[first..].iter().zip(&own) {
+            assert_eq!(picture.packet.sample.pts - own.packet.sample.pts, shift, "{:?}", own.packet);
+        }
+        first += own.len();
+        let begin = own.iter().map(|own| own.packet.sample.pts).min().unwrap() + shift;
+        let end = own.iter().map(|own| own.packet.sample.pts).max().unwrap() + shift;
+        assert!(begin > before, "no picture of a part is shown before the end of the part before");
+        before = end;
+        for frame in part.sound() {
+            // Frames may be left out where the sound overlaps.
+            let Some(at) = sound[heard..].iter().take(20).position(|other| other.data == frame.data) else {
+                continue;
+            };
+            heard += at + 1;
+            let late = sound[heard - 1].packet.sample.pts - frame.packet.sample.pts;
+            let apart = late as f64 / rate - shift as f64 / 90_000.0;
+            assert!(apart.abs() < 0.040, "{apart} s apart at {:?}", frame.packet.sample);
+        }
+    }
+    shown.sort_unstable();
+    assert!(shown.windows(2).all(|pair| pair[0] < pair[1]), "no picture takes the place of another");
+    let all: usize = plain.iter().map(|part| part.sound().len()).sum();
+    assert!(heard + 10 * parts.len() >= all, "{heard} of {all} frames of sound");
+    assert!(played.warns_of("joined"), "{:?}", played.warnings);
+    played
+}
+
+#[test]
+fn splices_keep_sound_and_picture_in_step() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3, "-c:v libx264 -preset veryfast -bf 0 -g 50 -c:a libmp3lame"] {
+        let at = |seconds: u32, offset: f64| {
+            let placed = format!("{codecs} -output_ts_offset {offset}");
+            make(&film_dir, &format!("{seconds}-{offset}.ts"), seconds, &placed)
+        };
+        let long = at(8, 0.0);
+        // Overlaps of half a second and of a tenth, and a jump forward.
+        for offset in [7.5, 7.9, 500.0] {
+            assert_in_step(&[&long, &at(4, offset)], &film_dir);
+        }
+        // Near the beginning and near the end, twice in one file.
+        let played = assert_in_step(&[&at(1, 0.0), &at(4, 0.4), &at(1, 4.0)], &film_dir);
+        assert_eq!(played.pictures().len(), 150);
+        assert_in_step(&[&at(1, 50.0), &at(4, 3.0), &at(1, 90.0)], &film_dir);
+    }
+}
+
+#[test]
+fn splices_without_sound_and_without_pictures() {
+    let film_dir = FilmDir::new();
+    let pictures = |name: &str, offset: &str| {
+        let codecs = format!("-c:v libx264 -preset veryfast -bf 3 -g 50 -output_ts_offset {offset}");
+        std::fs::read(film_dir.make(name, &[picture("25", 4), words(&codecs)])).unwrap()
+    };
+    let played = Played::of(&[pictures("a.ts", "0"), pictures("b.ts", "3.5")].concat());
+    let shown: Vec<_> = played.pictures().iter().map(|picture| picture.packet.sample.pts).collect();
+    assert_eq!((shown.len(), shown.iter().max(), shown.iter().min()), (200, Some(&(199 * 3600)), Some(&0)));
+    assert_contiguous(&played.pictures());
+    let sound = |name: &str, offset: &str| {
+        let codecs = format!("-c:a aac -output_ts_offset {offset}");
+        std::fs::read(film_dir.make(name, &[tone(440, 48_000, 4), words(&codecs)])).unwrap()
+    };
+    let parts = [sound("c.ts", "0"), sound("d.ts", "3.5")];
+    let all: usize = parts.iter().map(|part| Played::of(part).sound().len()).sum();
+    let played = Played::of(&parts.concat());
+    assert_contiguous(&played.sound());
+    assert_eq!(played.sound().len(), all);
+}
+
+#[test]
+fn tracks_continue_on_other_pids() {
+    let film_dir = FilmDir::new();
+    let moved = |name: &str, seconds: u32, pids: (u16, u16), version: u32, offset: u32, codecs: &str| {
+        let (pictures, sound) = pids;
+        let arguments = format!(
+            "{codecs} -streamid 0:{pictures} -streamid 1:{sound} -tables_version {version} -output_ts_offset {offset}"
+        );
+        make(&film_dir, name, seconds, &arguments)
+    };
+    for codecs in [H264_AAC, HEVC_AC3] {
+        let first = moved("a.ts", 8, (256, 257), 0, 0, codecs);
+        let second = moved("b.ts", 4, (400, 401), 1, 8, codecs);
+        // Other PIDs, and the PIDs of the start with the kinds exchanged.
+        let third = moved("c.ts", 2, (257, 256), 2, 12, codecs);
+        let played = Played::of(&[first.clone(), second.clone(), third.clone()].concat());
+        assert_eq!(played.tracks.len(), 2);
+        assert!(!played.warns_of("left out") && !played.warns_of("ends at"), "{:?}", played.warnings);
+        let parts = [&first, &second, &third].map(|part| Played::of(part));
+        let sums: Vec<String> = parts.iter().flat_map(|part| part.sums(&film_dir)).collect();
+        assert_eq!(played.sums(&film_dir), sums);
+        let shown: Vec<i64> = played.pictures().iter().map(|taken| taken.packet.sample.pts).collect();
+        let span = shown.iter().max().unwrap() - shown.iter().min().unwrap();
+        assert!((span - 349 * 3600).abs() < 3 * 3600, "{span}");
+        let frames: usize = parts.iter().map(|part| part.sound().len()).sum();
+        assert!(played.sound().len() + 4 >= frames, "{} of {frames}", played.sound().len());
+    }
+}
+
+#[test]
+fn changes_that_cannot_be_followed_are_named() {
+    let film_dir = FilmDir::new();
+    let first = make(&film_dir, "a.ts", 6, H264_AAC);
+    let part = |name: &str, codecs: &str| make(&film_dir, name, 4, &format!("{codecs} -output_ts_offset 6"));
+    // The codec of sound changes.
+    let other = "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a ac3 -tables_version 1 -streamid 1:400";
+    let played = Played::of(&[first.clone(), part("b.ts", other)].concat());
+    assert_eq!(played.pictures().len(), 250);
+    assert!(played.warns_of("stream 257 (sound) ends at 5."), "{:?}", played.warnings);
+    assert!(played.warns_of("stream 400 (sound) begins at"), "{:?}", played.warnings);
+    // Sound ends.
+    let silent = "-c:v libx264 -preset veryfast -bf 3 -g 50 -an -tables_version 1";
+    let played = Played::of(&[first.clone(), part("c.ts", silent)].concat());
+    assert_eq!(played.pictures().len(), 250);
+    assert!(played.warns_of("(sound) ends at"), "{:?}", played.warnings);
+    // Sound begins.
+    let first = make(&film_dir, "d.ts", 6, silent);
+    let played = Played::of(&[first, part("e.ts", H264_AAC)].concat());
+    assert_eq!((played.pictures().len(), played.tracks.len()), (250, 1));
+    assert!(played.warns_of("(sound) begins at"), "{:?}", played.warnings);
+}
+
+#[test]
+fn the_first_programme_with_pictures_is_used() {
+    let film_dir = FilmDir::new();
+    let path = film_dir.make(
+        "a.ts",
+        &[
+            picture("25", 1),
+            tone(440, 48_000, 1),
+            words("-map 0 -map 1 -map 1 -c:v libx264 -preset ultrafast -c:a aac"),
+            words("-program title=Radio:st=2 -program title=Film:st=0:st=1"),
+        ],
+    );
+    let played = Played::of(&std::fs::read(path).unwrap());
+    assert_eq!((played.tracks.len(), played.pictures().len()), (2, 25));
+    assert!(
+        played.warns_of("1 more programme is left out (1); programme 2 was taken"),
+        "{:?}",
+        played.warnings
+    );
+}
+
+#[test]
+fn a_track_may_begin_late() {
+    let film_dir = FilmDir::new();
+    for codecs in [H264_AAC, HEVC_AC3] {
+        for (late, seconds) in [(TrackKind::Video, 15), (TrackKind::Audio, 15), (TrackKind::Video, 6)] {
+            let offset = words(&format!("-itsoffset {seconds}"));
+            let (pictures, sound) = (picture("25", 20), tone(440, 48_000, 20));
+            let inputs = if late == TrackKind::Video {
+                [offset, pictures, sound].concat()
+            } else {
+                [pictures, offset, sound].concat()
+            };
+            let path = film_dir.make("a.ts", &[inputs, words(codecs)]);
+            let played = Played::of(&std::fs::read(&path).unwrap());
+            assert_eq!(played.tracks.len(), 2, "{:?}", played.warnings);
+            assert_eq!(played.pictures().len(), 500);
+            assert_eq!(played.sums(&film_dir), frame_sums(&path, None, "0:v"));
+            let begin = |samples: Vec<Taken>, kind: TrackKind| {
+                let scale = f64::from(played.tracks[played.track(kind)].timescale);
+                samples.iter().map(|taken| taken.packet.sample.pts).min().unwrap() as f64 / scale
+            };
+            let picture = begin(played.pictures(), TrackKind::Video);
+            let sound = begin(played.sound(), TrackKind::Audio);
+            let apart = if late == TrackKind::Video { picture - sound } else { sound - picture };
+            assert!((apart - f64::from(seconds)).abs() < 0.1, "{picture} {sound}");
+        }
+    }
+}
+
+/// The sound of the middle part is left out, and the rest is in its place beside the pictures.
+fn assert_left_out(film_dir: &FilmDir, same: &str, other: &str, named: &str) {
+    let part = |name: &str, codecs: &str, offset: f64| {
+        let placed = format!("{codecs} -output_ts_offset {offset}");
+        make(film_dir, name, 4, &placed)
+    };
+    let parts = [part("a.ts", same, 0.0), part("b.ts", other, 4.1), part("c.ts", same, 8.2)];
+    let plain: Vec<Played> = parts.iter().map(|part| Played::of(part)).collect();
+    for chosen in [&[0, 1][..], &[0, 1, 2], &[0, 1, 0, 1], &[1, 0]] {
+        let bytes: Vec<u8> = chosen.iter().flat_map(|n| parts[*n].clone()).collect();
+        let played = Played::of(&bytes);
+        let pictures = played.pictures();
+        assert_eq!(pictures.len(), 100 * chosen.len(), "the pictures continue");
+        if chosen == [1, 0] {
+            continue;
+        }
+        assert!(played.warns_of(named), "{:?}", played.warnings);
+        assert!(played.warns_of(" changes at 4."), "{:?}", played.warnings);
+        let kept: usize = chosen.iter().filter(|n| **n != 1).map(|n| plain[*n].sound().len()).sum();
+        let sound = played.sound();
+        assert!(sound.len() + 8 >= kept && sound.len() <= kept, "{} of {kept}", sound.len());
+        if chosen != [0, 1, 2] {
+            continue;
+        }
+        let rate = f64::from(played.tracks[1].timescale);
+        let last = &plain[2];
+        let shift =
+            (pictures[200].packet.sample.pts - last.pictures()[0].packet.sample.pts) as f64 / 90_000.0;
+        for frame in last.sound() {
+            if let Some(found) = sound[sound.len() / 2..].iter().find(|other| other.data == frame.data) {
+                let late = (found.packet.sample.pts - frame.packet.sample.pts) as f64 / rate;
+                assert!((late - shift).abs() < 0.040, "{late} {shift}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sound_that_changes_is_left_out_and_the_picture_continues() {
+    let film_dir = FilmDir::new();
+    let video = "-c:v libx264 -preset veryfast -bf 3 -g 50";
+    let with = |sound: &str| format!("{video} {sound}");
+    for (same, other, named) in [
+        ("-c:a aac -ac 2", "-c:a aac -ac 6", "6 channels at 48000 Hz"),
+        ("-c:a aac -ac 2", "-c:a aac -ac 2 -ar 44100", "2 channels at 44100 Hz"),
+        ("-c:a libmp3lame -ac 2", "-c:a libmp3lame -ac 2 -ar 32000", "2 channels at 32000 Hz"),
+        ("-c:a ac3 -ac 2", "-c:a ac3 -ac 6", "6 channels at 48000 Hz"),
+    ] {
+        assert_left_out(&film_dir, &with(same), &with(other), named);
+    }
+}
+
+#[test]
+fn pictures_that_change_their_size_are_all_there() {
+    let film_dir = FilmDir::new();
+    for (codecs, scaled) in [
+        (H264_AAC, "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a aac -s 160x90"),
+        (
+            HEVC_AC3,
+            "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=50:bframes=3 -c:a ac3 -s 160x96",
+        ),
+    ] {
+        let first = make(&film_dir, "a.ts", 4, codecs);
+        let second = make(&film_dir, "b.ts", 4, &format!("{scaled} -output_ts_offset 4.2"));
+        let played = Played::of(&[first, second].concat());
+        assert_eq!(played.pictures().len(), 200);
+        assert_eq!(played.sums(&film_dir).len(), 200);
+        assert!(played.warns_of("change at 4.") && played.warns_of("to 160 x 9"), "{:?}", played.warnings);
+    }
+}

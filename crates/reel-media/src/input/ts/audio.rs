@@ -14,6 +14,8 @@ pub(crate) struct Frame {
     pub(crate) pts: Option<i64>,
     /// Samples it decodes to.
     pub(crate) samples: u32,
+    /// Its channels and rate, if it cannot be decoded as the frames at the start of the stream.
+    pub(crate) foreign: Option<Audio>,
 }
 
 /// What the first frame states about the stream.
@@ -107,7 +109,9 @@ impl AudioCutter {
     /// The stream has ended.
     pub(crate) fn finish(&mut self, complete: &mut Vec<Frame>) {
         self.cut(true, complete);
-        complete.extend(self.group.take().map(|group| group.frame));
+        if let Some(group) = self.group.take() {
+            self.give_group(group, complete);
+        }
     }
 
     fn cut(&mut self, last: bool, complete: &mut Vec<Frame>) {
@@ -166,16 +170,17 @@ impl AudioCutter {
         let pts = self.marks.take(self.base + range.start as u64).map(|stamps| stamps.pts);
         let whole = &self.pending[range];
         let data = whole[found.header_bytes..].to_vec();
-        let frame = Frame { data, pts, samples: found.samples };
+        let mut frame = Frame { data, pts, samples: found.samples, foreign: None };
         if self.carries != Carries::Ac3 {
-            if self.described.is_none() {
-                match describe(self.carries, whole) {
-                    Ok(described) => self.described = Some(described),
-                    Err(why) => {
-                        self.refused = Some(why);
-                        return;
-                    }
+            match (describe(self.carries, whole), &self.described) {
+                (Ok(found), None) => self.described = Some(found),
+                (Err(why), None) => {
+                    self.refused = Some(why);
+                    return;
                 }
+                (Ok(found), Some(first)) => frame.foreign = found.differs_from(first),
+                // The rate is the stream's, as far as is known.
+                (Err(_), Some(first)) => frame.foreign = Some(first.audio.clone()),
             }
             complete.push(frame);
             return;
@@ -184,15 +189,22 @@ impl AudioCutter {
         self.group(header, frame, complete);
     }
 
+    fn give_group(&mut self, group: Group, complete: &mut Vec<Frame>) {
+        let mut frame = group.frame;
+        let found = describe_ac3(&frame.data);
+        match &self.described {
+            None => self.described = found,
+            Some(first) => frame.foreign = found.and_then(|found| found.differs_from(first)),
+        }
+        complete.push(frame);
+    }
+
     /// E-AC-3 samples hold six blocks of every substream; an AC-3 frame always has six.
     fn group(&mut self, header: ac3::Frame, frame: Frame, complete: &mut Vec<Frame>) {
         if header.starts_unit()
             && let Some(group) = self.group.take_if(|group| group.blocks >= ac3::SAMPLE_BLOCKS)
         {
-            if self.described.is_none() {
-                self.described = describe_ac3(&group.frame.data);
-            }
-            complete.push(group.frame);
+            self.give_group(group, complete);
         }
         match &mut self.group {
             Some(group) => {
@@ -206,6 +218,19 @@ impl AudioCutter {
             None if header.starts_unit() => self.group = Some(Group { frame, blocks: header.blocks }),
             None => {}
         }
+    }
+}
+
+impl Described {
+    /// The channels and rate, if frames like this need another decoder than `first`.
+    fn differs_from(&self, first: &Self) -> Option<Audio> {
+        // E-AC-3 states its bit rate in the configuration, which may vary.
+        let config_counts = self.codec == Codec::Aac;
+        let same = self.codec == first.codec
+            && (self.audio.channels, self.audio.sample_rate)
+                == (first.audio.channels, first.audio.sample_rate)
+            && (!config_counts || self.config == first.config);
+        (!same).then(|| self.audio.clone())
     }
 }
 

@@ -1,13 +1,15 @@
 //! MPEG transport streams (ISO 13818-1): plain, with the arrival times of discs (m2ts), or with
 //! checksums (204 bytes).
 //!
-//! * The first programme with video or audio is used; a warning names the others.
+//! * The first programme with video is used, or else the first with audio; a warning names the
+//!   others.
 //! * Zero is the earliest first presentation time of all tracks, so sound and picture keep their
 //!   distance.
 //! * Video keeps its 90 kHz times. Sound counts samples from its first time stamp, and restarts
 //!   from a time stamp that differs by more than one frame.
 
 mod audio;
+mod changes;
 mod clock;
 mod continuity;
 mod marks;
@@ -18,8 +20,10 @@ mod streams;
 mod tables;
 mod video;
 
+use self::changes::Tables;
 use self::clock::{ProgrammeClock, RATE};
 use self::packet::Packets;
+use self::pes::{Pes, Piece, Stamps};
 use self::stream::{Stream, Unit};
 use self::streams::Carries;
 use self::tables::{ProgrammeMap, Table};
@@ -43,16 +47,17 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
     let mut window = Window::new(source)?;
     let packets = Packets::find(&mut window)?.ok_or_else(|| MediaError::UnknownContainer(String::new()))?;
     let mut warnings = Warnings::default();
-    let map = choose_programme(&mut window, packets.clone(), &mut warnings)?;
+    let (map, map_pid) = choose_programme(&mut window, packets.clone(), &mut warnings)?;
     let (streams, refused) = streams_of(&map, &mut warnings)?;
     let mut file = File {
         window,
         packets,
         by_pid: streams.iter().enumerate().map(|(index, stream)| (stream.pid, index)).collect(),
         lanes: Vec::new(),
+        programme: ProgrammeClock::new(streams.iter().map(|stream| stream.carries.is_video())),
         streams,
-        programme_table: Table::default(),
-        programme: ProgrammeClock::default(),
+        scan_bytes: 0,
+        tables: Tables::new(map, map_pid),
         units: VecDeque::new(),
         zero: 0,
         tracks: Vec::new(),
@@ -70,7 +75,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
 enum Lane {
     Out,
     Video { track: usize },
-    Audio { track: usize, rate: u32, next: Option<i64> },
+    Audio { track: usize, rate: u32, sound: SoundLine },
 }
 
 struct File {
@@ -80,8 +85,9 @@ struct File {
     streams: Vec<Stream>,
     /// One for each stream.
     lanes: Vec<Lane>,
-    /// Read for its counter, which shows where the file was joined.
-    programme_table: Table,
+    /// Bytes that may still be read ahead: never more in all than were read.
+    scan_bytes: u64,
+    tables: Tables,
     programme: ProgrammeClock,
     units: VecDeque<Unit>,
     zero: i64,
@@ -116,6 +122,7 @@ impl Demux for File {
             } else if !self.flushed {
                 self.spacing.finish();
                 self.warn_of_losses();
+                self.warn_of_changes();
                 self.flushed = true;
             } else {
                 return Ok(None);
@@ -138,14 +145,15 @@ impl File {
             self.ended = true;
             return Ok(());
         };
-        if packet.pid == PAT_PID {
-            self.programme_table.push(&packet);
-        }
+        self.scan_bytes += packet::PACKET_BYTES as u64;
+        self.follow_tables(&packet);
         if let Some(index) = self.by_pid.get(&packet.pid) {
-            let joints = self.programme_table.breaks();
+            let joints = self.tables.joints();
             let jumps = self.programme.jumps;
             let stream = &mut self.streams[*index];
-            stream.push(&packet, joints, &mut self.programme, &mut self.units, &mut self.warnings)?;
+            let (window, packets, by_pid) = (&mut self.window, self.packets.clone(), &self.by_pid);
+            let ahead = || stamps_ahead(window, packets, by_pid, &mut self.scan_bytes);
+            stream.push(&packet, joints, &mut self.programme, ahead, &mut self.units, &mut self.warnings)?;
             if self.programme.jumps > jumps {
                 self.warnings.once("jump", || {
                     "the clock jumps: the file was joined from several; they are played without a gap"
@@ -181,6 +189,7 @@ impl File {
     /// beginning.
     fn settle(&mut self, refused: Vec<String>) -> Result<(), MediaError> {
         let mut video_missing = None;
+        let mut encrypted = None;
         for stream in &self.streams {
             let described = stream.describe();
             let track = self.tracks.len();
@@ -188,14 +197,20 @@ impl File {
                 Ok(Some(description)) if stream.given > 0 => {
                     let lane = match description.kind {
                         TrackKind::Video => Lane::Video { track },
-                        _ => Lane::Audio { track, rate: description.timescale, next: None },
+                        _ => Lane::Audio { track, rate: description.timescale, sound: SoundLine::default() },
                     };
                     let first_of_kind = self.tracks.iter().all(|other| other.kind != description.kind);
                     self.tracks.push(Track { default: first_of_kind, ..description });
                     lane
                 }
                 other => {
-                    let why = other.err().unwrap_or("nothing that can be decoded was found near the start");
+                    let nothing = if stream.scrambled_packets > 0 {
+                        encrypted = encrypted.or(Some(stream.pid));
+                        "its packets are encrypted"
+                    } else {
+                        "nothing that can be decoded was found near the start"
+                    };
+                    let why = other.err().unwrap_or(nothing);
                     let text = format!("stream {} is left out: {why}", stream.pid);
                     if stream.carries.is_video() {
                         video_missing = Some(text.clone());
@@ -206,6 +221,11 @@ impl File {
             });
         }
         let has_video = self.tracks.iter().any(|track| track.kind == TrackKind::Video);
+        let nothing_left = self.tracks.is_empty() || (video_missing.is_some() && !has_video);
+        if let Some(pid) = encrypted.filter(|_| nothing_left) {
+            let scheme = "transport stream scrambling".to_owned();
+            return Err(MediaError::Encrypted { track: u32::from(pid), scheme });
+        }
         if let Some(why) = video_missing.filter(|_| !has_video) {
             return Err(MediaError::NoTracks(why));
         }
@@ -228,11 +248,35 @@ impl File {
                 continue;
             }
             let (pid, at) = (stream.pid, seconds(stream.losses.first.map_or(0, |first| first - self.zero)));
-            let what = if stream.carries.is_video() { "pictures" } else { "sound" };
+            let what = stream.carries.medium();
             let places = if places == 1 { "one place".to_owned() } else { format!("{places} places") };
+            if stream.scrambled_packets > 0 {
+                let count = stream.scrambled_packets;
+                let packets = if count == 1 { "one packet".to_owned() } else { format!("{count} packets") };
+                self.warnings.add(format!("encrypted, and counted as missing: {packets} of stream {pid}"));
+            }
             self.warnings.add(format!(
                 "packets of stream {pid} ({what}) are missing at {places}, the first near {at}: {what} may be damaged there"
             ));
+        }
+    }
+
+    /// One warning for each track whose parameters change.
+    fn warn_of_changes(&mut self) {
+        for (stream, lane) in self.streams.iter().zip(&self.lanes) {
+            let Some((first, to)) = stream.changes.first.as_ref().filter(|_| !matches!(lane, Lane::Out))
+            else {
+                continue;
+            };
+            let (pid, at) = (stream.pid, seconds(first - self.zero));
+            self.warnings.add(if stream.carries.is_video() {
+                format!("the pictures of stream {pid} change at {at} to {to}: some players cannot follow")
+            } else {
+                let left_out = seconds(stream.changes.left_out_ticks);
+                format!(
+                    "the sound of stream {pid} changes at {at} to {to}: {left_out} of it are left out, the picture continues"
+                )
+            });
         }
     }
 
@@ -245,28 +289,58 @@ impl File {
                 let timed = Timed { dts, pts, sync: unit.sync, nominal: unit.duration, data: unit.data };
                 self.spacing.push(*track, timed);
             }
-            Lane::Audio { track, rate, next } => {
+            Lane::Audio { track, rate, sound } => {
                 let stated = unit.pts.map(|pts| to_samples(pts - self.zero, *rate));
-                let pts = match (*next, stated) {
-                    (Some(next), Some(stated)) if (stated - next).abs() > i64::from(unit.duration) => {
-                        let rate = i64::from(*rate);
-                        self.warnings.once("resync", || {
-                            let tenths = (stated - next) * 10 / rate.max(1);
-                            format!(
-                                "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
-                                next / rate
-                            )
-                        });
-                        stated.max(next - i64::from(unit.duration))
-                    }
-                    (Some(next), _) => next,
-                    (None, stated) => stated.unwrap_or(0),
+                let Some(pts) = sound.place(stated, i64::from(unit.duration), *rate, &mut self.warnings)
+                else {
+                    return;
                 };
-                *next = Some(pts + i64::from(unit.duration));
                 let timed = Timed { dts: pts, pts, sync: true, nominal: unit.duration, data: unit.data };
                 self.spacing.push(*track, timed);
             }
         }
+    }
+}
+
+/// The times of a sound track, in its samples.
+#[derive(Default)]
+struct SoundLine {
+    /// Where the next frame belongs.
+    next: Option<i64>,
+    /// End of the frames that were given.
+    end: i64,
+}
+
+impl SoundLine {
+    /// The time of a frame; `None` if sound was already given for that time.
+    fn place(
+        &mut self,
+        stated: Option<i64>,
+        duration: i64,
+        rate: u32,
+        warnings: &mut Warnings,
+    ) -> Option<i64> {
+        let pts = match (self.next, stated) {
+            (Some(next), Some(stated)) if (stated - next).abs() > duration => {
+                warnings.once("resync", || {
+                    let rate = i64::from(rate.max(1));
+                    let tenths = (stated - next) * 10 / rate;
+                    format!(
+                        "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
+                        next / rate
+                    )
+                });
+                stated
+            }
+            (Some(next), _) => next,
+            (None, stated) => stated.unwrap_or(0),
+        };
+        let is_first = self.next.replace(pts + duration).is_none();
+        if !is_first && pts < self.end - duration {
+            return None;
+        }
+        self.end = pts + duration;
+        Some(pts)
     }
 }
 
@@ -276,7 +350,7 @@ fn choose_programme(
     window: &mut Window,
     mut packets: Packets,
     warnings: &mut Warnings,
-) -> Result<ProgrammeMap, MediaError> {
+) -> Result<(ProgrammeMap, u16), MediaError> {
     // Damage is reported when the packets are read for their content.
     let mut ignored = Warnings::default();
     let mut tables: HashMap<u16, Table> = HashMap::from([(PAT_PID, Table::default())]);
@@ -305,21 +379,69 @@ fn choose_programme(
             break;
         }
     }
-    let has_media =
-        |map: &&ProgrammeMap| map.streams.iter().any(|stream| Carries::classify(stream, map).is_ok());
-    let in_order = programmes.iter().filter_map(|(number, _)| maps.iter().find(|map| map.number == *number));
-    let chosen = in_order.clone().find(has_media).or_else(|| in_order.clone().next()).cloned();
-    let others = maps.len().saturating_sub(1);
-    if others > 0
-        && let Some(chosen) = &chosen
-    {
-        warnings.add(format!("{others} more programmes are left out; programme {} was taken", chosen.number));
-    }
+    let chosen = choose(&programmes, &maps, warnings).and_then(|map| {
+        let (_, pid) = programmes.iter().find(|(number, _)| *number == map.number)?;
+        Some((map.clone(), *pid))
+    });
     chosen.ok_or_else(|| MediaError::Malformed {
         container: CONTAINER,
         what: "no programme table was found near its start".to_owned(),
         offset: packets.position(),
     })
+}
+
+/// The first programme with pictures, else the first with sound; a warning names the others.
+fn choose<'a>(
+    programmes: &[(u16, u16)],
+    maps: &'a [ProgrammeMap],
+    warnings: &mut Warnings,
+) -> Option<&'a ProgrammeMap> {
+    let has = |map: &ProgrammeMap, video: bool| {
+        let carried = map.streams.iter().filter_map(|stream| Carries::classify(stream, map).ok());
+        carried.into_iter().any(|carries| carries.is_video() || !video)
+    };
+    let in_order: Vec<&ProgrammeMap> =
+        programmes.iter().filter_map(|(number, _)| maps.iter().find(|map| map.number == *number)).collect();
+    let first = |video: bool| in_order.iter().find(|map| has(map, video));
+    let chosen = *first(true).or_else(|| first(false)).or(in_order.first())?;
+    let others: Vec<String> =
+        in_order.iter().filter(|map| map.number != chosen.number).map(|map| map.number.to_string()).collect();
+    if !others.is_empty() {
+        let count = others.len();
+        let named = others[..count.min(limits::TS_NAMED_PROGRAMMES)].join(", ");
+        let more = if count > limits::TS_NAMED_PROGRAMMES { " and others" } else { "" };
+        let programmes =
+            if count == 1 { "1 more programme is" } else { &format!("{count} more programmes are") };
+        warnings.add(format!("{programmes} left out ({named}{more}); programme {} was taken", chosen.number));
+    }
+    Some(chosen)
+}
+
+/// The next time stamps of each stream, as far as they are near and `scan_bytes` allow.
+fn stamps_ahead(
+    window: &mut Window,
+    mut packets: Packets,
+    by_pid: &HashMap<u16, usize>,
+    scan_bytes: &mut u64,
+) -> Vec<(usize, Stamps)> {
+    let mut ignored = Warnings::default();
+    let mut found: Vec<(usize, Stamps)> = Vec::new();
+    let begin = packets.position();
+    let limit = begin.saturating_add(limits::TS_JOINT_BYTES.min(*scan_bytes));
+    while packets.position() < limit && found.len() < by_pid.len() {
+        // An error is reported when the packet is read for its content.
+        let Ok(Some(packet)) = packets.next(window, &mut ignored) else { break };
+        let Some(stream) = by_pid.get(&packet.pid).filter(|_| packet.start && !packet.scrambled) else {
+            continue;
+        };
+        if found.iter().all(|(other, _)| other != stream)
+            && let Piece::Payload(Some(stamps), _) = Pes::default().push(packet.payload(), true)
+        {
+            found.push((*stream, stamps));
+        }
+    }
+    *scan_bytes = scan_bytes.saturating_sub(packets.position() - begin);
+    found
 }
 
 /// The streams that can be stored, and the reasons for leaving out others.

@@ -1,7 +1,7 @@
 //! One elementary stream: turns transport payloads into samples on the programme's clock.
 
 use super::audio::{self, AudioCutter};
-use super::clock::{ProgrammeClock, RATE, StreamClock, nearest};
+use super::clock::{ProgrammeClock, RATE};
 use super::continuity::{Continuity, Follows};
 use super::pes::{Pes, Piece, Stamps};
 use super::streams::Carries;
@@ -38,21 +38,30 @@ pub(crate) struct Stream {
     pub(crate) carries: Carries,
     /// PID of its packets.
     pub(crate) pid: u16,
+    /// The programme's map lists it.
+    pub(crate) listed: bool,
     /// ISO 639-2 language.
     pub(crate) language: Option<String>,
     index: usize,
     pes: Pes,
-    clock: StreamClock,
     cutter: Cutter,
     continuity: Continuity,
     /// Joints of the file that the stream has passed.
     joints: u64,
     /// Places at which packets are missing.
     pub(crate) losses: Losses,
+    /// Samples with other parameters than the first.
+    pub(crate) changes: Changes,
+    /// Packets that are encrypted.
+    pub(crate) scrambled_packets: u64,
+    /// The packet before was one of them.
+    in_scrambled: bool,
     /// Presentation time of the first returned picture.
     first_pts: Option<i64>,
     last_dts: Option<i64>,
     frame_ticks: i64,
+    /// Visible size of the first picture.
+    size: Option<(u32, u32)>,
     /// Pictures later than the first were returned, so no leading pictures follow.
     past_start: bool,
     /// Samples returned.
@@ -66,6 +75,17 @@ pub(crate) struct Losses {
     pub(crate) places: u64,
     /// Where the first is: the time of the sample before it, if there is one.
     pub(crate) first: Option<i64>,
+}
+
+/// Where a stream's parameters are others than at its start.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Time of the first, and what it changes to.
+    pub(crate) first: Option<(i64, String)>,
+    /// Ticks of sound that are left out therefore.
+    pub(crate) left_out_ticks: i64,
+    /// The sample before was one of them.
+    within: bool,
 }
 
 #[derive(Debug)]
@@ -85,29 +105,35 @@ impl Stream {
         Self {
             carries,
             pid: entry.pid,
+            listed: true,
             language: super::streams::language(entry),
             index,
             pes: Pes::default(),
-            clock: StreamClock::default(),
             cutter,
             continuity: Continuity::default(),
             joints: 0,
             losses: Losses::default(),
+            changes: Changes::default(),
+            scrambled_packets: 0,
+            in_scrambled: false,
             first_pts: None,
             last_dts: None,
             frame_ticks: USUAL_FRAME_TICKS,
+            size: None,
             past_start: false,
             given: 0,
         }
     }
 
     /// Takes a packet of the stream; samples it completes are appended to `units`. `joints` counts
-    /// the places before it at which the file may have been joined.
+    /// the places before it at which the file may have been joined; `ahead` finds the next time
+    /// stamps of the streams.
     pub(crate) fn push(
         &mut self,
         packet: &super::packet::Packet,
         joints: u64,
         programme: &mut ProgrammeClock,
+        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
         units: &mut VecDeque<Unit>,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
@@ -116,16 +142,37 @@ impl Stream {
         self.joints = joints;
         match self.continuity.check(packet, joined) {
             Follows::Nothing => return Ok(()),
-            Follows::AfterLoss => self.lose(),
+            Follows::AfterLoss => self.lose(programme),
             Follows::Next => {}
         }
         if packet.scrambled {
-            return Err(self.encrypted());
+            self.miss_scrambled(programme);
+            return Ok(());
         }
         match self.pes.push(packet.payload(), packet.start) {
             Piece::Nothing => Ok(()),
-            Piece::Scrambled => Err(self.encrypted()),
-            Piece::Payload(stamps, payload) => self.cut(stamps, payload, programme, units, warnings),
+            Piece::Scrambled => {
+                self.miss_scrambled(programme);
+                Ok(())
+            }
+            Piece::Payload(stamps, payload) => {
+                self.in_scrambled = false;
+                let stamps = stamps.map(|stamps| programme.place(self.index, stamps, joints, ahead));
+                self.cut(stamps, payload, programme, units, warnings)
+            }
+        }
+    }
+
+    /// The stream's packets have another PID from here on.
+    pub(crate) fn continue_on(&mut self, pid: u16) {
+        if pid == self.pid {
+            return;
+        }
+        self.pid = pid;
+        self.continuity = Continuity::default();
+        self.pes = Pes::default();
+        if let Cutter::Audio(cutter) = &mut self.cutter {
+            cutter.lose();
         }
     }
 
@@ -140,7 +187,8 @@ impl Stream {
             Cutter::Video(cutter) => {
                 let mut complete = Vec::new();
                 cutter.finish(&mut complete);
-                complete.into_iter().for_each(|unit| self.give_picture(unit, programme, units, warnings));
+                complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+                programme.line(self.index).step = self.frame_ticks;
             }
             Cutter::Audio(cutter) => {
                 let mut complete = Vec::new();
@@ -191,10 +239,10 @@ impl Stream {
     }
 
     /// Packets are missing before the next payload.
-    fn lose(&mut self) {
+    fn lose(&mut self, programme: &mut ProgrammeClock) {
         self.losses.places += 1;
         if self.losses.places == 1 {
-            self.losses.first = self.clock.last();
+            self.losses.first = programme.line(self.index).last();
         }
         self.pes.lose();
         if let Cutter::Audio(cutter) = &mut self.cutter {
@@ -202,8 +250,14 @@ impl Stream {
         }
     }
 
-    fn encrypted(&self) -> MediaError {
-        MediaError::Encrypted { track: u32::from(self.pid), scheme: "transport stream scrambling".to_owned() }
+    /// The payload is encrypted, and thereby lost. A run of such packets is one place.
+    fn miss_scrambled(&mut self, programme: &mut ProgrammeClock) {
+        self.scrambled_packets += 1;
+        if std::mem::replace(&mut self.in_scrambled, true) {
+            self.pes.lose();
+        } else {
+            self.lose(programme);
+        }
     }
 
     fn cut(
@@ -218,7 +272,8 @@ impl Stream {
             Cutter::Video(cutter) => {
                 let mut complete = Vec::new();
                 cutter.push(stamps, payload, &mut complete)?;
-                complete.into_iter().for_each(|unit| self.give_picture(unit, programme, units, warnings));
+                complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+                programme.line(self.index).step = self.frame_ticks;
             }
             Cutter::Audio(cutter) => {
                 let mut complete = Vec::new();
@@ -232,13 +287,7 @@ impl Stream {
         Ok(())
     }
 
-    fn give_picture(
-        &mut self,
-        unit: AccessUnit,
-        programme: &mut ProgrammeClock,
-        units: &mut VecDeque<Unit>,
-        warnings: &mut Warnings,
-    ) {
+    fn give_picture(&mut self, unit: AccessUnit, units: &mut VecDeque<Unit>, warnings: &mut Warnings) {
         let leading = |warnings: &mut Warnings| {
             warnings.once("leading", || {
                 "pictures before the first key frame are left out: they cannot be decoded".to_owned()
@@ -254,13 +303,13 @@ impl Stream {
         }
         let (pts, dts) = match (unit.stamps, self.last_dts) {
             (Some(stamps), last) => {
-                let dts = self.clock.place(stamps.dts, self.frame_ticks, programme);
+                let dts = stamps.dts;
                 if let Some(step) =
                     last.map(|last| dts - last).filter(|step| (1..i64::from(RATE)).contains(step))
                 {
                     self.frame_ticks = step;
                 }
-                let pts = nearest(stamps.pts - stamps.dts + dts, dts);
+                let pts = stamps.pts;
                 // A decoding time after the presentation time is invalid; the presentation time is
                 // the one that is visible.
                 (pts, dts.min(pts))
@@ -276,6 +325,11 @@ impl Stream {
         let first = *self.first_pts.get_or_insert(pts);
         if !self.past_start && pts < first && (self.carries != Carries::Hevc || unit.skipped_at_start) {
             return leading(warnings);
+        }
+        if let Some((width, height)) = unit.size
+            && *self.size.get_or_insert((width, height)) != (width, height)
+        {
+            self.changes.first.get_or_insert_with(|| (pts, format!("{width} x {height}")));
         }
         // Leading pictures follow their random access point at once.
         self.past_start |= pts > first;
@@ -297,8 +351,22 @@ impl Stream {
         programme: &mut ProgrammeClock,
         units: &mut VecDeque<Unit>,
     ) {
-        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(self.sample_rate().max(1));
-        let pts = frame.pts.map(|stamp| self.clock.place(stamp, step, programme));
+        let rate = frame.foreign.as_ref().map_or_else(|| self.sample_rate(), |audio| audio.sample_rate);
+        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(rate.max(1));
+        let line = programme.line(self.index);
+        // Frames without a time stamp follow those that were left out.
+        let pts = frame.pts.or(line.sound_end.filter(|_| self.changes.within));
+        line.step = step;
+        line.sound_end = frame.pts.or(line.sound_end).map(|start| start + step);
+        self.changes.within = frame.foreign.is_some();
+        if let Some(audio) = frame.foreign {
+            let at = pts.or(line.last()).unwrap_or(0);
+            self.changes.left_out_ticks = self.changes.left_out_ticks.saturating_add(step);
+            self.changes.first.get_or_insert_with(|| {
+                (at, format!("{} channels at {} Hz", audio.channels, audio.sample_rate))
+            });
+            return;
+        }
         // Frames before the first time stamp have no place in time.
         if pts.is_none() && self.given == 0 {
             return;

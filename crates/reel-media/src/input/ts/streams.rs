@@ -58,6 +58,11 @@ impl Carries {
         }
     }
 
+    /// Its medium, for warnings.
+    pub(crate) fn medium(self) -> &'static str {
+        if self.is_video() { "pictures" } else { "sound" }
+    }
+
     /// Whether it is video.
     pub(crate) fn is_video(self) -> bool {
         matches!(self, Self::H264 | Self::Hevc)

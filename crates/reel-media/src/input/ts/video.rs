@@ -19,6 +19,8 @@ pub(crate) struct AccessUnit {
     /// Cannot be decoded if decoding starts at the random access point before it (HEVC RASL
     /// pictures).
     pub(crate) skipped_at_start: bool,
+    /// Visible size, as of the latest parameter set.
+    pub(crate) size: Option<(u32, u32)>,
     /// A slice has been seen.
     has_picture: bool,
     /// frame_num and whether it is the bottom field, if the picture is a field.
@@ -50,6 +52,7 @@ pub(crate) struct VideoCutter {
     first_field: Option<AccessUnit>,
     sets: ParameterSets,
     sps: Option<h264::Sps>,
+    size: Option<(u32, u32)>,
 }
 
 impl VideoCutter {
@@ -66,6 +69,7 @@ impl VideoCutter {
             first_field: None,
             sets: ParameterSets::default(),
             sps: None,
+            size: None,
         }
     }
 
@@ -150,6 +154,7 @@ impl VideoCutter {
             kinds::SPS => {
                 if let Some(sps) = h264::Sps::parse(unit) {
                     remember(&mut self.sets.sps, unit, |set| h264::Sps::parse(set).map(|sps| sps.id));
+                    self.size = Some((sps.width, sps.height));
                     self.sps = Some(sps);
                 }
             }
@@ -157,6 +162,7 @@ impl VideoCutter {
             _ => {}
         }
         if is_slice && !self.unit.has_picture {
+            self.unit.size = self.size;
             self.unit.has_picture = true;
             let place =
                 slice.zip(self.sps.as_ref()).and_then(|(slice, sps)| slice.frame_and_field(unit, sps));
@@ -180,13 +186,17 @@ impl VideoCutter {
             kinds::VPS => {
                 remember(&mut self.sets.vps, unit, |set| set.get(2).map(|byte| u32::from(byte >> 4)))
             }
-            kinds::SPS if hevc::Sps::parse(unit).is_some() => {
+            kinds::SPS if let Some(sps) = hevc::Sps::parse(unit) => {
+                if hevc::is_base_layer(unit) {
+                    self.size = Some((sps.width, sps.height));
+                }
                 remember(&mut self.sets.sps, unit, |set| hevc::Sps::parse(set).map(|sps| sps.id));
             }
             kinds::PPS => remember(&mut self.sets.pps, unit, hevc::pps_id),
             _ => {}
         }
         if is_slice {
+            self.unit.size = self.size;
             self.unit.has_picture = true;
             self.unit.skipped_at_start |= kinds::RASL.contains(&kind);
         }
