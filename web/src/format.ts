@@ -73,6 +73,7 @@ export function resolutionLabel(width: number, height: number): string {
     [1080, "1080p"],
     [720, "720p"],
     [576, "576p"],
+    [540, "540p"],
     [480, "480p"],
     [360, "360p"],
     [240, "240p"],

@@ -9,6 +9,7 @@ import type {
   TitleList,
   TrafficClass,
   Volume,
+  Watch,
 } from "./types.ts";
 
 const API = "/api/v1";
@@ -48,6 +49,10 @@ export async function removeTitle(id: string): Promise<void> {
 export async function listJobs(signal?: AbortSignal): Promise<Job[]> {
   const answer = await ask<JobList>("GET", "/jobs", { signal });
   return answer.jobs;
+}
+
+export function getWatch(signal?: AbortSignal): Promise<Watch> {
+  return ask("GET", "/watch", { signal });
 }
 
 export function getVolume(signal?: AbortSignal): Promise<Volume> {

@@ -15,6 +15,7 @@ import { isOrder, type Order, orders, select } from "./filter.ts";
 import { header } from "./header.ts";
 import { dropTitle, knownTitles, onTitles, refreshTitles } from "./store.ts";
 import { volumeNotice, watchVolume } from "./volume.ts";
+import { followWatched, watchedNotice } from "./watched.ts";
 
 /** How often a visible page asks for the list: titles also arrive by command and watched folder. */
 const REFRESH_MS = 10_000;
@@ -48,7 +49,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   const content = h("div", { class: "library-content" });
   const add = h(
     "button",
-    { type: "button", class: "button primary add-film" },
+    { type: "button", class: "button primary add-film", "aria-label": "Add film" },
     icon("plus"),
     h("span", {}, "Add film"),
   );
@@ -85,9 +86,12 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   );
 
   let free = "";
+  let shownCount = knownTitles()?.length ?? 0;
   const notice = h("div", { class: "notice-place" });
-  content.before(notice);
-  watchVolume((volume) => {
+  const watchedPlace = h("div", { class: "notice-place" });
+  content.before(notice, watchedPlace);
+  followWatched((watch) => replaceIfOther(watchedPlace, watchedNotice(watch)), signal);
+  const askVolume = watchVolume((volume) => {
     free = `${bytes(volume.free_bytes)} free`;
     add.hidden = !volume.writable;
     replaceIfOther(notice, volumeNotice(volume));
@@ -228,7 +232,12 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     { signal },
   );
 
-  onTitles(show, signal);
+  onTitles((titles) => {
+    show(titles);
+    // A title that came or went changes the free space.
+    if (titles.length !== shownCount) askVolume();
+    shownCount = titles.length;
+  }, signal);
   const titles = knownTitles();
   if (titles) show(titles);
   else content.replaceChildren(skeleton());

@@ -6,19 +6,22 @@ import { icon } from "../ui/icons.ts";
 
 const WATCH_MS = 15_000;
 
-/** Reports the state of the disks, now and as long as the page is shown. */
-export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal): void {
+/**
+ * Reports the state of the disks, now and as long as the page is shown. Returns what asks for it at
+ * once.
+ */
+export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal): () => void {
+  // The list of titles reports a server that does not answer; this is only an addition to it.
+  const look = () => getVolume(signal).then(tell, () => {});
   const watch = async () => {
     while (!signal.aborted) {
-      if (document.visibilityState === "visible") {
-        // The list of titles reports a server that does not answer; this is only an addition to it.
-        await getVolume(signal).then(tell, () => {});
-      }
+      if (document.visibilityState === "visible") await look();
       await wait(WATCH_MS, signal);
     }
   };
   // Ends by the signal's abort and in no other way.
   watch().catch(() => {});
+  return () => void look();
 }
 
 /** Nothing while all disks are in use. */
@@ -26,6 +29,7 @@ export function volumeNotice(volume: Pick<Volume, "state" | "members">): HTMLEle
   // The dashboard reports a disk that was repaired or moved; nothing is to be done about it.
   const amiss = volume.members.filter((member) => !member.in_use);
   if (volume.state === "ok" && amiss.length === 0) return [];
+  const named = amiss.map((member) => `member ${member.member}`).join(", ") || "it";
   const words =
     volume.state === "failed"
       ? "Some films cannot be read."
@@ -35,7 +39,12 @@ export function volumeNotice(volume: Pick<Volume, "state" | "members">): HTMLEle
       "div",
       { class: volume.state === "failed" ? "notice failed" : "notice", role: "status" },
       icon("warning"),
-      h("div", {}, h("strong", {}, words), ...amiss.map((member) => h("p", {}, member.text))),
+      h(
+        "div",
+        {},
+        h("strong", {}, words),
+        h("p", {}, "The ", h("a", { href: "/dashboard" }, "dashboard"), ` says more about ${named}.`),
+      ),
     ),
   ];
 }

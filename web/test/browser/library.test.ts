@@ -14,8 +14,13 @@ const degraded = {
   free_bytes: 4e11,
   members: [0, 1, 2, 3, 4].map((n) =>
     n === 2
-      ? { state: "missing", in_use: false, text: "member 2 (/srv/reel/2.member) is missing: no such file" }
-      : { state: n === 3 ? "swapped" : "present", in_use: true, text: "" },
+      ? {
+          member: n,
+          state: "missing",
+          in_use: false,
+          text: "member 2 (/srv/reel/2.member) is missing: no such file",
+        }
+      : { member: n, state: n === 3 ? "swapped" : "present", in_use: true, text: "" },
   ),
 };
 
@@ -234,6 +239,24 @@ for (const window of Object.keys(windows) as Window[]) {
     await close();
   });
 }
+
+test("a file of the watched directory that is no title is named, with the reason", async () => {
+  const file = {
+    path: "caf\ufffd.ts",
+    bytes: 1,
+    state: "skipped",
+    reason: "its name is not UTF-8; rename it",
+  };
+  const watch = { directory: "/films", problem: null, files: [{ ...file, title_id: null }], more: 0 };
+  const { page, shot, calm, close } = await stage.open("/", {
+    prepare: (page) => page.route("**/api/v1/watch", (route) => route.fulfill({ json: watch })),
+  });
+  await page.click(".notice summary");
+  assert.match((await page.textContent(".notice")) ?? "", /1 file .* is no title.*caf.*rename it/s);
+  await shot("watched-directory");
+  calm();
+  await close();
+});
 
 test("a disk that is missing is told of, and a server that fails is too", async () => {
   const { page, shot, calm, close } = await stage.open("/", {

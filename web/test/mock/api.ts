@@ -1,7 +1,7 @@
 /** The JSON interface of the mock. */
 
 import { createHash } from "node:crypto";
-import type { Session, SessionList, Title, TrafficClass, Volume } from "../../src/api/types.ts";
+import type { Session, SessionList, Title, TrafficClass, Volume, Watch } from "../../src/api/types.ts";
 import { json, problem, text } from "./answers.ts";
 import type { MockPromises } from "./dashboard.ts";
 import type { Exchange, Route } from "./server.ts";
@@ -119,6 +119,11 @@ function dashboardRoutes({ titles, sessions, promises }: State): Route[] {
     },
     {
       method: "GET",
+      path: /^\/api\/v1\/watch$/,
+      answer: ({ response }) => json(response, 200, JSON_TYPE, JSON.stringify(mockWatch)),
+    },
+    {
+      method: "GET",
       path: /^\/api\/v1\/volume$/,
       answer: ({ response }) => json(response, 200, JSON_TYPE, JSON.stringify(mockVolume(titles.length))),
     },
@@ -171,6 +176,8 @@ function sessionRoutes({ sessions }: State): Route[] {
     },
   ];
 }
+
+const mockWatch: Watch = { directory: null, problem: null, files: [], more: 0 };
 
 function mockVolume(titles: number): Volume {
   return {

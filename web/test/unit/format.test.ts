@@ -62,6 +62,7 @@ test("picture sizes have the names people use, wide and upright films too", () =
     [1280, 720, "720p"],
     [1280, 544, "720p"],
     [720, 576, "576p"],
+    [960, 540, "540p"],
     [640, 360, "360p"],
     [160, 90, "90p"],
     [0, 0, ""],

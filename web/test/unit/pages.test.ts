@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import type { MemberState, Volume } from "../../src/api/types.ts";
+import type { MemberState, Volume, WatchFileState } from "../../src/api/types.ts";
 import { volumeNotice } from "../../src/library/volume.ts";
+import { watchedNotice } from "../../src/library/watched.ts";
 import { wait } from "../../src/ui/dom.ts";
 
 test("waiting leaves nothing behind, and ends with its signal", async () => {
@@ -12,6 +13,12 @@ test("waiting leaves nothing behind, and ends with its signal", async () => {
   const waiting = wait(3_600_000, life.signal);
   life.abort(new Error("left"));
   await assert.rejects(waiting, /left/);
+});
+
+test("a watched directory is mentioned only if a file of it is no title", () => {
+  const file = (state: WatchFileState) => ({ path: "a.ts", bytes: 1, state, reason: null, title_id: null });
+  const files = (["taken", "waiting", "ingesting"] as WatchFileState[]).map(file);
+  assert.deepEqual(watchedNotice({ problem: null, files }), []);
 });
 
 test("a disk that was repaired or moved and is in use is no reason for a notice", () => {
