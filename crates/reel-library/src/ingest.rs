@@ -1,13 +1,14 @@
 //! Ingest: files are demuxed, packed, stored and published.
 
 use crate::error::IngestError;
-use crate::input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
+use crate::input::{Checked, IngestOptions, Ingested, Input, Phase, Progress, Stop};
 use crate::limits::RENDITIONS_MAX;
 use crate::meter::Meter;
 use crate::naming::{clean_name, is_blank, name_from_file, slug, unique_id};
 use crate::opened_file::OpenedFile;
-use crate::poster::{Poster, make_poster};
-use crate::store::Store;
+use crate::poster::{Poster, PosterKind, make_poster};
+use crate::store::{Counted, Sink, Store};
+use crate::summary::summarise;
 use reel_media::cmaf::{CutPolicy, Packaged, Packager, Piece};
 use reel_media::{MediaError, TitleIndex, TrackKind, ladder};
 use reel_volume::{ObjectEntry, Role, SourceFile, TitleRecord, Volume, VolumeError};
@@ -32,13 +33,7 @@ pub fn ingest(
     options: &IngestOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ingested, IngestError> {
-    if inputs.len() > RENDITIONS_MAX {
-        return Err(IngestError::TooManyInputs { files: inputs.len() });
-    }
-    let mut files = Vec::new();
-    for (number, input) in inputs.iter().enumerate() {
-        files.push(OpenedFile::open(input, number > 0, !options.no_sidecars)?);
-    }
+    let mut files = open(inputs, options)?;
     let Some(first) = files.first() else { return Err(IngestError::NoInput) };
     let replaced = options.replaces.as_deref().and_then(|id| volume.title(id));
     let given = options.name.clone().filter(|name| !is_blank(name));
@@ -53,17 +48,8 @@ pub fn ingest(
 
     let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum());
     let mut store = Store::new(volume);
-    let mut renditions = Vec::new();
     let mut poster = PosterJob::new(&name);
-    for file in &mut files {
-        renditions.push(pack(file, &mut store, &mut meter, &mut poster, &options.stop)?);
-    }
-    check_ladder(&files, &renditions)?;
-    let (index, tables) = TitleIndex::assemble(renditions);
-    if index.tracks.iter().all(|track| track.track.kind == TrackKind::Subtitle) {
-        let source = MediaError::NoTracks("it has no audio or video samples".to_owned());
-        return Err(IngestError::Media { file: source_name(&files), source });
-    }
+    let (index, tables) = assemble(&mut files, &mut store, &mut meter, &mut poster, &options.stop)?;
 
     meter.phase(Phase::Finishing, &source.file_name);
     let mut objects = store.tracks()?;
@@ -82,8 +68,69 @@ pub fn ingest(
     }
     let id = publish(volume, &name, source, objects, replaced.map(|old| old.id.clone()))?;
     meter.end();
-    let warnings = files.iter().flat_map(|file| file.warnings(files.len() > 1)).collect();
-    Ok(Ingested { id, warnings })
+    Ok(Ingested { id, warnings: warnings(&files) })
+}
+
+/// Does what [`ingest`] does with the files, but stores nothing: what the title would be, and
+/// everything that would be left out of it.
+///
+/// # Errors
+/// As [`ingest`], except those of the volume.
+pub fn check(
+    inputs: &[Input],
+    options: &IngestOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Checked, IngestError> {
+    let mut files = open(inputs, options)?;
+    let Some(first) = files.first() else { return Err(IngestError::NoInput) };
+    let name = clean_name(&options.name.clone().unwrap_or_else(|| name_from_file(&first.file_name)));
+    let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum());
+    let (mut counted, mut poster) = (Counted::default(), PosterJob::none());
+    let (index, _) = assemble(&mut files, &mut counted, &mut meter, &mut poster, &options.stop)?;
+    meter.end();
+    let record = TitleRecord {
+        id: slug(&name),
+        name,
+        added_unix_s: 0,
+        source: SourceFile::default(),
+        objects: Vec::new(),
+    };
+    let mut title = summarise(&record, &index, PosterKind::Svg);
+    title.bytes = counted.bytes();
+    Ok(Checked { title, warnings: warnings(&files) })
+}
+
+fn open(inputs: &[Input], options: &IngestOptions) -> Result<Vec<OpenedFile>, IngestError> {
+    if inputs.len() > RENDITIONS_MAX {
+        return Err(IngestError::TooManyInputs { files: inputs.len() });
+    }
+    let open = |(number, input)| OpenedFile::open(input, number > 0, !options.no_sidecars);
+    inputs.iter().enumerate().map(open).collect()
+}
+
+/// Packs all files, and makes the index and the tables of the title from them.
+fn assemble(
+    files: &mut [OpenedFile],
+    store: &mut dyn Sink,
+    meter: &mut Meter<'_>,
+    poster: &mut PosterJob,
+    stop: &Stop,
+) -> Result<(TitleIndex, Vec<u8>), IngestError> {
+    let mut renditions = Vec::new();
+    for file in files.iter_mut() {
+        renditions.push(pack(file, store, meter, poster, stop)?);
+    }
+    check_ladder(files, &renditions)?;
+    let (index, tables) = TitleIndex::assemble(renditions);
+    if index.tracks.iter().all(|track| track.track.kind == TrackKind::Subtitle) {
+        let source = MediaError::NoTracks("it has no audio or video samples".to_owned());
+        return Err(IngestError::Media { file: source_name(files), source });
+    }
+    Ok((index, tables))
+}
+
+fn warnings(files: &[OpenedFile]) -> Vec<String> {
+    files.iter().flat_map(|file| file.warnings(files.len() > 1)).collect()
 }
 
 /// The poster is taken this fraction of the way into the title: behind the opening credits, but
@@ -92,19 +139,24 @@ const POSTER_PART: u64 = 10;
 
 /// A poster that is made on a thread of its own while the title is stored.
 struct PosterJob {
-    name: String,
+    /// The name of the title; `None` makes no poster.
+    name: Option<String>,
     thread: Option<JoinHandle<Poster>>,
 }
 
 impl PosterJob {
     fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), thread: None }
+        Self { name: Some(name.to_owned()), thread: None }
+    }
+
+    fn none() -> Self {
+        Self { name: None, thread: None }
     }
 
     /// Begins with the frame at `at_s` of a file, unless it has begun.
     fn begin(&mut self, film: &Path, at_s: f64) {
-        if self.thread.is_none() {
-            let (name, film) = (self.name.clone(), film.to_owned());
+        if let (None, Some(name)) = (&self.thread, self.name.clone()) {
+            let film = film.to_owned();
             self.thread = Some(thread::spawn(move || make_poster(&name, Some(&film), at_s.max(0.0))));
         }
     }
@@ -112,7 +164,7 @@ impl PosterJob {
     /// The poster; a card if there is no video.
     fn finish(self) -> Poster {
         let made = self.thread.and_then(|thread| thread.join().ok());
-        made.unwrap_or_else(|| make_poster(&self.name, None, 0.0))
+        made.unwrap_or_else(|| make_poster(&self.name.unwrap_or_default(), None, 0.0))
     }
 }
 
@@ -128,7 +180,7 @@ pub fn probe(input: &Input) -> Result<(), IngestError> {
 /// its own, so that the next fragment is gathered while the last one is written.
 fn pack(
     file: &mut OpenedFile,
-    store: &mut Store<'_>,
+    store: &mut dyn Sink,
     meter: &mut Meter<'_>,
     poster: &mut PosterJob,
     stop: &Stop,

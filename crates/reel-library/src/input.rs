@@ -1,5 +1,6 @@
 //! The input of an ingest, and its progress.
 
+use crate::summary::TitleSummary;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,15 @@ pub struct IngestOptions {
     pub replaces: Option<String>,
     /// Lets another thread end the ingest.
     pub stop: Stop,
+}
+
+/// What an ingest of files would give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// The title, without its tables, index and poster.
+    pub title: TitleSummary,
+    /// What would be left out or changed, as in [`Ingested::warnings`].
+    pub warnings: Vec<String>,
 }
 
 /// A flag that ends an ingest soon after it was raised. Clones share the flag.

@@ -24,8 +24,8 @@ mod watch;
 
 pub use card::card_svg;
 pub use error::{IngestError, LibraryError};
-pub use ingest::{ingest, probe};
-pub use input::{IngestOptions, Ingested, Input, Phase, Progress, Stop};
+pub use ingest::{check, ingest, probe};
+pub use input::{Checked, IngestOptions, Ingested, Input, Phase, Progress, Stop};
 pub use library::Library;
 pub use naming::{clean_file_name, clean_name, is_blank, name_from_file, slug, unique_id};
 pub use poster::{Poster, PosterKind, make_poster};

@@ -47,6 +47,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Volume(VolumeCommand),
 
+    /// Read films to their ends, and say what `ingest` would store of them and what it would leave
+    /// out; stores nothing
+    Check(CheckArguments),
+
     /// Store films in a volume: mp4, mov, mkv, webm, ts; never transcoded
     Ingest(IngestArguments),
 
@@ -297,6 +301,22 @@ pub(crate) struct IngestArguments {
     /// Store all files as renditions of one title with this name
     #[arg(long, value_name = "NAME")]
     pub(crate) title: Option<String>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `reel check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Films
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The files are renditions of one title
+    #[arg(long)]
+    pub(crate) renditions: bool,
 
     /// Print the result as JSON
     #[arg(long)]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod capacity;
+mod check;
 mod export;
 mod ingest;
 mod load;
@@ -41,6 +42,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments, quiet),
         Command::Volume(command) => volume::run(&command, quiet),
+        Command::Check(arguments) => check::run(&arguments, quiet),
         Command::Ingest(arguments) => ingest::run(&arguments, quiet),
         Command::Titles(arguments) => titles::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments, quiet),

@@ -325,6 +325,38 @@ fn a_film_takes_the_place_of_its_earlier_title() {
 }
 
 #[test]
+fn a_check_says_what_an_ingest_stores_and_leaves_out() {
+    let test_library = TestLibrary::new(64 << 20);
+    let library = test_library.library();
+    let film = films::make(test_library.path(), "a film.mkv", 4, films::H264_AAC);
+    fs::write(test_library.path().join("a film.de.srt"), "no cue").expect("written");
+    let inputs = [Input::new(&film)];
+    let free_bytes = library.volume().free_bytes();
+    let mut read_bytes = 0;
+    let checked =
+        reel_library::check(&inputs, &IngestOptions::default(), &mut |at| read_bytes = at.done_bytes)
+            .expect("it can be ingested");
+    assert_eq!(read_bytes, fs::metadata(&film).expect("there").len(), "to its end");
+    assert_eq!((library.volume().free_bytes(), library.summaries().len()), (free_bytes, 0));
+    let ingested = library.ingest(&inputs, &IngestOptions::default(), &mut |_| {}).expect("taken");
+    assert_eq!((&checked.title.id, &checked.warnings), (&ingested.id, &ingested.warnings));
+    assert!(checked.warnings[0].contains("a film.de.srt"), "{:?}", checked.warnings);
+    let stored = library.summary(&ingested.id).expect("listed");
+    assert!(checked.title.bytes > 0 && checked.title.bytes < stored.bytes);
+    let known = reel_library::TitleSummary {
+        added_unix_s: stored.added_unix_s,
+        bytes: stored.bytes,
+        poster: stored.poster,
+        ..checked.title
+    };
+    assert_eq!(known, *stored);
+    let bad = test_library.path().join("bad.mp4");
+    fs::write(&bad, "no film").expect("written");
+    let refused = reel_library::check(&[Input::new(bad)], &IngestOptions::default(), &mut |_| {});
+    assert!(matches!(refused, Err(IngestError::Media { .. })));
+}
+
+#[test]
 fn a_title_opened_by_many_at_once_is_open_once() {
     let test_library = TestLibrary::new(64 << 20);
     let film = films::make(test_library.path(), "film.mp4", 3, films::H264_AAC);

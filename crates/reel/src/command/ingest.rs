@@ -65,8 +65,21 @@ pub(crate) fn ingest(library: &Library, job: &Job, quiet: bool) -> Result<Ingest
     Ok(ingested)
 }
 
+/// All files are looked at before work begins, so that a typo in the last name does not show after
+/// an hour.
+pub(super) fn require_files(files: &[PathBuf]) -> Result<(), Failure> {
+    for file in files {
+        let metadata = std::fs::metadata(file).map_err(|error| Failure::path("read", file, &error))?;
+        if metadata.is_dir() {
+            return Err(Failure::usage(format!("{} is a directory", file.display()))
+                .help("name the files in it, or let `reel serve --watch` ingest all of them"));
+        }
+    }
+    Ok(())
+}
+
 impl Job {
-    fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         match (&self.name, self.files.first()) {
             (Some(name), _) => clean_name(name),
             (None, Some(file)) => file_label(file),
@@ -76,15 +89,7 @@ impl Job {
 }
 
 fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
-    // All files are checked before work begins, so that a typo in the last name does not show after
-    // an hour.
-    for file in &arguments.files {
-        let metadata = std::fs::metadata(file).map_err(|error| Failure::path("read", file, &error))?;
-        if metadata.is_dir() {
-            return Err(Failure::usage(format!("{} is a directory", file.display()))
-                .help("name the files in it, or let `reel serve --watch` ingest all of them"));
-        }
-    }
+    require_files(&arguments.files)?;
     let given = |name: &Option<String>| name.clone().filter(|name| !is_blank(name));
     if arguments.title.is_some() {
         return Ok(vec![Job { files: arguments.files.clone(), name: given(&arguments.title) }]);

@@ -39,7 +39,7 @@ fn as_row(title: &TitleSummary) -> Vec<String> {
     vec![title.id.clone(), clock_text(title.duration_s), Size(title.bytes).to_string(), picture, name]
 }
 
-fn as_json(title: &TitleSummary) -> Value {
+pub(super) fn as_json(title: &TitleSummary) -> Value {
     let video = title.video.iter().map(|video| {
         json!({
             "track": video.track,

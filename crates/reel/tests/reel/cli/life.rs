@@ -106,6 +106,22 @@ fn await_free(dir: &TestDir) {
 }
 
 #[test]
+fn a_check_needs_no_volume_and_names_every_bad_file() {
+    let dir = TestDir::new();
+    let film = short();
+    let film = film.to_str().unwrap();
+    let shown = dir.reel(&["check", film]).done();
+    assert!(shown.stdout.contains("picture 640x360, ") && shown.stdout.contains("sound mp4a.40.2, "));
+    let json = dir.reel(&["check", "--json", film]).done().json();
+    assert_eq!(json["titles"][0]["title"]["video"][0]["width"], 640);
+    fs::write(dir.path("bad.mp4"), "no film").unwrap();
+    let mixed = dir.reel(&["check", dir.path("bad.mp4").to_str().unwrap(), film]);
+    assert!(mixed.stdout.contains("picture 640x360, "), "{}", mixed.stdout);
+    mixed.refused(1, &["bad.mp4", "not an MP4"]);
+    dir.reel(&["check", "--renditions", film, film]).done();
+}
+
+#[test]
 fn a_killed_ingest_is_complete_or_not_there() {
     let dir = TestDir::new();
     dir.reel(&["volume", "create", "volume", "--size", "600M"]).done();
