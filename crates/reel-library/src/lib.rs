@@ -19,6 +19,7 @@ mod sidecar;
 mod source;
 mod store;
 mod summary;
+mod text_file;
 mod title;
 mod watch;
 

@@ -5,10 +5,10 @@
 //! removal has to be repeated.
 
 use crate::limits::{REMOVED_BYTES_MAX, REMOVED_MAX};
+use crate::text_file;
 use crate::watch::Stamp;
 use std::collections::{HashSet, VecDeque};
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of the text file.
@@ -29,7 +29,7 @@ impl Removed {
     pub(crate) fn load(directory: &Path, volume: String) -> Removed {
         let path = directory.join(FILE_NAME);
         let mut removed = Removed { path, volume, order: VecDeque::new(), stamps: HashSet::new() };
-        match read(&removed.path) {
+        match text_file::read(&removed.path, REMOVED_BYTES_MAX) {
             Ok(text) => {
                 let mut lines = text.lines();
                 if lines.next() == Some(&removed.heading()) {
@@ -97,17 +97,8 @@ impl Removed {
             text.push_str(&format!("\n{bytes} {modified_unix_s} {file_name}"));
         }
         text.push('\n');
-        let new = self.path.with_extension("new");
-        let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        // The rename is in the directory, which must be synced too: it must be durable before the
-        // title is gone.
-        match self.path.parent() {
-            Some(directory) => File::open(directory)?.sync_all(),
-            None => Ok(()),
-        }
+        // It must be durable before the title is gone.
+        text_file::replace(&self.path, &text)
     }
 
     fn heading(&self) -> String {
@@ -124,18 +115,10 @@ fn parse(line: &str) -> Option<Stamp> {
     Some(Stamp { file_name: words.next()?.to_owned(), bytes, modified_unix_s })
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(REMOVED_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > REMOVED_BYTES_MAX {
-        return Err(io::Error::other(format!("it has more than {REMOVED_BYTES_MAX} bytes")));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn stamp(number: usize) -> Stamp {
         Stamp { file_name: format!("film {number}.mp4"), bytes: number as u64, modified_unix_s: 7 }

@@ -5,9 +5,9 @@
 
 use super::{SidecarStamp, Stamp};
 use crate::limits::{TAKEN_BYTES_MAX, WATCH_FILES_MAX};
+use crate::text_file;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of the text file.
@@ -43,7 +43,7 @@ impl Taken {
         );
         let file = volume_dir.join(FILE_NAME);
         let mut taken = Taken { file: None, heading, by_path: BTreeMap::new(), is_changed: false };
-        match read(&file) {
+        match text_file::read(&file, TAKEN_BYTES_MAX) {
             Ok(text) => {
                 let mut lines = text.lines();
                 if lines.next() == Some(&taken.heading) {
@@ -105,11 +105,7 @@ fn store(file: &Path, heading: &str, all: &BTreeMap<String, TakenFile>) -> io::R
         ));
     }
     text.push('\n');
-    let new = file.with_extension("new");
-    let mut written = File::create(&new)?;
-    written.write_all(text.as_bytes())?;
-    written.sync_all()?;
-    fs::rename(&new, file)
+    text_file::replace(file, &text)
 }
 
 fn parse(line: &str) -> Option<(String, TakenFile)> {
@@ -123,18 +119,10 @@ fn parse(line: &str) -> Option<(String, TakenFile)> {
     Some((path, TakenFile { stamp, sidecars, title }))
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(TAKEN_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > TAKEN_BYTES_MAX {
-        return Err(io::Error::other(format!("it has more than {TAKEN_BYTES_MAX} bytes")));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn records_survive_and_belong_to_one_directory() {
