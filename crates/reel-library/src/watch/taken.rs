@@ -6,7 +6,7 @@
 use super::{SidecarStamp, Stamp};
 use crate::limits::{TAKEN_BYTES_MAX, WATCH_FILES_MAX};
 use crate::text_file;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,8 @@ pub(crate) struct Taken {
     file: Option<PathBuf>,
     heading: String,
     by_path: BTreeMap<String, TakenFile>,
+    /// The path of each title.
+    by_title: HashMap<String, String>,
     is_changed: bool,
 }
 
@@ -42,12 +44,19 @@ impl Taken {
             watched.to_string_lossy().replace(['\n', '\r'], "?")
         );
         let file = volume_dir.join(FILE_NAME);
-        let mut taken = Taken { file: None, heading, by_path: BTreeMap::new(), is_changed: false };
+        let mut taken = Taken {
+            file: None,
+            heading,
+            by_path: BTreeMap::new(),
+            by_title: HashMap::new(),
+            is_changed: false,
+        };
         match text_file::read(&file, TAKEN_BYTES_MAX) {
             Ok(text) => {
                 let mut lines = text.lines();
                 if lines.next() == Some(&taken.heading) {
-                    taken.by_path = lines.filter_map(parse).take(WATCH_FILES_MAX).collect();
+                    lines.filter_map(parse).for_each(|(path, file)| taken.insert(&path, file));
+                    taken.is_changed = false;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -61,11 +70,22 @@ impl Taken {
 
     #[cfg(test)]
     pub(crate) fn in_memory() -> Taken {
-        Taken { file: None, heading: String::new(), by_path: BTreeMap::new(), is_changed: false }
+        Taken {
+            file: None,
+            heading: String::new(),
+            by_path: BTreeMap::new(),
+            by_title: HashMap::new(),
+            is_changed: false,
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&TakenFile> {
         self.by_path.get(path)
+    }
+
+    /// The path from which a title was made.
+    pub(crate) fn path_of(&self, title: &str) -> Option<&str> {
+        self.by_title.get(title).map(String::as_str)
     }
 
     /// The paths from which titles were made.
@@ -75,13 +95,18 @@ impl Taken {
 
     /// Records a file. A title belongs to one path: the file may have been moved.
     pub(crate) fn insert(&mut self, path: &str, taken: TakenFile) {
-        let before = self.by_path.len();
-        self.by_path.retain(|other, one| one.title != taken.title || other == path);
-        self.is_changed |= self.by_path.len() != before;
+        if let Some(other) = self.by_title.get(&taken.title).filter(|other| *other != path) {
+            self.is_changed |= self.by_path.remove(other).is_some();
+        }
         // A record is one line.
         let is_line = !path.contains(['\n', '\r']);
         if is_line && (self.by_path.len() < WATCH_FILES_MAX || self.by_path.contains_key(path)) {
-            self.is_changed |= self.by_path.insert(path.to_owned(), taken.clone()) != Some(taken);
+            self.by_title.insert(taken.title.clone(), path.to_owned());
+            let before = self.by_path.insert(path.to_owned(), taken.clone());
+            self.is_changed |= before.as_ref() != Some(&taken);
+            if let Some(before) = before.filter(|before| before.title != taken.title) {
+                self.by_title.remove(&before.title);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::scan::{Found, Scan};
 use super::taken::{Taken, TakenFile};
 use super::{Arrival, Stamp, WatchReport, WatchState, WatchedFile};
 use crate::limits::{WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -72,6 +72,9 @@ struct Seen {
     outcome: Option<WatchState>,
 }
 
+/// All names of each file that a scan found, by its device and number.
+type Names = HashMap<(u64, u64), Vec<PathBuf>>;
+
 impl Watcher {
     /// A watcher of `dir` and the directories below it. What became of its files is kept in the
     /// directory of the volume. Nothing is read of `dir` before the first [`Watcher::scan`].
@@ -120,7 +123,8 @@ impl Watcher {
             self.complain(path, reason);
         }
         (self.skipped, self.unreadable) = (scan.skipped, scan.unreadable);
-        let arrivals = complete.into_iter().filter_map(|path| self.decide(path, known)).collect();
+        let names = if complete.is_empty() { Names::new() } else { self.names() };
+        let arrivals = complete.into_iter().filter_map(|path| self.decide(path, &names, known)).collect();
         self.taken.keep();
         Ok(arrivals)
     }
@@ -188,7 +192,7 @@ impl Watcher {
     }
 
     /// What becomes of a complete file: it is returned if it is to be ingested.
-    fn decide(&mut self, path: PathBuf, known: &dyn KnownTitles) -> Option<Arrival> {
+    fn decide(&mut self, path: PathBuf, names: &Names, known: &dyn KnownTitles) -> Option<Arrival> {
         let found = self.seen.get(&path)?.found.clone();
         let Found { stamp, sidecars, .. } = found.clone();
         let below = self.below(&path);
@@ -203,7 +207,7 @@ impl Watcher {
             (Some(_), Some(title)) => return self.arrive(path, stamp, Some(title)),
             (Some(before), None) if before.stamp == stamp => removed(),
             (Some(_), None) => return self.arrive(path, stamp, None),
-            (None, _) => match self.other_file(&path, &found, known) {
+            (None, _) => match self.other_file(&path, &found, names, known) {
                 Some(outcome) => outcome,
                 None => return self.arrive(path, stamp, None),
             },
@@ -222,27 +226,31 @@ impl Watcher {
 
     /// What becomes of a file without a record: a title may have been made from it elsewhere, or it
     /// is another name of a file that has one. `None` if it is new.
-    fn other_file(&self, path: &Path, found: &Found, known: &dyn KnownTitles) -> Option<WatchState> {
-        let has_title = |other: &Path, seen: &Seen| {
-            matches!(seen.outcome, Some(WatchState::Ingesting))
-                || self.taken.get(&self.below(other)).is_some()
+    fn other_file(
+        &self,
+        path: &Path,
+        found: &Found,
+        names: &Names,
+        known: &dyn KnownTitles,
+    ) -> Option<WatchState> {
+        let has_title = |other: &Path| {
+            let outcome = self.seen.get(other).and_then(|seen| seen.outcome.as_ref());
+            matches!(outcome, Some(WatchState::Ingesting)) || self.taken.get(&self.below(other)).is_some()
         };
-        let same = self.seen.iter().find(|(other, seen)| {
-            other.as_path() != path && seen.found.identity == found.identity && has_title(other, seen)
-        });
-        if let Some((other, _)) = same {
+        let mut same = names.get(&found.identity).into_iter().flatten();
+        if let Some(other) = same.find(|other| other.as_path() != path && has_title(other)) {
             let reason = format!("it is the same file as {}", self.below(other));
             return Some(WatchState::Skipped { reason });
         }
         // The records of files that are gone do not count: this one may have been moved.
-        let present = || self.taken.all().filter(|(other, _)| self.seen.contains_key(&self.dir.join(other)));
-        let claimed: HashSet<&str> = present().map(|(_, taken)| taken.title.as_str()).collect();
-        let titles = known.titles_of(&found.stamp);
-        if let Some(title) = titles.into_iter().find(|title| !claimed.contains(title.as_str())) {
+        let is_present = |other: &str| self.seen.contains_key(&self.dir.join(other));
+        let is_claimed = |title: &String| self.taken.path_of(title).is_some_and(is_present);
+        if let Some(title) = known.titles_of(&found.stamp).into_iter().find(|title| !is_claimed(title)) {
             return Some(WatchState::Taken { title });
         }
-        let has_twin = present().any(|(_, taken)| taken.stamp == found.stamp);
-        (!has_twin && known.was_removed(&found.stamp)).then(removed)
+        let has_twin =
+            || self.taken.all().any(|(other, taken)| taken.stamp == found.stamp && is_present(other));
+        (known.was_removed(&found.stamp) && !has_twin()).then(removed)
     }
 
     fn settle(&mut self, path: &Path, outcome: WatchState) {
@@ -252,6 +260,15 @@ impl Watcher {
         if let Some(seen) = self.seen.get_mut(path) {
             seen.outcome = Some(outcome);
         }
+    }
+
+    /// The names of each file.
+    fn names(&self) -> Names {
+        let mut names = Names::new();
+        for (path, seen) in &self.seen {
+            names.entry(seen.found.identity).or_default().push(path.clone());
+        }
+        names
     }
 
     /// Has it reported once that something is not looked at.
