@@ -4,4 +4,6 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 // Anything else is for the other targets.
-fuzz_target!(|bytes: &[u8]| -> Corpus { if reel_fuzz::demux_mp4(bytes) { Corpus::Keep } else { Corpus::Reject } });
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    if reel_fuzz::demux_mp4(bytes) { Corpus::Keep } else { Corpus::Reject }
+});

@@ -59,28 +59,43 @@ function scaled(value: number, unit: string): string {
   return `${text} ${prefixes[step]}${unit}`;
 }
 
+/** Usual sizes by their lines, in pictures of 16:9. */
+const sizes = [
+  [4320, "8K"],
+  [2160, "4K"],
+  [1440, "1440p"],
+  [1080, "1080p"],
+  [720, "720p"],
+  [576, "576p"],
+  [540, "540p"],
+  [480, "480p"],
+  [360, "360p"],
+  [240, "240p"],
+] as const;
+
+/** So much may a picture differ from a usual size and still bear its name. */
+const SIZE_TOLERANCE = 0.02;
+
+/** Widths of digital cinema, wider than 16:9, and the lines of a whole picture. */
+const cinema = new Map([
+  [4096, 2160],
+  [2048, 1080],
+]);
+
 /**
- * The usual name of a picture size: 1920x800 -> "1080p" (a wide film cut from 1080 lines),
- * 3840x2160 -> "4K".
+ * The name of a picture size: 1920x800 -> "1080p" (a wide film cut from 1080 lines), 3840x2160 ->
+ * "4K". A size that is near no usual one has its own lines: 1000x562 -> "562p".
  */
 export function resolutionLabel(width: number, height: number): string {
-  const lines = Math.max(Math.min(width, height), (Math.max(width, height) * 9) / 16);
-  if (!(lines > 0)) return "";
-  for (const [bar, label] of [
-    [4320, "8K"],
-    [2160, "4K"],
-    [1440, "1440p"],
-    [1080, "1080p"],
-    [720, "720p"],
-    [576, "576p"],
-    [540, "540p"],
-    [480, "480p"],
-    [360, "360p"],
-    [240, "240p"],
-  ] as const) {
-    if (lines >= bar * 0.94) return label;
-  }
-  return `${Math.round(lines)}p`;
+  const short = Math.min(width, height);
+  const long = Math.max(width, height);
+  if (!(short > 0)) return "";
+  const whole = Math.max(short, cinema.get(long) ?? (long * 9) / 16);
+  return usualSize(whole) ?? usualSize(short) ?? `${Math.round(short)}p`;
+}
+
+function usualSize(lines: number): string | undefined {
+  return sizes.find(([usual]) => Math.abs(lines - usual) <= usual * SIZE_TOLERANCE)?.[1];
 }
 
 const languages = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });

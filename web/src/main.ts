@@ -5,6 +5,8 @@ import "./styles/overlay.css";
 import "./styles/details.css";
 import "./styles/parts.css";
 import "./styles/dashboard.css";
+import "./styles/casts.css";
+import "./styles/touch.css";
 import { startRouter } from "./router.ts";
 import { installDropZone } from "./upload/drop.ts";
 import { watchJobs } from "./upload/queue.ts";

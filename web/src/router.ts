@@ -1,4 +1,5 @@
 import { Problem } from "./api/problem.ts";
+import { castsPage } from "./casts/page.ts";
 import { dashboardPage } from "./dashboard/page.ts";
 import { header } from "./library/header.ts";
 import { libraryPage } from "./library/page.ts";
@@ -32,6 +33,8 @@ export function startRouter(root: HTMLElement): void {
       libraryPage(page, signal);
     } else if (location.pathname === "/dashboard") {
       dashboardPage(page, signal);
+    } else if (location.pathname === "/casts") {
+      castsPage(page, signal);
     } else {
       lostPage(page);
     }
@@ -76,7 +79,7 @@ export function startRouter(root: HTMLElement): void {
 }
 
 function isPage(path: string): boolean {
-  return path === "/" || path === "/dashboard" || path.startsWith("/title/");
+  return ["/", "/dashboard", "/casts"].includes(path) || path.startsWith("/title/");
 }
 
 /** The part of an address in plain text; nothing if it is none. */

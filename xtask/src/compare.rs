@@ -12,7 +12,7 @@ pub(crate) fn run(repository: &Path, files: &[String]) -> Result<ExitCode> {
         println!("{file}");
         let compared = reel_compare::compare(&reel, Path::new(file), |step| eprintln!("  {step} ..."));
         let compared = compared.with_context(|| format!("cannot compare {file}"))?;
-        compared.ingest.lines().for_each(|line| println!("  {line}"));
+        compared.warnings.iter().for_each(|warning| println!("  warning: {warning}"));
         println!("  the source has {} pictures and {} sound tracks", compared.pictures, compared.sounds);
         for form in &compared.forms {
             match &form.outcome {

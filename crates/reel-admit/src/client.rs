@@ -1,5 +1,6 @@
 //! Who sessions are opened for.
 
+use crate::address_range::AddressRange;
 use reel_qos::Class;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,6 +13,8 @@ pub enum Client {
     Address(IpAddr),
     /// The programs of a user of this machine, by the number of the user.
     User(u32),
+    /// The server itself: its operator has asked for what it sends to a group.
+    Server,
 }
 
 /// The client of a new session, and the class in which it plays.
@@ -35,9 +38,27 @@ impl Client {
     pub(crate) fn counted(self) -> Client {
         match self {
             Client::Address(address) => Client::Address(client_network(address)),
-            Client::User(user) => Client::User(user),
+            Client::User(_) | Client::Server => self,
         }
     }
+
+    /// The client in whose share of the resources this one counts. `None` for a gateway, which
+    /// speaks for many viewers, and for this machine itself: a proxy on it does so, too. Nor has
+    /// the server a share of itself.
+    pub(crate) fn sharer(self, gateways: &[AddressRange]) -> Option<Client> {
+        let address = match self {
+            Client::Address(address) => address,
+            Client::User(_) => return Some(self),
+            Client::Server => return None,
+        };
+        let has_no_share = address.to_canonical().is_loopback() || is_gateway(address, gateways);
+        (!has_no_share).then(|| self.counted())
+    }
+}
+
+/// Whether an address speaks for many clients.
+pub(crate) fn is_gateway(address: IpAddr, gateways: &[AddressRange]) -> bool {
+    gateways.iter().any(|gateway| gateway.contains(address))
 }
 
 impl From<IpAddr> for Client {
@@ -51,6 +72,7 @@ impl fmt::Display for Client {
         match self {
             Client::Address(address) => address.fmt(out),
             Client::User(user) => write!(out, "user {user}"),
+            Client::Server => out.write_str("this server"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a stream will need of every member, computed from its index before it starts. Pure.
 
 use crate::limits::{ROUNDS_MAX, SEND_LEAD_NS, START_BOUND_NS};
-use reel_cache::{Depth, Window};
+use reel_cache::{Depth, RowKind, Window};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, ObjectMap};
@@ -22,6 +22,12 @@ pub struct Stretch<'a> {
     /// How long it is shown. What is beyond a reader's window is due as the stretch is shown. 0 if
     /// the stretch is sent together with what follows, as one body.
     pub duration_ns: u64,
+    /// Whether the parity rows of all matrices that it touches are read and sent, too. Their bytes
+    /// on the network are the caller's to count ([`Demand::sending`]).
+    ///
+    /// The stretch then begins and ends where matrices do. A reader of half a matrix reads only
+    /// some of its rows, and the rest would be read once more to compute parity that is lost.
+    pub with_parity: bool,
 }
 
 /// What a demand is counted for.
@@ -46,6 +52,14 @@ pub enum Loss {
 /// requests when it plans again. `depth` says how many stripes that are, and how much memory they
 /// hold.
 ///
+/// Where parity is sent, too ([`Stretch::with_parity`]), one more unit of each stripe is wanted. So
+/// while all members are there, each of the D + P members is read once for a stripe. With one
+/// member lost, each of the others is read once, as without parity. Under [`Loss::AnyOne`] the
+/// reads are therefore the same with parity and without. The condition is that parity is requested
+/// while the data of its stripe is in memory or on its way, and on rotational members together
+/// with it. The memory of the reader of parity is counted in addition, with that of the data units
+/// that lost parity is computed from.
+///
 /// `None` if it is longer than [`ROUNDS_MAX`], since no reservation reaches so far ahead.
 pub fn demand<'a>(
     members: usize,
@@ -68,16 +82,19 @@ pub fn shared_demand<'a>(
 }
 
 fn of_stretches<'a>(mut sum: Sum, stretches: impl IntoIterator<Item = Stretch<'a>>) -> Option<Demand> {
+    let mut segment_rounds = 0;
     for stretch in stretches.into_iter().filter(|stretch| stretch.range.start < stretch.range.end) {
-        let Stretch { map, range, from_ns, due_ns, duration_ns } = stretch;
+        let Stretch { map, range, from_ns, due_ns, duration_ns, with_parity } = stretch;
         if due_ns.saturating_add(duration_ns) / ROUND_NS >= ROUNDS_MAX {
             return None;
         }
         let sent_ns = sending_ns(from_ns, due_ns);
-        let stretch = Shown { range, from_ns, due_ns, duration_ns, sent_ns };
+        // Fits: below ROUNDS_MAX.
+        segment_rounds = segment_rounds.max(duration_ns.div_ceil(ROUND_NS));
+        let stretch = Shown { range, from_ns, due_ns, duration_ns, sent_ns, with_parity };
         sum.add(map.geometry(), &stretch, |stripe, position| map.unit_at(stripe, position).0);
     }
-    Some(sum.demand())
+    Some(sum.demand().in_segments(segment_rounds as usize))
 }
 
 /// A stretch of some object.
@@ -88,6 +105,24 @@ pub(crate) struct Shown {
     pub(crate) duration_ns: u64,
     /// When its bytes are sent.
     pub(crate) sent_ns: Range<u64>,
+    pub(crate) with_parity: bool,
+}
+
+impl Shown {
+    /// Bytes of the object.
+    fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Bytes of the parity rows that are sent with them.
+    fn parity_bytes(&self, geometry: &Geometry) -> u64 {
+        if !self.with_parity {
+            return 0;
+        }
+        let matrix_bytes = RowKind::Data.matrix_bytes(geometry);
+        let matrices = self.range.end.div_ceil(matrix_bytes) - self.range.start / matrix_bytes;
+        matrices * RowKind::Parity.matrix_bytes(geometry)
+    }
 }
 
 /// A demand while it is added up.
@@ -119,17 +154,22 @@ impl Sum {
         let stripe_bytes = geometry.stripe_bytes() as u64;
         let stripes = stretch.range.start / stripe_bytes..(stretch.range.end - 1) / stripe_bytes + 1;
         let count = stripes.end - stripes.start;
-        let stretch_bytes = stretch.range.end - stretch.range.start;
-        let window = self.depth.window(geometry, stretch_bytes, stretch.duration_ns);
+        let (data_bytes, parity_bytes) = (stretch.bytes(), stretch.parity_bytes(geometry));
+        let wanted_units = geometry.data_rows() + usize::from(stretch.with_parity);
+        let window = self.depth.window(geometry, RowKind::Data, data_bytes, stretch.duration_ns);
         for stripe in stripes.clone() {
             let number = stripe - stripes.start;
-            let round = round_of(stretch, window, number, count);
+            let round = if self.depth.is_rotational() && number < window.stripes() {
+                round_of_run(stretch, window, number, count)
+            } else {
+                round_of(stretch, window, number, count)
+            };
             let (begins, ends) = (window.is_way(number), number + 1 == count || window.is_way(number + 1));
             let bytes = unit_bytes_touched(geometry, &stretch.range, stripe, self.for_others);
             for position in 0..geometry.width() {
                 let Some(rounds) = self.disks.get_mut(member(stripe, position)) else { continue };
                 let at = slot(rounds, round);
-                let is_read = position < geometry.data_rows() || self.loss == Loss::AnyOne;
+                let is_read = position < wanted_units || self.loss == Loss::AnyOne;
                 if is_read {
                     at.reads += 1;
                     at.bytes += bytes;
@@ -143,13 +183,15 @@ impl Sum {
         }
         if self.for_others {
             let rounds = rounds(stretch.from_ns, stretch.due_ns);
-            let held_bytes = memory_bytes(geometry, stretch_bytes);
+            let held_bytes = memory_bytes(geometry, data_bytes + parity_bytes);
             self.spread(held_bytes, rounds.start * ROUND_NS..rounds.end * ROUND_NS);
         } else {
-            self.spread(stretch_bytes, stretch.sent_ns.clone());
+            self.spread(stretch.bytes(), stretch.sent_ns.clone());
         }
-        let promised_bytes = self.depth.promised_bytes(geometry, stretch_bytes, stretch.duration_ns);
-        self.held_bytes = self.held_bytes.max(promised_bytes);
+        let promised = |kind, bytes| self.depth.promised_bytes(geometry, kind, bytes, stretch.duration_ns);
+        let of_parity = if stretch.with_parity { promised(RowKind::Parity, parity_bytes) } else { 0 };
+        let held_bytes = promised(RowKind::Data, data_bytes).saturating_add(of_parity);
+        self.held_bytes = self.held_bytes.max(held_bytes);
     }
 
     /// Counts bytes as sent evenly in a time.
@@ -212,6 +254,24 @@ fn round_of(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
     };
     // Fits: below ROUNDS_MAX.
     round as usize
+}
+
+/// The same for a stripe of the first window on rotational members.
+///
+/// The window is read as one run, with one seek for all of it. It may be read from when the stretch
+/// before it is due. It is spread over as many of the last rounds as its bytes are shown for. If it
+/// is spread over all of them, the seek is in another one for each stretch. Otherwise viewers who
+/// start at the same time of a segment would all seek in the same rounds, and the rounds between
+/// could not be promised.
+fn round_of_run(stretch: &Shown, window: Window, number: u64, count: u64) -> usize {
+    let window = count.min(window.stripes());
+    let rounds = rounds(stretch.from_ns.saturating_sub(SEND_LEAD_NS), stretch.due_ns);
+    let shown_ns = part_until(stretch.duration_ns, window, count);
+    let length = rounds.end - rounds.start;
+    let last = shown_ns.div_ceil(ROUND_NS).clamp(1, length);
+    let turn = if last == length { stretch.due_ns / stretch.duration_ns.max(1) } else { 0 };
+    // Fits: below ROUNDS_MAX.
+    (rounds.end - last + (part_until(last, number, window) + turn) % last) as usize
 }
 
 /// The rounds in which something may be read so that it is in memory when due. They begin after it

@@ -1,5 +1,8 @@
 //! Limits and tuning of this crate, each with its reason.
 
+use reel_qos::limits::{ROUND_NS, START_ROUNDS};
+use std::ops::RangeInclusive;
+
 // ---- Limits
 
 /// Sessions of one title by one client address, or by one IPv6 network (/64), since one host can
@@ -38,6 +41,11 @@ pub const ALLOWANCE_NS: u64 = 60_000_000_000;
 /// decides on each move, and other requests wait for the ledger meanwhile.
 pub const MOVE_COST_NS: u64 = 1_000_000_000;
 
+/// How often the ledger is asked for a session whose client has jumped to a position for which
+/// there was no room. A refusal takes the ledger about half a millisecond, so 5,000 such sessions
+/// would take half of its time.
+pub const DISPLACED_ASKS_NS: u64 = 5_000_000_000;
+
 /// What a piece of a segment costs of the allowance at least. A viewer that winds is shown eight
 /// pictures a second, and each of them is a piece.
 pub const PIECE_COST_NS_MIN: u64 = 125_000_000;
@@ -56,15 +64,28 @@ pub const STEADY_STRIPES_MAX: u64 = 90_000;
 /// refused. Another attempt is needed only where other sessions take the room in the meantime.
 pub const LATER_STARTS_MAX: usize = 3;
 
+// ---- Configuration
+
+/// The part of an idle machine that one client may hold by default, in thousandths. One client may
+/// then hold three times what it leaves free. An attacker at one address leaves a quarter of the
+/// machine to others, and attackers at two addresses leave a sixteenth.
+pub const CLIENT_SHARE_PERMILLE: u32 = 750;
+
 // ---- Tuning
 
-/// For how many seconds a start or a seek waits for room by default: not at all. In the simulator,
-/// waiting lets two seeds break a promise, which hold without it (docs/design/network.md).
-pub const START_WAIT_S: u64 = 0;
+/// For how many seconds a start or a seek waits for room by default: for as long as two segments.
+/// Starts that come together are over by then, and a person who sees the remaining seconds waits so
+/// long.
+pub const START_WAIT_S: u64 = 8;
 
 /// The first segment after a start or a seek is sent within this time on a link that is promised to
 /// its end.
-pub const START_BOUND_NS: u64 = 2_000_000_000;
+pub const START_BOUND_NS: u64 = START_ROUNDS * ROUND_NS;
+
+/// The rounds for which a segment is shown of a stream whose first segment may be sent as slowly as
+/// it is shown, if the network has no room for more. Of shorter segments, more than the first one
+/// is sent within [`START_BOUND_NS`]. That is no longer than a start may wait.
+pub const SPREAD_ROUNDS: RangeInclusive<u64> = 3..=8;
 
 /// A session that plays alone reads units to their ends, so that other sessions can follow it,
 /// while at most this many thousandths of each member's time are promised. This is half of the

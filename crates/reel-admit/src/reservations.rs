@@ -8,12 +8,14 @@
 
 use crate::admission::Sharing;
 use crate::choices::Choices;
+use crate::client::Client;
 use crate::limits::{ROOM_PERMILLE, ROOM_ROUNDS};
+use crate::shares::{Asked, Shares};
 use reel_cache::{Audience, GroupMember, GroupWidth, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Ahead, Capacities, Class, ClassTable, DemandStart, Ledger, Meeting, MemberCapacity,
-    Overcommitment, ReservationId, Resource, SharedReservations,
+    AdmitError, Ahead, Capacities, Class, ClassTable, ClientShare, DemandStart, Ledger, Meeting,
+    MemberCapacity, Overcommitment, ReservationId, Resource, SharedReservations,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ use std::sync::Arc;
 pub(crate) struct Reservations {
     groups: SharedReservations,
     holders: HashMap<ReservationId, Holder>,
+    /// What each client holds.
+    shares: Shares,
     /// Where followers find what other sessions have read. Without it no session follows another.
     memory: Option<Memory>,
     /// The next group of sessions to check for whether it can follow another group. If that group
@@ -49,12 +53,45 @@ struct Memory {
 /// Where in its title a session begins, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begin {
-    /// The media time.
-    pub(crate) media_ns: u64,
-    /// When this media time is played: now, or later if there is no room now.
-    pub(crate) start_ns: u64,
+    /// The round of the title, and when it is played: now, or later if there is no room now.
+    start: DemandStart,
+    /// The media time from which on the client has nothing.
+    media_ns: u64,
     /// The present.
-    pub(crate) now_ns: u64,
+    now_ns: u64,
+    /// Whether this was promised by the server before this one. Then it is not bounded by the share
+    /// of a client. Of several sessions each had its share when it was opened, and not in the
+    /// order in which they continue.
+    is_continued: bool,
+}
+
+impl Begin {
+    /// A client that has nothing begins to play `media_ns` at `start_ns`.
+    pub(crate) fn at(media_ns: u64, start_ns: u64, now_ns: u64) -> Begin {
+        // Fits: rounds of a title that can be promised.
+        let start = DemandStart::new((media_ns / ROUND_NS) as usize, start_ns / ROUND_NS);
+        Begin { start, media_ns, now_ns, is_continued: false }
+    }
+
+    /// The same for a client that may have what is shown there.
+    pub(crate) fn having_shown(mut self, has_shown: bool) -> Begin {
+        self.start.has_shown = has_shown;
+        self
+    }
+
+    /// A client begins to play the title so many rounds later. What it begins with is sent from now
+    /// on.
+    pub(crate) fn spread(early_rounds: u64, now_ns: u64) -> Begin {
+        let start = DemandStart::spread(now_ns / ROUND_NS, early_rounds);
+        Begin { start, media_ns: 0, now_ns, is_continued: false }
+    }
+
+    /// A client plays on that the server before this one has admitted. It shows what the round of
+    /// media time 0 says, and has everything before `media_ns`.
+    pub(crate) fn continued(epoch: i64, media_ns: u64, now_ns: u64) -> Begin {
+        let start = DemandStart::playing_on(epoch, now_ns / ROUND_NS);
+        Begin { start, media_ns, now_ns, is_continued: true }
+    }
 }
 
 /// One of the choices of what a session plays.
@@ -73,14 +110,17 @@ pub(crate) struct Applicant<'a> {
     pub(crate) class: Class,
     /// Its label in the ledger.
     pub(crate) label: &'a str,
+    /// The client in whose share the reservation counts.
+    pub(crate) sharer: Option<Client>,
 }
 
 impl Reservations {
     /// Over a ledger without reservations.
-    pub(crate) fn new(ledger: Ledger) -> Reservations {
+    pub(crate) fn new(ledger: Ledger, client_share: ClientShare) -> Reservations {
         Reservations {
             groups: SharedReservations::new(ledger),
             holders: HashMap::new(),
+            shares: Shares::new(client_share),
             memory: None,
             met: 0,
         }
@@ -103,12 +143,9 @@ impl Reservations {
         applicant: Applicant<'_>,
         held: Option<ReservationId>,
         Offer { choices, choice, is_played }: Offer<'_>,
-        Begin { media_ns, start_ns, now_ns }: Begin,
+        Begin { start, media_ns, now_ns, is_continued }: Begin,
     ) -> Result<ReservationId, AdmitError> {
         let demand = &choices.demands[choice];
-        // Fits: rounds of a title that can be promised.
-        let start =
-            DemandStart { from_round: (media_ns / ROUND_NS) as usize, start_round: start_ns / ROUND_NS };
         let shared = choices.shared(choice);
         let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
         let ahead = self.groups.next_ahead(applicant.class, demand, start, held);
@@ -125,14 +162,20 @@ impl Reservations {
             )
         });
         let is_held = before.is_some();
-        let put = match held {
-            Some(reservation) => {
-                self.groups.change(reservation, demand, start, is_held).map(|()| reservation)
-            }
-            None => self.groups.admit(applicant.class, demand, start, is_held, applicant.label),
+        let asked = Asked { sharer: applicant.sharer, class: applicant.class, demand, start, held, is_held };
+        let has_share = if is_continued { Ok(()) } else { self.shares.check(self.groups.ledger(), &asked) };
+        let put = match has_share {
+            Err(refused) => Err(refused),
+            Ok(()) => match held {
+                Some(reservation) => {
+                    self.groups.change(reservation, demand, start, is_held).map(|()| reservation)
+                }
+                None => self.groups.admit(applicant.class, demand, start, is_held, applicant.label),
+            },
         };
         match &put {
             Ok(reservation) => {
+                self.shares.holds(self.groups.ledger(), *reservation, &asked);
                 self.holders.insert(*reservation, Holder { key: applicant.key, shared: shared.cloned() });
                 if shared.is_some() {
                     self.begins(applicant.key, *reservation, &starts, now_ns);
@@ -144,6 +187,7 @@ impl Reservations {
                 }
                 if let AdmitError::Ended(reservation) = error {
                     self.holders.remove(reservation);
+                    self.shares.released(*reservation);
                 }
             }
         }
@@ -163,7 +207,11 @@ impl Reservations {
     ) -> bool {
         let next = choices.demands.get(choice + 1).filter(|_| self.groups.is_sharing(reservation));
         let has_left = next.is_some_and(|next| self.groups.leave(reservation, next).is_ok());
-        if has_left {
+        if let Some(demand) = next.filter(|_| has_left) {
+            let start = DemandStart::new(0, now_ns / ROUND_NS);
+            let Applicant { sharer, class, .. } = applicant;
+            let asked = Asked { sharer, class, demand, start, held: Some(reservation), is_held: false };
+            self.shares.holds(self.groups.ledger(), reservation, &asked);
             self.holders.insert(
                 reservation,
                 Holder { key: applicant.key, shared: choices.shared(choice + 1).cloned() },
@@ -172,6 +220,11 @@ impl Reservations {
             self.settle_memory();
         }
         has_left
+    }
+
+    /// As [`SharedReservations::epoch_of`].
+    pub(crate) fn epoch_of(&self, reservation: ReservationId) -> Option<i64> {
+        self.groups.epoch_of(reservation)
     }
 
     /// As [`SharedReservations::is_sharing`].
@@ -183,6 +236,7 @@ impl Reservations {
     pub(crate) fn release(&mut self, reservation: ReservationId) {
         self.groups.release(reservation);
         self.holders.remove(&reservation);
+        self.shares.released(reservation);
         self.settle_memory();
     }
 

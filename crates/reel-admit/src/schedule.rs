@@ -22,8 +22,8 @@
 //! viewer has jumped only if the other kind comes back as well.
 
 use crate::limits::{
-    BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, POINT_NS,
-    REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_REQUESTS, STEADY_WITHIN_NS,
+    BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, PAUSE_GRACE_NS,
+    POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_REQUESTS, STEADY_WITHIN_NS,
 };
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
@@ -54,6 +54,9 @@ struct Anchor {
     requested: [Option<Requested>; 3],
     /// The media kind that came back last to what is shown.
     back: Option<Back>,
+    /// The media time up to which the bytes were requested of a title that is read as one file, in
+    /// pieces. It is beyond the client's position.
+    read_until_ns: u64,
 }
 
 /// A media kind that was requested again from what is shown now on.
@@ -70,6 +73,8 @@ struct Back {
 #[derive(Clone, Debug)]
 struct Requested {
     until_ns: u64,
+    /// Where its last request began.
+    from_ns: u64,
     /// Clock time of its last request.
     at_ns: u64,
     /// How far ahead of what is shown that request was, and how many requests in a row were equally
@@ -125,6 +130,36 @@ impl Continuity {
 }
 
 impl Schedule {
+    /// The schedule of a client that shows `media_ns` now, and has requested each media kind up to
+    /// these times.
+    pub(crate) fn resumed(media_ns: u64, until_ns: [Option<u64>; 3], now_ns: u64) -> Schedule {
+        let requested = until_ns.map(|until_ns| {
+            let until_ns = until_ns?.max(media_ns);
+            Some(Requested {
+                until_ns,
+                from_ns: until_ns,
+                at_ns: now_ns,
+                ahead_ns: 0,
+                steady: 0,
+                reach_ns: None,
+            })
+        });
+        let epoch_ns = i128::from(now_ns) - i128::from(media_ns);
+        let anchor = Anchor { epoch_ns, media_ns, requested, back: None, read_until_ns: 0 };
+        Schedule { anchor: Some(anchor), ..Schedule::default() }
+    }
+
+    /// Up to which media time each media kind was requested.
+    pub(crate) fn until_ns(&self) -> [Option<u64>; 3] {
+        let requested = |anchor: &Anchor| {
+            anchor
+                .requested
+                .each_ref()
+                .map(|requested| requested.as_ref().map(|requested| requested.until_ns))
+        };
+        self.anchor.as_ref().map_or([None; 3], requested)
+    }
+
     /// Whether anything was requested yet.
     pub(crate) fn is_started(&self) -> bool {
         self.anchor.is_some()
@@ -151,7 +186,7 @@ impl Schedule {
         };
         let reach_ns = before.reach_ns.or(self.reach_ns[span.kind.index()]);
         let is_late = ahead_ns + i128::from(LATE_TOLERATED_NS) < 0;
-        match before.continues_with(span) {
+        match anchor.continues(before, span) {
             false if self.comes_back(anchor, before, span, now_ns) => match anchor.jumps_back(span, now_ns) {
                 Some(media_ns) => Continuity::Shifts { media_ns },
                 None => Continuity::Joins,
@@ -174,10 +209,13 @@ impl Schedule {
             // It is due at once, and is read in the class of what was promised.
             Continuity::Shifts { .. } => span.length_ns().max(MOVE_COST_NS),
             Continuity::OnSchedule | Continuity::Joins => {
-                let until_ns =
-                    anchor.requested[span.kind.index()].as_ref().map_or(0, |requested| requested.until_ns);
+                let requested = anchor.requested[span.kind.index()].as_ref();
+                let until_ns = requested.map_or(0, |requested| requested.until_ns);
                 match span.kind {
-                    _ if span.is_point() => until_ns.saturating_sub(span.from_ns),
+                    // A client that goes back reads that part again, and from then on in order.
+                    _ if span.is_point() => {
+                        requested.map_or(0, |requested| requested.from_ns).saturating_sub(span.from_ns)
+                    }
                     _ if span.until_ns > until_ns => 0,
                     // All subtitles of another language are some kilobytes.
                     MediaKind::Text => MOVE_COST_NS,
@@ -196,7 +234,7 @@ impl Schedule {
         let is_near = anchor.ahead_ns(span, now_ns) + i128::from(LATE_STAYS_NS) >= 0;
         is_near
             && before.is_some_and(|before| {
-                before.continues_with(span) || self.comes_back(anchor, before, span, now_ns)
+                anchor.continues(before, span) || self.comes_back(anchor, before, span, now_ns)
             })
     }
 
@@ -247,7 +285,7 @@ impl Schedule {
         let mut requested = [const { None }; 3];
         requested[MediaKind::Audio.index()] =
             sound.map(|sound| Requested { ahead_ns: 0, steady: 0, reach_ns: None, ..sound });
-        self.anchor = Some(Anchor { epoch_ns, media_ns, requested, back: None });
+        self.anchor = Some(Anchor { epoch_ns, media_ns, requested, back: None, read_until_ns: 0 });
     }
 
     /// Makes `media_ns` be now, for a client that continues from what it requested before. All
@@ -259,6 +297,7 @@ impl Schedule {
             let continues =
                 |requested: Requested| Requested { ahead_ns: 0, steady: 0, reach_ns: None, ..requested };
             anchor.requested = before.requested.map(|requested| requested.map(continues));
+            anchor.read_until_ns = before.read_until_ns;
         }
     }
 
@@ -266,9 +305,12 @@ impl Schedule {
     pub(crate) fn requested(&mut self, span: &TrackSpan, now_ns: u64) {
         let Some(anchor) = &mut self.anchor else { return };
         let ahead_ns = anchor.ahead_ns(span, now_ns);
-        let begins = || Requested { until_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
+        let read_until_ns = if span.is_point() { anchor.read_until_ns } else { 0 };
+        let begins =
+            || Requested { until_ns: 0, from_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
         let requested = anchor.requested[span.kind.index()].get_or_insert_with(begins);
-        if requested.until_ns > 0 && !requested.continues_with(span) {
+        let was_read = (requested.until_ns..=read_until_ns).contains(&span.from_ns);
+        if requested.until_ns > 0 && !requested.continues_with(span) && !was_read {
             *requested = begins();
             anchor.back = Some(Back { kind: span.kind, from_ns: span.from_ns, at_ns: now_ns });
         }
@@ -279,6 +321,21 @@ impl Schedule {
         }
         let reach_ns = &mut self.reach_ns[span.kind.index()];
         *reach_ns = (*reach_ns).max(requested.reach_ns);
+    }
+
+    /// Notes that the bytes up to this media time are being read, beyond the client's position.
+    pub(crate) fn reads_until(&mut self, media_ns: u64) {
+        if let Some(anchor) = &mut self.anchor {
+            anchor.read_until_ns = anchor.read_until_ns.max(media_ns);
+        }
+    }
+
+    /// For how long the client may be silent after it would have shown all it requested, if it had
+    /// nothing ahead when its schedule began. A client that reads a file in pieces has: what its
+    /// kernel and its player hold is more or less media time as the rate of the file changes.
+    pub(crate) fn grace_ns(&self) -> u64 {
+        let reads = self.anchor.as_ref().is_some_and(|anchor| anchor.read_until_ns > 0);
+        if reads { BUFFER_UNSEEN_NS } else { PAUSE_GRACE_NS }
     }
 
     /// Notes where the track of a media kind ends.
@@ -327,15 +384,23 @@ impl Schedule {
 }
 
 impl Anchor {
+    /// Whether a request follows the last one of its media kind. What was read of a file in pieces
+    /// ends where its client continues.
+    fn continues(&self, before: &Requested, span: &TrackSpan) -> bool {
+        let was_read = (before.until_ns..=self.read_until_ns).contains(&span.from_ns);
+        before.continues_with(span) || span.is_point() && was_read
+    }
+
     /// Where what was requested ends.
     fn until_ns(&self) -> u64 {
         let [pictures, sound, _] =
             self.requested.each_ref().map(|requested| requested.as_ref().map(|requested| requested.until_ns));
-        match (pictures, sound) {
+        let until_ns = match (pictures, sound) {
             // A client that takes only one of the two from here on still plays.
             (Some(pictures), Some(sound)) => pictures.max(sound),
             (one, other) => one.or(other).unwrap_or(self.media_ns),
-        }
+        };
+        until_ns.max(self.read_until_ns)
     }
 
     /// Whether the schedule was put where sound begins, in an earlier round than the pictures that
@@ -388,6 +453,7 @@ impl Requested {
             self.reach_ns = Some(self.reach_ns.unwrap_or(ahead_ns).min(ahead_ns));
         }
         self.until_ns = self.until_ns.max(span.until_ns);
+        self.from_ns = span.from_ns;
     }
 }
 
@@ -397,7 +463,7 @@ impl TrackSpan {
     }
 
     /// Whether it is no segment but a position in a title that is sent as one file.
-    fn is_point(&self) -> bool {
+    pub(crate) fn is_point(&self) -> bool {
         self.length_ns() == 0
     }
 }
@@ -405,6 +471,9 @@ impl TrackSpan {
 fn is_beyond(reach_ns: Option<i128>, ahead_ns: i128) -> bool {
     reach_ns.is_some_and(|reach_ns| ahead_ns > reach_ns + i128::from(REACH_TOLERATED_NS))
 }
+
+#[cfg(test)]
+mod pieces;
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,13 @@
 //! The key is the session's name in every URL, so unmodified players carry their class in plain
 //! requests.
 
+use crate::admission::Admission;
 use crate::allowance::Allowance;
 use crate::choices::Choices;
 use crate::client::Client;
 use crate::former::FormerSession;
-use crate::limits::{BELOW_SEGMENTS, LATE_TOLERATED_NS};
+use crate::kept::{KeptSession, PlayingAt};
+use crate::limits::{BELOW_SEGMENTS, DISPLACED_ASKS_NS, LATE_TOLERATED_NS, START_BOUND_NS};
 use crate::played::{Played, PlayedBy};
 use crate::schedule::{Continuity, Schedule, TrackSpan};
 use reel_cache::{PromisedBuffers, SessionKey};
@@ -22,9 +24,14 @@ pub struct Session<T> {
     pub(crate) key: SessionKey,
     pub(crate) title_id: String,
     pub(crate) client: Client,
+    /// The client in whose share its reservation counts; `None` if that has no share.
+    pub(crate) sharer: Option<Client>,
     class: Class,
     opened_ns: u64,
+    /// When it was last requested something, or sent something.
     used_ns: AtomicU64,
+    /// When it was last requested something.
+    asked_ns: AtomicU64,
     sent_bytes: AtomicU64,
     requests: AtomicU64,
     playing: Arc<T>,
@@ -51,6 +58,12 @@ pub(crate) struct SessionState {
     pub(crate) is_closed: bool,
     /// Whether its client was sent everything to the end, so that nothing is reserved any more.
     pub(crate) is_delivered: bool,
+    /// When a client that reads its title as one file in pieces was last found to be off its
+    /// schedule while there was no room to move that. It has many requests in a second, and the
+    /// ledger is not asked for each.
+    pub(crate) stayed_ns: Option<u64>,
+    /// The latest request whose response its client has left while that waited for the start.
+    pub(crate) left_asked_ns: u64,
 }
 
 impl SessionState {
@@ -58,8 +71,14 @@ impl SessionState {
     /// allowance covers it. A session without allowance that continues from what it had stays on
     /// its schedule.
     pub(crate) fn affords(&mut self, span: &TrackSpan, now_ns: u64) -> Option<Continuity> {
-        let Self { schedule, allowance, .. } = self;
-        let continuity = schedule.continuity(span, now_ns);
+        let Self { schedule, allowance, stayed_ns, .. } = self;
+        let asked = stayed_ns.is_some_and(|stayed_ns| now_ns < stayed_ns.saturating_add(DISPLACED_ASKS_NS));
+        let continuity = match schedule.continuity(span, now_ns) {
+            Continuity::Shifts { .. } if asked && span.is_point() && schedule.may_stay(span, now_ns) => {
+                Continuity::OnSchedule
+            }
+            continuity => continuity,
+        };
         if allowance.takes(schedule.beyond_ns(span, continuity), now_ns) {
             return Some(continuity);
         }
@@ -78,6 +97,20 @@ impl SessionState {
         begins.then_some(promise.start_ns)
     }
 
+    /// For how long the network is charged with what a start or a seek to `span` begins with. The
+    /// segments that are shown at a seek are charged over the time of the next ones.
+    pub(crate) fn begin_time_ns(&self, span: &TrackSpan) -> u64 {
+        let rounds = self.promise.as_ref().map_or(0, |promise| promise.demand().segment_rounds() as u64);
+        let is_seek = span.until_ns > rounds * ROUND_NS;
+        if is_seek { (rounds * ROUND_NS).max(START_BOUND_NS) } else { START_BOUND_NS }
+    }
+
+    /// When the first segment is to be at the client, if it is sent as slowly as it is shown.
+    pub(crate) fn spread_until_ns(&self, now_ns: u64) -> Option<u64> {
+        let promise = self.promise.as_ref().filter(|promise| promise.reservation.is_some())?;
+        (promise.is_spread && now_ns < promise.start_ns).then_some(promise.start_ns)
+    }
+
     /// When the client may play: now, or later if it waits for its start.
     pub(crate) fn start_ns(&self, now_ns: u64) -> u64 {
         self.promise.as_ref().map_or(now_ns, |promise| promise.start_ns.max(now_ns))
@@ -92,7 +125,7 @@ impl SessionState {
     /// What was reserved, which is to be released.
     pub(crate) fn take_reservation(&mut self) -> Option<ReservationId> {
         let promise = self.promise.as_mut()?;
-        promise.has_ended = false;
+        (promise.has_ended, promise.displaced_ns) = (false, None);
         promise.reservation.take()
     }
 }
@@ -110,9 +143,15 @@ pub(crate) struct Promise {
     /// was no room. Nothing is sent before that, since a player that begins earlier than its
     /// schedule would need what follows earlier, too.
     pub(crate) start_ns: u64,
+    /// Whether the first segment is sent from the opening to the start, and no faster: a player
+    /// begins when it has it.
+    pub(crate) is_spread: bool,
     /// Whether the reservation came to its end while its client continues with the last part of its
     /// title. The client was late, and reads that part without a reservation.
     pub(crate) has_ended: bool,
+    /// When the ledger was last asked for the client's position, if the client is displaced: it has
+    /// jumped to a position for which there was no room, so what is reserved is for another one.
+    pub(crate) displaced_ns: Option<u64>,
     /// The best of the lower choices that the client took since it last took the reserved one, and
     /// the number of such segments.
     pub(crate) below: Option<(usize, u32)>,
@@ -123,6 +162,9 @@ pub(crate) struct Promise {
 pub enum ReservationState {
     /// The session has a reservation.
     Reserved,
+    /// The client has jumped to a position for which there was no room. It is sent what no other
+    /// session needs until there is room.
+    Displaced,
     /// The client is silent, so its reservation was released. Its next request is admitted again.
     Paused,
     /// The client was sent everything to the end, so nothing is reserved any more.
@@ -167,6 +209,7 @@ pub(crate) struct Opening<'a, T> {
     pub(crate) title_id: &'a str,
     pub(crate) playing: Arc<T>,
     pub(crate) client: Client,
+    pub(crate) sharer: Option<Client>,
     pub(crate) class: Class,
     pub(crate) promise: Option<Promise>,
     pub(crate) memory: Option<PromisedBuffers>,
@@ -175,14 +218,16 @@ pub(crate) struct Opening<'a, T> {
 
 impl<T> Session<T> {
     pub(crate) fn new(opening: Opening<'_, T>) -> Self {
-        let Opening { key, title_id, playing, client, class, promise, memory, now_ns } = opening;
+        let Opening { key, title_id, playing, client, sharer, class, promise, memory, now_ns } = opening;
         Self {
             key,
             title_id: title_id.to_owned(),
             client,
+            sharer,
             class,
             opened_ns: now_ns,
             used_ns: AtomicU64::new(now_ns),
+            asked_ns: AtomicU64::new(now_ns),
             sent_bytes: AtomicU64::new(0),
             requests: AtomicU64::new(0),
             playing,
@@ -197,6 +242,8 @@ impl<T> Session<T> {
                 allowance: Allowance::new(now_ns),
                 is_closed: false,
                 is_delivered: false,
+                stayed_ns: None,
+                left_asked_ns: 0,
             }),
         }
     }
@@ -214,6 +261,11 @@ impl<T> Session<T> {
     /// The id of the title it plays.
     pub fn title_id(&self) -> &str {
         &self.title_id
+    }
+
+    /// Who opened it.
+    pub fn client(&self) -> Client {
+        self.client
     }
 
     /// What it plays.
@@ -261,6 +313,27 @@ impl<T> Session<T> {
         Some(FormerSession { title_id: self.title_id.clone(), edition, class: self.class })
     }
 
+    /// What is kept of it over a restart; `None` if it cannot be opened again.
+    pub(crate) fn kept(
+        &self,
+        admission: &Admission,
+        is_file: impl Fn(&T, &Choices) -> bool,
+        now_ns: u64,
+    ) -> Option<KeptSession> {
+        let (former, state) = (self.former()?, self.state());
+        let promise = state.promise.as_ref().filter(|_| state.schedule.is_started());
+        let playing = promise.and_then(|promise| {
+            Some(PlayingAt {
+                as_file: is_file(&self.playing, &promise.offers),
+                media_ns: state.schedule.position_ns(now_ns),
+                until_ns: state.schedule.until_ns(),
+                choice: promise.choice,
+                epoch: admission.epoch_of(promise.reservation?),
+            })
+        });
+        Some(KeptSession { key: self.key, former, client: self.client, playing })
+    }
+
     /// A response begins. It is under way as long as what is returned is held.
     pub fn answers(&self) -> Arc<()> {
         Arc::clone(&self.answers)
@@ -268,7 +341,12 @@ impl<T> Session<T> {
 
     /// Whether the client was sent everything to the end of its title.
     pub(crate) fn has_delivered(&self, state: &SessionState) -> bool {
-        state.schedule.is_complete() && Arc::strong_count(&self.answers) == 1
+        state.schedule.is_complete() && !self.has_answers()
+    }
+
+    /// Whether a response is under way.
+    pub(crate) fn has_answers(&self) -> bool {
+        Arc::strong_count(&self.answers) > 1
     }
 
     /// Counts media bytes sent, and keeps the session from becoming idle while it is being sent to.
@@ -278,8 +356,18 @@ impl<T> Session<T> {
     }
 
     pub(crate) fn touch(&self, now_ns: u64) {
-        self.used_ns.fetch_max(now_ns, Ordering::Relaxed);
+        self.asks(now_ns);
         self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Its client requests something.
+    pub(crate) fn asks(&self, now_ns: u64) {
+        self.used_ns.fetch_max(now_ns, Ordering::Relaxed);
+        self.asked_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn asked_ns(&self) -> u64 {
+        self.asked_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn used_ns(&self) -> u64 {
@@ -300,6 +388,7 @@ impl<T> Session<T> {
         let state = self.state();
         let (reservation, rate_bps) = match &state.promise {
             None => (ReservationState::Unpromised, 0),
+            Some(promise) if promise.displaced_ns.is_some() => (ReservationState::Displaced, 0),
             Some(promise) if promise.reservation.is_none() && state.is_delivered => {
                 (ReservationState::Delivered, 0)
             }
@@ -325,7 +414,33 @@ impl<T> Session<T> {
 
 impl Promise {
     pub(crate) fn new(offers: Choices, choice: usize, reservation: ReservationId, start_ns: u64) -> Self {
-        Self { offers, choice, reservation: Some(reservation), start_ns, has_ended: false, below: None }
+        Self {
+            offers,
+            choice,
+            reservation: Some(reservation),
+            start_ns,
+            is_spread: false,
+            has_ended: false,
+            displaced_ns: None,
+            below: None,
+        }
+    }
+
+    /// The first segment is sent from now on, and media begins to be played so many rounds later.
+    pub(crate) fn spread(
+        offers: Choices,
+        choice: usize,
+        reservation: ReservationId,
+        rounds: u64,
+        now_ns: u64,
+    ) -> Self {
+        let start_ns = (now_ns / ROUND_NS + rounds) * ROUND_NS;
+        Self { is_spread: true, ..Self::new(offers, choice, reservation, start_ns) }
+    }
+
+    /// Whether the session continues with what it was promised, although that may have ended.
+    pub(crate) fn is_on(&self) -> bool {
+        self.reservation.is_some() || self.has_ended || self.displaced_ns.is_some()
     }
 
     /// The demand of the reserved choice.

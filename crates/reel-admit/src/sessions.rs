@@ -4,17 +4,18 @@
 //! reservations, the audience.
 
 use crate::address_range::AddressRange;
-use crate::admission::{Admission, Exchange, Renewal};
+use crate::admission::{Admission, Exchange, Renewal, Renewed};
 use crate::choices::Choices;
 use crate::client::SessionClient;
 use crate::former::FormerSession;
-use crate::limits::{PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S};
+use crate::kept::{KeptSession, PlayingAt};
+use crate::limits::{LATE_STAYS_NS, PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S, SEND_LEAD_NS};
 use crate::reservations::Applicant;
-use crate::schedule::{Continuity, TrackSpan};
+use crate::schedule::{Continuity, Schedule, TrackSpan};
 use crate::session::{Opening, Session, SessionState, SessionSummary};
 use crate::table::Table;
 use reel_cache::{Audience, Body, Budget, MediaKind, SessionKey, TrackOfSession, Units};
-use reel_qos::{AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS};
+use reel_qos::{AdmitError, Capacities, Class, ClassTable, ClientShare, DEADLINE_NONE_NS, Refusal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +33,8 @@ pub struct SessionsConfig {
     /// For how many seconds a start or a seek may wait for which there is no room now; 0 refuses
     /// it at once.
     pub start_wait_s: u64,
+    /// How much of what is promised one client may hold.
+    pub client_share: ClientShare,
 }
 
 /// Why a session was not opened.
@@ -70,14 +73,33 @@ pub enum OpenRefused {
 }
 
 impl OpenRefused {
+    /// Whether its own client has too much: other clients are not refused.
+    pub fn is_of_client(&self) -> bool {
+        matches!(
+            self,
+            OpenRefused::Client { .. }
+                | OpenRefused::Unstarted { .. }
+                | OpenRefused::NotAdmitted(AdmitError::Share(_))
+        )
+    }
+
+    /// What is short, if a resource is.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            OpenRefused::NotAdmitted(error) => error.refusal(),
+            _ => None,
+        }
+    }
+
     /// After how many seconds a new request makes sense.
     pub fn retry_after_s(&self) -> u64 {
         match self {
             OpenRefused::Full { retry_after_s, .. } => *retry_after_s,
-            OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => {
+            OpenRefused::NotAdmitted(AdmitError::Refused(_) | AdmitError::Share(_)) => {
                 // A refusal without a time gets the longest wait, since another session may end
                 // before its title does.
-                refusal.retry_after_s.unwrap_or(RETRY_AFTER_MAX_S).clamp(1, RETRY_AFTER_MAX_S)
+                let retry_after_s = self.refusal().and_then(|refusal| refusal.retry_after_s);
+                retry_after_s.unwrap_or(RETRY_AFTER_MAX_S).clamp(1, RETRY_AFTER_MAX_S)
             }
             OpenRefused::NotAdmitted(_) => 10,
             OpenRefused::Unstarted { .. } => PAUSE_GRACE_NS / 1_000_000_000,
@@ -97,19 +119,44 @@ pub struct Permit {
     pub begins: bool,
     /// Nothing of it may be read or sent before this time: its session waits for its start.
     pub start_ns: u64,
+    /// When all of it is to be sent, as the network was charged for it.
+    pub send_by_ns: u64,
+    /// The start of its session, if it is a first segment that is sent until then at an even rate,
+    /// because the network has no room for more.
+    pub spread_until_ns: Option<u64>,
     /// The average rate of what is reserved for its session; `None` if nothing is.
     pub rate_bps: Option<u64>,
+    /// There was no room at the position to which its client has jumped, or for the better choice
+    /// that it requests. The session keeps what it holds.
+    pub is_displaced: bool,
+}
+
+/// How a session begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Beginning {
+    /// A client plays from now on, or from when there is room.
+    Played,
+    /// A client of an earlier process continues.
+    Continued(PlayingAt),
+    /// The server sends by the clock from this time on.
+    Pushed {
+        /// The time.
+        start_ns: u64,
+    },
 }
 
 impl Permit {
     /// The permit of a response whose session was closed meanwhile, or has used up its allowance.
     /// Nothing is promised to such a response, so it may not use what other sessions were promised.
-    const UNPROMISED: Self = Self {
+    pub(crate) const UNPROMISED: Self = Self {
         class: Class::APERIODIC,
         due_ns: DEADLINE_NONE_NS,
         begins: false,
         start_ns: 0,
+        send_by_ns: DEADLINE_NONE_NS,
+        spread_until_ns: None,
         rate_bps: None,
+        is_displaced: false,
     };
 }
 
@@ -118,7 +165,7 @@ impl Permit {
 pub struct Sessions<T> {
     table: Mutex<Table<T>>,
     admission: Admission,
-    audience: Audience,
+    pub(crate) audience: Audience,
     /// Whether disks have time for sessions that play alone to read units to their ends, so that
     /// other sessions can follow them.
     is_roomy: AtomicBool,
@@ -129,9 +176,10 @@ pub struct Sessions<T> {
 impl<T> Sessions<T> {
     /// An empty table.
     pub fn new(config: SessionsConfig) -> Self {
+        let table = Table::new(config.sessions_max, config.idle_max_ns);
         Self {
-            table: Mutex::new(Table::new(config.sessions_max, config.idle_max_ns)),
-            admission: Admission::new(config.capacities, config.classes, config.start_wait_s),
+            table: Mutex::new(table),
+            admission: Admission::new(config),
             audience: Audience::default(),
             is_roomy: AtomicBool::new(true),
             memory: None,
@@ -197,23 +245,62 @@ impl<T> Sessions<T> {
         client: SessionClient,
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
+        self.open_at(key, (title_id, playing), offers.into(), client, Beginning::Played, now_ns)
+    }
+
+    /// The same for a session that another process has kept: its client continues to play, and
+    /// needs the rest of the title from there on.
+    ///
+    /// # Errors
+    /// As of [`Sessions::open_as`].
+    pub fn resume(
+        &self,
+        kept: &KeptSession,
+        playing: Arc<T>,
+        offers: impl Into<Choices>,
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
+        let client = SessionClient { client: kept.client, class: kept.former.class };
+        let beginning = kept.playing.map_or(Beginning::Played, Beginning::Continued);
+        self.open_at(kept.key, (&kept.former.title_id, playing), offers.into(), client, beginning, now_ns)
+    }
+
+    pub(crate) fn open_at(
+        &self,
+        key: SessionKey,
+        (title_id, playing): (&str, Arc<T>),
+        offers: Choices,
+        client: SessionClient,
+        beginning: Beginning,
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
         let idle = self.table().remove_idle(now_ns);
         idle.iter().for_each(|session| self.end(session));
         let SessionClient { client, class } = client;
-        {
+        let sharer = {
             let table = self.table();
             if let Some(other) = table.get(&key) {
                 return Ok(Arc::clone(other));
             }
             table.has_room(client, title_id, now_ns)?;
-        }
+            client.sharer(&table.gateways)
+        };
         // The table is not locked here, since every request of every core needs it. A ladder that
         // is refused takes the ledger some milliseconds.
-        let applicant = Applicant { key, class, label: title_id };
-        let promise = self.admission.reserve_best(offers.into(), applicant, now_ns)?;
+        let applicant = Applicant { key, class, label: title_id, sharer };
+        let promise = match &beginning {
+            Beginning::Played => self.admission.reserve_best(offers, applicant, 0, now_ns)?,
+            Beginning::Continued(at) => self.admission.reserve_again(offers, applicant, at, now_ns)?,
+            Beginning::Pushed { start_ns } => {
+                self.admission.reserve_from(offers, applicant, *start_ns, now_ns)?
+            }
+        };
         let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
-        let opening = Opening { key, title_id, playing, client, class, promise, memory, now_ns };
+        let opening = Opening { key, title_id, playing, client, sharer, class, promise, memory, now_ns };
         let session = Arc::new(Session::new(opening));
+        if let Beginning::Continued(PlayingAt { media_ns, until_ns, .. }) = beginning {
+            session.state().schedule = Schedule::resumed(media_ns, until_ns, now_ns);
+        }
         self.settle_memory(&session, &session.state());
         let mut table = self.table();
         if let Some(other) = table.get(&key).cloned() {
@@ -254,6 +341,21 @@ impl<T> Sessions<T> {
         self.table().former(key).cloned()
     }
 
+    /// What another process needs to open the sessions again, those with reservations first.
+    /// `is_file` says whether choices are those of a title that is sent as one file.
+    pub fn kept(&self, is_file: impl Fn(&T, &Choices) -> bool, now_ns: u64) -> Vec<KeptSession> {
+        let sessions: Vec<_> = self.table().all().cloned().collect();
+        let mut kept: Vec<_> =
+            sessions.iter().filter_map(|session| session.kept(&self.admission, &is_file, now_ns)).collect();
+        kept.sort_by_key(|kept| (kept.playing.is_none(), kept.key.to_string()));
+        kept
+    }
+
+    /// Lets a session that another process has kept be opened again when its client asks.
+    pub fn remember(&self, kept: KeptSession) {
+        self.table().remember(kept.key, kept.former);
+    }
+
     /// Whether the reservation of a session is one of `offers`, the choices of one form of its
     /// title. Also `true` if nothing was promised.
     ///
@@ -288,11 +390,13 @@ impl<T> Sessions<T> {
     /// for every segment.
     ///
     /// `choice` is the offer that the segment belongs to; `None` if the segment belongs to all of
-    /// them. A seek, the end of a pause and a change to a higher choice are admitted again, and may
-    /// be refused. After a refusal the session stays, and its reservation is unchanged.
+    /// them. A seek, the end of a pause and a change to a higher choice are admitted again. If
+    /// there is no room, a session with a reservation keeps it, and the request has none
+    /// ([`Permit::is_displaced`]). A session without one, whose client was paused, is refused.
     ///
     /// # Errors
-    /// The ledger's refusal, if the request needs another reservation that does not fit.
+    /// The ledger's refusal, if the request needs a reservation that does not fit, and the session
+    /// holds none.
     pub fn request(
         &self,
         session: &Session<T>,
@@ -300,6 +404,7 @@ impl<T> Sessions<T> {
         span: &TrackSpan,
         now_ns: u64,
     ) -> Result<Permit, AdmitError> {
+        session.asks(now_ns);
         let mut state = session.state();
         // While a session waits for its start, its schedule stands at that start.
         let start_ns = state.start_ns(now_ns);
@@ -309,7 +414,7 @@ impl<T> Sessions<T> {
         let renewal = Renewal { applicant: applicant(session), choice, span, start_ns, now_ns };
         let renewed = self.admission.renew(&mut state, &renewal, continuity);
         self.settle_memory(session, &state);
-        let continuity = match renewed {
+        let Renewed { continuity, is_reserved } = match renewed {
             // The end that was delivered is not refused, although nothing is reserved for it any
             // more.
             Err(_) if state.is_delivered && continuity == Continuity::OnSchedule => {
@@ -332,12 +437,25 @@ impl<T> Sessions<T> {
             Continuity::OnSchedule => false,
         };
         state.schedule.requested(span, start_ns);
+        if !is_reserved && !begins {
+            return Ok(Permit { is_displaced: true, ..Permit::UNPROMISED });
+        }
         let is_promised = session.offered().is_some();
         let class = if begins && is_promised { Class::INTERACTIVE } else { session.class() };
         let due_ns = state.schedule.due_ns(span.from_ns, start_ns);
         let promise = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
         let rate_bps = promise.map(|promise| promise.demand().average_bps());
-        Ok(Permit { class, due_ns, begins, start_ns, rate_bps })
+        let spread_until_ns = state.spread_until_ns(now_ns).filter(|_| is_reserved);
+        // What follows may be requested a moment before the start, when the first segment is there.
+        let start_ns = if spread_until_ns.is_some() { now_ns } else { start_ns };
+        let spread_until_ns = spread_until_ns.filter(|_| begins);
+        let send_by_ns = match spread_until_ns {
+            Some(until_ns) => until_ns,
+            None if begins => start_ns.saturating_add(state.begin_time_ns(span)),
+            None => due_ns.saturating_add(SEND_LEAD_NS),
+        };
+        let is_displaced = !is_reserved;
+        Ok(Permit { class, due_ns, begins, start_ns, send_by_ns, spread_until_ns, rate_bps, is_displaced })
     }
 
     /// Whether a session may be sent a piece of a segment, `media_ns` long, beyond its schedule.
@@ -370,13 +488,47 @@ impl<T> Sessions<T> {
         // Sessions may follow only in a track that is shared.
         let shared = state.promise.as_ref().and_then(|promise| promise.offers.shared(promise.choice));
         let is_shared = shared.is_some_and(|shared| shared.tracks().any(|(slot, _)| slot == track.track));
-        let is_roomy = is_shared && self.is_roomy.load(Ordering::Relaxed);
+        let is_roomy = is_shared && self.is_roomy();
         !state.is_closed && self.audience.plays(track, body, offset, duration_ns, is_roomy, now_ns)
+    }
+
+    /// The client of a session reads its title as one file in pieces, and has requested the bytes
+    /// up to this media time. It may be silent until all of that would be shown: a kernel reads
+    /// ahead in bursts.
+    pub fn reads_until(&self, session: &Session<T>, media_ns: u64) {
+        session.state().schedule.reads_until(media_ns);
+    }
+
+    /// Whether so little of the disks is promised that there is time for reads that could be
+    /// avoided: of whole units for sessions that may follow, and of parity that could be computed.
+    pub fn is_roomy(&self) -> bool {
+        self.is_roomy.load(Ordering::Relaxed)
     }
 
     /// When bytes of this media time of a session are due in memory.
     pub fn due_ns(&self, session: &Session<T>, media_ns: u64, now_ns: u64) -> u64 {
         session.state().schedule.due_ns(media_ns, now_ns)
+    }
+
+    /// Whether a thread panicked while it changed the table or the reservations, which all threads
+    /// share.
+    pub fn is_poisoned(&self) -> bool {
+        self.table.is_poisoned() || self.admission.is_poisoned()
+    }
+
+    /// Ends all sessions of a title.
+    pub fn close_title(&self, title_id: &str) {
+        let of_title: Vec<SessionKey> = {
+            let table = self.table();
+            table
+                .all()
+                .filter(|session| session.title_id() == title_id)
+                .map(|session| session.key())
+                .collect()
+        };
+        for key in of_title {
+            self.close(&key);
+        }
     }
 
     /// Ends a session; `false` if there was none. Responses under way are finished.
@@ -390,6 +542,27 @@ impl<T> Sessions<T> {
         true
     }
 
+    /// A client has left while the response to what it requested at `asked_ns` waited for the start
+    /// of its session. That response has ended. What is reserved is released, unless the client
+    /// continues elsewhere: with another response, or a later request.
+    pub fn left(&self, session: &Session<T>, asked_ns: u64, now_ns: u64) {
+        // The lock is held throughout, so that a client that requests meanwhile keeps what it
+        // holds.
+        let mut state = session.state();
+        // Of several responses, the last one that is left may be the first that was requested.
+        state.left_asked_ns = state.left_asked_ns.max(asked_ns);
+        let continues = session.asked_ns() > state.left_asked_ns || session.has_answers();
+        if continues || state.start_ns(now_ns) <= now_ns {
+            return;
+        }
+        self.release(session, &mut state);
+        // If the client comes back, it begins as soon as there is room.
+        state.schedule = Schedule::default();
+        if let Some(promise) = &mut state.promise {
+            promise.start_ns = now_ns;
+        }
+    }
+
     /// Updates all sessions to what their clients do. It must be called every round. Sessions that
     /// were idle for too long are removed. Reservations of clients that are paused or gone, or were
     /// sent everything, are released. The ledger is locked for one decision at a time.
@@ -399,7 +572,7 @@ impl<T> Sessions<T> {
             let mut table = self.table();
             let idle = table.remove_idle(now_ns);
             let is_silent =
-                |session: &&Arc<Session<T>>| now_ns.saturating_sub(session.used_ns()) > PAUSE_GRACE_NS;
+                |session: &&Arc<Session<T>>| now_ns.saturating_sub(session.asked_ns()) > PAUSE_GRACE_NS;
             let silent: Vec<_> = table.all().filter(is_silent).cloned().collect();
             (idle, silent)
         };
@@ -410,12 +583,22 @@ impl<T> Sessions<T> {
             let mut state = session.state();
             let has_delivered = session.has_delivered(&state);
             let dry_ns = if has_delivered { 0 } else { state.schedule.dry_ns().unwrap_or(0) };
-            let needed_ns = dry_ns.max(session.used_ns()).max(state.start_ns(0));
-            if now_ns > needed_ns.saturating_add(PAUSE_GRACE_NS) {
+            let needed_ns = dry_ns.max(state.start_ns(0));
+            let grace_ns = state.schedule.grace_ns();
+            let is_paused = now_ns > needed_ns.max(session.used_ns()).saturating_add(grace_ns);
+            // A client that takes a byte now and then holds nothing for longer than a slow one.
+            let is_left_behind = now_ns > needed_ns.max(session.asked_ns()).saturating_add(LATE_STAYS_NS);
+            if is_paused || is_left_behind {
                 state.is_delivered |= has_delivered;
                 self.release(&session, &mut state);
             }
         }
+    }
+
+    /// Releases what is reserved for a session that is sent by the clock, until it continues with
+    /// [`Sessions::push`].
+    pub fn pause(&self, session: &Session<T>) {
+        self.release(session, &mut session.state());
     }
 
     /// The ledger of what is promised to the sessions.
@@ -463,7 +646,7 @@ impl<T> Sessions<T> {
     }
 
     /// Changes the session's memory to what its reservation needs.
-    fn settle_memory(&self, session: &Session<T>, state: &SessionState) {
+    pub(crate) fn settle_memory(&self, session: &Session<T>, state: &SessionState) {
         if let Some((_, buffer_bytes)) = &self.memory {
             session.settle_memory(state, *buffer_bytes);
         }
@@ -476,6 +659,7 @@ impl<T> Sessions<T> {
 }
 
 /// A session as the ledger knows it.
-fn applicant<T>(session: &Session<T>) -> Applicant<'_> {
-    Applicant { key: session.key, class: session.class(), label: session.title_id() }
+pub(crate) fn applicant<T>(session: &Session<T>) -> Applicant<'_> {
+    let (key, class, label) = (session.key, session.class(), session.title_id());
+    Applicant { key, class, label, sharer: session.sharer }
 }

@@ -29,6 +29,7 @@ pub fn steady_demand(geometry: &Geometry, depth: Depth, rate_bps: u64, loss: Los
             due_ns: (segment + 1) * segment_ns - SEND_LEAD_NS,
             duration_ns: segment_ns,
             sent_ns: segment * segment_ns..(segment + 1) * segment_ns,
+            with_parity: false,
         };
         sum.add(geometry, &stretch, |stripe, position| geometry.place(stripe, position).member);
     }

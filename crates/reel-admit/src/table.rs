@@ -1,7 +1,7 @@
 //! All open sessions by key, and how many of them each client holds. Pure.
 
 use crate::address_range::AddressRange;
-use crate::client::Client;
+use crate::client::{Client, is_gateway};
 use crate::former::{FormerSession, FormerSessions};
 use crate::limits::{CLIENT_PART, SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX};
 use crate::session::Session;
@@ -62,10 +62,10 @@ impl<T> Table<T> {
             let retry_after_s = left_ns.div_ceil(1_000_000_000).max(1);
             return Err(OpenRefused::Full { max: self.sessions_max, retry_after_s });
         }
-        if let Client::Address(address) = client
-            && self.gateways.iter().any(|gateway| gateway.contains(address))
-        {
-            return Ok(());
+        match client {
+            Client::Server => return Ok(()),
+            Client::Address(address) if is_gateway(address, &self.gateways) => return Ok(()),
+            Client::Address(_) | Client::User(_) => {}
         }
         let client = client.counted();
         let Some(held) = self.by_client.get(&client) else { return Ok(()) };
@@ -99,6 +99,13 @@ impl<T> Table<T> {
     /// The session that had this key until its client was silent for too long.
     pub(crate) fn former(&self, key: &SessionKey) -> Option<&FormerSession> {
         self.former.get(key)
+    }
+
+    /// Lets a session of an earlier process be opened again by its key.
+    pub(crate) fn remember(&mut self, key: SessionKey, former: FormerSession) {
+        if !self.by_key.contains_key(&key) {
+            self.former.insert(key, former);
+        }
     }
 
     /// Forgets a session that has ended.

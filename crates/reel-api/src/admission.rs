@@ -40,6 +40,8 @@ pub struct AdmissionReport {
     pub sessions: Vec<SessionView>,
     /// How many of them share what others read.
     pub sharing: SharingReport,
+    /// For whom data was late, the newest first.
+    pub late: Vec<LateView>,
     /// Refusals since the start, by what there was too little of; those of all members together.
     pub refusals: Vec<(ResourceCode, u64)>,
 }
@@ -91,6 +93,26 @@ pub struct SessionView {
     pub age_s: u64,
 }
 
+/// Data that was late for a session. The session may have ended since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "LateViewer")]
+pub struct LateView {
+    /// The first characters of the session's key.
+    pub key_hint: String,
+    /// The title's id.
+    pub title: String,
+    /// The address of its client, or the user of its program as `user 1000`.
+    pub client: String,
+    /// The name of the class in which the data was wanted.
+    pub class: String,
+    /// How many units were late, within a few seconds of each other.
+    pub units: u64,
+    /// How late the latest of them was.
+    pub late_ms: u64,
+    /// Seconds since then.
+    pub ago_s: u64,
+}
+
 /// Whether the bytes of a session are reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -99,6 +121,9 @@ pub enum SessionState {
     Playing,
     /// They are, from a later second on: it waits for its start.
     Waiting,
+    /// The client has jumped to a position for which there was no room: it is sent what no other
+    /// session needs until there is.
+    Displaced,
     /// The client is silent: what was reserved is free, and its next request is admitted again.
     Paused,
     /// The client was sent everything to the end: nothing is reserved any more.

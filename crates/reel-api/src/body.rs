@@ -2,9 +2,11 @@
 
 use crate::limits::{BODY_BYTES_MAX, BODY_SECONDS_MAX};
 use crate::problem::Problem;
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -26,27 +28,31 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
             )
             .help("send it with \"Content-Type: application/json\""));
         }
-        let reading = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX);
-        let bytes = timeout(BODY_SECONDS_MAX, reading)
-            .await
-            .map_err(|_| {
-                Problem::new(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "too-slow",
-                    "The body did not arrive in time",
-                    format!("it must be here within {} s", BODY_SECONDS_MAX.as_secs()),
-                )
-            })?
-            .map_err(|e| {
-                // The only two ways it can fail: the limit, or the connection; the latter gets no
-                // answer anyway.
-                Problem::too_large(format!("the body could not be read: {e}"))
-                    .help(format!("send at most {BODY_BYTES_MAX} bytes to this address"))
-            })?;
+        let bytes = small_body(request.into_body()).await?;
         serde_json::from_slice(&bytes)
             .map(JsonBody)
             .map_err(|e| Problem::bad_request(format!("the body is not what this address takes: {e}")))
     }
+}
+
+/// A body that is not an upload, once all of it is here.
+pub(super) async fn small_body(body: Body) -> Result<Bytes, Problem> {
+    timeout(BODY_SECONDS_MAX, axum::body::to_bytes(body, BODY_BYTES_MAX))
+        .await
+        .map_err(|_| {
+            Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "too-slow",
+                "The body did not arrive in time",
+                format!("it must be here within {} s", BODY_SECONDS_MAX.as_secs()),
+            )
+        })?
+        .map_err(|e| {
+            // The only two ways it can fail: the limit, or the connection; the latter gets no
+            // answer anyway.
+            Problem::too_large(format!("the body could not be read: {e}"))
+                .help(format!("send at most {BODY_BYTES_MAX} bytes to this address"))
+        })
 }
 
 /// A query string.

@@ -7,8 +7,8 @@ use crate::library_service::MemberReport;
 use crate::limits::{CAPACITY_RATE_BPS_MAX, DASHBOARD_SESSIONS_MAX};
 use crate::problem::Problem;
 use crate::wire::{
-    Capacity, ClassUse, Dashboard, DashboardVolume, Member, MemberClass, Price, RefusalCount, ResourceUnit,
-    ResourceUse,
+    Capacity, Cast, CastStage, ClassUse, Dashboard, DashboardCasts, DashboardVolume, LateRequest, Member,
+    MemberClass, Price, RefusalCount, ResourceUnit, ResourceUse,
 };
 use axum::Json;
 use axum::extract::State;
@@ -23,19 +23,24 @@ use serde::Deserialize;
 pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Dashboard> {
     let report = control.admission().report();
     let volume = control.library().volume();
-    let AdmissionReport { now_ns, members, usage, classes, counts, mut sessions, sharing, refusals } = report;
+    let AdmissionReport { now_ns, members, usage, classes, counts, mut sessions, sharing, late, refusals } =
+        report;
     // Sessions with a reservation come first; of each kind the oldest.
     sessions.sort_by_key(|session| !session.reserved);
     Json(Dashboard {
         now_s: now_ns / 1_000_000_000,
         round_ns: ROUND_NS,
-        volume: DashboardVolume { state: volume.state, writable: volume.writable },
+        volume: DashboardVolume {
+            state: volume.state,
+            writable: volume.writable,
+            read_only: volume.read_only,
+        },
         members: volume
             .members
             .into_iter()
             .map(|member| {
                 let view = members.get(member.member).cloned();
-                member_body(member, view, &classes)
+                member_body(member, view, &classes, now_ns)
             })
             .collect(),
         resources: usage.iter().map(ResourceUse::from).collect(),
@@ -45,9 +50,22 @@ pub(super) async fn dashboard(State(control): State<ControlPlane>) -> Json<Dashb
         sessions_reserved: sessions.iter().filter(|session| session.reserved).count(),
         sessions: sessions.into_iter().take(DASHBOARD_SESSIONS_MAX).collect(),
         sharing,
+        late,
+        casts: casts(&control.casts().list()),
         refusals: refusals.into_iter().map(|(resource, count)| RefusalCount { resource, count }).collect(),
         jobs: control.jobs().list(),
     })
+}
+
+fn casts(casts: &[Cast]) -> DashboardCasts {
+    let in_stage = |stage| casts.iter().filter(move |cast| cast.state == stage);
+    DashboardCasts {
+        on_air: in_stage(CastStage::OnAir).count(),
+        waiting: in_stage(CastStage::Waiting).count(),
+        rate_bps: in_stage(CastStage::OnAir).map(Cast::sent_bps).sum(),
+        late_packets: casts.iter().map(|cast| cast.late_packets).sum(),
+        lost_packets: casts.iter().map(|cast| cast.lost_packets).sum(),
+    }
 }
 
 /// The query of `GET /api/v1/capacity`.
@@ -77,7 +95,7 @@ pub(super) async fn capacity(
     }))
 }
 
-fn member_body(report: MemberReport, view: Option<MemberView>, classes: &ClassTable) -> Member {
+fn member_body(report: MemberReport, view: Option<MemberView>, classes: &ClassTable, now_ns: u64) -> Member {
     let MemberView { stats, view, price } = view.unwrap_or(MemberView {
         stats: MemberStats::default(),
         view: SchedulerView::default(),
@@ -105,6 +123,10 @@ fn member_body(report: MemberReport, view: Option<MemberView>, classes: &ClassTa
         slack_ms: ms(view.slack_ns as f64),
         least_slack_ms: ms(view.least_slack_ns as f64),
         late: view.late,
+        last_late: view.last_late.map(|late| LateRequest {
+            class: classes.spec(late.class).name.clone(),
+            ago_s: now_ns.saturating_sub(late.at_ns) / 1_000_000_000,
+        }),
         queued: stats.queued,
         in_device: stats.in_device,
         errors: stats.errors,

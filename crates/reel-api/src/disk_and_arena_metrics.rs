@@ -29,6 +29,12 @@ impl MetricsSource for ArenaMetrics {
         let usage = self.0.usage();
         page.gauge("reel_arena_size_bytes", "Media memory in all.", &[], usage.bytes_total as f64);
         page.gauge("reel_arena_taken_bytes", "Media memory in use.", &[], usage.bytes_taken as f64);
+        page.gauge(
+            "reel_arena_abandoned_bytes",
+            "Media memory that is never used again, because the kernel may still use it after an io_uring broke.",
+            &[],
+            usage.bytes_abandoned as f64,
+        );
         let pieces = [
             ("empty", usage.pieces_empty),
             ("reading", usage.pieces_reading),
@@ -222,7 +228,9 @@ mod tests {
         registry.register(Arc::new(ArenaMetrics(arena)));
         let page = registry.page();
         assert!(
-            page.contains("reel_arena_taken_bytes 8192\n") && page.contains("reel_arena_size_bytes 16384\n"),
+            page.contains("reel_arena_taken_bytes 8192\n")
+                && page.contains("reel_arena_abandoned_bytes 0\n")
+                && page.contains("reel_arena_size_bytes 16384\n"),
             "{page}"
         );
         assert!(page.contains("reel_arena_pieces{state=\"empty\"} 1\n"), "{page}");

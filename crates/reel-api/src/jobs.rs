@@ -19,7 +19,7 @@ const RATE_SPAN: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum JobKind {
-    /// A file becomes a title.
+    /// A file becomes a title, or a title gets another form.
     Ingest,
     /// All that is stored is read, and silent damage repaired.
     Scrub,
@@ -315,6 +315,8 @@ impl Drop for Job {
             } else {
                 "the work was not finished; the log says why"
             });
+            // Whatever still works for it ends.
+            self.stop.stop();
         }
     }
 }

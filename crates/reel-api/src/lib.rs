@@ -8,19 +8,27 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod background;
 mod body;
+mod cast_playlist;
+mod casts;
 mod classes;
 mod dashboard;
+mod dav;
 mod disk_and_arena_metrics;
 mod etag;
+mod forms;
 mod images;
 mod jobs;
 mod library;
+mod library_playlist;
 mod library_service;
 pub mod limits;
 mod openapi;
 mod origin;
 mod pages;
+mod playable;
+mod playlist_lines;
 mod problem;
 mod requests;
 mod rfc3339;
@@ -30,20 +38,25 @@ mod server_admission;
 mod server_sessions;
 mod server_volume_jobs;
 mod sessions;
+mod slots;
+mod spool;
 mod status;
+mod subtitles;
 #[cfg(test)]
 mod tests;
 mod titles;
 mod tls_stream;
 mod upload;
+mod upload_places;
 mod volume_jobs;
 mod watch;
 pub mod wire;
 
 pub use admission::{
-    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, SessionState, SessionView,
-    SharingReport,
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, LateView, MemberView, SessionState,
+    SessionView, SharingReport,
 };
+pub use casts::{CastPlanQuery, CastRefusal, CastService, NoCastSlots};
 pub use classes::ClassKind;
 pub use disk_and_arena_metrics::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
@@ -59,7 +72,7 @@ pub use server_admission::ServerAdmission;
 pub use server_sessions::ServerSessions;
 pub use server_volume_jobs::ServerVolumeJobs;
 pub use sessions::{SessionRefusal, SessionReport, SessionService};
-pub use upload::prepare_spool;
+pub use spool::prepare_spool;
 pub use volume_jobs::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 pub use watch::{Watching, watch_directory};
 pub use wire::ResourceCode;
@@ -71,13 +84,18 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
 use etag::Tags;
-use limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX, UPLOADS_MAX};
+use limits::{
+    CLIENT_CONNECTIONS_MIN, CONNECTIONS_MAX, HTTP2_REQUESTS_MAX, HTTP2_STREAMS_MAX, LOOKS_MAX,
+    REFUSED_CONNECTIONS_MAX,
+};
 use reel_library::Stop;
 use reel_metrics::MetricsRegistry;
+use reel_serve::{PlaceShares, Places, Proxies};
 use requests::Requests;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch as latest};
+use tokio::sync::{Semaphore, watch as latest};
+use upload_places::UploadPlaces;
 use wire::Watch;
 
 /// What an operator can set.
@@ -91,6 +109,10 @@ pub struct ControlConfig {
     pub ingests_max: usize,
     /// The names of this server.
     pub names: OwnNames,
+    /// The reverse proxies that name their clients.
+    pub proxies: Proxies,
+    /// How many connections, requests and uploads one client may hold.
+    pub shares: PlaceShares,
 }
 
 /// The control plane of one server. Clones are the same one.
@@ -110,6 +132,8 @@ pub struct Services {
     pub admission: Arc<dyn AdmissionService>,
     /// Long work on the volume.
     pub volume_jobs: Arc<dyn VolumeJobs>,
+    /// The casts.
+    pub casts: Arc<dyn CastService>,
     /// Whether requests for a path are answered by the data plane.
     pub is_media: fn(path: &str) -> bool,
 }
@@ -124,19 +148,17 @@ struct Inner {
     requests: Arc<Requests>,
     stop: Stop,
     stage: latest::Sender<ShutdownStage>,
+    /// Slots of connections. Whether a client gets one is decided by the places.
     connections: Arc<Semaphore>,
-    /// Slots of connections beyond those, which are answered that there are too many.
-    refused_connections: Arc<Semaphore>,
-    uploads: Arc<Semaphore>,
+    connection_places: Places,
+    /// Places of connections beyond those, which are answered that there are too many.
+    refused_places: Places,
+    /// Requests under way on connections with HTTP/2.
+    http2_requests: Places,
+    upload_places: UploadPlaces,
     ingests: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
     watched: Mutex<Arc<Watch>>,
-}
-
-/// What a connection holds until it ends.
-struct ConnectionSlot {
-    /// Too many connections are open: this one is answered so, and nothing else.
-    is_full: bool,
-    _held: OwnedSemaphorePermit,
 }
 
 /// How far the shutdown of a server is.
@@ -156,6 +178,8 @@ impl ControlPlane {
         let requests = Arc::new(Requests::default());
         metrics.register(requests.clone());
         let ingests = Arc::new(Semaphore::new(config.ingests_max.max(1)));
+        let shares = config.shares.clone().exempting(&config.proxies);
+        let places = |max| Places::new(max, CLIENT_CONNECTIONS_MIN, shares.clone());
         let jobs = Jobs::default();
         metrics.register(Arc::new(jobs.clone()));
         ControlPlane {
@@ -170,9 +194,12 @@ impl ControlPlane {
                 stop: Stop::default(),
                 stage: latest::Sender::new(ShutdownStage::Serving),
                 connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-                refused_connections: Arc::new(Semaphore::new(REFUSED_CONNECTIONS_MAX)),
-                uploads: Arc::new(Semaphore::new(UPLOADS_MAX)),
+                connection_places: places(CONNECTIONS_MAX),
+                refused_places: places(REFUSED_CONNECTIONS_MAX),
+                http2_requests: Places::new(HTTP2_REQUESTS_MAX, HTTP2_STREAMS_MAX as usize, shares.clone()),
+                upload_places: UploadPlaces::new(shares),
                 ingests,
+                looks: Arc::new(Semaphore::new(LOOKS_MAX)),
                 watched: Mutex::default(),
             }),
         }
@@ -181,7 +208,7 @@ impl ControlPlane {
     /// The service: every request to an answer.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
-        for (path, methods) in routes() {
+        for (path, methods) in routes().into_iter().chain(dav::routes()) {
             router = router.route(path, methods);
         }
         router
@@ -207,9 +234,8 @@ impl ControlPlane {
 
     /// Returns when all uploads are titles and all connections have their answers.
     pub async fn drained(&self) {
-        // All slots can be taken only when no upload and no connection holds one. The semaphores
-        // are never closed.
-        let _uploads = self.inner.uploads.acquire_many(UPLOADS_MAX as u32).await;
+        self.inner.upload_places.drained().await;
+        // All slots can be taken only when no connection holds one. The semaphore is never closed.
         let _connections = self.inner.connections.acquire_many(CONNECTIONS_MAX as u32).await;
     }
 
@@ -277,6 +303,10 @@ impl ControlPlane {
         &*self.inner.services.admission
     }
 
+    fn casts(&self) -> &dyn CastService {
+        &*self.inner.services.casts
+    }
+
     fn is_media(&self, path: &str) -> bool {
         (self.inner.services.is_media)(path)
     }
@@ -291,33 +321,22 @@ impl ControlPlane {
     }
 
     #[cfg(test)]
-    fn connection_slots(&self) -> Arc<Semaphore> {
-        self.inner.connections.clone()
-    }
-
-    /// A slot for one more connection. `None` if there are so many that the connection cannot even
-    /// be answered that there are too many: a client that opens connections without end must not
-    /// take all descriptors.
-    fn take_slot(&self) -> Option<ConnectionSlot> {
-        let Inner { connections, refused_connections, .. } = &*self.inner;
-        let (is_full, held) = match connections.clone().try_acquire_owned() {
-            Ok(held) => (false, held),
-            Err(_full) => (true, refused_connections.clone().try_acquire_owned().ok()?),
-        };
-        Some(ConnectionSlot { is_full, _held: held })
+    fn take_slots(&self, client: std::net::IpAddr, slots: usize) -> Vec<slots::ConnectionSlot> {
+        let slots = std::iter::repeat_with(|| self.take_slot(client).expect("a slot")).take(slots);
+        slots.inspect(|slot| assert!(slot.refused().is_none(), "they are free")).collect()
     }
 
     /// Whether all connections that can be served are open.
     fn is_full(&self) -> bool {
-        self.inner.connections.available_permits() == 0
-    }
-
-    fn upload_slots(&self) -> Arc<Semaphore> {
-        self.inner.uploads.clone()
+        self.inner.connection_places.are_taken()
     }
 
     fn ingest_slots(&self) -> Arc<Semaphore> {
         self.inner.ingests.clone()
+    }
+
+    fn look_slots(&self) -> Arc<Semaphore> {
+        self.inner.looks.clone()
     }
 }
 
@@ -326,6 +345,10 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
     vec![
         ("/", get(pages::library)),
         ("/api/v1/capacity", get(dashboard::capacity)),
+        ("/api/v1/cast-plans", get(casts::plans)),
+        ("/api/v1/casts", get(casts::list).post(casts::add)),
+        ("/api/v1/casts/{name}", get(casts::one).delete(casts::stop)),
+        ("/api/v1/casts/{name}/schedule", get(casts::schedule)),
         ("/api/v1/classes", get(classes::show).put(classes::change)),
         ("/api/v1/dashboard", get(dashboard::dashboard)),
         ("/api/v1/jobs", get(status::jobs)),
@@ -334,13 +357,19 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
         ("/api/v1/sessions/{key}", delete(sessions::close)),
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
-        ("/api/v1/titles/{id}", get(titles::one).delete(titles::remove)),
+        ("/api/v1/titles/{id}", get(titles::one).patch(titles::change).delete(titles::remove)),
+        ("/api/v1/titles/{id}/forms/ts", post(forms::add_stream)),
+        ("/api/v1/titles/{id}/subtitles", post(subtitles::add)),
         ("/api/v1/volume", get(status::volume)),
         ("/api/v1/volume/rebuild", post(volume_jobs::rebuild)),
         ("/api/v1/volume/replace", post(volume_jobs::replace)),
         ("/api/v1/volume/scrub", post(volume_jobs::scrub)),
         ("/api/v1/watch", get(status::watched)),
         ("/assets/{*file}", get(pages::asset)),
+        ("/casts", get(pages::casts)),
+        ("/casts.m3u", get(cast_playlist::show)),
+        ("/library.m3u", get(library_playlist::show)),
+        ("/casts/{file}", get(casts::description)),
         ("/dashboard", get(pages::dashboard)),
         ("/healthz", get(status::alive)),
         ("/img/{file}", get(images::poster)),

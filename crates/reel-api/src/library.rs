@@ -2,8 +2,8 @@
 
 use crate::library_service::{GeometryReport, LibraryService, MemberReport, VolumeReport, VolumeState};
 use reel_library::{
-    IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind, Progress,
-    TitleSummary, Watcher,
+    AddedStream, IngestError, IngestOptions, Ingested, Input, Library, LibraryError, Poster, PosterKind,
+    Progress, Stop, StreamError, SubtitleError, SubtitleFile, TitleSummary, Watcher,
 };
 use reel_metrics::{MetricsPage, MetricsSource};
 use reel_volume::Volume;
@@ -30,8 +30,25 @@ impl LibraryService for Library {
         Library::watcher(self, dir)
     }
 
+    fn rename(&self, id: &str, name: &str) -> Result<(), LibraryError> {
+        Library::rename(self, id, name)
+    }
+
     fn remove(&self, id: &str) -> Result<(), LibraryError> {
         Library::remove(self, id)
+    }
+
+    fn add_subtitles(&self, id: &str, file: &SubtitleFile) -> Result<Vec<String>, SubtitleError> {
+        Library::add_subtitles(self, id, file)
+    }
+
+    fn add_stream(
+        &self,
+        id: &str,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<AddedStream, StreamError> {
+        Library::add_stream(self, id, stop, progress)
     }
 
     fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
@@ -42,17 +59,17 @@ impl LibraryService for Library {
         Library::poster(self, id)
     }
 
-    fn probe(&self, input: &Input) -> Result<(), IngestError> {
-        reel_library::probe(input)
+    fn probe(&self, input: &Input, stop: &Stop) -> Result<(), IngestError> {
+        reel_library::probe(input, stop)
     }
 
     fn ingest(
         &self,
-        input: &Input,
+        inputs: &[Input],
         options: &IngestOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Ingested, IngestError> {
-        Library::ingest(self, std::slice::from_ref(input), options, progress)
+        Library::ingest(self, inputs, options, progress)
     }
 
     fn free_bytes(&self) -> u64 {
@@ -74,6 +91,11 @@ impl MetricsSource for VolumeMetrics {
                 "Rows computed from the other rows of their matrix.",
                 &counters.rows_decoded,
             ),
+            (
+                "reel_volume_rows_computed_total",
+                "Rows of parity computed for casts, in place of a read.",
+                &counters.rows_computed,
+            ),
             ("reel_volume_rows_lost_total", "Rows that could not be read or decoded.", &counters.rows_lost),
             ("reel_volume_rows_written_total", "Rows written, parity included.", &counters.rows_written),
             (
@@ -91,7 +113,7 @@ impl MetricsSource for VolumeMetrics {
             ),
             (
                 "reel_volume_members_taken_out_total",
-                "Members put out of use because they repeatedly failed reads or returned wrong data.",
+                "Members put out of use because they repeatedly failed reads, returned wrong data, or their files were removed.",
                 &counters.members_taken_out,
             ),
             (
@@ -142,6 +164,7 @@ fn report(volume: &Volume) -> VolumeReport {
     VolumeReport {
         id: status.volume.to_string(),
         writable: status.read_only.is_none(),
+        read_only: status.read_only,
         state: match lost {
             0 => VolumeState::Ok,
             _ if lost <= geometry.parity_rows() => VolumeState::Degraded,

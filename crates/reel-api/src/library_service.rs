@@ -1,8 +1,8 @@
 //! What the API needs of the titles and of the volume under them.
 
 use reel_library::{
-    IngestError, IngestOptions, Ingested, Input, KnownTitles, LibraryError, Poster, PosterKind, Progress,
-    TitleSummary, Watcher,
+    AddedStream, IngestError, IngestOptions, Ingested, Input, KnownTitles, LibraryError, Poster, PosterKind,
+    Progress, Stop, StreamError, SubtitleError, SubtitleFile, TitleSummary, Watcher,
 };
 use reel_volume::MemberState;
 use schemars::JsonSchema;
@@ -28,11 +28,37 @@ pub trait LibraryService: KnownTitles + Send + Sync + 'static {
     /// A watcher of a directory whose files become titles.
     fn watcher(&self, dir: &Path) -> Watcher;
 
+    /// Gives a title another name. Its id stays.
+    ///
+    /// # Errors
+    /// There is no such title, or the volume cannot be written.
+    fn rename(&self, id: &str, name: &str) -> Result<(), LibraryError>;
+
     /// Takes a title out of the catalogue. Sessions that play it may finish.
     ///
     /// # Errors
     /// There is no such title, or the volume cannot be written.
     fn remove(&self, id: &str) -> Result<(), LibraryError>;
+
+    /// Adds subtitles to a title, whose id stays. Sessions that play it continue without them.
+    /// Returns what the person who adds them should know.
+    ///
+    /// # Errors
+    /// There is no such title, the file cannot be taken, or the volume cannot be written.
+    fn add_subtitles(&self, id: &str, file: &SubtitleFile) -> Result<Vec<String>, SubtitleError>;
+
+    /// Makes the form `ts` of a title, whose id stays. Sessions that play it continue. `progress`
+    /// is called with the nanoseconds of the title that are done, and all of them.
+    ///
+    /// # Errors
+    /// There is no such title, it has this form, a transport stream cannot carry it, the volume
+    /// cannot be written, or `stop` was raised.
+    fn add_stream(
+        &self,
+        id: &str,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<AddedStream, StreamError>;
 
     /// The kind of a title's poster, and a mark that changes with its bytes; does not block.
     ///
@@ -47,19 +73,19 @@ pub trait LibraryService: KnownTitles + Send + Sync + 'static {
     fn poster(&self, id: &str) -> Result<Poster, LibraryError>;
 
     /// Checks whether a file could be taken, without taking it: its structure is read, its samples
-    /// are not.
+    /// are not. Ends when `stop` is raised.
     ///
     /// # Errors
     /// The file cannot be read, or what its structure shows is not supported.
-    fn probe(&self, input: &Input) -> Result<(), IngestError>;
+    fn probe(&self, input: &Input, stop: &Stop) -> Result<(), IngestError>;
 
-    /// Takes one file as a title.
+    /// Takes files as one title: the first is the film, the others renditions of it.
     ///
     /// # Errors
-    /// The file cannot be taken, there is no space for it, or the volume cannot be written.
+    /// The files cannot be taken, there is no space for it, or the volume cannot be written.
     fn ingest(
         &self,
-        input: &Input,
+        inputs: &[Input],
         options: &IngestOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Ingested, IngestError>;
@@ -79,6 +105,8 @@ pub struct VolumeReport {
     pub id: String,
     /// Titles can be added and removed.
     pub writable: bool,
+    /// Why they cannot.
+    pub read_only: Option<String>,
     /// How much of it works.
     pub state: VolumeState,
     /// Bytes of titles it can hold in all, parity left out.

@@ -8,12 +8,15 @@ use std::time::Duration;
 /// here.
 pub const CONNECTIONS_MAX: usize = 512;
 
-/// Connections beyond those, which are answered that there are too many: few, since each costs a
-/// descriptor. One more is closed without an answer.
+/// Connections that one client may have as long as any place is free: a browser opens six.
+pub const CLIENT_CONNECTIONS_MIN: usize = 8;
+
+/// Connections beyond those, which are answered that there are too many, or shown the state of the
+/// server: few, since each costs a descriptor. One more is closed without an answer.
 pub const REFUSED_CONNECTIONS_MAX: usize = 64;
 
-/// How long such a connection may be open with HTTP/2: its client has its answer within a round
-/// trip or two, and is served only over another connection.
+/// How long such a connection may be open with HTTP/2, or wait for its client to take the answer:
+/// the client has it within a round trip or two, and is served only over another connection.
 pub const TOLD_FULL_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Time for a request's head to arrive; a slower client is cut off.
@@ -21,6 +24,18 @@ pub const HEAD_SECONDS_MAX: Duration = Duration::from_secs(15);
 
 /// Requests that a connection with HTTP/2 may have at once: a page with its pictures.
 pub const HTTP2_STREAMS_MAX: u32 = 64;
+
+/// Requests under way on all connections with HTTP/2. With the limits of a connection alone there
+/// could be 37,000, and each may hold a body and an answer.
+pub const HTTP2_REQUESTS_MAX: usize = 2048;
+
+/// Bytes of an answer that wait in a stream of HTTP/2. The rest of the answer waits where it was
+/// made.
+pub const HTTP2_SEND_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes that a client may send ahead on a connection with HTTP/2, and on one stream of it: an
+/// upload over 50 ms still gets 20 MB/s.
+pub const HTTP2_WINDOW_BYTES: u32 = 1 << 20;
 
 /// Bytes of all fields of a request with HTTP/2.
 pub const HTTP2_HEADERS_BYTES_MAX: u32 = 16 << 10;
@@ -37,11 +52,29 @@ pub const HTTP2_IDLE_WHEN_FULL_MAX: Duration = Duration::from_secs(10);
 /// few enough for a thousand connections, and large enough that an upload needs few reads.
 pub const HEAD_BYTES_MAX: usize = 128 << 10;
 
-/// Bytes of a request body that is not an upload: the largest is a small JSON object.
+/// Bytes of a request body that is not an upload: the largest is a small JSON object, or a question
+/// of WebDAV.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
 
 /// Time for such a body to arrive in full.
 pub const BODY_SECONDS_MAX: Duration = Duration::from_secs(15);
+
+/// How deep the elements of a question of WebDAV may be nested: three levels are known, and clients
+/// may add some of their own.
+pub const DAV_DEPTH_MAX: usize = 16;
+
+/// Elements of such a question: a property each, and as much again that is ignored.
+pub const DAV_ELEMENTS_MAX: usize = 256;
+
+/// Attributes of an element of it. They are compared with each other.
+pub const DAV_ATTRIBUTES_MAX: usize = 32;
+
+/// Properties that such a question may name. Clients ask for ten or twenty; synchronisers of other
+/// servers for thirty.
+pub const DAV_PROPERTIES_MAX: usize = 64;
+
+/// Bytes of the names in it that are no properties here. They are written back for every title.
+pub const DAV_NAMES_BYTES_MAX: usize = 4 << 10;
 
 /// How long an upload may take for [`UPLOAD_STEP_BYTES`] before its client counts as gone.
 pub const UPLOAD_STEP_MAX: Duration = Duration::from_secs(60);
@@ -65,6 +98,38 @@ pub const LINGER_BYTES_MAX: u64 = 256 << 20;
 /// directory.
 pub const UPLOADS_MAX: usize = 16;
 
+/// An upload crawls if fewer bytes than this arrive in [`UPLOAD_CRAWL_SPAN`]: 262 kb/s, slower than
+/// lines over which films are uploaded. It makes room for clients that wait, and continues while
+/// none does.
+pub const UPLOAD_CRAWL_BYTES: u64 = 320 << 10;
+
+/// Over how long that is counted. A line that stands still for some seconds keeps its place.
+pub const UPLOAD_CRAWL_SPAN: Duration = Duration::from_secs(10);
+
+/// Clients that may wait for a place of an upload. If all uploads crawl, the last of them gets a
+/// place when those before it were seen to crawl as well: after two spans.
+pub const UPLOADS_WAITING_MAX: usize = 32;
+
+/// How long a client waits for a place.
+pub const UPLOAD_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Files that are looked at at once, before they are taken or added to a title: more would only
+/// slow each other down.
+pub const LOOKS_MAX: usize = 2;
+
+/// Uploads that one client may have as long as any place is free. Each is large, and there are few.
+pub const CLIENT_UPLOADS_MIN: usize = 1;
+
+/// Bytes of an upload in memory: the piece that was received, and the one that is being written.
+pub const UPLOAD_PIECE_BYTES: usize = 2 * HEAD_BYTES_MAX;
+
+/// Threads that answer requests. Work that blocks is done by others.
+pub const RUNTIME_THREADS: usize = 2;
+
+/// Threads for requests whose work blocks: as many as there can be requests with HTTP/1.1, so that
+/// clients whose requests wait for a disk do not keep others waiting.
+pub const BLOCKING_THREADS_MAX: usize = CONNECTIONS_MAX;
+
 /// Bytes kept free on the file system of the spool directory.
 pub const SPOOL_RESERVE_BYTES: u64 = 64 << 20;
 
@@ -73,6 +138,12 @@ pub const JOBS_ENDED_MAX: usize = 200;
 
 /// Jobs of which the running ones are always remembered; a start beyond this is refused.
 pub const JOBS_RUNNING_MAX: usize = 10_000;
+
+/// Slots of a schedule that one answer lists: with 64 channels, about 100 kB.
+pub const CAST_SLOTS_MAX: u32 = 200;
+
+/// The last slot of a schedule that can be asked for, a number that JavaScript has exactly.
+pub const CAST_SLOT_MAX: u64 = 1 << 53;
 
 /// Sessions that one answer for the dashboard lists, the oldest first: more than a person reads,
 /// and few enough to be listed every second.
@@ -84,12 +155,18 @@ pub const CAPACITY_RATE_BPS_MAX: u64 = 10_000_000_000;
 
 // ---- Tuning
 
+/// Bytes of a listing by WebDAV that are made at once: some titles, and few sends.
+pub const DAV_PIECE_BYTES: usize = 16 << 10;
+
 /// How often a peer with HTTP/2 is asked whether it is still there, and how long it may take to
 /// answer.
 pub const HTTP2_PING_EVERY: Duration = Duration::from_secs(20);
 
 /// The Retry-After of a server that is shutting down: a restart takes seconds.
 pub const STOPPING_RETRY_S: u64 = 30;
+
+/// How often the first of those that wait for a place of an upload looks for one.
+pub const UPLOAD_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How often a job that waits, for its turn or for its client, looks whether it is to end: short
 /// enough to seem immediate.

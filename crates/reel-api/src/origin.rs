@@ -84,9 +84,14 @@ pub(super) async fn refuse_foreign(
     next.run(request).await
 }
 
+/// Whether the method changes nothing. PROPFIND is safe, too (RFC 4918 section 9.1).
+fn is_reading(method: &Method) -> bool {
+    method.is_safe() || method.as_str() == "PROPFIND"
+}
+
 /// The origin of a page that requests a change, if it is not this server.
 fn foreign_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    if method.is_safe() {
+    if is_reading(method) {
         return None;
     }
     let origin =
@@ -107,7 +112,7 @@ fn foreign_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Str
 /// The host that a browser named when it requested a change, if it is not one of this server.
 fn unknown_host(names: &OwnNames, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let is_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
-    if method.is_safe() || !is_browser {
+    if is_reading(method) || !is_browser {
         return None;
     }
     let host = host_of(uri, headers).unwrap_or_default();

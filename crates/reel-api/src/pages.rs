@@ -43,6 +43,11 @@ pub(super) async fn dashboard(headers: HeaderMap) -> Response {
     page(StatusCode::OK, &headers)
 }
 
+/// `GET /casts`: the same program.
+pub(super) async fn casts(headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &headers)
+}
+
 /// `GET /title/{id}`: the same program; the status says whether the title exists, also to clients
 /// that do not run the program.
 pub(super) async fn player(

@@ -63,6 +63,11 @@ impl Problem {
             .help("GET /api/v1/titles lists the titles there are")
     }
 
+    /// 409: the title is not what it was when a change of it began.
+    pub fn title_changed(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, "title-changed", "The title was changed meanwhile", detail)
+    }
+
     /// 500: the server failed.
     pub fn internal(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server failed", detail)
@@ -83,12 +88,16 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not possible at the moment", detail)
     }
 
-    /// 503: the deadlines of a stream cannot be reserved now. `refusal` says of which resource
-    /// there is too little.
-    pub fn not_admitted(detail: String, retry_after_s: u64, refusal: Option<&Refusal>) -> Problem {
+    /// 503: the deadlines of a stream cannot be reserved now; 429 if its client has too much.
+    /// `refusal` says of which resource there is too little.
+    pub fn not_admitted(
+        status: StatusCode,
+        detail: String,
+        retry_after_s: u64,
+        refusal: Option<&Refusal>,
+    ) -> Problem {
         let title = "The deadlines of this stream cannot be promised";
-        let mut problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, NOT_ADMITTED, title, detail)
-            .retry_after_s(retry_after_s);
+        let mut problem = Problem::new(status, NOT_ADMITTED, title, detail).retry_after_s(retry_after_s);
         // A session that is refused without a resource is one too many.
         problem.body.resource = Some(refusal.map_or(ResourceCode::Sessions, |of| of.resource.into()));
         if let Some(refusal) = refusal {

@@ -1,10 +1,12 @@
 //! Times as RFC 3339 writes them.
 
+/// 9999-12-31T23:59:59Z: formats of dates have four digits for the year.
+const YEAR_9999_END_S: u64 = 253_402_300_799;
+
 /// Seconds since 1970 as `2026-11-21T09:00:00Z`. Years beyond 9999, which the format cannot write,
 /// become 9999's end.
 pub(super) fn rfc3339(unix_s: u64) -> String {
-    // 9999-12-31T23:59:59Z
-    let unix_s = unix_s.min(253_402_300_799);
+    let unix_s = unix_s.min(YEAR_9999_END_S);
     let (days, second) = (unix_s / 86_400, unix_s % 86_400);
     let (year, month, day) = civil(days);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)

@@ -3,8 +3,8 @@
 use crate::ControlPlane;
 use crate::limits::{
     HEAD_BYTES_MAX, HEAD_SECONDS_MAX, LINGER_BYTES_MAX, LINGER_SECONDS_MAX, RESPONSE_SECONDS_MAX,
+    TOLD_FULL_TIME_MAX,
 };
-use crate::problem::Problem;
 use crate::serve_http2::serve_http2;
 use crate::sessions::Client;
 use crate::tls_stream::TlsStream;
@@ -14,10 +14,10 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use reel_serve::Proxies;
 use reel_tls::Protocol;
 use std::borrow::Cow;
-use std::convert::Infallible;
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join};
@@ -32,26 +32,27 @@ use tower_service::Service;
 ///
 /// Ends after one response; every wait on the client has a limit, so the future always ends.
 ///
+/// `peer` is the client of the connection. Requests may name another one, if it is a proxy.
+///
 /// With `tls`, `already_read` was opened with its keys; all other bytes are opened and sealed here.
 pub async fn serve_connection(
     stream: TcpStream,
     tls: Option<Box<reel_tls::Connection>>,
     already_read: Vec<u8>,
+    peer: IpAddr,
     control: ControlPlane,
 ) {
-    // A client that has disconnected has no address, and needs no answer.
-    let Ok(peer) = stream.peer_addr() else { return };
     match tls {
         None => {
             let (reader, writer) = stream.into_split();
-            serve_http1(join(Cursor::new(already_read).chain(reader), writer), peer.ip(), control).await;
+            serve_http1(join(Cursor::new(already_read).chain(reader), writer), peer, control).await;
         }
         Some(tls) => {
             let protocol = tls.protocol();
             let stream = TlsStream::new(stream, tls, already_read);
             match protocol {
-                Protocol::Http1 => serve_http1(stream, peer.ip(), control).await,
-                Protocol::Http2 => serve_http2(stream, peer.ip(), control).await,
+                Protocol::Http1 => serve_http1(stream, peer, control).await,
+                Protocol::Http2 => serve_http2(stream, peer, control).await,
             }
         }
     }
@@ -72,34 +73,46 @@ pub(super) fn normalise<B>(request: &mut hyper::Request<B>) {
     }
 }
 
+/// Tells what answers a request who its client is, and returns it.
+pub(super) fn name_client<B>(request: &mut hyper::Request<B>, peer: IpAddr, proxies: &Proxies) -> IpAddr {
+    let values = request.headers().get_all("x-forwarded-for").iter();
+    let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let client = proxies.client(peer, Some(&values.join(",")));
+    request.extensions_mut().insert(Client(client));
+    client
+}
+
 pub(super) async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some(slot) = control.take_slot() else {
+    let Some(slot) = control.take_slot(peer) else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
+    // Held until the client has its answer, not only until the request is answered.
+    let slot = Arc::new(slot);
+    let held = Arc::clone(&slot);
     let io = TokioIo::new(io);
     let answered = Arc::new(Notify::new());
-    let (router, answer_sent) = (control.router(), answered.clone());
-    let full = slot.is_full;
+    let (router, answer_sent, proxies) =
+        (control.router(), answered.clone(), control.config().proxies.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(Client(peer));
+        let client = name_client(&mut request, peer, &proxies);
         normalise(&mut request);
+        let granted = control.give_slot(&slot, client, request.uri().path());
         let (mut router, answer_sent) = (router.clone(), answer_sent.clone());
         // Boxed because taking the connection apart at its end needs a future that can be moved.
         Box::pin(async move {
-            let response = if full {
-                Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
-            } else {
-                let response: Result<_, Infallible> = router.call(request).await;
-                match response {
+            let response = match granted {
+                Err(None) => return Err(io::Error::other("too many control connections are open")),
+                Err(Some(problem)) => problem.into_response(),
+                Ok(()) => match router.call(request).await {
                     Ok(response) => response,
                     Err(never) => match never {},
-                }
+                },
             };
             answer_sent.notify_one();
-            Ok::<_, Infallible>(response)
+            Ok(response)
         })
     });
     let mut connection = http1::Builder::new()
@@ -112,13 +125,18 @@ where
         .serve_connection(io, service);
     let taken_in_time = async {
         answered.notified().await;
-        sleep(RESPONSE_SECONDS_MAX).await;
+        // One that is refused needs no longer than a round trip or two.
+        sleep(if held.refused().is_some() { TOLD_FULL_TIME_MAX } else { RESPONSE_SECONDS_MAX }).await;
     };
     tokio::select! {
         // Run to its end, the connection flushes and closes this side; `without_shutdown` may end
         // with bytes unsent.
         ended = &mut connection => if let Err(error) = ended {
             tracing::debug!(%error, "a control connection failed");
+            // It was not answered, and has no place to wait in.
+            if error.is_user() {
+                return;
+            }
         },
         () = taken_in_time => {
             tracing::debug!("a client took too long for its response");
@@ -126,6 +144,7 @@ where
         }
     }
     linger(connection.into_parts().io.into_inner()).await;
+    drop(held);
 }
 
 /// Reads what the client still sends: closing a socket with unread bytes resets it, and the client

@@ -6,12 +6,12 @@
 //! HTTP/1.1, and browsers stay with that for the whole site.
 
 use crate::limits::{
-    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY, HTTP2_STREAMS_MAX,
-    RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
+    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY,
+    HTTP2_SEND_BYTES_MAX, HTTP2_STREAMS_MAX, HTTP2_WINDOW_BYTES, RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
 };
 use crate::problem::Problem;
-use crate::serve::normalise;
-use crate::sessions::Client;
+use crate::serve::{name_client, normalise};
+use crate::slots::RequestPlace;
 use crate::{ControlPlane, ShutdownStage};
 use axum::Router;
 use axum::response::IntoResponse;
@@ -42,28 +42,32 @@ pub(super) async fn serve_http2<S>(io: S, peer: IpAddr, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let Some(slot) = control.take_slot() else {
+    let Some(slot) = control.take_slot(peer) else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
-    let full = slot.is_full;
+    let full = slot.refused().is_some();
     let activity = Activity::default();
     let answer_sent = Arc::new(Notify::new());
     let (router, seen, answered) = (control.router(), activity.clone(), answer_sent.clone());
-    let media = control.clone();
+    let (media, proxies) = (control.clone(), control.config().proxies.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(Client(peer));
+        let client = name_client(&mut request, peer, &proxies);
         if full {
             answered.notify_one();
         }
         normalise(&mut request);
         let is_media = media.is_media(request.uri().path());
-        answer(request, router.clone(), (is_media, full), seen.begin())
+        let place = media.request_place(&slot, client, request.uri().path());
+        answer(request, router.clone(), (is_media, place), seen.begin())
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_header_list_size(HTTP2_HEADERS_BYTES_MAX)
+        .max_send_buf_size(HTTP2_SEND_BYTES_MAX)
+        .initial_connection_window_size(HTTP2_WINDOW_BYTES)
+        .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .keep_alive_interval(HTTP2_PING_EVERY)
         .keep_alive_timeout(HTTP2_PING_EVERY);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
@@ -109,19 +113,18 @@ where
 async fn answer(
     request: hyper::Request<Incoming>,
     mut router: Router,
-    (is_media, full): (bool, bool),
+    (is_media, place): (bool, Result<RequestPlace, Problem>),
     under_way: UnderWay,
 ) -> Result<hyper::Response<ResponseBody>, h2::Error> {
     if is_media {
         return Err(h2::Error::from(h2::Reason::HTTP_1_1_REQUIRED));
     }
-    let response = if full {
-        Problem::unavailable("too many control connections are open").retry_after_s(5).into_response()
-    } else {
-        match router.call(request).await {
+    let response = match &place {
+        Err(problem) => problem.clone().into_response(),
+        Ok(_held) => match router.call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
-        }
+        },
     };
     under_way.answered();
     Ok(response.map(|body| TrackedBody { body: body.boxed_unsync(), _under_way: under_way }))

@@ -1,15 +1,15 @@
 //! Admission of a running server, as the control plane sees it: the ledger and the disks.
 
 use crate::{
-    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, MemberView, ResourceCode, SessionState,
-    SessionView, SharingReport,
+    AdmissionReport, AdmissionService, CapacityReport, ClassCounts, LateView, MemberView, ResourceCode,
+    SessionState, SessionView, SharingReport,
 };
 use reel_admit::limits::STEADY_ROUNDS;
 use reel_admit::{Loss, ReservationState, SessionSummary, Sessions, Sharing, steady_demand};
-use reel_cache::Units;
+use reel_cache::{SessionKey, Units};
 use reel_disk::Disks;
 use reel_metrics::{MetricsPage, MetricsSource};
-use reel_play::{PlayCounters, PlayableTitle, RESOURCES};
+use reel_play::{LateViewer, PlayCounters, PlayableTitle, RESOURCES};
 use reel_qos::{Capacities, Class, ClassTable, Ledger, MemberCapacity, ResourceUsage, Starts, UNLIMITED};
 use reel_rt::now_ns;
 use reel_volume::Geometry;
@@ -53,6 +53,13 @@ impl AdmissionService for ServerAdmission {
                 deadline_misses: load(&misses[class]),
             }),
             sessions: self.sessions.list(now_ns).into_iter().map(|session| view(session, &classes)).collect(),
+            late: self
+                .counters
+                .late
+                .list()
+                .into_iter()
+                .map(|late| late_view(late, &classes, now_ns))
+                .collect(),
             sharing: sharing(self.sessions.admission().sharing()),
             classes,
             refusals,
@@ -142,9 +149,26 @@ fn sharing(sharing: Sharing) -> SharingReport {
     SharingReport { groups, followers, kept_bytes: interval_bytes }
 }
 
+fn late_view(late: LateViewer, classes: &ClassTable, now_ns: u64) -> LateView {
+    LateView {
+        key_hint: key_hint(late.session),
+        title: late.title_id,
+        client: late.client.to_string(),
+        class: classes.spec(late.class).name.clone(),
+        units: late.units,
+        late_ms: late.by_ns.div_ceil(1_000_000),
+        ago_s: now_ns.saturating_sub(late.at_ns) / 1_000_000_000,
+    }
+}
+
+/// Enough of a key to tell two sessions from each other, and too little to use it.
+fn key_hint(key: SessionKey) -> String {
+    key.to_string().chars().take(4).collect()
+}
+
 fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
     SessionView {
-        key_hint: session.key.to_string().chars().take(4).collect(),
+        key_hint: key_hint(session.key),
         title: session.title_id,
         client: session.client.to_string(),
         class: classes.spec(session.class).name.clone(),
@@ -152,6 +176,7 @@ fn view(session: SessionSummary, classes: &ClassTable) -> SessionView {
         state: match session.reservation {
             ReservationState::Reserved if session.starts_in_ns > 0 => SessionState::Waiting,
             ReservationState::Reserved => SessionState::Playing,
+            ReservationState::Displaced => SessionState::Displaced,
             ReservationState::Paused => SessionState::Paused,
             ReservationState::Delivered => SessionState::Delivered,
             ReservationState::Unpromised => SessionState::Unpromised,

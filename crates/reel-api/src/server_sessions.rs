@@ -2,11 +2,12 @@
 //! the API.
 
 use crate::{SessionRefusal, SessionReport, SessionService};
-use reel_admit::{OpenRefused, SessionClient};
+use reel_admit::SessionClient;
 use reel_play::{Form, SessionRefused};
-use reel_qos::{AdmitError, Class};
+use reel_qos::Class;
 use reel_rt::now_ns;
 use reel_serve::{Opener, Refusal};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Opens, lists and ends sessions.
@@ -42,6 +43,11 @@ impl SessionService for ServerSessions {
     fn close(&self, key: &str) -> bool {
         key.parse().is_ok_and(|key| self.opener.sessions().close(&key))
     }
+
+    fn set_aside(&self) -> BTreeMap<String, String> {
+        let reason = |title: String| (title.clone(), Refusal::SetAside { title }.to_string());
+        self.opener.titles().all_set_aside().into_iter().map(reason).collect()
+    }
 }
 
 /// What the API says of a refusal.
@@ -51,11 +57,8 @@ fn refusal(refusal: Refusal) -> SessionRefusal {
         Refusal::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
         Refusal::Session(refused) if refused.is_too_long() => SessionRefusal::TooLong(detail),
         Refusal::Session(SessionRefused::Refused(refused)) => {
-            let refusal = match refused {
-                OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) => Some(refusal),
-                _ => None,
-            };
-            SessionRefusal::Refused { detail, retry_after_s, refusal }
+            let (is_of_client, refusal) = (refused.is_of_client(), refused.refusal().cloned());
+            SessionRefusal::Refused { detail, retry_after_s, is_of_client, refusal }
         }
         _ => SessionRefusal::Failed(detail),
     }

@@ -43,7 +43,7 @@ impl VolumeJobs for ServerVolumeJobs {
         for member in lacking {
             let report = self
                 .0
-                .rebuild(member, RepairOptions::default(), &mut |at| watch(progress(at)))
+                .catch_up(member, RepairOptions::default(), &mut |at| watch(progress(at)))
                 .map_err(failed)?;
             if !report.complete {
                 return Err(ended());
@@ -57,18 +57,20 @@ impl VolumeJobs for ServerVolumeJobs {
         &self,
         member: usize,
         path: &Path,
+        create: bool,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
         // Never by force: a client that reaches the port must not be able to overwrite files of the
         // server.
-        let replacement = Replacement { member, path: path.to_owned(), force: false, replace_healthy: false };
+        let path = path.to_owned();
+        let replacement = Replacement { member, path, create, force: false, replace_healthy: false };
         self.0.replace(&replacement).map_err(failed)?;
         // A replacement that is not filled adds no protection.
         self.rebuild(watch)
     }
 
     fn is_rebuild_unfinished(&self) -> bool {
-        !self.0.rebuilding().is_empty()
+        !self.0.rebuilding().is_empty() || !self.0.late().is_empty()
     }
 }
 
@@ -89,11 +91,21 @@ fn failed(error: VolumeError) -> VolumeJobFailed {
                 "choose another place, or stop the server and use `reel volume replace --force` to lose what is there",
             )
         }
+        VolumeError::IsMember { path, member, volume } => VolumeJobFailed::new(format!(
+            "{} is already member {member} of the Reel volume {volume}",
+            path.display()
+        ))
+        .help("choose another place. If that volume is not wanted, stop the server and use `reel volume replace --force`"),
         VolumeError::TooShort { path, needed_bytes, has_bytes } => {
             let path = path.display();
             let what =
                 format!("{path} has {has_bytes} bytes and a member of this volume has {needed_bytes}");
             VolumeJobFailed::new(what).help("use a larger disk or a new file")
+        }
+        VolumeError::NothingThere { path } => {
+            VolumeJobFailed::new(format!("there is nothing at {}", path.display())).help(
+                "check the path, and whether its disk is mounted; a new file is made in the volume's directory, and elsewhere with \"create\": true",
+            )
         }
         other => VolumeJobFailed::new(other.to_string()),
     }
@@ -112,7 +124,7 @@ fn scrubbed(report: &CheckReport) -> VolumeJobDone {
         (_, rows) => format!("{rows} damaged rows were repaired"),
     };
     let unused = report.members.iter().filter(|member| !member.finding.state.in_use());
-    let unused = unused.map(|member| format!("not looked at: {}", member.finding));
+    let unused = unused.map(|member| format!("not in use: {}", member.finding));
     let lost = report.titles.iter().filter(|title| title.lost_rows > 0);
     let lost = lost.map(|title| format!("{}: {} rows are lost", title.id, title.lost_rows));
     VolumeJobDone { text, warnings: unused.chain(lost).collect() }
@@ -123,6 +135,10 @@ fn rebuilt(report: &RebuildReport, done: &mut VolumeJobDone) {
         done.text.push_str("; ");
     }
     done.text.push_str(&format!("member {} is in use", report.member));
+    if report.unchanged_bytes > 0 {
+        let mib = report.written_bytes >> 20;
+        done.text.push_str(&format!(" (it was missing for a while; {mib} MiB were written)"));
+    }
     if report.lost_rows > 0 {
         done.warnings.push(format!(
             "{} rows could not be computed: `reel volume check` says of which titles",

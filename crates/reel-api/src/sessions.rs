@@ -11,7 +11,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reel_admit::limits::START_BOUND_NS;
 use reel_qos::Refusal;
+use reel_serve::limits::OPENING_TIME_MAX_NS;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// The address a request came from, set on every request by the connection.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,12 @@ pub trait SessionService: Send + Sync + 'static {
 
     /// Ends a session; `false` if none has this key.
     fn close(&self, key: &str) -> bool;
+
+    /// The titles of which no session is opened because threads panicked on them, each with the
+    /// reason in words. Does not wait.
+    fn set_aside(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
 }
 
 /// An open session.
@@ -62,6 +72,8 @@ pub enum SessionRefusal {
         detail: String,
         /// When to ask again.
         retry_after_s: u64,
+        /// Whether its own client has too much.
+        is_of_client: bool,
         /// Of which resource there is too little; `None` if there are too many sessions.
         refusal: Option<Refusal>,
     },
@@ -96,8 +108,13 @@ impl SessionRefusal {
         let help = self.help();
         let problem = match self {
             SessionRefusal::NoSuchTitle => Problem::no_such_title(title),
-            SessionRefusal::Refused { detail, retry_after_s, refusal } => {
-                Problem::not_admitted(detail, retry_after_s, refusal.as_ref())
+            SessionRefusal::Refused { detail, retry_after_s, is_of_client, refusal } => {
+                let status = if is_of_client {
+                    StatusCode::TOO_MANY_REQUESTS
+                } else {
+                    StatusCode::SERVICE_UNAVAILABLE
+                };
+                Problem::not_admitted(status, detail, retry_after_s, refusal.as_ref())
             }
             SessionRefusal::TooLong(detail) => Problem::too_long(detail),
             SessionRefusal::Failed(detail) => Problem::internal(detail),
@@ -121,7 +138,8 @@ pub(super) async fn open(
     // Only a router without a server around it, in tests, knows no client.
     let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0);
     let title = wanted.title.clone();
-    let opened = on_blocking_thread(move || control.sessions().open(&title, address)).await?;
+    let opening = on_blocking_thread(move || control.sessions().open(&title, address));
+    let opened = in_time(Duration::from_nanos(OPENING_TIME_MAX_NS), opening).await?;
     let session = opened.map_err(|refusal| refusal.into_problem(&wanted.title))?;
     let location = format!("/api/v1/sessions/{}", session.key);
     let mut response = (StatusCode::CREATED, Json(Session::from(session))).into_response();
@@ -129,6 +147,19 @@ pub(super) async fn open(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+/// Gives work up that does not end in time: a disk does not answer. A session that is opened after
+/// that is played by no client, and ends.
+async fn in_time<T>(
+    time_max: Duration,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    timeout(time_max, work).await.unwrap_or_else(|_| {
+        let detail =
+            "the title could not be opened in time, since a disk does not answer; try again in a few seconds";
+        Err(Problem::unavailable(detail).retry_after_s(5))
+    })
 }
 
 /// `GET /api/v1/sessions`
@@ -155,5 +186,20 @@ pub(super) async fn close(
             "No such session",
             "there is no session with this key: it has ended, or never was",
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_title_whose_disk_does_not_answer_is_given_up() {
+        let never = std::future::pending::<Result<(), Problem>>();
+        let problem = in_time(Duration::ZERO, never).await.expect_err("it is given up");
+        let response = problem.into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(response.headers().contains_key(header::RETRY_AFTER));
+        assert!(in_time(Duration::from_secs(3600), async { Ok(()) }).await.is_ok());
     }
 }

@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reel_metrics::METRICS_MEDIA_TYPE;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// `GET /api/v1/jobs`
 pub(super) async fn jobs(State(control): State<ControlPlane>) -> Json<JobList> {
@@ -78,7 +79,9 @@ pub(super) async fn ready(State(control): State<ControlPlane>) -> Response {
     let stopping = control.stop_flag().is_stopped();
     let readable = volume.state != VolumeState::Failed;
     let ready = readable && !stopping;
-    let body = Readiness { ready, checks: readiness_checks(&volume, stopping) };
+    let mut checks = readiness_checks(&volume, stopping);
+    checks.push(titles_check(&control.sessions().set_aside()));
+    let body = Readiness { ready, checks };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(body)).into_response()
 }
@@ -90,10 +93,7 @@ fn readiness_checks(volume: &VolumeReport, stopping: bool) -> Vec<ReadinessCheck
         VolumeState::Degraded => "the volume is degraded",
         VolumeState::Failed => "the volume is failed",
     };
-    let writable = match volume.writable {
-        true => "titles can be added and removed",
-        false => "the volume is open for reading only",
-    };
+    let writable = volume.read_only.as_deref().unwrap_or("titles can be added and removed");
     let unused: Vec<&str> =
         volume.members.iter().filter(|member| !member.in_use).map(|member| member.text.as_str()).collect();
     let members = match unused.is_empty() {
@@ -106,4 +106,12 @@ fn readiness_checks(volume: &VolumeReport, stopping: bool) -> Vec<ReadinessCheck
         check("writable", volume.writable, writable),
         check("members", unused.is_empty(), &members),
     ]
+}
+
+fn titles_check(set_aside: &BTreeMap<String, String>) -> ReadinessCheck {
+    let detail = match set_aside.is_empty() {
+        true => "no title is set aside".to_owned(),
+        false => set_aside.values().map(String::as_str).collect::<Vec<_>>().join("; "),
+    };
+    ReadinessCheck { name: "titles", ok: set_aside.is_empty(), detail }
 }

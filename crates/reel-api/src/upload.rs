@@ -1,11 +1,15 @@
-//! `POST /api/v1/titles`: a file arrives, waits in the spool directory, and becomes a title.
+//! `POST /api/v1/titles`: files arrive, wait in the spool directory, and become a title.
 
+use crate::background::in_background;
 use crate::body::QueryOf;
 use crate::jobs::{Job, JobState};
 use crate::limits::{
-    JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_STEP_BYTES, UPLOAD_STEP_MAX,
+    JOB_LOOK_EVERY, SPOOL_RESERVE_BYTES, STOPPING_RETRY_S, UPLOAD_CRAWL_BYTES, UPLOAD_CRAWL_SPAN,
+    UPLOAD_STEP_BYTES, UPLOAD_STEP_MAX,
 };
 use crate::problem::Problem;
+use crate::spool::{LARGER_SPOOL, Part, Spool, Spooled};
+use crate::upload_places::UploadPlace;
 use crate::wire::Title;
 use crate::{ControlPlane, ShutdownStage, on_blocking_thread};
 use axum::Json;
@@ -14,16 +18,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use reel_library::{IngestError, IngestOptions, Ingested, Input, Stop, clean_file_name};
+use reel_library::limits::{RENDITIONS_MAX, SIDECARS_MAX};
+use reel_library::{IngestError, IngestOptions, Ingested, Input, SUBTITLE_EXTENSIONS, Stop, clean_file_name};
 use reel_volume::VolumeError;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tokio::io::AsyncWriteExt;
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -33,6 +34,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub(super) struct UploadQuery {
     /// The file's name
     filename: Option<String>,
+    /// In place of filename: the files of which the body consists, one after the other, as
+    /// NAME/BYTES/NAME/BYTES. The first is the film, further films are renditions of it, and files
+    /// of subtitles (srt, vtt, ass) are its own
+    files: Option<String>,
     /// The title's name; without it, made from filename
     name: Option<String>,
     /// The id of a title that the new one takes the place of. It keeps its name, unless another one
@@ -56,37 +61,33 @@ pub(super) async fn upload(
         let control = control.clone();
         on_blocking_thread(move || control.library().title(&id).map(drop)).await??;
     }
-    let place = control.upload_slots().try_acquire_owned().map_err(|_| {
-        Problem::unavailable("too many uploads are under way; this one was not begun").retry_after_s(30)
-    })?;
+    let place = control.upload_place(request.extensions().get()).await?;
     let waits = query.wait;
-    let file_name = clean_file_name(query.filename.as_deref().or(query.name.as_deref()).unwrap_or("upload"));
-    let job = start_job(&control, &file_name, JobState::Receiving, bytes)?;
+    let parts = parts(&query, bytes)?;
+    let job = start_job(&control, &parts[0].name, JobState::Receiving, bytes)?;
 
-    let received = receive(&control, request.into_body(), &job).await;
-    let spooled = match received {
+    let received = async {
+        let spooled = receive(&control, request.into_body(), parts, (&job, &place)).await?;
+        probe(&control, &spooled, &job).await.map(|()| spooled)
+    };
+    let spooled = match received.await {
         Ok(spooled) => spooled,
         Err(problem) => {
             job.failed(&problem.to_string());
             return Err(problem);
         }
     };
-    let input = Input { path: spooled.path.clone(), file_name: Some(file_name) };
-    // A file that is no title is refused in this answer, not in a job that has to be looked at
-    // later.
-    let (probed, control_of_probe) = (input.clone(), control.clone());
-    if let Err(error) = on_blocking_thread(move || control_of_probe.library().probe(&probed)).await? {
-        let problem = Problem::from(error);
-        job.failed(&problem.to_string());
-        return Err(problem);
-    }
     let job_address = format!("/api/v1/jobs/{}", job.id());
     let job_id = job.id().to_owned();
-    job.ingesting(spooled.bytes);
+    job.ingesting(spooled.iter().map(|file| file.bytes).sum());
     let UploadQuery { name, replaces, .. } = query;
-    let options = IngestOptions { name, replaces, no_sidecars: true, stop: job.stop_flag().clone() };
+    let (sidecars, inputs): (Vec<Input>, Vec<Input>) =
+        spooled.iter().map(Spooled::input).partition(is_subtitle);
+    let stop = job.stop_flag().clone();
+    let options =
+        IngestOptions { name, replaces, no_sidecars: true, sidecars, stop, ..IngestOptions::default() };
     // A separate task: it continues when the client does not wait for it or disconnects.
-    let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, input, options, place));
+    let ingest = tokio::spawn(ingest_spooled(control.clone(), job, spooled, inputs, options, place));
     if !waits {
         let status = control.jobs().find(&job_id);
         return Ok(with_location(&job_address, (StatusCode::ACCEPTED, Json(status)).into_response()));
@@ -111,21 +112,17 @@ impl ControlPlane {
         let file_name =
             path.file_name().map(|name| clean_file_name(&name.to_string_lossy())).unwrap_or_default();
         let job = start_job(self, &file_name, JobState::Ingesting, None)?;
-        let input = Input::new(path);
+        let inputs = [Input::new(path)];
         let stop = job.stop_flag().clone();
         let options = IngestOptions { stop, replaces, ..IngestOptions::default() };
         let (job, turn) = self.turn(job).await?;
         let control = self.clone();
-        let result = on_blocking_thread(move || {
-            let result = control.run_ingest(job, &input, &options);
-            drop(turn);
-            result
-        });
+        let result = in_background("reel-ingest", turn, move || control.run_ingest(job, &inputs, &options));
         Ok(result.await??)
     }
 
     /// Waits until a job may store its file, or is asked to end, which ends it.
-    async fn turn(&self, job: Job) -> Result<(Job, OwnedSemaphorePermit), Problem> {
+    pub(super) async fn turn(&self, job: Job) -> Result<(Job, OwnedSemaphorePermit), Problem> {
         let turn = tokio::select! {
             // Never closed.
             turn = self.ingest_slots().acquire_owned() => turn.ok(),
@@ -141,9 +138,14 @@ impl ControlPlane {
         }
     }
 
-    fn run_ingest(&self, job: Job, input: &Input, options: &IngestOptions) -> Result<Ingested, IngestError> {
+    fn run_ingest(
+        &self,
+        job: Job,
+        inputs: &[Input],
+        options: &IngestOptions,
+    ) -> Result<Ingested, IngestError> {
         let mut told_total = false;
-        let result = self.library().ingest(input, options, &mut |progress| {
+        let result = self.library().ingest(inputs, options, &mut |progress| {
             if !told_total {
                 told_total = true;
                 job.ingesting(progress.total_bytes);
@@ -161,41 +163,85 @@ impl ControlPlane {
 async fn ingest_spooled(
     control: ControlPlane,
     job: Job,
-    spooled: Spooled,
-    input: Input,
+    spooled: Vec<Spooled>,
+    inputs: Vec<Input>,
     options: IngestOptions,
-    place: OwnedSemaphorePermit,
+    place: UploadPlace,
 ) -> Result<Ingested, Problem> {
     let (job, turn) = control.turn(job).await?;
-    let result = on_blocking_thread(move || {
-        let result = control.run_ingest(job, &input, &options);
-        // The spool file and its slot are needed until here.
-        drop((spooled, turn, place));
+    let result = in_background("reel-ingest", turn, move || {
+        let result = control.run_ingest(job, &inputs, &options);
+        // The spool files and their slot are needed until here.
+        drop((spooled, place));
         result
-    })
-    .await?;
-    Ok(result?)
+    });
+    Ok(result.await??)
 }
 
-/// A file in the spool directory without a name: it is gone when closed, however the process ends.
-struct Spooled {
-    path: PathBuf,
-    bytes: u64,
-    _file: Arc<File>,
+/// Checks whether the films of an upload can be taken: one that cannot is refused in the answer to
+/// the upload, not in a job that has to be looked at later. Ends when the job is asked to end, or
+/// dropped because its client has left.
+async fn probe(control: &ControlPlane, spooled: &[Spooled], job: &Job) -> Result<(), Problem> {
+    for input in spooled.iter().map(Spooled::input).filter(|input| !is_subtitle(input)) {
+        let stop = job.stop_flag().clone();
+        let probed = control.clone();
+        control.look(move || probed.library().probe(&input, &stop)).await??;
+    }
+    Ok(())
 }
 
-async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Spooled, Problem> {
+/// The files that the query names.
+fn parts(query: &UploadQuery, body_bytes: Option<u64>) -> Result<Vec<Part>, Problem> {
+    let Some(files) = &query.files else {
+        let name = query.filename.as_deref().or(query.name.as_deref()).unwrap_or("upload");
+        return Ok(vec![Part { name: clean_file_name(name), bytes: None }]);
+    };
+    let wrong = |what: String| {
+        Problem::bad_request(what).help("write files as NAME/BYTES/NAME/BYTES, the film first")
+    };
+    let words: Vec<&str> = files.split('/').collect();
+    let mut parts = Vec::new();
+    for pair in words.chunks(2) {
+        let bytes = pair.get(1).and_then(|bytes| bytes.parse::<u64>().ok()).filter(|bytes| *bytes > 0);
+        let Some(bytes) = bytes else {
+            return Err(wrong(format!("the size of {:?} is missing or no number", pair[0])));
+        };
+        parts.push(Part { name: clean_file_name(pair[0]), bytes: Some(bytes) });
+    }
+    if parts.len() > RENDITIONS_MAX + SIDECARS_MAX {
+        return Err(wrong(format!("{} files are too many for one title", parts.len())));
+    }
+    if is_subtitle_name(&parts[0].name) {
+        return Err(wrong(format!("the first file, {:?}, is no film", parts[0].name)));
+    }
+    let sum = parts.iter().filter_map(|part| part.bytes).fold(0, u64::saturating_add);
+    match body_bytes {
+        Some(bytes) if bytes != sum => Err(wrong(other_length(bytes, sum))),
+        _ => Ok(parts),
+    }
+}
+
+fn other_length(bytes: u64, wanted_bytes: u64) -> String {
+    format!("the body has {bytes} bytes, and the files {wanted_bytes}")
+}
+
+fn is_subtitle(input: &Input) -> bool {
+    input.file_name.as_deref().is_some_and(is_subtitle_name)
+}
+
+fn is_subtitle_name(name: &str) -> bool {
+    let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| SUBTITLE_EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
+}
+
+async fn receive(
+    control: &ControlPlane,
+    mut body: Body,
+    parts: Vec<Part>,
+    (job, place): (&Job, &UploadPlace),
+) -> Result<Vec<Spooled>, Problem> {
     let limit = control.config().upload_bytes_max;
-    let dir = control.config().spool_dir.clone();
-    let opened = on_blocking_thread(move || open_spool(&dir)).await?;
-    let file = opened.map_err(|e| spool_problem(control, &e))?;
-    // The demuxer opens the same bytes again, and so does ffmpeg for the poster: /proc/self would
-    // be ffmpeg's own directory.
-    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-    let file = Arc::new(file);
-    let writer = file.try_clone().map_err(|e| spool_problem(control, &e))?;
-    let mut writer = tokio::fs::File::from_std(writer);
-    writer.set_max_buf_size(1 << 20);
+    let mut spool = Spool::begin(control, parts).await?;
     let mut bytes: u64 = 0;
     let mut deadline = UploadDeadline::new(Instant::now());
     loop {
@@ -203,46 +249,93 @@ async fn receive(control: &ControlPlane, mut body: Body, job: &Job) -> Result<Sp
             frame = timeout_at(deadline.ends, body.frame()) => frame,
             () = control.entered(ShutdownStage::Ending) => return Err(broken_off()),
             () = asked_to_end(job.stop_flag()) => return Err(ended(control)),
+            () = place.makes_room() => return Err(made_room(bytes)),
         };
-        let frame = frame.map_err(|_| {
-            Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "too-slow",
-                "The upload stood still",
-                format!(
-                    "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all",
-                    UPLOAD_STEP_MAX.as_secs()
-                ),
-            )
-            .help("send the file over a faster line")
-        })?;
-        let Some(frame) = frame else { break };
-        let frame = frame.map_err(|e| {
-            Problem::bad_request(format!("the upload was interrupted after {bytes} bytes: {e}"))
-        })?;
+        let Some(frame) = frame.map_err(|_| stood_still(bytes))? else { break };
+        let frame = frame.map_err(|e| interrupted(bytes, &e))?;
         let Ok(chunk) = frame.into_data() else { continue };
         if job.stop_flag().is_stopped() {
             return Err(ended(control));
         }
         bytes += chunk.len() as u64;
         deadline.arrived(bytes, Instant::now());
+        place.arrived(chunk.len());
         if bytes > limit {
             return Err(too_large(limit));
         }
         let writing = Instant::now();
-        writer.write_all(&chunk).await.map_err(|e| spool_problem(control, &e))?;
+        spool.write(control, &chunk).await?;
         // The time that the server's own disk takes is not the client's.
         deadline.ends += writing.elapsed();
+        place.awaits(writing.elapsed());
         job.progress(bytes);
     }
-    writer.flush().await.map_err(|e| spool_problem(control, &e))?;
+    if !place.has_arrived() {
+        return Err(made_room(bytes));
+    }
     if bytes == 0 {
         return Err(Problem::from(IngestError::Media {
             file: "the upload".to_owned(),
             source: reel_media::MediaError::Empty,
         }));
     }
-    Ok(Spooled { path, bytes, _file: file })
+    spool.end(control).await
+}
+
+/// Reads a body of at most `limit` bytes into memory.
+pub(super) async fn receive_small(
+    control: &ControlPlane,
+    mut body: Body,
+    limit: usize,
+    place: &UploadPlace,
+) -> Result<Vec<u8>, Problem> {
+    let mut received = Vec::new();
+    let mut deadline = UploadDeadline::new(Instant::now());
+    loop {
+        let frame = tokio::select! {
+            frame = timeout_at(deadline.ends, body.frame()) => frame,
+            () = control.entered(ShutdownStage::Ending) => return Err(broken_off()),
+            () = place.makes_room() => return Err(made_room(received.len() as u64)),
+        };
+        let bytes = received.len() as u64;
+        let Some(frame) = frame.map_err(|_| stood_still(bytes))? else {
+            return if place.has_arrived() { Ok(received) } else { Err(made_room(bytes)) };
+        };
+        let frame = frame.map_err(|e| interrupted(bytes, &e))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        if chunk.len() > limit - received.len() {
+            return Err(too_large_for(limit));
+        }
+        received.extend_from_slice(&chunk);
+        deadline.arrived(received.len() as u64, Instant::now());
+        place.arrived(chunk.len());
+        place.awaits(Duration::ZERO);
+    }
+}
+
+/// The answer to an upload that crawled while others waited for its place.
+fn made_room(bytes: u64) -> Problem {
+    let detail = format!(
+        "others wait for the place of this upload, and less than {UPLOAD_CRAWL_BYTES} bytes arrived in {} s, after {bytes} \
+         in all",
+        UPLOAD_CRAWL_SPAN.as_secs()
+    );
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "made-room", "A slow upload made room for others", detail)
+        .help("send the file over a faster line, or when fewer files are sent")
+        .retry_after_s(60)
+}
+
+fn stood_still(bytes: u64) -> Problem {
+    let detail = format!(
+        "less than {UPLOAD_STEP_BYTES} bytes arrived in {} s, after {bytes} in all",
+        UPLOAD_STEP_MAX.as_secs()
+    );
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "The upload stood still", detail)
+        .help("send the file over a faster line")
+}
+
+fn interrupted(bytes: u64, error: &axum::Error) -> Problem {
+    Problem::bad_request(format!("the upload was interrupted after {bytes} bytes: {error}"))
 }
 
 /// When an upload is given up.
@@ -262,22 +355,6 @@ impl UploadDeadline {
         if bytes >= self.wanted_bytes {
             *self = Self { ends: now + UPLOAD_STEP_MAX, wanted_bytes: bytes + UPLOAD_STEP_BYTES };
         }
-    }
-}
-
-/// Makes the spool directory if it is missing and its parent is not, and checks that files can be
-/// written there.
-///
-/// # Errors
-/// Its parent is missing: a disk that is not mounted, or a misspelt path. Or it cannot be written.
-pub fn prepare_spool(dir: &Path) -> io::Result<()> {
-    open_spool(dir).map(drop)
-}
-
-fn open_spool(dir: &Path) -> io::Result<File> {
-    match std::fs::create_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => tempfile::tempfile_in(dir),
     }
 }
 
@@ -308,17 +385,14 @@ fn check_room(control: &ControlPlane, bytes: Option<u64>) -> Result<(), Problem>
     Ok(())
 }
 
-fn start_job(
+/// Begins a job that takes a file or makes a form.
+pub(super) fn start_job(
     control: &ControlPlane,
     file_name: &str,
     state: JobState,
     bytes: Option<u64>,
 ) -> Result<Job, Problem> {
-    if control.stop_flag().is_stopped() {
-        return Err(Problem::unavailable("the server is shutting down and begins nothing new")
-            .help("send the file when the server is back")
-            .retry_after_s(STOPPING_RETRY_S));
-    }
+    refuse_while_stopping(control)?;
     let job = control
         .jobs()
         .start(file_name, state, bytes)
@@ -328,6 +402,17 @@ fn start_job(
         job.stop_flag().stop();
     }
     Ok(job)
+}
+
+pub(super) fn refuse_while_stopping(control: &ControlPlane) -> Result<(), Problem> {
+    if control.stop_flag().is_stopped() { Err(stopping()) } else { Ok(()) }
+}
+
+/// The answer to a file that comes while the server shuts down.
+pub(super) fn stopping() -> Problem {
+    Problem::unavailable("the server is shutting down and begins nothing new")
+        .help("send the file when the server is back")
+        .retry_after_s(STOPPING_RETRY_S)
 }
 
 /// Waits until a job is asked to end, by looking now and then.
@@ -349,26 +434,18 @@ fn broken_off() -> Problem {
         .retry_after_s(STOPPING_RETRY_S)
 }
 
-const LARGER_SPOOL: &str = "free some space there, or set upload.spool_dir to a larger file system";
-
-fn spool_problem(control: &ControlPlane, error: &io::Error) -> Problem {
-    let dir = control.config().spool_dir.display();
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Problem::no_space(format!("the spool directory {dir} is full")).help(LARGER_SPOOL)
-        }
-        _ => Problem::internal(format!("the spool directory {dir} cannot be written: {error}"))
-            .help("set upload.spool_dir to a directory that can be written"),
-    }
-}
-
 fn too_large(limit: u64) -> Problem {
     Problem::too_large(format!("at most {limit} bytes are taken by upload (upload.max_bytes)"))
         .help("use `reel ingest` on the server itself for larger files")
 }
 
+/// The answer to a file that is larger than the largest of its kind.
+pub(super) fn too_large_for(limit: usize) -> Problem {
+    Problem::too_large(format!("at most {limit} bytes are taken here"))
+}
+
 /// A form wraps the file in boundaries; taken as it is, it would be an unknown container.
-fn refuse_forms(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn refuse_forms(headers: &HeaderMap) -> Result<(), Problem> {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if media_type.trim_start().to_ascii_lowercase().starts_with("multipart/") {
         return Err(Problem::new(
@@ -384,11 +461,12 @@ fn refuse_forms(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-fn content_length(headers: &HeaderMap) -> Option<u64> {
+pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn with_location(address: &str, mut response: Response) -> Response {
+/// The answer with the address of what was made.
+pub(super) fn with_location(address: &str, mut response: Response) -> Response {
     if let Ok(address) = HeaderValue::from_str(address) {
         response.headers_mut().insert(header::LOCATION, address);
     }
@@ -404,11 +482,16 @@ impl From<IngestError> for Problem {
                 Problem::no_space(detail)
             }
             IngestError::Volume(VolumeError::ReadOnly { .. }) => Problem::unavailable(detail),
+            IngestError::Volume(VolumeError::NoSuchTitle { id }) => Problem::no_such_title(&id),
+            IngestError::Volume(VolumeError::TitleChanged { .. }) => Problem::title_changed(detail),
             IngestError::Cancelled => Problem::unavailable(detail).retry_after_s(10),
-            IngestError::Media { .. }
+            IngestError::Costly { .. }
+            | IngestError::Media { .. }
             | IngestError::Pack { .. }
             | IngestError::Index { .. }
             | IngestError::Ladder { .. }
+            | IngestError::Multiplex { .. }
+            | IngestError::SmallSymbols { .. }
             | IngestError::NoInput
             | IngestError::TooManyInputs { .. } => Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -416,6 +499,7 @@ impl From<IngestError> for Problem {
                 "The file cannot be taken",
                 detail,
             ),
+            IngestError::Stored(error) => error.into(),
             IngestError::IdsExhausted => {
                 Problem::new(StatusCode::CONFLICT, "ids-exhausted", "The name is used up", detail)
             }

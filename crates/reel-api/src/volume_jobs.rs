@@ -38,7 +38,8 @@ pub trait VolumeJobs: Send + Sync + 'static {
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
-    /// Puts another file or device in the place of a member, and fills it.
+    /// Puts another file or device in the place of a member, and fills it. `create`: a new file may
+    /// be made outside of the volume's directory, too.
     ///
     /// # Errors
     /// As every call of this trait; also if the member is healthy, or the file or device is too
@@ -47,6 +48,7 @@ pub trait VolumeJobs: Send + Sync + 'static {
         &self,
         member: usize,
         path: &Path,
+        create: bool,
         watch: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed>;
 
@@ -118,7 +120,7 @@ pub(super) async fn rebuild(State(control): State<ControlPlane>) -> Result<Respo
 /// `POST /api/v1/volume/replace`
 pub(super) async fn replace(
     State(control): State<ControlPlane>,
-    JsonBody(Replacement { member, path }): JsonBody<Replacement>,
+    JsonBody(Replacement { member, path, create }): JsonBody<Replacement>,
 ) -> Result<Response, Problem> {
     let members = control.library().volume().members.len();
     let unusable = |detail: String| {
@@ -134,18 +136,18 @@ pub(super) async fn replace(
             .help("name the file or device as it is called on the server"));
     }
     let subject = format!("member {member}: {}", path.display());
-    start(&control, JobKind::Replace, &subject, move |work, watch| work.replace(member, &path, watch))
+    start(&control, JobKind::Replace, &subject, move |work, watch| work.replace(member, &path, create, watch))
 }
 
 impl ControlPlane {
-    /// Continues with a rebuild that the previous run of the server did not finish. To be called
-    /// where tokio runs.
+    /// Continues with a rebuild that the previous run of the server did not finish, or brings back
+    /// a member that was missing then. To be called where tokio runs.
     pub fn resume_rebuild(&self) {
         if !self.volume_jobs().is_rebuild_unfinished() {
             return;
         }
         match start(self, JobKind::Rebuild, "the volume", |work, watch| work.rebuild(watch)) {
-            Ok(_) => tracing::info!("continuing the rebuild of a member"),
+            Ok(_) => tracing::info!("rebuilding a member, or bringing back one that was missing"),
             Err(problem) => tracing::warn!("a member is not rebuilt yet: {problem}"),
         }
     }
@@ -166,10 +168,10 @@ fn start(
     if control.stop_flag().is_stopped() {
         return Err(Problem::unavailable("the server is shutting down"));
     }
-    if !control.library().volume().writable {
-        return Err(Problem::unavailable(
-            "the volume is open for reading only; nothing can be repaired on it",
-        ));
+    if let Some(reason) = control.library().volume().read_only {
+        return Err(Problem::unavailable(format!(
+            "the volume is read-only, so nothing can be repaired on it: {reason}"
+        )));
     }
     let job = control.jobs().start_on_volume(kind, subject).map_err(|refused| match refused {
         VolumeJobRefused::Busy(busy) => Problem::new(

@@ -1,4 +1,4 @@
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::buffer::Buffer;
@@ -33,6 +33,8 @@ pub struct ArenaUsage {
     pub bytes_total: usize,
     /// Bytes of taken pieces.
     pub bytes_taken: usize,
+    /// Bytes of them that are never used again ([`Buffer::abandon`](crate::Buffer::abandon)).
+    pub bytes_abandoned: usize,
     /// Buffers in all.
     pub buffers_total: usize,
     /// Buffers of which at least one cell is taken.
@@ -62,6 +64,7 @@ pub(crate) struct Inner {
     cell_bytes: usize,
     pieces: Box<[Piece]>,
     counts: StateCounts,
+    pub(crate) abandoned_bytes: AtomicUsize,
     free: Mutex<FreeMap>,
 }
 
@@ -122,6 +125,7 @@ impl Arena {
             cell_bytes: buffer_bytes / cells_per_buffer / ALIGNMENT_BYTES * ALIGNMENT_BYTES,
             pieces: (0..buffer_count * cells_per_buffer).map(|_| Piece::new()).collect(),
             counts: StateCounts::new(),
+            abandoned_bytes: AtomicUsize::new(0),
             free: Mutex::new(FreeMap::new(buffer_count as u32, cells_per_buffer as u32)),
         })))
     }
@@ -156,6 +160,7 @@ impl Arena {
         ArenaUsage {
             bytes_total: inner.buffer_bytes * inner.buffer_count,
             bytes_taken: free.whole_taken() * inner.buffer_bytes + free.cells_taken() * inner.cell_bytes,
+            bytes_abandoned: inner.abandoned_bytes.load(Ordering::Relaxed),
             buffers_total: inner.buffer_count,
             buffers_taken: inner.buffer_count - free.whole_free(),
             pieces_empty: inner.counts.get(PieceState::Empty),

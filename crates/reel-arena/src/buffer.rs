@@ -1,5 +1,5 @@
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::slice;
@@ -57,6 +57,15 @@ impl Buffer {
     /// use this one any more; `None` if none is free at the moment.
     pub fn another(&self) -> Option<Buffer> {
         Arena::of(Arc::clone(&self.arena)).take(self.len())
+    }
+
+    /// Gives the piece up for good, because the kernel may still write into it. It stays taken, and
+    /// is counted. Returns its bytes.
+    pub fn abandon(self) -> usize {
+        let bytes = self.len();
+        self.arena.abandoned_bytes.fetch_add(bytes, Ordering::Relaxed);
+        mem::forget(self);
+        bytes
     }
 
     fn into_parts(self) -> (Arc<Inner>, PieceId) {

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 use std::slice;
@@ -36,6 +36,15 @@ impl Lease {
         let arena = unsafe { NonNull::new_unchecked(Arc::into_raw(arena).cast_mut()) };
         // A buffer is at most 1 GiB, so both fit.
         Lease { arena, id, start: start as u32, bytes: bytes as u32 }
+    }
+
+    /// Keeps the piece from being used again, because the kernel may still read from it. It stays
+    /// taken, and the bytes of the lease are counted. Returns them.
+    pub fn abandon(self) -> usize {
+        let bytes = self.len();
+        self.inner().abandoned_bytes.fetch_add(bytes, Ordering::Relaxed);
+        mem::forget(self);
+        bytes
     }
 
     /// A lease of a part of this one's bytes.

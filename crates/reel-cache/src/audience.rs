@@ -6,7 +6,6 @@ use crate::key::{SessionKey, TrackOfSession};
 use crate::limits::AUDIENCE_PARTS_MAX;
 use crate::next_use::{Front, NextUse};
 use crate::shared_tracks::{SharedTrack, SharedTracks, Start};
-use reel_volume::ObjectMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The fronts of all sessions, and which units of their objects are in memory. All cores share it;
@@ -45,6 +44,7 @@ impl Audience {
         for _ in 0..AUDIENCE_PARTS_MAX {
             let Some(part) = body.part_at(at) else { break };
             at += part.bytes();
+            // Parity has no front: no session follows another one in it.
             let Part::Object(map, range) = part else { continue };
             if fronts.iter().any(|front| front.object == map.id()) {
                 continue;
@@ -87,7 +87,7 @@ impl Audience {
         now_ns: u64,
     ) -> Option<SessionPosition> {
         let mut next_use = self.lock();
-        let is_held = |start: &Start<'_>| next_use.is_held_to(ahead.session, &start.track.map, start.offset);
+        let is_held = |start: &Start<'_>| next_use.is_held_to(ahead.session, start.track, start.offset);
         if starts.is_empty() || !next_use.has(ahead) || !starts.iter().all(is_held) {
             return None;
         }
@@ -114,7 +114,7 @@ impl Audience {
             let Some(front) = next_use.front(TrackOfSession { session: leader, track: slot }) else {
                 return false;
             };
-            front.object == track.map.id() && next_use.is_held_to(ahead.session, &track.map, front.offset)
+            front.object == track.map.id() && next_use.is_held_to(ahead.session, track, front.offset)
         };
         if !next_use.has(ahead) || !shared.tracks().all(is_held) {
             return;
@@ -168,6 +168,11 @@ impl Audience {
         next_use.joins(session, None);
     }
 
+    /// Whether a thread panicked while it changed the list.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.next_use.is_poisoned()
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, NextUse> {
         // After a panic elsewhere the worst case is a unit that is evicted too early, or an
         // interval that is kept too long.
@@ -201,14 +206,15 @@ pub struct SessionPosition {
 }
 
 impl NextUse {
-    /// Whether all units of an object, from a byte on to the front of the session that plays it
+    /// Whether all units of a track, from a byte on to the front of the session that plays it
     /// ahead, are in memory, and whether that session reads what it has requested to the ends of
     /// the units.
-    fn is_held_to(&self, ahead: SessionKey, map: &ObjectMap, offset: u64) -> bool {
+    fn is_held_to(&self, ahead: SessionKey, track: &SharedTrack, offset: u64) -> bool {
+        let SharedTrack { map, with_parity, .. } = track;
         let mut fronts =
             (0..TRACKS_MAX).filter_map(|track| self.front(TrackOfSession { session: ahead, track }));
         let Some(front) = fronts.find(|front| front.object == map.id()) else { return false };
-        offset <= front.offset && front.is_whole && self.holds(map, offset..front.offset)
+        offset <= front.offset && front.is_whole && self.holds(map, offset..front.offset, *with_parity)
     }
 
     fn position_of(&self, session: SessionKey) -> SessionPosition {

@@ -11,6 +11,17 @@ pub enum Part {
     Bytes(Arc<[u8]>, Range<usize>),
     /// Bytes of a stored object.
     Object(Arc<ObjectMap>, Range<u64>),
+    /// Bytes of the parity rows of a stored object, one row for each matrix, in the order of the
+    /// matrices: stripe by stripe, and in a stripe matrix by matrix. With M matrices to a stripe,
+    /// the row of matrix m of stripe s begins at byte (s * M + m) * [`Geometry::row_bytes`]. All of
+    /// them are [`RowKind::object_bytes`] long.
+    ///
+    /// Parity is not read ahead for clients ([`Prefetcher`](crate::Prefetcher)), and has no front
+    /// ([`Audience`](crate::Audience)).
+    ///
+    /// [`Geometry::row_bytes`]: reel_volume::Geometry::row_bytes
+    /// [`RowKind::object_bytes`]: crate::RowKind::object_bytes
+    Parity(Arc<ObjectMap>, Range<u64>),
 }
 
 /// A whole response body. Clones and slices share its parts: a title of three hours as one file has
@@ -121,7 +132,7 @@ impl Part {
     pub fn bytes(&self) -> u64 {
         match self {
             Part::Bytes(_, range) => (range.end - range.start) as u64,
-            Part::Object(_, range) => range.end - range.start,
+            Part::Object(_, range) | Part::Parity(_, range) => range.end - range.start,
         }
     }
 
@@ -132,11 +143,14 @@ impl Part {
                 let from = range.start + within.start as usize;
                 Part::Bytes(Arc::clone(bytes), from..range.start + within.end as usize)
             }
-            Part::Object(map, range) => {
-                Part::Object(Arc::clone(map), range.start + within.start..range.start + within.end)
-            }
+            Part::Object(map, range) => Part::Object(Arc::clone(map), shifted(&within, range.start)),
+            Part::Parity(map, range) => Part::Parity(Arc::clone(map), shifted(&within, range.start)),
         }
     }
+}
+
+fn shifted(range: &Range<u64>, by: u64) -> Range<u64> {
+    range.start + by..range.end + by
 }
 
 #[cfg(test)]

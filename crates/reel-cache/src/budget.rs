@@ -126,6 +126,11 @@ impl Budget {
         Self { inner: Arc::new(Inner { total, left_over_min, state: Mutex::default() }) }
     }
 
+    /// Whether a thread panicked while it changed the budget.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.inner.state.is_poisoned()
+    }
+
     /// Promises `buffers` to a viewer. The ledger makes sure that so many exist
     /// ([`Budget::promisable`]). The budget makes sure that they can be drawn.
     pub fn promise(&self, buffers: usize) -> PromisedBuffers {

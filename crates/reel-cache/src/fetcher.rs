@@ -42,6 +42,8 @@ pub struct Fetcher {
     due: BTreeSet<(u64, u64)>,
     /// When to check next whether a member lags behind the others.
     lag_check_ns: u64,
+    /// Parity is computed rather than read.
+    computes_parity: bool,
 }
 
 struct InFlight {
@@ -93,12 +95,19 @@ impl Fetcher {
             with_disks,
             due: BTreeSet::new(),
             lag_check_ns: 0,
+            computes_parity: false,
         }
     }
 
     /// The table this fetcher fills.
     pub fn units(&self) -> &Units {
         &self.units
+    }
+
+    /// From now on, parity that is to be sent is computed from its data rather than read, wherever
+    /// that data is in memory or on its way: disks are short, and processors are not.
+    pub fn compute_parity(&mut self, computes_parity: bool) {
+        self.computes_parity = computes_parity;
     }
 
     /// The rows if they are in memory. Otherwise they are fetched, and announced to `connection` as
@@ -214,7 +223,8 @@ impl Fetcher {
     ) -> Option<UnitRows> {
         let (class, deadline_ns) = (want.class, want.deadline_ns);
         let waiter = Waiter { to: Arc::clone(self.outbox.own()), connection, class, deadline_ns };
-        let flight = self.new_flight(self.requester.of(connection), class, deadline_ns);
+        let requester = want.requester.unwrap_or_else(|| self.requester.of(connection));
+        let flight = self.new_flight(requester, class, deadline_ns);
         let private_to = match self.units.look_up(want, waiter.clone(), &flight, &mut self.outbox) {
             Lookup::Ready(rows) => return Some(rows),
             Lookup::Joined => return None,
@@ -226,13 +236,31 @@ impl Fetcher {
         let member = read.member();
         let stalled = self.units.health().readable(member) && self.units.bypass().is_bypassed(member);
         let hedges = stalled && self.units.bypass().begin(member);
-        let fetches = if hedges { read.hedged_reads() } else { read.reads() };
+        let fetches = match (hedges, self.is_computed(want)) {
+            (true, _) => read.hedged_reads(),
+            (false, true) => read.computed_reads(),
+            (false, false) => read.reads(),
+        };
         let id = self.insert_read(want.key(), read, flight, private_to, reservation.cloned());
         if hedges {
             self.set_hedge(id, Hedge { member, reservation: None });
         }
         self.start(id, fetches, now_ns);
         None
+    }
+
+    /// Whether parity is to be computed: all other units of its stripe are in memory or on their
+    /// way, so that no member is read for it.
+    fn is_computed(&self, want: &UnitWant) -> bool {
+        let geometry = want.map.geometry();
+        let is_there = |position| {
+            let key = UnitKey { position, ..want.key() };
+            position == want.position || !self.units.is_to_be_read(key, &want.rows)
+        };
+        self.computes_parity
+            && want.position >= geometry.data_rows()
+            && !self.units.is_degraded()
+            && (0..geometry.width()).all(is_there)
     }
 
     fn new_flight(&mut self, requester: Requester, class: Class, deadline_ns: u64) -> Arc<Flight> {
@@ -463,12 +491,13 @@ impl InFlight {
 }
 
 impl Drop for Fetcher {
-    /// Viewers of other cores may have joined these reads. They must not wait for ever.
+    /// Viewers of other cores may have joined these reads. They must not wait for ever, so they are
+    /// told that the reads are given up, and read themselves.
     fn drop(&mut self) {
-        let stopped = || VolumeError::Disk { doing: "read a unit".to_owned(), source: DiskError::Stopped };
+        let given_up = || VolumeError::Disk { doing: "read a unit".to_owned(), source: DiskError::Withdrawn };
         let reads: Vec<u64> = self.reads.keys().copied().collect();
         for id in reads {
-            self.finish(id, Err(Arc::new(stopped())), 0);
+            self.finish(id, Err(Arc::new(given_up())), 0);
         }
         for member in self.with_disks.members() {
             self.units.bypass().withdrawn(member);

@@ -3,9 +3,10 @@
 use crate::body::{Body, Part};
 use crate::budget::Reservation;
 use crate::fetcher::Fetcher;
-use crate::limits::{AHEAD_STRIPES_NOT_ROTATIONAL, PREFETCH_HELD_NS};
+use crate::limits::{AHEAD_STRIPES_NOT_ROTATIONAL, PREFETCH_HELD_NS, READ_TIME_MIN_NS};
 use crate::reader::Ramp;
-use crate::unit::{Fetched, PositionRows, UnitKey, UnitWant, rows_by_position};
+use crate::row_kind::RowKind;
+use crate::unit::{Fetched, PositionRows, UnitKey, UnitWant};
 use crate::window::Depth;
 use reel_qos::Class;
 use reel_volume::UnitRows;
@@ -83,7 +84,10 @@ impl Held {
             stripes: VecDeque::with_capacity(wanted.len()),
             rows: HashMap::new(),
         };
-        for (mut stripe, units) in wanted {
+        // A plan may start at the moment at which its first bytes are due.
+        let soonest_ns = now_ns.saturating_add(READ_TIME_MIN_NS);
+        for (mut stripe, mut units) in wanted {
+            units.iter_mut().for_each(|unit| unit.deadline_ns = unit.deadline_ns.max(soonest_ns));
             let part = Arc::new(reservation.split(units.len()));
             let got = fetcher.request_stripe(&units, token, Some(&part), now_ns);
             stripe.reservation = Some(part);
@@ -139,6 +143,7 @@ fn needed_units(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
     while let Some(part) = plan.body.part_at(at) {
         let part_at = at;
         at += part.bytes();
+        // Parity is not read ahead: its reader requests it with the data that it protects.
         let Part::Object(map, range) = part else { continue };
         let stripe_bytes = map.geometry().stripe_bytes() as u64;
         for stripe in range.start / stripe_bytes..range.end.div_ceil(stripe_bytes) {
@@ -149,12 +154,13 @@ fn needed_units(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
                 (Stripe { begins, ends, keys: Vec::new(), reservation: None }, BTreeMap::new())
             });
             touched.ends = ends;
-            let window = depth.window(map.geometry(), ramp.bytes, ramp.duration_ns);
-            let deadline_ns = ramp.due_ns(touched.begins, window.bytes(map.geometry()));
-            for PositionRows { position, rows } in rows_by_position(&map, &(from - start..to - start)) {
+            let window = depth.window(map.geometry(), RowKind::Data, ramp.bytes, ramp.duration_ns);
+            let deadline_ns = ramp.due_ns(touched.begins, window.bytes());
+            let touched = RowKind::Data.rows_by_position(map.geometry(), &(from - start..to - start));
+            for PositionRows { position, rows } in touched {
                 let (map, class) = (Arc::clone(&map), plan.class);
                 let rows = rows.start..map.geometry().unit_rows();
-                let want = UnitWant { map, stripe, position, rows, class, deadline_ns };
+                let want = UnitWant { map, stripe, position, rows, class, deadline_ns, requester: None };
                 // Where parts meet in a unit, the first one has the others' rows, too.
                 units.entry(position).or_insert(want);
             }

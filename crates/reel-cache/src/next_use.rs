@@ -25,7 +25,8 @@
 //! a read.
 
 use crate::key::{SessionKey, TrackOfSession};
-use crate::unit::{PositionRows, UnitKey, rows_by_position};
+use crate::row_kind::RowKind;
+use crate::unit::{PositionRows, UnitKey};
 use reel_volume::ObjectMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -197,8 +198,8 @@ impl NextUse {
     }
 
     /// Whether every unit that these bytes of an object touch is in memory, from the first row that
-    /// they touch to the unit's end.
-    pub(crate) fn holds(&self, map: &ObjectMap, range: Range<u64>) -> bool {
+    /// they touch to the unit's end. `with_parity` asks for the parity units of these stripes, too.
+    pub(crate) fn holds(&self, map: &ObjectMap, range: Range<u64>, with_parity: bool) -> bool {
         if range.is_empty() {
             return true;
         }
@@ -207,7 +208,12 @@ impl NextUse {
         (range.start / stripe_bytes..range.end.div_ceil(stripe_bytes)).all(|stripe| {
             let start = stripe * stripe_bytes;
             let within = range.start.max(start) - start..range.end.min(start + stripe_bytes) - start;
-            rows_by_position(map, &within).into_iter().all(|PositionRows { position, rows }| {
+            let mut wanted = RowKind::Data.rows_by_position(map.geometry(), &within);
+            let first = wanted.iter().map(|unit| unit.rows.start).min().unwrap_or(0);
+            let parity = map.geometry().data_rows()..map.geometry().width();
+            let parity = parity.filter(|_| with_parity);
+            wanted.extend(parity.map(|position| PositionRows { position, rows: first..end }));
+            wanted.into_iter().all(|PositionRows { position, rows }| {
                 let listed = object.units.get(&(stripe, position));
                 listed.is_some_and(|(_, have)| have.start <= rows.start && have.end >= end)
             })

@@ -23,16 +23,18 @@ use crate::limits::{
     READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX, SEND_BYTES_MAX,
     SEND_CHUNKS_MAX,
 };
+use crate::row_kind::RowKind;
 use crate::runs::{Run, RunLimits};
-use crate::unit::{Fetched, PositionRows, UnitWant, rows_by_position};
+use crate::unit::{Fetched, PositionRows, UnitWant};
 use crate::window::Window;
+use reel_disk::Requester;
 use reel_qos::{Class, DiskPrice};
 use reel_ring::Chunk;
-use reel_volume::{ObjectMap, VolumeError};
+use reel_volume::VolumeError;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use step::{Step, StripeStep};
+use step::{ReadTurn, Step, StripePiece, StripeStep};
 
 /// What a reader can do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,7 @@ pub struct Reader {
     class: Class,
     due: Due,
     connection: u64,
+    requester: Option<Requester>,
     /// Units are read to their ends.
     reads_on: bool,
     /// How much is requested at once while the bytes are due at no fixed time. `None` if that is
@@ -81,12 +84,20 @@ impl Reader {
             class,
             due,
             connection,
+            requester: None,
             reads_on: false,
             run: None,
             is_filling: true,
             promised: None,
             waiting: None,
         }
+    }
+
+    /// The same reader, whose reads without deadlines wait for the turn of a client, and not for
+    /// one of its connection.
+    #[must_use]
+    pub fn on_behalf_of(self, requester: Option<Requester>) -> Self {
+        Self { requester, ..self }
     }
 
     /// The same reader for a viewer with promised memory. Buffers are drawn from the promise as
@@ -110,6 +121,11 @@ impl Reader {
     #[must_use]
     pub fn in_runs(self) -> Self {
         Self { run: Some(Run::default()), ..self }
+    }
+
+    /// Its viewer is promised memory from now on.
+    pub fn promise(&mut self, promised: Option<Arc<PromisedBuffers>>) {
+        self.promised = promised;
     }
 
     /// What is requested from now on has another class and other due times: the session was
@@ -162,6 +178,18 @@ impl Reader {
 
     /// Requests what comes next, as far as memory allows.
     pub fn fill(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> ReaderState {
+        let deadline_ns = self.due.of(self.sent_bytes, 0, now_ns);
+        let turn = ReadTurn {
+            connection: self.connection,
+            requester: self.requester,
+            class: self.class,
+            deadline_ns,
+        };
+        for step in &mut self.window {
+            if let Step::Stripe(stripe) = step {
+                stripe.request_again(fetcher, turn, now_ns);
+            }
+        }
         // What is promised is requested a window at a time, when most of the last one was sent.
         // Neighbours on the disks are then read in one go. A client that takes all it can get is
         // always given more, in runs if those are worth it.
@@ -286,7 +314,7 @@ impl Reader {
         while self.window.len() > 1
             && let Some(Step::Stripe(last)) = self.window.back()
             && last.is_complete()
-            && !self.due.window(units.depth(), &last.map).is_urgent(self.planned_bytes - last.bytes())
+            && !self.due.window(units.depth(), &last.piece).is_urgent(self.planned_bytes - last.bytes())
             && units.budget().is_helped_by(self.is_promised())
         {
             self.planned_bytes -= last.bytes();
@@ -311,42 +339,40 @@ impl Reader {
     fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
         let offset = self.sent_bytes + self.planned_bytes;
         let Some(part) = self.body.part_at(offset) else { return false };
-        let (map, range) = match part {
+        let piece = match part {
             Part::Bytes(bytes, range) => {
                 self.planned_bytes += range.len() as u64;
                 self.window.push_back(Step::Bytes(bytes, range));
                 return true;
             }
-            Part::Object(map, range) => (map, range),
+            Part::Object(map, range) => StripePiece::first_of(map, RowKind::Data, &range),
+            Part::Parity(map, range) => StripePiece::first_of(map, RowKind::Parity, &range),
         };
-        let stripe_bytes = map.geometry().stripe_bytes() as u64;
-        let window = self.due.window(fetcher.units().depth(), &map);
-        let deadline_ns = self.due.of(offset, window.bytes(map.geometry()), now_ns);
-        let stripe = range.start / stripe_bytes;
-        let start = stripe * stripe_bytes;
-        let range = range.start - start..range.end.min(start + stripe_bytes) - start;
-        let mut wanted = rows_by_position(&map, &range);
+        let window = self.due.window(fetcher.units().depth(), &piece);
+        let deadline_ns = self.due.of(offset, window.bytes(), now_ns);
+        let mut wanted = piece.rows_by_position();
         if matches!(self.due, Due::Paced(_)) || self.has_long_run() || self.reads_on {
             // What follows is needed next: by the next part of a title as one file, which meets
             // this one within a unit, or by sessions that follow. What lies before is not needed:
             // what was read ahead begins at the first byte needed, too.
-            wanted.iter_mut().for_each(|unit| unit.rows.end = map.geometry().unit_rows());
+            wanted.iter_mut().for_each(|unit| unit.rows.end = piece.map.geometry().unit_rows());
         }
-        let buffers = wanted.len() + decoding_buffers(fetcher, &map, stripe, &wanted);
-        let Some(reservation) = self.reserve(fetcher, buffers, window, &map) else { return false };
+        let buffers = wanted.len() + decoding_buffers(fetcher, &piece, &wanted);
+        let Some(reservation) = self.reserve(fetcher, buffers, window, &piece) else { return false };
         let want = |unit: &PositionRows| UnitWant {
-            map: Arc::clone(&map),
-            stripe,
+            map: Arc::clone(&piece.map),
+            stripe: piece.stripe,
             position: unit.position,
             rows: unit.rows.clone(),
             class: self.class,
             deadline_ns,
+            requester: self.requester,
         };
         let wants: Vec<UnitWant> = wanted.iter().map(want).collect();
         let reservation = Arc::new(reservation);
         let got = fetcher.request_stripe(&wants, self.connection, Some(&reservation), now_ns);
-        self.planned_bytes += range.end - range.start;
-        let step = StripeStep::new(map, stripe, range, wanted.into_iter().zip(got), reservation);
+        self.planned_bytes += piece.bytes();
+        let step = StripeStep::new(piece, wanted.into_iter().zip(got), reservation);
         self.window.push_back(Step::Stripe(step));
         self.run_planned(fetcher);
         true
@@ -360,9 +386,10 @@ impl Reader {
         }
         let units = fetcher.units();
         run.planned(units.runs(), || {
-            let (disks, geometry) = (units.disks(), step.map.geometry());
+            let (disks, geometry) = (units.disks(), step.piece.map.geometry());
             let price = (0..disks.members()).map(|member| disks.price(member)).reduce(DiskPrice::slower);
-            let stripe_buffers = if units.is_degraded() { geometry.width() } else { geometry.data_rows() };
+            let stripe_buffers =
+                if units.is_degraded() { geometry.width() } else { step.piece.kind.units(geometry) };
             let limits = RunLimits {
                 run_bytes: price.map_or(0, |price| price.run_bytes()),
                 unit_bytes: geometry.unit_bytes() as u64,
@@ -374,13 +401,13 @@ impl Reader {
         });
     }
 
-    /// Memory for a stripe of an object, for a reader with such a window.
+    /// Memory for a piece of a stripe, for a reader with such a window.
     fn reserve(
         &mut self,
         fetcher: &Fetcher,
         buffers: usize,
         window: Window,
-        map: &ObjectMap,
+        piece: &StripePiece,
     ) -> Option<Reservation> {
         let (budget, depth) = (fetcher.units().budget(), fetcher.units().depth());
         // More than all buffers would never become free. A reader that holds all of them competes
@@ -389,12 +416,12 @@ impl Reader {
         if self.window.is_empty() {
             return budget.reserve_first(self.promised.as_deref(), &mut self.waiting, buffers);
         }
-        let is_his = (self.held_buffers() + buffers) as u64 <= self.due.buffers_max(depth, map);
+        let is_his = (self.held_buffers() + buffers) as u64 <= self.due.buffers_max(depth, piece);
         if is_his && window.is_urgent(self.planned_bytes) {
             // Not more than was counted for this body: the rest of the promise is for what else its
             // viewer plays.
             let is_promised =
-                (self.drawn_buffers() + buffers) as u64 <= self.due.promised_buffers(depth, map);
+                (self.drawn_buffers() + buffers) as u64 <= self.due.promised_buffers(depth, piece);
             let promised = self.promised.as_ref().filter(|_| is_promised);
             return promised
                 .and_then(|promised| promised.draw(buffers))
@@ -431,13 +458,14 @@ impl Reader {
         self.window.iter().map(buffers).sum()
     }
 
-    /// How many stripes' worth of bytes the window holds.
+    /// How many stripes' worth of bytes the window holds. Stripes of data count in a body that has
+    /// parity beside them.
     fn stripes_ahead(&self) -> u64 {
-        let stripe_bytes = self.window.iter().find_map(|step| match step {
+        let stripe_bytes = self.window.iter().filter_map(|step| match step {
             Step::Bytes(..) => None,
-            Step::Stripe(stripe) => Some(stripe.map.geometry().stripe_bytes() as u64),
+            Step::Stripe(stripe) => Some(stripe.stripe_bytes()),
         });
-        stripe_bytes.map_or(0, |bytes| self.planned_bytes / bytes)
+        stripe_bytes.max().map_or(0, |bytes| self.planned_bytes / bytes)
     }
 }
 
@@ -445,9 +473,9 @@ impl Reader {
 /// the units they are computed from. Wanted units are shared with the decoding through the table.
 /// Where that is not possible, because others are reading other rows of them, the spare buffers
 /// serve.
-fn decoding_buffers(fetcher: &Fetcher, map: &ObjectMap, stripe: u64, wanted: &[PositionRows]) -> usize {
-    let bypass = fetcher.units().bypass();
-    let is_bypassed = |unit: &&PositionRows| bypass.is_bypassed(map.unit_at(stripe, unit.position).0);
+fn decoding_buffers(fetcher: &Fetcher, piece: &StripePiece, wanted: &[PositionRows]) -> usize {
+    let (bypass, map) = (fetcher.units().bypass(), &piece.map);
+    let is_bypassed = |unit: &&PositionRows| bypass.is_bypassed(map.unit_at(piece.stripe, unit.position).0);
     match wanted.iter().filter(is_bypassed).count() {
         0 => 0,
         lost => map.geometry().data_rows() + lost - wanted.len(),

@@ -24,6 +24,8 @@ pub struct SharedTrack {
     pub starts: Vec<(u64, u64)>,
     /// How long it is shown.
     pub track_ns: u64,
+    /// Whether its parity rows are sent, too.
+    pub with_parity: bool,
 }
 
 /// Where a viewer begins in one of the tracks.

@@ -1,5 +1,6 @@
 //! The names of units, requests for them and the answers.
 
+use reel_disk::{DiskError, Requester};
 use reel_qos::Class;
 use reel_volume::{ObjectMap, UnitRows, VolumeError};
 use std::ops::Range;
@@ -23,7 +24,7 @@ pub struct UnitWant {
     pub map: Arc<ObjectMap>,
     /// Stripe within the object.
     pub stripe: u64,
-    /// Data position within the stripe.
+    /// Position within the stripe.
     pub position: usize,
     /// Rows of the unit (one per matrix of the stripe).
     pub rows: Range<usize>,
@@ -31,6 +32,8 @@ pub struct UnitWant {
     pub class: Class,
     /// When the bytes are due.
     pub deadline_ns: u64,
+    /// Whose turn it is among reads without deadlines; `None` for the connection's own.
+    pub requester: Option<Requester>,
 }
 
 /// Rows of the unit at a position of a stripe.
@@ -49,29 +52,32 @@ pub struct Fetched {
     pub key: UnitKey,
     /// Its rows, or why no member and no decoding gives them.
     pub result: Result<UnitRows, Arc<VolumeError>>,
+    /// Set if it came after the time at which the connection needed it.
+    pub late: Option<Late>,
+}
+
+/// How late a unit came for one of those that waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// The class in which it was wanted.
+    pub class: Class,
+    /// The time since its deadline.
+    pub by_ns: u64,
+}
+
+impl Fetched {
+    /// Whether the thread that read the unit has given it up, because its engine was dropped. Then
+    /// nothing is known of the unit, and another thread can read it.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let withdrawn = |error: &Arc<VolumeError>| {
+            matches!(**error, VolumeError::Disk { source: DiskError::Withdrawn, .. })
+        };
+        self.result.as_ref().err().is_some_and(withdrawn)
+    }
 }
 
 impl UnitWant {
     pub(crate) fn key(&self) -> UnitKey {
         UnitKey { object: self.map.id(), stripe: self.stripe, position: self.position }
     }
-}
-
-/// The rows of each data position that the bytes `range` of a stripe touch.
-pub(crate) fn rows_by_position(map: &ObjectMap, range: &Range<u64>) -> Vec<PositionRows> {
-    let geometry = map.geometry();
-    let row_bytes = geometry.row_bytes() as u64;
-    // The casts fit: they are rows of one stripe.
-    let first = (range.start / row_bytes) as usize;
-    let last = ((range.end - 1) / row_bytes) as usize;
-    let data_rows = geometry.data_rows();
-    let mut wanted = Vec::with_capacity(data_rows);
-    for position in 0..data_rows {
-        let from = first.saturating_sub(position).div_ceil(data_rows);
-        if position <= last && from * data_rows + position <= last {
-            let to = (last - position) / data_rows + 1;
-            wanted.push(PositionRows { position, rows: from..to });
-        }
-    }
-    wanted
 }

@@ -21,7 +21,7 @@ use crate::flight::{Flight, Source};
 use crate::limits::{EVICTION_LOOKS_AGAIN, EVICTION_LOOKS_MAX, UNIT_SHARDS};
 use crate::next_use::Victim;
 use crate::runs::Runs;
-use crate::unit::{Fetched, UnitKey, UnitWant};
+use crate::unit::{Fetched, Late, UnitKey, UnitWant};
 use crate::window::Depth;
 use reel_arena::{Arena, Buffer};
 use reel_disk::Disks;
@@ -170,6 +170,14 @@ impl Units {
             counters: StreamCounters::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Whether a thread panicked while it changed what all threads share: the table, the budget, or
+    /// the list of what is wanted next.
+    pub fn is_poisoned(&self) -> bool {
+        self.inner.shards.iter().any(Mutex::is_poisoned)
+            || self.inner.budget.is_poisoned()
+            || self.inner.audience.is_poisoned()
     }
 
     /// What readers may hold together.
@@ -371,11 +379,13 @@ impl Units {
         outbox: &mut Outbox,
         now_ns: u64,
     ) {
-        if now_ns > waiter.deadline_ns {
+        let by_ns = now_ns.saturating_sub(waiter.deadline_ns);
+        let late = (by_ns > 0).then_some(Late { class: waiter.class, by_ns });
+        if late.is_some() {
             let misses = &self.inner.counters.deadline_misses[waiter.class.index()];
             misses.fetch_add(1, Ordering::Relaxed);
         }
-        let fetched = Fetched { connection: waiter.connection, key, result: result.clone() };
+        let fetched = Fetched { connection: waiter.connection, key, result: result.clone(), late };
         outbox.post(&waiter.to, Arrival::Unit(fetched));
     }
 

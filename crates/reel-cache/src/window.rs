@@ -11,6 +11,7 @@
 use crate::limits::{
     READ_TIME_MIN_NS, READER_REFILL, READER_STRIPES_MAX, READER_STRIPES_MIN, STRIPE_ALONE_READS,
 };
+use crate::row_kind::RowKind;
 use reel_volume::Geometry;
 
 /// What decides how far ahead readers of a volume read.
@@ -23,6 +24,8 @@ pub struct Depth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     stripes: u64,
+    /// Bytes of a stripe, of the rows that are sent.
+    stripe_bytes: u64,
     refill: u64,
     /// When so many bytes or fewer are left, what follows must be requested.
     lead_bytes: u64,
@@ -40,58 +43,60 @@ impl Depth {
         self.is_rotational
     }
 
-    /// Bytes that are held at once, and so due together, of a body of so many bytes that is shown
-    /// for so long.
+    /// Bytes that are held at once, and so due together, of a body of so many bytes of data rows
+    /// that is shown for so long.
     pub fn window_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
-        self.window(geometry, bytes, duration_ns).bytes(geometry)
+        self.window(geometry, RowKind::Data, bytes, duration_ns).bytes()
     }
 
-    /// What is held at once of a body of so many bytes that is shown for so long. A duration of 0
-    /// means that it is not known.
+    /// What is held at once of a body of so many bytes of rows of this kind that is shown for so
+    /// long. A duration of 0 means that it is not known.
     ///
     /// Rotational members get as large a window as memory allows. On other members, what follows is
     /// read when what is left to be sent is shown for as long as a read may take.
-    pub fn window(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> Window {
+    pub fn window(self, geometry: &Geometry, kind: RowKind, bytes: u64, duration_ns: u64) -> Window {
+        let stripe_bytes = kind.stripe_bytes(geometry);
         if self.is_rotational || duration_ns == 0 {
             let (stripes, refill) = (READER_STRIPES_MAX as u64, READER_REFILL as u64);
-            return Window { stripes, refill, lead_bytes: u64::MAX };
+            return Window { stripes, stripe_bytes, refill, lead_bytes: u64::MAX };
         }
         let lead_bytes = u128::from(bytes) * u128::from(READ_TIME_MIN_NS) / u128::from(duration_ns);
         let lead_bytes = u64::try_from(lead_bytes).unwrap_or(u64::MAX);
-        let beside = lead_bytes.div_ceil(geometry.stripe_bytes() as u64);
+        let beside = lead_bytes.div_ceil(stripe_bytes);
         let stripes = beside.saturating_add(1).clamp(READER_STRIPES_MIN as u64, READER_STRIPES_MAX as u64);
-        Window { stripes, refill: 1, lead_bytes }
+        Window { stripes, stripe_bytes, refill: 1, lead_bytes }
     }
 
-    /// Most buffers that a reader of such a body ever holds: those of its window, and the parity
-    /// that lost units of one stripe are computed from.
-    pub fn buffers_max(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
-        let data_rows = geometry.data_rows() as u64;
+    /// Most buffers that a reader of such a body ever holds: those of its window, and the other
+    /// units of a stripe that lost units of it are computed from.
+    pub fn buffers_max(self, geometry: &Geometry, kind: RowKind, bytes: u64, duration_ns: u64) -> u64 {
+        let stripe_units = kind.units(geometry) as u64;
         let units = units(geometry, bytes, duration_ns);
-        let window = self.window(geometry, bytes, duration_ns);
+        let window = self.window(geometry, kind, bytes, duration_ns);
         // For a single lost unit the whole stripe is read.
-        units.min(window.stripes * data_rows).max(data_rows) + geometry.parity_rows() as u64
+        units.min(window.stripes * stripe_units).max(stripe_units) + others(geometry, kind)
     }
 
     /// Bytes of media memory that a viewer of such a body is promised: what its reader cannot do
     /// without.
     ///
     /// On rotational members, and where a stripe is not shown for long, that is all that the reader
-    /// ever holds. Otherwise it is the stripe that is sent, and the parity that a lost unit of it
-    /// is computed from. The next stripe is read early while there is memory for it, and otherwise
-    /// when this one has been sent.
-    pub fn promised_bytes(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
-        self.promised_buffers(geometry, bytes, duration_ns).saturating_mul(geometry.unit_bytes() as u64)
+    /// ever holds. Otherwise it is the stripe that is sent, and the other units that a lost unit of
+    /// it is computed from. The next stripe is read early while there is memory for it, and
+    /// otherwise when this one has been sent.
+    pub fn promised_bytes(self, geometry: &Geometry, kind: RowKind, bytes: u64, duration_ns: u64) -> u64 {
+        let buffers = self.promised_buffers(geometry, kind, bytes, duration_ns);
+        buffers.saturating_mul(geometry.unit_bytes() as u64)
     }
 
     /// The same in buffers.
-    pub fn promised_buffers(self, geometry: &Geometry, bytes: u64, duration_ns: u64) -> u64 {
-        let window = self.window(geometry, bytes, duration_ns);
-        let is_alone = window.lead_bytes.saturating_mul(STRIPE_ALONE_READS) <= geometry.stripe_bytes() as u64;
+    pub fn promised_buffers(self, geometry: &Geometry, kind: RowKind, bytes: u64, duration_ns: u64) -> u64 {
+        let window = self.window(geometry, kind, bytes, duration_ns);
+        let is_alone = window.lead_bytes.saturating_mul(STRIPE_ALONE_READS) <= window.stripe_bytes;
         if !is_alone {
-            return self.buffers_max(geometry, bytes, duration_ns);
+            return self.buffers_max(geometry, kind, bytes, duration_ns);
         }
-        units(geometry, bytes, duration_ns).min(geometry.data_rows() as u64) + geometry.parity_rows() as u64
+        units(geometry, bytes, duration_ns).min(kind.units(geometry) as u64) + others(geometry, kind)
     }
 }
 
@@ -102,8 +107,8 @@ impl Window {
     }
 
     /// Bytes of it.
-    pub fn bytes(self, geometry: &Geometry) -> u64 {
-        self.stripes * geometry.stripe_bytes() as u64
+    pub fn bytes(self) -> u64 {
+        self.stripes * self.stripe_bytes
     }
 
     /// Whether what follows must be requested when so many bytes are left.
@@ -119,6 +124,13 @@ impl Window {
             Some(beyond) => beyond.is_multiple_of(self.refill),
         }
     }
+}
+
+/// Units of a stripe beside those of this kind. They are read if one of those is lost: parity for
+/// data rows, all data rows for parity. The data is often in memory when parity is computed, but
+/// that is not certain.
+fn others(geometry: &Geometry, kind: RowKind) -> u64 {
+    (geometry.width() - kind.units(geometry)) as u64
 }
 
 /// Most units that a body touches. For a body that is sent with others the number is not known.
@@ -142,16 +154,17 @@ mod tests {
 
     /// The window of four seconds at this rate.
     fn window(depth: Depth, rate_bps: u64) -> Window {
-        depth.window(&geometry(), rate_bps / 2, 4 * SECOND_NS)
+        depth.window(&geometry(), RowKind::Data, rate_bps / 2, 4 * SECOND_NS)
     }
 
     /// Buffers.
     fn promised(depth: Depth, bytes: u64, seconds: u64) -> u64 {
-        depth.promised_bytes(&geometry(), bytes, seconds * SECOND_NS) / geometry().unit_bytes() as u64
+        depth.promised_bytes(&geometry(), RowKind::Data, bytes, seconds * SECOND_NS)
+            / geometry().unit_bytes() as u64
     }
 
     fn most(depth: Depth, bytes: u64, seconds: u64) -> u64 {
-        depth.buffers_max(&geometry(), bytes, seconds * SECOND_NS)
+        depth.buffers_max(&geometry(), RowKind::Data, bytes, seconds * SECOND_NS)
     }
 
     #[test]
@@ -164,7 +177,7 @@ mod tests {
             assert_eq!(window(DISK, rate_bps).stripes(), 4);
         }
         assert_eq!(window(FLASH, u64::MAX).stripes(), 4);
-        assert_eq!(FLASH.window(&geometry(), 1, 0).stripes(), 4, "the duration is not known");
+        assert_eq!(FLASH.window(&geometry(), RowKind::Data, 1, 0).stripes(), 4, "the duration is not known");
         let of_film = window(FLASH, 5_000_000);
         assert!(of_film.is_urgent(125_000) && !of_film.is_urgent(125_001));
         assert!(window(DISK, 5_000_000).is_urgent(u64::MAX));
@@ -184,5 +197,24 @@ mod tests {
         assert_eq!(promised(FLASH, 8_600_000 / 2, 4), 5);
         assert_eq!(promised(FLASH, 8_700_000 / 2, 4), 9);
         assert_eq!(promised(FLASH, u64::MAX, 4), 17);
+    }
+
+    /// Parity is a quarter of the data that it protects, and its stripes last as long.
+    #[test]
+    fn parity_has_the_window_of_its_data_and_the_memory_to_compute_it() {
+        let (geometry, of) = (geometry(), RowKind::Parity);
+        for depth in [FLASH, DISK] {
+            for rate_bps in [64_000, 5_000_000, 43_000_000, 44_000_000, 90_000_000] {
+                let bytes = rate_bps / 2;
+                let data = depth.window(&geometry, RowKind::Data, bytes, 4 * SECOND_NS);
+                let parity = depth.window(&geometry, of, bytes / 4, 4 * SECOND_NS);
+                assert_eq!((parity.stripes(), parity.bytes()), (data.stripes(), data.bytes() / 4));
+            }
+            // One stripe, computed from four units of data.
+            assert_eq!(FLASH.promised_buffers(&geometry, of, 2_500_000 / 4, 4 * SECOND_NS), 5);
+            assert_eq!(FLASH.buffers_max(&geometry, of, 2_500_000 / 4, 4 * SECOND_NS), 6);
+            assert_eq!(DISK.promised_buffers(&geometry, of, 2_500_000 / 4, 4 * SECOND_NS), 8);
+            assert_eq!(depth.buffers_max(&geometry, of, 0, 0), 8);
+        }
     }
 }

@@ -9,6 +9,6 @@ mod code;
 mod kernels;
 mod xor;
 
-pub use checksum::crc32c;
+pub use checksum::{add_partial_checksums, crc32c, partial_checksum};
 pub use code::Code;
 pub use xor::{xor_into, xor_rows};

@@ -62,6 +62,17 @@ pub enum DiskError {
     /// A disk thread did not start, or died.
     #[error("the disk threads cannot work: {0}")]
     Thread(Arc<reel_rt::RtError>),
+    /// A member did not answer a write or sync in time. It may still be carried out.
+    #[error("member {member} did not answer a write for {waited_s} s")]
+    Unanswered {
+        /// Its number.
+        member: usize,
+        /// How long it was waited for.
+        waited_s: u64,
+    },
+    /// The request was not carried out because another program may use the members by now.
+    #[error("a write was withheld: this program may no longer be the owner of the volume")]
+    Withheld,
     /// The caller withdrew the request before it went to the device.
     #[error("a request was withdrawn before it reached the device")]
     Withdrawn,
@@ -79,9 +90,20 @@ pub enum DiskError {
 }
 
 impl DiskError {
+    /// Whether there was no space below the member, so that a write was not carried out: its file
+    /// is sparse, or its device is thin. The member itself is sound.
+    pub fn is_no_space(&self) -> bool {
+        let (DiskError::Failed { source, .. } | DiskError::File { source, .. }) = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
     /// What to do about it.
     pub fn help(&self) -> Option<Cow<'static, str>> {
         match self {
+            error if error.is_no_space() => Some(
+                "free space on the file system or device below the member, and try again; a member whose space is not set aside can run out of it"
+                    .into(),
+            ),
             DiskError::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("give this user the right to it, or run reel as the user who has it".into())
             }

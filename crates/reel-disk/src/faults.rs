@@ -30,12 +30,22 @@ pub enum Fault {
     /// Nothing is answered until the fault is cleared, and requests keep their places in the
     /// device: a disk that recalibrates, or a bus that resets.
     Stall,
+    /// No write and no sync is answered until the fault is cleared; reads are: a frozen file
+    /// system.
+    HangWrites,
     /// Every read that touches this range of the member, in bytes, fails with EIO: bad sectors.
     FailRange(Range<u64>),
+    /// Every read and write that touches this range of the member fails with EIO: sectors that the
+    /// disk cannot replace any more.
+    DeadRange(Range<u64>),
     /// Every read fails with EIO.
     FailReads,
     /// Every write and sync fails with EIO.
     FailWrites,
+    /// Every write fails with ENOSPC: no space below a sparse file. Syncs succeed.
+    NoSpace,
+    /// Every write and sync fails with EROFS: a file system that the kernel made read-only.
+    ReadOnly,
     /// Everything fails with ENODEV: the disk was removed.
     Vanish,
 }
@@ -57,18 +67,18 @@ impl Faults {
         lock(&self.by_member).remove(&member);
     }
 
-    /// Whether the device answers nothing.
-    pub(crate) fn is_stalled(&self, member: usize) -> bool {
-        self.of(member).contains(&Fault::Stall)
+    /// Whether the device does not answer this now.
+    pub(crate) fn is_stalled(&self, member: usize, op: &Op) -> bool {
+        self.of(member).iter().any(|fault| stalls(fault, op))
     }
 
     /// How long the device keeps a request that it began and completed at these times.
-    pub(crate) fn keep_ns(&self, member: usize, started_ns: u64, now_ns: u64) -> u64 {
+    pub(crate) fn keep_ns(&self, member: usize, op: &Op, (started_ns, now_ns): (u64, u64)) -> u64 {
         let keep_ns = |fault: &Fault| match *fault {
             Fault::Slow { factor } => {
                 now_ns.saturating_sub(started_ns).saturating_mul(factor.saturating_sub(1).into())
             }
-            Fault::Stall => STALL_CHECK_NS,
+            _ if stalls(fault, op) => STALL_CHECK_NS,
             _ => 0,
         };
         self.of(member).iter().map(keep_ns).max().unwrap_or(0)
@@ -89,19 +99,39 @@ impl Faults {
                 Fault::CorruptRange(range) => invert(done, &range),
                 Fault::FailReads if is_read => done.result = Err(Errno::IO.into()),
                 Fault::FailWrites if !is_read => done.result = Err(Errno::IO.into()),
+                Fault::NoSpace if matches!(done.op, Op::Write { .. }) => {
+                    done.result = Err(Errno::NOSPC.into());
+                }
+                Fault::DeadRange(range) if reads_in(&done.op, &range) || writes_in(&done.op, &range) => {
+                    done.result = Err(Errno::IO.into());
+                }
+                Fault::ReadOnly if !is_read => done.result = Err(Errno::ROFS.into()),
                 Fault::FailRange(range) if reads_in(&done.op, &range) => {
                     done.result = Err(Errno::IO.into());
                 }
                 Fault::Vanish => done.result = Err(Errno::NODEV.into()),
-                Fault::FailReads | Fault::FailWrites | Fault::FailRange(_) => {}
+                Fault::FailReads
+                | Fault::FailWrites
+                | Fault::FailRange(_)
+                | Fault::DeadRange(_)
+                | Fault::NoSpace
+                | Fault::ReadOnly => {}
                 // These concern the time.
-                Fault::Delay { .. } | Fault::Slow { .. } | Fault::Stall => {}
+                Fault::Delay { .. } | Fault::Slow { .. } | Fault::Stall | Fault::HangWrites => {}
             }
         }
     }
 
     fn of(&self, member: usize) -> Vec<Fault> {
         lock(&self.by_member).get(&member).cloned().unwrap_or_default()
+    }
+}
+
+fn stalls(fault: &Fault, op: &Op) -> bool {
+    match fault {
+        Fault::Stall => true,
+        Fault::HangWrites => !matches!(op, Op::Read { .. }),
+        _ => false,
     }
 }
 
@@ -126,4 +156,9 @@ fn invert(done: &mut Done, range: &Range<u64>) {
 /// Whether it reads a part of this range of the member.
 fn reads_in(op: &Op, range: &Range<u64>) -> bool {
     matches!(op, Op::Read { offset, bytes, .. } if *offset < range.end && range.start < offset + *bytes as u64)
+}
+
+/// Whether it writes a part of this range of the member.
+fn writes_in(op: &Op, range: &Range<u64>) -> bool {
+    matches!(op, Op::Write { offset, lease, .. } if *offset < range.end && range.start < offset + lease.len() as u64)
 }

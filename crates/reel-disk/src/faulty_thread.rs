@@ -99,7 +99,7 @@ impl Service for FaultyThread {
 
     fn done(&mut self, core: &mut Core, mut done: Done) {
         let Some((member, started_ns)) = self.thread.in_device(done.token) else { return };
-        let keep_ns = self.faults.keep_ns(member, started_ns, core.now_ns());
+        let keep_ns = self.faults.keep_ns(member, &done.op, (started_ns, core.now_ns()));
         if keep_ns > 0 {
             core.at(core.now_ns().saturating_add(keep_ns), done.token);
             self.in_device.insert(done.token, done);
@@ -115,7 +115,7 @@ impl Service for FaultyThread {
             drop(answer);
         } else if let Some(mut done) = self.in_device.remove(&id) {
             if let Some((member, _)) = self.thread.in_device(id) {
-                if self.faults.is_stalled(member) {
+                if self.faults.is_stalled(member, &done.op) {
                     core.at(core.now_ns().saturating_add(STALL_CHECK_NS), id);
                     self.in_device.insert(id, done);
                     return;

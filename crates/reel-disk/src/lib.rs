@@ -33,12 +33,12 @@ pub use disks::start_disks;
 pub use error::DiskError;
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Faults};
-pub use member::{MemberFile, OpenMode};
+pub use member::{MemberFile, OpenMode, open_plain};
 pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
 pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 pub use scheduler::{
-    ClassView, DepthBound, Drr, Ordered, OrderedBy, Policy, Queued, Rounds, Scheduler, SchedulerView,
-    UnknownPolicy,
+    ClassView, DepthBound, Drr, LastLate, Ordered, OrderedBy, Policy, Queued, Rounds, Scheduler,
+    SchedulerView, UnknownPolicy,
 };
 pub use stats::{ClassStats, MemberStats};

@@ -3,10 +3,10 @@
 use crate::error::DiskError;
 use crate::limits::BLOCK_BYTES;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, statx};
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,22 +33,24 @@ pub struct MemberFile {
 
 impl MemberFile {
     /// Opens `path` for direct I/O. Where the file system refuses that, opens it for buffered I/O
-    /// and logs a warning.
+    /// and logs a warning. For writing, a block device is claimed: as long as [`MemberFile::file`]
+    /// is open, no mount and no other claim of the device succeeds, whatever node it is opened by.
     ///
     /// # Errors
-    /// The file cannot be opened or measured.
+    /// It is neither a file nor a block device, it is claimed by another program or mounted (kind
+    /// `ResourceBusy`), or it cannot be opened or measured.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, DiskError> {
-        let failed = |what, source: io::Error| DiskError::File {
-            path: path.to_owned(),
-            what,
-            source: Arc::new(source),
-        };
-        let access = match mode {
-            OpenMode::ReadOnly => OFlags::RDONLY,
-            OpenMode::ReadWrite => OFlags::RDWR,
-        };
-        let open = |flags| rustix::fs::open(path, access | OFlags::CLOEXEC | flags, Mode::empty());
-        let plain = File::from(open(OFlags::empty()).map_err(|error| failed("open", error.into()))?);
+        let plain = open_plain(path, mode).map_err(|error| file_error(path, "open", error))?;
+        Self::of(path, plain, mode)
+    }
+
+    /// Like [`MemberFile::open`] with a file that [`open_plain`] has opened at `path`.
+    ///
+    /// # Errors
+    /// It cannot be opened a second time, or not measured.
+    pub fn of(path: &Path, plain: File, mode: OpenMode) -> Result<Self, DiskError> {
+        let failed = |what, source: io::Error| file_error(path, what, source);
+        let open = |flags| rustix::fs::open(path, access(mode) | flags, Mode::empty());
         let direct =
             open(OFlags::DIRECT).map_err(io::Error::from).and_then(|file| check_direct(&file).map(|()| file));
         let (ring_file, direct) = match direct {
@@ -98,6 +100,56 @@ impl MemberFile {
         self.plain.write_all_at(bytes, offset).map_err(|source| self.failed("write", source))
     }
 
+    /// Reads a block from the device itself where that is possible, waiting for it: what another
+    /// host has written is not in the page cache of this one.
+    ///
+    /// # Errors
+    /// The file refuses the read, or ends before.
+    pub fn read_block(&self, offset: u64) -> Result<Vec<u8>, DiskError> {
+        let (mut memory, block) = aligned_block();
+        let mut target = &mut memory[block.clone()];
+        let mut at = offset;
+        while !target.is_empty() {
+            match rustix::io::pread(&self.ring_file, &mut *target, at) {
+                Ok(0) => return Err(self.failed("read", io::ErrorKind::UnexpectedEof.into())),
+                Ok(bytes) => (target, at) = (&mut target[bytes..], at + bytes as u64),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(self.failed("read", error.into())),
+            }
+        }
+        Ok(memory[block].to_vec())
+    }
+
+    /// Writes a block to the device itself where that is possible, waiting for it.
+    ///
+    /// # Errors
+    /// The file refuses the write.
+    ///
+    /// # Panics
+    /// If `bytes` is not a block.
+    pub fn write_block(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let (mut memory, block) = aligned_block();
+        memory[block.clone()].copy_from_slice(bytes);
+        let mut rest = &memory[block];
+        let mut at = offset;
+        while !rest.is_empty() {
+            match rustix::io::pwrite(&self.ring_file, rest, at) {
+                Ok(0) => return Err(self.failed("write", io::ErrorKind::WriteZero.into())),
+                Ok(bytes) => (rest, at) = (&rest[bytes..], at + bytes as u64),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(self.failed("write", error.into())),
+            }
+        }
+        if self.direct { Ok(()) } else { self.sync() }
+    }
+
+    /// Drops what the page cache has of the file, so that the next reads find what another host has
+    /// written. What this host has written and not synced is kept.
+    pub fn forget_cached(&self) {
+        // Advice cannot fail in a way that matters: the file is a file.
+        let _ = rustix::fs::fadvise(&self.plain, 0, None, rustix::fs::Advice::DontNeed);
+    }
+
     /// Makes all writes durable, waiting for it.
     ///
     /// # Errors
@@ -116,8 +168,49 @@ impl MemberFile {
     }
 
     fn failed(&self, what: &'static str, source: io::Error) -> DiskError {
-        DiskError::File { path: self.path.clone(), what, source: Arc::new(source) }
+        file_error(&self.path, what, source)
     }
+}
+
+/// Opens a file or block device without waiting, for buffered I/O. For writing, a block device is
+/// claimed as long as the result, or a duplicate of it, is open.
+///
+/// # Errors
+/// As of [`MemberFile::open`].
+pub fn open_plain(path: &Path, mode: OpenMode) -> io::Result<File> {
+    let check = |kind: FileType| match kind.is_file() || kind.is_block_device() {
+        true => Ok(kind.is_block_device() && mode == OpenMode::ReadWrite),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a file nor a block device")),
+    };
+    // Looked at before it is opened, since opening a FIFO waits and opening a device may act.
+    let claim = check(std::fs::metadata(path)?.file_type())?;
+    // Without O_CREAT, O_EXCL claims a block device and is not defined for anything else.
+    let flags = if claim { OFlags::EXCL } else { OFlags::empty() };
+    let file = File::from(rustix::fs::open(path, access(mode) | OFlags::NONBLOCK | flags, Mode::empty())?);
+    match check(file.metadata()?.file_type())? == claim {
+        true => Ok(file),
+        false => Err(io::Error::other("it became another file while it was opened")),
+    }
+}
+
+fn access(mode: OpenMode) -> OFlags {
+    OFlags::CLOEXEC
+        | match mode {
+            OpenMode::ReadOnly => OFlags::RDONLY,
+            OpenMode::ReadWrite => OFlags::RDWR,
+        }
+}
+
+fn file_error(path: &Path, what: &'static str, source: io::Error) -> DiskError {
+    DiskError::File { path: path.to_owned(), what, source: Arc::new(source) }
+}
+
+/// Memory with a block in it that is aligned for direct I/O.
+fn aligned_block() -> (Vec<u8>, std::ops::Range<usize>) {
+    let block = BLOCK_BYTES as usize;
+    let memory = vec![0; 2 * block];
+    let start = memory.as_ptr().align_offset(block);
+    (memory, start..start + block)
 }
 
 /// Whether direct I/O in blocks of [`BLOCK_BYTES`] works on this file. An open with O_DIRECT does
@@ -135,8 +228,7 @@ fn check_direct(file: &OwnedFd) -> Result<(), io::Error> {
         };
     }
     // Linux before 6.1, or a file system that does not report it: try a read.
-    let mut memory = vec![0; 2 * BLOCK_BYTES as usize];
-    let start = memory.as_ptr().align_offset(BLOCK_BYTES as usize);
-    rustix::io::pread(file, &mut memory[start..start + BLOCK_BYTES as usize], 0)?;
+    let (mut memory, block) = aligned_block();
+    rustix::io::pread(file, &mut memory[block], 0)?;
     Ok(())
 }

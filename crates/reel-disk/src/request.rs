@@ -3,8 +3,9 @@
 use crate::error::DiskError;
 use reel_arena::{Buffer, Lease};
 use reel_qos::Class;
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 /// One request to one member.
 pub struct DiskRequest {
@@ -99,6 +100,22 @@ impl Requester {
     pub fn of(self, number: u64) -> Self {
         let numbers = (1 << Self::NUMBER_BITS) - 1;
         Self(self.0 & !numbers | number & numbers)
+    }
+
+    /// The requester of a client, whichever core makes its requests. An address of IPv6 stands for
+    /// its network (/64): one client has as many addresses there as it wants. Two clients may share
+    /// their turns by chance.
+    pub fn client(address: IpAddr) -> Self {
+        static CLIENTS: LazyLock<Requester> = LazyLock::new(Requester::new);
+        let number = match address.to_canonical() {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            IpAddr::V6(address) => {
+                let network = (address.to_bits() >> 64) as u64;
+                // Fibonacci hashing, above the numbers of IPv4.
+                network.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 | 1 << 39
+            }
+        };
+        CLIENTS.of(number)
     }
 
     /// A new requester for maintenance: a rebuild, a scrub. Maintenance has every second turn,

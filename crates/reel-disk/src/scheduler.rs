@@ -108,8 +108,19 @@ pub struct SchedulerView {
     pub least_slack_ns: i64,
     /// Requests given to the device after their deadline was out of reach.
     pub late: u64,
+    /// The last of those.
+    pub last_late: Option<LastLate>,
     /// By class, in the order of the class table.
     pub classes: Vec<ClassView>,
+}
+
+/// A request that was late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastLate {
+    /// When it was given to the device, CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// The class that it was served in.
+    pub class: Class,
 }
 
 /// What a scheduler shows of one class.

@@ -2,15 +2,20 @@
 
 use crate::access_log::AccessRecord;
 use crate::limits::{
-    HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS, SEND_CRITICAL_NS,
-    STALL_TIME_MAX_NS,
+    ASIDE_TIME_MAX_NS, HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS,
+    SEND_CRITICAL_NS, STALL_TIME_MAX_NS,
 };
+use crate::peer::Peer;
 use crate::request::Request;
 use crate::secure::Secure;
+use crate::service::Watched;
 use crate::zero_copy::ZeroCopy;
+use reel_admit::client_network;
+use reel_cache::SessionKey;
 use reel_play::{DeliveryId, DeliveryOrder, DeliveryReport, FlowMeter, NetworkPath};
 use reel_rt::{TaskId, TaskKind};
-use reel_serve::{Counted, OpenResult};
+use reel_serve::{Counted, NoPlace, OpenResult};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,18 +25,26 @@ use std::sync::Arc;
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
     /// The connection is counted as open as long as this exists.
-    _counted: Counted,
-    pub(crate) peer: SocketAddr,
+    counted: Counted,
+    pub(crate) peer: Peer,
     /// The task that continues with the connection when something has arrived.
     pub(crate) task: TaskId,
+    /// Its handshake is counted as under way as long as this exists.
+    pub(crate) handshake: Option<Counted>,
     /// Set if the connection uses TLS.
     pub(crate) secure: Option<Box<Secure>>,
     /// Bytes that are received, decrypted and not yet used. Empty while a receive operation has the
     /// buffer.
     pub(crate) input: Vec<u8>,
     pub(crate) state: State,
+    /// What its request works on. It stays until the next request.
+    pub(crate) about: Option<About>,
     /// When `state` last changed, or the client last accepted or sent something.
     pub(crate) since_ns: u64,
+    /// Why there is no place for it, if it is held aside: only its request for health is served.
+    pub(crate) aside: Option<NoPlace>,
+    /// It ends after its response, because another connection has got its place.
+    pub(crate) is_leaving: bool,
     /// An operation of this connection is in the ring. There is never more than one, except for
     /// zero-copy sends whose memory is still to be returned.
     pub(crate) in_ring: bool,
@@ -39,6 +52,13 @@ pub(crate) struct Connection {
     pub(crate) zero_copy: ZeroCopy,
     /// What the socket shows of the path to the client.
     pub(crate) flow: FlowMeter,
+}
+
+/// The title of a request, and the session if it has one. If the request panics, they are to be
+/// blamed.
+pub(crate) struct About {
+    pub(crate) title: String,
+    pub(crate) session: Option<SessionKey>,
 }
 
 pub(crate) enum State {
@@ -69,6 +89,8 @@ pub(crate) struct Sending {
     pub(crate) started_ns: u64,
     pub(crate) status: u16,
     pub(crate) request: Request,
+    /// Set if it is watched whether the client plays.
+    pub(crate) watched: Option<Watched>,
 }
 
 /// Why a connection is closed by the server.
@@ -91,7 +113,7 @@ impl Connection {
     pub(crate) fn new(
         socket: OwnedFd,
         counted: Counted,
-        peer: SocketAddr,
+        peer: Peer,
         task: TaskId,
         can_lend: bool,
         now_ns: u64,
@@ -99,31 +121,31 @@ impl Connection {
         let socket = Arc::new(socket);
         Self {
             socket,
-            _counted: counted,
+            counted,
             peer,
             task,
+            handshake: None,
             secure: None,
             input: Vec::new(),
             state: State::Idle,
+            about: None,
             since_ns: now_ns,
+            aside: None,
+            is_leaving: false,
             in_ring: false,
             zero_copy: ZeroCopy::new(can_lend),
             flow: FlowMeter::default(),
         }
     }
 
-    /// How responses reach the client.
+    /// How responses reach the client. What stays on this machine uses no link.
     pub(crate) fn path(&self) -> NetworkPath {
-        if self.uses_uplink() {
-            NetworkPath::Uplink { train_bytes: self.flow.train_bytes() }
+        if self.peer.is_remote() {
+            let client = client_network(self.peer.client().ip());
+            NetworkPath::Uplink { train_bytes: self.flow.train_bytes(), client, piece_bytes: 1 }
         } else {
             NetworkPath::Local
         }
-    }
-
-    /// Whether responses go through the uplink. What stays on this machine uses no link.
-    pub(crate) fn uses_uplink(&self) -> bool {
-        !self.peer.ip().to_canonical().is_loopback()
     }
 
     /// The delivery of the current response.
@@ -134,12 +156,34 @@ impl Connection {
         }
     }
 
+    /// Whether the client owes a request, or the rest of one.
+    pub(crate) fn is_quiet(&self) -> bool {
+        matches!(self.state, State::ShakingHands | State::Idle | State::Heading)
+    }
+
+    /// The client owes the next request from now on. `token` is that of this connection.
+    pub(crate) fn quiet(&self, token: u64) {
+        self.counted.quiet(token, self.since_ns);
+    }
+
+    /// The head of a request has arrived.
+    pub(crate) fn busy(&self) {
+        self.counted.busy();
+    }
+
     /// The first bytes of a request have arrived.
     pub(crate) fn begin_head(&mut self, now_ns: u64) {
         if matches!(self.state, State::Idle) {
             self.state = State::Heading;
             self.since_ns = now_ns;
         }
+    }
+
+    /// Whether the client has closed the connection, or its side of it: no client of media closes
+    /// one side before it has its response.
+    pub(crate) fn has_left(&self) -> bool {
+        let mut look = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        poll(&mut look, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|events| events > 0)
     }
 
     /// The time limit that this connection has exceeded, if any.
@@ -154,6 +198,7 @@ impl Connection {
             State::Sending(_) => (STALL_TIME_MAX_NS, TimeOut::Stall),
             State::Lingering(_) => (LINGER_TIME_MAX_NS, TimeOut::Linger),
         };
+        let limit_ns = if self.aside.is_some() { limit_ns.min(ASIDE_TIME_MAX_NS) } else { limit_ns };
         (now_ns.saturating_sub(self.since_ns) > limit_ns).then_some(which)
     }
 }
@@ -192,16 +237,16 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reel_serve::OpenConnections;
+    use reel_serve::{OpenConnections, PlaceShares, Proxies};
     use std::os::unix::net::UnixStream;
 
     const START_NS: u64 = 5_000;
 
     fn connection(state: State) -> Connection {
         let (socket, _) = UnixStream::pair().unwrap();
-        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let peer = Peer::new(SocketAddr::from(([127, 0, 0, 1], 1)), &Proxies::default());
         let task = reel_rt::Agenda::default().add(TaskKind::Interactive, 0).unwrap();
-        let counted = OpenConnections::new(1, 1).place().expect("there is room");
+        let counted = OpenConnections::new(1, 1, PlaceShares::default()).place(None).expect("there is room");
         let mut connection = Connection::new(socket.into(), counted, peer, task, false, START_NS);
         connection.state = state;
         connection
@@ -215,6 +260,7 @@ mod tests {
             started_ns: START_NS,
             status: 200,
             request: Request::default(),
+            watched: None,
         }))
     }
 
@@ -231,6 +277,16 @@ mod tests {
             assert_eq!(connection.timed_out(0), None, "a clock that goes back");
             assert_eq!(connection.timed_out(START_NS + limit_ns), None, "{which:?}");
             assert_eq!(connection.timed_out(START_NS + limit_ns + 1), Some(which));
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_held_aside_has_little_time() {
+        for state in [State::ShakingHands, State::Idle, State::Heading] {
+            let mut connection = connection(state);
+            connection.aside = Some(NoPlace::Full);
+            assert_eq!(connection.timed_out(START_NS + ASIDE_TIME_MAX_NS), None);
+            assert!(connection.timed_out(START_NS + ASIDE_TIME_MAX_NS + 1).is_some());
         }
     }
 

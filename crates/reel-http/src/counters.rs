@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counters of all cores together. Each is incremented at most a few times per request.
 #[derive(Debug, Default)]
 pub struct HttpCounters {
-    /// Connections closed at once because too many were open.
+    /// Connections closed at once because too many were open, or too many of their client.
     pub turned_away: AtomicU64,
+    /// Connections without a request that were closed for others.
+    pub made_room: AtomicU64,
     /// Connections handed to the control plane.
     pub handed_over: AtomicU64,
     /// TLS handshakes that were completed.
@@ -27,6 +29,10 @@ pub struct HttpCounters {
     pub zero_copy_bytes: AtomicU64,
     /// Bytes that the kernel was to send from Reel's memory, and copied instead.
     pub copied_late_bytes: AtomicU64,
+    /// Readers of files that were admitted as viewers...
+    pub readers_admitted: AtomicU64,
+    /// ...and that were to be, and had no room.
+    pub readers_refused: AtomicU64,
     /// Sends without a copy that the kernel refused.
     pub zero_copy_refused: AtomicU64,
 }

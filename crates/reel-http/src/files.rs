@@ -1,15 +1,13 @@
 //! The files of a title as HTTP resources.
 
-use crate::date::http_date;
 use crate::download_name::DownloadName;
+use crate::file_reader::ReadAs;
 use crate::range::{Answer, Validators};
 use crate::request::Request;
 use crate::response::{Resource, Response};
+use reel_library::entity_tag;
 use reel_play::{MANIFEST_TYPE, MediaRequest, PLAYLIST_TYPE, PlayableTitle, SessionFile, TitleFile};
-
-/// Incremented when the texts or headers made from an index change, so that no cache mixes old and
-/// new.
-const FORMAT: u32 = 1;
+use reel_serve::http_date;
 
 /// A session's files belong to its client alone, and never change during the session.
 pub(crate) const SESSION_CACHE: &str = "private, max-age=3600, immutable";
@@ -17,11 +15,11 @@ pub(crate) const SESSION_CACHE: &str = "private, max-age=3600, immutable";
 const DOWNLOAD_CACHE: &str = "public, no-cache";
 
 /// The answer to a request for the whole title as one file.
-pub(crate) fn download(title: &PlayableTitle, request: &Request) -> Response {
+pub(crate) fn download(title: &PlayableTitle, request: &Request, name: ReadAs) -> Response {
     let Some(file) = title.whole_file() else { return no_plain_file(request) };
     let mut resource = resource(title, file, DOWNLOAD_CACHE);
     let record = title.title().record();
-    resource.download_name = Some(DownloadName::mp4(&record.id, &record.name));
+    resource.download_name = (name == ReadAs::File).then(|| DownloadName::mp4(&record.id, &record.name));
     resource.respond(request)
 }
 
@@ -68,7 +66,7 @@ pub(crate) fn media_request(
 /// A file as a resource.
 pub(crate) fn resource(title: &PlayableTitle, file: TitleFile, cache_control: &'static str) -> Resource {
     let TitleFile { content_type, name, body } = file;
-    let etag = format!("\"{}-{FORMAT}-{name}\"", title.title().stamp());
+    let etag = entity_tag(&title.title().stamp(), &name);
     let last_modified = http_date(title.title().record().added_unix_s);
     let validators = Validators { etag, last_modified };
     Resource { content_type, cache_control, validators, body, download_name: None }

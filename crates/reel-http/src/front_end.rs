@@ -2,13 +2,14 @@
 
 use crate::access_log::AccessLog;
 use crate::counters::HttpCounters;
+use crate::file_readers::FileReaders;
 use crate::route::Route;
 use crate::scratch::Scratch;
 use crate::service::{HttpShared, HttpThread};
 use reel_arena::Arena;
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{Core, RtError};
-use reel_serve::{FrontEnd, Listening, OpenConnections, Parts, ServeThreads, ThreadsConfig};
+use reel_serve::{FrontEnd, Listening, OpenConnections, Parts, Proxies, ServeThreads, ThreadsConfig};
 use rustix::net::sockopt;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct HttpConfig {
     pub congestion_control: Option<String>,
     /// Set if TLS is served: the certificate, and the number of buffers that each thread seals in.
     pub tls: Option<(reel_tls::Acceptor, usize)>,
+    /// Handshakes of one thread that are under way at once.
+    pub handshakes_max: usize,
 }
 
 /// The parts of the server that only this front end uses.
@@ -52,6 +55,8 @@ pub struct HttpParts {
     pub open: Arc<OpenConnections>,
     /// The receiver of requests that are not for media.
     pub handover: HandoverTo,
+    /// The reverse proxies that name their clients.
+    pub proxies: Proxies,
 }
 
 /// Takes a connection over, or returns it if it has no room for it. Must not wait.
@@ -65,7 +70,7 @@ pub struct Handover {
     pub tls: Option<Box<reel_tls::Connection>>,
     /// The bytes that were read.
     pub already_read: Vec<u8>,
-    /// The client's address.
+    /// The client's address; one that a proxy has named in front of the connection.
     pub peer: SocketAddr,
 }
 
@@ -113,11 +118,18 @@ impl HttpFrontEnd {
             transports,
             lent_buffers: config.lent_buffers,
             system_congestion,
+            handshakes_max: config.handshakes_max,
+            file_readers: FileReaders::default(),
             tls_acceptor: config.tls.as_ref().map(|(acceptor, _)| acceptor.clone()),
         });
         let threads = ServeThreads::start(threads_config(&config), parts, listening, |_| {
-            let (shared, scratch) = (Arc::clone(&shared), Scratch::new(&arena, scratch_buffers));
-            move |core: &mut Core| HttpThread::new(core, shared, scratch)
+            let (shared, arena) = (Arc::clone(&shared), arena.clone());
+            // Taken here, before readers take buffers of the arena.
+            let mut first = Some(Scratch::new(&arena, scratch_buffers));
+            move |core: &mut Core| {
+                let scratch = first.take().unwrap_or_else(|| Scratch::new(&arena, scratch_buffers));
+                HttpThread::new(core, Arc::clone(&shared), scratch)
+            }
         })?;
         Ok(Self { threads, log_thread })
     }
@@ -126,6 +138,10 @@ impl HttpFrontEnd {
 impl FrontEnd for HttpFrontEnd {
     fn is_whole(&self) -> bool {
         self.threads.is_whole() && !self.log_thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    fn restarts(&self) -> u32 {
+        self.threads.restarts()
     }
 
     fn stop(&self) {

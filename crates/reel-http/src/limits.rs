@@ -22,6 +22,19 @@ pub const HEAD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 /// connection afterwards. Browsers that connect in advance make the handshake at once.
 pub const HANDSHAKE_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
+/// Handshakes of one thread that are under way at once. Each may hold 64 KiB of messages of its
+/// client, so all of them 64 MiB. A handshake that a client continues takes two round trips.
+pub const HANDSHAKES_MAX: usize = 1024;
+
+/// Connections beyond those there may be that are held aside until their requests are known, since
+/// `/healthz`, `/readyz` and `/metrics` are answered in any case. A request for one of them arrives
+/// within milliseconds, and a connection that is silent ends for a new one.
+pub const ASIDE_CONNECTIONS_MAX: usize = 32;
+
+/// How long each step of a connection that is held aside may take: its handshake, the first byte of
+/// its request, the rest of the head. A health check is one packet.
+pub const ASIDE_TIME_MAX_NS: u64 = 2 * SECOND_NS;
+
 /// Sealed bytes of slow clients that a core holds outside of the arena. Beyond that, the slowest
 /// client is cut off.
 pub const PARKED_BYTES_MAX: usize = 64 << 20;
@@ -39,6 +52,17 @@ pub const LINGER_BYTES_MAX: usize = 64 * 1024;
 
 /// How long a client may take to close its side after its last response.
 pub const LINGER_TIME_MAX_NS: u64 = 2 * SECOND_NS;
+
+/// Clients that read titles as files: all together, and those of one address. For those beyond,
+/// nothing is promised. Each costs some hundred bytes, and sessions have bounds of their own.
+pub const FILE_READERS_MAX: usize = 4096;
+
+/// See [`FILE_READERS_MAX`].
+pub const FILE_READERS_OF_CLIENT_MAX: usize = 64;
+
+/// Bytes that are read for a client that may begin to play, before the class of downloads is used:
+/// a second of the largest films.
+pub const LOOK_BYTES_MAX: u64 = 16 << 20;
 
 /// Lines of the access log that may wait for its writer. More lines are counted and dropped.
 pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
@@ -66,6 +90,41 @@ pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
 pub const PATHS_MAX: usize = 256;
 
 // ---- Tuning
+
+/// A player may follow the redirect to its session for so long without asking again: the longest
+/// films. A session that ended meanwhile is opened again by its address.
+pub const REDIRECT_LASTS_S: u64 = 6 * 3600;
+
+/// A client that reads a file for so long at the pace of the film plays it.
+pub const FILE_LASTS_NS: u64 = 10 * SECOND_NS;
+
+/// The most of a film that a player reads in a time, as a multiple of that time. A player that
+/// fills its buffer reads more, and is known later.
+pub const FILE_PACE_MAX: u64 = 2;
+
+/// A client that reads a file for so long by a name of what is played plays it. Probes and
+/// thumbnailers are done before.
+pub const PLAY_LASTS_NS: u64 = SECOND_NS;
+
+/// A client that has read less of a film than this in that time looks at it.
+pub const PLAYED_MIN_NS: u64 = SECOND_NS;
+
+/// A range that begins so far from where a client has read is a jump, and what it read before does
+/// not count. Players read the pictures and the sound of a few seconds in turn.
+pub const JUMP_NS_MIN: u64 = 10 * SECOND_NS;
+
+/// Responses that overlap for no longer than this are those of one reader who changes the place.
+pub const OVERLAP_NS_MAX: u64 = SECOND_NS;
+
+/// A reader that was refused is tried again so often, while it reads.
+pub const REFUSED_AGAIN_NS: u64 = 5 * SECOND_NS;
+
+/// A reader without a response under way is forgotten after so long, and its session ends. A player
+/// that seeks asks again at once, and one that reads in pieces within its buffer.
+pub const FILE_READER_IDLE_NS: u64 = 60 * SECOND_NS;
+
+/// How often a response is looked at to learn whether its client plays.
+pub const LOOK_EVERY_NS: u64 = SECOND_NS / 2;
 
 /// A first guess at the size of a request head; it grows up to [`HEAD_BYTES_MAX`].
 pub const RECEIVE_BYTES: usize = 4 * 1024;

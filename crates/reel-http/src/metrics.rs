@@ -30,8 +30,13 @@ impl HttpMetrics {
         for (name, help, counter) in [
             (
                 "reel_http_connections_turned_away_total",
-                "Connections closed at once because too many were open.",
+                "Connections closed at once because too many were open, or too many of their client.",
                 &counters.turned_away,
+            ),
+            (
+                "reel_http_connections_made_room_total",
+                "Connections without a request that were closed for others, because too many were open.",
+                &counters.made_room,
             ),
             (
                 "reel_http_connections_handed_over_total",
@@ -42,6 +47,16 @@ impl HttpMetrics {
                 "reel_http_connections_timed_out_total",
                 "Connections closed because their client was too slow or silent.",
                 &counters.timed_out,
+            ),
+            (
+                "reel_http_readers_admitted_total",
+                "Clients that read a title as a file at the pace of a player, and were admitted as viewers.",
+                &counters.readers_admitted,
+            ),
+            (
+                "reel_http_readers_refused_total",
+                "The same, for which there was no room: what they read comes without a promise.",
+                &counters.readers_refused,
             ),
             ("reel_tls_handshakes_total", "TLS handshakes done.", &counters.handshakes),
             (

@@ -1,7 +1,7 @@
 //! Byte ranges and conditions (RFC 9110 sections 13 and 14).
 
-use crate::date::seconds_of_http_date;
 use crate::request::Request;
+use crate::seconds_of_http_date;
 use std::ops::Range;
 
 /// The values by which a client knows whether it already has a resource.

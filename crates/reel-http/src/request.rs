@@ -11,6 +11,8 @@ pub(crate) struct Request {
     pub(crate) path: String,
     /// The class asked for with `?class=`, in its normal form.
     pub(crate) class: Option<String>,
+    /// `?download` is in the query: a client that copies says so.
+    pub(crate) is_download: bool,
     pub(crate) keep_alive: bool,
     /// Announces a body.
     pub(crate) has_body: bool,
@@ -22,6 +24,7 @@ pub(crate) struct Request {
     pub(crate) if_range: Option<String>,
     pub(crate) origin: bool,
     pub(crate) user_agent: Option<String>,
+    pub(crate) forwarded_for: Option<String>,
 }
 
 /// The outcome of parsing the bytes received so far.
@@ -100,6 +103,7 @@ impl Request {
                 "if-range" => join(&mut request.if_range, text()),
                 "origin" => request.origin = true,
                 "user-agent" => request.user_agent = Some(text()),
+                "x-forwarded-for" => join(&mut request.forwarded_for, text()),
                 _ => {}
             }
         }
@@ -109,6 +113,7 @@ impl Request {
         }
         let path = path_of(target).ok_or((400, "the request target must be a path or an http URL"))?;
         request.path = normal_path(path).into_owned();
+        request.is_download = is_download(target);
         request.class = class_of(target).map(|class| normal_path(class).into_owned());
         Ok(request)
     }
@@ -125,8 +130,16 @@ fn join(field: &mut Option<String>, value: String) {
 
 /// The value of `class` in the query of a request target.
 fn class_of(target: &str) -> Option<&str> {
-    let query = target.split('#').next()?.split_once('?')?.1;
-    query.split('&').find_map(|pair| pair.strip_prefix("class="))
+    pairs_of(target)?.find_map(|pair| pair.strip_prefix("class="))
+}
+
+fn is_download(target: &str) -> bool {
+    pairs_of(target)
+        .is_some_and(|mut pairs| pairs.any(|pair| pair == "download" || pair.starts_with("download=")))
+}
+
+fn pairs_of(target: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(target.split('#').next()?.split_once('?')?.1.split('&'))
 }
 
 /// The path of a request target in origin or absolute form (RFC 9112 section 3.2), without its

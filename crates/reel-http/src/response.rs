@@ -1,7 +1,7 @@
 //! Response heads, and whole responses as bodies whose first part is the head.
 
-use crate::date::http_date;
 use crate::download_name::DownloadName;
+use crate::limits::REDIRECT_LASTS_S;
 use crate::range::{Answer, Validators, answer};
 use crate::request::Request;
 use reel_admit::OpenRefused;
@@ -9,6 +9,7 @@ use reel_cache::{Body, Part};
 use reel_play::SessionRefused;
 use reel_qos::AdmitError;
 use reel_serve::Refusal;
+use reel_serve::http_date;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -145,8 +146,11 @@ impl Response {
         match refusal {
             Refusal::NoSuchTitle { .. } => problem(404, ""),
             Refusal::NoSuchClass { .. } => problem(400, ""),
-            Refusal::Unreadable { .. } => problem(500, ""),
-            Refusal::TooManyOpenings => {
+            Refusal::ClassOfOthers { .. } => problem(403, ""),
+            Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
+                problem(500, "")
+            }
+            Refusal::TooManyOpenings | Refusal::OpeningTooLong => {
                 problem(503, &format!("Retry-After: {}\r\n", refusal.retry_after_s()))
             }
             Refusal::Session(refused) => Response::session_refused(request, refused),
@@ -165,20 +169,21 @@ impl Response {
         }
     }
 
-    /// 503 with what could be reserved.
+    /// 503 with what could be reserved; 429 if the client itself has too much (RFC 6585 section 4).
     pub(crate) fn refused(request: &Request, refused: &OpenRefused) -> Response {
         if let OpenRefused::NotAdmitted(AdmitError::TooLong { .. }) = refused {
             return Response::too_long(request, &refused.to_string());
         }
         let retry_after_s = refused.retry_after_s();
+        let status = if refused.is_of_client() { 429 } else { 503 };
         let mut problem = serde_json::json!({
             "type": "urn:reel:problem:not-admitted",
             "title": "The deadlines of this stream cannot be promised",
-            "status": 503,
+            "status": status,
             "detail": refused.to_string(),
             "retry_after_s": retry_after_s,
         });
-        if let OpenRefused::NotAdmitted(AdmitError::Refused(refusal)) = refused {
+        if let Some(refusal) = refused.refusal() {
             problem["resource"] = refusal.resource.code().into();
             if let Some(member) = refusal.resource.member() {
                 problem["member"] = member.into();
@@ -192,12 +197,22 @@ impl Response {
         let fields = format!(
             "Content-Type: application/problem+json\r\nCache-Control: no-store\r\nRetry-After: {retry_after_s}\r\n"
         );
-        Response::new(request, 503, &fields, Some(Body::text(problem.to_string().into_bytes())))
+        Response::new(request, status, &fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
-    /// A redirect that must be followed with the same method.
-    pub(crate) fn redirect(request: &Request, location: &str) -> Response {
-        let fields = format!("Location: {location}\r\nCache-Control: no-store\r\n");
+    /// A redirect that must be followed with the same method. If it `lasts`, the client that asks
+    /// may follow it again without asking.
+    ///
+    /// Players with ffmpeg ask at the first address again for each range, and play a file from two
+    /// places in turn. They keep a redirect for its `max-age`, if that comes first. A cache never
+    /// uses an answer that varies with everything (RFC 9111 section 4.1), so two pages of a
+    /// browser, or two players behind a proxy, do not share a session.
+    pub(crate) fn redirect(request: &Request, location: &str, lasts: bool) -> Response {
+        let cache = match lasts {
+            true => format!("max-age={REDIRECT_LASTS_S}, private\r\nVary: *"),
+            false => "no-store".to_owned(),
+        };
+        let fields = format!("Location: {location}\r\nCache-Control: {cache}\r\n");
         Response::new(request, 307, &fields, Some(Body::default()))
     }
 
@@ -263,6 +278,7 @@ fn reason(status: u16) -> &'static str {
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         431 => "Request Header Fields Too Large",
+        429 => "Too Many Requests",
         503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",
         _ => "Internal Server Error",
@@ -272,7 +288,7 @@ fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::date::seconds_of_http_date;
+    use reel_serve::seconds_of_http_date;
 
     fn text(response: &Response) -> String {
         let mut all = Vec::new();
@@ -306,7 +322,8 @@ mod tests {
         for response in [
             resource().respond(&request("GET", None)),
             resource().respond(&asked),
-            Response::redirect(&asked, "/"),
+            Response::redirect(&asked, "/", true),
+            Response::redirect(&asked, "/", false),
             Response::options(&asked),
         ] {
             let head = text(&response);
@@ -340,6 +357,19 @@ mod tests {
         );
         let refused = text(&Response::refused(&request("GET", None), &AdmitError::TooMany.into()));
         assert!(refused.contains("Retry-After: 10\r\n") && refused.contains(":not-admitted\""), "{refused}");
+    }
+
+    #[test]
+    fn a_client_that_has_its_share_is_told_so_by_the_status() {
+        for (refused, status) in [
+            (OpenRefused::Client { held: 256 }, "429 Too Many Requests"),
+            (OpenRefused::Unstarted { held: 64 }, "429 Too Many Requests"),
+            (OpenRefused::Full { max: 10, retry_after_s: 3 }, "503 Service Unavailable"),
+        ] {
+            let response = text(&Response::refused(&request("GET", None), &refused));
+            assert!(response.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{response}");
+            assert!(response.contains("\r\nRetry-After: "), "{response}");
+        }
     }
 
     #[test]

@@ -12,23 +12,36 @@ pub(crate) enum Route {
     Session { key: SessionKey, file: SessionFile },
     /// A whole title as one file, without a session.
     Download { title: String },
+    /// The same among the files that are played (`docs/design/webdav.md`).
+    Play { title: String },
     /// Below a media path, but without a resource.
     NotFound,
     /// For the control plane.
     ControlPlane,
 }
 
+/// What is answered in any case: what watches the server asks for it.
+pub(crate) fn is_health(path: &str) -> bool {
+    ["/healthz", "/readyz", "/metrics"].contains(&path)
+}
+
 impl Route {
-    /// The route of a request path.
+    /// The route of a request path with one of the methods of media.
     pub(crate) fn of(path: &str) -> Route {
         let mut names = path.split('/').skip(1);
         match names.next() {
             Some("watch") => watch(names).unwrap_or(Route::NotFound),
             Some("s") => session(names).unwrap_or(Route::NotFound),
-            Some("files") => download(names).unwrap_or(Route::NotFound),
+            Some("files") => file(names).map_or(Route::NotFound, |title| Route::Download { title }),
+            Some("dav") => dav(names).unwrap_or(Route::ControlPlane),
             _ => Route::ControlPlane,
         }
     }
+}
+
+/// Whether the control plane answers requests with this method for a file.
+pub(crate) fn is_of_dav(path: &str, method: &str) -> bool {
+    path.starts_with("/dav/") && !matches!(method, "GET" | "HEAD")
 }
 
 fn watch<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
@@ -55,9 +68,10 @@ fn session<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
             match file {
                 "media.m3u8" => SessionFile::Media(track),
                 "iframes.m3u8" => SessionFile::IFrames(track),
-                "init.mp4" => SessionFile::Init(track),
+                "init.mp4" => SessionFile::Init(track, 1),
                 "text.m3u8" => SessionFile::TextPlaylist(track),
                 "text.vtt" => SessionFile::Text(track),
+                file if file.ends_with(".mp4") => SessionFile::Init(track, further_init(file)?),
                 segment => SessionFile::Segment(track, number(segment.strip_suffix(".m4s")?)?),
             }
         }
@@ -66,9 +80,24 @@ fn session<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
     names.next().is_none().then_some(Route::Session { key, file })
 }
 
-fn download<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
+fn file<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<String> {
     let title = names.next()?.strip_suffix(".mp4")?.to_owned();
-    names.next().is_none().then_some(Route::Download { title })
+    names.next().is_none().then_some(title)
+}
+
+/// A file of WebDAV. Directories and all that is not there belong to the control plane.
+fn dav<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
+    match names.next()? {
+        "play" => file(names).map(|title| Route::Play { title }),
+        "copy" => file(names).map(|title| Route::Download { title }),
+        _ => None,
+    }
+}
+
+/// The number of a further init segment: the first one has none in its name.
+fn further_init(file: &str) -> Option<usize> {
+    let digits = file.strip_prefix("init-")?.strip_suffix(".mp4")?;
+    number(digits).filter(|number| *number > 1)
 }
 
 /// A number as playlists write it: digits without sign or leading zero, so that every resource has
@@ -98,7 +127,8 @@ mod tests {
         assert_eq!(file("manifest.mpd"), Some(SessionFile::Manifest));
         assert_eq!(file("a-film.mp4"), Some(SessionFile::Progressive));
         assert_eq!(file("0/media.m3u8"), Some(SessionFile::Media(0)));
-        assert_eq!(file("3/init.mp4"), Some(SessionFile::Init(3)));
+        assert_eq!(file("3/init.mp4"), Some(SessionFile::Init(3, 1)));
+        assert_eq!(file("3/init-2.mp4"), Some(SessionFile::Init(3, 2)));
         assert_eq!(file("1/iframes.m3u8"), Some(SessionFile::IFrames(1)));
         assert_eq!(file("1/12.m4s"), Some(SessionFile::Segment(1, 12)));
         assert_eq!(file("2/text.vtt"), Some(SessionFile::Text(2)));
@@ -113,6 +143,10 @@ mod tests {
             "1/",
             "1/.m4s",
             "0%2finit.mp4",
+            "0/init-1.mp4",
+            "0/init-02.mp4",
+            "0/init-.mp4",
+            "0/other.mp4",
         ] {
             assert_eq!(file(nothing), None, "{nothing}");
         }
@@ -126,8 +160,23 @@ mod tests {
         assert_eq!(Route::of("/watch/a-film/b-film.mp4"), Route::NotFound);
         assert_eq!(Route::of("/files/a-film.mp4"), Route::Download { title: "a-film".into() });
         assert_eq!(Route::of("/files/../x.mp4"), Route::NotFound);
+        assert_eq!(Route::of("/dav/copy/a-film.mp4"), Route::Download { title: "a-film".into() });
+        assert_eq!(Route::of("/dav/play/a-film.mp4"), Route::Play { title: "a-film".into() });
+        assert!(is_of_dav("/dav/play/a-film.mp4", "PROPFIND") && !is_of_dav("/dav/play/a-film.mp4", "HEAD"));
+        assert!(!is_of_dav("/files/a-film.mp4", "PROPFIND"));
         assert_eq!(Route::of("/s/short/master.m3u8"), Route::NotFound);
-        for elsewhere in ["/", "/api/v1/titles", "*", "", "/watching", "/files.html"] {
+        for elsewhere in [
+            "/",
+            "/api/v1/titles",
+            "*",
+            "",
+            "/watching",
+            "/files.html",
+            "/dav",
+            "/dav/",
+            "/dav/play/",
+            "/dav/x.mp4",
+        ] {
             assert_eq!(Route::of(elsewhere), Route::ControlPlane, "{elsewhere}");
         }
     }

@@ -13,23 +13,28 @@
 
 mod connecting;
 mod ending;
+mod panics;
 mod paths;
 mod playing;
+mod reading;
 mod requests;
 mod secure;
 mod sending;
 mod tasks;
 mod zero_copy;
 
+pub(crate) use reading::Watched;
+
 use crate::access_log::AccessLog;
 use crate::connection::{Connection, State};
+use crate::file_readers::FileReaders;
 use crate::front_end::{HttpParts, Transport};
-use crate::limits::SWEEP_EVERY_NS;
+use crate::limits::{ASIDE_CONNECTIONS_MAX, SWEEP_EVERY_NS};
 use crate::scratch::Scratch;
 use reel_play::Slots;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Next, TaskId};
-use reel_serve::{Accepted, OpenResult, Protocol, Serve};
+use reel_serve::{Accepted, NoPlace, OpenConnections, OpenResult, Protocol, Serve, Step};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,6 +49,10 @@ pub(crate) struct HttpShared {
     pub(crate) lent_buffers: usize,
     /// The congestion control of the system, if connections begin with another one.
     pub(crate) system_congestion: Option<String>,
+    /// Handshakes of one thread that are under way at once.
+    pub(crate) handshakes_max: usize,
+    /// The clients that read titles as files.
+    pub(crate) file_readers: FileReaders,
     /// Set if TLS is served.
     pub(crate) tls_acceptor: Option<reel_tls::Acceptor>,
 }
@@ -60,6 +69,11 @@ pub(crate) struct HttpThread {
     /// Sealed bytes of slow clients that were moved out of the arena.
     parked_bytes: usize,
     connections: Slots<Connection>,
+    /// The connections that shake hands. Each thread has its own, so that the one that ends for
+    /// another one is always at hand.
+    handshakes: Arc<OpenConnections>,
+    /// The connections beyond those there may be, whose requests may be for health.
+    aside: Arc<OpenConnections>,
     /// The token of the connection of each task, by the task's number.
     of_task: Vec<u64>,
 }
@@ -101,8 +115,13 @@ const PATHS: u64 = 1;
 impl HttpThread {
     pub(crate) fn new(core: &mut Core, shared: Arc<HttpShared>, scratch: Scratch) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
+        let shares = shared.http.open.shares().clone();
+        let handshakes = OpenConnections::new(1, shared.handshakes_max, shares.clone());
+        let aside = OpenConnections::new(1, ASIDE_CONNECTIONS_MAX, shares);
         Self {
             shared,
+            handshakes,
+            aside,
             paths_planned: false,
             paths_seen: 0,
             scratch,
@@ -115,15 +134,15 @@ impl HttpThread {
 
 impl Protocol for HttpThread {
     fn connected(&mut self, serve: &mut Serve<'_>, accepted: Accepted) {
-        self.connect(serve, accepted);
+        self.connect(serve, accepted, None);
     }
 
-    fn turned_away(&mut self, socket: OwnedFd, listener: usize) {
-        self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
-        // A TLS client would not understand this answer.
-        if self.shared.transports.get(listener) == Some(&Transport::Plain) {
-            connecting::refuse_connection(socket);
-        }
+    fn turned_away(&mut self, serve: &mut Serve<'_>, socket: OwnedFd, listener: usize, why: NoPlace) {
+        self.hold_aside(serve, socket, listener, why);
+    }
+
+    fn make_room(&mut self, serve: &mut Serve<'_>, token: u64) {
+        self.leave(serve, token);
     }
 
     fn opened(&mut self, serve: &mut Serve<'_>, tag: u64, result: OpenResult) {
@@ -217,5 +236,13 @@ impl Protocol for HttpThread {
         for token in self.connections.tokens(|_| true) {
             self.cut_off(serve, token);
         }
+    }
+
+    fn title_of(&self, step: Step) -> Option<String> {
+        self.title_of_step(step)
+    }
+
+    fn end(&mut self, serve: &mut Serve<'_>, step: Step) -> bool {
+        self.end_step(serve, step)
     }
 }

@@ -5,15 +5,27 @@ use reel_media::MediaError;
 use reel_media::cmaf::PackError;
 use reel_media::index::IndexError;
 use reel_media::progressive::LayoutError;
+use reel_media::transport::MuxError;
 use reel_volume::VolumeError;
 use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
+const HELP_COSTLY: &str =
+    "copy its tracks to another file first, for example with `ffmpeg -i FILE -c copy NEW.mkv`";
 const HELP_IDS_EXHAUSTED: &str = "give the title another name";
+const HELP_ONE_STREAM: &str = "ingest each file as a title of its own, or without the form ts";
+const HELP_SMALL_SYMBOLS: &str = "make a volume with `reel volume create --geometry ts`";
+const HELP_NO_STREAM: &str = "`reel form add VOLUME TITLE ts` makes one";
+const HELP_HAS_STREAM: &str = "`reel export --form ts` writes it to a file";
+const HELP_CHANGED: &str = "try it again";
+const HELP_ONLY_STREAM: &str = "`reel export --form ts` writes it to a file";
 const HELP_NO_SPACE: &str = "remove titles, or make a larger volume";
 const HELP_DAMAGED: &str = "remove the title and ingest it again";
 const HELP_NO_SUCH_TITLE: &str = "`reel titles VOLUME` lists the titles";
+const HELP_UNUSABLE: &str = "SubRip (.srt), WebVTT (.vtt) and SubStation Alpha (.ass) are read";
+const HELP_LANGUAGE: &str = "write it as en, deu or pt-BR";
+const HELP_TAKEN: &str = "give these another label";
 
 /// Why a file was not ingested. Nothing of it remains in the volume.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +34,16 @@ pub enum IngestError {
     /// The ingest was asked to stop.
     #[error("stopped before the title was complete, and nothing of it was kept")]
     Cancelled,
+    /// Parsing a file takes more of a processor than a file of its size may take.
+    #[error(
+        "{file} takes more than {seconds} s of a processor, the budget of a file of its size; {HELP_COSTLY}"
+    )]
+    Costly {
+        /// Its name.
+        file: String,
+        /// The budget.
+        seconds: u64,
+    },
     /// Every numbered id of this name is in use.
     #[error("all {ID_SUFFIX_MAX} ids made from this name are in use; {HELP_IDS_EXHAUSTED}")]
     IdsExhausted,
@@ -53,9 +75,33 @@ pub enum IngestError {
         /// What is wrong with it.
         source: MediaError,
     },
+    /// The title cannot be made into a transport stream.
+    #[error("{file}: {source}")]
+    Multiplex {
+        /// The files' names.
+        file: String,
+        /// The reason.
+        source: MuxError,
+    },
     /// No file was given.
     #[error("no file was given")]
     NoInput,
+    /// Several files cannot be one transport stream.
+    #[error(
+        "{files} files for one title with the form ts, which holds one transport stream; {HELP_ONE_STREAM}"
+    )]
+    SeveralStreams {
+        /// The number of files given.
+        files: usize,
+    },
+    /// A packet of the network does not fit a symbol of the volume.
+    #[error(
+        "the symbols of this volume have {symbol_bytes} bytes, and the form ts needs 1316; {HELP_SMALL_SYMBOLS}"
+    )]
+    SmallSymbols {
+        /// Bytes of a symbol.
+        symbol_bytes: usize,
+    },
     /// The volume is too full.
     #[error("the volume has {free_bytes} bytes free and this needs about {needed_bytes}; {HELP_NO_SPACE}")]
     NoSpace {
@@ -80,6 +126,9 @@ pub enum IngestError {
         /// What is wrong with it.
         source: PackError,
     },
+    /// What was stored cannot be read.
+    #[error(transparent)]
+    Stored(LibraryError),
     /// More renditions than a ladder has steps.
     #[error("{files} files for one title, more than the limit of {RENDITIONS_MAX}")]
     TooManyInputs {
@@ -97,8 +146,12 @@ impl IngestError {
     /// `None` for errors in the content of a file: their texts have the advice of [`reel_media`].
     pub fn help(&self) -> Option<Cow<'static, str>> {
         match self {
+            IngestError::Costly { .. } => Some(Cow::Borrowed(HELP_COSTLY)),
             IngestError::IdsExhausted => Some(Cow::Borrowed(HELP_IDS_EXHAUSTED)),
             IngestError::NoSpace { .. } => Some(Cow::Borrowed(HELP_NO_SPACE)),
+            IngestError::SeveralStreams { .. } => Some(Cow::Borrowed(HELP_ONE_STREAM)),
+            IngestError::SmallSymbols { .. } => Some(Cow::Borrowed(HELP_SMALL_SYMBOLS)),
+            IngestError::Stored(error) => error.help(),
             IngestError::Volume(error) => error.help(),
             _ => None,
         }
@@ -136,6 +189,20 @@ pub enum LibraryError {
         id: String,
         /// The reason.
         source: LayoutError,
+    },
+    /// The title is not stored as a transport stream.
+    #[error("{id} has no form ts, a transport stream stored as it is; {HELP_NO_STREAM}")]
+    NoStream {
+        /// The title.
+        id: String,
+    },
+    /// The title is stored as a transport stream alone.
+    #[error(
+        "{id} is stored only as a transport stream (form ts), which players cannot play; {HELP_ONLY_STREAM}"
+    )]
+    OnlyStream {
+        /// The title.
+        id: String,
     },
     /// There is no such title.
     #[error("there is no title {id:?}; {HELP_NO_SUCH_TITLE}")]
@@ -177,8 +244,91 @@ impl LibraryError {
         match self {
             LibraryError::Incomplete { .. } | LibraryError::Index { .. } => Some(Cow::Borrowed(HELP_DAMAGED)),
             LibraryError::NoSuchTitle { .. } => Some(Cow::Borrowed(HELP_NO_SUCH_TITLE)),
+            LibraryError::NoStream { .. } => Some(Cow::Borrowed(HELP_NO_STREAM)),
+            LibraryError::OnlyStream { .. } => Some(Cow::Borrowed(HELP_ONLY_STREAM)),
             LibraryError::Volume(error) => error.help(),
             _ => None,
+        }
+    }
+}
+
+/// Why subtitles were not added to a title, which is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubtitleError {
+    /// The file has no subtitles that can be taken.
+    #[error("{file}: {reason}; {HELP_UNUSABLE}")]
+    Unusable {
+        /// Its name.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The language is not written as a tag.
+    #[error("{language:?} is no language; {HELP_LANGUAGE}")]
+    Language {
+        /// What was given.
+        language: String,
+    },
+    /// A viewer could not tell them from subtitles that the title has.
+    #[error("the title has subtitles {what} already; {HELP_TAKEN}")]
+    Taken {
+        /// Their language and label.
+        what: String,
+    },
+    /// They cannot be packed or stored.
+    #[error(transparent)]
+    Store(#[from] IngestError),
+    /// The title is not available.
+    #[error(transparent)]
+    Title(#[from] LibraryError),
+}
+
+impl SubtitleError {
+    /// What to do about the error, if there is anything to do. The error's text ends with it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            SubtitleError::Unusable { .. } => Some(Cow::Borrowed(HELP_UNUSABLE)),
+            SubtitleError::Language { .. } => Some(Cow::Borrowed(HELP_LANGUAGE)),
+            SubtitleError::Taken { .. } => Some(Cow::Borrowed(HELP_TAKEN)),
+            SubtitleError::Store(error) => error.help(),
+            SubtitleError::Title(error) => error.help(),
+        }
+    }
+}
+
+/// Why a title did not get the form `ts`. The title is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// The title has this form.
+    #[error("{id} has the form ts already; {HELP_HAS_STREAM}")]
+    Exists {
+        /// The title.
+        id: String,
+    },
+    /// The title was ingested again meanwhile.
+    #[error("{id} was changed by another request; {HELP_CHANGED}")]
+    Changed {
+        /// The title.
+        id: String,
+    },
+    /// The stream cannot be made or stored.
+    #[error(transparent)]
+    Store(#[from] IngestError),
+    /// The title is not available.
+    #[error(transparent)]
+    Title(#[from] LibraryError),
+}
+
+impl StreamError {
+    /// What to do about the error, if there is anything to do. The error's text ends with it.
+    pub fn help(&self) -> Option<Cow<'static, str>> {
+        match self {
+            StreamError::Exists { .. } => Some(Cow::Borrowed(HELP_HAS_STREAM)),
+            StreamError::Changed { .. } => Some(Cow::Borrowed(HELP_CHANGED)),
+            StreamError::Store(error) => error.help(),
+            StreamError::Title(error) => error.help(),
         }
     }
 }
@@ -192,19 +342,37 @@ mod tests {
         let id = || "film".to_owned();
         let volume = || VolumeError::TitleExists { id: id() };
         let ingests = [
+            IngestError::Costly { file: id(), seconds: 1 },
             IngestError::IdsExhausted,
             IngestError::NoSpace { needed_bytes: 2, free_bytes: 1 },
+            IngestError::SeveralStreams { files: 2 },
+            IngestError::SmallSymbols { symbol_bytes: 64 },
             IngestError::Volume(volume()),
         ];
         let libraries = [
             LibraryError::Incomplete { id: id(), what: "index" },
             LibraryError::Index { id: id(), source: IndexError::Checksum },
             LibraryError::NoSuchTitle { id: id() },
+            LibraryError::NoStream { id: id() },
+            LibraryError::OnlyStream { id: id() },
             LibraryError::Volume(volume()),
         ];
+        let subtitles = [
+            SubtitleError::Unusable { file: id(), reason: "x".to_owned() },
+            SubtitleError::Language { language: id() },
+            SubtitleError::Taken { what: "in de".to_owned() },
+            SubtitleError::Title(LibraryError::NoSuchTitle { id: id() }),
+        ];
+        let streams = [
+            StreamError::Exists { id: id() },
+            StreamError::Changed { id: id() },
+            StreamError::Store(IngestError::SmallSymbols { symbol_bytes: 64 }),
+        ];
+        let streams = streams.iter().map(|error| (error.to_string(), error.help()));
         let ingests = ingests.iter().map(|error| (error.to_string(), error.help()));
         let libraries = libraries.iter().map(|error| (error.to_string(), error.help()));
-        for (text, help) in ingests.chain(libraries) {
+        let subtitles = subtitles.iter().map(|error| (error.to_string(), error.help()));
+        for (text, help) in ingests.chain(libraries).chain(subtitles).chain(streams) {
             let help = help.expect("there is something to do");
             assert!(text.ends_with(&format!("; {help}")), "{text}");
         }

@@ -119,7 +119,8 @@ impl Objects<'_> {
     }
 }
 
-fn skip(reader: &mut ObjectReader, bytes: u64) -> io::Result<()> {
+/// Reads over bytes.
+pub(crate) fn skip(reader: &mut ObjectReader, bytes: u64) -> io::Result<()> {
     let skipped = io::copy(&mut reader.take(bytes), &mut io::sink())?;
     if skipped < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }

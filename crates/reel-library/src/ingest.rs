@@ -2,19 +2,25 @@
 
 use crate::error::IngestError;
 use crate::input::{Checked, IngestOptions, Ingested, Input, Phase, Progress, Stop};
-use crate::limits::RENDITIONS_MAX;
+use crate::limits::{INDEX_BYTES_MAX, RENDITIONS_MAX, SIDECARS_MAX};
 use crate::meter::Meter;
 use crate::naming::{clean_name, is_blank, name_from_file, slug, unique_id};
 use crate::opened_file::OpenedFile;
-use crate::poster::{Poster, PosterKind, make_poster};
+use crate::poster::{Poster, PosterKind, PosterSource, make_poster};
+use crate::poster_job::PosterJob;
+use crate::sidecar::find_sidecars;
 use crate::store::{Counted, Sink, Store};
-use crate::summary::summarise;
+use crate::stream_made::Tracks;
+use crate::stream_places::StreamPlaces;
+use crate::stream_store::{StreamInput, places};
+use crate::summary::{cmaf, summarise};
 use reel_media::cmaf::{CutPolicy, Packaged, Packager, Piece};
+use reel_media::index::IndexError;
+use reel_media::transport::{PACKET_BYTES, StreamIndex, TICKS_PER_S, check_carried};
 use reel_media::{MediaError, TitleIndex, TrackKind, ladder};
 use reel_volume::{ObjectEntry, Role, SourceFile, TitleRecord, Volume, VolumeError};
-use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Ingests files as one title. Each is demuxed, its tracks are packed as CMAF and stored as
@@ -33,42 +39,147 @@ pub fn ingest(
     options: &IngestOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ingested, IngestError> {
-    let mut files = open(inputs, options)?;
-    let Some(first) = files.first() else { return Err(IngestError::NoInput) };
+    let StreamPlan { as_it_is: stream, made } = plan_stream(volume, inputs, options)?;
+    let (mut files, mut unplayable) = match open(inputs, options) {
+        Err(error) if stream.is_some() && is_unplayable(&error) => (Vec::new(), Some(error)),
+        opened => (opened?, None),
+    };
+    check_made(&files, made)?;
+    let source = match (files.first(), &stream) {
+        (Some(first), _) => source_of(first),
+        (None, Some(stream)) => stream.source().clone(),
+        (None, None) => return Err(IngestError::NoInput),
+    };
     let replaced = options.replaces.as_deref().and_then(|id| volume.title(id));
     let given = options.name.clone().filter(|name| !is_blank(name));
     let kept = replaced.as_ref().map(|old| old.name.clone());
-    let name = clean_name(&given.or(kept).unwrap_or_else(|| name_from_file(&first.file_name)));
-    let source = SourceFile {
-        file_name: first.file_name.clone(),
-        bytes: first.bytes,
-        modified_unix_s: first.modified_unix_s,
-    };
-    check_space(volume, &files)?;
+    let name = clean_name(&given.or(kept).unwrap_or_else(|| name_from_file(&source.file_name)));
+    check_space(volume, &files, stream.as_ref(), made)?;
 
-    let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum());
-    let mut store = Store::new(volume);
-    let mut poster = PosterJob::new(&name);
-    let (index, tables) = assemble(&mut files, &mut store, &mut meter, &mut poster, &options.stop)?;
-
-    meter.phase(Phase::Finishing, &source.file_name);
-    let mut objects = store.tracks()?;
-    let poster = poster.finish();
+    let of_stream = stream.as_ref().map_or(0, |stream| stream.source().bytes);
+    let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum::<u64>() + of_stream);
+    let mut objects = Vec::new();
+    if unplayable.is_none() {
+        match store_tracks(volume, &mut files, &name, &mut meter, (options, made)) {
+            Err(error) if stream.is_some() && is_unplayable(&error) => unplayable = Some(error),
+            stored => objects = stored?,
+        }
+    }
+    let mut warnings = warnings(&files);
+    if let Some(stream) = stream {
+        let stored = stream.store(volume, &mut meter, &options.stop)?;
+        warnings.extend(stored.warnings.iter().map(|text| format!("form ts: {text}")));
+        if let Some(error) = unplayable {
+            warnings.push(format!("only the form ts is stored, and players cannot play the title: {error}"));
+            let (poster, warning) = stream_poster(&inputs[0], &name, &stored.index, &options.stop);
+            objects.push(poster_entry(&Store::new(volume), &poster)?);
+            warnings.extend(warning);
+        }
+        objects.extend(stored.objects);
+    }
     if options.stop.is_stopped() {
         return Err(IngestError::Cancelled);
     }
-    let encoded =
-        index.encode().map_err(|source| IngestError::Index { file: source_name(&files), source })?;
-    for (role, number, bytes) in [
-        (Role::Tables, 0, tables.as_slice()),
-        (Role::Index, 0, encoded.as_slice()),
-        (Role::Artwork, poster.kind.number(), poster.bytes.as_slice()),
-    ] {
-        objects.push(ObjectEntry { role, number, object: store.whole(bytes)? });
-    }
     let id = publish(volume, &name, source, objects, replaced.map(|old| old.id.clone()))?;
     meter.end();
-    Ok(Ingested { id, warnings: warnings(&files) })
+    Ok(Ingested { id, warnings })
+}
+
+/// Where the form `ts` comes from, if it is wanted.
+struct StreamPlan {
+    /// The file is a transport stream, and stored as it is.
+    as_it_is: Option<StreamInput>,
+    /// It is made of the tracks.
+    made: Option<StreamPlaces>,
+}
+
+fn plan_stream(
+    volume: &Volume,
+    inputs: &[Input],
+    options: &IngestOptions,
+) -> Result<StreamPlan, IngestError> {
+    let mut plan = StreamPlan { as_it_is: None, made: None };
+    if !options.stream {
+        return Ok(plan);
+    }
+    for input in inputs {
+        match StreamInput::open(volume, input, &options.stop) {
+            Ok(_) if inputs.len() > 1 => return Err(IngestError::SeveralStreams { files: inputs.len() }),
+            Ok(stream) => plan.as_it_is = Some(stream),
+            Err(IngestError::Media { source: MediaError::NotTransportStream, .. }) => {
+                plan.made = Some(places(volume)?);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(plan)
+}
+
+/// Refuses files of which no transport stream can be made, before anything is stored.
+fn check_made(files: &[OpenedFile], made: Option<StreamPlaces>) -> Result<(), IngestError> {
+    files.iter().filter(|_| made.is_some()).try_for_each(|file| {
+        let failed = |source| IngestError::Multiplex { file: file.file_name.clone(), source };
+        check_carried(&file.tracks()).map_err(failed)
+    })
+}
+
+/// Whether an error says that players could not play what is in a file that can be read.
+fn is_unplayable(error: &IngestError) -> bool {
+    match error {
+        IngestError::Media { source, .. } => !matches!(source, MediaError::Io(_)),
+        IngestError::Pack { .. } | IngestError::Index { .. } => true,
+        _ => false,
+    }
+}
+
+/// Stores all files as tracks, with tables, index and poster, and the form `ts` if it is to be
+/// made.
+fn store_tracks(
+    volume: &Volume,
+    files: &mut [OpenedFile],
+    name: &str,
+    meter: &mut Meter<'_>,
+    (options, made): (&IngestOptions, Option<StreamPlaces>),
+) -> Result<Vec<ObjectEntry>, IngestError> {
+    let mut store = Store::new(volume);
+    let mut poster = PosterJob::new(name, &options.stop);
+    let (index, tables) = assemble(files, &mut store, meter, &mut poster, &options.stop)?;
+    meter.phase(Phase::Finishing, files.first().map_or("", |file| &file.file_name));
+    let mut objects = store.tracks()?;
+    let (poster, warning) = poster.finish();
+    if let Some(first) = files.first_mut() {
+        first.remark(warning.into_iter().collect());
+    }
+    if options.stop.is_stopped() {
+        return Err(IngestError::Cancelled);
+    }
+    let encoded = index.encode().and_then(bounded_index);
+    let encoded = encoded.map_err(|source| IngestError::Index { file: source_name(files), source })?;
+    for (role, bytes) in [(Role::Tables, tables.as_slice()), (Role::Index, encoded.as_slice())] {
+        objects.push(ObjectEntry { role, number: 0, object: store.whole(bytes)? });
+    }
+    objects.push(poster_entry(&store, &poster)?);
+    if let Some(places) = made {
+        let tracks = Tracks { volume, index: &index, objects: &objects };
+        let stored = tracks.multiplex(&source_name(files), places, &options.stop, &mut |_, _| ())?;
+        if let Some(first) = files.first_mut() {
+            first.remark(stored.warnings.iter().map(|text| format!("form ts: {text}")).collect());
+        }
+        objects.extend(stored.objects);
+    }
+    Ok(objects)
+}
+
+fn poster_entry(store: &Store<'_>, poster: &Poster) -> Result<ObjectEntry, IngestError> {
+    let (role, number) = (Role::Artwork, poster.kind.number());
+    Ok(ObjectEntry { role, number, object: store.whole(&poster.bytes)? })
+}
+
+/// A poster of a title that is a transport stream alone: ffmpeg may decode what players do not.
+fn stream_poster(input: &Input, name: &str, index: &StreamIndex, stop: &Stop) -> (Poster, Option<String>) {
+    let frame_at_s = index.duration_ticks() as f64 / TICKS_PER_S as f64 / POSTER_PART as f64;
+    let source = PosterSource { film: input.path.clone(), cover: None, frame_at_s: Some(frame_at_s) };
+    make_poster(name, Some(&source), std::slice::from_ref(stop))
 }
 
 /// Does what [`ingest`] does with the files, but stores nothing: what the title would be, and
@@ -83,29 +194,47 @@ pub fn check(
 ) -> Result<Checked, IngestError> {
     let mut files = open(inputs, options)?;
     let Some(first) = files.first() else { return Err(IngestError::NoInput) };
+    let source = source_of(first);
     let name = clean_name(&options.name.clone().unwrap_or_else(|| name_from_file(&first.file_name)));
     let mut meter = Meter::new(progress, files.iter().map(|file| file.bytes).sum());
     let (mut counted, mut poster) = (Counted::default(), PosterJob::none());
     let (index, _) = assemble(&mut files, &mut counted, &mut meter, &mut poster, &options.stop)?;
     meter.end();
-    let record = TitleRecord {
-        id: slug(&name),
-        name,
-        added_unix_s: 0,
-        source: SourceFile::default(),
-        objects: Vec::new(),
-    };
+    let record = TitleRecord { id: slug(&name), name, added_unix_s: 0, source, objects: Vec::new() };
     let mut title = summarise(&record, &index, PosterKind::Svg);
     title.bytes = counted.bytes();
+    title.forms = vec![cmaf(&index, title.bytes)];
     Ok(Checked { title, warnings: warnings(&files) })
+}
+
+fn source_of(first: &OpenedFile) -> SourceFile {
+    SourceFile {
+        file_name: first.file_name.clone(),
+        bytes: first.bytes,
+        modified_unix_s: first.modified_unix_s,
+    }
 }
 
 fn open(inputs: &[Input], options: &IngestOptions) -> Result<Vec<OpenedFile>, IngestError> {
     if inputs.len() > RENDITIONS_MAX {
         return Err(IngestError::TooManyInputs { files: inputs.len() });
     }
-    let open = |(number, input)| OpenedFile::open(input, number > 0, !options.no_sidecars);
+    let open = |(number, input)| {
+        let mut file = OpenedFile::open(input, number > 0, &options.stop)?;
+        if number == 0 {
+            file.add_sidecars(sidecars(input, options));
+        }
+        Ok(file)
+    };
     inputs.iter().enumerate().map(open).collect()
+}
+
+/// The subtitle files of the first input: those beside it, and those that were given.
+fn sidecars(film: &Input, options: &IngestOptions) -> Vec<Input> {
+    let beside = if options.no_sidecars { Vec::new() } else { find_sidecars(&film.path) };
+    let mut all: Vec<Input> = beside.into_iter().map(Input::new).collect();
+    all.extend(options.sidecars.iter().take(SIDECARS_MAX).cloned());
+    all
 }
 
 /// Packs all files, and makes the index and the tables of the title from them.
@@ -121,10 +250,14 @@ fn assemble(
         renditions.push(pack(file, store, meter, poster, stop)?);
     }
     check_ladder(files, &renditions)?;
-    let (index, tables) = TitleIndex::assemble(renditions);
+    let (mut index, tables) = TitleIndex::assemble(renditions);
     if index.tracks.iter().all(|track| track.track.kind == TrackKind::Subtitle) {
         let source = MediaError::NoTracks("it has no audio or video samples".to_owned());
         return Err(IngestError::Media { file: source_name(files), source });
+    }
+    if let Some(first) = files.first_mut() {
+        let warning = index.set_chapters(first.chapters().to_vec());
+        first.remark(warning.into_iter().collect());
     }
     Ok((index, tables))
 }
@@ -133,48 +266,18 @@ fn warnings(files: &[OpenedFile]) -> Vec<String> {
     files.iter().flat_map(|file| file.warnings(files.len() > 1)).collect()
 }
 
-/// The poster is taken this fraction of the way into the title: behind the opening credits, but
-/// before the plot is given away.
-const POSTER_PART: u64 = 10;
-
-/// A poster that is made on a thread of its own while the title is stored.
-struct PosterJob {
-    /// The name of the title; `None` makes no poster.
-    name: Option<String>,
-    thread: Option<JoinHandle<Poster>>,
-}
-
-impl PosterJob {
-    fn new(name: &str) -> Self {
-        Self { name: Some(name.to_owned()), thread: None }
-    }
-
-    fn none() -> Self {
-        Self { name: None, thread: None }
-    }
-
-    /// Begins with the frame at `at_s` of a file, unless it has begun.
-    fn begin(&mut self, film: &Path, at_s: f64) {
-        if let (None, Some(name)) = (&self.thread, self.name.clone()) {
-            let film = film.to_owned();
-            self.thread = Some(thread::spawn(move || make_poster(&name, Some(&film), at_s.max(0.0))));
-        }
-    }
-
-    /// The poster; a card if there is no video.
-    fn finish(self) -> Poster {
-        let made = self.thread.and_then(|thread| thread.join().ok());
-        made.unwrap_or_else(|| make_poster(&self.name.unwrap_or_default(), None, 0.0))
-    }
-}
-
-/// Checks whether a file could be ingested: opens it and reads its structure.
+/// Checks whether a file could be ingested: opens it and reads its structure. Ends when `stop` is
+/// raised.
 ///
 /// # Errors
 /// As [`ingest`] for this file.
-pub fn probe(input: &Input) -> Result<(), IngestError> {
-    OpenedFile::open(input, false, false).map(|_| ())
+pub fn probe(input: &Input, stop: &Stop) -> Result<(), IngestError> {
+    OpenedFile::open(input, false, stop).map(|_| ())
 }
+
+/// The poster is taken this fraction of the way into the title: behind the opening credits, but
+/// before the plot is given away.
+const POSTER_PART: u64 = 10;
 
 /// Passes all samples of one file through a packager into the store. Packing runs on a thread of
 /// its own, so that the next fragment is gathered while the last one is written.
@@ -237,6 +340,7 @@ fn gather(
     stop: &Stop,
 ) -> Result<Packaged, IngestError> {
     let failed = |file: &OpenedFile, source| IngestError::Pack { file: file.file_name.clone(), source };
+    poster.offer(file);
     let tracks = file.tracks();
     let mut packager = Packager::new(tracks.clone(), CutPolicy::default()).map_err(|e| failed(file, e))?;
     let mut data = Vec::new();
@@ -248,8 +352,10 @@ fn gather(
         packager.push(&packet, &data).map_err(|e| failed(file, e))?;
         let position = file.position();
         let track = &tracks[packet.track];
-        if track.kind == TrackKind::Video && position >= file.bytes / POSTER_PART {
-            poster.begin(&file.path, packet.sample.pts as f64 / f64::from(track.timescale));
+        // ffmpeg has no Dolby Vision: a frame that needs it would have wrong colours.
+        let shown = track.kind == TrackKind::Video && !track.needs_dolby_vision();
+        if shown && position >= file.bytes / POSTER_PART {
+            poster.begin(packet.sample.pts as f64 / f64::from(track.timescale));
         }
         for piece in packager.take() {
             if steps.send(Step { position, piece: Some(piece) }).is_err() {
@@ -268,13 +374,31 @@ fn gather(
     packager.finish().map_err(|e| failed(file, e))
 }
 
+/// Refuses an index that the library would not open.
+fn bounded_index(encoded: Vec<u8>) -> Result<Vec<u8>, IndexError> {
+    let (value, limit) = (encoded.len() as u64, INDEX_BYTES_MAX);
+    if value > limit {
+        return Err(IndexError::Limit { what: "its number of bytes", value, limit });
+    }
+    Ok(encoded)
+}
+
 /// Fails before anything is written if the title cannot fit.
-fn check_space(volume: &Volume, files: &[OpenedFile]) -> Result<(), IngestError> {
+fn check_space(
+    volume: &Volume,
+    files: &[OpenedFile],
+    stream: Option<&StreamInput>,
+    made: Option<StreamPlaces>,
+) -> Result<(), IngestError> {
     let stripe_bytes = volume.geometry().stripe_bytes() as u64;
     // Every object ends in a stripe of its own: the tracks, and tables, index and poster.
     let objects = files.iter().map(|file| file.tracks().len() as u64).sum::<u64>() + 3;
-    let needed_bytes =
+    let tracks_bytes =
         files.iter().map(|file| file.bytes).sum::<u64>().saturating_add(objects * stripe_bytes);
+    let largest = files.iter().map(|file| file.bytes).max().unwrap_or(0);
+    let made_bytes = made.map_or(0, |places| places.object_bytes(largest.div_ceil(PACKET_BYTES as u64)));
+    let stream_bytes = stream.map_or(made_bytes, |stream| stream.needed_bytes(stripe_bytes));
+    let needed_bytes = tracks_bytes.saturating_add(stream_bytes);
     let free_bytes = volume.free_bytes();
     if needed_bytes > free_bytes {
         return Err(IngestError::NoSpace { needed_bytes, free_bytes });
@@ -330,4 +454,17 @@ fn publish(
 
 fn source_name(files: &[OpenedFile]) -> String {
     files.iter().map(|file| file.file_name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_could_not_be_opened_is_not_stored() {
+        let bytes = INDEX_BYTES_MAX as usize;
+        assert!(bounded_index(vec![0; bytes]).is_ok());
+        let error = bounded_index(vec![0; bytes + 1]).expect_err("too large to be opened");
+        assert!(matches!(error, IndexError::Limit { limit: INDEX_BYTES_MAX, .. }), "{error}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The input of an ingest, and its progress.
 
+use crate::naming::{clean_file_name, path_file_name};
 use crate::summary::TitleSummary;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,11 @@ pub struct Input {
 }
 
 impl Input {
+    /// The name to record.
+    pub(crate) fn name(&self) -> String {
+        self.file_name.as_deref().map_or_else(|| path_file_name(&self.path), clean_file_name)
+    }
+
     /// The file at a path, with the name that it has there.
     pub fn new(path: impl Into<PathBuf>) -> Input {
         Input { path: path.into(), file_name: None }
@@ -28,6 +34,11 @@ pub struct IngestOptions {
     pub name: Option<String>,
     /// Whether to ignore subtitle files beside the inputs.
     pub no_sidecars: bool,
+    /// Subtitle files of the first input that are not beside it (uploads).
+    pub sidecars: Vec<Input>,
+    /// Whether the title gets the form `ts`, too. A transport stream is stored as it is, and as
+    /// that alone if players could not play it. The tracks of other files are multiplexed.
+    pub stream: bool,
     /// The id of the title that the new one takes the place of, in one step. It keeps its name,
     /// unless [`IngestOptions::name`] gives another one. If it is removed meanwhile, the title is
     /// published as a new one.

@@ -1,11 +1,14 @@
 //! The titles of a volume, opened on demand and cached.
 
-use crate::error::{IngestError, LibraryError};
+use crate::error::{IngestError, LibraryError, SubtitleError};
 use crate::input::{IngestOptions, Ingested, Input, Progress};
 use crate::limits::{INDEX_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
+use crate::naming::clean_name;
 use crate::opened_titles::OpenedTitles;
-use crate::poster::{Poster, PosterKind};
+use crate::poster::{Poster, PosterKind, make_poster};
 use crate::removed::Removed;
+use crate::stream::{OpenedStreams, is_stream_only};
+use crate::subtitles::{self, SubtitleFile};
 use crate::summary::{TitleSummary, summarise, unreadable};
 use crate::title::{Title, stamp};
 use crate::watch::{KnownTitles, Stamp, Watcher};
@@ -13,6 +16,8 @@ use reel_media::TitleIndex;
 use reel_qos::Class;
 use reel_volume::{ObjectRecord, Role, SourceFile, TitleRecord, Volume};
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -21,11 +26,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 pub struct Library {
     volume: Arc<Volume>,
     opened: Mutex<OpenedTitles>,
+    pub(crate) streams: Mutex<OpenedStreams>,
     /// With the stamp of the record that each was made from. Not the record itself, since a record
     /// that is held keeps the title's space from being reused.
     summaries: Mutex<HashMap<String, (String, Arc<TitleSummary>)>>,
     /// Read on first use.
     removed: OnceLock<Mutex<Removed>>,
+    /// Held while subtitles or a form are added: each addition begins with the record and the index
+    /// that the last one made.
+    additions: Mutex<()>,
 }
 
 impl Library {
@@ -34,8 +43,10 @@ impl Library {
         Library {
             volume,
             opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)),
+            streams: Mutex::default(),
             summaries: Mutex::default(),
             removed: OnceLock::new(),
+            additions: Mutex::default(),
         }
     }
 
@@ -88,6 +99,11 @@ impl Library {
         lock(&self.opened).find(&record)
     }
 
+    /// The stamp that [`Title::stamp`] of this title has; does not wait.
+    pub fn edition(&self, id: &str) -> Option<String> {
+        self.volume.title(id).map(|record| stamp(&record, Role::Index))
+    }
+
     /// Whether there is such a title; does not wait.
     pub fn has(&self, id: &str) -> bool {
         self.volume.title(id).is_some()
@@ -133,7 +149,14 @@ impl Library {
     pub fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
         let record = self.record(id)?;
         let (kind, _) = artwork(&record)?;
-        Ok((kind, stamp(&record, Role::Artwork)))
+        let mut mark = stamp(&record, Role::Artwork);
+        if kind == PosterKind::Svg {
+            // A card shows the name.
+            let mut hasher = DefaultHasher::new();
+            record.name.hash(&mut hasher);
+            let _ = write!(mark, "-{:x}", hasher.finish());
+        }
+        Ok((kind, mark))
     }
 
     /// A title's poster, read in class interactive.
@@ -143,6 +166,10 @@ impl Library {
     pub fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
         let record = self.record(id)?;
         let (kind, object) = artwork(&record)?;
+        if kind == PosterKind::Svg {
+            // The name may be another one since it was drawn.
+            return Ok(make_poster(&record.name, None, &[]).0);
+        }
         let bytes = self.whole(id, object, "poster", (POSTER_BYTES_MAX, Class::INTERACTIVE))?;
         Ok(Poster { kind, bytes })
     }
@@ -158,6 +185,32 @@ impl Library {
         lock(&self.opened).forget(id);
         lock(&self.summaries).remove(id);
         Ok(())
+    }
+
+    /// Gives a title another name, made safe to display. Its id and its addresses stay.
+    ///
+    /// # Errors
+    /// If there is no such title, or the volume fails or may not be written.
+    pub fn rename(&self, id: &str, name: &str) -> Result<(), LibraryError> {
+        Ok(self.volume.rename(id, &clean_name(name))?)
+    }
+
+    /// Adds subtitles to a stored title, in one step, as its last track. Sessions that play it
+    /// continue without them. Returns what the person who adds them should know.
+    ///
+    /// # Errors
+    /// If there is no such title, the file cannot be taken, the title has such subtitles already,
+    /// or the volume fails, is full or may not be written.
+    pub fn add_subtitles(&self, id: &str, file: &SubtitleFile) -> Result<Vec<String>, SubtitleError> {
+        let _additions = self.lock_additions();
+        let record = self.record(id)?;
+        let index = self.index(&record, Class::INTERACTIVE)?;
+        subtitles::add(&self.volume, &record, index, file)
+    }
+
+    /// Held while objects are added to a title.
+    pub(crate) fn lock_additions(&self) -> MutexGuard<'_, ()> {
+        lock(&self.additions)
     }
 
     /// Records the file first: after a crash in between, a removed title whose file is not recorded
@@ -205,23 +258,44 @@ impl Library {
     fn summary_of(&self, record: &Arc<TitleRecord>) -> Arc<TitleSummary> {
         if let Some((of, summary)) = lock(&self.summaries).get(&record.id)
             && *of == stamp(record, Role::Index)
+            && summary.name == record.name
         {
             return summary.clone();
         }
         let poster = artwork(record).map_or(PosterKind::Svg, |(kind, _)| kind);
-        let (summary, lasting) = match self.index(record, Class::INTERACTIVE) {
+        let (mut summary, lasting) = match self.index(record, Class::INTERACTIVE) {
             Ok(index) => (summarise(record, &index, poster), true),
             // Not cached for disk errors: a disk may return, and the title with it. Errors in the
             // bytes themselves stay.
             Err(error) => {
-                (unreadable(record, poster, error.to_string()), matches!(error, LibraryError::Index { .. }))
+                let lasting = matches!(error, LibraryError::Index { .. } | LibraryError::OnlyStream { .. });
+                (unreadable(record, poster, error.to_string()), lasting)
             }
         };
+        let lasting = self.summarise_stream(record, &mut summary) && lasting;
         let summary = Arc::new(summary);
         if lasting {
             lock(&self.summaries).insert(record.id.clone(), (stamp(record, Role::Index), summary.clone()));
         }
         summary
+    }
+
+    /// Adds the form `ts`, if the title has it. Returns whether the summary may be kept.
+    fn summarise_stream(&self, record: &TitleRecord, summary: &mut TitleSummary) -> bool {
+        match self.stream_index(record) {
+            Ok(index) => {
+                if let Some(index) = index {
+                    summary.add_stream(&index, record);
+                }
+                true
+            }
+            Err(error) => {
+                // The other form can be played all the same.
+                tracing::warn!(title = record.id, %error, "the form ts of a title cannot be read");
+                summary.problem = summary.problem.take().map(|_| error.to_string());
+                matches!(error, LibraryError::Index { .. })
+            }
+        }
     }
 
     fn load(&self, record: Arc<TitleRecord>, class: Class) -> Result<Arc<Title>, LibraryError> {
@@ -240,6 +314,9 @@ impl Library {
 
     fn index(&self, record: &TitleRecord, class: Class) -> Result<TitleIndex, LibraryError> {
         let damaged = |source| LibraryError::Index { id: record.id.clone(), source };
+        if is_stream_only(record) {
+            return Err(LibraryError::OnlyStream { id: record.id.clone() });
+        }
         let Some(object) = record.object(Role::Index, 0) else {
             return Err(LibraryError::Incomplete { id: record.id.clone(), what: "index" });
         };
@@ -247,7 +324,8 @@ impl Library {
         TitleIndex::decode(&bytes).map_err(damaged)
     }
 
-    fn whole(
+    /// The bytes of an object of a title, which is named `what`, up to a limit.
+    pub(crate) fn whole(
         &self,
         id: &str,
         object: &ObjectRecord,
@@ -297,7 +375,7 @@ fn artwork(record: &TitleRecord) -> Result<(PosterKind, &ObjectRecord), LibraryE
         .ok_or_else(|| LibraryError::Incomplete { id: record.id.clone(), what: "poster" })
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Both caches are consistent between any two of their steps.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

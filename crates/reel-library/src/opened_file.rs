@@ -1,12 +1,12 @@
 //! One input file, opened, with the subtitles beside it.
 
 use crate::error::IngestError;
-use crate::input::Input;
-use crate::naming::{clean_file_name, path_file_name};
-use crate::sidecar::{Sidecar, find_sidecars, read_sidecar};
+use crate::guard::media_error;
+use crate::input::{Input, Stop};
+use crate::sidecar::{Sidecar, read_sidecar};
 use crate::source::FileSource;
 use crate::watch::stamp_of;
-use reel_media::{Demux, MediaError, Packet, Track, TrackKind};
+use reel_media::{Chapter, Cover, Demux, MediaError, Packet, Track, TrackKind};
 use std::io;
 use std::path::PathBuf;
 
@@ -29,16 +29,16 @@ pub(crate) struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// Opens a file. For further renditions only the video is selected.
-    pub(crate) fn open(input: &Input, video_only: bool, sidecars: bool) -> Result<OpenedFile, IngestError> {
+    /// Opens a file. For further renditions only the video is selected. Opening and reading end
+    /// when `stop` is raised.
+    pub(crate) fn open(input: &Input, video_only: bool, stop: &Stop) -> Result<OpenedFile, IngestError> {
         let failed = |source| IngestError::Open { path: input.path.clone(), source };
-        let file_name =
-            input.file_name.as_deref().map_or_else(|| path_file_name(&input.path), clean_file_name);
+        let file_name = input.name();
         let stamp = stamp_of(&input.path).map_err(failed)?;
-        let source = FileSource::open(&input.path).map_err(failed)?;
+        let source = FileSource::open(&input.path, stop).map_err(failed)?;
         let demux = match reel_media::open(Box::new(source)) {
             Ok(demux) => demux,
-            Err(source) => return Err(IngestError::Media { file: file_name, source }),
+            Err(source) => return Err(media_error(&file_name, source)),
         };
         let mut opened = OpenedFile {
             path: input.path.clone(),
@@ -52,9 +52,6 @@ impl OpenedFile {
             remarks: Vec::new(),
         };
         opened.choose(video_only);
-        if sidecars && !video_only {
-            opened.add_sidecars();
-        }
         Ok(opened)
     }
 
@@ -65,22 +62,34 @@ impl OpenedFile {
 
     /// The next sample of a selected track.
     pub(crate) fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, IngestError> {
-        let failed = |file: &str, source| IngestError::Media { file: file.to_owned(), source };
-        while let Some(packet) = self.demux.next(data).map_err(|e| failed(&self.file_name, e))? {
+        while let Some(packet) = self.demux.next(data).map_err(|e| media_error(&self.file_name, e))? {
             match self.taken.get(packet.track) {
                 Some(Some(track)) => return Ok(Some(Packet { track: *track, ..packet })),
                 Some(None) => {}
                 None => {
                     let broken = io::Error::other("a sample belongs to a track that the file does not have");
-                    return Err(failed(&self.file_name, MediaError::Io(broken)));
+                    return Err(media_error(&self.file_name, MediaError::Io(broken)));
                 }
             }
         }
         Ok(self.cues.next().map(|(track, sample, text)| {
             data.clear();
             data.extend_from_slice(text.as_bytes());
-            Packet { track, sample }
+            Packet { track, sample, change: None }
         }))
+    }
+
+    /// The chapters that the file states, by start.
+    pub(crate) fn chapters(&self) -> &[Chapter] {
+        self.demux.chapters()
+    }
+
+    /// The picture that the file holds as its cover.
+    pub(crate) fn cover(&mut self) -> Option<Cover> {
+        self.demux.cover().unwrap_or_else(|error| {
+            self.remarks.push(format!("the cover cannot be read: {error}"));
+            None
+        })
     }
 
     /// The read position, in bytes of this file.
@@ -139,10 +148,11 @@ impl OpenedFile {
         }
     }
 
-    fn add_sidecars(&mut self) {
+    /// Selects the tracks of these subtitle files too.
+    pub(crate) fn add_sidecars(&mut self, files: Vec<Input>) {
         let mut cues = Vec::new();
-        for path in find_sidecars(&self.path) {
-            match read_sidecar(&path, &self.path) {
+        for file in files {
+            match read_sidecar(&file.path, &file.name(), &self.file_name) {
                 Ok(Sidecar { track, cues: of_track, warning }) => {
                     self.remarks.extend(warning);
                     let number = self.tracks.len();

@@ -1,12 +1,15 @@
 //! Subtitle files beside a media file: `film.srt`, `film.en.vtt`, `film.de.forced.srt`.
 
-use crate::charset::{self, Decoded};
-use crate::limits::{SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
-use reel_media::subtitle::srt;
+use crate::charset;
+use crate::limits::{EVENT_FIELDS_MAX, SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
+use reel_media::subtitle::{ass, srt};
 use reel_media::{Codec, Sample, Track, TrackKind};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+/// Extensions of subtitle files that are read: SubRip, WebVTT, SubStation Alpha.
+pub const SUBTITLE_EXTENSIONS: [&str; 4] = ["srt", "vtt", "ass", "ssa"];
 
 /// Ticks per second of a sidecar's times: both formats write milliseconds.
 const TIMESCALE: u32 = 1000;
@@ -23,8 +26,8 @@ pub struct Sidecar {
 }
 
 /// The subtitle files that belong to a media file: those in its directory whose name is the file's
-/// name without the extension, then optionally a language and `forced`, then `.srt` or `.vtt`.
-/// Sorted by name.
+/// name without the extension, then optionally a language and `forced`, then one of
+/// [`SUBTITLE_EXTENSIONS`]. Sorted by name.
 pub fn find_sidecars(film: &Path) -> Vec<PathBuf> {
     let (Some(dir), Some(stem)) = (film.parent(), film.file_stem().and_then(|s| s.to_str())) else {
         return Vec::new();
@@ -47,19 +50,33 @@ pub(crate) fn belongs_to(file_name: &str, stem: &str) -> bool {
     marks(file_name, stem).is_some()
 }
 
-/// Reads one subtitle file.
+/// Reads one subtitle file. Its name says the language, if it begins with that of the film without
+/// the extension.
 ///
 /// # Errors
 /// A sentence for the ingest's warnings if the file cannot be read or has no cues. A broken sidecar
 /// does not stop an ingest.
-pub fn read_sidecar(path: &Path, film: &Path) -> Result<Sidecar, String> {
-    let stem = film.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
-    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+pub fn read_sidecar(path: &Path, name: &str, film_name: &str) -> Result<Sidecar, String> {
+    let bytes = read_bytes(path).map_err(|e| e.to_string());
+    let sidecar = bytes.and_then(|bytes| parse_sidecar(&bytes, name, film_name));
+    sidecar.map_err(|reason| format!("the subtitles {name} were left out: {reason}"))
+}
+
+/// Parses the content of a subtitle file, as [`read_sidecar`] does. A text that states no encoding
+/// is decoded by a guess.
+///
+/// # Errors
+/// The reason alone.
+pub fn parse_sidecar(bytes: &[u8], name: &str, film_name: &str) -> Result<Sidecar, String> {
+    if bytes.len() as u64 > SIDECAR_BYTES_MAX {
+        return Err(format!("it is larger than {} MiB", SIDECAR_BYTES_MAX >> 20));
+    }
+    let stem = Path::new(film_name).file_stem().and_then(|s| s.to_str()).unwrap_or_default();
     let marks = marks(name, stem).unwrap_or_default();
-    let decoded = read_text(path).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
-    let cues = parse_cues(&decoded.text).map_err(|e| format!("the subtitles {name} were left out: {e}"))?;
+    let decoded = charset::decode(bytes);
+    let cues = parse_cues(&decoded.text)?;
     if cues.is_empty() {
-        return Err(format!("the subtitles {name} were left out: there is no cue in the file"));
+        return Err(no_cue(&decoded.text).to_owned());
     }
     let track = Track {
         kind: TrackKind::Subtitle,
@@ -90,7 +107,7 @@ fn marks(file_name: &str, stem: &str) -> Option<Marks> {
     let rest = file_name.strip_prefix(stem)?.strip_prefix('.')?;
     let mut parts: Vec<&str> = rest.split('.').collect();
     let extension = parts.pop()?.to_ascii_lowercase();
-    if !matches!(extension.as_str(), "srt" | "vtt") {
+    if !SUBTITLE_EXTENSIONS.contains(&extension.as_str()) {
         return None;
     }
     let mut marks = Marks::default();
@@ -115,7 +132,7 @@ fn marks(file_name: &str, stem: &str) -> Option<Marks> {
 }
 
 /// `en`, `eng`, `pt-BR`, `zh_Hans`: the form of a BCP 47 tag with at most one more subtag.
-fn is_language(part: &str) -> bool {
+pub(crate) fn is_language(part: &str) -> bool {
     let (main, region) =
         part.split_once(['-', '_']).map_or((part, None), |(main, region)| (main, Some(region)));
     matches!(main.len(), 2 | 3)
@@ -123,13 +140,21 @@ fn is_language(part: &str) -> bool {
         && region.is_none_or(|r| (2..=8).contains(&r.len()) && r.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-fn read_text(path: &Path) -> io::Result<Decoded> {
+/// The bytes of a file, and one beyond the limit if there are more.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(SIDECAR_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > SIDECAR_BYTES_MAX {
-        return Err(io::Error::other(format!("it is larger than {} MiB", SIDECAR_BYTES_MAX >> 20)));
+    Ok(bytes)
+}
+
+/// Why a text without cues has none.
+fn no_cue(text: &str) -> &'static str {
+    // No text has this character: it is half of a UTF-16 unit, or the file is something else.
+    if text.contains('\0') {
+        "it is no text, or text in UTF-16 without a byte order mark; save subtitles as UTF-8"
+    } else {
+        "there is no cue in the file"
     }
-    Ok(charset::decode(&bytes))
 }
 
 /// SubRip and WebVTT share the structure: blocks separated by empty lines, a line with `-->`, then
@@ -139,6 +164,9 @@ fn read_text(path: &Path) -> io::Result<Decoded> {
 /// specification: files edited by hand lack empty lines. In SubRip, the number before it belongs to
 /// the next cue too.
 fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
+    if text.lines().any(|line| line.trim().eq_ignore_ascii_case("[events]")) {
+        return parse_events(text);
+    }
     let web = text.starts_with("WEBVTT");
     let mut cues = Vec::new();
     let mut lines = text.lines().peekable();
@@ -155,10 +183,73 @@ fn parse_cues(text: &str) -> Result<Vec<(Sample, String)>, String> {
         let Ok(duration) = u32::try_from(end_ms.saturating_sub(start_ms)) else { continue };
         let body = if web { Some(body).filter(|body| !body.is_empty()) } else { srt::text(&body) };
         let Some(body) = body.filter(|_| duration > 0) else { continue };
-        if cues.len() == SIDECAR_CUES_MAX {
-            return Err(format!("it has more than {SIDECAR_CUES_MAX} cues"));
+        add_cue(&mut cues, start_ms, duration, body)?;
+    }
+    cues.sort_by_key(|(sample, _)| sample.pts);
+    Ok(cues)
+}
+
+fn add_cue(
+    cues: &mut Vec<(Sample, String)>,
+    start_ms: i64,
+    duration: u32,
+    body: String,
+) -> Result<(), String> {
+    if cues.len() == SIDECAR_CUES_MAX {
+        return Err(format!("it has more than {SIDECAR_CUES_MAX} cues"));
+    }
+    cues.push((Sample { dts: start_ms, pts: start_ms, duration, sync: true }, body));
+    Ok(())
+}
+
+/// The fields of an event of SubStation Alpha if the file does not list them. The text is the last,
+/// and may contain commas.
+const EVENT_FIELDS: &str = "Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text";
+
+/// Where the fields of an event are. The list is read once, not for each event.
+struct EventFields {
+    count: usize,
+    start: Option<usize>,
+    end: Option<usize>,
+    text: Option<usize>,
+}
+
+impl EventFields {
+    fn listed(list: &str) -> Result<EventFields, String> {
+        let names: Vec<&str> = list.split(',').map(str::trim).take(EVENT_FIELDS_MAX + 1).collect();
+        if names.len() > EVENT_FIELDS_MAX {
+            return Err(format!("it lists more than {EVENT_FIELDS_MAX} fields for its events"));
         }
-        cues.push((Sample { dts: start_ms, pts: start_ms, duration, sync: true }, body));
+        let place = |name: &str| names.iter().position(|of| of.eq_ignore_ascii_case(name));
+        let (start, end, text) = (place("Start"), place("End"), place("Text"));
+        Ok(EventFields { count: names.len(), start, end, text })
+    }
+
+    fn of<'a>(&self, event: &'a str, place: Option<usize>) -> Option<&'a str> {
+        event.splitn(self.count, ',').nth(place?).map(str::trim)
+    }
+}
+
+/// The lines `Dialogue:` of a file of SubStation Alpha.
+fn parse_events(text: &str) -> Result<Vec<(Sample, String)>, String> {
+    let lines = text.lines().map(str::trim);
+    let mut events = lines.skip_while(|line| !line.eq_ignore_ascii_case("[events]")).skip(1);
+    let mut fields = EventFields::listed(EVENT_FIELDS)?;
+    let mut cues = Vec::new();
+    for line in events.by_ref().take_while(|line| !line.starts_with('[')) {
+        if let Some(listed) = line.strip_prefix("Format:") {
+            fields = EventFields::listed(listed)?;
+        }
+        let Some(event) = line.strip_prefix("Dialogue:") else { continue };
+        let field = |place| fields.of(event, place);
+        let times = field(fields.start).and_then(time_ms).zip(field(fields.end).and_then(time_ms));
+        let Some(((start_ms, end_ms), body)) = times.zip(field(fields.text).and_then(ass::text)) else {
+            continue;
+        };
+        let Ok(duration) = u32::try_from(end_ms.saturating_sub(start_ms)) else { continue };
+        if duration > 0 {
+            add_cue(&mut cues, start_ms, duration, body)?;
+        }
     }
     cues.sort_by_key(|(sample, _)| sample.pts);
     Ok(cues)
@@ -219,7 +310,7 @@ mod tests {
         let found = find_sidecars(&film);
         let names: Vec<_> = found.iter().filter_map(|p| p.file_name()?.to_str()).collect();
         assert_eq!(names, ["film.en.vtt", "film.pt-BR.forced.srt", "film.srt"]);
-        let forced = read_sidecar(&found[1], &film).expect("readable");
+        let forced = read_sidecar(&found[1], names[1], "film.mp4").expect("readable");
         assert_eq!((forced.track.language.as_deref(), forced.track.forced), (Some("pt-BR"), true));
         assert_eq!(
             forced.cues,
@@ -256,7 +347,6 @@ mod tests {
     #[test]
     fn other_encodings_are_read_and_bad_files_refused() {
         let dir = tempfile::tempdir().expect("tempdir");
-        let film = dir.path().join("film.mp4");
         let path = dir.path().join("film.srt");
         let block = "1\r\n00:00:01,000 --> 00:00:02,000\r\nÉté\r\n";
         let utf16: Vec<u8> =
@@ -264,14 +354,29 @@ mod tests {
         let latin1: Vec<u8> = block.chars().map(|c| u8::try_from(u32::from(c)).expect("Latin-1")).collect();
         for (bytes, guessed) in [(block.as_bytes().to_vec(), false), (utf16, false), (latin1, true)] {
             fs::write(&path, bytes).expect("written");
-            let sidecar = read_sidecar(&path, &film).expect("readable");
+            let sidecar = read_sidecar(&path, "film.srt", "film.mp4").expect("readable");
             assert_eq!(sidecar.cues[0].1, "Été");
             assert_eq!(sidecar.warning.is_some_and(|w| w.contains("read as windows-1252")), guessed);
         }
         fs::write(&path, "no cues").expect("written");
-        assert!(read_sidecar(&path, &film).expect_err("nothing in it").contains("no cue"));
+        assert!(read_sidecar(&path, "film.srt", "film.mp4").expect_err("nothing in it").contains("no cue"));
         File::create(&path).and_then(|f| f.set_len(SIDECAR_BYTES_MAX + 1)).expect("made");
-        assert!(read_sidecar(&path, &film).expect_err("too large").contains("larger"));
+        assert!(read_sidecar(&path, "film.srt", "film.mp4").expect_err("too large").contains("larger"));
+    }
+
+    #[test]
+    fn substation_alpha_is_read() {
+        let file = "[Script Info]\nTitle: x\n[Events]\n\
+            Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n\
+            Dialogue: 0,0:00:03.50,0:00:04.00,Default,,0,0,0,,{\\i1}two{\\i0}, and\\Nmore\n\
+            Comment: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,not shown\n\
+            Dialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,one\n\
+            Dialogue: 0,0:00:01.00,broken\n[Fonts]\nDialogue: 0,0:00:09.00,0:00:10.00,,,0,0,0,,no\n";
+        let cues = parse_cues(file).expect("parsed");
+        let cues: Vec<_> = cues.iter().map(|(s, text)| (s.pts, s.duration, text.as_str())).collect();
+        assert_eq!(cues, [(1000, 1000, "one"), (3500, 500, "<i>two</i>, and\nmore")]);
+        let short = "[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:02.00,a, b\n";
+        assert_eq!(parse_cues(short).expect("parsed")[0].1, "a, b");
     }
 
     #[test]
@@ -299,5 +404,16 @@ mod tests {
                 prop_assert!(sample.duration > 0 && !cue.contains("-->"));
             }
         }
+    }
+
+    #[test]
+    fn a_list_of_fields_without_end_is_refused() {
+        let events = |format: &str| {
+            let dialogue = "Dialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,Hello";
+            parse_cues(&format!("[Events]\nFormat: {format}\n{dialogue}\n"))
+        };
+        assert_eq!(events(EVENT_FIELDS).expect("a cue").len(), 1);
+        let error = events(&format!("{EVENT_FIELDS}{}", ", x".repeat(100))).expect_err("too many fields");
+        assert!(error.contains("fields"), "{error}");
     }
 }

@@ -1,5 +1,7 @@
 //! A file on disk as the source of a demuxer.
 
+use crate::guard::Guard;
+use crate::input::Stop;
 use reel_media::Source;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use std::fs::File;
@@ -18,23 +20,25 @@ pub(crate) struct FileSource {
     bytes: u64,
     /// The offset up to which read-ahead was requested.
     advised: u64,
+    guard: Guard,
 }
 
 impl FileSource {
     /// Opens a regular file. Anything else is refused without waiting: opening a named pipe would
-    /// wait for its writer.
-    pub(crate) fn open(path: &Path) -> io::Result<FileSource> {
+    /// wait for its writer. Reading ends when `stop` is raised.
+    pub(crate) fn open(path: &Path, stop: &Stop) -> io::Result<FileSource> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        FileSource::new(rustix::fs::open(path, flags, Mode::empty())?.into())
+        FileSource::new(rustix::fs::open(path, flags, Mode::empty())?.into(), stop)
     }
 
     /// A source with the current length of the file: what is appended later is not seen.
-    fn new(file: File) -> io::Result<FileSource> {
+    fn new(file: File, stop: &Stop) -> io::Result<FileSource> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
-        Ok(FileSource { bytes: metadata.len(), file, advised: 0 })
+        let guard = Guard::new(stop, metadata.len());
+        Ok(FileSource { bytes: metadata.len(), file, advised: 0, guard })
     }
 
     /// Requests the next bytes when half of the last request is used up. A jump starts again.
@@ -55,11 +59,16 @@ impl Source for FileSource {
     }
 
     fn read_at(&mut self, offset: u64, target: &mut [u8]) -> io::Result<()> {
+        self.guard.wanted()?;
         if offset.checked_add(target.len() as u64).is_none_or(|end| end > self.bytes) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.advise(offset);
         self.file.read_exact_at(target, offset)
+    }
+
+    fn work(&mut self, _: u64) -> io::Result<()> {
+        self.guard.check()
     }
 }
 
@@ -76,7 +85,7 @@ mod tests {
             let content: Vec<u8> = (0..bytes).map(|i| (i * 31 % 251) as u8).collect();
             let mut file = tempfile::tempfile().expect("tempfile");
             file.write_all(&content).expect("written");
-            let mut source = FileSource::new(file).expect("a file");
+            let mut source = FileSource::new(file, &Stop::default()).expect("a file");
             prop_assert_eq!(source.bytes(), bytes as u64);
             for (offset, count) in reads {
                 let mut target = vec![0xee; count];
@@ -94,8 +103,9 @@ mod tests {
 
     #[test]
     fn directories_and_overflows_are_refused() {
-        assert!(FileSource::open(Path::new("/")).is_err());
-        let mut source = FileSource::new(tempfile::tempfile().expect("tempfile")).expect("a file");
+        assert!(FileSource::open(Path::new("/"), &Stop::default()).is_err());
+        let mut source =
+            FileSource::new(tempfile::tempfile().expect("tempfile"), &Stop::default()).expect("a file");
         assert!(source.read_at(u64::MAX, &mut [0; 2]).is_err());
     }
 }

@@ -1,8 +1,10 @@
 //! The summary of a title for lists and pages.
 
 use crate::poster::PosterKind;
-use reel_media::{TitleIndex, TrackKind, codec_string};
-use reel_volume::TitleRecord;
+use crate::title::{file_stamp, stamp};
+use reel_media::transport::{StreamIndex, TICKS_PER_S};
+use reel_media::{Chapter, TitleIndex, TrackKind, codec_string, progressive};
+use reel_volume::{Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord};
 
 /// The summary of a title.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +13,10 @@ pub struct TitleSummary {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// The name of the first file that it was made from.
+    pub file_name: String,
+    /// The bytes of that file.
+    pub file_bytes: u64,
     /// When it was published, seconds since 1970.
     pub added_unix_s: u64,
     /// Bytes of all its objects, without parity.
@@ -23,11 +29,61 @@ pub struct TitleSummary {
     pub audio: Vec<AudioSummary>,
     /// Subtitle tracks.
     pub subtitles: Vec<SubtitleSummary>,
+    /// Its chapters, by start.
+    pub chapters: Vec<Chapter>,
+    /// The forms that it is stored in.
+    pub forms: Vec<FormSummary>,
+    /// The title as one MP4 file; `None` if it cannot be played that way.
+    pub plain_file: Option<PlainFileSummary>,
+    /// A text for entity tags ([`Title::stamp`](crate::Title::stamp)).
+    pub stamp: String,
     /// The kind of its poster.
     pub poster: PosterKind,
     /// Why the title cannot be played; `None` if it can. The fields above that come from its index
     /// are empty then.
     pub problem: Option<String>,
+}
+
+/// A title as one MP4 file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainFileSummary {
+    /// Its length.
+    pub bytes: u64,
+    /// A text that changes with its bytes ([`Title::file_stamp`](crate::Title::file_stamp)).
+    pub stamp: String,
+}
+
+/// How a title is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Fragments of tracks, for players.
+    Cmaf,
+    /// A transport stream as it is.
+    Ts,
+}
+
+impl Form {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Cmaf => "cmaf",
+            Form::Ts => "ts",
+        }
+    }
+}
+
+/// The summary of a form of a title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormSummary {
+    /// The form.
+    pub form: Form,
+    /// Bytes of its objects, without parity.
+    pub bytes: u64,
+    /// Bits per second of everything in it, on average; without the zeros and null packets that
+    /// fill symbols and stripes.
+    pub average_bps: u64,
+    /// The highest rate over a second, where it is known.
+    pub peak_bps: Option<u64>,
 }
 
 /// The summary of a video track.
@@ -84,6 +140,13 @@ pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: Poster
     let mut summary = unreadable(record, poster, String::new());
     summary.problem = None;
     summary.duration_s = index.duration_ns as f64 / 1e9;
+    summary.chapters = index.chapters.clone();
+    let file = progressive::layout(index, &progressive::default_selection(index));
+    summary.plain_file = file.ok().map(|file| {
+        let bytes = file.bytes();
+        PlainFileSummary { bytes, stamp: file_stamp(record, bytes) }
+    });
+    summary.forms.push(cmaf(index, record.bytes() - stream_bytes(record)));
     for (number, track) in index.tracks.iter().enumerate() {
         let (number, description) = (number as u32, &track.track);
         let (language, name) = (description.language.clone(), description.name.clone());
@@ -125,17 +188,48 @@ pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: Poster
     summary
 }
 
+impl TitleSummary {
+    /// Adds the form `ts`.
+    pub(crate) fn add_stream(&mut self, index: &StreamIndex, record: &TitleRecord) {
+        if self.duration_s == 0.0 {
+            self.duration_s = index.duration_ticks() as f64 / TICKS_PER_S as f64;
+        }
+        let (average_bps, peak_bps) = (index.mean_bps(), Some(index.peak_bps()));
+        self.forms.push(FormSummary { form: Form::Ts, bytes: stream_bytes(record), average_bps, peak_bps });
+    }
+}
+
+/// The form `cmaf` of this size.
+pub(crate) fn cmaf(index: &TitleIndex, bytes: u64) -> FormSummary {
+    let bits = index.tracks.iter().map(|track| track.bytes as f64 * 8.0).sum::<f64>();
+    let average_bps = (bits * 1e9 / index.duration_ns.max(1) as f64) as u64;
+    FormSummary { form: Form::Cmaf, bytes, average_bps, peak_bps: None }
+}
+
+/// Bytes of the form `ts`.
+fn stream_bytes(record: &TitleRecord) -> u64 {
+    let parts =
+        [(Role::Track, STREAM_NUMBER), (Role::Index, STREAM_INDEX_NUMBER), (Role::Index, STREAM_SUMS_NUMBER)];
+    parts.iter().filter_map(|(role, number)| record.object(*role, *number)).map(|object| object.bytes).sum()
+}
+
 /// The summary of a title of which only the catalogue's record is available.
 pub(crate) fn unreadable(record: &TitleRecord, poster: PosterKind, problem: String) -> TitleSummary {
     TitleSummary {
         id: record.id.clone(),
         name: record.name.clone(),
+        file_name: record.source.file_name.clone(),
+        file_bytes: record.source.bytes,
         added_unix_s: record.added_unix_s,
         bytes: record.bytes(),
         duration_s: 0.0,
         video: Vec::new(),
         audio: Vec::new(),
         subtitles: Vec::new(),
+        chapters: Vec::new(),
+        forms: Vec::new(),
+        plain_file: None,
+        stamp: stamp(record, Role::Index),
         poster,
         problem: Some(problem),
     }

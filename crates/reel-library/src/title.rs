@@ -1,8 +1,9 @@
 //! One opened title.
 
 use crate::error::LibraryError;
-use reel_media::TitleIndex;
-use reel_volume::{ObjectMap, Role, Sums, TitleRecord, Volume};
+use crate::limits::{MANIFEST_BYTES_A_FRAGMENT, PLAYLIST_BYTES_A_FRAGMENT, TEXT_FRAGMENTS_FREE};
+use reel_media::{TitleIndex, TrackKind};
+use reel_volume::{ObjectEntry, ObjectMap, Role, STREAM_NUMBER, Sums, TitleRecord, Volume};
 use std::sync::Arc;
 
 /// Everything that is needed to play a title without asking a disk where its bytes are. While it
@@ -23,7 +24,12 @@ impl Title {
         let mut maps = Vec::new();
         let mut memory_bytes = size_of::<Title>();
         // Index and poster are read separately; playing needs the others.
-        for entry in record.objects.iter().filter(|entry| matches!(entry.role, Role::Track | Role::Tables)) {
+        let is_played = |entry: &&ObjectEntry| match entry.role {
+            Role::Track => entry.number != STREAM_NUMBER,
+            Role::Tables => true,
+            Role::Index | Role::Artwork => false,
+        };
+        for entry in record.objects.iter().filter(is_played) {
             memory_bytes += match &entry.object.sums {
                 Sums::Inline(sums) => sums.len() * 4,
                 Sums::Object(object) => usize::try_from(object.bytes).unwrap_or(usize::MAX / 2),
@@ -40,7 +46,13 @@ impl Title {
             }
             memory_bytes += size_of_val(track) + track.fragments.len() * size_of::<reel_media::Fragment>();
         }
+        memory_bytes += text_bytes(&index);
         Ok(Title { record, index, maps, memory_bytes })
+    }
+
+    /// A title of which only a stream is used, which has maps of its own.
+    pub(crate) fn of_stream(record: Arc<TitleRecord>) -> Title {
+        Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes: size_of::<Title>() }
     }
 
     /// A title that is never played.
@@ -80,6 +92,12 @@ impl Title {
         stamp(&self.record, Role::Index)
     }
 
+    /// A text that changes with the bytes of the title as one MP4 file of this length. Unlike
+    /// [`Title::stamp`], it stays when subtitles or a form are added.
+    pub fn file_stamp(&self, bytes: u64) -> String {
+        file_stamp(&self.record, bytes)
+    }
+
     /// An estimate of the memory it takes.
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
@@ -90,10 +108,79 @@ impl Title {
     }
 }
 
+/// An estimate of the playlists and manifests of a title, which are kept while it is played. Those
+/// of usual titles are small and not counted: most opened titles are not played.
+fn text_bytes(index: &TitleIndex) -> usize {
+    let fragments: usize = index.tracks.iter().map(|track| track.fragments.len()).sum();
+    // There may be a manifest for each rendition that is offered.
+    let manifests = index.of_kind(TrackKind::Video).count().max(1);
+    let of_fragment = PLAYLIST_BYTES_A_FRAGMENT + manifests * MANIFEST_BYTES_A_FRAGMENT;
+    fragments.saturating_sub(TEXT_FRAGMENTS_FREE).saturating_mul(of_fragment)
+}
+
 /// Changes with the bytes of a title: made from the time of publishing, its size, and a slot that
 /// no other title can have had in the same second.
 pub(crate) fn stamp(record: &TitleRecord, role: Role) -> String {
-    let object = record.objects.iter().find(|entry| entry.role == role).map(|entry| &entry.object);
-    let slot = object.and_then(|object| object.first_slot()).unwrap_or_default();
-    format!("{}-{:x}-{:x}-{slot:x}", record.id, record.added_unix_s, record.bytes())
+    stamp_of(record, role, record.bytes())
+}
+
+/// See [`Title::file_stamp`].
+pub(crate) fn file_stamp(record: &TitleRecord, bytes: u64) -> String {
+    stamp_of(record, Role::Track, bytes)
+}
+
+fn stamp_of(record: &TitleRecord, role: Role, bytes: u64) -> String {
+    let of_role = record.objects.iter().filter(|entry| entry.role == role);
+    let entry = of_role.min_by_key(|entry| entry.number);
+    let slot = entry.and_then(|entry| entry.object.first_slot()).unwrap_or_default();
+    format!("{}-{:x}-{bytes:x}-{slot:x}", record.id, record.added_unix_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_media::cmaf::{CutPolicy, Packager};
+    use reel_media::{Codec, Hdr, Packet, Sample, Track, Video, dash, hls};
+
+    fn video() -> Track {
+        let video = Video {
+            width: 320,
+            height: 180,
+            pixel_aspect: (1, 1),
+            rotation: 0,
+            colour: None,
+            hdr: Hdr::default(),
+        };
+        Track {
+            kind: TrackKind::Video,
+            codec: Codec::Vp9,
+            config: Vec::new(),
+            timescale: 1_000_000,
+            language: None,
+            name: None,
+            default: true,
+            forced: false,
+            video: Some(video),
+            audio: None,
+        }
+    }
+
+    #[test]
+    fn the_estimate_covers_the_texts_of_a_long_title() {
+        let mut packager = Packager::new(vec![video()], CutPolicy::default()).expect("a track");
+        let mut time = 0;
+        for number in 0..2 * TEXT_FRAGMENTS_FREE {
+            let duration = 10_000_003 - (number % 7) as u32;
+            let sample = Sample { dts: time, pts: time, duration, sync: true };
+            time += i64::from(duration);
+            packager.push(&Packet { track: 0, sample, change: None }, &[7; 500]).expect("a picture");
+            packager.take();
+        }
+        let (index, _) = TitleIndex::assemble(vec![packager.finish().expect("packed")]);
+        assert!(index.tracks[0].fragments.len() >= 2 * TEXT_FRAGMENTS_FREE - 1);
+        let texts = [hls::media(&index, 0), hls::iframes(&index, 0), Some(dash::manifest(&index))];
+        let bytes: usize = texts.into_iter().flatten().map(|text| text.len()).sum();
+        let counted = text_bytes(&index);
+        assert!(counted + TEXT_FRAGMENTS_FREE * 200 >= bytes, "{counted} of {bytes} bytes are counted");
+    }
 }

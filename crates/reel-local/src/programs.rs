@@ -20,8 +20,8 @@ use reel_play::Slots;
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError};
 use reel_serve::{
-    Accepted, Counted, Listening, OpenConnections, OpenResult, Parts, Protocol, Serve, ServeThreads,
-    ThreadsConfig,
+    Accepted, Counted, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
+    ServeThreads, Step, ThreadsConfig,
 };
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -61,12 +61,12 @@ impl LocalFrontEnd {
         };
         let listening = Listening {
             listeners: vec![Arc::clone(&self.listener)],
-            open: OpenConnections::new(1, PROGRAMS_MAX),
+            open: OpenConnections::new(1, PROGRAMS_MAX, PlaceShares::default()),
         };
         let shared = Arc::new(self);
         ServeThreads::start(config, parts, listening, |_| {
             let shared = Arc::clone(&shared);
-            move |_: &mut Core| Programs::new(shared)
+            move |_: &mut Core| Programs::new(Arc::clone(&shared))
         })
     }
 }
@@ -127,14 +127,17 @@ const TICK: u64 = 0;
 
 impl Programs {
     fn new(shared: Arc<LocalFrontEnd>) -> Self {
-        Self {
+        let programs = Self {
             shared,
             programs: Slots::new(),
             streams: Streams::default(),
             playing: HashMap::new(),
             openings: Slots::new(),
             ticking: false,
-        }
+        };
+        // After a restart of the thread there are none.
+        programs.count();
+        programs
     }
 
     /// Takes some of the messages that a program has sent. The number is limited because other
@@ -303,7 +306,7 @@ impl Protocol for Programs {
         serve.core.ring.push(token, Op::AwaitReadable { socket });
     }
 
-    fn turned_away(&mut self, _: OwnedFd, _: usize) {
+    fn turned_away(&mut self, _: &mut Serve<'_>, _: OwnedFd, _: usize, _: NoPlace) {
         tracing::warn!("{PROGRAMS_MAX} programs are connected, the most there may be; another is refused");
     }
 
@@ -343,4 +346,10 @@ impl Protocol for Programs {
     }
 
     fn cut_off_all(&mut self, _: &mut Serve<'_>) {}
+
+    /// Streams of all programs share one state, so every panic ends the work of the thread.
+    fn title_of(&self, step: Step) -> Option<String> {
+        let Step::Delivery(tag) = step else { return None };
+        self.playing.get(&StreamId(tag)).map(|playing| playing.title().to_owned())
+    }
 }

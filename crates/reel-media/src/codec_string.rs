@@ -1,10 +1,14 @@
 //! The `codecs` parameter of RFC 6381 for every codec Reel stores, as HLS and DASH write it.
 
 use crate::cmaf::{in_band_parameter_sets, mp3_object_type};
-use crate::{Codec, Track};
+use crate::hdr::{self, Base, DolbyVision};
+use crate::{Codec, Track, TrackIndex};
 
 /// What a player needs to decide whether it can decode the track, for example `avc1.640028`.
 pub fn codec_string(track: &Track) -> String {
+    if let Some((found, Base::None)) = hdr::signalled(track) {
+        return dolby_vision(track, found);
+    }
     let config = track.config.as_slice();
     match track.codec {
         Codec::H264 => h264(config, in_band_parameter_sets(track)),
@@ -19,6 +23,34 @@ pub fn codec_string(track: &Track) -> String {
         Codec::Opus => "opus".into(),
         Codec::WebVtt => "wvtt".into(),
     }
+}
+
+/// What a player needs to decide whether it can decode the track from its beginning to its end:
+/// each different [`codec_string`] of its descriptions.
+pub(crate) fn codec_strings(track: &TrackIndex) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for number in 1..track.changes.len() + 2 {
+        let codec = codec_string(&track.described(number));
+        if !all.contains(&codec) {
+            all.push(codec);
+        }
+    }
+    all
+}
+
+/// What a player with Dolby Vision can decode beyond [`codec_string`], and the brand of the colours
+/// without it, for example `dvh1.08.06` and `db1p`.
+pub(crate) fn supplemental_codec(track: &Track) -> Option<(String, &'static str)> {
+    match hdr::signalled(track) {
+        Some((found, Base::Branded(brand))) => Some((dolby_vision(track, found), brand)),
+        _ => None,
+    }
+}
+
+/// Dolby Vision Streams Within the HTTP Live Streaming Format, 4.2.
+fn dolby_vision(track: &Track, found: DolbyVision) -> String {
+    let name = hdr::entry_name(track.codec, in_band_parameter_sets(track));
+    format!("{name}.{:02}.{:02}", found.profile, found.level)
 }
 
 /// ISO/IEC 14496-15, annex E.2: profile, constraints and level as in `avcC`.
@@ -117,7 +149,14 @@ mod tests {
             name: None,
             default: false,
             forced: false,
-            video: Some(Video { width: 1, height: 1, pixel_aspect: (1, 1), rotation: 0, colour: None }),
+            video: Some(Video {
+                width: 1,
+                height: 1,
+                pixel_aspect: (1, 1),
+                rotation: 0,
+                colour: None,
+                hdr: crate::Hdr::default(),
+            }),
             audio: Some(Audio { channels: 2, sample_rate: 44_100, sample_bits: 16, priming: 0 }),
         }
     }

@@ -2,13 +2,18 @@
 //!
 //! Segment times are presentation times. The init segment's edit list has removed decoder warm-up,
 //! so the first audio segment starts at 0 and no presentationTimeOffset is needed.
+//!
+//! A change of decoder configuration begins a period, which its presentationTimeOffset puts at its
+//! presentation time.
 
+use crate::codec_string::{codec_string, supplemental_codec};
+use crate::hls::init_name;
+use crate::index::periods::{Period, periods};
 use crate::index::rates::greatest_common_divisor;
-use crate::{
-    Codec, FrameRate, TitleIndex, TrackIndex, TrackKind, codec_string::codec_string, ladder, language,
-};
+use crate::{Codec, FrameRate, TitleIndex, Track, TrackIndex, TrackKind, hdr, ladder, language, limits};
 use quick_xml::Writer;
 use std::io;
+use std::ops::Range;
 
 type Xml = Writer<Vec<u8>>;
 
@@ -33,20 +38,87 @@ fn presentation(xml: &mut Xml, index: &TitleIndex, offers: &dyn Fn(usize) -> boo
         .flat_map(|track| track.fragments.iter().map(|fragment| track.nanoseconds(fragment.duration)))
         .max()
         .unwrap_or(0);
-    let attributes = [
+    let mut attributes = vec![
         ("xmlns", "urn:mpeg:dash:schema:mpd:2011".to_owned()),
         ("profiles", "urn:mpeg:dash:profile:isoff-live:2011".to_owned()),
         ("type", "static".to_owned()),
         ("mediaPresentationDuration", duration(index.duration_ns)),
         ("minBufferTime", duration(longest_ns)),
     ];
+    if index.tracks.iter().any(|track| supplemental_codec(&track.track).is_some()) {
+        attributes.push(("xmlns:scte214", "urn:scte:dash:scte214-extensions".to_owned()));
+    }
     element(xml, "MPD", &attributes, |xml| {
-        element(xml, "Period", &[("id", "0".to_owned()), ("start", "PT0S".to_owned())], |xml| {
-            for (number, set) in sets(index, offers).iter().enumerate() {
-                adaptation_set(xml, index, number, set)?;
-            }
-            Ok(())
-        })
+        let sets = sets(index, offers);
+        let periods = periods(index);
+        let mut starts_ms: Vec<u64> = periods.iter().skip(1).map(|period| start_ms(index, period)).collect();
+        starts_ms.insert(0, 0);
+        let end_ms = index.duration_ns.div_ceil(1_000_000);
+        for (number, period) in periods.iter().enumerate() {
+            let start_ms = starts_ms[number];
+            let times_ms = start_ms..starts_ms.get(number + 1).copied().unwrap_or(end_ms).max(start_ms);
+            let start = if start_ms == 0 { "PT0S".to_owned() } else { duration(start_ms * 1_000_000) };
+            element(xml, "Period", &[("id", number.to_string()), ("start", start)], |xml| {
+                for (number, set) in sets.iter().enumerate() {
+                    let parts: Vec<_> =
+                        set.iter().filter_map(|track| part(track, period, &times_ms)).collect();
+                    adaptation_set(xml, index, number, &parts)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// Where a period begins: at its last track, so that players cut nothing off the period before.
+/// Players drop what begins too long before a period, and all pictures up to the next key frame
+/// with it, so pictures go first.
+fn start_ms(index: &TitleIndex, period: &Period) -> u64 {
+    let present = index.tracks.iter().zip(&period.fragments).filter(|(_, fragments)| !fragments.is_empty());
+    let starts = present.map(|(track, fragments)| {
+        (track.track.kind, track.nanoseconds(track.fragments[fragments.start].time))
+    });
+    let last_ns = starts.clone().map(|(_, at)| at).max().unwrap_or(0);
+    let pictures_ns = starts.filter(|(kind, _)| *kind == TrackKind::Video).map(|(_, at)| at).min();
+    let allowed_ns = pictures_ns.map_or(u64::MAX, |at| at + limits::PERIOD_EARLY_MS * 1_000_000);
+    last_ns.min(allowed_ns).div_ceil(1_000_000)
+}
+
+/// What a period has of a track.
+struct InPeriod<'a> {
+    number: usize,
+    index: &'a TrackIndex,
+    /// As it is coded there.
+    track: Track,
+    /// Number of its init segment.
+    init: usize,
+    fragments: Range<usize>,
+    /// Of the period.
+    times_ms: Range<u64>,
+}
+
+/// The part of a track in a period. Fragments that need another init segment than the first have no
+/// place in it.
+fn part<'a>(
+    (number, track): &(usize, &'a TrackIndex),
+    period: &Period,
+    times_ms: &Range<u64>,
+) -> Option<InPeriod<'a>> {
+    let Range { start, end } = period.fragments[*number].clone();
+    if start == end && track.track.kind != TrackKind::Subtitle {
+        return None;
+    }
+    let init = track.init_of(start);
+    let end = (start..end).find(|fragment| track.init_of(*fragment) != init).unwrap_or(end);
+    let fragments = start..end;
+    Some(InPeriod {
+        number: *number,
+        index: track,
+        track: track.described(init),
+        init,
+        fragments,
+        times_ms: times_ms.clone(),
     })
 }
 
@@ -73,11 +145,12 @@ fn interchangeable(a: &TrackIndex, b: &TrackIndex) -> bool {
         && b.track.kind == TrackKind::Video
         && a.track.codec == b.track.codec
         && a.track.language == b.track.language
+        && hdr::range(&a.track) == hdr::range(&b.track)
         && ladder::align(&[a, b]).is_ok()
 }
 
-fn adaptation_set(xml: &mut Xml, index: &TitleIndex, number: usize, set: &Set<'_>) -> io::Result<()> {
-    let first = set[0].1;
+fn adaptation_set(xml: &mut Xml, index: &TitleIndex, number: usize, set: &[InPeriod<'_>]) -> io::Result<()> {
+    let Some(first) = set.first() else { return Ok(()) };
     let (content, mime) = match first.track.kind {
         TrackKind::Video => ("video", "video/mp4"),
         TrackKind::Audio => ("audio", "audio/mp4"),
@@ -92,10 +165,10 @@ fn adaptation_set(xml: &mut Xml, index: &TitleIndex, number: usize, set: &Set<'_
         attributes.push(("segmentAlignment", "true".to_owned()));
         // Type 3: pictures shown before the key frame may be missing after a switch (ISO/IEC
         // 14496-12, annex I).
-        let sap = if set.iter().all(|(_, track)| track.independent) { "1" } else { "3" };
+        let sap = if set.iter().all(|part| part.index.independent) { "1" } else { "3" };
         attributes.push(("startWithSAP", sap.to_owned()));
     }
-    if let Some((width, height)) = first.display_size() {
+    if let Some((width, height)) = first.track.display_size() {
         attributes.push(("par", ratio(width, height)));
     }
     element(xml, "AdaptationSet", &attributes, |xml| {
@@ -108,14 +181,24 @@ fn adaptation_set(xml: &mut Xml, index: &TitleIndex, number: usize, set: &Set<'_
                 &channel_configuration(audio.channels).to_string(),
             )?;
         }
+        // Players need not know the property: it is stated by the codecs, too.
+        let transfer = match hdr::range(&first.track) {
+            Some("PQ") => Some("16"),
+            Some("HLG") => Some("18"),
+            _ => None,
+        };
+        if let Some(transfer) = transfer {
+            let scheme = "urn:mpeg:mpegB:cicp:TransferCharacteristics";
+            descriptor(xml, "SupplementalProperty", scheme, transfer)?;
+        }
         if let Some(name) = first.track.name.as_deref().map(printable).filter(|name| !name.trim().is_empty())
         {
             xml.create_element("Label").write_text_content(quick_xml::events::BytesText::new(&name))?;
         }
-        for role in roles(index, set[0]) {
+        for role in roles(index, (first.number, first.index)) {
             descriptor(xml, "Role", "urn:mpeg:dash:role:2011", role)?;
         }
-        set.iter().try_for_each(|(number, track)| representation(xml, *number, track))
+        set.iter().try_for_each(|part| representation(xml, part))
     })
 }
 
@@ -133,43 +216,71 @@ fn roles(index: &TitleIndex, (number, track): (usize, &TrackIndex)) -> Vec<&'sta
     }
 }
 
-fn representation(xml: &mut Xml, number: usize, track: &TrackIndex) -> io::Result<()> {
-    let mut attributes = vec![("id", number.to_string()), ("bandwidth", track.peak_bps.max(1).to_string())];
-    if track.track.kind != TrackKind::Subtitle {
-        attributes.push(("codecs", codec_string(&track.track)));
+fn representation(xml: &mut Xml, part: &InPeriod<'_>) -> io::Result<()> {
+    let InPeriod { number, index, track, .. } = part;
+    let mut attributes = vec![("id", number.to_string()), ("bandwidth", index.peak_bps.max(1).to_string())];
+    if track.kind != TrackKind::Subtitle {
+        attributes.push(("codecs", codec_string(track)));
+        if let Some((codec, brand)) = supplemental_codec(track) {
+            attributes.push(("scte214:supplementalCodecs", codec));
+            attributes.push(("scte214:supplementalProfiles", brand.to_owned()));
+        }
     }
-    if let Some(video) = &track.track.video {
+    if let Some(video) = &track.video {
         attributes.push(("width", video.width.to_string()));
         attributes.push(("height", video.height.to_string()));
         attributes.push(("sar", ratio(video.pixel_aspect.0.max(1), video.pixel_aspect.1.max(1))));
     }
-    if let Some(rate) = track.frame_rate {
+    if let Some(rate) = index.frame_rate {
         attributes.push(("frameRate", frame_rate(rate)));
     }
-    if let Some(audio) = &track.track.audio {
-        let rate = if track.track.codec == Codec::Opus { 48_000 } else { audio.sample_rate };
+    if let Some(audio) = &track.audio {
+        let rate = if track.codec == Codec::Opus { 48_000 } else { audio.sample_rate };
         attributes.push(("audioSamplingRate", rate.to_string()));
     }
     element(xml, "Representation", &attributes, |xml| {
-        if track.track.kind == TrackKind::Subtitle {
+        if track.kind == TrackKind::Subtitle && part.times_ms.start > 0 {
+            return whole_text(xml, &part.times_ms);
+        }
+        if track.kind == TrackKind::Subtitle {
             let url = format!("{number}/text.vtt");
             xml.create_element("BaseURL").write_text_content(quick_xml::events::BytesText::new(&url))?;
             return Ok(());
         }
-        segment_template(xml, track)
+        segment_template(xml, part)
     })
 }
 
-fn segment_template(xml: &mut Xml, track: &TrackIndex) -> io::Result<()> {
+/// The WebVTT file as the one segment of a later period. Its times are those of the title, which
+/// only a template can say: without one, some players count them from the period and others do not.
+fn whole_text(xml: &mut Xml, times_ms: &Range<u64>) -> io::Result<()> {
     let attributes = [
-        ("timescale", track.track.timescale.to_string()),
-        ("initialization", "$RepresentationID$/init.mp4".to_owned()),
-        ("media", "$RepresentationID$/$Number$.m4s".to_owned()),
+        ("timescale", "1000".to_owned()),
+        ("media", "$RepresentationID$/text.vtt".to_owned()),
         ("startNumber", "1".to_owned()),
+        ("presentationTimeOffset", times_ms.start.to_string()),
     ];
+    let segment = [("t", times_ms.start.to_string()), ("d", (times_ms.end - times_ms.start).to_string())];
+    element(xml, "SegmentTemplate", &attributes, |xml| {
+        element(xml, "SegmentTimeline", &[], |xml| element(xml, "S", &segment, |_| Ok(())))
+    })
+}
+
+fn segment_template(xml: &mut Xml, part: &InPeriod<'_>) -> io::Result<()> {
+    let timescale = part.track.timescale;
+    let mut attributes = vec![
+        ("timescale", timescale.to_string()),
+        ("initialization", format!("$RepresentationID$/{}", init_name(part.init))),
+        ("media", "$RepresentationID$/$Number$.m4s".to_owned()),
+        ("startNumber", (part.fragments.start + 1).to_string()),
+    ];
+    if part.times_ms.start > 0 {
+        let ticks = (u128::from(part.times_ms.start) * u128::from(timescale) + 500) / 1000;
+        attributes.push(("presentationTimeOffset", ticks.to_string()));
+    }
     element(xml, "SegmentTemplate", &attributes, |xml| {
         element(xml, "SegmentTimeline", &[], |xml| {
-            let mut fragments = track.fragments.as_slice();
+            let mut fragments = &part.index.fragments[part.fragments.clone()];
             let mut first = true;
             while let Some(fragment) = fragments.first() {
                 let same = fragments.iter().take_while(|f| f.duration == fragment.duration).count();

@@ -6,6 +6,20 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
+    /// Reading the file costs more than a file of its size may cost (see `limits`).
+    #[error(
+        "the file is refused because it asks for {value} {what}, and a file of {bytes} bytes may have {limit}; it is damaged or made to cost much: copy its tracks to another file first, for example with `ffmpeg -i FILE -c copy NEW.mkv`"
+    )]
+    Budget {
+        /// What is counted.
+        what: &'static str,
+        /// What the file asks for, as far as it was read.
+        value: u64,
+        /// The budget of such a file.
+        limit: u64,
+        /// Length of the file.
+        bytes: u64,
+    },
     /// The file has no bytes.
     #[error("the file is empty; copy or record it again")]
     Empty,
@@ -19,7 +33,7 @@ pub enum MediaError {
     },
     /// Reading the source failed.
     #[error("cannot read the file: {0}")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
     /// A length or count exceeds a limit (see `limits`).
     #[error(
         "{what} is {value}, more than the limit of {limit}; the file is damaged, or made for a purpose that Reel does not support"
@@ -54,6 +68,9 @@ pub enum MediaError {
         "the file has no duration: it has no samples with a duration; check that it plays elsewhere, and create it again"
     )]
     NoDuration,
+    /// Not a transport stream, where one is needed.
+    #[error("not an MPEG transport stream; `ffmpeg -i FILE -c copy NEW.ts` makes one of other files")]
+    NotTransportStream,
     /// Not a container that Reel reads.
     #[error(
         "not an MP4, MOV, Matroska, WebM or MPEG-TS file{0}; use one of these, or convert it first, for example with ffmpeg"
@@ -67,4 +84,11 @@ pub enum MediaError {
         /// Where the bytes end.
         offset: u64,
     },
+}
+
+impl From<io::Error> for MediaError {
+    /// The error that a source passed on, if it is one of these.
+    fn from(error: io::Error) -> MediaError {
+        error.downcast().unwrap_or_else(MediaError::Io)
+    }
 }

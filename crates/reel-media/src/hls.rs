@@ -2,11 +2,16 @@
 //!
 //! The master playlist is beside one folder per track (`{t}/media.m3u8`, `{t}/iframes.m3u8`,
 //! `{t}/text.m3u8`). Segments are beside their playlist (`init.mp4`, `{n}.m4s` from 1, `text.vtt`).
+//! Where the decoder configuration of a track changes, another init segment follows
+//! (`init-{i}.mp4` from 2).
+//!
+//! There is no discontinuity: times and tracks continue. hls.js begins a new clock at
+//! a discontinuity, and without regard to edit lists it would be late by the delay of reordered
+//! pictures, once more at each.
 
+use crate::codec_string::{codec_strings, supplemental_codec};
 use crate::index::rates;
-use crate::{
-    Codec, Fragment, FrameRate, TitleIndex, TrackIndex, TrackKind, codec_string::codec_string, language,
-};
+use crate::{Codec, Fragment, FrameRate, TitleIndex, TrackIndex, TrackKind, hdr, language};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -52,27 +57,38 @@ pub fn master_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String {
 
 /// The media playlist of a video or audio track; `None` if there is no such track or it is text.
 pub fn media(index: &TitleIndex, track: usize) -> Option<String> {
-    let track = index.tracks.get(track).filter(|track| !track.fragments.is_empty())?;
-    let mut text = head(track, 7, "");
-    let _ = writeln!(text, "#EXT-X-MAP:URI=\"init.mp4\"");
-    for (i, seconds) in durations(track).enumerate() {
-        let _ = writeln!(text, "#EXTINF:{seconds},\n{}.m4s", i + 1);
-    }
-    text += "#EXT-X-ENDLIST\n";
-    Some(text)
+    segments(index.tracks.get(track)?, "", |_| String::new())
 }
 
 /// The I-frame playlist of a video track: the first picture of every segment.
 pub fn iframes(index: &TitleIndex, track: usize) -> Option<String> {
     let track = index.tracks.get(track).filter(|track| track.track.kind == TrackKind::Video)?;
-    let mut text = head(track, 7, "#EXT-X-I-FRAMES-ONLY\n");
-    let _ = writeln!(text, "#EXT-X-MAP:URI=\"init.mp4\"");
+    let range = |fragment: &Fragment| format!("#EXT-X-BYTERANGE:{}@0\n", fragment.key_bytes);
+    segments(track, "#EXT-X-I-FRAMES-ONLY\n", range)
+}
+
+/// The playlist of a track, with what `range` says about each fragment.
+fn segments(track: &TrackIndex, extra: &str, range: impl Fn(&Fragment) -> String) -> Option<String> {
+    if track.fragments.is_empty() {
+        return None;
+    }
+    let mut text = head(track, 7, extra);
+    let mut init = 0;
     for (i, (seconds, fragment)) in durations(track).zip(&track.fragments).enumerate() {
-        let bytes = fragment.key_bytes;
-        let _ = writeln!(text, "#EXTINF:{seconds},\n#EXT-X-BYTERANGE:{bytes}@0\n{}.m4s", i + 1);
+        let needed = track.init_of(i);
+        if init != needed {
+            let _ = writeln!(text, "#EXT-X-MAP:URI=\"{}\"", init_name(needed));
+            init = needed;
+        }
+        let _ = writeln!(text, "#EXTINF:{seconds},\n{}{}.m4s", range(fragment), i + 1);
     }
     text += "#EXT-X-ENDLIST\n";
     Some(text)
+}
+
+/// The file name of an init segment, counted from 1.
+pub(crate) fn init_name(number: usize) -> String {
+    if number == 1 { "init.mp4".to_owned() } else { format!("init-{number}.mp4") }
 }
 
 /// The playlist of a subtitle track: its WebVTT file as one segment.
@@ -130,7 +146,7 @@ impl AudioGroup<'_> {
     /// Codecs of the group, and its largest peak and average rates.
     fn rates(&self) -> (Vec<String>, u64, u64) {
         let tracks = || self.tracks.iter().map(|one| one.track);
-        let mut codecs: Vec<String> = tracks().map(|track| codec_string(&track.track)).collect();
+        let mut codecs: Vec<String> = tracks().flat_map(codec_strings).collect();
         codecs.sort();
         codecs.dedup();
         let peak = tracks().map(|track| track.peak_bps).max().unwrap_or(0);
@@ -193,7 +209,7 @@ fn variant(
     subtitles: bool,
 ) {
     let (audio_codecs, audio_peak, audio_average) = audio.map(AudioGroup::rates).unwrap_or_default();
-    let mut codecs: Vec<String> = video.iter().map(|track| codec_string(&track.track)).collect();
+    let mut codecs: Vec<String> = video.map(codec_strings).unwrap_or_default();
     codecs.extend(audio_codecs);
     let peak = video.map_or(0, |track| track.peak_bps) + audio_peak;
     let average = video.map_or(0, |track| track.average_bps) + audio_average;
@@ -221,7 +237,7 @@ fn iframe_variant(text: &mut String, number: usize, track: &TrackIndex) {
     let peak = rates::peak(&track.fragments, track.track.timescale, |fragment| fragment.key_bytes);
     let keys: Vec<Fragment> = track.fragments.iter().map(|f| Fragment { bytes: f.key_bytes, ..*f }).collect();
     let average = rates::average(&keys, track.track.timescale);
-    let codec = codec_string(&track.track);
+    let codec = codec_strings(track).join(",");
     let _ = write!(
         text,
         "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{codec}\""
@@ -234,14 +250,11 @@ fn picture_attributes(text: &mut String, track: &TrackIndex) {
     if let Some((width, height)) = track.display_size() {
         let _ = write!(text, ",RESOLUTION={width}x{height}");
     }
-    let transfer = track.track.video.as_ref().and_then(|video| video.colour).map(|colour| colour.transfer);
-    if let Some(range) = transfer {
-        let range = match range {
-            16 => "PQ",
-            18 => "HLG",
-            _ => "SDR",
-        };
+    if let Some(range) = hdr::range(&track.track) {
         let _ = write!(text, ",VIDEO-RANGE={range}");
+    }
+    if let Some((codec, brand)) = supplemental_codec(&track.track) {
+        let _ = write!(text, ",SUPPLEMENTAL-CODECS=\"{codec}/{brand}\"");
     }
 }
 

@@ -4,8 +4,10 @@
 pub mod cmaf;
 mod codec;
 mod codec_string;
+mod cover;
 pub mod dash;
 mod error;
+mod hdr;
 pub mod hls;
 pub mod index;
 pub mod input;
@@ -16,11 +18,14 @@ mod model;
 pub mod progressive;
 mod source;
 pub mod subtitle;
+pub mod transport;
 
 pub use codec_string::codec_string;
+pub use cover::{Cover, PictureFormat};
 pub use error::MediaError;
-pub use index::{Fragment, FrameRate, TitleIndex, TrackIndex};
+pub use index::{Change, Fragment, FrameRate, TitleIndex, TrackIndex};
 pub use input::open;
-pub use model::{Audio, Codec, Colour, Packet, Sample, Track, TrackKind, Video};
+pub use limits::FILE_MEMORY_BYTES;
+pub use model::{Audio, Chapter, Codec, Colour, Description, Hdr, Packet, Sample, Track, TrackKind, Video};
 pub use source::{Demux, Source};
 pub use subtitle::webvtt;

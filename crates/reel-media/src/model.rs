@@ -38,6 +38,15 @@ pub enum Codec {
     WebVtt,
 }
 
+/// A named place in a title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chapter {
+    /// Where it begins in the presentation.
+    pub start_ns: u64,
+    /// Its name; may be empty.
+    pub name: String,
+}
+
 /// One track of a file, as its container describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Track {
@@ -76,6 +85,21 @@ pub struct Video {
     pub rotation: u16,
     /// Colour description (ISO 23091-2 code points), if the file states it.
     pub colour: Option<Colour>,
+    /// Metadata of high dynamic range, if the file states it.
+    pub hdr: Hdr,
+}
+
+/// What a display needs to know to show pictures of high dynamic range, as stated by the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hdr {
+    /// Colour volume of the mastering display (SMPTE ST 2086): body of `mdcv` (ISO/IEC 14496-12,
+    /// 12.1.7).
+    pub mastering: Option<[u8; 24]>,
+    /// MaxCLL and MaxFALL in candelas per square metre (CTA-861.3): body of `clli`.
+    pub light: Option<(u16, u16)>,
+    /// Dolby Vision configuration record: body of `dvcC`, `dvvC` or `dvwC` (Dolby Vision Streams
+    /// Within the ISO Base Media File Format, 3.2).
+    pub dolby_vision: Option<[u8; 24]>,
 }
 
 /// ISO 23091-2 colour code points.
@@ -110,7 +134,8 @@ pub struct Audio {
 ///
 /// Zero is the start of the presentation: edit lists, start offsets and the like have been applied.
 /// `pts` may be negative (audio warm-up). The demuxer leaves out a sample that lies wholly before
-/// zero and that later samples do not need. Samples come in decoding order. `dts` never decreases
+/// zero and that later samples do not need, except cues, which the packager counts and leaves out.
+/// Samples come in decoding order. `dts` never decreases
 /// within a track; it has no upper limit, and may be negative (B-frames).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -124,11 +149,40 @@ pub struct Sample {
     pub sync: bool,
 }
 
+/// How the samples of a track are coded. The codec, the timescale and the warm-up
+/// ([`Audio::priming`]) stay those of the [`Track`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// Decoder configuration; its shape depends on [`Codec`].
+    pub config: Vec<u8>,
+    /// Present for [`TrackKind::Video`].
+    pub video: Option<Video>,
+    /// Present for [`TrackKind::Audio`].
+    pub audio: Option<Audio>,
+}
+
+impl Track {
+    /// How the samples of the track are coded.
+    pub(crate) fn description(&self) -> Description {
+        let Track { config, video, audio, .. } = self.clone();
+        Description { config, video, audio }
+    }
+
+    /// The samples are coded like this.
+    pub(crate) fn describe(&mut self, description: Description) {
+        Description { config: self.config, video: self.video, audio: self.audio } = description;
+    }
+}
+
 /// One sample as a demuxer returns it; its bytes are in the buffer given to the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
     /// Index into [`crate::Demux::tracks`].
     pub track: usize,
     /// Times and flags.
     pub sample: Sample,
+    /// How the track is coded from this sample on, if that differs from the samples before. The
+    /// first sample of a track has none; for pictures, it comes with a key frame only. There are at
+    /// most as many in a track as an index may have ([`crate::Change`]).
+    pub change: Option<Box<Description>>,
 }

@@ -9,7 +9,8 @@ use crate::cmaf::{
     track_header,
 };
 use crate::index::rates::greatest_common_divisor;
-use crate::{TitleIndex, TrackIndex, TrackKind};
+use crate::{TitleIndex, Track, TrackIndex, TrackKind, hdr};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -264,6 +265,8 @@ fn header(tracks: &[&TrackIndex], offsets: &[Vec<u64>], wide: bool) -> Boxes {
         for brand in [b"isom", b"iso2", b"iso6", b"mp41"] {
             b.raw(brand);
         }
+        let brands: BTreeSet<&str> = tracks.iter().flat_map(|track| hdr::brands(&track.track)).collect();
+        brands.into_iter().for_each(|brand| b.raw(brand.as_bytes()));
     });
     boxes.plain(b"moov", |b| {
         let next_track = tracks.len() as u32 + 1;
@@ -284,7 +287,7 @@ fn header(tracks: &[&TrackIndex], offsets: &[Vec<u64>], wide: bool) -> Boxes {
                     b.plain(b"minf", |b| {
                         media_information(b, track.track.kind);
                         b.plain(b"stbl", |b| {
-                            sample_description(b, &track.track);
+                            sample_description(b, &entries(track).0);
                             b.hole(i, track.tables.bytes);
                             samples_of_chunks(b, track);
                             chunk_table(b, &offsets[i], wide);
@@ -343,20 +346,37 @@ fn edit_list(boxes: &mut Boxes, track: &TrackIndex, start: u64, end: u64) {
     });
 }
 
-/// `stsc`: runs of chunks with the same number of samples.
+/// Each description of a track once, and the sample entry (from 1) that each init segment stands
+/// for.
+fn entries(track: &TrackIndex) -> (Vec<Track>, Vec<u32>) {
+    let (mut different, mut of_init): (Vec<Track>, Vec<u32>) = (Vec::new(), Vec::new());
+    for number in 1..track.changes.len() + 2 {
+        let described = track.described(number);
+        let place = different.iter().position(|other| *other == described).unwrap_or_else(|| {
+            different.push(described);
+            different.len() - 1
+        });
+        of_init.push(place as u32 + 1);
+    }
+    (different, of_init)
+}
+
+/// `stsc`: runs of chunks with the same number of samples and the same sample entry.
 fn samples_of_chunks(boxes: &mut Boxes, track: &TrackIndex) {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
+    let (_, of_init) = entries(track);
+    let mut runs: Vec<(u32, u32, u32)> = Vec::new();
     for (i, fragment) in track.fragments.iter().enumerate() {
-        if runs.last().is_none_or(|(_, samples)| *samples != fragment.samples) {
-            runs.push((i as u32 + 1, fragment.samples));
+        let entry = of_init[track.init_of(i) - 1];
+        if runs.last().is_none_or(|(_, samples, of)| (*samples, *of) != (fragment.samples, entry)) {
+            runs.push((i as u32 + 1, fragment.samples, entry));
         }
     }
     boxes.full(b"stsc", 0, 0, |b| {
         b.u32(runs.len() as u32);
-        for (first_chunk, samples) in runs {
+        for (first_chunk, samples, entry) in runs {
             b.u32(first_chunk);
             b.u32(samples);
-            b.u32(1); // sample description
+            b.u32(entry);
         }
     });
 }

@@ -1,6 +1,6 @@
 //! The bytes that a demuxer reads, and what it returns.
 
-use crate::{MediaError, Packet, Track};
+use crate::{Chapter, Cover, MediaError, Packet, Track};
 use std::io;
 
 /// Random access to the bytes of an input file. The caller does the reading: this crate does no I/O
@@ -14,6 +14,17 @@ pub trait Source: Send {
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] if the file is too short, or the error of the read.
     fn read_at(&mut self, offset: u64, target: &mut [u8]) -> io::Result<()>;
+
+    /// Called repeatedly while a file is parsed, also where nothing is read, with the work since
+    /// the last call. A unit is about a sample visited. An error ends the parsing: this is where a
+    /// caller that was asked to stop says so.
+    ///
+    /// # Errors
+    /// The caller's reason to stop.
+    fn work(&mut self, units: u64) -> io::Result<()> {
+        let _ = units;
+        Ok(())
+    }
 }
 
 /// A container opened for reading.
@@ -24,6 +35,20 @@ pub trait Demux: Send {
     /// Warnings for the person who ingests: tracks that are left out and why, and damage that was
     /// skipped.
     fn warnings(&self) -> &[String];
+
+    /// The chapters that the file states, by start. Some may begin after the end of the film, which
+    /// is known only when it is read.
+    fn chapters(&self) -> &[Chapter] {
+        &[]
+    }
+
+    /// The picture that the file holds as its cover, if there is one.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    fn cover(&mut self) -> Result<Option<Cover>, MediaError> {
+        Ok(None)
+    }
 
     /// The next packet in file order (decoding order within each track); its bytes replace `data`.
     /// `None` at the end.

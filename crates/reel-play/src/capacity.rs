@@ -170,6 +170,7 @@ fn is_far(one: u64, other: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UplinkRate;
     use reel_admit::SessionsConfig;
     use reel_arena::{Arena, ArenaConfig};
     use reel_disk::{DisksConfig, start_disks};
@@ -196,6 +197,7 @@ mod tests {
             capacities: Some(capacity.capacities()),
             classes: capacity.classes().clone(),
             start_wait_s: 0,
+            client_share: reel_qos::ClientShare::ALL,
         });
         let film = Demand::new(Vec::new(), vec![1 << 20; 60], 0);
         let viewers = || {
@@ -204,7 +206,7 @@ mod tests {
         // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
         let (counters, uplink) =
-            (PlayCounters::new(&[("http", 1), ("programs", 1)]), Uplink::of_unknown_rate());
+            (PlayCounters::new(&[("http", 1), ("programs", 1)]), Uplink::of(UplinkRate::Learnt));
         for second in 1..=60 {
             capacity.refresh(&disks, &uplink, &sessions, &counters, second * ROUND_NS);
             let [http, programs] = &counters.front_ends[..] else { panic!("two front ends") };

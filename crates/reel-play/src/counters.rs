@@ -1,5 +1,6 @@
 //! The counters that all engines of a server share, for metrics and for the price of sending.
 
+use crate::late::LateViewers;
 use reel_admit::OpenRefused;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{AdmitError, Class, Resource};
@@ -14,11 +15,18 @@ pub struct PlayCounters {
     pub sessions_refused: AtomicU64,
     /// Reservations refused, by [`RESOURCES`].
     pub not_admitted: [AtomicU64; 4],
-    /// Deliveries of reserved sessions that continue without a reservation. Either other sessions
-    /// got the reservation while the client was paused, or the client takes more than was reserved.
+    /// Deliveries of reserved sessions that are sent without a reservation. There was no room where
+    /// the client has jumped to or for a better rendition, or other sessions got the reservation
+    /// while the client was paused, or the client takes more than was reserved.
     pub unreserved: AtomicU64,
+    /// Whose data with a deadline was late.
+    pub late: LateViewers,
     /// Deliveries cut short because stored bytes were lost.
     pub lost_bytes: AtomicU64,
+    /// Clients that were disconnected because a thread panicked on them.
+    pub panics: AtomicU64,
+    /// How often a thread began again after a panic.
+    pub restarts: AtomicU64,
     /// The work of each front end. Admission counts with the price of the first one.
     pub front_ends: Vec<FrontEndCounters>,
 }

@@ -5,7 +5,7 @@ use crate::playable::Playable;
 use crate::title::PlayableTitle;
 use reel_cache::{Body, Part, SessionKey};
 use reel_media::{TrackIndex, TrackKind, dash, hls};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The files of a session; tracks are numbered as in the title's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub enum SessionFile {
     Media(usize),
     /// The I-frame playlist of a track.
     IFrames(usize),
-    /// The initialisation segment of a track.
-    Init(usize),
+    /// A track and the number of one of its initialisation segments, from 1.
+    Init(usize, usize),
     /// A track and a segment number, from 1.
     Segment(usize, usize),
     /// The playlist of a subtitle track.
@@ -40,40 +40,15 @@ pub struct TitleFile {
     pub body: Body,
 }
 
-/// The texts of a title, each of them written once.
-pub(crate) struct TextCache {
-    /// For each choice that a session may be offered.
-    titles: Vec<TitleTexts>,
-    tracks: Vec<TrackTexts>,
-}
-
-#[derive(Default)]
-struct TitleTexts {
-    master: OnceLock<Arc<[u8]>>,
-    manifest: OnceLock<Arc<[u8]>>,
-}
-
-#[derive(Default)]
-struct TrackTexts {
-    media: OnceLock<Option<Arc<[u8]>>>,
-    iframes: OnceLock<Option<Arc<[u8]>>>,
-    text_playlist: OnceLock<Option<Arc<[u8]>>>,
-}
+/// A text of a long title that was not written yet: [`PlayableTitle::write_text`] takes longer than
+/// a serving thread may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwritten;
 
 /// The media type of a playlist (RFC 8216 section 4).
 pub const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 /// The media type of a manifest (ISO/IEC 23009-1 annex C).
 pub const MANIFEST_TYPE: &str = "application/dash+xml";
-
-impl TextCache {
-    /// For a title with so many choices and tracks.
-    pub(crate) fn new(choices: usize, tracks: usize) -> Self {
-        Self {
-            titles: (0..choices).map(|_| TitleTexts::default()).collect(),
-            tracks: (0..tracks).map(|_| TrackTexts::default()).collect(),
-        }
-    }
-}
 
 impl PlayableTitle {
     /// The whole title as one file; `None` if it cannot be played that way.
@@ -83,57 +58,80 @@ impl PlayableTitle {
     }
 
     /// A file of the session `key`, which was offered `choice`. `None` if there is no such file.
-    pub fn session_file(&self, file: SessionFile, key: SessionKey, choice: usize) -> Option<TitleFile> {
+    ///
+    /// # Errors
+    /// [`Unwritten`] if it is a text that [`PlayableTitle::write_text`] has to write first.
+    pub fn session_file(
+        &self,
+        file: SessionFile,
+        key: SessionKey,
+        choice: usize,
+    ) -> Result<Option<TitleFile>, Unwritten> {
+        if let Some(slot) = self.texts.slot(file, choice) {
+            let text = slot.read(|| self.compose(file, choice))?;
+            return Ok(text.map(|text| text_file(file, text, key, choice)));
+        }
+        Ok(self.stored_file(file))
+    }
+
+    /// Writes a text, if it is one that was not written yet. A million fragments take a second. All
+    /// sessions of the title share the text.
+    pub fn write_text(&self, file: SessionFile, choice: usize) {
+        if let Some(slot) = self.texts.slot(file, choice) {
+            slot.write(|| self.compose(file, choice));
+        }
+    }
+
+    /// The text of a playlist or manifest; `None` if the title has none.
+    fn compose(&self, file: SessionFile, choice: usize) -> Option<String> {
         let index = self.title().index();
         let shows = |track: usize| self.shows(choice, track);
-        let text = |kept: &Arc<[u8]>| Body::text(Arc::clone(kept));
+        match file {
+            SessionFile::Master => Some(hls::master_of(index, shows)),
+            SessionFile::Manifest => Some(dash::manifest_of(index, shows)),
+            SessionFile::Media(number) => hls::media(index, number),
+            SessionFile::IFrames(number) => hls::iframes(index, number),
+            SessionFile::TextPlaylist(number) => hls::text(index, number),
+            _ => None,
+        }
+    }
+
+    /// A file that consists of stored bytes.
+    fn stored_file(&self, file: SessionFile) -> Option<TitleFile> {
         let (content_type, name, body) = match file {
-            SessionFile::Master => {
-                let kept =
-                    self.texts.titles.get(choice)?.master.get_or_init(|| bytes(hls::master_of(index, shows)));
-                (PLAYLIST_TYPE, format!("master-{choice}"), text(kept))
-            }
-            SessionFile::Manifest => {
-                let texts = self.texts.titles.get(choice)?;
-                let kept = texts.manifest.get_or_init(|| bytes(dash::manifest_of(index, shows)));
-                (MANIFEST_TYPE, format!("mpd-{choice}"), with_base_url(kept, key))
-            }
             SessionFile::Progressive => return self.whole_file(),
-            SessionFile::Media(number) => {
-                let kept =
-                    self.texts.tracks.get(number)?.media.get_or_init(|| hls::media(index, number).map(bytes));
-                (PLAYLIST_TYPE, format!("{number}-media"), text(kept.as_ref()?))
-            }
-            SessionFile::IFrames(number) => {
-                let kept = self
-                    .texts
-                    .tracks
-                    .get(number)?
-                    .iframes
-                    .get_or_init(|| hls::iframes(index, number).map(bytes));
-                (PLAYLIST_TYPE, format!("{number}-iframes"), text(kept.as_ref()?))
-            }
-            SessionFile::TextPlaylist(number) => {
-                let texts = self.texts.tracks.get(number)?;
-                let kept = texts.text_playlist.get_or_init(|| hls::text(index, number).map(bytes));
-                (PLAYLIST_TYPE, format!("{number}-text"), text(kept.as_ref()?))
-            }
-            SessionFile::Init(number) => {
+            SessionFile::Init(number, init) => {
                 let track = self.media_track(number)?;
-                (media_type(track), format!("{number}-init"), self.slice(track, track.init_range())?)
+                let body = self.slice(track, track.init_range(init)?)?;
+                (media_type(track), format!("{number}-init-{init}"), body)
             }
             SessionFile::Segment(number, segment) => {
                 let body = self.segment(number, segment)?.body;
                 (media_type(self.media_track(number)?), format!("{number}-{segment}"), body)
             }
             SessionFile::Text(number) => {
-                let track =
-                    index.tracks.get(number).filter(|track| track.track.kind == TrackKind::Subtitle)?;
+                let tracks = &self.title().index().tracks;
+                let track = tracks.get(number).filter(|track| track.track.kind == TrackKind::Subtitle)?;
                 ("text/vtt; charset=utf-8", format!("{number}-vtt"), self.slice(track, 0..track.bytes)?)
             }
+            _ => return None,
         };
         Some(TitleFile { content_type, name, body })
     }
+}
+
+fn text_file(file: SessionFile, text: &Arc<[u8]>, key: SessionKey, choice: usize) -> TitleFile {
+    let name = match file {
+        SessionFile::Manifest => {
+            let (content_type, name) = (MANIFEST_TYPE, format!("mpd-{choice}"));
+            return TitleFile { content_type, name, body: with_base_url(text, key) };
+        }
+        SessionFile::Media(number) => format!("{number}-media"),
+        SessionFile::IFrames(number) => format!("{number}-iframes"),
+        SessionFile::TextPlaylist(number) => format!("{number}-text"),
+        _ => format!("master-{choice}"),
+    };
+    TitleFile { content_type: PLAYLIST_TYPE, name, body: Body::text(Arc::clone(text)) }
 }
 
 /// A manifest that contains its own address. Some players (ffmpeg 5.1 among them) resolve its
@@ -160,8 +158,4 @@ fn media_type(track: &TrackIndex) -> &'static str {
         TrackKind::Audio => "audio/mp4",
         _ => "video/mp4",
     }
-}
-
-fn bytes(text: String) -> Arc<[u8]> {
-    Arc::from(text.into_bytes())
 }

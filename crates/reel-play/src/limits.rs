@@ -23,7 +23,15 @@ pub const LENT_PART: usize = 64;
 /// one that was silent for longest is forgotten.
 pub const LEARN_CLIENTS_MAX: usize = 4096;
 
+/// Sessions for which data was late that are remembered: more than fit on a screen, few enough to
+/// be sent with each state of the dashboard.
+pub const LATE_VIEWERS_MAX: usize = 32;
+
 // ---- Tuning
+
+/// Units that come late for one session within this time are shown as one event: a member that
+/// hesitates delays several units of each viewer.
+pub const LATE_JOIN_NS: u64 = 10 * SECOND_NS;
 
 /// How long a client must have been slow before its buffers are taken back for others.
 pub const RELEASE_AFTER_NS: u64 = SECOND_NS / 100;
@@ -102,6 +110,10 @@ pub const FILE_WINDOW_LEFT_NS: u64 = 3_000_000_000;
 /// What deliveries may use of a link's rate, in thousandths. A full packet of 1514 bytes carries
 /// 1448 of them. The rest lets the queue behind the link run empty after every burst.
 pub const LINK_PAYLOAD_PERMILLE: u64 = 940;
+
+/// Clients whose turns on the link are remembered beside those that wait. Forgetting a client that
+/// has asked for nothing since the last grant changes nothing.
+pub const TURNS_KEPT: usize = 256;
 
 /// How long one grant keeps the link busy: a queue behind the link then holds that much of what was
 /// not promised, and little more.
@@ -194,6 +206,10 @@ pub const LEARN_COUNTED_CLIENTS: usize = 3;
 /// What is due within this time is not held back for a train.
 pub const PACE_LEAD_NS: u64 = 3 * SECOND_NS;
 
+/// Least trains in a second of what is sent at a promised rate and no faster. A smaller train is
+/// closer to the promise, and costs more system calls.
+pub const STEADY_TRAINS_PER_S: u64 = 10;
+
 /// Until a client has this much ahead, it fills its buffer...
 pub const PACE_UNTIL_LEAD_NS: u64 = 12 * SECOND_NS;
 
@@ -221,3 +237,18 @@ pub const LOSSY_PERMILLE: u64 = 5;
 
 /// Losses of a connection are weighed over at least so many bytes.
 pub const LOSSY_AFTER_BYTES: u64 = 1 << 20;
+
+/// Fragments of a title whose playlists a serving thread writes itself: at a microsecond each, one
+/// section of a task. Those of longer titles are written by threads of their own.
+pub const TEXT_FRAGMENTS_AT_ONCE: usize = 200;
+
+/// How long before its first packet a stream that is sent by the clock begins to be read. Its first
+/// stripe is then read in time that is reserved for it, as each of the others is.
+pub const PUSH_LEAD_NS: u64 = 2_000_000_000;
+
+/// Bytes of headers that the network carries with each packet that is sent by the clock: RTP (12),
+/// UDP (8) and IPv6 (40).
+pub const PUSHED_HEADER_BYTES: usize = 60;
+
+/// Bytes of the header of a FEC packet behind that of RTP (SMPTE ST 2022-1).
+pub const FEC_HEADER_BYTES: usize = 16;

@@ -96,13 +96,23 @@ impl<T> PlayMetrics<T> {
                 &counters.lost_bytes,
             ),
             (
+                "reel_panics_total",
+                "Clients that were disconnected because a thread panicked on them, which is a defect.",
+                &counters.panics,
+            ),
+            (
+                "reel_thread_restarts_total",
+                "How often a thread that serves clients began again after a panic, which is a defect.",
+                &counters.restarts,
+            ),
+            (
                 "reel_sessions_refused_total",
                 "Sessions refused because a table is full or an address has its most.",
                 &counters.sessions_refused,
             ),
             (
                 "reel_unpromised_total",
-                "Responses sent without a reservation: other sessions got it while the client was paused, or the client took more than was reserved.",
+                "Responses sent without a reservation: there was no room where the client jumped to or for a better rendition, other sessions got the reservation while the client was paused, or the client took more than was reserved.",
                 &counters.unreserved,
             ),
         ] {

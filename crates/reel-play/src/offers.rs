@@ -48,6 +48,16 @@ pub struct LadderTrack<'a> {
     pub segments: Vec<(Range<u64>, Range<u64>)>,
 }
 
+/// A part of a title as one file.
+pub struct FilePart<'a> {
+    /// Its object.
+    pub map: &'a ObjectMap,
+    /// The bytes of the object.
+    pub range: Range<u64>,
+    /// The media time of its first picture or sound.
+    pub shown_ns: u64,
+}
+
 impl Offers {
     pub(crate) fn new(title: &Title, file: Option<&VirtualFile>, depth: Depth) -> Self {
         let ranking = ranking(title.index());
@@ -57,11 +67,17 @@ impl Offers {
         Self { ranking, ladder, file }
     }
 
+    /// None: nothing of the title is played at the request of clients.
+    pub(crate) fn none() -> Self {
+        Self { ranking: Vec::new(), ladder: None, file: None }
+    }
+
     /// The demands of a form, best first; `None` if it cannot be promised.
     pub(crate) fn of(&self, form: Form) -> Option<&Choices> {
         match form {
             Form::Ladder => self.ladder.as_ref(),
             Form::File => self.file.as_ref(),
+            Form::Stream => None,
         }
     }
 
@@ -216,6 +232,7 @@ impl<'a> LadderTrack<'a> {
             from_ns: std::mem::replace(&mut before_ns, shown.start),
             due_ns: shown.start.saturating_sub(SEND_LEAD_NS),
             duration_ns: shown.end - shown.start,
+            with_parity: false,
         })
     }
 
@@ -226,6 +243,7 @@ impl<'a> LadderTrack<'a> {
             map: Arc::clone(self.map),
             starts: self.segments.iter().map(|(range, shown)| (shown.start, range.start)).collect(),
             track_ns: self.segments.last().map_or(0, |(_, shown)| shown.end),
+            with_parity: false,
         }
     }
 }
@@ -239,22 +257,36 @@ pub(crate) fn track_ns(track: &TrackIndex) -> u64 {
 fn of_file(title: &Title, file: &VirtualFile, depth: Depth) -> Option<Demand> {
     let index = title.index();
     let members = index.tracks.first().and_then(|track| title.track_map(track.object))?.geometry().members();
-    let mut before_ns = 0;
-    let stretches = file.parts().iter().filter_map(|part| match part {
+    let parts = file.parts().iter().filter_map(|part| match part {
         progressive::Part::Bytes(..) => None,
-        progressive::Part::Object { object: ObjectRef::Tables, range } => Some(Stretch {
-            map: title.tables_map()?,
-            range: range.clone(),
-            from_ns: 0,
-            due_ns: 0,
-            duration_ns: 0,
-        }),
+        progressive::Part::Object { object: ObjectRef::Tables, range } => {
+            Some(FilePart { map: title.tables_map()?, range: range.clone(), shown_ns: 0 })
+        }
         progressive::Part::Object { object: ObjectRef::Track(number), range } => {
-            let shown_ns = shown_ns(index, *number, range.start).max(before_ns);
-            let from_ns = std::mem::replace(&mut before_ns, shown_ns);
-            let (map, range) = (title.track_map(*number)?, range.clone());
-            let due_ns = shown_ns.saturating_sub(SEND_LEAD_NS);
-            Some(Stretch { map, range, from_ns, due_ns, duration_ns: 0 })
+            let shown_ns = shown_ns(index, *number, range.start);
+            Some(FilePart { map: title.track_map(*number)?, range: range.clone(), shown_ns })
+        }
+    });
+    file_demand(members, depth, parts)
+}
+
+/// The demand of a viewer that is sent these parts as one file, in their order. Any one member may
+/// be lost. `None` if the file is too long to be promised.
+pub fn file_demand<'a>(
+    members: usize,
+    depth: Depth,
+    parts: impl IntoIterator<Item = FilePart<'a>>,
+) -> Option<Demand> {
+    let mut before_ns = 0;
+    let stretches = parts.into_iter().map(|part| {
+        let shown_ns = part.shown_ns.max(before_ns);
+        Stretch {
+            map: part.map,
+            range: part.range,
+            from_ns: std::mem::replace(&mut before_ns, shown_ns),
+            due_ns: shown_ns.saturating_sub(SEND_LEAD_NS),
+            duration_ns: 0,
+            with_parity: false,
         }
     });
     demand(members, depth, stretches, Loss::AnyOne)

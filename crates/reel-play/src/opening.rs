@@ -1,9 +1,9 @@
 //! How a session begins, for every front end.
 
 use crate::playable::{Form, Playable};
-use reel_admit::{Choices, OpenRefused, Session, SessionClient, Sessions};
+use reel_admit::{Choices, KeptSession, OpenRefused, Session, SessionClient, Sessions};
 use reel_cache::SessionKey;
-use reel_qos::{AdmitError, ClassTable, Kind};
+use reel_qos::{AdmitError, Class, ClassTable, Kind};
 use std::sync::Arc;
 
 /// Why a session was not opened.
@@ -55,9 +55,34 @@ pub fn open_session<T: Playable>(
     now_ns: u64,
 ) -> Result<Arc<Session<T>>, SessionRefused> {
     let NewSession { key, title_id, title, form, client } = new;
-    let offers = match classes.kind(client.class) {
-        Kind::Periodic => title.choices(form).ok_or(SessionRefused::TooLong)?,
-        Kind::Interactive | Kind::Aperiodic => Choices::none(),
-    };
+    let offers = offers(&*title, form, classes, client.class)?;
     Ok(sessions.open_as(key, title_id, title, offers, client, now_ns)?)
+}
+
+/// Opens a session again that another process has kept, at the position of its client.
+///
+/// # Errors
+/// As of [`open_session`].
+pub fn resume_session<T: Playable>(
+    sessions: &Sessions<T>,
+    classes: &ClassTable,
+    kept: &KeptSession,
+    title: Arc<T>,
+    now_ns: u64,
+) -> Result<Arc<Session<T>>, SessionRefused> {
+    let form = if kept.playing.is_some_and(|playing| playing.as_file) { Form::File } else { Form::Ladder };
+    let offers = offers(&*title, form, classes, kept.former.class)?;
+    Ok(sessions.resume(kept, title, offers, now_ns)?)
+}
+
+fn offers<T: Playable>(
+    title: &T,
+    form: Form,
+    classes: &ClassTable,
+    class: Class,
+) -> Result<Choices, SessionRefused> {
+    match classes.kind(class) {
+        Kind::Periodic => title.choices(form).ok_or(SessionRefused::TooLong),
+        Kind::Interactive | Kind::Aperiodic => Ok(Choices::none()),
+    }
 }

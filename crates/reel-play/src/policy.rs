@@ -1,7 +1,9 @@
 //! How a request is delivered: its class, its deadlines, and what is read ahead for its client.
 
-use crate::limits::{BEGIN_DEADLINE_NS, FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES};
-use crate::playable::{MediaRequest, Playable};
+use crate::limits::{
+    BEGIN_DEADLINE_NS, FILE_WINDOW_LEFT_NS, FILE_WINDOW_LEFT_STRIPES, FILE_WINDOW_STRIPES, PUSH_LEAD_NS,
+};
+use crate::playable::{MediaRequest, PlainFile, Playable};
 use reel_admit::{Session, Sessions, TrackSpan};
 use reel_cache::{Body, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp, TrackOfSession};
 use reel_qos::limits::ROUND_NS;
@@ -18,12 +20,23 @@ pub struct DeliveryPolicy {
     pub due: Due,
     /// A title that is sent as one file: the schedule follows what its client takes.
     pub follows_client: bool,
+    /// A stream that is sent by the clock: where it is says what other sessions may find in memory.
+    pub passes_stream: bool,
     /// Other sessions play the same, so units are read to their ends.
     pub reads_on: bool,
     /// Nothing is read or sent before this time, because the session waits for its start.
     pub start_ns: u64,
     /// Bytes that its client plays in a second, if it is sent as it is played, in trains.
     pub paced_bytes_per_s: Option<u64>,
+    /// When all of it is to be sent, as the network was charged for it. Without it, each byte is
+    /// due on the network when it is due in memory.
+    pub send_by_ns: Option<u64>,
+    /// It is sent at this rate and no faster: a first segment for which the network has no room for
+    /// more.
+    pub spread_bytes_per_s: Option<u64>,
+    /// Nothing is reserved for it, because there was no room where its session's client has jumped
+    /// to, or for a better rendition.
+    pub is_displaced: bool,
 }
 
 impl DeliveryPolicy {
@@ -44,15 +57,24 @@ impl DeliveryPolicy {
             class,
             due: Due::After(DEADLINE_NONE_NS),
             follows_client: false,
+            passes_stream: false,
             reads_on: false,
             start_ns: 0,
             paced_bytes_per_s: None,
+            send_by_ns: None,
+            spread_bytes_per_s: None,
+            is_displaced: false,
         }
     }
 }
 
 /// The track number of a session's prefetches that stands for the title as one file.
 const FILE: usize = usize::MAX;
+
+/// When a stream that is sent by the clock ends, after the start of its session.
+fn stream_ns(stream: &PlainFile) -> u64 {
+    stream.times.last().map_or(0, |(_, stream_ns)| *stream_ns)
+}
 
 /// Where a window of a file that begins at `start` ends: at the end of a stripe, so that no unit is
 /// read for two windows.
@@ -80,10 +102,16 @@ fn stripe_bytes(file: &Body, offset: u64) -> u64 {
     while let Some(part) = file.part_at(at) {
         match part {
             Part::Object(map, _) => return map.geometry().stripe_bytes() as u64,
-            Part::Bytes(_, range) => at += range.len() as u64,
+            other => at += other.bytes(),
         }
     }
     0
+}
+
+/// Bytes in a second, if so many take so long.
+fn bytes_per_s(bytes: u64, time_ns: u64) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(time_ns.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// What decides on the policy of a session's request, at one moment.
@@ -124,6 +152,19 @@ impl<T: Playable> Decision<'_, T> {
                 self.read_file_ahead(session, range, prefetcher);
                 Ok(policy)
             }
+            (MediaRequest::Read { range, position }, Kind::Periodic) => {
+                let policy = self.paced(session, range.start, *position)?;
+                self.read_file_ahead(session, &(*position..range.end.max(*position)), prefetcher);
+                if let Some(file) = session.playing().file() {
+                    self.sessions.reads_until(session, file.shown_by_ns(range.end));
+                }
+                // The next read says where the client is. One that is paced would keep those behind
+                // it waiting.
+                Ok(DeliveryPolicy { follows_client: false, paced_bytes_per_s: None, ..policy })
+            }
+            (MediaRequest::Stream(offset), Kind::Periodic) => self.pushed(session, *offset),
+            (MediaRequest::Slots, Kind::Periodic) => self.clocked(session, 0).map(|(policy, _)| policy),
+            (MediaRequest::Parity(offset), Kind::Periodic) => Ok(self.pushed_parity(session, *offset)),
             (_, Kind::Interactive) => Ok(DeliveryPolicy::interactive()),
             (MediaRequest::Preparation, Kind::Periodic) => Ok(DeliveryPolicy::begins()),
         }
@@ -141,8 +182,11 @@ impl<T: Playable> Decision<'_, T> {
         let mut pace = Pace::new(Arc::clone(&file.times), from_offset, at_offset);
         let span = TrackSpan { kind: MediaKind::Video, from_ns: pace.media_ns, until_ns: pace.media_ns };
         let permit = self.sessions.request(session, None, &span, self.now_ns)?;
+        let is_displaced = permit.is_displaced;
         if permit.class == Class::APERIODIC {
-            return Ok(DeliveryPolicy::without_deadline(permit.class));
+            // The schedule follows its client, so that it is promised again once there is room.
+            let policy = DeliveryPolicy::without_deadline(permit.class);
+            return Ok(DeliveryPolicy { is_displaced, follows_client: is_displaced, ..policy });
         }
         pace.due_ns = permit.due_ns;
         let duration_ns = file.times.last().map_or(0, |(_, media_ns)| *media_ns);
@@ -153,10 +197,67 @@ impl<T: Playable> Decision<'_, T> {
             class: permit.class,
             due: Due::Paced(pace),
             follows_client: true,
+            passes_stream: false,
             reads_on: false,
             start_ns: permit.start_ns,
             paced_bytes_per_s: permit.rate_bps.map(|rate_bps| rate_bps / 8),
+            send_by_ns: None,
+            spread_bytes_per_s: None,
+            is_displaced,
         })
+    }
+
+    /// The policy for a stream that is sent by the clock from `offset` on.
+    fn pushed(&self, session: &Session<T>, offset: u64) -> Result<DeliveryPolicy, AdmitError> {
+        let (policy, is_promised) = self.clocked(session, offset)?;
+        if is_promised {
+            self.passes(session, offset);
+        }
+        Ok(DeliveryPolicy { passes_stream: is_promised, ..policy })
+    }
+
+    /// The policy for a stream whose times are those of the clock, from byte `offset` on. Also
+    /// whether it is promised.
+    fn clocked(&self, session: &Session<T>, offset: u64) -> Result<(DeliveryPolicy, bool), AdmitError> {
+        let Some(stream) = session.playing().stream() else {
+            return Ok((DeliveryPolicy::interactive(), false));
+        };
+        let mut pace = Pace::new(Arc::clone(&stream.times), offset, offset);
+        let permit = self.sessions.push(session, pace.media_ns..stream_ns(stream), self.now_ns)?;
+        let is_displaced = permit.is_displaced;
+        let policy = DeliveryPolicy::without_deadline(permit.class);
+        if permit.class == Class::APERIODIC {
+            return Ok((DeliveryPolicy { is_displaced, ..policy }, false));
+        }
+        pace.due_ns = permit.due_ns;
+        Ok((DeliveryPolicy { due: Due::Paced(pace), start_ns: permit.start_ns, ..policy }, true))
+    }
+
+    /// Tells the audience that a stream is sent from byte `offset` on, and is read as far as it is
+    /// sent within [`PUSH_LEAD_NS`]. Returns the byte at which to call this again, where the next
+    /// stripe begins.
+    pub(crate) fn passes(&self, session: &Session<T>, offset: u64) -> u64 {
+        let Some(stream) = session.playing().stream() else { return u64::MAX };
+        let at_ns = Pace::new(Arc::clone(&stream.times), offset, offset).media_ns;
+        let read =
+            stream.times.partition_point(|(_, sent_ns)| *sent_ns <= at_ns.saturating_add(PUSH_LEAD_NS));
+        let bytes = stream.body.bytes();
+        let until = stream.times.get(read).map_or(bytes, |(offset, _)| *offset).min(bytes);
+        if offset < until {
+            let body = stream.body.slice(offset..until);
+            self.sessions.passes(session, &body, stream_ns(stream), self.now_ns);
+        }
+        let next = stream.times.partition_point(|(start, _)| *start <= offset);
+        stream.times.get(next).map_or(u64::MAX, |(start, _)| *start)
+    }
+
+    /// The policy for the parity of a stream, which is due with its data.
+    fn pushed_parity(&self, session: &Session<T>, offset: u64) -> DeliveryPolicy {
+        let Some(parity) = session.playing().parity() else { return DeliveryPolicy::interactive() };
+        let mut pace = Pace::new(Arc::clone(&parity.times), offset, offset);
+        pace.due_ns = self.sessions.due_ns(session, pace.media_ns, self.now_ns);
+        let policy = DeliveryPolicy::without_deadline(session.class());
+        DeliveryPolicy { due: Due::Paced(pace), start_ns: session.start_ns(self.now_ns), ..policy }
     }
 
     /// Has the next part of a title as one file read ahead, for a client that requests it piece by
@@ -214,16 +315,18 @@ impl<T: Playable> Decision<'_, T> {
             });
         }
         let permit = self.sessions.request(session, segment.choice, span, self.now_ns)?;
+        let is_displaced = permit.is_displaced;
         if permit.class == Class::APERIODIC {
-            return Ok(DeliveryPolicy::without_deadline(permit.class));
+            return Ok(DeliveryPolicy { is_displaced, ..DeliveryPolicy::without_deadline(permit.class) });
         }
         let reads_on =
             self.sessions.plays(session, span.kind, &segment.body, 0, segment.track_ns, self.now_ns);
         let next = title.segment(track, number + 1).and_then(|next| {
             let due_ns = self.sessions.due_ns(session, next.span.from_ns, self.now_ns);
             // A segment that is due at once is requested at once, so it is not planned. An example
-            // is sound after a segment that began long before the pictures.
-            (due_ns > self.now_ns + 2 * ROUND_NS).then(|| Plan {
+            // is sound after a segment that began long before the pictures. A session that waits
+            // for its start requests nothing before that.
+            (due_ns > permit.start_ns + 2 * ROUND_NS).then(|| Plan {
                 body: next.body,
                 class: session.class(),
                 start_ns: permit.due_ns,
@@ -233,15 +336,18 @@ impl<T: Playable> Decision<'_, T> {
         });
         prefetcher.plan(TrackOfSession { session: session.key(), track }, next);
         let policy = DeliveryPolicy { class: permit.class, reads_on, ..DeliveryPolicy::begins() };
-        let policy = DeliveryPolicy { start_ns: permit.start_ns, ..policy };
+        let send_by_ns = Some(permit.send_by_ns);
+        let policy = DeliveryPolicy { start_ns: permit.start_ns, send_by_ns, is_displaced, ..policy };
         if permit.begins {
-            return Ok(policy);
+            let until_ns = permit.spread_until_ns;
+            let spread_ns = until_ns.map(|until_ns| until_ns.saturating_sub(self.now_ns).max(ROUND_NS));
+            let spread_bytes_per_s = spread_ns.map(|spread_ns| bytes_per_s(bytes, spread_ns));
+            return Ok(DeliveryPolicy { spread_bytes_per_s, ..policy });
         }
         let due = Due::Ramp(Ramp { due_ns: permit.due_ns, duration_ns, bytes });
         // A client that plays a lower rendition than it was promised may choose the higher one, so
         // it must be able to measure that its line carries it.
-        let played = u128::from(bytes) * 1_000_000_000 / u128::from(duration_ns.max(1));
-        let played = u64::try_from(played).unwrap_or(u64::MAX);
+        let played = bytes_per_s(bytes, duration_ns);
         let paced_bytes_per_s = permit.rate_bps.map(|promised_bps| played.max(promised_bps / 8));
         Ok(DeliveryPolicy { due, paced_bytes_per_s, ..policy })
     }

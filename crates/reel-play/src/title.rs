@@ -1,12 +1,13 @@
 //! An opened title as front ends see it: its segments, its plain file, and what can be reserved for
 //! it.
 
-use crate::files::TextCache;
 use crate::offers::{Offers, file_times, span_of, track_ns};
 use crate::playable::{Form, PlainFile, Playable, Segment};
+use crate::pushed::{PushedStream, SlotPiece};
+use crate::texts::TextCache;
 use reel_admit::Choices;
 use reel_cache::{Body, Depth, Part};
-use reel_library::Title;
+use reel_library::{Stream, Title};
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind};
 use reel_volume::ObjectMap;
@@ -18,12 +19,16 @@ pub struct PlayableTitle {
     title: Arc<Title>,
     file: Option<PlainFile>,
     offers: Offers,
+    stream: Option<PushedStream>,
     pub(crate) texts: TextCache,
 }
 
 impl Playable for PlayableTitle {
     fn choices(&self, form: Form) -> Option<Choices> {
-        self.offers.of(form).cloned()
+        match form {
+            Form::Ladder | Form::File => self.offers.of(form).cloned(),
+            Form::Stream => self.stream.as_ref()?.choices.clone(),
+        }
     }
 
     fn segment(&self, number: usize, segment: usize) -> Option<Segment> {
@@ -39,6 +44,14 @@ impl Playable for PlayableTitle {
     fn file(&self) -> Option<&PlainFile> {
         self.file.as_ref()
     }
+
+    fn stream(&self) -> Option<&PlainFile> {
+        Some(&self.stream.as_ref()?.file)
+    }
+
+    fn parity(&self) -> Option<&PlainFile> {
+        self.stream.as_ref().filter(|stream| stream.with_parity).map(|stream| &stream.parity)
+    }
 }
 
 impl PlayableTitle {
@@ -48,11 +61,39 @@ impl PlayableTitle {
         let index = title.index();
         let laid_out = progressive::layout(index, &progressive::default_selection(index)).ok();
         let offers = Offers::new(&title, laid_out.as_ref(), depth);
-        let texts = TextCache::new(offers.choices(), index.tracks.len());
+        let fragments = index.tracks.iter().map(|track| track.fragments.len()).sum();
+        let texts = TextCache::new(offers.choices(), index.tracks.len(), fragments);
         let file = laid_out.and_then(|file| {
             Some(PlainFile { body: file_body(&title, &file)?, times: file_times(&title, &file) })
         });
-        Self { title, file, offers, texts }
+        Self { title, file, offers, stream: None, texts }
+    }
+
+    /// The form `ts` of a title, to be sent `passes` times in a row by the clock, with or without
+    /// its parity. Nothing else of the title can be played with it.
+    pub fn of_stream(stream: Arc<Stream>, passes: u64, with_parity: bool, depth: Depth) -> Self {
+        Self::of_pushed(PushedStream::new(stream, passes, with_parity, depth))
+    }
+
+    /// The same, of which channels send these pieces. Those are in the order of their times, and
+    /// none begins before [`PUSH_LEAD_NS`](crate::limits::PUSH_LEAD_NS).
+    pub fn of_slots(stream: Arc<Stream>, pieces: &[SlotPiece], with_parity: bool, depth: Depth) -> Self {
+        Self::of_pushed(PushedStream::of_slots(stream, pieces, with_parity, depth))
+    }
+
+    fn of_pushed(pushed: PushedStream) -> Self {
+        Self {
+            title: Arc::clone(&pushed.stream.title),
+            file: None,
+            offers: Offers::none(),
+            stream: Some(pushed),
+            texts: TextCache::new(1, 0, 0),
+        }
+    }
+
+    /// Its stream, if it was opened to be sent by the clock.
+    pub fn pushed(&self) -> Option<&PushedStream> {
+        self.stream.as_ref()
     }
 
     /// The title in the library.

@@ -26,11 +26,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A link to clients that all serving threads share.
 #[derive(Debug)]
 pub struct Uplink {
+    /// Whether it learns what the link carries.
+    learns: bool,
     /// Media bytes that it carries in a second, if its rate is known.
     known_bytes_per_s: Option<u64>,
     /// Whether what it carries is known or learnt. If not, deliveries need no grants.
     is_limited: AtomicBool,
+    /// Real bytes of each byte that is sent.
+    scale: u64,
     state: Mutex<State>,
+}
+
+/// How fast a link is, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UplinkRate {
+    /// So many bits per second at most. If the link carries less, that is learnt.
+    Known(u64),
+    /// It is learnt when viewers would be late.
+    Learnt,
+    /// Nothing is scheduled.
+    Unlimited,
 }
 
 /// What is known of a link.
@@ -69,22 +84,28 @@ pub struct UplinkPort {
 }
 
 impl Uplink {
-    /// A link of so many bits per second. Headers of packets take a part of them.
-    pub fn new(rate_bps: u64) -> Arc<Self> {
-        let bytes_per_s = u128::from(rate_bps) * u128::from(LINK_PAYLOAD_PERMILLE) / 8000;
-        Self::carrying(Some(u64::try_from(bytes_per_s).unwrap_or(u64::MAX)))
+    /// A link of this rate. Headers of packets take a part of it.
+    pub fn of(rate: UplinkRate) -> Arc<Self> {
+        Self::scaled(rate, 1)
     }
 
-    /// A link of a rate that has to be learnt.
-    pub fn of_unknown_rate() -> Arc<Self> {
-        Self::carrying(None)
-    }
-
-    fn carrying(known_bytes_per_s: Option<u64>) -> Arc<Self> {
-        let schedule = LinkSchedule::new(known_bytes_per_s.unwrap_or(u64::MAX));
+    /// The same link in a simulation, in which each byte that is sent stands for `scale` real ones.
+    pub fn scaled(rate: UplinkRate, scale: u64) -> Arc<Self> {
+        let scale = scale.max(1);
+        let known_bytes_per_s = match rate {
+            UplinkRate::Known(bps) => {
+                let bytes_per_s =
+                    u128::from(bps) * u128::from(LINK_PAYLOAD_PERMILLE) / 8000 / u128::from(scale);
+                Some(u64::try_from(bytes_per_s).unwrap_or(u64::MAX))
+            }
+            UplinkRate::Learnt | UplinkRate::Unlimited => None,
+        };
+        let schedule = LinkSchedule::scaled(known_bytes_per_s.unwrap_or(u64::MAX), scale);
         Arc::new(Self {
+            learns: rate != UplinkRate::Unlimited,
             known_bytes_per_s,
             is_limited: AtomicBool::new(known_bytes_per_s.is_some()),
+            scale,
             state: Mutex::new(State { schedule, learner: Learner::default(), granted: Vec::new() }),
         })
     }
@@ -104,13 +125,18 @@ impl Uplink {
         let counted = state.learner.counted_bytes_per_s().filter(less);
         let per_round = |bytes_per_s: u64| {
             // Fits: a round is a second or less.
-            (u128::from(bytes_per_s) * u128::from(ROUND_NS) / 1_000_000_000) as u64
+            (u128::from(bytes_per_s) * u128::from(self.scale) * u128::from(ROUND_NS) / 1_000_000_000) as u64
         };
         UplinkView {
             bytes_per_s: self.limit(&state),
             learnt_bytes_per_s: state.learner.full_bytes_per_s().filter(less),
             round_bytes: counted.or(self.known_bytes_per_s).map(per_round),
         }
+    }
+
+    /// Whether a thread panicked while it changed the order of deliveries.
+    pub fn is_poisoned(&self) -> bool {
+        self.state.is_poisoned()
     }
 
     /// How many deliveries wait for their turn.
@@ -152,6 +178,9 @@ impl UplinkPort {
     /// Takes what a connection to a client shows. `is_in_danger`: promised bytes that are due soon
     /// wait in its socket.
     pub(crate) fn observe(&self, client: IpAddr, sample: FlowSample, is_in_danger: bool, now_ns: u64) {
+        if !self.uplink.learns {
+            return;
+        }
         let mut state = self.uplink.state();
         state.learner.observe(client, sample, is_in_danger, now_ns);
         self.uplink.pass(&mut state, now_ns);
@@ -163,9 +192,16 @@ impl UplinkPort {
     }
 
     /// Asks for `bytes` of a delivery; [`UplinkPort::granted`] gives them later.
-    pub(crate) fn ask(&self, delivery: u64, share: LaneShare, bytes: u64, due_ns: u64) -> Ticket {
+    pub(crate) fn ask(
+        &self,
+        delivery: u64,
+        client: IpAddr,
+        share: LaneShare,
+        bytes: u64,
+        due_ns: u64,
+    ) -> Ticket {
         let flow = Flow { thread: self.thread, delivery };
-        self.uplink.state().schedule.ask(Ask { flow, share, bytes, due_ns })
+        self.uplink.state().schedule.ask(Ask { flow, share, bytes, due_ns, client })
     }
 
     /// The delivery no longer waits. Nothing changes if it was granted its bytes.

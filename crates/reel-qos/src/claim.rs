@@ -15,6 +15,9 @@ pub(crate) struct Claim<'a> {
     /// Never before the ledger's present.
     pub(crate) start_round: u64,
     pub(crate) rounds: usize,
+    /// What must stay free beside it, by series, in each resource's unit; a series that is missing
+    /// may be used up.
+    pub(crate) kept: &'a [u64],
 }
 
 /// From where on a demand is played, and when.
@@ -24,6 +27,40 @@ pub struct DemandStart {
     pub from_round: usize,
     /// The absolute round.
     pub start_round: u64,
+    /// Whether the client has what is shown there. Otherwise that is sent, too.
+    pub has_shown: bool,
+    /// The first segment is sent over so many rounds before `start_round`. That is only for a
+    /// stream that begins with it.
+    pub early_rounds: u64,
+}
+
+impl DemandStart {
+    /// A client that has nothing yet.
+    pub const fn new(from_round: usize, start_round: u64) -> DemandStart {
+        DemandStart { from_round, start_round, has_shown: false, early_rounds: 0 }
+    }
+
+    /// A client that has nothing yet, and to which the first segment is sent over so many rounds
+    /// from `now_round` on.
+    pub const fn spread(now_round: u64, early_rounds: u64) -> DemandStart {
+        let start_round = now_round.saturating_add(early_rounds);
+        DemandStart { from_round: 0, start_round, has_shown: false, early_rounds }
+    }
+
+    /// The first round in which something is sent.
+    pub(crate) fn first_round(&self) -> u64 {
+        self.start_round.saturating_sub(self.early_rounds)
+    }
+
+    /// A client that plays on: round 0 of the demand was, or will be, in the round `epoch`.
+    pub fn playing_on(epoch: i64, now_round: u64) -> DemandStart {
+        let at = i64::try_from(now_round).unwrap_or(i64::MAX).saturating_sub(epoch);
+        let (from_round, start_round) = match usize::try_from(at) {
+            Ok(from_round) => (from_round, now_round),
+            Err(_) => (0, now_round.saturating_add(at.unsigned_abs())),
+        };
+        DemandStart { from_round, start_round, has_shown: true, early_rounds: 0 }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +123,8 @@ impl Reservation {
     pub(crate) fn replaced_by(&self, demand: &Arc<Demand>, start: DemandStart) -> Reservation {
         let from_round = start.from_round.min(demand.rounds());
         let rounds = demand.rounds() - from_round;
-        let claim = Claim { demand, class: self.class, from_round, start_round: start.start_round, rounds };
+        let start_round = start.start_round;
+        let claim = Claim { demand, class: self.class, from_round, start_round, rounds, kept: &[] };
         Reservation::new(&claim, demand, self.label.clone())
     }
 
@@ -99,6 +137,7 @@ impl Reservation {
             from_round: self.from_round.saturating_add((start_round - self.start_round) as usize),
             start_round,
             rounds: self.end_round.saturating_sub(start_round) as usize,
+            kept: &[],
         }
     }
 }

@@ -32,6 +32,15 @@ impl DiskDemand {
         }
     }
 
+    /// All of them together.
+    fn sum(all: &[DiskDemand]) -> DiskDemand {
+        all.iter().fold(DiskDemand::default(), |sum, more| DiskDemand {
+            reads: sum.reads.saturating_add(more.reads),
+            seeks: sum.seeks.saturating_add(more.seeks),
+            bytes: sum.bytes.saturating_add(more.bytes),
+        })
+    }
+
     fn least(&self, other: &DiskDemand) -> DiskDemand {
         let DiskDemand { reads, seeks, bytes } = *other;
         DiskDemand {
@@ -62,6 +71,11 @@ pub struct Demand {
     held_bytes: u64,
     rounds: usize,
     average_bps: u64,
+    /// The reads of each member in all rounds together.
+    reads_total: Vec<DiskDemand>,
+    sent_total: u64,
+    /// How many rounds before it is shown the first byte of what is shown at once is sent.
+    ahead_rounds: usize,
     parts: Option<Arc<Parts>>,
 }
 
@@ -139,12 +153,27 @@ impl Demand {
         Demand { parts: Some(Arc::new(parts)), ..self }
     }
 
+    /// The same stream, sent in segments that are shown for at most so many rounds. A stream that
+    /// begins in its middle is sent the segment that is shown there, too.
+    pub fn in_segments(self, rounds: usize) -> Demand {
+        Demand { ahead_rounds: rounds, ..self }
+    }
+
     /// The same stream on a network that counts `factor` bytes for each byte of it. Simulations use
     /// it whose objects are smaller than those that they stand for.
     pub fn sent_as(mut self, factor: u64) -> Demand {
         let sent_bytes = self.sent_bytes.iter().map(|bytes| bytes.saturating_mul(factor)).collect();
         let members = std::mem::take(&mut self.members);
-        Demand { parts: self.parts, ..Demand::of_rounds(members, sent_bytes, self.held_bytes, self.rounds) }
+        let Demand { parts, ahead_rounds, held_bytes, rounds, .. } = self;
+        Demand { parts, ahead_rounds, ..Demand::of_rounds(members, sent_bytes, held_bytes, rounds) }
+    }
+
+    /// The same stream on a network that is sent so many bytes in each round. A stream that the
+    /// server sends by the clock has its packets, with their headers, at known times.
+    pub fn sending(mut self, sent_bytes: Vec<u64>) -> Demand {
+        let members = std::mem::take(&mut self.members);
+        let Demand { ahead_rounds, held_bytes, .. } = self;
+        Demand { ahead_rounds, ..Demand::new(members, sent_bytes, held_bytes) }
     }
 
     /// What one of several such streams needs in order to read for all of them, beside what each
@@ -179,6 +208,17 @@ impl Demand {
         &self.sent_bytes
     }
 
+    /// For how many rounds a segment of the stream is shown at most; 0 if it is not sent in
+    /// segments.
+    pub fn segment_rounds(&self) -> usize {
+        self.ahead_rounds
+    }
+
+    /// See [`in_segments`](Self::in_segments).
+    pub(crate) fn ahead_rounds(&self) -> usize {
+        self.ahead_rounds
+    }
+
     /// Bytes of media memory held from the first round to the last.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes
@@ -187,6 +227,16 @@ impl Demand {
     /// Bits sent in a second, on average over the whole of it.
     pub fn average_bps(&self) -> u64 {
         self.average_bps
+    }
+
+    /// Bytes sent in all rounds together.
+    pub(crate) fn sent_total(&self) -> u64 {
+        self.sent_total
+    }
+
+    /// Reads of a member in all rounds together; none of a member that it does not know.
+    pub(crate) fn reads_total(&self, member: usize) -> DiskDemand {
+        self.reads_total.get(member).copied().unwrap_or_default()
     }
 
     /// Whether it needs anything of this resource in any round, where there is such a resource.
@@ -240,6 +290,23 @@ impl Demand {
         }
     }
 
+    /// What a stream of a lower rate would need as well in a round: memory and requests. Bytes of
+    /// it would be fewer.
+    pub(crate) fn fixed_cost(&self, resource: Resource, prices: &Capacities, round: usize) -> u64 {
+        match resource {
+            Resource::Arena => self.held_bytes.min(ROUND_COST_MAX),
+            Resource::Network | Resource::Core => 0,
+            Resource::Member(member) | Resource::MemberBytes(member) => {
+                let part = usize::from(matches!(resource, Resource::MemberBytes(_)));
+                let requests = self.reads(member).get(round).map(|reads| DiskDemand { bytes: 0, ..*reads });
+                let price = prices.members.get(member).map(|member| member.price);
+                let cost =
+                    price.zip(requests).map(|(price, requests)| price.demand_parts_ns(&requests)[part]);
+                cost.unwrap_or(0).min(ROUND_COST_MAX)
+            }
+        }
+    }
+
     /// The same stream with other reads: in each round made of its own reads and those of another
     /// demand.
     fn with_reads(&self, other: &Demand, made: impl Fn(&DiskDemand, &DiskDemand) -> DiskDemand) -> Demand {
@@ -259,7 +326,8 @@ impl Demand {
         sent_bytes: Vec<u64>,
         held_bytes: u64,
     ) -> Demand {
-        Demand { average_bps: self.average_bps, ..Demand::new(members, sent_bytes, held_bytes) }
+        let Demand { average_bps, ahead_rounds, .. } = *self;
+        Demand { average_bps, ahead_rounds, ..Demand::new(members, sent_bytes, held_bytes) }
     }
 
     fn of_rounds(
@@ -271,13 +339,27 @@ impl Demand {
         let bits: u128 = sent_bytes.iter().map(|&bytes| u128::from(bytes) * 8).sum();
         let ns = (sent_bytes.len() as u128 * u128::from(ROUND_NS)).max(1);
         let average_bps = saturated(bits.saturating_mul(1_000_000_000) / ns);
-        Demand { members, sent_bytes, held_bytes, rounds, average_bps, parts: None }
+        let reads_total = members.iter().map(|reads| DiskDemand::sum(reads)).collect();
+        let sent_total = saturated(bits / 8);
+        let (ahead_rounds, parts) = (0, None);
+        Demand {
+            members,
+            sent_bytes,
+            held_bytes,
+            rounds,
+            average_bps,
+            reads_total,
+            sent_total,
+            ahead_rounds,
+            parts,
+        }
     }
 
     fn merged(all: &[&Demand], merge: impl Fn(u64, u64) -> u64) -> Demand {
         let mut members = Vec::new();
         let mut sent_bytes: Vec<u64> = Vec::new();
         let (mut held_bytes, mut rounds) = (0, 0);
+        let ahead_rounds = all.iter().map(|demand| demand.ahead_rounds).max().unwrap_or(0);
         for demand in all {
             members.resize_with(demand.members.len().max(members.len()), Vec::<DiskDemand>::new);
             for (into, from) in members.iter_mut().zip(&demand.members) {
@@ -298,7 +380,7 @@ impl Demand {
         for member in &mut members {
             member.resize(sent_bytes.len(), DiskDemand::default());
         }
-        Demand::of_rounds(members, sent_bytes, held_bytes, rounds)
+        Demand::of_rounds(members, sent_bytes, held_bytes, rounds).in_segments(ahead_rounds)
     }
 }
 

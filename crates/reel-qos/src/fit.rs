@@ -1,11 +1,11 @@
 //! The decision: does it fit, and if not, where is it the tightest.
 
+use crate::Refusal;
 use crate::claim::{Claim, Reservation};
 use crate::ledger::{Ledger, seconds};
 use crate::resource::{Resource, UNLIMITED};
 use crate::retry::{ResourceNeed, first_start};
 use crate::timeline::exceeds;
-use crate::{Demand, Refusal};
 
 /// The place where the smallest part of the demand is available.
 #[derive(Clone, Copy)]
@@ -14,6 +14,13 @@ struct Tightest {
     round: u64,
     asked: u64,
     available: u64,
+}
+
+/// The part of what is asked for that is available.
+#[derive(Clone, Copy)]
+struct Part {
+    available: u64,
+    asked: u64,
 }
 
 impl Ledger {
@@ -52,7 +59,7 @@ impl Ledger {
     }
 
     fn fits(&self, claim: &Claim<'_>, series: usize) -> bool {
-        let capacity = self.capacity(claim.class, series);
+        let capacity = self.capacity_beside(claim, series);
         let mut fits = true;
         if capacity != UNLIMITED {
             claim.for_each_cost(&self.capacities, series, |start_round, costs| {
@@ -66,11 +73,20 @@ impl Ledger {
         fits
     }
 
+    /// What may be reserved of a resource without what must stay free beside the claim.
+    fn capacity_beside(&self, claim: &Claim<'_>, series: usize) -> u64 {
+        match self.capacity(claim.class, series) {
+            UNLIMITED => UNLIMITED,
+            capacity => capacity.saturating_sub(claim.kept.get(series).copied().unwrap_or(0)),
+        }
+    }
+
     fn refusal(&self, claim: &Claim<'_>) -> Option<Refusal> {
         let needs: Vec<ResourceNeed<'_>> =
             (0..self.capacities.series()).filter_map(|series| self.need(claim, series)).collect();
         let tightest =
             needs.iter().fold(None, |tightest, need| tighter(need, claim.start_round, tightest))?;
+        let grantable_bps = self.grantable_bps(claim, &needs);
         let never = needs.iter().any(|need| need.peak > need.capacity);
         let retry = (!never).then(|| first_start(needs, claim.start_round, self.horizon()));
         Some(Refusal {
@@ -78,14 +94,35 @@ impl Ledger {
             round: tightest.round,
             asked: tightest.asked,
             available: tightest.available,
-            grantable_bps: tightest.part_of(claim.demand),
+            grantable_bps,
             retry_after_s: retry.map(|start_round| seconds(start_round - claim.start_round)),
         })
     }
 
+    /// The rate at which the same stream would fit: the least part, over all places where it does
+    /// not fit, of what grows with the rate.
+    fn grantable_bps(&self, claim: &Claim<'_>, needs: &[ResourceNeed<'_>]) -> u64 {
+        let mut least: Option<Part> = None;
+        for need in needs {
+            need.timeline.beside(claim.start_round, &need.costs, |index, used, cost| {
+                if !exceeds(cost, used, need.capacity) {
+                    return;
+                }
+                let round = claim.from_round + index;
+                let fixed = claim.demand.fixed_cost(need.resource, &self.capacities, round);
+                let available = need.capacity.saturating_sub(used).saturating_sub(fixed);
+                let part = Part { available, asked: cost.saturating_sub(fixed).max(1) };
+                if least.is_none_or(|least| part.is_less(least)) {
+                    least = Some(part);
+                }
+            });
+        }
+        least.map_or(0, |part| part.of_rate(claim.demand.average_bps()))
+    }
+
     fn need<'a>(&'a self, claim: &Claim<'_>, series: usize) -> Option<ResourceNeed<'a>> {
         let resource = Resource::of_series(series);
-        let capacity = self.capacity(claim.class, series);
+        let capacity = self.capacity_beside(claim, series);
         if capacity == UNLIMITED || !claim.demand.needs(resource, &self.capacities) {
             return None;
         }
@@ -96,10 +133,15 @@ impl Ledger {
     }
 }
 
-impl Tightest {
-    fn part_of(&self, demand: &Demand) -> u64 {
-        let part = u128::from(demand.average_bps()) * u128::from(self.available) / u128::from(self.asked);
-        part as u64
+impl Part {
+    fn is_less(self, other: Part) -> bool {
+        u128::from(self.available) * u128::from(other.asked)
+            < u128::from(other.available) * u128::from(self.asked)
+    }
+
+    fn of_rate(self, rate_bps: u64) -> u64 {
+        // Fits: it is less than the rate.
+        (u128::from(rate_bps) * u128::from(self.available) / u128::from(self.asked)) as u64
     }
 }
 

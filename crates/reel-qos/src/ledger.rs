@@ -263,7 +263,7 @@ impl Ledger {
                 timeline_s: seconds(self.rounds as u64),
             });
         }
-        Ok(Claim { demand, class, from_round, start_round, rounds })
+        Ok(Claim { demand, class, from_round, start_round, rounds, kept: &[] })
     }
 
     /// Clears a timeline of every class and adds all reservations again, at the present prices.
@@ -333,7 +333,7 @@ impl Ledger {
         start_round: u64,
         label: &str,
     ) -> ReservationId {
-        let claim = Claim { demand, class, from_round: 0, start_round, rounds: demand.rounds() };
+        let claim = Claim { demand, class, from_round: 0, start_round, rounds: demand.rounds(), kept: &[] };
         self.enter_new(&claim, demand, label)
     }
 

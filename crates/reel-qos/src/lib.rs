@@ -3,6 +3,7 @@
 
 mod claim;
 mod class;
+mod client_share;
 mod demand;
 mod fit;
 mod how_many;
@@ -20,6 +21,7 @@ mod worth;
 
 pub use claim::DemandStart;
 pub use class::{Class, ClassSpec, ClassTable, ClassTableError, DEADLINE_NONE_NS, Kind};
+pub use client_share::{ClientShare, MeanCosts, ShareClaim, ShareRefusal};
 pub use demand::{Demand, DiskDemand};
 pub use how_many::{Answer, Starts};
 pub use ledger::{Ledger, ReservationId};

@@ -34,6 +34,9 @@ pub const LABEL_BYTES_MAX: usize = 96;
 /// needs more is wrong.
 pub const RUN_BYTES_MAX: u64 = 64 << 20;
 
+/// Rounds in which a stream is sent its first segment, unless that is spread over more.
+pub const START_ROUNDS: u64 = 2;
+
 /// The part of the arena that may hold intervals, in thousandths. Memory for intervals is not
 /// available to readers, and readers without reservations must find some memory, too.
 pub const INTERVALS_PERMILLE: u64 = 500;
@@ -80,6 +83,10 @@ pub const LAG_ROUNDS_MAX: i64 = 600;
 /// disks. For more, all places between the first and the last are: that takes equally long for any
 /// number, and needs little more.
 pub const GROUP_EXACT_STREAMS: usize = 8;
+
+/// Rounds by which a stream may move and still have what it shows: a client that is late by less
+/// than two rounds is only a little late.
+pub const LATE_ROUNDS: u64 = 2;
 
 // ---- Configuration
 

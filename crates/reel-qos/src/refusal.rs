@@ -1,5 +1,6 @@
 //! Why a stream was not admitted, and what to do about it.
 
+use crate::client_share::ShareRefusal;
 use crate::ledger::ReservationId;
 use crate::limits::RESERVATIONS_MAX;
 use crate::resource::Resource;
@@ -21,8 +22,9 @@ pub struct Refusal {
     pub asked: u64,
     /// What the class has left there.
     pub available: u64,
-    /// The average rate at which the same stream would have been admitted, if it needed
-    /// proportionally less of everything in every round; 0 if at none.
+    /// The average rate at which the same stream would have been admitted, if it read and sent
+    /// proportionally fewer bytes in every round, with as many requests and as much memory; 0 if at
+    /// none.
     pub grantable_bps: u64,
     /// In how many seconds to try again: at the first later start at which everything fits, if no
     /// stream comes or goes. If the search was given up, the first start that was not ruled out.
@@ -37,6 +39,9 @@ pub enum AdmitError {
     /// It does not fit beside the present reservations.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// It fits, but its client would hold more than its share.
+    #[error(transparent)]
+    Share(#[from] Box<ShareRefusal>),
     /// It ends after the last round that the ledger keeps account of.
     #[error(
         "it would end {ends_in_s} s from now, and the ledger plans ahead for {timeline_s} s at most; {HELP_TOO_LONG}"
@@ -75,12 +80,15 @@ const HELP_OTHER_VOLUME: &str = "compute its demand again for this volume";
 const HELP_TOO_MANY: &str = "try again when some have ended";
 const HELP_ENDED: &str = "admit the rest of it as a new one";
 
+const MBPS: u64 = 1_000_000;
+
 impl Refusal {
     /// What to do about it. The message ends with it.
     pub fn help(&self) -> String {
         let rate = match self.grantable_bps {
-            0 => "no rate can be granted now".to_owned(),
-            bps => format!("{:.1} Mb/s could be granted now", bps as f64 / 1e6),
+            // Rounded down: what is told would be granted.
+            bps if bps < MBPS / 10 => "no rate can be granted now".to_owned(),
+            bps => format!("{}.{} Mb/s could be granted now", bps / MBPS, bps % MBPS * 10 / MBPS),
         };
         match self.retry_after_s {
             Some(seconds) => format!("{rate}, or try again in {seconds} s"),
@@ -90,10 +98,20 @@ impl Refusal {
 }
 
 impl AdmitError {
+    /// What is short, if a resource is.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            AdmitError::Refused(refusal) => Some(refusal),
+            AdmitError::Share(share) => Some(&share.refusal),
+            _ => None,
+        }
+    }
+
     /// What to do about it. The message ends with it.
     pub fn help(&self) -> Option<Cow<'static, str>> {
         let help = match self {
             AdmitError::Refused(refusal) => return Some(refusal.help().into()),
+            AdmitError::Share(refusal) => return Some(refusal.help().into()),
             AdmitError::TooLong { .. } => HELP_TOO_LONG,
             AdmitError::NotPeriodic { .. } => HELP_NOT_PERIODIC,
             AdmitError::OtherVolume { .. } => HELP_OTHER_VOLUME,
@@ -126,6 +144,8 @@ mod tests {
             "member 3 is fully reserved: 4.0 ms of device time are needed in one second, and 1.5 ms of device time are left; \
              3.0 Mb/s could be granted now, or try again in 340 s"
         );
+        let rounded = Refusal { grantable_bps: 5_199_999, ..refusal.clone() };
+        assert!(rounded.to_string().contains("5.1 Mb/s could be granted now"));
         let never = Refusal { grantable_bps: 0, retry_after_s: None, ..refusal };
         assert!(never.to_string().contains("no rate can be granted now, and the full rate never"));
     }

@@ -80,6 +80,8 @@ struct Stream {
     epoch: i64,
     /// The round after its last.
     end_round: i64,
+    /// Whether what it begins with is spread over rounds before that of its media time 0.
+    is_spread: bool,
 }
 
 impl SharedReservations {
@@ -117,6 +119,11 @@ impl SharedReservations {
         self.streams.get(&stream).map(|stream| stream.group)
     }
 
+    /// The round of media time 0 of a stream; negative if that was before the clock's zero.
+    pub fn epoch_of(&self, stream: ReservationId) -> Option<i64> {
+        self.streams.get(&stream).map(|stream| stream.epoch)
+    }
+
     /// What a stream plays, and its round of that at present.
     pub(crate) fn played_by(&self, stream: ReservationId) -> Option<(Class, &Demand, usize)> {
         let place = self.streams.get(&stream)?;
@@ -152,6 +159,8 @@ impl SharedReservations {
     /// As [`Ledger::admit`], except that disks are charged from the present on, wherever the start
     /// is.
     ///
+    /// A stream whose start is spread over earlier rounds follows no other one until then.
+    ///
     /// `is_held`: all data between this stream and the next one ahead that plays the same is in
     /// memory, and kept from now on. Then the stream is charged with memory for the interval, if
     /// that can be reserved, and not with the disks.
@@ -167,7 +176,9 @@ impl SharedReservations {
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
         let epoch = epoch(start);
-        if let Some(ahead) = self.ahead(class, demand, epoch, |_, _| true).filter(|_| is_held) {
+        if let Some(ahead) =
+            self.ahead(class, demand, epoch, |_, _| true).filter(|_| is_held && start.early_rounds == 0)
+        {
             match self.admit_into(ahead.group, start, label) {
                 Err(NotShared::Interval) => {}
                 Err(NotShared::Refused(error)) => return Err(error),
@@ -176,15 +187,21 @@ impl SharedReservations {
         }
         // As one demand first, so that a refusal names all that is needed. What fits as one demand
         // also fits as the two reservations that follow.
-        let DemandStart { from_round, start_round } = start;
-        self.ledger.check(class, demand, from_round, start_round)?;
+        let DemandStart { from_round, start_round, early_rounds, .. } = start;
+        if early_rounds == 0 {
+            self.ledger.check(class, demand, from_round, start_round)?;
+        }
         let own = Arc::new(demand.without_disks());
+        let begins = own_from(&own, demand, start);
         let single = Single { class, demand, epoch, label, had: None };
         let (stream, reservation) = self.ledger.try_change(|ledger| -> Result<_, AdmitError> {
-            let stream = ledger.admit(class, &own, from_round, start_round, label)?;
+            let stream = ledger.admit(class, &begins, from_round, start.first_round(), label)?;
             Ok((stream, single.reserve(ledger)?))
         })?;
         self.open_group(&single, own, stream, reservation);
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.is_spread = early_rounds > 0;
+        }
         Ok(stream)
     }
 
@@ -193,8 +210,8 @@ impl SharedReservations {
         let (room, epoch) = (self.room_beside(id), epoch(start));
         let Some(group) = self.groups.get_mut(&id) else { return Err(NotShared::Interval) };
         let stream = self.ledger.try_change(|ledger| {
-            let (class, own) = (group.class, Arc::clone(&group.own));
-            let stream = ledger.admit(class, &own, start.from_round, start.start_round, label)?;
+            let (class, own) = (group.class, own_from(&group.own, &group.demand, start));
+            let stream = ledger.admit(class, &own, start.from_round, start.first_round(), label)?;
             group.extend(ledger, room, epoch, stream)?;
             Ok::<_, NotShared>(stream)
         })?;
@@ -311,12 +328,20 @@ impl SharedReservations {
         let next_of = |id: &u64| {
             let group = self.groups.get(id)?;
             let mut ahead = group.streams.range(..=(epoch, ReservationId(u64::MAX))).rev();
-            let (next, stream) = ahead.find(|(_, stream)| may_lead(*id, *stream))?;
+            let (next, stream) =
+                ahead.find(|(_, stream)| may_lead(*id, *stream) && !self.is_spreading(*stream))?;
             Some((*next, *id, *stream, group.streams.first()?.0))
         };
         let (_, group, stream, first) =
             self.of_demand.get(&demand_key(class, demand))?.iter().filter_map(next_of).max()?;
         (epoch - first <= LAG_ROUNDS_MAX).then_some(Ahead { stream, group })
+    }
+
+    /// Whether a stream is sent what it begins with over a longer time, and its media time 0 is yet
+    /// to come. Until then it holds reads of its own, and shares nothing.
+    fn is_spreading(&self, stream: ReservationId) -> bool {
+        let now_round = signed(self.ledger.now_round());
+        self.streams.get(&stream).is_some_and(|stream| stream.is_spread && stream.epoch > now_round)
     }
 
     /// The memory that a group may hold for its interval beside those of all other groups.
@@ -367,7 +392,9 @@ impl SharedReservations {
     fn list(&mut self, stream: ReservationId, group: u64, epoch: i64) {
         let rounds = self.groups.get(&group).map_or(0, |group| group.demand.rounds());
         let end_round = epoch + signed(rounds as u64);
-        if let Some(before) = self.streams.insert(stream, Stream { group, epoch, end_round }) {
+        if let Some(before) =
+            self.streams.insert(stream, Stream { group, epoch, end_round, is_spread: false })
+        {
             self.ends.remove(&(before.end_round, stream));
         }
         self.ends.insert((end_round, stream));
@@ -393,6 +420,19 @@ impl SharedReservations {
     fn close_group(&mut self, id: u64) {
         self.remove_from_index(id);
         self.groups.remove(&id);
+    }
+}
+
+/// What a stream that begins there holds for itself: with the segment that is shown there, if its
+/// client does not have it.
+fn own_from(own: &Arc<Demand>, demand: &Demand, start: DemandStart) -> Arc<Demand> {
+    if start.early_rounds > 0 && start.from_round == 0 {
+        return Arc::new(demand.without_disks_spread(start.early_rounds));
+    }
+    match start.from_round.min(demand.ahead_rounds()) {
+        0 => Arc::clone(own),
+        _ if start.has_shown => Arc::clone(own),
+        _ => Arc::new(demand.without_disks_from(start.from_round)),
     }
 }
 

@@ -177,7 +177,7 @@ mod tests {
         change.admit(Class::PERIODIC, &demand(4), 0, 1, "third")?;
         change.change(second, &demand(1), 0, 2)?;
         change.change(second, &demand(2), 1, 2)?;
-        change.reduce(second, &demand(1), DemandStart { from_round: 0, start_round: 2 });
+        change.reduce(second, &demand(1), DemandStart::new(0, 2));
         change.admit(Class::PERIODIC, &demand(if refused { 9 } else { 1 }), 0, 0, "fourth")?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const ENTRIES_MAX: u32 = 32_768;
 
 /// The largest number of pieces of one send: the kernel's UIO_MAXIOV. A longer send is cut here and
-/// reported as partial.
+/// reported as partial; a train, which cannot be sent in part, is refused.
 pub const SEND_CHUNKS_MAX: usize = 1024;
 
 /// The most bytes of one send of a single chunk: the kernel itself never transfers 2 GiB or more at
@@ -25,6 +25,11 @@ pub const TRAIN_PACKETS_MAX: usize = 64;
 /// The most pages of a train that is lent: the kernel's MAX_SKB_FRAGS, 17 unless it was configured
 /// larger. A longer send would fail with EMSGSIZE.
 pub const TRAIN_LENT_PAGES_MAX: usize = 17;
+
+/// The most operations on files that the kernel runs beside each other although they block, each on
+/// a thread of its own. More than all that is under way on the members of one ring. A thread costs
+/// the kernel some 20 KiB, and exists only while something blocks.
+pub const BLOCKING_OPS_MAX: u32 = 512;
 
 /// The largest registered piece of the arena: the kernel's bound per buffer.
 pub const REGISTERED_PIECE_BYTES_MAX: usize = 1 << 30;

@@ -150,6 +150,20 @@ impl Op {
 }
 
 impl Chunk {
+    /// A part of its bytes.
+    ///
+    /// # Panics
+    /// If the range is not within them.
+    pub fn slice(&self, range: Range<usize>) -> Chunk {
+        match self {
+            Chunk::Lease(lease) => Chunk::Lease(lease.slice(range)),
+            Chunk::Bytes(bytes, whole) => {
+                assert!(range.start <= range.end && range.end <= whole.len(), "{range:?} of {whole:?}");
+                Chunk::Bytes(Arc::clone(bytes), whole.start + range.start..whole.start + range.end)
+            }
+        }
+    }
+
     pub(crate) fn is_within(&self) -> bool {
         match self {
             Chunk::Lease(_) => true,

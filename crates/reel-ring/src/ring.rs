@@ -81,10 +81,26 @@ impl Ring {
     /// If the number of entries is out of bounds, io_uring was required and is not available, or a
     /// system call that every driver needs fails.
     pub fn new(config: RingConfig, arena: Option<&Arena>) -> Result<Ring, RingError> {
+        Ring::woken_by(Waker::new()?, config, arena)
+    }
+
+    /// Makes a ring that takes the place of one that was dropped on this thread. The waker of that
+    /// one wakes it. As after a renewal, the kernel may still end operations of the old ring.
+    ///
+    /// # Errors
+    /// As [`Ring::new`].
+    pub fn in_place_of(waker: Waker, config: RingConfig, arena: Option<&Arena>) -> Result<Ring, RingError> {
+        let mut ring = Ring::woken_by(waker, config, arena)?;
+        if let Backend::Uring(driver) = &mut ring.backend {
+            driver.follows_another();
+        }
+        Ok(ring)
+    }
+
+    fn woken_by(waker: Waker, config: RingConfig, arena: Option<&Arena>) -> Result<Ring, RingError> {
         if config.entries == 0 || config.entries > ENTRIES_MAX {
             return Err(RingError::Config { entries: config.entries });
         }
-        let waker = Waker::new()?;
         let backend = match config.driver {
             DriverChoice::Portable => Backend::Portable(Box::new(PortableDriver::new(waker.clone())?)),
             DriverChoice::Uring => Backend::Uring(Box::new(UringDriver::new(config.entries, waker.clone())?)),

@@ -1,8 +1,9 @@
 use std::mem;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::limits::{TRAIN_BYTES_MAX, TRAIN_LENT_PAGES_MAX, TRAIN_PACKETS_MAX};
+use crate::limits::{SEND_CHUNKS_MAX, TRAIN_BYTES_MAX, TRAIN_LENT_PAGES_MAX, TRAIN_PACKETS_MAX};
 use crate::op::Chunk;
 
 /// A train: many datagrams that are sent with one call. Only the device, or the kernel just before
@@ -14,8 +15,12 @@ use crate::op::Chunk;
 /// looking up any page.
 #[derive(Clone, Debug)]
 pub struct Train {
-    /// A connected UDP socket.
+    /// A UDP socket: connected, or not if `to` names the destination.
     pub socket: Arc<OwnedFd>,
+    /// Where the packets go, on a socket that is not connected. Its family is that of the socket:
+    /// with another, the train fails with EAFNOSUPPORT, or with ENETUNREACH if the socket is for
+    /// IPv6 only. `None`: the address that the socket is connected to.
+    pub to: Option<SocketAddr>,
     /// The bytes of all packets, end to end.
     pub chunks: Vec<Chunk>,
     /// Bytes of every packet except the last: header and payload, as the receiver gets them.
@@ -26,11 +31,19 @@ pub struct Train {
     pub zero_copy: bool,
 }
 
-/// What the kernel reads while it sends a train: the message, its pieces, and where to cut.
+/// What the kernel reads while it sends a train: the message, its destination, its pieces, and
+/// where to cut.
 pub(crate) struct TrainMessage {
     header: libc::msghdr,
+    to: Option<KernelAddress>,
     pieces: Vec<libc::iovec>,
     cut: SegmentControl,
+}
+
+/// A destination as the kernel reads it.
+enum KernelAddress {
+    V4(libc::sockaddr_in),
+    V6(libc::sockaddr_in6),
 }
 
 /// The control message `UDP_SEGMENT` (udp(7)), as `CMSG_SPACE` would lay it out.
@@ -68,6 +81,9 @@ impl Train {
         if bytes.div_ceil(usize::from(self.packet_bytes)) > TRAIN_PACKETS_MAX {
             return Err("a train has more packets than the kernel takes");
         }
+        if self.chunks.len() > SEND_CHUNKS_MAX {
+            return Err("a train has more pieces than the kernel takes");
+        }
         Ok(())
     }
 }
@@ -85,7 +101,13 @@ impl TrainMessage {
         cut.cmsg_level = libc::SOL_UDP;
         cut.cmsg_type = libc::UDP_SEGMENT;
         let cut = SegmentControl { header: cut, packet_bytes: train.packet_bytes, _fill: [0; 3] };
-        let mut message = Box::new(TrainMessage { header, pieces, cut });
+        let to = train.to.map(KernelAddress::from);
+        let mut message = Box::new(TrainMessage { header, to, pieces, cut });
+        // Only now, because the name lies in the box.
+        if let Some((name, bytes)) = message.to.as_mut().map(KernelAddress::name) {
+            message.header.msg_name = name;
+            message.header.msg_namelen = bytes;
+        }
         message.header.msg_iov = message.pieces.as_mut_ptr();
         message.header.msg_iovlen = message.pieces.len() as _;
         // A single packet needs no cutting, and so no device that can cut.
@@ -99,6 +121,36 @@ impl TrainMessage {
     /// For system calls. Valid as long as the message and the train's chunks live.
     pub(crate) fn header(&self) -> *const libc::msghdr {
         &raw const self.header
+    }
+}
+
+impl KernelAddress {
+    /// Where the address lies, and its length.
+    fn name(&mut self) -> (*mut libc::c_void, libc::socklen_t) {
+        match self {
+            KernelAddress::V4(name) => ((&raw mut *name).cast(), size_of_val(name) as _),
+            KernelAddress::V6(name) => ((&raw mut *name).cast(), size_of_val(name) as _),
+        }
+    }
+}
+
+impl From<SocketAddr> for KernelAddress {
+    fn from(to: SocketAddr) -> KernelAddress {
+        match to {
+            SocketAddr::V4(to) => KernelAddress::V4(libc::sockaddr_in {
+                sin_family: libc::AF_INET as _,
+                sin_port: to.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(to.ip().octets()) },
+                sin_zero: [0; 8],
+            }),
+            SocketAddr::V6(to) => KernelAddress::V6(libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as _,
+                sin6_port: to.port().to_be(),
+                sin6_flowinfo: to.flowinfo(),
+                sin6_addr: libc::in6_addr { s6_addr: to.ip().octets() },
+                sin6_scope_id: to.scope_id(),
+            }),
+        }
     }
 }
 
@@ -117,7 +169,7 @@ mod tests {
 
     fn train(chunks: Vec<Chunk>) -> Train {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-        Train { socket: Arc::new(socket.into()), chunks, packet_bytes: 1000, zero_copy: true }
+        Train { socket: Arc::new(socket.into()), to: None, chunks, packet_bytes: 1000, zero_copy: true }
     }
 
     #[test]
@@ -143,5 +195,8 @@ mod tests {
         assert!(Train { packet_bytes: 1472, ..train(bytes(TRAIN_BYTES_MAX)) }.check().is_ok());
         assert!(Train { packet_bytes: 1472, ..train(bytes(TRAIN_BYTES_MAX + 1)) }.check().is_err());
         assert!(train(vec![Chunk::Bytes(Arc::from(&b"abc"[..]), 2..9)]).check().is_err());
+        let pieces = |count: usize| (0..count).flat_map(|_| bytes(60)).collect();
+        assert!(train(pieces(SEND_CHUNKS_MAX)).check().is_ok());
+        assert!(train(pieces(SEND_CHUNKS_MAX + 1)).check().is_err(), "the kernel's UIO_MAXIOV");
     }
 }

@@ -393,6 +393,7 @@ impl UringDriver {
 
 impl Drop for UringDriver {
     fn drop(&mut self) {
+        self.abandon_reads();
         // If the number no longer belongs to the ring, the descriptor is something else: it gets no
         // requests and is not closed.
         let has_ended = if self.has_descriptor { self.drain() } else { self.in_kernel == 0 };

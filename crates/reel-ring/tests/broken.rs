@@ -159,7 +159,8 @@ fn file_transfers_are_repeated_and_memory_the_kernel_may_write_is_not_reused() {
     assert_ne!(buffer.region_offset(), offset, "the old ring may still write there");
     assert_eq!(ring.driver(), Driver::Uring { registered: true });
     drop(buffer);
-    assert_eq!(arena.usage().buffers_taken, 1, "one buffer is never used again");
+    let usage = arena.usage();
+    assert_eq!((usage.buffers_taken, usage.bytes_abandoned), (1, BUFFER), "one buffer is never used again");
 }
 
 #[test]
@@ -179,6 +180,28 @@ fn a_read_waits_for_other_memory() {
     begin(&mut ring);
     drop(other);
     assert_eq!(ends(&mut ring, 1).remove(0).result.unwrap(), BUFFER);
+}
+
+/// The ring that broke may still have the read: no other owner may get its memory.
+#[test]
+fn the_memory_of_a_read_that_waits_for_other_memory_is_not_returned_with_the_ring() {
+    let _alone = alone();
+    let arena = arena(2);
+    let Some((mut ring, before)) = ring(None) else { return };
+    let (from, to) = rustix::pipe::pipe().unwrap();
+    let (buffer, other) = (arena.take(BUFFER).unwrap(), arena.take(BUFFER).unwrap());
+    let offset = buffer.region_offset();
+    ring.push(1, Op::Read { file: Arc::new(from), offset: 0, buffer, start: 0, bytes: BUFFER });
+    begin(&mut ring);
+    break_it(&before);
+    begin(&mut ring);
+    assert_eq!(ring.in_flight(), 1, "it waits for memory");
+    drop((ring, other));
+    assert_eq!((arena.usage().buffers_taken, arena.usage().bytes_abandoned), (1, BUFFER));
+    let free = arena.take(BUFFER).unwrap();
+    assert_ne!(free.region_offset(), offset);
+    assert!(arena.take(BUFFER).is_none());
+    drop(to);
 }
 
 /// If the operation were in the kernel twice, its memory would be written after it was returned.

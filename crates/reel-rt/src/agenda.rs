@@ -1,5 +1,5 @@
 use crate::heap::Heap;
-use crate::limits::TASKS_MAX;
+use crate::limits::{INTERACTIVE_BURST_NS, INTERACTIVE_PERMILLE, TASKS_MAX};
 use crate::queue::WaitQueue;
 use crate::task::{Rank, Step, TaskId, TaskKind, Workahead};
 
@@ -13,6 +13,10 @@ use crate::task::{Rank, Step, TaskId, TaskKind, Workahead};
 /// No task starves. A task that has been first in one of the two queues without deadlines for
 /// [`QUEUE_WAIT_NS`](crate::limits::QUEUE_WAIT_NS) gets one section from a task of a better rank.
 /// (Work ahead of its time cannot starve, because its critical time comes.)
+///
+/// Interactive tasks pass a leaky bucket (Prism, section 4.3, for its disks). Beyond their share of
+/// the processor they come after work ahead and background tasks, while there are such. So a flood
+/// of requests, or of handshakes, takes no more than that from work of other kinds.
 ///
 /// The agenda reads no clock and runs nothing. The caller asks [`choose`](Agenda::choose), runs
 /// that task for one section, and reports the result by [`advance`](Agenda::advance),
@@ -35,6 +39,9 @@ pub struct Agenda {
     arrivals: u64,
     /// The time of the last choice.
     chosen_ns: u64,
+    /// Processor time that interactive tasks may still take before others. Negative after a long
+    /// section.
+    interactive_left_ns: i64,
     /// The shortest delay from critical time to deadline that any task ever had.
     delay_min_ns: u64,
 }
@@ -49,6 +56,8 @@ pub struct Choice {
     /// The task works ahead of its time, and the order among such tasks does not matter. It may
     /// take several messages in one section.
     pub ahead: bool,
+    /// The task is interactive.
+    pub is_interactive: bool,
     /// Time alone does not change the choice before this (Govindan's T_critical, claim 4.1). It is
     /// the only time that is worth a timer. `u64::MAX` if time never changes it.
     pub until_ns: u64,
@@ -83,6 +92,7 @@ impl Agenda {
             workahead_policy,
             arrivals: 0,
             chosen_ns: 0,
+            interactive_left_ns: INTERACTIVE_BURST_NS,
             delay_min_ns: u64::MAX,
         }
     }
@@ -201,6 +211,7 @@ impl Agenda {
     /// Chooses the task to run now.
     pub fn choose(&mut self, now_ns: u64) -> Choice {
         self.wake_until(now_ns);
+        self.fill_bucket(now_ns);
         self.chosen_ns = now_ns;
         let (slot, rank) = self.best();
         // A section is given away when another one ends, so no timer is needed for it.
@@ -208,7 +219,15 @@ impl Agenda {
         let (slot, ahead) = (overdue.or(slot), overdue.is_none() && rank == Rank::WORKAHEAD);
         let until_ns = self.next_better(rank, slot).map_or(u64::MAX, |step| step.at_ns);
         let task = slot.map(|slot| TaskId { slot, generation: self.tasks[slot as usize].generation });
-        Choice { task, rank, ahead, until_ns }
+        let is_interactive = slot.is_some_and(|slot| self.tasks[slot as usize].kind == TaskKind::Interactive);
+        Choice { task, rank, ahead, is_interactive, until_ns }
+    }
+
+    /// A section of an interactive task took so long.
+    pub(crate) fn spent_interactive(&mut self, took_ns: u64) {
+        let took_ns = i64::try_from(took_ns).unwrap_or(i64::MAX);
+        let left_ns = self.interactive_left_ns.saturating_sub(took_ns);
+        self.interactive_left_ns = left_ns.max(-INTERACTIVE_BURST_NS);
     }
 
     /// How the rank of this agenda will improve if it does nothing. Fills `steps` with the first
@@ -253,10 +272,24 @@ impl Agenda {
         }
     }
 
+    /// Adds the share of the time since the last choice. A clock that goes back adds nothing.
+    fn fill_bucket(&mut self, now_ns: u64) {
+        let passed_ns = u128::from(now_ns.saturating_sub(self.chosen_ns));
+        let share_ns = i64::try_from(passed_ns * INTERACTIVE_PERMILLE / 1000).unwrap_or(i64::MAX);
+        let left_ns = self.interactive_left_ns.saturating_add(share_ns);
+        self.interactive_left_ns = left_ns.min(INTERACTIVE_BURST_NS);
+    }
+
+    /// Whether interactive tasks are within their share, or no others are runnable.
+    fn interactive_goes_first(&self) -> bool {
+        let has_others = self.workahead.first().is_some() || self.background.first().is_some();
+        self.interactive_left_ns > 0 || !has_others
+    }
+
     /// The first task of a queue that ranks behind `best` and has waited for too long.
     fn first_overdue(&mut self, best: Rank, now_ns: u64) -> Option<u32> {
         let (interactive, background) = (self.interactive.overdue(now_ns), self.background.overdue(now_ns));
-        let interactive = interactive.filter(|_| best < Rank::INTERACTIVE);
+        let interactive = interactive.filter(|_| best != Rank::INTERACTIVE);
         interactive.or(background.filter(|_| best < Rank::BACKGROUND))
     }
 
@@ -264,7 +297,7 @@ impl Agenda {
         if let Some((deadline_ns, slot)) = self.critical.first() {
             return (Some(slot), Rank::critical(deadline_ns));
         }
-        if let Some(slot) = self.interactive.first() {
+        if let Some(slot) = self.interactive.first().filter(|_| self.interactive_goes_first()) {
             return (Some(slot), Rank::INTERACTIVE);
         }
         if let Some((deadline_ns, slot)) = self.workahead.first() {

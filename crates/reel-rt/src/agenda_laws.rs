@@ -330,3 +330,59 @@ fn no_queued_task_starves_behind_better_work() {
     let given = ran.iter().filter(|(_, id)| !streams.contains(id)).count();
     assert!(given * 12 < ran.len(), "{given} sections of {} were given away", ran.len());
 }
+
+/// Runs sections of this length for a second; returns how much time interactive tasks got.
+fn interactive_time_ns(agenda: &mut Agenda, from_ns: u64, section_ns: u64) -> u64 {
+    let (mut now_ns, mut got_ns) = (from_ns, 0);
+    while now_ns < from_ns + 1_000_000_000 {
+        let choice = agenda.choose(now_ns);
+        let Some(id) = choice.task else { break };
+        if choice.is_interactive {
+            agenda.spent_interactive(section_ns);
+            got_ns += section_ns;
+        }
+        agenda.advance(id, u64::MAX);
+        now_ns += section_ns;
+    }
+    got_ns
+}
+
+/// A flood of requests takes its share from downloads and from work ahead of its time, and no more.
+#[test]
+fn interactive_tasks_pass_a_leaky_bucket() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    for other in [TaskKind::Background, TaskKind::Deadline { delay_ns: 1 }] {
+        let mut agenda = Agenda::default();
+        let page = agenda.add(TaskKind::Interactive, 0).unwrap();
+        let worker = agenda.add(other, u64::MAX - 1).unwrap();
+        agenda.advance(page, u64::MAX);
+        agenda.advance(worker, u64::MAX);
+        interactive_time_ns(&mut agenda, SECOND_NS, 1_000_000);
+        let got_ns = interactive_time_ns(&mut agenda, 2 * SECOND_NS, 1_000_000);
+        // A section in 10 ms is its due as that of any queue that is passed over.
+        let share_ns = SECOND_NS * INTERACTIVE_PERMILLE as u64 / 1000;
+        assert!((share_ns..=share_ns + SECOND_NS / 10).contains(&got_ns), "{other:?}: {got_ns}");
+        agenda.remove(worker);
+        let alone_ns = interactive_time_ns(&mut agenda, 3 * SECOND_NS, 1_000_000);
+        assert_eq!(alone_ns, SECOND_NS, "alone, it gets all");
+    }
+}
+
+#[test]
+fn an_interactive_task_after_a_quiet_time_goes_first() {
+    let mut agenda = Agenda::default();
+    let download = agenda.add(TaskKind::Background, 0).unwrap();
+    agenda.advance(download, 0);
+    agenda.spent_interactive(10_000_000_000);
+    assert_eq!(agenda.choose(1).task, Some(download));
+    let page = agenda.add(TaskKind::Interactive, 0).unwrap();
+    agenda.advance(page, 0);
+    assert_eq!(agenda.choose(2).task, Some(download), "it has taken its share");
+    agenda.advance(page, 0);
+    agenda.advance(download, 0);
+    // 150 thousandths of a second are more than what was owed.
+    assert_eq!(agenda.choose(2 + QUEUE_WAIT_NS - 1).task, Some(download));
+    agenda.advance(download, 0);
+    let after_quiet = agenda.choose(1_000_000_000);
+    assert_eq!(after_quiet.rank, Rank::INTERACTIVE);
+}

@@ -9,6 +9,13 @@ pub const THREAD_NAME_BYTES_MAX: usize = 15;
 /// then take a few megabytes.
 pub const TASKS_MAX: usize = 1 << 16;
 
+/// How often a thread may begin again within [`RESTARTS_WITHIN_NS`] after panics. More panics have
+/// a cause that does not pass by itself, and each of them interrupts the viewers of the thread.
+pub const RESTARTS_MAX: usize = 4;
+
+/// See [`RESTARTS_MAX`].
+pub const RESTARTS_WITHIN_NS: u64 = 60_000_000_000;
+
 // ---- Tuning
 
 /// Timers fired per turn. The rest wait one turn, so that a burst cannot delay completions and
@@ -38,3 +45,17 @@ pub const TURN_SEND_BYTES: usize = 512 * 1024;
 /// time, which is 2 to 5 % of the core (with the sends that belong to a section). Interactive work
 /// gets the same share.
 pub const QUEUE_WAIT_NS: u64 = 10_000_000;
+
+/// The share of a core, in thousandths, that interactive tasks may take before work ahead and
+/// background tasks: that of the interactive class by default.
+pub const INTERACTIVE_PERMILLE: u128 = 150;
+
+/// What interactive tasks may take at once after a quiet time, and what they may owe after a long
+/// section: some fifty handshakes.
+pub const INTERACTIVE_BURST_NS: i64 = 50_000_000;
+
+/// Nice value of background threads, the highest: the kernel gives such a thread a seventieth of
+/// what a serve thread gets when both want the same processor, and wakes serve threads ahead of it.
+/// `SCHED_IDLE` would give less than a three hundredth: a thread that holds a lock of the volume
+/// would hold it for as long as viewers keep the processors busy.
+pub const BACKGROUND_NICE: i32 = 19;

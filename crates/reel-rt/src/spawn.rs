@@ -1,15 +1,18 @@
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use reel_arena::Arena;
 use reel_ring::{Ring, RingConfig, RingError, Waker};
 
+use crate::clock::now_ns;
 use crate::core::{Core, Service, run};
 use crate::error::RtError;
-use crate::mailbox::{Mailbox, mailbox};
+use crate::mailbox::{Inbox, Mailbox, mailbox};
+use crate::restarts::Restarts;
 use crate::thread::{kernel_name, settle};
 
 /// How to make a core.
@@ -38,6 +41,7 @@ pub struct CoreHandle<M> {
 struct Control {
     stop_asked: Arc<AtomicBool>,
     alive: Arc<AtomicBool>,
+    restarts: Arc<AtomicU32>,
     waker: Waker,
 }
 
@@ -53,31 +57,60 @@ pub fn spawn<S: Service>(
     config: CoreConfig,
     make: impl FnOnce(&mut Core, Mailbox<S::Message>) -> S + Send + 'static,
 ) -> Result<CoreHandle<S::Message>, RtError> {
+    let mut make = Some(make);
+    let make_once = move |core: &mut Core, mailbox| {
+        let make = make.take().expect("a service without restarts is made once");
+        make(core, mailbox)
+    };
+    start(config, Restarts::none(), make_once)
+}
+
+/// The same for a service that may panic: it is dropped with its ring, and made again on the same
+/// thread with another ring. Its mailbox stays. Messages that were taken with the one that panicked
+/// are lost. A thread that panics more than [`RESTARTS_MAX`](crate::limits::RESTARTS_MAX) times in
+/// a short time ends.
+///
+/// # Errors
+/// As [`spawn`].
+pub fn spawn_restarting<S: Service>(
+    config: CoreConfig,
+    make: impl FnMut(&mut Core, Mailbox<S::Message>) -> S + Send + 'static,
+) -> Result<CoreHandle<S::Message>, RtError> {
+    start(config, Restarts::some(), make)
+}
+
+fn start<S: Service>(
+    config: CoreConfig,
+    restarts: Restarts,
+    make: impl FnMut(&mut Core, Mailbox<S::Message>) -> S + Send + 'static,
+) -> Result<CoreHandle<S::Message>, RtError> {
     let (ready, started) = mpsc::sync_channel(1);
-    let CoreConfig { name, cpu, ring, arena } = config;
-    let thread_name = name.clone();
+    let name = config.name.clone();
     let body = move || -> Result<(), RingError> {
-        settle(&thread_name, cpu);
-        let ring = Ring::new(ring, arena.as_ref())?;
-        let waker = ring.waker();
+        settle(&config.name, config.cpu);
+        let ring = Ring::new(config.ring.clone(), config.arena.as_ref())?;
         let control = Control {
             stop_asked: Arc::new(AtomicBool::new(false)),
             alive: Arc::new(AtomicBool::new(true)),
-            waker: waker.clone(),
+            restarts: Arc::clone(&restarts.count),
+            waker: ring.waker(),
         };
-        let stop_asked = Arc::clone(&control.stop_asked);
         // Declared first, so dropped last: when the core reads as dead, its service, ring and
         // mailbox are gone.
         let _mark_dead = MarkDeadOnDrop(Arc::clone(&control.alive));
-        let (mailbox, mut inbox) = mailbox(waker);
-        let mut core = Core::new(ring);
-        let mut service = make(&mut core, mailbox.clone());
-        // The send fails only if the spawning thread is gone; then this core ends with its handle.
-        let _ = ready.send((mailbox, control));
-        run(&mut core, &mut service, &mut inbox, &stop_asked).inspect_err(|error| {
-            // Logged here because `join` may be called much later.
-            tracing::error!("the thread {thread_name} cannot continue: {error}");
-        })
+        let (mailbox, inbox) = mailbox(ring.waker());
+        let stop_asked = Arc::clone(&control.stop_asked);
+        let ready = move |mailbox| {
+            // The send fails only if the spawning thread is gone; then this core ends with its
+            // handle.
+            let _ = ready.send((mailbox, control));
+        };
+        run_restarting(&config, restarts, (ring, mailbox, inbox), make, ready, &stop_asked).inspect_err(
+            |error| {
+                // Logged here because `join` may be called much later.
+                tracing::error!("the thread {} cannot continue: {error}", config.name);
+            },
+        )
     };
     let thread = thread::Builder::new()
         .name(kernel_name(&name))
@@ -89,6 +122,42 @@ pub fn spawn<S: Service>(
             name,
             reason: "the thread ended before the service was made".to_owned(),
         })),
+    }
+}
+
+/// Makes the service and runs it, again after each panic as long as `restarts` allows. Calls
+/// `ready` when it is made for the first time.
+fn run_restarting<S: Service>(
+    config: &CoreConfig,
+    mut restarts: Restarts,
+    (ring, mailbox, mut inbox): (Ring, Mailbox<S::Message>, Inbox<S::Message>),
+    mut make: impl FnMut(&mut Core, Mailbox<S::Message>) -> S,
+    ready: impl FnOnce(Mailbox<S::Message>),
+    stop_asked: &Arc<AtomicBool>,
+) -> Result<(), RingError> {
+    let waker = ring.waker();
+    let mut core = Core::new(ring);
+    let mut service = make(&mut core, mailbox.clone());
+    ready(mailbox.clone());
+    loop {
+        let ended = catch_unwind(AssertUnwindSafe(|| run(&mut core, &mut service, &mut inbox, stop_asked)));
+        let panic = match ended {
+            Ok(result) => return result,
+            Err(panic) => panic,
+        };
+        if !restarts.may_restart(now_ns()) {
+            resume_unwind(panic);
+        }
+        tracing::error!(
+            "the thread {} panicked, which is a defect (the reason is above); what it did has ended, and it begins again",
+            config.name
+        );
+        // The parts that may be half changed. A panic in here ends the thread.
+        drop(service);
+        drop(core);
+        let ring = Ring::in_place_of(waker.clone(), config.ring.clone(), config.arena.as_ref())?;
+        core = Core::new(ring);
+        service = make(&mut core, mailbox.clone());
     }
 }
 
@@ -120,6 +189,11 @@ impl<M> CoreHandle<M> {
     /// False once the thread has ended, by a stop or by a panic.
     pub fn is_alive(&self) -> bool {
         self.control.alive.load(Ordering::Acquire)
+    }
+
+    /// How often its service was made again after a panic.
+    pub fn restarts(&self) -> u32 {
+        self.control.restarts.load(Ordering::Relaxed)
     }
 
     /// True in the core's own thread, where `join` would wait for itself.

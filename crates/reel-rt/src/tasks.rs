@@ -136,6 +136,9 @@ impl Tasks {
         self.sections.longest_ns = self.sections.longest_ns.max(took_ns);
         self.sections.too_long += u64::from(took_ns > SECTION_NS_MAX);
         let agenda = &mut self.agenda;
+        if self.last.is_some_and(|choice| choice.is_interactive) {
+            agenda.spent_interactive(took_ns);
+        }
         if let Some(upcall) = self.upcalls.get_mut(id.index()).and_then(Option::as_mut) {
             return match next {
                 Next::Yield => {

@@ -1,6 +1,7 @@
 //! Threads for calls that wait, so that no serving thread does.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -8,7 +9,7 @@ use std::thread::{self, JoinHandle};
 type Call = Box<dyn FnOnce() + Send>;
 
 /// A bounded queue of calls, and the threads that make them; cheap to clone. The threads end when
-/// the last clone is dropped and the queue is empty.
+/// the last clone is dropped and the queue is empty. A call that panics ends no thread.
 #[derive(Clone)]
 pub struct Workers {
     queue: SyncSender<Call>,
@@ -42,7 +43,8 @@ fn work(calls: &Mutex<Receiver<Call>>) {
         // The thread that holds the lock waits for the next call; the others wait for the lock.
         let next = calls.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(call) = next else { return };
-        call();
+        // The call owns what it works on, so the panic, which was logged, drops that.
+        let _ = catch_unwind(AssertUnwindSafe(call));
     }
 }
 
@@ -65,6 +67,17 @@ mod tests {
         assert!(workers.run(move || sender.send(1).expect("the test listens")));
         assert!(!workers.run(|| ()), "one call waits, and no more may");
         drop(release);
+        assert_eq!(receiver.recv(), Ok(1));
+        drop(workers);
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+    }
+
+    #[test]
+    fn a_call_that_panics_ends_no_thread() {
+        let (workers, threads) = Workers::start("test", 1, 2).expect("a thread");
+        let (sender, receiver) = channel();
+        assert!(workers.run(|| panic!("on purpose")));
+        assert!(workers.run(move || sender.send(1).expect("the test listens")));
         assert_eq!(receiver.recv(), Ok(1));
         drop(workers);
         threads.into_iter().for_each(|thread| thread.join().expect("it ends"));

@@ -1,18 +1,22 @@
 //! Connections of a front end: accepted by its first thread, and distributed among its threads.
 
-use crate::limits::{ACCEPT_RETRY_NS, LISTENERS_MAX};
+use crate::limits::{ACCEPT_RETRY_NS, CLIENT_CONNECTIONS_MIN, LISTENERS_MAX};
+use crate::places::{NoPlace, Place, PlaceShares, Places};
+use crate::room::{Leaving, Room};
 use crate::thread::Message;
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Mailbox};
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many connections a front end has, by thread.
 #[derive(Debug)]
 pub struct OpenConnections {
-    max: usize,
+    places: Places,
+    room: Mutex<Room>,
     accepted: AtomicU64,
     threads: Vec<AtomicUsize>,
 }
@@ -33,14 +37,15 @@ pub struct Accepted {
 pub struct Counted {
     open: Arc<OpenConnections>,
     thread: usize,
+    number: u64,
 }
 
 /// What becomes of a connection.
 pub(crate) enum Placed {
-    /// It goes to the thread of this number.
-    On(usize, Accepted),
-    /// There are too many.
-    TurnedAway(OwnedFd, usize),
+    /// It goes to the thread of this number. Another one may have to end for it.
+    On(usize, Accepted, Option<Leaving>),
+    /// There are too many, or too many of its client.
+    TurnedAway(OwnedFd, usize, NoPlace),
 }
 
 /// The listeners of a front end, and the mailboxes of its threads.
@@ -51,10 +56,12 @@ pub(crate) struct Acceptor {
 }
 
 impl OpenConnections {
-    /// For so many threads, which together have at most `max` connections.
-    pub fn new(threads: usize, max: usize) -> Arc<Self> {
+    /// For so many threads, which together have at most `max` connections. Each client has a share
+    /// of them.
+    pub fn new(threads: usize, max: usize, shares: PlaceShares) -> Arc<Self> {
         let threads = (0..threads).map(|_| AtomicUsize::new(0)).collect();
-        Arc::new(Self { max, accepted: AtomicU64::new(0), threads })
+        let places = Places::new(max, CLIENT_CONNECTIONS_MIN, shares);
+        Arc::new(Self { places, room: Mutex::default(), accepted: AtomicU64::new(0), threads })
     }
 
     /// Connections accepted so far, with those that were turned away.
@@ -67,21 +74,78 @@ impl OpenConnections {
         self.threads.iter().map(|open| open.load(Ordering::Relaxed))
     }
 
-    /// A place for a new connection on the thread that has the fewest, if there are not too many.
-    pub fn place(self: &Arc<Self>) -> Option<Counted> {
+    /// A place for a new connection on the thread that has the fewest. `client` is `None` if the
+    /// connection is not of the network.
+    ///
+    /// # Errors
+    /// There are too many, or too many of this client.
+    pub fn place(self: &Arc<Self>, client: Option<IpAddr>) -> Result<Counted, NoPlace> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
-        if self.by_thread().sum::<usize>() >= self.max {
-            return None;
+        let place = self.places.take(client)?;
+        self.counted(place)
+    }
+
+    /// The same. If there is no place, a quiet connection makes room.
+    ///
+    /// # Errors
+    /// There are too many, or too many of this client, and none of them is quiet.
+    pub fn place_or_make_room(
+        self: &Arc<Self>,
+        client: Option<IpAddr>,
+    ) -> Result<(Counted, Option<Leaving>), NoPlace> {
+        let why = match self.place(client) {
+            Ok(counted) => return Ok((counted, None)),
+            Err(why) => why,
+        };
+        let mut room = self.room();
+        let made = match why {
+            NoPlace::Share { .. } => room.of_client(self.places.sharer(client)),
+            NoPlace::Full => room.of_any(),
+        };
+        drop(room);
+        let (mut place, leaving) = made.ok_or(why)?;
+        if let Some(client) = client {
+            place.give_to(client)?;
         }
-        let (thread, _) = self.by_thread().enumerate().min_by_key(|(_, open)| *open)?;
+        Ok((self.counted(place)?, Some(leaving)))
+    }
+
+    /// How much one client may have.
+    pub fn shares(&self) -> &PlaceShares {
+        self.places.shares()
+    }
+
+    fn counted(self: &Arc<Self>, place: Place) -> Result<Counted, NoPlace> {
+        let (thread, _) = self.by_thread().enumerate().min_by_key(|(_, open)| *open).ok_or(NoPlace::Full)?;
         self.threads[thread].fetch_add(1, Ordering::Relaxed);
-        Some(Counted { open: Arc::clone(self), thread })
+        let number = self.room().opened(thread, place);
+        Ok(Counted { open: Arc::clone(self), thread, number })
+    }
+
+    /// A step that panics in it has changed nothing, or loses no more than an order.
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    /// The client owes the next request since this time. Until it comes, the connection may have to
+    /// end for others: then [`Protocol::make_room`](crate::Protocol::make_room) is called with this
+    /// token.
+    pub fn quiet(&self, token: u64, since_ns: u64) {
+        self.open.room().quiet(self.number, token, since_ns);
+    }
+
+    /// A request has arrived.
+    pub fn busy(&self) {
+        self.open.room().busy(self.number);
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.open.threads[self.thread].fetch_sub(1, Ordering::Relaxed);
+        self.open.room().closed(self.number);
     }
 }
 
@@ -126,11 +190,19 @@ impl Acceptor {
         };
         self.accept(core, listener);
         let socket = socket?;
-        Some(match self.open.place() {
-            Some(counted) => Placed::On(counted.thread, Accepted { socket, listener, counted }),
-            None => Placed::TurnedAway(socket, listener),
+        Some(match self.open.place_or_make_room(address_of(&socket)) {
+            Ok((counted, leaving)) => {
+                Placed::On(counted.thread, Accepted { socket, listener, counted }, leaving)
+            }
+            Err(why) => Placed::TurnedAway(socket, listener, why),
         })
     }
+}
+
+/// The address of the other end. A socket of this machine has none.
+fn address_of(socket: &OwnedFd) -> Option<IpAddr> {
+    let address = rustix::net::getpeername(socket).ok()??;
+    Some(SocketAddr::try_from(address).ok()?.ip())
 }
 
 /// Tokens of a protocol have their highest bit clear.
@@ -144,13 +216,13 @@ mod tests {
 
     #[test]
     fn connections_go_to_the_thread_that_has_the_fewest_until_there_are_too_many() {
-        let open = OpenConnections::new(2, 3);
-        let mut counted: Vec<Counted> = (0..3).map(|_| open.place().expect("there is room")).collect();
+        let open = OpenConnections::new(2, 3, PlaceShares::default());
+        let mut counted: Vec<Counted> = (0..3).map(|_| open.place(None).expect("there is room")).collect();
         assert_eq!(open.by_thread().collect::<Vec<_>>(), [2, 1]);
-        assert!(open.place().is_none());
+        assert_eq!(open.place(None).unwrap_err(), NoPlace::Full);
         drop(counted.remove(0));
         assert_eq!(open.by_thread().collect::<Vec<_>>(), [1, 1]);
-        assert!(open.place().is_some());
+        assert!(open.place(None).is_ok());
         assert_eq!(open.accepted(), 5);
     }
 

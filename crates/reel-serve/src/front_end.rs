@@ -1,16 +1,22 @@
 //! The threads of a front end, and what the server does with every front end.
 
 use crate::accept::{Acceptor, OpenConnections};
-use crate::thread::{Message, Parts, Protocol, ServeThread};
+use crate::thread::{Message, Parts, Place, Protocol, ServeThread};
 use reel_ring::RingConfig;
 use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, real_time};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// A running front end.
 pub trait FrontEnd: Send + Sync {
     /// Whether all its threads are running.
     fn is_whole(&self) -> bool;
+
+    /// How often its threads have begun again after panics.
+    fn restarts(&self) -> u32 {
+        0
+    }
 
     /// Asks its threads to finish their responses and to end. Does not wait.
     fn stop(&self);
@@ -50,9 +56,21 @@ pub struct Listening {
 /// The running threads of a front end.
 pub struct ServeThreads(Vec<CoreHandle<Message>>);
 
+/// Wakes the threads of a front end, whose protocols then look at what they share with the caller.
+#[derive(Clone)]
+pub struct Waker(Vec<Mailbox<Message>>);
+
+impl Waker {
+    /// Has [`Protocol::woken`] called on each thread. Does not wait.
+    pub fn wake(&self) {
+        self.0.iter().for_each(|thread| thread.post(Message::Wake));
+    }
+}
+
 impl ServeThreads {
     /// Starts the threads. The first one accepts from the listeners at once. `make` makes the
-    /// protocol of a thread, in two steps: by number, then in the thread.
+    /// protocol of a thread, in two steps: by number, then in the thread. The second step is taken
+    /// again when the thread begins again after a panic.
     ///
     /// # Errors
     /// The system gives no thread or no ring.
@@ -63,23 +81,39 @@ impl ServeThreads {
         mut make: impl FnMut(usize) -> F,
     ) -> Result<Self, RtError>
     where
-        F: FnOnce(&mut Core) -> P + Send + 'static,
+        F: FnMut(&mut Core) -> P + Send + 'static,
     {
+        let first_acceptor: Accepting = Arc::default();
         let threads: Vec<_> = (0..config.names.len())
-            .map(|number| start_thread(&config, number, parts.clone(), make(number)))
+            .map(|number| {
+                // Only the first thread accepts.
+                let accepting = if number == 0 { Arc::clone(&first_acceptor) } else { Arc::default() };
+                start_thread(&config, number, parts.clone(), accepting, make(number))
+            })
             .collect::<Result<_, _>>()?;
         if let Some(first) = threads.first() {
             let mailboxes = threads.iter().map(CoreHandle::mailbox).collect();
             let Listening { listeners, open } = listening;
-            first.mailbox().post(Message::Accept(Acceptor { listeners, threads: mailboxes, open }));
+            let acceptor = Arc::new(Acceptor { listeners, threads: mailboxes, open });
+            let acceptor = first_acceptor.get_or_init(|| acceptor);
+            first.mailbox().post(Message::Accept(Arc::clone(acceptor)));
         }
         Ok(Self(threads))
+    }
+
+    /// Wakes these threads.
+    pub fn waker(&self) -> Waker {
+        Waker(self.0.iter().map(CoreHandle::mailbox).collect())
     }
 }
 
 impl FrontEnd for ServeThreads {
     fn is_whole(&self) -> bool {
         self.0.iter().all(CoreHandle::is_alive)
+    }
+
+    fn restarts(&self) -> u32 {
+        self.0.iter().map(CoreHandle::restarts).sum()
     }
 
     fn stop(&self) {
@@ -92,11 +126,15 @@ impl FrontEnd for ServeThreads {
     }
 }
 
+/// What a thread accepts from, set when all threads run. It outlives a restart of the thread.
+type Accepting = Arc<OnceLock<Arc<Acceptor>>>;
+
 fn start_thread<P: Protocol>(
     config: &ThreadsConfig,
     number: usize,
     parts: Parts,
-    make: impl FnOnce(&mut Core) -> P + Send + 'static,
+    accepting: Accepting,
+    mut make: impl FnMut(&mut Core) -> P + Send + 'static,
 ) -> Result<CoreHandle<Message>, RtError> {
     let name = config.names[number].clone();
     let core_config = CoreConfig {
@@ -107,12 +145,27 @@ fn start_thread<P: Protocol>(
     };
     let (priority, front_end, uses_uplink) =
         (config.real_time_priority, config.front_end, config.uses_uplink);
-    reel_rt::spawn(core_config, move |core, mailbox: Mailbox<Message>| {
+    let mut generations = 0..;
+    reel_rt::spawn_restarting(core_config, move |core, mailbox: Mailbox<Message>| {
         if priority > 0 {
             // The log tells whether the priority was granted or refused.
             let _ = real_time(&name, priority);
         }
         let protocol = make(core);
-        ServeThread::new(core, parts, (front_end, number), uses_uplink, protocol, mailbox)
+        let generation = generations.next().unwrap_or(u32::MAX);
+        if generation > 0 {
+            parts.play.restarts.fetch_add(1, Ordering::Relaxed);
+        }
+        let place = Place { front_end, number, generation };
+        if generation > 0 {
+            mailbox.post(Message::Wake);
+        }
+        let mut thread = ServeThread::new(core, parts.clone(), place, uses_uplink, protocol, mailbox);
+        if generation > 0
+            && let Some(acceptor) = accepting.get()
+        {
+            thread.accept(core, Arc::clone(acceptor));
+        }
+        thread
     })
 }

@@ -7,18 +7,30 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod class_clients;
 mod front_end;
+mod http_date;
 pub mod limits;
 mod opening;
+mod openings;
 mod path;
+mod places;
+mod proxies;
 mod refusal;
+mod room;
+mod set_aside;
 mod thread;
 mod titles;
 
 pub use accept::{Accepted, Counted, OpenConnections};
-pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig};
+pub use class_clients::{ClassClients, ClassRights};
+pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig, Waker};
+pub use http_date::{http_date, seconds_of_http_date};
 pub use opening::Opener;
 pub use path::normal_path;
+pub use places::{NoPlace, Place, PlaceShares, Places};
+pub use proxies::{Proxies, ProxyHeader};
 pub use refusal::Refusal;
-pub use thread::{OpenResult, Parts, Protocol, Serve};
-pub use titles::Titles;
+pub use room::Leaving;
+pub use thread::{OpenResult, Parts, Protocol, Serve, Step};
+pub use titles::{OpenIndex, Titles};

@@ -7,11 +7,35 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Listening sockets of one front end. HTTP has two, with and without TLS.
 pub const LISTENERS_MAX: usize = 8;
 
+/// Connections that one client may have as long as any place is free: a browser opens six, and a
+/// player beside it one or two.
+pub const CLIENT_CONNECTIONS_MIN: usize = 8;
+
+/// Connections that may be about to end for others at once. Until they have ended, there are so
+/// many more than there may be.
+pub const LEAVING_MAX: usize = 64;
+
 /// How long responses and streams may take to end after the server was asked to stop.
 pub const DRAIN_TIME_MAX_NS: u64 = 10 * SECOND_NS;
 
 /// Titles that may wait to be opened.
 pub const OPENINGS_MAX: usize = 4 * 1024;
+
+/// Most bytes of a header of the PROXY protocol. Addresses take 36, and proxies add names and
+/// certificates.
+pub const PROXY_HEADER_BYTES_MAX: usize = 4096;
+
+/// Most addresses of `X-Forwarded-For` that are looked at: more proxies than stand behind each
+/// other.
+pub const FORWARDED_MAX: usize = 32;
+
+/// How long a client waits for its title to be opened: as long as a player waits for a first
+/// answer. A member that hangs can hold all threads that open titles, and then no other title is
+/// opened either.
+pub const OPENING_TIME_MAX_NS: u64 = 10 * SECOND_NS;
+
+/// After how many panics a title is set aside. The first one can be a coincidence.
+pub const TITLE_PANICS_MAX: u32 = 2;
 
 // ---- Tuning
 
@@ -29,3 +53,10 @@ pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 /// How often a thread reports its processor time, from which the price of sending is learnt.
 /// Housekeeping looks at it as often.
 pub const REPORT_EVERY_NS: u64 = SECOND_NS / 4;
+
+/// Threads that write the playlists of long titles. The work of one is a second for a million
+/// fragments; a second thread writes those of other titles meanwhile.
+pub const WRITERS: usize = 2;
+
+/// Playlists that may wait to be written.
+pub const WRITINGS_MAX: usize = 1024;

@@ -1,14 +1,20 @@
 //! The way from the name of a title to a session of it.
 
-use crate::{Refusal, Titles};
-use reel_admit::{FormerSession, OpenRefused, Session, SessionClient, Sessions};
+use crate::limits::OPENING_TIME_MAX_NS;
+use crate::{ClassRights, Refusal, Titles};
+use reel_admit::{
+    Choices, Client, FormerSession, KeptSession, OpenRefused, Session, SessionClient, Sessions,
+};
 use reel_cache::SessionKey;
 use reel_disk::Disks;
 use reel_library::LibraryError;
-use reel_play::{Form, NewSession, PlayCounters, PlayableTitle, SessionRefused, open_session};
+use reel_play::{
+    Form, NewSession, PlayCounters, Playable, PlayableTitle, SessionRefused, open_session, resume_session,
+};
 use reel_qos::Class;
-use reel_rt::Workers;
+use reel_rt::{Workers, now_ns};
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Opens titles and sessions for all front ends.
@@ -18,6 +24,8 @@ pub struct Opener {
     sessions: Arc<Sessions<PlayableTitle>>,
     disks: Disks,
     counters: Arc<PlayCounters>,
+    rights: Arc<ClassRights>,
+    time_max_ns: u64,
 }
 
 impl Opener {
@@ -28,7 +36,30 @@ impl Opener {
         disks: Disks,
         counters: Arc<PlayCounters>,
     ) -> Opener {
-        Opener { titles, sessions, disks, counters }
+        let rights = Arc::default();
+        Opener { titles, sessions, disks, counters, rights, time_max_ns: OPENING_TIME_MAX_NS }
+    }
+
+    /// The same opener, of whose classes clients may ask for those that these rights allow.
+    #[must_use]
+    pub fn with_rights(self, rights: ClassRights) -> Opener {
+        Opener { rights: Arc::new(rights), ..self }
+    }
+
+    /// The same opener, whose clients wait for so long instead of [`OPENING_TIME_MAX_NS`].
+    #[must_use]
+    pub fn giving_up_after(self, time_max_ns: u64) -> Opener {
+        Opener { time_max_ns, ..self }
+    }
+
+    /// How long a client waits for [`Opener::title_later`].
+    pub fn time_max_ns(&self) -> u64 {
+        self.time_max_ns
+    }
+
+    /// All titles.
+    pub fn titles(&self) -> &Arc<Titles> {
+        &self.titles
     }
 
     /// All sessions.
@@ -36,13 +67,32 @@ impl Opener {
         &self.sessions
     }
 
+    /// A thread has panicked while it worked on a title. If that sets the title aside, its sessions
+    /// end.
+    pub fn panicked(&self, id: &str) {
+        self.titles.panicked(id);
+        if self.titles.is_set_aside(id) {
+            self.sessions.close_title(id);
+        }
+    }
+
     /// Opens a title. Waits for its index to be read from the disks.
     ///
     /// # Errors
-    /// [`Refusal`] if there is no such title, or if it cannot be read.
+    /// [`Refusal`] if there is no such title, if it cannot be read, or if a thread panics on it.
     pub fn title(&self, id: &str) -> Result<Arc<PlayableTitle>, Refusal> {
-        self.titles.open(id).map_err(|error| match error {
-            LibraryError::NoSuchTitle { .. } => Refusal::NoSuchTitle { title: id.to_owned() },
+        let title = || id.to_owned();
+        if self.titles.is_set_aside(id) {
+            return Err(Refusal::SetAside { title: title() });
+        }
+        // What is half done is dropped by the panic: a title is shared only when it is complete.
+        let opened = catch_unwind(AssertUnwindSafe(|| self.titles.open(id))).map_err(|_| {
+            self.panicked(id);
+            Refusal::Panicked { title: title() }
+        })?;
+        opened.map_err(|error| match error {
+            LibraryError::NoSuchTitle { .. } => Refusal::NoSuchTitle { title: title() },
+            LibraryError::OnlyStream { .. } => Refusal::Unreadable { reason: error.to_string() },
             error => {
                 tracing::error!(title = id, %error, "a title cannot be opened");
                 Refusal::Unreadable { reason: error.to_string() }
@@ -52,6 +102,9 @@ impl Opener {
 
     /// The same for a thread that must not wait: one of the `workers` opens the title, and gives it
     /// to `reply`. An opener holds no workers, since they end when nothing holds them.
+    ///
+    /// A title whose turn comes too late is not opened, and `reply` is not called: the caller gives
+    /// up after [`Opener::time_max_ns`].
     ///
     /// # Errors
     /// [`Refusal::TooManyOpenings`] if too many titles wait to be opened. Then `reply` is not
@@ -63,18 +116,27 @@ impl Opener {
         reply: impl FnOnce(Result<Arc<PlayableTitle>, Refusal>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let opener = self.clone();
-        let is_taken = workers.run(move || reply(opener.title(&id)));
+        let until_ns = now_ns().saturating_add(self.time_max_ns);
+        let is_taken = workers.run(move || {
+            if now_ns() < until_ns {
+                reply(opener.title(&id));
+            }
+        });
         if is_taken { Ok(()) } else { Err(Refusal::TooManyOpenings) }
     }
 
-    /// The class of this name; the periodic class without one.
+    /// The class of this name for a client; the periodic class without one.
     ///
     /// # Errors
-    /// [`Refusal::NoSuchClass`].
-    pub fn class(&self, name: Option<&str>) -> Result<Class, Refusal> {
+    /// [`Refusal::NoSuchClass`], [`Refusal::ClassOfOthers`].
+    pub fn class(&self, name: Option<&str>, client: impl Into<Client>) -> Result<Class, Refusal> {
         let Some(name) = name else { return Ok(Class::PERIODIC) };
         let class = self.disks.classes().by_name(name);
-        class.ok_or_else(|| Refusal::NoSuchClass { class: name.to_owned() })
+        let class = class.ok_or_else(|| Refusal::NoSuchClass { class: name.to_owned() })?;
+        if !self.rights.allow(name, client.into()) {
+            return Err(Refusal::ClassOfOthers { class: name.to_owned() });
+        }
+        Ok(class)
     }
 
     /// Opens a session of a client on a title in a class. A refusal is counted.
@@ -116,6 +178,35 @@ impl Opener {
         let client = SessionClient::new(address, class);
         let new = NewSession { key: *key, title_id: &title_id, title, form, client };
         self.open_as(new, now_ns).map(Some)
+    }
+
+    /// What another process needs to open the sessions again.
+    pub fn kept(&self, now_ns: u64) -> Vec<KeptSession> {
+        let is_file = |title: &PlayableTitle, choices: &Choices| {
+            title.choices(Form::File).is_some_and(|file| Arc::ptr_eq(&file.demands, &choices.demands))
+        };
+        self.sessions.kept(is_file, now_ns)
+    }
+
+    /// Opens a session again that another process has kept, if its title is still the same. A
+    /// session for which nothing was reserved, or for which there is no room, is opened when its
+    /// client asks for it.
+    ///
+    /// # Errors
+    /// As of [`Opener::title`], and [`Refusal::Session`].
+    pub fn resume(&self, kept: KeptSession, now_ns: u64) -> Result<bool, Refusal> {
+        self.sessions.remember(kept.clone());
+        if kept.playing.is_none() {
+            return Ok(false);
+        }
+        let title = self.title(&kept.former.title_id)?;
+        let edition = title.title().stamp();
+        if edition != kept.former.edition {
+            return Ok(false);
+        }
+        let resumed = resume_session(&self.sessions, &self.disks.classes(), &kept, title, now_ns);
+        resumed.map_err(|refused| self.refuse(refused))?.may_return_to(edition);
+        Ok(true)
     }
 
     fn open_as(

@@ -20,9 +20,39 @@ pub enum Refusal {
     /// The threads that open titles have enough to do.
     #[error("too many titles are being opened at once; try again in a second")]
     TooManyOpenings,
+    /// No thread has opened the title in time.
+    #[error(
+        "the title could not be opened in time, because the disks of the server answer slowly or not at all; try again in a few seconds"
+    )]
+    OpeningTooLong,
+    /// A thread panicked while it opened the title. It was logged.
+    #[error(
+        "the title {title} cannot be opened because of a defect of the server, which is in its log; try again once"
+    )]
+    Panicked {
+        /// As the client wrote it.
+        title: String,
+    },
+    /// Threads panicked on the title more than once. It was logged.
+    #[error(
+        "the title {title} is set aside because of a defect of the server, which is in its log; a restart of the server, \
+         or ingesting the title again, ends this"
+    )]
+    SetAside {
+        /// As the client wrote it.
+        title: String,
+    },
     /// No class has this name.
     #[error("there is no class {class}; GET /api/v1/classes lists all")]
     NoSuchClass {
+        /// As the client wrote it.
+        class: String,
+    },
+    /// The class is for other clients.
+    #[error(
+        "the class {class} is not for this client; leave `class` out, or let classes.{class}.clients in reel.toml name the client"
+    )]
+    ClassOfOthers {
         /// As the client wrote it.
         class: String,
     },
@@ -36,6 +66,7 @@ impl Refusal {
     pub fn retry_after_s(&self) -> u64 {
         match self {
             Refusal::TooManyOpenings => 1,
+            Refusal::OpeningTooLong => 5,
             Refusal::Session(refused) if refused.is_too_long() => 0,
             Refusal::Session(SessionRefused::Refused(refused)) => refused.retry_after_s(),
             _ => 0,
@@ -53,10 +84,13 @@ mod tests {
         let full = OpenRefused::Full { max: 2, retry_after_s: 30 };
         assert_eq!(Refusal::from(SessionRefused::from(full)).retry_after_s(), 30);
         assert_eq!(Refusal::TooManyOpenings.retry_after_s(), 1);
+        assert_eq!(Refusal::OpeningTooLong.retry_after_s(), 5);
         for lasting in [
             Refusal::from(SessionRefused::TooLong),
             Refusal::NoSuchTitle { title: "a".into() },
             Refusal::NoSuchClass { class: "a".into() },
+            Refusal::ClassOfOthers { class: "a".into() },
+            Refusal::SetAside { title: "a".into() },
         ] {
             assert_eq!(lasting.retry_after_s(), 0, "{lasting}");
         }

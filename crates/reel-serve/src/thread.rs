@@ -7,13 +7,17 @@
 
 use crate::accept::{Accepted, Acceptor, Placed};
 use crate::limits::{DRAIN_TIME_MAX_NS, REPORT_EVERY_NS};
+use crate::openings::Openings;
+use crate::places::NoPlace;
 use crate::{Opener, Refusal};
 use reel_admit::Sessions;
 use reel_cache::{Arrival, Inbox, Units};
-use reel_play::{Engine, Event, PlayCounters, PlayableTitle, Uplink};
+use reel_play::{Engine, Event, PlayCounters, PlayableTitle, SessionFile, Uplink};
 use reel_ring::Done;
 use reel_rt::{Core, Mailbox, Next, Service, TaskId, Workers};
+use std::any::Any;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,6 +36,8 @@ pub struct Parts {
     pub opener: Opener,
     /// ...on these threads.
     pub openers: Workers,
+    /// Write the playlists of long titles.
+    pub writers: Workers,
 }
 
 /// A title that was opened, or the reason why it was not.
@@ -44,10 +50,18 @@ pub trait Protocol: 'static {
     /// A client has connected.
     fn connected(&mut self, serve: &mut Serve<'_>, accepted: Accepted);
 
-    /// There are too many connections. This one, of the listener of this number, is closed.
-    fn turned_away(&mut self, socket: OwnedFd, listener: usize);
+    /// There are too many connections, or too many of this client. This one, of the listener of
+    /// this number, is not counted: it is closed, or held aside for a moment.
+    fn turned_away(&mut self, serve: &mut Serve<'_>, socket: OwnedFd, listener: usize, why: NoPlace);
 
-    /// A title was opened that [`Serve::open_title`] was asked for.
+    /// A connection that was called quiet with this token is to end for another one, unless a
+    /// request has arrived. Then it ends after its response.
+    fn make_room(&mut self, serve: &mut Serve<'_>, token: u64) {
+        let _ = (serve, token);
+    }
+
+    /// A title was opened that [`Serve::open_title`] was asked for, or a text of it was written
+    /// that [`Serve::write_text`] was asked for.
     fn opened(&mut self, serve: &mut Serve<'_>, tag: u64, result: OpenResult);
 
     /// An operation that was pushed to the ring has ended.
@@ -68,6 +82,12 @@ pub trait Protocol: 'static {
     /// Stored bytes of the delivery with this tag are lost, which was logged. It cannot continue.
     fn lost(&mut self, serve: &mut Serve<'_>, tag: u64);
 
+    /// Another thread has called [`Waker::wake`](crate::Waker::wake), or the thread begins again
+    /// after a panic: what the protocol shares with that thread has changed.
+    fn woken(&mut self, serve: &mut Serve<'_>) {
+        let _ = serve;
+    }
+
     /// The server stops: what has no response under way is closed. Called once.
     fn drain(&mut self, serve: &mut Serve<'_>);
 
@@ -76,6 +96,33 @@ pub trait Protocol: 'static {
 
     /// The time to drain is over: what is still under way is closed.
     fn cut_off_all(&mut self, serve: &mut Serve<'_>);
+
+    /// The title that a step works on, if that is known.
+    fn title_of(&self, step: Step) -> Option<String> {
+        let _ = step;
+        None
+    }
+
+    /// A step has panicked, outside the engine. Cuts off its client and releases all that the
+    /// client had, whatever the step has left behind. `false` if more than that may be half
+    /// changed: then the thread ends all of its clients and begins again.
+    fn end(&mut self, serve: &mut Serve<'_>, step: Step) -> bool {
+        let _ = (serve, step);
+        false
+    }
+}
+
+/// A call of a [`Protocol`] that concerns one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// [`Protocol::done`] with this token.
+    Done(u64),
+    /// [`Protocol::task`].
+    Task(TaskId),
+    /// [`Protocol::ready`] or [`Protocol::lost`] with this tag.
+    Delivery(u64),
+    /// [`Protocol::opened`] with this tag.
+    Opened(u64),
 }
 
 /// What a protocol works with.
@@ -84,19 +131,23 @@ pub struct Serve<'a> {
     pub core: &'a mut Core,
     /// The engine of this thread.
     pub engine: &'a mut Engine<PlayableTitle>,
-    own: &'a Own,
+    own: &'a mut Own,
 }
 
 /// A message to a serve thread.
 pub(crate) enum Message {
-    /// A disk or another thread has something for the thread's engine.
-    Arrival(Arrival),
+    /// A disk or another thread has something for the engine of this generation.
+    Arrival(u32, Arrival),
     /// This thread accepts connections from now on.
-    Accept(Acceptor),
+    Accept(Arc<Acceptor>),
     /// A new connection for this thread.
     Accepted(Accepted),
-    /// A title was opened, or cannot be.
-    Opened(u64, OpenResult),
+    /// The connection with this token is to end for another one.
+    MakeRoom(u64),
+    /// The title of this opening of this generation was opened, or cannot be.
+    Opened(u32, u64, OpenResult),
+    /// See [`Protocol::woken`].
+    Wake,
 }
 
 /// The state of a serve thread.
@@ -107,22 +158,34 @@ pub(crate) struct ServeThread<P> {
     /// The time of the next timer for the engine.
     engine_timer_ns: Option<u64>,
     /// Set on the thread that accepts.
-    acceptor: Option<Acceptor>,
+    acceptor: Option<Arc<Acceptor>>,
+}
+
+/// Which thread it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The place of its front end in [`PlayCounters::front_ends`].
+    pub(crate) front_end: usize,
+    /// Its place among the threads of its front end.
+    pub(crate) number: usize,
+    /// How often the thread has begun again after a panic. What is sent to an engine that was
+    /// dropped is not given to the next one.
+    pub(crate) generation: u32,
 }
 
 /// What a thread has for itself beside its protocol and its engine.
 struct Own {
-    /// Its place among the threads of its front end.
-    number: usize,
-    /// The place of its front end in [`PlayCounters::front_ends`].
-    front_end: usize,
+    place: Place,
     parts: Parts,
     mailbox: Mailbox<Message>,
+    /// Titles that other threads open for this one.
+    openings: Openings,
     draining_since_ns: Option<u64>,
 }
 
 const ENGINE: u64 = 1 << 63;
 const REPORT: u64 = ENGINE + 1;
+const OPENINGS: u64 = ENGINE + 2;
 
 impl Serve<'_> {
     /// The time of this turn.
@@ -145,51 +208,88 @@ impl Serve<'_> {
         self.own.draining_since_ns.is_some()
     }
 
-    /// Lets another thread open a title. [`Protocol::opened`] is called with this tag.
+    /// Lets another thread open a title. [`Protocol::opened`] is called with this tag, after
+    /// [`Opener::time_max_ns`] at the latest.
     ///
     /// # Errors
     /// [`Refusal::TooManyOpenings`]; then nothing is called.
-    pub fn open_title(&self, tag: u64, id: String) -> Result<(), Refusal> {
+    pub fn open_title(&mut self, tag: u64, id: String) -> Result<(), Refusal> {
         let (mailbox, parts) = (self.own.mailbox.clone(), &self.own.parts);
-        let reply = move |result| mailbox.post(Message::Opened(tag, result));
-        parts.opener.title_later(&parts.openers, id, reply)
+        let (generation, opening) = (self.own.place.generation, self.own.openings.next());
+        let reply = move |result| mailbox.post(Message::Opened(generation, opening, result));
+        parts.opener.title_later(&parts.openers, id, reply)?;
+        self.await_opening(tag);
+        Ok(())
+    }
+
+    /// Lets another thread write a text of a title, for sessions that were offered `choice`.
+    /// [`Protocol::opened`] is called with this tag and the title.
+    ///
+    /// # Errors
+    /// [`Refusal::TooManyOpenings`]; then nothing is called.
+    pub fn write_text(
+        &mut self,
+        tag: u64,
+        title: Arc<PlayableTitle>,
+        file: SessionFile,
+        choice: usize,
+    ) -> Result<(), Refusal> {
+        let (mailbox, generation) = (self.own.mailbox.clone(), self.own.place.generation);
+        let opening = self.own.openings.next();
+        let is_taken = self.own.parts.writers.run(move || {
+            title.write_text(file, choice);
+            mailbox.post(Message::Opened(generation, opening, Ok(title)));
+        });
+        if !is_taken {
+            return Err(Refusal::TooManyOpenings);
+        }
+        self.await_opening(tag);
+        Ok(())
+    }
+
+    /// The answer of another thread, which will have the next number, is waited for until it is
+    /// given up.
+    fn await_opening(&mut self, tag: u64) {
+        let until_ns = self.core.now_ns().saturating_add(self.own.parts.opener.time_max_ns());
+        self.own.openings.begin(tag, until_ns);
+        self.core.at(until_ns, OPENINGS);
     }
 }
 
 impl<P: Protocol> ServeThread<P> {
-    /// The thread of this number of a front end. Its clients are behind the uplink if
-    /// `uses_uplink`.
+    /// The thread of this place. Its clients are behind the uplink if `uses_uplink`.
     pub(crate) fn new(
         core: &mut Core,
         parts: Parts,
-        (front_end, number): (usize, usize),
+        place: Place,
         uses_uplink: bool,
         protocol: P,
         mailbox: Mailbox<Message>,
     ) -> Self {
-        let inbox = Arc::new(Post(mailbox.clone()));
+        let inbox = Arc::new(Post(mailbox.clone(), place.generation));
         let (sessions, play) = (Arc::clone(&parts.sessions), Arc::clone(&parts.play));
         let uplink = uses_uplink.then(|| parts.uplink.port());
         let engine = Engine::new(parts.units.clone(), inbox, sessions, play);
-        let engine = engine.for_front_end(front_end).through(uplink);
+        let engine = engine.for_front_end(place.front_end).through(uplink);
         core.at(core.now_ns() + REPORT_EVERY_NS, REPORT);
-        let own = Own { number, front_end, parts, mailbox, draining_since_ns: None };
+        let own = Own { place, parts, mailbox, openings: Openings::default(), draining_since_ns: None };
         Self { protocol, engine, own, engine_timer_ns: None, acceptor: None }
     }
 
     fn split<'a>(&'a mut self, core: &'a mut Core) -> (&'a mut P, Serve<'a>) {
-        (&mut self.protocol, Serve { core, engine: &mut self.engine, own: &self.own })
+        (&mut self.protocol, Serve { core, engine: &mut self.engine, own: &mut self.own })
     }
 
     /// Continues the deliveries that can continue.
     fn continue_deliveries(&mut self, core: &mut Core) {
         while let Some(event) = self.engine.next_event() {
-            let (protocol, mut serve) = self.split(core);
             match event {
-                Event::Ready(tag) | Event::Unit(tag, _) => protocol.ready(&mut serve, tag),
+                Event::Ready(tag) | Event::Unit(tag, _) => {
+                    self.step(core, Step::Delivery(tag), |protocol, serve| protocol.ready(serve, tag));
+                }
                 Event::Lost(tag, error) => {
                     tracing::error!(%error, "stored bytes are lost; a response is cut short");
-                    protocol.lost(&mut serve, tag);
+                    self.step(core, Step::Delivery(tag), |protocol, serve| protocol.lost(serve, tag));
                 }
             }
         }
@@ -218,16 +318,74 @@ impl<P: Protocol> ServeThread<P> {
     fn place(&mut self, core: &mut Core, listener: usize, done: Done) {
         let Some(acceptor) = &self.acceptor else { return };
         match acceptor.accepted(core, listener, done) {
-            Some(Placed::On(thread, accepted)) => acceptor.threads[thread].post(Message::Accepted(accepted)),
-            Some(Placed::TurnedAway(socket, listener)) => self.protocol.turned_away(socket, listener),
+            Some(Placed::On(thread, accepted, leaving)) => {
+                if let Some(leaving) = leaving {
+                    acceptor.threads[leaving.thread].post(Message::MakeRoom(leaving.token));
+                }
+                acceptor.threads[thread].post(Message::Accepted(accepted));
+            }
+            Some(Placed::TurnedAway(socket, listener, why)) => {
+                let (protocol, mut serve) = self.split(core);
+                protocol.turned_away(&mut serve, socket, listener, why);
+            }
             None => {}
+        }
+    }
+
+    fn opened(&mut self, core: &mut Core, tag: u64, result: OpenResult) {
+        self.step(core, Step::Opened(tag), |protocol, serve| protocol.opened(serve, tag, result));
+    }
+
+    /// Accepts connections from now on.
+    pub(crate) fn accept(&mut self, core: &mut Core, acceptor: Arc<Acceptor>) {
+        for listener in 0..acceptor.listeners.len() {
+            acceptor.accept(core, listener);
+        }
+        self.acceptor = Some(acceptor);
+    }
+
+    /// One step of the work on one client. `None` if it panicked, and the client was cut off.
+    fn step<R>(
+        &mut self,
+        core: &mut Core,
+        step: Step,
+        work: impl FnOnce(&mut P, &mut Serve<'_>) -> R,
+    ) -> Option<R> {
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let (protocol, mut serve) = self.split(core);
+            work(protocol, &mut serve)
+        }));
+        done.map_err(|panic| self.panicked(core, step, panic)).ok()
+    }
+
+    /// A step has panicked. Ends what may be half changed: the client, or else all that this thread
+    /// does, by continuing the panic.
+    fn panicked(&mut self, core: &mut Core, step: Step, panic: Box<dyn Any + Send>) {
+        if let Some(title) = self.protocol.title_of(step) {
+            self.own.parts.opener.panicked(&title);
+        }
+        let is_sound = self.engine.is_sound();
+        let (protocol, mut serve) = self.split(core);
+        if !is_sound || !protocol.end(&mut serve, step) {
+            resume_unwind(panic);
+        }
+        self.own.parts.play.panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(
+            "a client was disconnected because of a panic, which is a defect (the reason is above)"
+        );
+    }
+
+    /// Refuses the titles that no thread has opened in time.
+    fn give_up_openings(&mut self, core: &mut Core) {
+        while let Some(tag) = self.own.openings.overdue(core.now_ns()) {
+            self.opened(core, tag, Err(Refusal::OpeningTooLong));
         }
     }
 
     /// Reports the processor time of this thread.
     fn report(&self, core: &mut Core) {
-        let front_end = self.own.parts.play.front_ends.get(self.own.front_end);
-        if let Some(thread_ns) = front_end.and_then(|own| own.threads_ns.get(self.own.number)) {
+        let front_end = self.own.parts.play.front_ends.get(self.own.place.front_end);
+        if let Some(thread_ns) = front_end.and_then(|own| own.threads_ns.get(self.own.place.number)) {
             thread_ns.store(reel_rt::thread_cpu_ns(), Ordering::Relaxed);
         }
         core.at(core.now_ns() + REPORT_EVERY_NS, REPORT);
@@ -253,24 +411,31 @@ impl<P: Protocol> Service for ServeThread<P> {
 
     fn message(&mut self, core: &mut Core, message: Message) {
         match message {
-            Message::Arrival(arrival) => {
+            Message::Arrival(generation, arrival) if generation == self.own.place.generation => {
                 self.engine.arrived(arrival, core.now_ns());
                 self.continue_deliveries(core);
             }
-            Message::Accept(acceptor) => {
-                for listener in 0..acceptor.listeners.len() {
-                    acceptor.accept(core, listener);
-                }
-                self.acceptor = Some(acceptor);
-            }
+            Message::Accept(acceptor) => self.accept(core, acceptor),
             Message::Accepted(accepted) => {
                 let (protocol, mut serve) = self.split(core);
                 protocol.connected(&mut serve, accepted);
             }
-            Message::Opened(tag, result) => {
+            Message::MakeRoom(token) => {
                 let (protocol, mut serve) = self.split(core);
-                protocol.opened(&mut serve, tag, result);
+                protocol.make_room(&mut serve, token);
             }
+            // An answer that comes after its time was given up is to no client.
+            Message::Opened(generation, opening, result) if generation == self.own.place.generation => {
+                if let Some(tag) = self.own.openings.end(opening) {
+                    self.opened(core, tag, result);
+                }
+            }
+            Message::Wake => {
+                let (protocol, mut serve) = self.split(core);
+                protocol.woken(&mut serve);
+            }
+            // To an engine that was dropped after a panic.
+            Message::Arrival(..) | Message::Opened(..) => {}
         }
     }
 
@@ -278,21 +443,21 @@ impl<P: Protocol> Service for ServeThread<P> {
         match Acceptor::listener_of(done.token) {
             Some(listener) => self.place(core, listener, done),
             None => {
-                let (protocol, mut serve) = self.split(core);
-                protocol.done(&mut serve, done);
+                let step = Step::Done(done.token);
+                self.step(core, step, |protocol, serve| protocol.done(serve, done));
             }
         }
     }
 
     fn task(&mut self, core: &mut Core, task: TaskId) -> Next {
-        let (protocol, mut serve) = self.split(core);
-        protocol.task(&mut serve, task)
+        self.step(core, Step::Task(task), |protocol, serve| protocol.task(serve, task)).unwrap_or(Next::Done)
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {
         match (token, Acceptor::listener_of(token)) {
             (ENGINE, _) => self.tick_engine(core),
             (REPORT, _) => self.report(core),
+            (OPENINGS, _) => self.give_up_openings(core),
             (_, Some(listener)) => {
                 if let Some(acceptor) = &self.acceptor {
                     acceptor.accept(core, listener);
@@ -323,10 +488,10 @@ impl<P: Protocol> Service for ServeThread<P> {
 }
 
 /// Puts arrivals from other threads into a serve thread's mailbox.
-struct Post(Mailbox<Message>);
+struct Post(Mailbox<Message>, u32);
 
 impl Inbox for Post {
     fn post(&self, arrival: Arrival) {
-        self.0.post(Message::Arrival(arrival));
+        self.0.post(Message::Arrival(self.1, arrival));
     }
 }

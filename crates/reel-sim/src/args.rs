@@ -54,6 +54,12 @@ pub(crate) struct Arguments {
     /// seed.
     #[arg(long)]
     browsers: Option<usize>,
+    /// Number of clients that play titles as files over NFS; otherwise decided by the seed.
+    #[arg(long)]
+    mounted: Option<usize>,
+    /// Mb/s of the link that all clients share; it never runs out if not given.
+    #[arg(long)]
+    uplink: Option<u64>,
     /// Speeds of devices and shares of classes do not change.
     #[arg(long)]
     steady: bool,
@@ -82,6 +88,8 @@ impl Arguments {
         if let Some(titles) = self.titles {
             (scenario.titles.titles, scenario.titles.renditions, scenario.titles.languages) = (titles, 1, 1);
         }
+        scenario.mounted = self.mounted.unwrap_or(scenario.mounted);
+        scenario.uplink_bps = self.uplink.map(|mbps| mbps * 1_000_000);
         scenario.titles.languages = self.languages.unwrap_or(scenario.titles.languages).max(1);
         scenario.titles.renditions = self.renditions.unwrap_or(scenario.titles.renditions).max(1);
         scenario.buffers = self.buffers.unwrap_or(scenario.buffers);
@@ -115,6 +123,12 @@ impl Arguments {
         }
         if let Some(browsers) = self.browsers {
             text += &format!(" --browsers {browsers}");
+        }
+        if let Some(mounted) = self.mounted {
+            text += &format!(" --mounted {mounted}");
+        }
+        if let Some(uplink) = self.uplink {
+            text += &format!(" --uplink {uplink}");
         }
         let flags = [
             (self.plain, " --plain"),

@@ -4,9 +4,10 @@
 
 use crate::disks::SimDisks;
 use crate::limits::{DEAR_PERMILLE, RECOVERY_NS};
+use crate::scale::OBJECT_SCALE;
 use crate::sessions::ClientSessions;
 use reel_disk::Disks;
-use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice, Uplink};
+use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice, Uplink, UplinkPort, UplinkRate};
 use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Capacity {
     /// The server's own.
     served: reel_play::Capacity,
-    /// It never runs out.
+    /// What all clients are sent through.
     uplink: Arc<Uplink>,
     /// As measured before the server started.
     measured: DiskPrice,
@@ -30,18 +31,24 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// What can be promised of members that were measured so, with so much memory for readers;
-    /// processors and network never run out.
-    pub(crate) fn new(measured: DiskPrice, disks: &Disks, arena_bytes: u64) -> Capacity {
+    /// What can be promised of members that were measured so, with so much memory for readers, and
+    /// of an uplink of this rate; processors never run out.
+    pub(crate) fn new(
+        measured: DiskPrice,
+        disks: &Disks,
+        arena_bytes: u64,
+        uplink_bps: Option<u64>,
+    ) -> Capacity {
+        let rate = uplink_bps.map_or(UplinkRate::Learnt, UplinkRate::Known);
         let config = CapacityConfig {
             core_ns: UNLIMITED,
             arena_bytes,
-            network_bps: None,
+            network_bps: uplink_bps,
             processors: vec![ProcessorPrice::new(0, 1, 1)],
         };
         Capacity {
             served: reel_play::Capacity::new(disks, config),
-            uplink: Uplink::of_unknown_rate(),
+            uplink: Uplink::scaled(rate, OBJECT_SCALE),
             measured,
             over: BTreeMap::new(),
             strained_ns: None,
@@ -52,6 +59,11 @@ impl Capacity {
     /// What can be promised now.
     pub(crate) fn capacities(&self) -> Capacities {
         self.served.capacities()
+    }
+
+    /// What clients are sent through, if it can run out.
+    pub(crate) fn uplink(&self) -> Option<UplinkPort> {
+        self.uplink.view().bytes_per_s.map(|_| self.uplink.port())
     }
 
     /// Tells the ledger what has changed; to be called every round.

@@ -1,14 +1,17 @@
 //! The serving side: the engine of one thread, with simulated clients in place of sockets.
 
 use crate::content::first_wrong;
+use crate::scale::OBJECT_SCALE;
 use crate::title::{Title, Track};
 use reel_admit::{Session, Sessions};
-use reel_cache::{Arrival, Body, Depth, Due, Inbox, Part, UnitKey, Units};
+use reel_cache::{Arrival, Body, Depth, Due, Inbox, Pace, Part, UnitKey, Units};
+use reel_play::limits::TRAIN_BYTES_MAX;
 use reel_play::{
-    DeliveryId, DeliveryPolicy, Engine, Event, NetworkPath, NewDelivery, PlayCounters, Readiness,
+    DeliveryId, DeliveryPolicy, Engine, Event, NetworkPath, NewDelivery, PlayCounters, Readiness, UplinkPort,
 };
 use reel_qos::Class;
 use reel_ring::Chunk;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,12 +24,16 @@ pub(crate) struct Core {
 
 /// What a client requests.
 pub(crate) struct Request {
+    /// Who requests it.
+    pub(crate) address: IpAddr,
     pub(crate) track: Arc<Track>,
     pub(crate) range: Range<u64>,
     pub(crate) session: Option<Arc<Session<Title>>>,
     pub(crate) policy: DeliveryPolicy,
     /// The client's link, in simulated bytes.
     pub(crate) bytes_per_s: u64,
+    /// See [`NewDelivery::in_runs`].
+    pub(crate) in_runs: bool,
 }
 
 /// What came of a transfer.
@@ -48,9 +55,19 @@ struct Transfer {
     range: Range<u64>,
     bytes_per_s: u64,
     sending_bytes: u64,
-    /// When its first bytes are due, if they were requested in time, and where it began.
-    promised: Option<(u64, Range<u64>)>,
+    /// Set if it was requested in time.
+    promised: Option<Promised>,
     ahead: Depth,
+}
+
+/// What is promised of a transfer.
+struct Promised {
+    /// When its first bytes are due.
+    due_ns: u64,
+    /// All of it.
+    range: Range<u64>,
+    /// When what follows is due, if it is a part of a file.
+    pace: Option<Pace>,
 }
 
 /// What members and other threads bring.
@@ -70,6 +87,11 @@ impl Core {
         Core { engine, inbox, transfers: (0..clients).map(|_| None).collect() }
     }
 
+    /// The same thread, which sends through an uplink.
+    pub(crate) fn through(self, uplink: Option<UplinkPort>) -> Core {
+        Core { engine: self.engine.through(uplink), ..self }
+    }
+
     /// Begins to answer; a client has one answer at a time.
     pub(crate) fn begin(
         &mut self,
@@ -77,7 +99,10 @@ impl Core {
         request: Request,
         now_ns: u64,
     ) -> Result<Option<Outcome>, String> {
-        let Request { track, range, session, policy, bytes_per_s } = request;
+        let Request { address, track, range, session, policy, bytes_per_s, in_runs } = request;
+        // The rate of what is reserved is that of real bytes.
+        let paced_bytes_per_s = policy.paced_bytes_per_s.map(|rate| rate / OBJECT_SCALE);
+        let policy = DeliveryPolicy { paced_bytes_per_s, ..policy };
         let promised = promised(&policy, &track, &range, now_ns);
         let delivery = NewDelivery {
             tag: u64::from(client),
@@ -85,9 +110,13 @@ impl Core {
             policy,
             body: Body::new([Part::Object(Arc::clone(&track.map), range.clone())]),
             preamble_bytes: 0,
-            file_offset: 0,
-            in_runs: true,
-            path: NetworkPath::Local,
+            file_offset: range.start,
+            in_runs,
+            path: NetworkPath::Uplink {
+                train_bytes: TRAIN_BYTES_MAX / OBJECT_SCALE,
+                client: address,
+                piece_bytes: 1,
+            },
         };
         self.cancel(client);
         let (delivery, ahead) = (self.engine.open(delivery, now_ns), self.engine.units().depth());
@@ -183,29 +212,37 @@ impl Core {
     }
 }
 
-/// When the first bytes of a request are due, if they are reserved for and requested in time.
-fn promised(
-    policy: &DeliveryPolicy,
-    track: &Track,
-    range: &Range<u64>,
-    now_ns: u64,
-) -> Option<(u64, Range<u64>)> {
-    let Due::Ramp(ramp) = &policy.due else { return None };
+/// What is promised of a request, if it is reserved for and requested in time.
+fn promised(policy: &DeliveryPolicy, track: &Track, range: &Range<u64>, now_ns: u64) -> Option<Promised> {
+    let (due_ns, pace) = match &policy.due {
+        Due::Ramp(ramp) => (ramp.due_ns, None),
+        Due::Paced(pace) => (due_at(pace, 0), Some(pace.clone())),
+        Due::After(_) => return None,
+    };
     // The demand of a segment is spread over the segment before it, but for the time to send it.
     let requested_before_ns = track.segment_ns - reel_admit::limits::SEND_LEAD_NS;
     let begins_ns = now_ns.max(policy.start_ns);
-    let is_in_time = policy.class == Class::PERIODIC && ramp.due_ns >= begins_ns + requested_before_ns;
-    is_in_time.then(|| (ramp.due_ns, range.clone()))
+    let is_in_time = policy.class == Class::PERIODIC && due_ns >= begins_ns + requested_before_ns;
+    is_in_time.then(|| Promised { due_ns, range: range.clone(), pace })
+}
+
+/// When the byte at `offset` of a read of a file is due.
+fn due_at(pace: &Pace, offset: u64) -> u64 {
+    pace.due_ns + pace.media_ns(offset).saturating_sub(pace.media_ns)
 }
 
 impl Transfer {
     /// How late a unit came, by the promise that was made for it: a reader's window of stripes is
     /// due together, and what is beyond it as it is shown.
     fn late_ns(&self, key: UnitKey, now_ns: u64) -> Option<u64> {
-        let (due_ns, range) = self.promised.as_ref().filter(|_| key.object == self.track.map.id())?;
+        let promised = self.promised.as_ref().filter(|_| key.object == self.track.map.id())?;
+        let Promised { due_ns, range, pace } = promised;
         let geometry = self.track.map.geometry();
         let stripe_bytes = geometry.stripe_bytes() as u64;
         let offset = (key.stripe * stripe_bytes).saturating_sub(range.start);
+        if let Some(pace) = pace {
+            return now_ns.checked_sub(due_at(pace, offset)).filter(|late_ns| *late_ns > 0);
+        }
         let bytes = range.end - range.start;
         let beyond = offset.saturating_sub(self.ahead.window_bytes(geometry, bytes, self.track.segment_ns));
         let later_ns = self.track.segment_ns * beyond / bytes;

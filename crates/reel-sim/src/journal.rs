@@ -94,12 +94,20 @@ pub enum ClientAction {
     Skips,
     /// Takes another rendition.
     Steps,
-    /// Is refused a better rendition and continues as before.
-    StaysBelow,
     /// Goes away.
     Leaves,
     /// Could not be given what it asked for.
     Fails,
+    /// Reads a file from this byte.
+    Reads,
+    /// Is taken for a player, and what it reads is reserved.
+    Admitted,
+    /// Is taken for a player, and waits for its start.
+    Waits,
+    /// Is read without a reservation.
+    Displaced,
+    /// Looks at a film, or is taken for one that does.
+    Looks,
 }
 
 /// All that happened in one part of a simulation.
@@ -198,9 +206,13 @@ impl ClientAction {
             ClientAction::Seeks => "seeks to segment",
             ClientAction::Skips => "skips ahead, to ask next for segment",
             ClientAction::Steps => "steps to rendition",
-            ClientAction::StaysBelow => "stays below rendition",
             ClientAction::Leaves => "leaves title",
             ClientAction::Fails => "cannot be given segment",
+            ClientAction::Reads => "reads from byte",
+            ClientAction::Admitted => "is admitted to title",
+            ClientAction::Waits => "waits for room for title",
+            ClientAction::Displaced => "has no reservation for title",
+            ClientAction::Looks => "looks at title",
         }
     }
 }

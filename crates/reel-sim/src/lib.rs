@@ -22,6 +22,7 @@ pub mod limits;
 mod maintenance;
 mod medium;
 mod member;
+mod mounted_report;
 pub mod probe;
 mod report;
 pub mod scale;
@@ -33,6 +34,7 @@ mod start_waits;
 pub mod stored_titles;
 pub mod title;
 
+pub use mounted_report::{ExemptFileStalls, MountedReport};
 pub use report::{Broken, Report};
 pub use scenario::Scenario;
 pub use simulation::Simulation;

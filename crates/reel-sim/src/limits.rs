@@ -60,6 +60,31 @@ pub const SHARE_LEAST_PERMILLE: u64 = 50;
 /// A member whose price is this much too high causes refusals without a reason.
 pub const DEAR_PERMILLE: u64 = 1500;
 
+/// Lengths of the reads of a kernel that has mounted the server: those of Linux and of libraries,
+/// up to the longest that the server answers.
+pub const MOUNTED_READ_BYTES: [u64; 5] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
+
+/// Reads that a kernel keeps ahead of the program that reads, at least and at most: from a library
+/// that reads one after another to a kernel that is set to read far ahead.
+pub const MOUNTED_READS: (u64, u64) = (1, 8);
+
+/// Reads of one mount that are under way, at most.
+pub const MOUNTED_READS_MAX: usize = MOUNTED_READS.1 as usize;
+
+/// Reads of one connection that the server fills at once; further ones wait.
+pub const SERVED_READS_MAX: usize = reel_nfs::limits::REPLIES_FILLED_MAX;
+
+/// Connections of one mount, at least and at most: `nconnect` of Linux.
+pub const MOUNTED_CONNECTIONS: (u64, u64) = (1, 4);
+
+/// What a player of files buffers, at least and at most: from the memory that players have for any
+/// file to the seconds that they keep of one on a network.
+pub const FILE_BUFFER_NS: (u64, u64) = (2_500_000_000, 10_000_000_000);
+
+/// Links of clients that mount the server, at least and at most, in bits per second. They are on
+/// the server's own network.
+pub const MOUNTED_LINK_BPS: (u64, u64) = (400_000_000, 1_000_000_000);
+
 /// Of a thousand segments that a player of a title in several renditions asks for, so many are of a
 /// lower one than before, and so many of a higher.
 pub const STEPS_PERMILLE: u64 = 30;

@@ -297,6 +297,7 @@ impl RepairJob {
         self.volume.replace(&Replacement {
             member,
             path: self.path.clone(),
+            create: true,
             force: true,
             replace_healthy: true,
         })?;

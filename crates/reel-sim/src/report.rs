@@ -2,6 +2,7 @@
 
 use crate::fault::FaultSpan;
 use crate::journal::{JournalEvent, Seconds};
+use crate::mounted_report::MountedReport;
 use serde::Serialize;
 use std::fmt;
 
@@ -24,8 +25,11 @@ pub struct Report {
     pub waited_starts: u64,
     /// Times that a viewer took another rendition.
     pub rendition_steps: u64,
-    /// Times that a viewer was refused a better one, and continued as before.
-    pub rendition_steps_refused: u64,
+    /// Times that there was no room for a better one, so that it was sent without a reservation.
+    pub rendition_steps_unreserved: u64,
+    /// Viewers that were sent something without a reservation, because there was no room where they
+    /// had seeked to, or for a better rendition.
+    pub displaced: u64,
     /// Viewers that watched at the same time, at most.
     pub viewing_most: u64,
     /// The most that was promised of any member in the round that was, in thousandths of what can
@@ -41,6 +45,11 @@ pub struct Report {
     pub late_units: u64,
     /// Times a viewer's picture stood still after it had begun.
     pub stalls: u64,
+    /// How many of those break no promise.
+    pub stalls_exempt: ExemptStalls,
+    /// Times a viewer that had paused waited for room for longer than its buffer lasted. They count
+    /// as starts, not as stalls.
+    pub waits_after_pauses: u64,
     /// For how long in all.
     pub stalled_ns: u64,
     /// Starts and seeks that came to a picture.
@@ -54,6 +63,8 @@ pub struct Report {
     /// All of them.
     #[serde(skip)]
     start_waits_ns: Vec<u64>,
+    /// What clients that read titles as files did.
+    pub mounted: MountedReport,
     /// Reads of browsers.
     pub browsed: u64,
     /// The longest of them.
@@ -110,6 +121,31 @@ pub struct Report {
     pub buffers_most: u64,
 }
 
+/// Stalls that break no promise, each counted for the first of these reasons that it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ExemptStalls {
+    /// The viewer was displaced: nothing was reserved for it.
+    pub displaced: u64,
+    /// Its last start or seek took longer than two seconds, so its schedule had moved.
+    pub began_late: u64,
+    /// On a full link, it had jumped where the server could not see it.
+    pub unseen: u64,
+}
+
+impl ExemptStalls {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.displaced + self.began_late + self.unseen
+    }
+}
+
+impl fmt::Display for ExemptStalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ExemptStalls { displaced, began_late, unseen } = self;
+        write!(f, "{displaced} displaced, {began_late} began late, {unseen} after unseen jumps")
+    }
+}
+
 /// An invariant broke.
 #[derive(Clone, Debug)]
 pub struct Broken {
@@ -159,11 +195,13 @@ impl Report {
     /// In one line.
     pub fn summary(&self) -> String {
         let Report { viewing_most, followers_most, segments, refused, faults, digest, .. } = self;
+        let (stalls, exempt) = (self.stalls, self.stalls_exempt);
         let waited = self.waited_starts;
         let [p99_ms, most_ms] = [self.start_p99_ns, self.start_most_ns].map(|ns| ns / 1_000_000);
         let dear_s = self.dear_most_ns / 1_000_000_000;
         format!(
-            "{viewing_most} viewers ({followers_most} follow), {segments} segments, {refused} refused, {waited} starts waited, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, digest {digest:016x}"
+            "{viewing_most} viewers ({followers_most} follow), {segments} segments, {stalls} stalls (exempt: {exempt}), {refused} refused, {waited} starts waited, {faults} faults, begun in {p99_ms} ms (p99), {most_ms} ms at most, too dear for {dear_s} s, mounted: {}, digest {digest:016x}",
+            self.mounted
         )
     }
 }
@@ -174,8 +212,13 @@ impl fmt::Display for Report {
         writeln!(f, "digest {:016x} of {} things that happened", self.digest, self.happened)?;
         writeln!(
             f,
-            "viewers   {} at once, {} titles opened, {} refused; {} steps between renditions, {} refused",
-            self.viewing_most, self.opened, self.refused, self.rendition_steps, self.rendition_steps_refused
+            "viewers   {} at once, {} titles opened, {} refused; {} steps between renditions, {} unreserved; {} displaced",
+            self.viewing_most,
+            self.opened,
+            self.refused,
+            self.rendition_steps,
+            self.rendition_steps_unreserved,
+            self.displaced
         )?;
         let promised = self.promised_most_permille as f64 / 10.0;
         writeln!(f, "promised  up to {promised:.1} % of what can be promised of a member's round")?;
@@ -188,8 +231,8 @@ impl fmt::Display for Report {
         let (segments, ahead) = (self.segments, self.prefetched);
         writeln!(
             f,
-            "segments  {segments}, {ahead} read ahead, {} late, {} stalls",
-            self.late_units, self.stalls
+            "segments  {segments}, {ahead} read ahead, {} late, {} stalls (exempt: {}), {} waits after pauses",
+            self.late_units, self.stalls, self.stalls_exempt, self.waits_after_pauses
         )?;
         let [p50_ms, p99_ms, most_ms] = [self.start_p50_ns, self.start_p99_ns, self.start_most_ns].map(ms);
         writeln!(
@@ -197,6 +240,7 @@ impl fmt::Display for Report {
             "starts    {} in {p50_ms} ms (p50), {p99_ms} ms (p99), {most_ms} ms at most; {} waited for room",
             self.starts, self.waited_starts
         )?;
+        writeln!(f, "mounted   {}", self.mounted)?;
         writeln!(
             f,
             "browsed   {}, the slowest {} ms; {} titles downloaded",

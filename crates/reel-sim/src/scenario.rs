@@ -30,6 +30,10 @@ pub struct Scenario {
     pub player: PlayerSpec,
     /// The links of viewers, at least and at most, in real bits per second.
     pub link_bps: (u64, u64),
+    /// The link that all clients share, in real bits per second; `None` if it never runs out.
+    pub uplink_bps: Option<u64>,
+    /// Clients that have mounted the server and play titles as files, if they are admitted.
+    pub mounted: usize,
     /// Interactive clients: small interactive reads.
     pub browsers: usize,
     /// Between two reads of one of them.
@@ -87,7 +91,12 @@ impl Scenario {
             1 => DeviceSpec::Ssd(SsdSpec::default()),
             _ => DeviceSpec::Throttled(ThrottledSpec::default()),
         };
+        // In every second seed, up to half of the viewers play files.
+        let mut files = Rng::new(seed).part(11);
+        let mounted = if files.permille(500) { files.below(viewers as u64 / 2 + 1) as usize } else { 0 };
         Scenario {
+            mounted,
+            viewers: viewers - mounted,
             members: data_rows + 1 + more,
             data_rows,
             device,
@@ -135,6 +144,8 @@ impl Scenario {
             viewers,
             player: PlayerSpec::default(),
             link_bps: (40_000_000, 200_000_000),
+            uplink_bps: None,
+            mounted: 0,
             browsers: 0,
             browse_ns: 5 * SECOND_NS,
             bulks: 0,

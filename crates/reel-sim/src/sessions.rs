@@ -2,11 +2,11 @@
 
 use crate::scenario::Scenario;
 use crate::title::Title;
-use reel_admit::limits::START_WAIT_S;
+use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
 use reel_play::{Form, NewSession, open_session};
-use reel_qos::{Capacities, Class, ClassTable, ResourceUsage};
+use reel_qos::{Capacities, Class, ClassTable, ClientShare, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -28,27 +28,27 @@ impl ClientSessions {
             capacities: scenario.admission.then_some(capacities),
             classes: ClassTable::default(),
             start_wait_s: START_WAIT_S,
+            client_share: ClientShare::permille(CLIENT_SHARE_PERMILLE),
         });
         ClientSessions { sessions: Arc::new(sessions.reading(units)), next_key: 0 }
     }
 
-    /// Opens a title for a client, or says why not.
+    /// Opens a title for a client that plays it in this form, or says why not.
     pub(crate) fn open(
         &mut self,
         client: u32,
-        title: &Arc<Title>,
+        (title, form): (&Arc<Title>, Form),
         now_ns: u64,
     ) -> Result<ClientSession, String> {
         self.next_key += 1;
         let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
-        let address = IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client));
         let (title_id, classes) = (format!("title {}", title.number), ClassTable::default());
         let new = NewSession {
             key,
             title_id: &title_id,
             title: Arc::clone(title),
-            form: Form::Ladder,
-            client: SessionClient::new(address, Class::PERIODIC),
+            form,
+            client: SessionClient::new(address(client), Class::PERIODIC),
         };
         open_session(&self.sessions, &classes, new, now_ns).map_err(|refused| refused.to_string())
     }
@@ -58,9 +58,9 @@ impl ClientSessions {
         &self.sessions
     }
 
-    /// The session is used now.
-    pub(crate) fn touch(&self, session: &ClientSession, now_ns: u64) {
-        self.sessions.touch(&session.key(), now_ns);
+    /// The session is used now. Returns whether it is still open.
+    pub(crate) fn touch(&self, session: &ClientSession, now_ns: u64) -> bool {
+        self.sessions.touch(&session.key(), now_ns).is_some()
     }
 
     /// The viewer closes its session.
@@ -87,4 +87,9 @@ impl ClientSessions {
     pub(crate) fn adds_up(&self) -> bool {
         self.sessions.admission().adds_up()
     }
+}
+
+/// The address of a client.
+pub(crate) fn address(client: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + client))
 }

@@ -6,6 +6,8 @@ mod clients;
 mod ending;
 mod faults;
 mod maintenance;
+mod mounted;
+mod nfs_readers;
 
 use crate::capacity::Capacity;
 use crate::changes::{self, Change};
@@ -134,11 +136,12 @@ impl Simulation {
         let faults = faults_of(&scenario, start_ns, &mut seed.part(6));
         let maintenance = Maintenance::new(volume, threads);
         let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
-        let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes);
+        let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes, scenario.uplink_bps);
         let sessions = ClientSessions::new(&scenario, capacity.capacities(), &units);
         let counters = Arc::new(PlayCounters::new(&[]));
         let lanes = clients.len() * lanes::LANES as usize;
         let core = Core::new(units, Arc::clone(sessions.for_engine()), Arc::clone(&counters), lanes);
+        let core = core.through(capacity.uplink());
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));

@@ -5,7 +5,8 @@ use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_admit::{Choices, TrackSpan};
 use reel_cache::{Body, Depth, MediaKind, Part};
 use reel_code::Code;
-use reel_play::{Form, Ladder, LadderTrack, PlainFile, Playable, Segment};
+use reel_play::{FilePart, Form, Ladder, LadderTrack, PlainFile, Playable, Segment, file_demand};
+use reel_qos::Demand;
 use reel_testkit::Rng;
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
 use std::ops::Range;
@@ -22,6 +23,10 @@ pub struct Title {
     /// What a viewer asks for each choice of renditions, best first: to play that one or any after
     /// it.
     pub offers: Choices,
+    /// The best pictures as one file.
+    file: PlainFile,
+    /// What a viewer of that asks for.
+    file_offers: Choices,
 }
 
 /// One object of a title, in segments.
@@ -160,7 +165,10 @@ impl Title {
         if !is_shared {
             offers.shared = Arc::from([]);
         }
-        Some(Title { number, pictures: tracks, sound, offers })
+        let best = tracks.first()?;
+        let file_demand = best.file_demand(ahead)?.sent_as(OBJECT_SCALE);
+        let (file, file_offers) = (best.file(), Choices::from(Arc::from([Arc::new(file_demand)])));
+        Some(Title { number, pictures: tracks, sound, offers, file, file_offers })
     }
 
     /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its
@@ -190,7 +198,11 @@ impl Title {
 
 impl Playable for Title {
     fn choices(&self, form: Form) -> Option<Choices> {
-        (form == Form::Ladder).then(|| self.offers.clone())
+        match form {
+            Form::Ladder => Some(self.offers.clone()),
+            Form::File => Some(self.file_offers.clone()),
+            Form::Stream => None,
+        }
     }
 
     fn segment(&self, track: usize, number: usize) -> Option<Segment> {
@@ -205,7 +217,7 @@ impl Playable for Title {
     }
 
     fn file(&self) -> Option<&PlainFile> {
-        None
+        Some(&self.file)
     }
 }
 
@@ -231,9 +243,52 @@ impl Track {
         Body::new([Part::Object(Arc::clone(&self.map), self.segment(segment))])
     }
 
+    /// How long it is shown.
+    pub fn duration_ns(&self) -> u64 {
+        self.segments() as u64 * self.segment_ns
+    }
+
+    /// The media time of a byte, between those of the segments around it.
+    pub fn media_ns(&self, offset: u64) -> u64 {
+        let after = self.starts.partition_point(|start| *start <= offset);
+        let Some(segment) = after.checked_sub(1).filter(|segment| *segment < self.segments()) else {
+            return self.duration_ns();
+        };
+        let Range { start, end } = self.segment(segment);
+        segment as u64 * self.segment_ns + self.segment_ns * (offset - start) / (end - start).max(1)
+    }
+
+    /// The last byte that is needed to show the track up to a media time, or its end.
+    pub fn offset_at(&self, media_ns: u64) -> u64 {
+        // Fits: the segments of a title.
+        let segment = (media_ns / self.segment_ns) as usize;
+        if segment >= self.segments() {
+            return self.map.bytes();
+        }
+        let Range { start, end } = self.segment(segment);
+        start + (end - start) * (media_ns % self.segment_ns) / self.segment_ns
+    }
+
     /// Its slots, in the order of its stripes.
     pub(crate) fn extents(&self) -> &[Extent] {
         &self.extents
+    }
+
+    /// The track as one file, with the times of the server's files: a stretch for each segment.
+    fn file(&self) -> PlainFile {
+        let times = (0..self.segments()).map(|number| (self.starts[number], number as u64 * self.segment_ns));
+        let body = Body::new([Part::Object(Arc::clone(&self.map), 0..self.map.bytes())]);
+        PlainFile { body, times: times.collect() }
+    }
+
+    /// What a viewer of that file asks for.
+    fn file_demand(&self, ahead: Depth) -> Option<Demand> {
+        let part = |number: usize| FilePart {
+            map: &self.map,
+            range: self.segment(number),
+            shown_ns: number as u64 * self.segment_ns,
+        };
+        file_demand(self.map.geometry().members(), ahead, (0..self.segments()).map(part))
     }
 
     /// The track among those that viewers choose from.

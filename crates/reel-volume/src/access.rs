@@ -1,17 +1,18 @@
 //! Blocking access to the disks: the only path from the volume to the members for callers that may
 //! wait.
 
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use reel_arena::{Arena, Buffer, Lease};
-use reel_disk::{DiskDone, DiskRequest, DiskWork, Disks, Reply, RequestId, Requester};
+use reel_disk::{DiskDone, DiskError, DiskRequest, DiskWork, Disks, Reply, RequestId, Requester};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 
+use crate::answers::Answers;
 use crate::error::VolumeError;
 use crate::health::Health;
 use crate::limits::BUFFER_WAIT_MS;
-use crate::waits::{CooperativeWait, Waits};
+use crate::owner::Ownership;
+use crate::waits::Waits;
 
 /// Observes every write and sync of a member, and its completion: a journal for crash tests, or a
 /// trace.
@@ -38,6 +39,10 @@ pub(crate) struct Access {
     pub(crate) arena: Arena,
     pub(crate) observer: Option<Arc<dyn WriteObserver>>,
     pub(crate) waits: Waits,
+    /// The right to write; `None` where no other host can be.
+    pub(crate) ownership: Option<Ownership>,
+    /// How long a member may leave writes unanswered.
+    pub(crate) write_patience_ns: u64,
 }
 
 /// Bytes of a member, in whole blocks.
@@ -53,24 +58,6 @@ pub(crate) struct Span {
 pub(crate) struct ReadContext {
     pub(crate) class: Class,
     pub(crate) requester: Requester,
-}
-
-/// Where the answers to one caller's requests arrive.
-pub(crate) struct Answers {
-    requester: Requester,
-    /// How long after submission each request is due; no deadline if `None`.
-    due_after_ns: Option<u64>,
-    reply: Arc<Channel>,
-    receiver: Receiver<DiskDone>,
-    /// Outstanding requests, by member.
-    waiting: Vec<usize>,
-}
-
-struct Channel {
-    sender: Sender<DiskDone>,
-    health: OnceLock<Health>,
-    /// In a simulation: what to notify of answers, and the id of this caller.
-    turns: OnceLock<(Arc<dyn CooperativeWait>, u64)>,
 }
 
 struct Observed {
@@ -95,14 +82,26 @@ impl Access {
         (member, offset): (usize, u64),
         lease: Lease,
     ) {
-        let life = u64::from(self.health.life(member));
+        let life = u64::from(self.health.begin_write(member));
         self.submit(answers, class, life, member, DiskWork::Write { offset, lease });
     }
 
     /// Makes durable the writes that were answered before. The token is as for writes.
     pub(crate) fn sync(&self, answers: &mut Answers, class: Class, member: usize) {
-        let life = u64::from(self.health.life(member));
+        let life = u64::from(self.health.begin_write(member));
         self.submit(answers, class, life, member, DiskWork::Sync);
+    }
+
+    /// Why nothing may be written; `None` if this process may write. Waits while that is open
+    /// because members do not answer.
+    pub(crate) fn await_refusal(&self) -> Option<String> {
+        let pending = self.ownership.as_ref().filter(|ownership| !ownership.await_right());
+        pending.and_then(Ownership::refusal).or_else(|| self.health.stuck())
+    }
+
+    /// Why nothing may be written now; `None` if this process may write.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.ownership.as_ref().and_then(Ownership::refusal).or_else(|| self.health.stuck())
     }
 
     /// A buffer of at least `bytes`. Waits until one is free.
@@ -129,11 +128,9 @@ impl Access {
     }
 
     fn submit(&self, answers: &mut Answers, class: Class, token: u64, member: usize, work: DiskWork) {
-        answers.reply.health.get_or_init(|| self.health.clone());
-        if let Some(turns) = self.waits.turns() {
-            answers.reply.turns.get_or_init(|| (Arc::clone(turns), turns.caller()));
-        }
-        let reply: Arc<dyn Reply> = Arc::clone(&answers.reply) as Arc<dyn Reply>;
+        let id = RequestId::new();
+        let life = (!matches!(work, DiskWork::Read { .. })).then_some(token as u32);
+        let reply = answers.expect(self, (member, id), life);
         let reply = match (&self.observer, &work) {
             (None, _) | (_, DiskWork::Read { .. }) => reply,
             (Some(observer), DiskWork::Write { offset, lease }) => {
@@ -141,13 +138,19 @@ impl Access {
             }
             (Some(observer), DiskWork::Sync) => observed(observer, observer.sync(member), reply),
         };
-        answers.record_request(member);
-        let due_ns = answers.due_after_ns.map(|ns| self.waits.now_ns().saturating_add(ns));
+        if !matches!(work, DiskWork::Read { .. })
+            && self.ownership.as_ref().is_some_and(|ownership| !ownership.await_right())
+        {
+            let result = Err(DiskError::Withheld);
+            reply.deliver(DiskDone { token, member, result, buffer: None, queued_ns: 0, device_ns: 0 });
+            return;
+        }
+        let due_ns = answers.due_after_ns().map(|ns| self.waits.now_ns().saturating_add(ns));
         self.disks.submit(DiskRequest {
-            id: RequestId::new(),
+            id,
             member,
             class,
-            requester: answers.requester,
+            requester: answers.requester(),
             deadline_ns: due_ns.unwrap_or(DEADLINE_NONE_NS),
             work,
             token,
@@ -168,77 +171,8 @@ impl ReadContext {
     }
 }
 
-impl Answers {
-    /// For a new caller.
-    pub(crate) fn new() -> Answers {
-        Self::to(Requester::new())
-    }
-
-    pub(crate) fn to(requester: Requester) -> Answers {
-        let (sender, receiver) = channel();
-        let reply = Channel { sender, health: OnceLock::new(), turns: OnceLock::new() };
-        Answers { requester, due_after_ns: None, reply: Arc::new(reply), receiver, waiting: Vec::new() }
-    }
-
-    /// Requests submitted from now on are due `ns` after their submission.
-    pub(crate) fn due_after(self, ns: u64) -> Answers {
-        Answers { due_after_ns: Some(ns), ..self }
-    }
-
-    /// Outstanding requests.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.iter().sum()
-    }
-
-    /// Outstanding requests of the member that has the most of them.
-    pub(crate) fn waiting_at_one(&self) -> usize {
-        self.waiting.iter().copied().max().unwrap_or(0)
-    }
-
-    /// The next answer; `None` if no request is outstanding.
-    pub(crate) fn next(&mut self) -> Option<DiskDone> {
-        let done = self.receive()?;
-        self.waiting[done.member] -= 1;
-        Some(done)
-    }
-
-    fn record_request(&mut self, member: usize) {
-        if self.waiting.len() <= member {
-            self.waiting.resize(member + 1, 0);
-        }
-        self.waiting[member] += 1;
-    }
-
-    fn receive(&self) -> Option<DiskDone> {
-        if self.waiting() == 0 {
-            return None;
-        }
-        while let Some((turns, _)) = self.reply.turns.get() {
-            match self.receiver.try_recv() {
-                Err(TryRecvError::Empty) if turns.wait(None) => {}
-                answer => return answer.ok(),
-            }
-        }
-        // The sender lives in `self`, and every request is answered even if its disk thread dies.
-        self.receiver.recv().ok()
-    }
-}
-
 fn observed(observer: &Arc<dyn WriteObserver>, name: u64, reply: Arc<dyn Reply>) -> Arc<dyn Reply> {
     Arc::new(Observed { observer: Arc::clone(observer), name, reply })
-}
-
-impl Reply for Channel {
-    fn deliver(&self, done: DiskDone) {
-        if let Some(health) = self.health.get() {
-            health.answered(done.member);
-        }
-        // The caller may be gone; the buffer then returns to the arena.
-        let _ = self.sender.send(done);
-        if let Some((turns, caller)) = self.turns.get() {
-            turns.notify(*caller);
-        }
-    }
 }
 
 impl Reply for Observed {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Weak};
 use reel_arena::Buffer;
 use reel_code::crc32c;
 
-use crate::access::{Answers, ReadContext, Span};
+use crate::access::{ReadContext, Span};
+use crate::answers::Answers;
 use crate::catalogue::{ObjectRecord, Sums, TitleRecord};
 use crate::error::VolumeError;
 use crate::fill::Pace;
@@ -205,6 +206,10 @@ pub(crate) fn check_all(
         }
     }
     check.sync();
+    // A member that failed meanwhile is not called healthy.
+    for (member, now) in check.members.iter_mut().zip(inner.members_now()) {
+        member.finding = now;
+    }
     CheckReport { members: check.members, titles: reports, bytes_read: check.bytes_read, complete }
 }
 

@@ -1,13 +1,14 @@
 //! Putting a catalogue in force. `docs/volume-format.md` argues the order of the writes.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use reel_arena::Lease;
 use reel_code::crc32c;
 use reel_disk::{DiskDone, DiskError};
 use reel_qos::Class;
 
-use crate::access::{Access, Answers};
+use crate::access::Access;
+use crate::answers::Answers;
 use crate::catalogue::{
     BODY_AT, CommitHeader, Epoch, MemberSet, Selection, TitleRecord, encode_body, write_quorum,
 };
@@ -25,8 +26,20 @@ pub(crate) struct Committer {
     parity_rows: usize,
     area_offsets: [u64; 2],
     area_bytes: u64,
+    /// Held during a whole commit, which waits for disks.
     state: Mutex<State>,
+    /// What is known of `state` without waiting for a commit. Held for single steps.
+    shown: Mutex<Shown>,
     waits: Waits,
+}
+
+/// What was in force when the last commit ended.
+struct Shown {
+    status: CommitStatus,
+    members: Vec<MemberId>,
+    in_sync: MemberSet,
+    highest_epoch: u64,
+    refusal: Option<String>,
 }
 
 /// What is in force.
@@ -82,43 +95,52 @@ impl Committer {
         waits: Waits,
     ) -> Committer {
         let winner = &selection.winner;
+        let state = State {
+            members: winner.members.clone(),
+            epoch: winner.epoch,
+            generation: winner.generation,
+            in_sync: selection.current,
+            // Every session that writes begins an epoch, so that two copies of a volume that are
+            // written apart differ.
+            sealed: false,
+            highest_epoch: selection.highest_epoch,
+            keep,
+            refusal,
+        };
         Committer {
             volume: superblock.volume,
             parity_rows: superblock.geometry.parity_rows(),
             area_offsets: [superblock.area_offset(0), superblock.area_offset(1)],
             area_bytes: superblock.catalogue_bytes,
-            state: Mutex::new(State {
-                members: winner.members.clone(),
-                epoch: winner.epoch,
-                generation: winner.generation,
-                in_sync: selection.current,
-                sealed: selection.settled,
-                highest_epoch: selection.highest_epoch,
-                keep,
-                refusal,
-            }),
+            shown: Mutex::new(state.shown()),
+            state: Mutex::new(state),
             waits,
         }
     }
 
+    /// Does not wait for a commit, and shows none that is under way.
     pub(crate) fn status(&self) -> CommitStatus {
-        let state = self.lock();
-        CommitStatus { epoch: state.epoch.number, generation: state.generation }
+        self.shown().status
     }
 
-    /// Why nothing may be written; `None` if writing is allowed.
+    /// Why nothing may be written; `None` if writing is allowed. Does not wait for a commit.
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.lock().refusal.clone()
+        self.shown().refusal.clone()
     }
 
     /// The id of the disk that the catalogue expects as this member.
     pub(crate) fn member_id(&self, member: usize) -> Option<MemberId> {
-        self.lock().members.get(member).copied()
+        self.shown().members.get(member).copied()
     }
 
     /// The lowest number that the next epoch can have.
     pub(crate) fn next_epoch(&self) -> u64 {
-        self.lock().highest_epoch + 1
+        self.shown().highest_epoch + 1
+    }
+
+    /// Whether the catalogue in force counts a member as in sync.
+    pub(crate) fn in_sync(&self, member: usize) -> bool {
+        self.shown().in_sync.has(member)
     }
 
     /// Puts these titles in force: when it returns, every member in sync has them.
@@ -132,7 +154,21 @@ impl Committer {
         titles: impl ExactSizeIterator<Item = &'a TitleRecord>,
         change: Change,
     ) -> Result<(), VolumeError> {
-        let mut state = self.lock();
+        // A commit that panicked left its area half written. That is handled like any crash: the
+        // state in force changes only after the writes are durable.
+        let mut state = self.waits.lock(&self.state);
+        let done = self.commit_to(&mut state, context, titles, change);
+        *self.shown() = state.shown();
+        done
+    }
+
+    fn commit_to<'a>(
+        &self,
+        state: &mut State,
+        context: &CommitContext<'_>,
+        titles: impl ExactSizeIterator<Item = &'a TitleRecord>,
+        change: Change,
+    ) -> Result<(), VolumeError> {
         if let Some(reason) = &state.refusal {
             return Err(VolumeError::ReadOnly { reason: reason.clone() });
         }
@@ -154,7 +190,7 @@ impl Committer {
             state.keep[member] = 0;
         }
         let mut header_written = false;
-        let done = self.put_in_force(&mut state, context, &body, change, &mut header_written);
+        let done = self.put_in_force(state, context, &body, change, &mut header_written);
         if done.is_err() && !header_written {
             // No member got a header that names the other disk, so the next commit must not either.
             (state.members, state.keep) = (members, keep);
@@ -183,6 +219,9 @@ impl Committer {
     ) -> Result<(), VolumeError> {
         let mut begin = change != Change::Titles || !state.sealed;
         loop {
+            if let Some(reason) = context.access.await_refusal() {
+                return Err(VolumeError::ReadOnly { reason });
+            }
             let good = (0..state.members.len()).filter(|&m| match change {
                 Change::Join(joining) if joining == m => context.health.writable(m),
                 Change::Replace(replaced, _) if replaced == m => false,
@@ -191,7 +230,7 @@ impl Committer {
             let good = good.fold(MemberSet::default(), MemberSet::with);
             begin |= good != state.in_sync;
             if !write_quorum(good, state.members.len(), self.parity_rows) {
-                return Err(self.stop_writing(state, good));
+                return Err(self.stop_writing(state, context, good));
             }
             if begin {
                 self.begin_epoch(state, good)?;
@@ -206,29 +245,18 @@ impl Committer {
         }
     }
 
-    /// Whether the catalogue in force counts a member as in sync.
-    pub(crate) fn in_sync(&self, member: usize) -> bool {
-        self.lock().in_sync.has(member)
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        // Guarded sections are single steps that do not panic.
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A commit that panicked left its area half written. That is handled like any crash: the
-        // state in force changes only after the writes are durable.
-        self.waits.lock(&self.state)
-    }
-
-    fn stop_writing(&self, state: &mut State, good: MemberSet) -> VolumeError {
+    fn stop_writing(&self, state: &mut State, context: &CommitContext<'_>, good: MemberSet) -> VolumeError {
         let (members, tolerated) = (state.members.len(), self.parity_rows);
         let failed = members - good.count();
         state.refusal = Some(format!(
             "{failed} of its {members} members have failed; make them available and open the volume again"
         ));
-        VolumeError::MembersFailed {
-            failed,
-            members,
-            tolerated,
-            last: "the log has the error of each member".to_owned(),
-        }
+        VolumeError::MembersFailed { failed, members, tolerated, last: context.health.reasons() }
     }
 
     fn begin_epoch(&self, state: &mut State, good: MemberSet) -> Result<(), VolumeError> {
@@ -250,11 +278,11 @@ impl Committer {
         body: &[u8],
         header_written: &mut bool,
     ) -> Result<bool, VolumeError> {
-        state.generation += 1;
+        let generation = state.generation + 1;
         let header = CommitHeader {
             volume: self.volume,
             epoch: state.epoch,
-            generation: state.generation,
+            generation,
             in_sync: state.in_sync,
             members: state.members.clone(),
             body_bytes: body.len() as u64,
@@ -273,12 +301,15 @@ impl Committer {
         for (number, chunk) in body.chunks(chunk_bytes).enumerate() {
             let chunk = filled(context.access, chunk)?;
             let at = BODY_AT + (number * chunk_bytes) as u64;
-            good &= write_to(context, &mut answers, &targets, at, chunk);
+            good &= write_body(context, &mut answers, &targets, at, chunk)?;
         }
         // This sync also covers every unit of the objects that this catalogue is the first to name.
         if !(sync_all(context, &mut answers, &targets) && good) {
             return Ok(false);
         }
+        // Only now, so that the generations of an epoch have no gap: a member whose generation is
+        // two below the others' was put back.
+        state.generation = generation;
         *header_written = true;
         // In a new epoch the seal waits until every member has the header: an epoch that is sealed
         // on any member is held by all.
@@ -303,6 +334,18 @@ impl Committer {
     }
 }
 
+impl State {
+    fn shown(&self) -> Shown {
+        Shown {
+            status: CommitStatus { epoch: self.epoch.number, generation: self.generation },
+            members: self.members.clone(),
+            in_sync: self.in_sync,
+            highest_epoch: self.highest_epoch,
+            refusal: self.refusal.clone(),
+        }
+    }
+}
+
 /// A lease of whole blocks that starts with these bytes; zeros follow.
 fn filled(access: &Access, bytes: &[u8]) -> Result<Lease, VolumeError> {
     let padded = bytes.len().next_multiple_of(BLOCK_BYTES);
@@ -320,11 +363,44 @@ fn write_to(
     at: u64,
     lease: Lease,
 ) -> bool {
+    submit_to(context, answers, targets, at, lease);
+    settle_answers(context, answers)
+}
+
+fn submit_to(
+    context: &CommitContext<'_>,
+    answers: &mut Answers,
+    targets: &[(usize, u64)],
+    at: u64,
+    lease: Lease,
+) {
     for &(member, offset) in targets {
         context.access.write(answers, Class::INTERACTIVE, (member, offset + at), lease.clone());
     }
-    drop(lease);
-    settle_answers(context, answers)
+}
+
+/// Like [`write_to`] for a part of an area that is not in force. Where there is no space for it,
+/// the old catalogue stays in force: an error, and no member is dropped.
+fn write_body(
+    context: &CommitContext<'_>,
+    answers: &mut Answers,
+    targets: &[(usize, u64)],
+    at: u64,
+    lease: Lease,
+) -> Result<bool, VolumeError> {
+    submit_to(context, answers, targets, at, lease);
+    let (mut good, mut no_space) = (true, None);
+    while let Some(done) = answers.next() {
+        match done.result {
+            Err(error) if error.is_no_space() => no_space = Some(error),
+            Err(ref error) => {
+                good = false;
+                write_failed(context.health, context.counters, &done, error);
+            }
+            Ok(()) => {}
+        }
+    }
+    no_space.map_or(Ok(good), |error| Err(VolumeError::disk("cannot write the catalogue")(error)))
 }
 
 /// Makes what was written to every target durable. `false` if a member failed; it is dropped then.
@@ -349,8 +425,46 @@ fn settle_answers(context: &CommitContext<'_>, answers: &mut Answers) -> bool {
 
 /// A write or sync of a member has failed.
 pub(crate) fn write_failed(health: &Health, counters: &VolumeCounters, done: &DiskDone, error: &DiskError) {
+    if matches!(error, DiskError::Withheld) {
+        return;
+    }
     // The token of a write is the member's life in which it was requested.
-    drop_member(health, counters, (done.member, done.token as u32), &error.to_string());
+    let life = (done.member, done.token as u32);
+    let text = format!("{error}{}", cure(error));
+    if !matches!(error, DiskError::Unanswered { .. }) {
+        return drop_member(health, counters, life, &text);
+    }
+    counters.write_errors.add(1);
+    if health.drop_silent(life.0, life.1, &text) {
+        dropped(counters, life.0, &text);
+    }
+}
+
+/// Waits for requests whose outcome does not matter any more. They must not land in slots that have
+/// got another owner, so a member that does not answer them is dropped.
+pub(crate) fn settle_unwanted(health: &Health, counters: &VolumeCounters, answers: &mut Answers) {
+    while let Some(done) = answers.next() {
+        if let Err(error @ DiskError::Unanswered { .. }) = &done.result {
+            write_failed(health, counters, &done, error);
+        }
+    }
+}
+
+/// What to do about a failed write that is no fault of the disk.
+fn cure(error: &DiskError) -> &'static str {
+    if matches!(error, DiskError::Unanswered { .. }) {
+        return ": its disk hangs or its file system is frozen";
+    }
+    let (DiskError::Failed { source, .. } | DiskError::File { source, .. }) = error else { return "" };
+    match source.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            ": free space on its file system, then rebuild it"
+        }
+        std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+            ": make it writable, and open the volume again"
+        }
+        _ => "",
+    }
 }
 
 /// Takes a member out of use because a write to it failed in this life of it. What is missing on it
@@ -363,11 +477,16 @@ pub(crate) fn drop_member(
 ) {
     counters.write_errors.add(1);
     if health.drop_member(member, life, error) {
-        counters.members_dropped.add(1);
-        tracing::error!(
-            member,
-            error,
-            "a member failed to write and is not used any more; its bytes are computed from the others. Replace it"
-        );
+        dropped(counters, member, error);
     }
+}
+
+fn dropped(counters: &VolumeCounters, member: usize, error: &str) {
+    counters.members_dropped.add(1);
+    tracing::error!(
+        member,
+        error,
+        "a member failed to write and is not used any more; its bytes are computed from the others. \
+         See to the cause and rebuild it, or replace it"
+    );
 }

@@ -22,8 +22,11 @@ impl Counter {
 pub struct VolumeCounters {
     /// Rows read whose checksum matched.
     pub rows_verified: Counter,
-    /// Rows that were computed from the other rows of their matrix.
+    /// Rows that were computed from the other rows of their matrix, because their member did not
+    /// give them.
     pub rows_decoded: Counter,
+    /// Rows of parity that were computed to be sent, because that spares the disks a read.
+    pub rows_computed: Counter,
     /// Rows read whose checksum did not match.
     pub checksum_failures: Counter,
     /// Reads of a member that failed.

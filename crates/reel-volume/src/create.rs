@@ -1,7 +1,7 @@
 //! Creates a volume.
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,14 +9,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reel_code::{Code, crc32c};
 use reel_disk::{MemberFile, OpenMode};
 
+use crate::backing::{Place, ensure_unused_elsewhere};
 use crate::catalogue::{CommitHeader, Epoch, MemberSet, encode_body};
+use crate::claim::{claimed, is_among_devices, is_claimed, is_read_only, open_claimed};
+use crate::content::content;
 use crate::error::VolumeError;
-use crate::geometry::{Geometry, GeometryFields};
-use crate::ids::{MemberId, VolumeId, random_u64};
+use crate::find::{beside_members, superblock_at};
+use crate::geometry::{Geometry, GeometryFields, GeometryPreset};
+use crate::ids::{MemberId, VolumeId, VolumeSecret, random_u64};
 use crate::layout::Layout;
-use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
-use crate::lock::{identity, lock};
+use crate::limits::{CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
+use crate::lock::lock;
 use crate::manifest::{FILE_NAME, Manifest, sync_directory};
+use crate::owner::{OWNER_OFFSET, OwnerRecord};
 use crate::superblock::{CATALOGUE_OFFSET, SUPERBLOCK_COPY_OFFSET, Superblock};
 
 /// Where the members of a new volume are created.
@@ -27,6 +32,9 @@ pub enum Members {
     /// These block devices or files.
     Paths(Vec<PathBuf>),
 }
+
+const HELP_DISK_FULL: &str = "choose a smaller --size or use another disk";
+const HELP_DIFFERENT_DISKS: &str = "every member must be a different disk or file";
 
 /// The properties of a new volume.
 #[derive(Clone, Debug)]
@@ -40,11 +48,13 @@ pub struct VolumeOptions {
     /// Bytes of all members that are files, parity and catalogue included. Block devices are used
     /// completely.
     pub size_bytes: u64,
-    /// Bytes of a symbol E; 1408 if `None`.
+    /// The geometry, where the fields below do not state it.
+    pub preset: GeometryPreset,
+    /// Bytes of a symbol E.
     pub symbol_bytes: Option<usize>,
-    /// Symbols of a row L; 32 if `None`.
+    /// Symbols of a row L.
     pub row_symbols: Option<usize>,
-    /// Rows of a unit M; 6 if `None`.
+    /// Rows of a unit M.
     pub unit_rows: Option<usize>,
     /// Data rows D; N - P if `None`.
     pub data_rows: Option<usize>,
@@ -80,6 +90,7 @@ impl Default for VolumeOptions {
             parity: 1,
             code: Code::Xor,
             size_bytes: 20 << 30,
+            preset: GeometryPreset::default(),
             symbol_bytes: None,
             row_symbols: None,
             unit_rows: None,
@@ -130,29 +141,36 @@ fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
             "use --parity 1",
         ));
     }
-    let defaults = GeometryFields::cmaf(members);
+    let data_rows = options.data_rows.unwrap_or(members.saturating_sub(options.parity).max(1));
+    let defaults = options.preset.fields(data_rows, options.parity, members);
     Ok(Geometry::new(GeometryFields {
         symbol_bytes: options.symbol_bytes.unwrap_or(defaults.symbol_bytes),
         row_symbols: options.row_symbols.unwrap_or(defaults.row_symbols),
         unit_rows: options.unit_rows.unwrap_or(defaults.unit_rows),
-        data_rows: options.data_rows.unwrap_or(members.saturating_sub(options.parity).max(1)),
-        parity_rows: options.parity,
-        members,
+        ..defaults
     })?)
 }
 
 /// Creates the directory, or checks that it holds no volume. Returns whether it was created.
 fn prepare_directory(directory: &Path, options: &VolumeOptions) -> Result<bool, VolumeError> {
     if directory.exists() {
-        if let Ok((_, file, path)) = Manifest::open(directory) {
-            // Not even `force` destroys a volume that a program uses.
-            lock(&file, &path, true)?;
-        }
-        if directory.join(FILE_NAME).exists() && !options.force {
-            return Err(VolumeError::NotEmpty {
-                path: directory.to_owned(),
-                found: "is already a Reel volume".to_owned(),
-            });
+        match Manifest::open(directory) {
+            Ok((_, file, path)) => {
+                // Not even `force` destroys a volume that a program uses.
+                lock(&file, &path, true)?;
+                if !options.force {
+                    return Err(VolumeError::NotEmpty {
+                        path: directory.to_owned(),
+                        found: "is already a Reel volume".to_owned(),
+                    });
+                }
+            }
+            Err(_) if options.force => {}
+            // Members without a list are a volume all the same, and so is a broken list.
+            Err(error) => match beside_members(directory, error) {
+                VolumeError::NotAVolume { .. } if !directory.join(FILE_NAME).exists() => {}
+                error => return Err(error),
+            },
         }
         return Ok(false);
     }
@@ -187,7 +205,7 @@ fn create_in(
         );
         VolumeError::options(problem, "choose a larger --size")
     })?;
-    reserve(&targets, layout.member_bytes, options.sparse)?;
+    reserve(&targets, layout.member_bytes, options.force, options.sparse)?;
     let volume = VolumeId::random()?;
     format(&targets, volume, geometry, options.code, layout)?;
     let members: Vec<PathBuf> = targets.iter().map(|target| target.written.clone()).collect();
@@ -221,24 +239,34 @@ fn open_targets(
             })
             .collect::<Result<_, VolumeError>>()?,
     };
-    let mut seen = HashSet::new();
-    let mut targets = Vec::with_capacity(paths.len());
+    let mut seen: Vec<Place> = Vec::with_capacity(paths.len());
+    let mut targets: Vec<Target> = Vec::with_capacity(paths.len());
     for (path, written) in paths {
         // Checked before it is opened: our own lock on the first name would be reported as another
         // program's.
-        if std::fs::metadata(&path).is_ok_and(|metadata| seen.contains(&identity(&metadata))) {
-            return Err(VolumeError::options(
-                format!("{} is listed twice", path.display()),
-                "every member must be a different disk or file",
-            ));
+        if let Ok(place) = std::fs::metadata(&path).map(|metadata| Place::of(&metadata)) {
+            if seen.iter().any(|other| other.is(&place)) {
+                return Err(VolumeError::options(
+                    format!("{} is listed twice", path.display()),
+                    HELP_DIFFERENT_DISKS,
+                ));
+            }
+            if let Some(same) = seen.iter().position(|other| other.overlaps(&place)) {
+                return Err(one_disk(&targets[same].path, &path));
+            }
         }
         let target = open_target(path, written, options.force, created)?;
         let metadata =
             target.file.metadata().map_err(VolumeError::file(&target.path, "get the metadata of"))?;
-        seen.insert(identity(&metadata));
+        seen.push(Place::of(&metadata));
         targets.push(target);
     }
     Ok(targets)
+}
+
+fn one_disk(first: &Path, second: &Path) -> VolumeError {
+    let problem = format!("{} and {} are one disk under two names", first.display(), second.display());
+    VolumeError::options(problem, HELP_DIFFERENT_DISKS)
 }
 
 pub(crate) fn open_target(
@@ -247,57 +275,61 @@ pub(crate) fn open_target(
     force: bool,
     created: &mut CreatedFiles,
 ) -> Result<Target, VolumeError> {
-    let existed = path.exists();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(VolumeError::file(&path, "open or create"))?;
-    if !existed {
-        created.files.push(path.clone());
-    }
+    let file = open_or_create(&path, created)?;
     lock(&file, &path, true)?;
     let metadata = file.metadata().map_err(VolumeError::file(&path, "get the metadata of"))?;
+    if is_read_only(&metadata) {
+        let problem = format!("the device {} is read-only", path.display());
+        return Err(VolumeError::options(problem, "choose a disk that may be written"));
+    }
+    ensure_unused_elsewhere(&path, &metadata)?;
     let device_bytes = if metadata.file_type().is_block_device() {
         let opened = MemberFile::open(&path, OpenMode::ReadOnly)
-            .map_err(VolumeError::disk("cannot create a volume"))?;
+            .map_err(VolumeError::disk("cannot use it as a member"))?;
         Some(opened.bytes())
-    } else if metadata.file_type().is_file() {
-        None
     } else {
-        return Err(VolumeError::options(
-            format!("{} is neither a file nor a block device, so it cannot be a member", path.display()),
-            "choose a file or a disk",
-        ));
+        None
     };
+    if !force && let Some(found) = superblock_at(&path) {
+        return Err(VolumeError::IsMember { path, member: found.index, volume: found.volume });
+    }
     if !force && let Some(found) = content(&file, device_bytes.unwrap_or(metadata.len())) {
         return Err(VolumeError::NotEmpty { path, found });
     }
     Ok(Target { path, written, file, device_bytes })
 }
 
-/// What a file or device already holds, as a message; `None` if it is empty or starts with zeros
-/// only.
-fn content(file: &File, bytes: u64) -> Option<String> {
-    // File systems and partition tables have their signatures within the first 128 KiB (btrfs at 64
-    // KiB).
-    let mut start = vec![0; bytes.min(128 << 10) as usize];
-    if file.read_exact_at(&mut start, 0).is_err() {
-        return Some("cannot be read".to_owned());
-    }
-    match start.first_chunk::<BLOCK_BYTES>().map(|block| Superblock::decode(block)) {
-        Some(Ok(superblock)) => {
-            Some(format!("is already member {} of the Reel volume {}", superblock.index, superblock.volume))
+/// Opens a file, claims a device, or creates a file.
+fn open_or_create(path: &Path, created: &mut CreatedFiles) -> Result<File, VolumeError> {
+    match open_claimed(path, OpenMode::ReadWrite) {
+        Ok(file) => Ok(file),
+        Err(error) if is_claimed(&error) => Err(claimed(path)),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(VolumeError::options(
+            format!("{} is neither a file nor a block device, so it cannot be a member", path.display()),
+            "choose a file or a disk",
+        )),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(VolumeError::file(path, "open")(error)),
+        Err(_) if is_among_devices(path) => Err(VolumeError::options(
+            format!("there is no device {}", path.display()),
+            "`lsblk` lists the devices; a file there would lie in memory",
+        )),
+        Err(_) => {
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+            let file = file.map_err(VolumeError::file(path, "create"))?;
+            created.files.push(path.to_owned());
+            Ok(file)
         }
-        _ if start.iter().all(|byte| *byte == 0) => None,
-        _ => Some("is not empty".to_owned()),
     }
 }
 
-/// Reserves the space of every member that is a file, unless they are `sparse`.
-pub(crate) fn reserve(targets: &[Target], member_bytes: u64, sparse: bool) -> Result<(), VolumeError> {
+/// Reserves the space of every member that is a file, unless they are `sparse`. A longer file keeps
+/// its length unless it may be cut: what lies behind the member is not looked at in full.
+pub(crate) fn reserve(
+    targets: &[Target],
+    member_bytes: u64,
+    may_cut: bool,
+    sparse: bool,
+) -> Result<(), VolumeError> {
     let files = || targets.iter().filter(|target| target.device_bytes.is_none());
     // Checked first, so that a disk is not filled up by members that do not all fit.
     for target in files().filter(|_| !sparse) {
@@ -312,11 +344,16 @@ pub(crate) fn reserve(targets: &[Target], member_bytes: u64, sparse: bool) -> Re
             }
         }
         if needed_bytes > free_bytes {
-            return Err(VolumeError::DiskFull { path: target.path.clone(), needed_bytes, free_bytes });
+            let help = HELP_DISK_FULL;
+            return Err(VolumeError::DiskFull { path: target.path.clone(), needed_bytes, free_bytes, help });
         }
     }
     for target in files() {
-        target.file.set_len(member_bytes).map_err(VolumeError::file(&target.path, "set the length of"))?;
+        let has_bytes = target.file.metadata().map_or(0, |metadata| metadata.len());
+        if has_bytes < member_bytes || may_cut {
+            let done = target.file.set_len(member_bytes);
+            done.map_err(VolumeError::file(&target.path, "set the length of"))?;
+        }
         if sparse {
             continue;
         }
@@ -327,6 +364,7 @@ pub(crate) fn reserve(targets: &[Target], member_bytes: u64, sparse: bool) -> Re
                     path: target.path.clone(),
                     needed_bytes: member_bytes,
                     free_bytes: free_bytes(&target.file),
+                    help: HELP_DISK_FULL,
                 });
             }
             Err(rustix::io::Errno::OPNOTSUPP) => tracing::warn!(
@@ -344,7 +382,8 @@ fn free_bytes(file: &File) -> u64 {
 }
 
 /// Writes superblocks and the first, empty catalogue. The superblocks are written last, so that an
-/// unfinished member is not mistaken for a member.
+/// unfinished member is not mistaken for a member. If two targets turn out to be one disk, both are
+/// cleared again.
 fn format(
     targets: &[Target],
     volume: VolumeId,
@@ -367,6 +406,8 @@ fn format(
     let mut area = header.encode();
     area.extend(header.encode_seal());
     area.extend_from_slice(&body);
+    let secret = VolumeSecret::random()?;
+    let owner = OwnerRecord::of_creation(volume)?.encode();
     let created_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     for (index, target) in targets.iter().enumerate() {
         let superblock = Superblock {
@@ -381,12 +422,14 @@ fn format(
             data_offset: layout.data_offset,
             created_unix_s,
             joined_epoch: 1,
+            secret: secret.clone(),
         };
         let block = superblock.encode();
         let write = |offset: u64, bytes: &[u8]| {
             target.file.write_all_at(bytes, offset).map_err(VolumeError::file(&target.path, "write"))
         };
         let sync = || target.file.sync_all().map_err(VolumeError::file(&target.path, "sync"));
+        write(OWNER_OFFSET, &owner)?;
         write(superblock.area_offset(0), &area)?;
         write(superblock.area_offset(1), &area)?;
         sync()?;
@@ -399,7 +442,30 @@ fn format(
             sync_directory(parent)?;
         }
     }
-    Ok(())
+    let Some((first, second)) = two_names(targets, &ids) else { return Ok(()) };
+    for target in targets {
+        // What cannot be cleared is still refused as a member without `force`.
+        let clear = |offset: u64, bytes: usize| target.file.write_all_at(&vec![0; bytes], offset);
+        let _ = clear(0, CATALOGUE_OFFSET as usize);
+        let _ = clear(CATALOGUE_OFFSET, area.len());
+        let _ = clear(CATALOGUE_OFFSET + layout.catalogue_bytes, area.len());
+        let _ = target.file.sync_all();
+    }
+    Err(one_disk(first, second))
+}
+
+/// Two targets that are one disk, by whatever means: the superblock of one is found on the other.
+fn two_names<'a>(targets: &'a [Target], ids: &[MemberId]) -> Option<(&'a Path, &'a Path)> {
+    targets.iter().zip(ids).find_map(|(target, id)| {
+        let file = MemberFile::open(&target.path, OpenMode::ReadOnly).ok()?;
+        // The page cache has what was written under this name, not under another one.
+        file.forget_cached();
+        let block = file.read_block(0).ok()?;
+        let found = Superblock::decode(&block).ok()?;
+        let other =
+            targets.get(found.index).filter(|_| found.member != *id && ids.contains(&found.member))?;
+        Some((&*target.path, &*other.path))
+    })
 }
 
 impl CreatedFiles {

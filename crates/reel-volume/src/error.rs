@@ -7,20 +7,26 @@ use reel_disk::DiskError;
 
 use crate::catalogue::TitleRecordError;
 use crate::geometry::GeometryError;
+use crate::ids::VolumeId;
 
 const HELP_NOT_EMPTY: &str = "choose another place, or use --force to overwrite it";
-const HELP_DISK_FULL: &str = "choose a smaller --size or use another disk";
-const HELP_HEALTHY: &str =
-    "use --replace-healthy to replace it anyway: its content is then computed from the other members";
+const HELP_HEALTHY: &str = "use --replace-healthy to replace it anyway, also if a scrub cannot repair it: its content is then computed from the other members";
 const HELP_TOO_SMALL: &str = "use a larger disk";
 const HELP_TOO_SHORT: &str = "use a larger disk or a new file, or use --force to extend this file";
+const HELP_NOTHING_THERE: &str =
+    "check the path, and whether its disk is mounted; --create makes a file of the size of a member there";
+const HELP_MEMBERS_FAILED: &str = "see to the cause, for example space on their file systems, and open the volume again: until then nothing is written";
 const HELP_BUSY: &str = "wait until it has ended, or stop it";
-const HELP_NOT_A_VOLUME: &str = "`reel volume create` makes one";
+const HELP_UNLISTED: &str =
+    "`reel volume find DIR` lists them, and with --write writes volume.toml from them";
+const HELP_IS_MEMBER: &str = "choose another place. If its volume is wanted, `reel volume find` writes a lost volume.toml; only --force overwrites it";
 const HELP_LOCKED: &str =
     "stop that program first, or use its API: two programs that use one volume would destroy it";
+const HELP_CLAIMED: &str = "end that use first if this is the right device: what is on it would be destroyed";
 const HELP_FULL: &str = "remove titles, or make a larger volume";
 const HELP_CATALOGUE_FULL: &str = "remove titles, or make a volume with a larger catalogue";
 const HELP_TITLE_EXISTS: &str = "remove it first or choose another id";
+const HELP_TITLE_CHANGED: &str = "look at it again, and repeat the change if it is still wanted";
 const HELP_NO_SUCH_TITLE: &str = "`reel titles` lists them";
 const HELP_NO_MEMORY: &str = "give the arena more memory, or run fewer clients and jobs at once";
 
@@ -77,8 +83,18 @@ pub enum VolumeError {
         /// What was found there.
         found: String,
     },
+    /// The place for the new volume or member is a member of a volume.
+    #[error("{} is already member {member} of the Reel volume {volume}; {}", path.display(), HELP_IS_MEMBER)]
+    IsMember {
+        /// The file or device.
+        path: PathBuf,
+        /// The number of the member.
+        member: usize,
+        /// Its volume.
+        volume: VolumeId,
+    },
     /// The disk is too small for the new volume.
-    #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; {}", path.display(), HELP_DISK_FULL)]
+    #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; {help}", path.display())]
     DiskFull {
         /// The member that does not fit.
         path: PathBuf,
@@ -86,6 +102,8 @@ pub enum VolumeError {
         needed_bytes: u64,
         /// Bytes that are free there.
         free_bytes: u64,
+        /// What to do.
+        help: &'static str,
     },
     /// The member to be replaced is in use and healthy.
     #[error("member {member} ({}) is in use and healthy; {}", path.display(), HELP_HEALTHY)]
@@ -115,6 +133,12 @@ pub enum VolumeError {
         /// Bytes of the file.
         has_bytes: u64,
     },
+    /// A member is to be replaced with a file that does not exist.
+    #[error("there is nothing at {}; {}", path.display(), HELP_NOTHING_THERE)]
+    NothingThere {
+        /// The path.
+        path: PathBuf,
+    },
     /// Only one job of its kind may run at a time.
     #[error("a {running} of this volume is running; {}", HELP_BUSY)]
     Busy {
@@ -122,12 +146,26 @@ pub enum VolumeError {
         running: &'static str,
     },
     /// There is no volume there.
-    #[error("{} is not a Reel volume: {reason}; {}", path.display(), HELP_NOT_A_VOLUME)]
+    #[error("{} is not a Reel volume: {reason}; {help}", path.display())]
     NotAVolume {
         /// The directory.
         path: PathBuf,
         /// What is missing or wrong.
         reason: String,
+        /// What to do.
+        help: &'static str,
+    },
+    /// There are members, and no file names them.
+    #[error("{} holds {members} members of the Reel volume {volume}, but {reason}; {}", path.display(), HELP_UNLISTED)]
+    Unlisted {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing or wrong.
+        reason: String,
+        /// How many members of the volume are there.
+        members: usize,
+        /// The volume.
+        volume: VolumeId,
     },
     /// Another process has the volume open.
     #[error("{} is in use by {holder}; {}", path.display(), HELP_LOCKED)]
@@ -135,6 +173,22 @@ pub enum VolumeError {
         /// What is locked.
         path: PathBuf,
         /// The process that holds the lock, as far as known.
+        holder: String,
+    },
+    /// Another process, perhaps of another host, is the owner of the volume.
+    #[error("{} is in use by {owner}, which renews its owner record on the members; {}", path.display(), HELP_LOCKED)]
+    Owned {
+        /// The directory.
+        path: PathBuf,
+        /// The host and process.
+        owner: String,
+    },
+    /// A device has another use.
+    #[error("{} is in use by {holder}; {}", path.display(), HELP_CLAIMED)]
+    Claimed {
+        /// The device.
+        path: PathBuf,
+        /// What it is used by, as far as known.
         holder: String,
     },
     /// Fewer members are available than are needed to have all bytes.
@@ -204,7 +258,8 @@ pub enum VolumeError {
     NotHeld,
     /// More members failed than parity makes up for.
     #[error(
-        "too many members have failed while writing ({failed} of {members}, and the volume tolerates the loss of {tolerated}): {last}"
+        "too many members have failed while writing ({failed} of {members}, and the volume tolerates the loss of {tolerated}): {last}; {}",
+        HELP_MEMBERS_FAILED
     )]
     MembersFailed {
         /// Members out of sync.
@@ -213,12 +268,18 @@ pub enum VolumeError {
         members: usize,
         /// Members that may be lost.
         tolerated: usize,
-        /// The last error.
+        /// The last error of each of them.
         last: String,
     },
     /// A title with that id exists.
     #[error("there is already a title {id:?}; {}", HELP_TITLE_EXISTS)]
     TitleExists {
+        /// The id.
+        id: String,
+    },
+    /// The title is not the one from which a change was made.
+    #[error("the title {id:?} was changed by another request meanwhile; {}", HELP_TITLE_CHANGED)]
+    TitleChanged {
         /// The id.
         id: String,
     },
@@ -276,19 +337,27 @@ impl VolumeError {
     pub fn help(&self) -> Option<Cow<'static, str>> {
         let help = match self {
             VolumeError::Options { help, .. } => return help.map(Cow::Borrowed),
+            VolumeError::Disk { source, .. } if source.is_no_space() => return source.help(),
             VolumeError::TooFewMembers { advice, .. } => advice,
             VolumeError::Catalogue { help, .. } => help,
             VolumeError::NotEmpty { .. } => HELP_NOT_EMPTY,
-            VolumeError::DiskFull { .. } => HELP_DISK_FULL,
+            VolumeError::DiskFull { help, .. } => help,
+            VolumeError::MembersFailed { .. } => HELP_MEMBERS_FAILED,
             VolumeError::Healthy { .. } => HELP_HEALTHY,
             VolumeError::TooSmall { .. } => HELP_TOO_SMALL,
             VolumeError::TooShort { .. } => HELP_TOO_SHORT,
+            VolumeError::NothingThere { .. } => HELP_NOTHING_THERE,
             VolumeError::Busy { .. } => HELP_BUSY,
-            VolumeError::NotAVolume { .. } => HELP_NOT_A_VOLUME,
+            VolumeError::NotAVolume { help, .. } => help,
+            VolumeError::Unlisted { .. } => HELP_UNLISTED,
+            VolumeError::IsMember { .. } => HELP_IS_MEMBER,
             VolumeError::Locked { .. } => HELP_LOCKED,
+            VolumeError::Owned { .. } => HELP_LOCKED,
+            VolumeError::Claimed { .. } => HELP_CLAIMED,
             VolumeError::Full { .. } => HELP_FULL,
             VolumeError::CatalogueFull { .. } => HELP_CATALOGUE_FULL,
             VolumeError::TitleExists { .. } => HELP_TITLE_EXISTS,
+            VolumeError::TitleChanged { .. } => HELP_TITLE_CHANGED,
             VolumeError::NoSuchTitle { .. } => HELP_NO_SUCH_TITLE,
             VolumeError::NoMemory { .. } => HELP_NO_MEMORY,
             _ => return None,
@@ -324,17 +393,29 @@ mod tests {
         let errors = [
             VolumeError::options("it is wrong".to_owned(), "do it right"),
             VolumeError::NotEmpty { path: path("a"), found: "is not empty".to_owned() },
-            VolumeError::DiskFull { path: path("a"), needed_bytes: 2, free_bytes: 1 },
+            VolumeError::DiskFull { path: path("a"), needed_bytes: 2, free_bytes: 1, help: "use another" },
+            VolumeError::MembersFailed { failed: 2, members: 4, tolerated: 1, last: "it is full".to_owned() },
             VolumeError::Healthy { member: 1, path: path("a") },
             VolumeError::TooSmall { path: path("a"), needed_bytes: 2, has_bytes: 1 },
             VolumeError::TooShort { path: path("a"), needed_bytes: 2, has_bytes: 1 },
+            VolumeError::NothingThere { path: path("a") },
             VolumeError::Busy { running: "scrub" },
-            VolumeError::NotAVolume { path: path("a"), reason: "it is empty".to_owned() },
+            VolumeError::NotAVolume { path: path("a"), reason: "it is empty".to_owned(), help: "fill it" },
+            VolumeError::Unlisted {
+                path: path("a"),
+                reason: "it is empty".to_owned(),
+                members: 5,
+                volume: VolumeId([0; 16]),
+            },
+            VolumeError::IsMember { path: path("a"), member: 1, volume: VolumeId([0; 16]) },
             VolumeError::Locked { path: path("a"), holder: "another process".to_owned() },
+            VolumeError::Owned { path: path("a"), owner: "process 1 on host b".to_owned() },
+            VolumeError::Claimed { path: path("a"), holder: "swap".to_owned() },
             VolumeError::Catalogue { path: path("a"), reason: "it is lost".to_owned(), help: "find it" },
             VolumeError::Full { needed_bytes: 2, free_bytes: 1 },
             VolumeError::CatalogueFull { needed_bytes: 2, area_bytes: 1 },
             VolumeError::TitleExists { id: "a".to_owned() },
+            VolumeError::TitleChanged { id: "a".to_owned() },
             VolumeError::NoSuchTitle { id: "a".to_owned() },
             VolumeError::NoMemory { bytes: 2, waited_ms: 1 },
         ];

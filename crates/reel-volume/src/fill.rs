@@ -8,9 +8,10 @@ use reel_arena::Buffer;
 use reel_code::crc32c;
 use reel_disk::DiskError;
 
-use crate::access::{Answers, ReadContext, Span};
+use crate::access::{ReadContext, Span};
+use crate::answers::Answers;
 use crate::catalogue::{ObjectRecord, Sums};
-use crate::commit::write_failed;
+use crate::commit::{settle_unwanted, write_failed};
 use crate::error::VolumeError;
 use crate::limits::{BLOCK_BYTES, MAINTENANCE_STRIPES, READ_FAILURES_MAX};
 use crate::object::ObjectMap;
@@ -188,7 +189,9 @@ impl<'a> Filler<'a> {
     fn take_written(&mut self) -> Result<(), VolumeError> {
         while let Some(done) = self.answers.next() {
             if let Err(error) = &done.result {
-                write_failed(&self.inner.health, &self.inner.counters, &done, error);
+                if !error.is_no_space() {
+                    write_failed(&self.inner.health, &self.inner.counters, &done, error);
+                }
                 return Err(VolumeError::Disk {
                     doing: format!("cannot fill member {}", self.member),
                     source: error.clone(),
@@ -355,8 +358,7 @@ impl<'a> Filler<'a> {
 
 impl Drop for Filler<'_> {
     fn drop(&mut self) {
-        // An outstanding write must not land in a slot that has got another owner.
-        while self.answers.next().is_some() {}
+        settle_unwanted(&self.inner.health, &self.inner.counters, &mut self.answers);
     }
 }
 

@@ -35,6 +35,71 @@ impl GeometryFields {
             members,
         }
     }
+
+    /// For titles in the form `ts`: a symbol is seven transport packets, a matrix the largest that
+    /// SMPTE ST 2022-1 allows, and a unit about 180 KiB that are nearly whole blocks. All members
+    /// hold a part of every stripe.
+    pub const fn ts(data_rows: usize) -> GeometryFields {
+        let data_rows = if data_rows > 0 { data_rows } else { 1 };
+        let largest = FEC_MATRIX_SYMBOLS_MAX / data_rows;
+        let row_symbols = match largest {
+            0 => 1,
+            FEC_ROW_SYMBOLS_MAX.. => FEC_ROW_SYMBOLS_MAX,
+            largest => largest,
+        };
+        let row_bytes = TS_SYMBOL_BYTES * row_symbols;
+        let unit_rows = match data_rows {
+            1..=6 => 7,
+            7 => 8,
+            8 | 10 | 12 => 14,
+            16 => 28,
+            20 => 61,
+            _ => TS_UNIT_BYTES.div_ceil(row_bytes),
+        };
+        let (parity_rows, members) = (1, data_rows + 1);
+        GeometryFields {
+            symbol_bytes: TS_SYMBOL_BYTES,
+            row_symbols,
+            unit_rows,
+            data_rows,
+            parity_rows,
+            members,
+        }
+    }
+}
+
+/// Bytes of a symbol of the preset `ts`: seven transport packets of 188 bytes.
+const TS_SYMBOL_BYTES: usize = 7 * 188;
+/// Bytes of a unit of the preset `ts`, about.
+const TS_UNIT_BYTES: usize = 180 << 10;
+/// L of column FEC by SMPTE ST 2022-1, at most.
+const FEC_ROW_SYMBOLS_MAX: usize = 20;
+/// D of column FEC by SMPTE ST 2022-1, at least.
+const FEC_DATA_ROWS_MIN: usize = 4;
+/// D of column FEC by SMPTE ST 2022-1, at most.
+const FEC_DATA_ROWS_MAX: usize = 20;
+/// L x D of column FEC by SMPTE ST 2022-1, at most.
+const FEC_MATRIX_SYMBOLS_MAX: usize = 100;
+
+/// A geometry for a purpose, as the default of what was not asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GeometryPreset {
+    /// For titles in the form `cmaf`.
+    #[default]
+    Cmaf,
+    /// For titles in the form `ts`, whose parity rows can be sent.
+    Ts,
+}
+
+impl GeometryPreset {
+    /// The geometry of this many members, of which a stripe takes D + P.
+    pub const fn fields(self, data_rows: usize, parity_rows: usize, members: usize) -> GeometryFields {
+        let preset = match self {
+            GeometryPreset::Cmaf => GeometryFields::cmaf(members),
+            GeometryPreset::Ts => GeometryFields::ts(data_rows),
+        };
+        GeometryFields { data_rows, parity_rows, members, ..preset }
+    }
 }
 
 /// A checked geometry and everything that follows from it by arithmetic.
@@ -152,6 +217,15 @@ impl Geometry {
         self.fields.parity_rows
     }
 
+    /// Whether a parity row can be sent as column FEC by SMPTE ST 2022-1 (L and D up to 20, D at
+    /// least 4, L x D at most 100).
+    pub fn allows_st_2022_1(&self) -> bool {
+        let (row_symbols, data_rows) = (self.row_symbols(), self.data_rows());
+        row_symbols <= FEC_ROW_SYMBOLS_MAX
+            && (FEC_DATA_ROWS_MIN..=FEC_DATA_ROWS_MAX).contains(&data_rows)
+            && row_symbols * data_rows <= FEC_MATRIX_SYMBOLS_MAX
+    }
+
     /// N: members of the volume.
     pub fn members(&self) -> usize {
         self.fields.members
@@ -185,6 +259,11 @@ impl Geometry {
     /// Stripes that an object of this length takes.
     pub fn stripes(&self, object_bytes: u64) -> u64 {
         object_bytes.div_ceil(self.stripe_bytes() as u64)
+    }
+
+    /// Symbols of data in a matrix: L x D.
+    pub fn matrix_symbols(&self) -> u64 {
+        (self.row_symbols() * self.data_rows()) as u64
     }
 
     /// The position of a byte of an object. Object order is matrix by matrix, row by row.
@@ -265,4 +344,36 @@ impl Geometry {
 
 fn within(rule: &'static str, got: usize, low: usize, high: usize) -> Result<(), GeometryError> {
     if (low..=high).contains(&got) { Ok(()) } else { Err(GeometryError { rule, got: got.to_string() }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preset_for_transport_streams_can_be_sent() {
+        for members in 2..=MEMBERS_MAX {
+            let fields = GeometryPreset::Ts.fields(members - 1, 1, members);
+            let geometry = Geometry::new(fields).expect("valid");
+            assert_eq!(geometry.symbol_bytes(), 1316);
+            assert_eq!(geometry.allows_st_2022_1(), (5..=21).contains(&members), "{members} members");
+            let spare = geometry.unit_bytes() - geometry.unit_rows() * geometry.row_bytes();
+            assert!(spare < 4096, "{members} members");
+        }
+        let of = |data_rows| {
+            let fields = GeometryFields::ts(data_rows);
+            let unit_kib = Geometry::new(fields).expect("valid").unit_bytes() >> 10;
+            (fields.row_symbols, fields.unit_rows, unit_kib)
+        };
+        assert_eq!(of(4), (20, 7, 180));
+        assert_eq!(of(8), (12, 14, 216));
+        assert_eq!(of(20), (5, 61, 392));
+    }
+
+    #[test]
+    fn the_usual_geometry_exceeds_the_standard() {
+        let usual = Geometry::new(GeometryFields::cmaf(5)).expect("valid");
+        assert!(!usual.allows_st_2022_1());
+        assert_eq!(GeometryPreset::Cmaf.fields(4, 1, 5), GeometryFields::cmaf(5));
+    }
 }

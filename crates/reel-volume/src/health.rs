@@ -2,7 +2,7 @@
 //! data too often.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use reel_disk::DiskError;
 
@@ -34,6 +34,8 @@ struct Inner {
     /// Held while the use of a member changes, so that at most the tolerated number of members is
     /// taken out.
     change: Mutex<()>,
+    /// Why nothing may be written any more: members that cannot be spared do not answer writes.
+    stuck: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,10 @@ struct Member {
     rows: AtomicU64,
     /// Requests it has answered since the volume was opened, with success or failure.
     answers: AtomicU64,
+    /// Writes and syncs that it has not answered.
+    writes: AtomicU64,
+    /// When it last answered one.
+    last_write_ns: AtomicU64,
     /// Set while it should be out but cannot be spared.
     suspect: AtomicBool,
     reason: Mutex<String>,
@@ -63,7 +69,7 @@ impl Health {
     /// Members in these uses, of which `tolerated` may be out.
     pub fn tolerating(uses: impl IntoIterator<Item = MemberUse>, tolerated: usize) -> Health {
         let members = uses.into_iter().map(Member::new).collect();
-        Health(Arc::new(Inner { members, tolerated, change: Mutex::new(()) }))
+        Health(Arc::new(Inner { members, tolerated, change: Mutex::new(()), stuck: OnceLock::new() }))
     }
 
     /// How this member is used. A number without a member counts as out.
@@ -103,6 +109,13 @@ impl Health {
         self.0.members.get(member).is_some_and(|member| member.suspect.load(Ordering::Relaxed))
     }
 
+    /// Why members are out: of each the last error.
+    pub(crate) fn reasons(&self) -> String {
+        let out = (0..self.0.members.len()).filter(|&member| !self.readable(member));
+        let reason = |member| self.reason(member).unwrap_or_else(|| "it is not in use".to_owned());
+        out.map(|member| format!("member {member}: {}", reason(member))).collect::<Vec<_>>().join("; ")
+    }
+
     /// Requests that a member has answered so far, with success or failure, from any caller.
     pub fn answers(&self, member: usize) -> u64 {
         self.0.members.get(member).map_or(0, |member| member.answers.load(Ordering::Relaxed))
@@ -113,6 +126,64 @@ impl Health {
         if let Some(member) = self.0.members.get(member) {
             member.answers.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Writes and syncs that a member has not answered.
+    pub fn unanswered_writes(&self, member: usize) -> u64 {
+        self.0.members.get(member).map_or(0, |member| member.writes.load(Ordering::Acquire))
+    }
+
+    /// Records that a write or sync is about to be submitted. Returns the life of the member.
+    pub(crate) fn begin_write(&self, number: usize) -> u32 {
+        // With the lock, so that no life begins between the two steps.
+        let _change = lock(&self.0.change);
+        let Some(member) = self.0.members.get(number) else { return 0 };
+        member.writes.fetch_add(1, Ordering::AcqRel);
+        member.life.load(Ordering::Acquire)
+    }
+
+    /// Records that a write or sync was answered.
+    pub(crate) fn end_write(&self, number: usize, now_ns: u64) {
+        if let Some(member) = self.0.members.get(number) {
+            member.last_write_ns.fetch_max(now_ns, Ordering::AcqRel);
+            member.writes.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// When a member last answered a write or sync; 0 if never.
+    pub(crate) fn last_write_ns(&self, member: usize) -> u64 {
+        self.0.members.get(member).map_or(0, |member| member.last_write_ns.load(Ordering::Acquire))
+    }
+
+    /// Why nothing may be written any more, if members that cannot be spared do not answer writes.
+    pub(crate) fn stuck(&self) -> Option<String> {
+        self.0.stuck.get().cloned()
+    }
+
+    /// Takes a member out that did not answer a write of this life. Returns whether it was in.
+    ///
+    /// If it cannot be spared, it stays in use, since reads may work: all members may be on one
+    /// frozen file system. Then nothing more is written until the volume is opened again, so that
+    /// the outstanding writes, which may be carried out later, overwrite nothing newer.
+    pub(crate) fn drop_silent(&self, number: usize, life: u32, reason: &str) -> bool {
+        let _change = lock(&self.0.change);
+        let Some(member) = self.0.members.get(number) else { return false };
+        if member.state() == MemberUse::Out || member.life.load(Ordering::Acquire) != life {
+            return false;
+        }
+        if member.state() == MemberUse::InUse && self.lost() >= self.0.tolerated {
+            let first = self.0.stuck.set(format!(
+                "{reason}, and no other member can be spared; see why writes hang, and open the volume again"
+            ));
+            if first.is_ok() {
+                tracing::error!(member = number, reason, "writes hang, so nothing more is written");
+            }
+            member.suspect.store(true, Ordering::Relaxed);
+            reason.clone_into(&mut lock(&member.reason));
+            return false;
+        }
+        member.set(MemberUse::Out, reason);
+        true
     }
 
     /// Records rows that were read from a member, and how many of them were not what was written.
@@ -145,7 +216,8 @@ impl Health {
             return false;
         }
         let failures = member.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
-        (failures >= READ_FAILURES_MAX || is_gone(error)) && self.take_out(number, &error.to_string())
+        (failures >= READ_FAILURES_MAX || is_gone(error))
+            && self.take_out(number, &format!("it repeatedly fails: {error}"))
     }
 
     /// Takes a member out because a write to it failed, so that data is missing on it. Returns
@@ -169,13 +241,26 @@ impl Health {
     pub fn begin_to_rebuild(&self, number: usize, reason: &str) {
         let _change = lock(&self.0.change);
         if let Some(member) = self.0.members.get(number) {
-            member.failures_in_a_row.store(0, Ordering::Relaxed);
-            member.rows.store(0, Ordering::Relaxed);
-            // Set before the new life begins: a writer that starts in the new life must find the
-            // member writable, since its object is not completed on the member when it is
-            // published.
-            member.set(MemberUse::Rebuilding, reason);
-            member.life.fetch_add(1, Ordering::AcqRel);
+            member.begin_to_rebuild(reason);
+        }
+    }
+
+    /// Like [`Health::begin_to_rebuild`], for a disk that stays. Returns how many writes of before
+    /// are unanswered; if there are any, nothing has changed.
+    ///
+    /// They may be carried out at any time, when their slots have long been given to other objects.
+    /// As long as the member is out, that does no harm: nothing is read from it, and a rebuild
+    /// verifies every unit. After that it would overwrite what the rebuild has written.
+    pub(crate) fn begin_to_rebuild_unless_written(&self, number: usize, reason: &str) -> Result<(), u64> {
+        let _change = lock(&self.0.change);
+        match self.unanswered_writes(number) {
+            0 => {
+                if let Some(member) = self.0.members.get(number) {
+                    member.begin_to_rebuild(reason);
+                }
+                Ok(())
+            }
+            writes => Err(writes),
         }
     }
 
@@ -203,6 +288,19 @@ impl Health {
         self.0.members.iter().map(|member| member.life.load(Ordering::Acquire)).collect()
     }
 
+    /// Takes a member out that will be gone. Like one that repeatedly fails, it is only marked as
+    /// suspect if it is in use and cannot be spared. Returns whether it was taken out.
+    pub(crate) fn lose(&self, number: usize, reason: &str) -> bool {
+        if self.member(number) != MemberUse::Rebuilding {
+            return self.take_out(number, reason);
+        }
+        let was_in = self.drop_member(number, self.life(number), reason);
+        if was_in {
+            tracing::error!(member = number, reason, "a member that was being rebuilt is not used any more");
+        }
+        was_in
+    }
+
     /// Takes a member out if it can be spared; otherwise marks it as suspect.
     fn take_out(&self, number: usize, reason: &str) -> bool {
         let _change = lock(&self.0.change);
@@ -215,7 +313,7 @@ impl Health {
             tracing::error!(
                 member = number,
                 reason,
-                "a member repeatedly fails or returns wrong data and is not used any more; its bytes are computed from the others. Replace it"
+                "a member is not used any more; its bytes are computed from the others. Replace it"
             );
             return true;
         }
@@ -224,7 +322,7 @@ impl Health {
             tracing::error!(
                 member = number,
                 reason,
-                "a member repeatedly fails or returns wrong data and stays in use only because no other can be spared"
+                "a member should not be used any more and stays in use only because no other can be spared"
             );
         }
         false
@@ -239,6 +337,8 @@ impl Member {
             failures_in_a_row: AtomicU32::new(0),
             rows: AtomicU64::new(0),
             answers: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            last_write_ns: AtomicU64::new(0),
             suspect: AtomicBool::new(false),
             reason: Mutex::default(),
         }
@@ -250,6 +350,15 @@ impl Member {
             state if state == MemberUse::Rebuilding as u8 => MemberUse::Rebuilding,
             _ => MemberUse::Out,
         }
+    }
+
+    fn begin_to_rebuild(&self, reason: &str) {
+        self.failures_in_a_row.store(0, Ordering::Relaxed);
+        self.rows.store(0, Ordering::Relaxed);
+        // Set before the new life begins: a writer that starts in the new life must find the member
+        // writable, since its object is not completed on the member when it is published.
+        self.set(MemberUse::Rebuilding, reason);
+        self.life.fetch_add(1, Ordering::AcqRel);
     }
 
     fn set(&self, state: MemberUse, reason: &str) {

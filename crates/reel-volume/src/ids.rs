@@ -13,6 +13,30 @@ pub struct VolumeId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemberId(pub [u8; 16]);
 
+/// A secret that every server of a volume has and no client: 32 random bytes. What is derived from
+/// it means the same on each of them. It is never written to a log. Volumes that were made before
+/// there were secrets have zeros.
+#[derive(Clone, PartialEq, Eq)]
+pub struct VolumeSecret(pub [u8; 32]);
+
+impl VolumeSecret {
+    /// A new secret.
+    ///
+    /// # Errors
+    /// [`VolumeError::Random`] if the kernel provides no random bytes.
+    pub fn random() -> Result<VolumeSecret, VolumeError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|e| VolumeError::Random { reason: e.to_string() })?;
+        Ok(VolumeSecret(bytes))
+    }
+}
+
+impl fmt::Debug for VolumeSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("VolumeSecret(..)")
+    }
+}
+
 impl VolumeId {
     /// A new id.
     ///
@@ -51,6 +75,11 @@ fn random_bytes() -> Result<[u8; 16], VolumeError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|e| VolumeError::Random { reason: e.to_string() })?;
     Ok(bytes)
+}
+
+/// The id of one opening of a volume.
+pub(crate) fn random_session() -> Result<[u8; 16], VolumeError> {
+    random_bytes()
 }
 
 /// Eight random bytes from the kernel, to distinguish two epochs of one number.

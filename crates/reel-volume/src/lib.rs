@@ -11,14 +11,19 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answers;
+mod backing;
 mod catalogue;
 mod check;
+mod claim;
 mod commit;
+mod content;
 mod counters;
 mod create;
 mod encoding;
 mod error;
 mod fill;
+mod find;
 mod finding;
 mod geometry;
 #[cfg(test)]
@@ -26,6 +31,7 @@ mod geometry_laws;
 mod health;
 mod hold;
 mod ids;
+mod late;
 mod layout;
 pub mod limits;
 mod lock;
@@ -33,10 +39,13 @@ mod manifest;
 mod members;
 mod object;
 mod open;
+mod owner;
+mod presence;
 mod reader;
 mod rebuild;
 mod replace;
 mod scrub;
+mod signature;
 mod space;
 mod superblock;
 mod unit_read;
@@ -50,7 +59,8 @@ pub use access::WriteObserver;
 #[cfg(fuzzing)]
 pub use catalogue::fuzz_catalogue;
 pub use catalogue::{
-    Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError,
+    Extent, ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER,
+    SourceFile, Sums, TitleRecord, TitleRecordError,
 };
 pub use check::{CheckProgress, CheckReport, MemberReport, TitleReport};
 pub use commit::CommitStatus;
@@ -58,11 +68,12 @@ pub use counters::{Counter, VolumeCounters};
 pub use create::{Members, VolumeOptions, VolumeSummary};
 pub use encoding::EncodingError;
 pub use error::VolumeError;
+pub use find::{FoundMember, find_members, list_members, part_of_a_volume};
 pub use finding::{Finding, MEMBERS_LOG, MemberState};
-pub use geometry::{Geometry, GeometryError, GeometryFields, Location, UnitAddress};
+pub use geometry::{Geometry, GeometryError, GeometryFields, GeometryPreset, Location, UnitAddress};
 pub use health::{Health, MemberUse};
 pub use hold::Hold;
-pub use ids::{MemberId, VolumeId};
+pub use ids::{MemberId, VolumeId, VolumeSecret};
 pub use object::{ObjectLayout, ObjectMap};
 pub use open::{ArenaBudget, OpenOptions, Simulated};
 pub use reader::ObjectReader;

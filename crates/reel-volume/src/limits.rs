@@ -68,6 +68,14 @@ pub const VOLUME_FILE_BYTES_MAX: u64 = 1 << 20;
 
 // ---- Tuning
 
+/// A member that has answered nothing to anyone for so long is read around by readers of the
+/// library: as for viewers (`STALL_NS` of reel-cache).
+pub const READ_STALL_NS: u64 = 250_000_000;
+
+/// A read for which a person waits is read around after this long, even if its member answers
+/// others. A read on a busy hard disk takes half of that.
+pub const READ_HEDGE_NS: u64 = 1_000_000_000;
+
 /// Stripes that a reader has in flight: one being consumed, the others with the disks.
 pub const STRIPES_IN_FLIGHT: usize = 4;
 
@@ -95,6 +103,47 @@ pub const RESERVE_SLOTS_MAX: u64 = 256;
 /// value is one round; sessions that are starting have earlier deadlines.
 pub const COMMIT_STEP_NS: u64 = 1_000_000_000;
 
+/// How long a member that answers no write at all may leave a write or sync unanswered before it is
+/// dropped as failed. The kernel resets a link that does not answer for 30 s; a disk that is spun
+/// up answers after 10 to 15 s, and a snapshot freezes a file system for a few seconds.
+pub const WRITE_PATIENCE_NS: u64 = 30_000_000_000;
+
+/// How many times as long a write may stay unanswered if its member answers others meanwhile: then
+/// there is a long queue, and after this time the write is lost.
+pub const WRITE_PATIENCE_MAX: u64 = 4;
+
+/// How often a caller that waits for a write looks, within that time, whether the member is out.
+pub const WRITE_LOOKS: u64 = 30;
+
+/// How long a rebuild waits at first for writes of the time before its member failed.
+pub const OLD_WRITES_WAIT_NS: u64 = 5_000_000_000;
+
+/// Time between two heartbeats of the owner of a volume. Each reads and writes a block of P + 1
+/// members in turn.
+pub const BEAT_NS: u64 = 1_000_000_000;
+
+/// The tenure of the owner of a volume: how long it may write after it has found its own record.
+/// Four beats may fail before writing pauses.
+pub const TENURE_NS: u64 = 5 * BEAT_NS;
+
+/// How long another host watches the records of an owner, and finds no change, before it takes the
+/// volume over: twice the tenure.
+pub const WATCH_NS: u64 = 2 * TENURE_NS;
+
+/// How long a host that has taken a volume over waits before it writes. A tenure that began before
+/// has ended by then.
+pub const CONFIRM_NS: u64 = TENURE_NS + BEAT_NS;
+
+/// How old the records that a host has read may be when it has written its own. Less than
+/// [`CONFIRM_NS`], so that of two hosts that want a volume at once the later one sees the other.
+pub const CLAIM_WITHIN_NS: u64 = 3 * BEAT_NS;
+
+/// How long a write waits for a tenure that has ended to be renewed.
+pub const TENURE_WAIT_NS: u64 = 30_000_000_000;
+
+/// How long the end of a session is written at most. Without that record another host waits longer.
+pub const LAST_BEAT_NS: u64 = BEAT_NS;
+
 /// How long a writer or reader waits for a free arena buffer before it fails. Long enough for any
 /// burst of streams to pass; short enough that a leak shows.
 pub const BUFFER_WAIT_MS: u64 = 30_000;
@@ -120,6 +169,15 @@ pub const BUFFER_POLL_NS: u64 = 200_000;
 /// Time between two attempts to get a lock in a simulation, where its holder waits for disks: a
 /// hundredth of a commit on hard disks.
 pub const LOCK_POLL_NS: u64 = 1_000_000;
+
+/// Bytes at each end of a disk that are looked at in full before it becomes a member. Signatures of
+/// file systems, RAIDs and partition tables lie there.
+pub const CONTENT_END_BYTES: u64 = 1 << 20;
+
+/// Places in between that are looked at, and bytes of each: three seconds on a hard disk.
+pub const CONTENT_SAMPLES: u64 = 256;
+/// Bytes of each place.
+pub const CONTENT_SAMPLE_BYTES: u64 = 64 << 10;
 
 // ---- Configuration
 

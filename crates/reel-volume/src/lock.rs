@@ -3,26 +3,34 @@
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
 use crate::error::VolumeError;
 
-/// Locks an open file, exclusively or shared with other readers, without waiting. The lock lasts
-/// until the file is closed.
+/// How often a lock is tried, and the pause after each attempt. A child process has copies of all
+/// descriptors until it runs its program, and so holds locks for some milliseconds that this
+/// process has given up.
+pub(crate) const ATTEMPTS: u32 = 20;
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
+
+/// Locks an open file, exclusively or shared with other readers, without waiting for another
+/// holder. The lock lasts until the file is closed.
 pub(crate) fn lock(file: &File, path: &Path, exclusive: bool) -> Result<(), VolumeError> {
     let operation = if exclusive {
         FlockOperation::NonBlockingLockExclusive
     } else {
         FlockOperation::NonBlockingLockShared
     };
-    match rustix::fs::flock(file, operation) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(VolumeError::Locked { path: path.to_owned(), holder: holder(file) })
+    for _ in 0..ATTEMPTS {
+        match rustix::fs::flock(file, operation) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            Err(error) => return Err(VolumeError::file(path, "lock")(error.into())),
         }
-        Err(error) => Err(VolumeError::file(path, "lock")(error.into())),
     }
+    Err(VolumeError::Locked { path: path.to_owned(), holder: holder(file) })
 }
 
 /// Equal for two names of one disk. Two nodes of one device have different inodes, but one device
@@ -43,13 +51,17 @@ fn holder(file: &File) -> String {
         let locks = std::fs::read_to_string("/proc/locks").ok()?;
         locks.lines().find_map(|line| holder_in(line, &place))
     });
-    match pid {
-        Some(pid) if pid == std::process::id() => format!("this process ({pid})"),
-        Some(pid) => match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
-            Ok(name) => format!("process {pid} ({})", name.trim()),
-            Err(_) => format!("process {pid}"),
-        },
-        None => "another process".to_owned(),
+    pid.map_or_else(|| "another process".to_owned(), process)
+}
+
+/// A process, for messages.
+pub(crate) fn process(pid: u32) -> String {
+    if pid == std::process::id() {
+        return format!("this process ({pid})");
+    }
+    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("process {pid} ({})", name.trim()),
+        Err(_) => format!("process {pid}"),
     }
 }
 
@@ -84,5 +96,19 @@ mod tests {
         assert!(text.contains("is in use by"), "{text}");
         drop(first);
         lock(&second, &path, false).unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_is_given_up_at_once_is_no_other_holder() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let first = File::create(&path).unwrap();
+        lock(&first, &path, true).unwrap();
+        let holder = std::thread::spawn(move || {
+            std::thread::sleep(PAUSE);
+            drop(first);
+        });
+        lock(&File::open(&path).unwrap(), &path, false).unwrap();
+        holder.join().unwrap();
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use reel_disk::{OpenMode, open_plain};
 use serde::{Deserialize, Serialize};
 
 use crate::error::VolumeError;
@@ -33,11 +34,19 @@ impl Manifest {
     /// Reads the file of a directory. It is returned open, to be locked.
     pub(crate) fn open(directory: &Path) -> Result<(Manifest, File, PathBuf), VolumeError> {
         let path = directory.join(FILE_NAME);
-        let not_a_volume = |reason: String| VolumeError::NotAVolume { path: directory.to_owned(), reason };
-        let mut file = match File::open(&path) {
+        let not_a_volume = |reason: String| VolumeError::NotAVolume {
+            path: directory.to_owned(),
+            reason,
+            help: "correct it, or write it again from the members: `reel volume find DIR DEVICE... --write`",
+        };
+        let mut file = match open_plain(&path, OpenMode::ReadOnly) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(not_a_volume(format!("it has no {FILE_NAME}")));
+                return Err(VolumeError::NotAVolume {
+                    path: directory.to_owned(),
+                    reason: format!("it has no {FILE_NAME}"),
+                    help: "`reel volume create` makes one",
+                });
             }
             Err(error) => return Err(VolumeError::file(path, "open")(error)),
         };

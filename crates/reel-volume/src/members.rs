@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use reel_disk::{DiskError, MemberFile, OpenMode};
 
-use crate::catalogue::{BODY_AT, Candidate, CommitHeader};
+use crate::catalogue::{Area, BODY_AT, Candidate, CommitHeader, MemberSet};
+use crate::claim::{claimed, is_claimed, is_claimed_by_another, is_read_only, open_claimed};
 use crate::error::VolumeError;
 use crate::finding::{Finding, MemberState};
 use crate::ids::{MemberId, VolumeId};
@@ -28,8 +30,8 @@ pub(crate) struct OpenMember {
     pub(crate) areas: [Option<Copy>; 2],
     /// Whether every catalogue area starts with a header that matches its checksum, of any version.
     pub(crate) headers_whole: bool,
-    /// The highest epoch number in a header on it, whether its body matches or not.
-    pub(crate) epoch_seen: u64,
+    /// The headers of its catalogue areas that are whole, whether their bodies match or not.
+    headers: [Option<CommitHeader>; 2],
 }
 
 /// A catalogue copy that matches its checksums.
@@ -54,14 +56,27 @@ pub(crate) struct BadPath {
 }
 
 impl OpenMember {
-    pub(crate) fn candidate(&self) -> Candidate {
-        let header = |area: usize| self.areas[area].as_ref().map(|copy| copy.header.clone());
-        Candidate {
-            index: self.superblock.index,
-            id: self.superblock.member,
-            areas: [header(0), header(1)],
-            epoch_seen: self.epoch_seen,
-        }
+    /// Reads the catalogue areas, again if they were read before.
+    pub(crate) fn read_catalogue(&mut self) {
+        let (file, superblock) = (&self.file, &self.superblock);
+        file.forget_cached();
+        let headers = [0, 1].map(|area| read_header(file, superblock, area));
+        self.headers_whole = (0..2).all(|area| {
+            let mut block = vec![0; BLOCK_BYTES];
+            file.read_at(superblock.area_offset(area), &mut block).is_ok() && CommitHeader::is_whole(&block)
+        });
+        let [first, second] = headers.clone();
+        self.areas = [
+            first.and_then(|header| read_body(file, superblock, 0, header)),
+            second.and_then(|header| read_body(file, superblock, 1, header)),
+        ];
+        self.headers = headers;
+    }
+
+    fn candidate(&self) -> Candidate {
+        let area =
+            |area: usize| Area { header: self.headers[area].clone(), is_copy: self.areas[area].is_some() };
+        Candidate { index: self.superblock.index, id: self.superblock.member, areas: [0, 1].map(area) }
     }
 }
 
@@ -87,8 +102,14 @@ pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Res
 type Verdict = Result<OpenMember, (MemberState, String)>;
 
 fn open_member(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> Result<Verdict, VolumeError> {
-    let file = match MemberFile::open(path, mode) {
+    let opened = open_claimed(path, mode).map_err(|error| DiskError::File {
+        path: path.to_owned(),
+        what: "open",
+        source: Arc::new(error),
+    });
+    let file = match opened.and_then(|plain| MemberFile::of(path, plain, mode)) {
         Ok(file) => file,
+        Err(DiskError::File { source, .. }) if is_claimed(&source) => return claimed_member(path, volume),
         Err(error) => {
             let wanted = if mode == OpenMode::ReadWrite { "written" } else { "read" };
             return Ok(Err(match denial(&error) {
@@ -97,7 +118,16 @@ fn open_member(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> 
             }));
         }
     };
-    if let Err(locked) = lock(file.file(), path, mode == OpenMode::ReadWrite) {
+    if mode == OpenMode::ReadWrite && file.file().metadata().is_ok_and(|metadata| is_read_only(&metadata)) {
+        let reason = "it may not be written: the device is read-only".to_owned();
+        return Ok(Err((MemberState::Denied, reason)));
+    }
+    let locked = match mode {
+        OpenMode::ReadOnly if is_claimed_by_another(path) => Err(claimed(path)),
+        OpenMode::ReadOnly => lock(file.file(), path, false),
+        OpenMode::ReadWrite => lock(file.file(), path, true),
+    };
+    if let Err(locked) = locked {
         // The file is locked by the process that has its volume open, which is another volume than
         // this one.
         return match read_superblock(&file) {
@@ -121,18 +151,29 @@ fn open_member(path: &Path, volume: VolumeId, listed: usize, mode: OpenMode) -> 
         let reason = format!("it has {} bytes and should have {}", file.bytes(), superblock.member_bytes);
         return Ok(Err((MemberState::Truncated, reason)));
     }
-    let headers = [read_header(&file, &superblock, 0), read_header(&file, &superblock, 1)];
-    let epoch_seen = headers.iter().flatten().map(|header| header.epoch.number).max().unwrap_or_default();
-    let headers_whole = (0..2).all(|area| {
-        let mut block = vec![0; BLOCK_BYTES];
-        file.read_at(superblock.area_offset(area), &mut block).is_ok() && CommitHeader::is_whole(&block)
-    });
-    let [first, second] = headers;
-    let areas = [
-        first.and_then(|h| read_body(&file, &superblock, 0, h)),
-        second.and_then(|h| read_body(&file, &superblock, 1, h)),
-    ];
-    Ok(Ok(OpenMember { file, superblock, superblock_damaged, listed, areas, headers_whole, epoch_seen }))
+    let mut member = OpenMember {
+        file,
+        superblock,
+        superblock_damaged,
+        listed,
+        areas: [None, None],
+        headers_whole: false,
+        headers: [None, None],
+    };
+    member.read_catalogue();
+    Ok(Ok(member))
+}
+
+/// A device that has another use. If it is a member of this volume, another program has the volume
+/// open; otherwise it is another disk under this name.
+fn claimed_member(path: &Path, volume: VolumeId) -> Result<Verdict, VolumeError> {
+    let locked = claimed(path);
+    let read = MemberFile::open(path, OpenMode::ReadOnly).ok().map(|file| read_superblock(&file));
+    match read {
+        Some(Ok((superblock, _))) if superblock.volume == volume => Err(locked),
+        Some(Ok((superblock, _))) => Ok(Err(foreign(&superblock))),
+        _ => Ok(Err((MemberState::Denied, locked.to_string()))),
+    }
 }
 
 fn foreign(superblock: &Superblock) -> (MemberState, String) {
@@ -173,6 +214,11 @@ fn read_body(file: &MemberFile, superblock: &Superblock, area: usize, header: Co
 }
 
 impl Found {
+    /// What the catalogue in force is selected from.
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        self.members.iter().map(OpenMember::candidate).collect()
+    }
+
     /// A superblock of the volume, also of a member that may only be read.
     pub(crate) fn superblock(&self, volume: VolumeId) -> Option<Superblock> {
         let open = self.members.first().map(|member| member.superblock.clone());
@@ -262,6 +308,10 @@ pub(crate) struct SyncState {
     pub(crate) rebuilding: Vec<usize>,
     /// Those in whose place the catalogue expects another disk.
     pub(crate) unexpected: Vec<usize>,
+    /// Those that hold an older state than they had.
+    pub(crate) odd: MemberSet,
+    /// Those that belong to a copy of the volume.
+    pub(crate) apart: MemberSet,
     /// Their copies of the catalogue are damaged.
     pub(crate) damaged: Vec<usize>,
 }
@@ -331,9 +381,23 @@ fn finding_of(member: &OpenMember, sync_state: &SyncState) -> Finding {
         (MemberState::Foreign, text)
     } else if sync_state.rebuilding.contains(&index) {
         return rebuilding_finding(index, member.file.path());
+    } else if sync_state.apart.has(index) {
+        let text = format!(
+            "its catalogue contradicts those of most other members: it belongs to a copy of this volume that was \
+             written apart, so it is not used; {}",
+            advice(MemberState::Foreign)
+        );
+        (MemberState::Foreign, text)
+    } else if sync_state.odd.has(index) {
+        let text = format!(
+            "it holds an older state of the volume than it had: it was put back or restored, so it is not read; {}",
+            advice(MemberState::Stale)
+        );
+        (MemberState::Stale, text)
     } else if sync_state.stale.contains(&index) {
         let text = format!(
-            "it was missing while the volume was written, so it is not read; {}",
+            "it was missing while the volume was written, so it is not read; a server brings it back when it starts, \
+             as does `reel volume rebuild`; {}",
             advice(MemberState::Stale)
         );
         (MemberState::Stale, text)
@@ -368,13 +432,17 @@ pub(crate) fn without_advice(finding: &Finding) -> String {
 fn advice(state: MemberState) -> &'static str {
     match state {
         MemberState::Missing => {
-            "its bytes are computed from the other members. Bring it back, or correct its path in volume.toml"
+            "its bytes are computed from the other members. Bring it back, or correct its path in \
+             volume.toml, and open the volume again"
         }
         MemberState::Denied => {
-            "its bytes are computed from the other members. Give this user permission to access it, or mount its file \
-             system for writing, and open the volume again"
+            "its bytes are computed from the other members. Give this user permission to access it, or make the device \
+             or file system writable, and open the volume again"
         }
         MemberState::Stale => "its bytes are computed from the other members until it is rebuilt",
-        _ => "its bytes are computed from the other members. Bring the right one back, or replace it",
+        _ => {
+            "its bytes are computed from the other members. Bring the right one back, or replace it; a \
+              member that is back is found when the volume is opened again"
+        }
     }
 }

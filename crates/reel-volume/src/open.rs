@@ -1,6 +1,6 @@
 //! Opening a volume.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,17 +15,20 @@ use crate::catalogue::{
 use crate::commit::Committer;
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
+use crate::find::beside_members;
 use crate::finding::MEMBERS_LOG;
 use crate::finding::MemberState;
 use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::{Hold, Space};
-use crate::limits::WRITER_STRIPES_IN_FLIGHT;
+use crate::late::Late;
+use crate::limits::{BLOCK_BYTES, WRITE_PATIENCE_NS, WRITER_STRIPES_IN_FLIGHT};
 use crate::lock::lock;
 use crate::manifest::Manifest;
 use crate::members::{Found, OpenMember, SyncState, find, findings, without_advice};
+use crate::owner::{Heartbeat, OWNER_OFFSET, Owned, TakeOver, take_over};
 use crate::space::FreeMap;
-use crate::superblock::SUPERBLOCK_COPY_OFFSET;
+use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::{Disk, Inner, Volume};
 use crate::waits::{CooperativeWait, Waits};
 
@@ -42,6 +45,9 @@ pub struct OpenOptions {
     pub disks: DisksConfig,
     /// Observes every write and sync, for tests and traces.
     pub observer: Option<Arc<dyn WriteObserver>>,
+    /// How long a member may leave writes unanswered before it is dropped as failed; `None` for
+    /// [`WRITE_PATIENCE_NS`].
+    pub write_patience_ns: Option<u64>,
     /// Runs the volume in a simulation; `disks` is ignored then.
     pub simulated: Option<Simulated>,
 }
@@ -75,7 +81,8 @@ impl Default for ArenaBudget {
 }
 
 pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, VolumeError> {
-    let (manifest, manifest_file, manifest_path) = Manifest::open(directory)?;
+    let (manifest, manifest_file, manifest_path) =
+        Manifest::open(directory).map_err(|error| beside_members(directory, error))?;
     lock(&manifest_file, &manifest_path, !options.read_only)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
     let mut found = find(directory, &manifest, mode)?;
@@ -83,9 +90,10 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         let members = manifest.members.len();
         return Err(too_few(directory, &found, &manifest, members, None, &SyncState::default()));
     };
+    let owned = own(directory, &options, &superblock, &mut found)?;
     let geometry = superblock.geometry;
     let (members, tolerated) = (geometry.members(), geometry.parity_rows());
-    let candidates: Vec<Candidate> = found.members.iter().map(|member| member.candidate()).collect();
+    let candidates: Vec<Candidate> = found.candidates();
     let (selection, sync_state) = select_copy(directory, &found, &manifest, &geometry, &candidates)?;
     let findings = findings(&found, &manifest, directory, members, &sync_state);
     for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
@@ -97,6 +105,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let arena = arena_of(&geometry, options.arena, options.readable_by_others)?;
     repair_superblocks(&mut found, &selection, options.read_only);
     let keep = keep_by_member(&candidates, &selection, members);
+    let late = late_members(&found, &selection, &keep);
     let (files, disk) = take_members(found.members, &selection, members, manifest_file)?;
     let disks = match &options.simulated {
         Some(simulated) => (simulated.disks)(files),
@@ -112,11 +121,21 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     });
     let health = Health::tolerating(uses, tolerated);
     let counters = Arc::new(VolumeCounters::default());
-    let access =
-        Access { disks, health: health.clone(), arena, observer: options.observer, waits: waits.clone() };
+    let mut access = Access {
+        disks,
+        health: health.clone(),
+        arena,
+        observer: options.observer,
+        waits: waits.clone(),
+        ownership: None,
+        write_patience_ns: options.write_patience_ns.unwrap_or(WRITE_PATIENCE_NS),
+    };
+    let heartbeat = owned
+        .map(|owned| Heartbeat::start(owned, superblock.volume, members, &mut access, &counters))
+        .transpose()?;
     let refusal = refusal(options.read_only, selection.current, &geometry);
     let committer = Committer::new(&selection, keep, &superblock, refusal, waits);
-    let inner = Inner::new(
+    let mut inner = Inner::new(
         directory.to_owned(),
         superblock,
         findings,
@@ -128,9 +147,49 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         titles,
         committer,
         disk,
+        heartbeat,
     );
+    inner.set_late(late);
     inner.settle(&selection)?;
     Ok(Volume::from_inner(inner))
+}
+
+/// The members that are present and not in sync, and what they hold.
+fn late_members(found: &Found, selection: &Selection, keep: &[usize]) -> BTreeMap<usize, Late> {
+    let is_late = |member: &&OpenMember| {
+        !selection.current.has(member.superblock.index) && is_expected(member, selection)
+    };
+    let late = found.members.iter().filter(is_late).filter_map(|member| {
+        let index = member.superblock.index;
+        let was_missing = !selection.odd.has(index) && !selection.apart.has(index);
+        Some((index, Late::of(member, keep[index], was_missing)?))
+    });
+    late.collect()
+}
+
+/// Makes this process the owner of a volume that is opened for writing. If that had to wait,
+/// another host may have written meanwhile, so the members are read again.
+///
+/// With too few members to write nothing is done. A simulation has its disks for itself.
+fn own(
+    directory: &Path,
+    options: &OpenOptions,
+    superblock: &Superblock,
+    found: &mut Found,
+) -> Result<Option<Owned>, VolumeError> {
+    let shape = (superblock.geometry.members(), superblock.geometry.parity_rows());
+    let set = found.members.iter().fold(MemberSet::default(), |set, one| set.with(one.superblock.index));
+    let has_room = superblock.catalogue_offset >= OWNER_OFFSET + BLOCK_BYTES as u64;
+    if options.read_only || options.simulated.is_some() || !has_room || !write_quorum(set, shape.0, shape.1) {
+        return Ok(None);
+    }
+    let members = found.members.iter().map(|member| (member.superblock.index, &member.file)).collect();
+    let observer = options.observer.as_ref();
+    let owned = take_over(&TakeOver { directory, volume: superblock.volume, members, shape, observer })?;
+    if owned.waited {
+        found.members.iter_mut().for_each(OpenMember::read_catalogue);
+    }
+    Ok(Some(owned))
 }
 
 /// Selects the catalogue copy in force, and the states that it gives to the members.
@@ -157,6 +216,8 @@ fn select_copy(
         stale: indexes(&|member| !selection.current.has(member.superblock.index)),
         unexpected: indexes(&|member| !is_expected(member, &selection)),
         rebuilding: indexes(&|member| is_new(member, &selection)),
+        odd: selection.odd,
+        apart: selection.apart,
         damaged: Vec::new(),
     };
     if selection.current.count() + tolerated < members {
@@ -186,7 +247,7 @@ fn take_members(
         belongs[index] = true;
         files[index] = Some(member.file);
     }
-    Ok((files, Disk { locks, belongs }))
+    Ok((files, Disk { locks, belongs, away: vec![false; members] }))
 }
 
 /// Whether a disk is the one that the catalogue expects under its number.
@@ -260,9 +321,10 @@ fn undecided(directory: &Path, found: &Found, error: SelectionError) -> VolumeEr
             "bring one member back from a backup",
         ),
         SelectionError::Undecided => (
-            "so many of its members are missing or have lost their copy of the catalogue that a newer copy may \
-             exist than the newest one present",
-            "bring back members that were in use last",
+            "so many of its members are missing, have lost their copy of the catalogue or contradict each other that \
+             a newer copy may exist than the newest one present",
+            "bring back members that were in use last, and take away those that were restored from a backup or belong \
+             to a copy of the volume",
         ),
     };
     VolumeError::Catalogue { path: directory.to_owned(), reason: reason.to_owned(), help }
@@ -272,9 +334,7 @@ fn undecided(directory: &Path, found: &Found, error: SelectionError) -> VolumeEr
 fn members_with_damaged_copies(candidates: &[Candidate], selection: &Selection) -> Vec<usize> {
     candidates
         .iter()
-        .filter(|candidate| {
-            selection.current.has(candidate.index) && candidate.areas.iter().flatten().count() < 2
-        })
+        .filter(|candidate| selection.current.has(candidate.index) && candidate.copies().count() < 2)
         .map(|candidate| candidate.index)
         .collect()
 }
@@ -333,7 +393,7 @@ fn arena_of(
 }
 
 fn cells_per_buffer(geometry: &Geometry) -> usize {
-    let blocks = geometry.unit_bytes() / crate::limits::BLOCK_BYTES;
+    let blocks = geometry.unit_bytes() / BLOCK_BYTES;
     geometry.unit_rows().min(blocks).min(64)
 }
 

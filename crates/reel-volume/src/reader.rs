@@ -8,10 +8,11 @@ use std::sync::Arc;
 use reel_disk::DiskError;
 use reel_qos::{Class, DiskPrice};
 
-use crate::access::{Access, Answers, ReadContext, Span};
+use crate::access::{Access, ReadContext, Span};
+use crate::answers::{Answers, Awaited};
 use crate::error::VolumeError;
 use crate::health::Health;
-use crate::limits::STRIPES_IN_FLIGHT;
+use crate::limits::{READ_HEDGE_NS, READ_STALL_NS, STRIPES_IN_FLIGHT};
 use crate::object::ObjectMap;
 use crate::unit_read::{UnitFetch, UnitRead, UnitRows, UnitStep};
 use crate::volume::Inner;
@@ -58,10 +59,18 @@ struct UnitReads {
     class: Class,
     health: Health,
     answers: Answers,
-    reads: HashMap<u64, UnitRead>,
+    reads: HashMap<u64, Underway>,
     /// Fetches for which no buffer was free, oldest first.
     delayed: VecDeque<(u64, UnitFetch)>,
     next: u64,
+}
+
+/// A unit read under way.
+struct Underway {
+    read: UnitRead,
+    since_ns: u64,
+    /// What its member had answered to anyone when it was begun.
+    answers_before: u64,
 }
 
 /// A token holds a unit read's number and, in these low bits, the index of one of its fetches.
@@ -265,7 +274,8 @@ impl UnitReads {
         let number = self.next;
         self.next += 1;
         let fetches = read.reads();
-        self.reads.insert(number, read);
+        let (since_ns, answers_before) = (access.waits.now_ns(), self.health.answers(read.member()));
+        self.reads.insert(number, Underway { read, since_ns, answers_before });
         self.submit(access, number, fetches)?;
         Ok(number)
     }
@@ -273,9 +283,17 @@ impl UnitReads {
     /// Waits for the next read to end.
     fn next(&mut self, access: &Access) -> Result<(u64, UnitRows), VolumeError> {
         self.submit_delayed(access)?;
-        while let Some(done) = self.answers.next() {
+        loop {
+            let done = match self.answers.next_or_silence(access.waits.now_ns() + READ_STALL_NS) {
+                Awaited::Answer(done) => done,
+                Awaited::Silence => {
+                    self.hedge(access)?;
+                    continue;
+                }
+                Awaited::Ended => break,
+            };
             let (number, index) = (done.token >> FETCH_BITS, (done.token & ((1 << FETCH_BITS) - 1)) as usize);
-            let Some(read) = self.reads.get_mut(&number) else { continue };
+            let Some(Underway { read, .. }) = self.reads.get_mut(&number) else { continue };
             let result = match (done.result, done.buffer) {
                 (Ok(()), Some(buffer)) => Ok(buffer),
                 (Ok(()), None) => Err(DiskError::Stopped),
@@ -298,6 +316,21 @@ impl UnitReads {
             self.submit_delayed(access)?;
         }
         Err(VolumeError::Disk { doing: "cannot read an object".to_owned(), source: DiskError::Stopped })
+    }
+
+    /// Reads around members that do not answer, as for viewers (docs/design/hedged-reads.md).
+    fn hedge(&mut self, access: &Access) -> Result<(), VolumeError> {
+        let now_ns = access.waits.now_ns();
+        for (number, Underway { read, since_ns, answers_before }) in &mut self.reads {
+            let waited_ns = now_ns.saturating_sub(*since_ns);
+            let has_stalled =
+                waited_ns >= READ_STALL_NS && self.health.answers(read.member()) == *answers_before;
+            if has_stalled || (self.class == Class::INTERACTIVE && waited_ns >= READ_HEDGE_NS) {
+                let fetches = read.hedged_reads();
+                self.delayed.extend(fetches.into_iter().map(|fetch| (*number, fetch)));
+            }
+        }
+        self.submit_delayed(access)
     }
 
     fn submit(&mut self, access: &Access, number: u64, fetches: Vec<UnitFetch>) -> Result<(), VolumeError> {

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::catalogue::TitleRecord;
+use crate::catalogue::{ObjectRecord, TitleRecord};
 use crate::check::CheckProgress;
 use crate::error::VolumeError;
 use crate::fill::{Filler, Pace};
 use crate::health::MemberUse;
+use crate::limits::{LOCK_POLL_NS, OLD_WRITES_WAIT_NS};
+use crate::presence::lost;
 use crate::volume::{Inner, entry_name};
 
 /// How fast a scrub or a rebuild runs.
@@ -19,6 +21,15 @@ pub struct RepairOptions {
     pub bytes_per_s: Option<u64>,
 }
 
+/// What a rebuild believes without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Every unit is read.
+    Nothing,
+    /// A member that was missing holds what its own last catalogue names; see [`crate::late`].
+    OwnCatalogue,
+}
+
 /// The result of a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RebuildReport {
@@ -26,6 +37,9 @@ pub struct RebuildReport {
     pub member: usize,
     /// Whether it holds everything and is in use again. If not, the rebuild was stopped.
     pub complete: bool,
+    /// Bytes of units that the member held when it was last in sync, by its own catalogue. They
+    /// were not read.
+    pub unchanged_bytes: u64,
     /// Bytes of units that were already as written.
     pub good_bytes: u64,
     /// Bytes of units written.
@@ -42,7 +56,7 @@ pub struct RebuildReport {
 pub(crate) fn rebuild(
     inner: &Inner,
     member: usize,
-    options: RepairOptions,
+    (options, trust): (RepairOptions, Trust),
     progress: &mut dyn FnMut(CheckProgress) -> bool,
 ) -> Result<RebuildReport, VolumeError> {
     let _job = inner.begin_job("rebuild")?;
@@ -53,7 +67,11 @@ pub(crate) fn rebuild(
     // the slots of removed titles.
     let mut done: HashSet<*const TitleRecord> = HashSet::new();
     let mut kept: Vec<Weak<TitleRecord>> = Vec::new();
-    let mut bytes_done = 0;
+    let late = inner.late(member).filter(|late| trust == Trust::OwnCatalogue && late.was_missing);
+    let is_held = |title: &TitleRecord, object: &ObjectRecord| {
+        late.as_ref().is_some_and(|late| late.holds(title, object))
+    };
+    let (mut bytes_done, mut unchanged_bytes) = (0, 0);
     let complete = loop {
         let titles = unfilled(inner, &done);
         if titles.is_empty() {
@@ -65,13 +83,21 @@ pub(crate) fn rebuild(
             break true;
         }
         let mut wanted = true;
-        let bytes_total = bytes_done + titles.iter().map(|title| bytes_of(inner, title)).sum::<u64>();
+        let lacking = titles.iter().flat_map(|title| {
+            let objects = title.objects.iter().map(|entry| &entry.object);
+            objects.filter(|object| !is_held(title, object))
+        });
+        let bytes_total = bytes_done + lacking.map(|object| bytes_of(inner, object)).sum::<u64>();
         // Only weak references: a rebuild takes hours, and a title that is removed before its turn
         // must free its slots.
         let titles: Vec<Weak<TitleRecord>> = titles.into_iter().map(|title| Arc::downgrade(&title)).collect();
         for title in titles {
             let Some(title) = title.upgrade() else { continue };
             for entry in &title.objects {
+                if is_held(&title, &entry.object) {
+                    unchanged_bytes += bytes_of(inner, &entry.object);
+                    continue;
+                }
                 let each = &mut |bytes: u64| {
                     bytes_done += bytes;
                     pace.done(bytes);
@@ -97,6 +123,7 @@ pub(crate) fn rebuild(
     Ok(RebuildReport {
         member,
         complete,
+        unchanged_bytes,
         good_bytes: filled.good_bytes,
         written_bytes: filled.written_bytes,
         lost_rows: filled.lost_rows,
@@ -122,7 +149,14 @@ fn prepare(inner: &Inner, member: usize) -> Result<(), VolumeError> {
         let is = inner.members_now().swap_remove(member).state;
         return refuse(
             format!("member {member} is {is}, so no disk can be filled"),
-            "bring the right disk back, or replace it with `reel volume replace`",
+            "bring the right disk back, or replace it with `reel volume replace`; a disk that is back is found when the \
+             volume is opened again",
+        );
+    }
+    if let Some(reason) = lost(inner, member) {
+        return refuse(
+            format!("member {member} cannot be filled: {reason}"),
+            "replace it with `reel volume replace`; its old path may be used again",
         );
     }
     let others = inner.health.lost() - 1;
@@ -136,9 +170,29 @@ fn prepare(inner: &Inner, member: usize) -> Result<(), VolumeError> {
         );
     }
     if state == MemberUse::Out {
-        inner.health.begin_to_rebuild(member, "data that was written while it was missing is not on it");
+        begin_after_old_writes(inner, member)?;
     }
     tracing::info!(member, "a member is being rebuilt");
+    Ok(())
+}
+
+/// Makes a member that is out receive new writes, once none of before is outstanding.
+fn begin_after_old_writes(inner: &Inner, member: usize) -> Result<(), VolumeError> {
+    let waits = &inner.access.waits;
+    let until_ns = waits.now_ns().saturating_add(OLD_WRITES_WAIT_NS);
+    let reason = "data that was written while it was missing is not on it";
+    while let Err(writes) = inner.health.begin_to_rebuild_unless_written(member, reason) {
+        if waits.now_ns() >= until_ns || !waits.sleep_ns(LOCK_POLL_NS) {
+            return Err(VolumeError::options(
+                format!(
+                    "member {member} cannot be rebuilt: it has not answered {writes} writes of before it failed, \
+                     which could still overwrite what is filled"
+                ),
+                "see why its writes hang (a frozen file system is thawed with `fsfreeze --unfreeze`) and try again, or \
+                 replace it with `reel volume replace`",
+            ));
+        }
+    }
     Ok(())
 }
 
@@ -181,9 +235,9 @@ fn join(inner: &Inner, filler: &Filler<'_>, done: &HashSet<*const TitleRecord>) 
     Ok(true)
 }
 
-/// Bytes of a title's units on one member.
-fn bytes_of(inner: &Inner, title: &TitleRecord) -> u64 {
+/// Bytes of an object's units on one member.
+fn bytes_of(inner: &Inner, object: &ObjectRecord) -> u64 {
     let geometry = &inner.geometry;
-    let slots: u64 = title.extents().map(|extent| extent.slots).sum();
+    let slots: u64 = object.all_extents().iter().map(|extent| extent.slots).sum();
     slots * geometry.width() as u64 / geometry.members() as u64 * geometry.unit_bytes() as u64
 }

@@ -13,14 +13,17 @@ use reel_disk::{MemberFile, OpenMode};
 
 use crate::access::WriteObserver;
 use crate::catalogue::{BODY_AT, MemberSet, write_quorum};
+use crate::claim::is_among_devices;
 use crate::commit::Change;
 use crate::create::{CreatedFiles, Target, open_target, reserve};
 use crate::error::VolumeError;
+use crate::find::superblock_at;
 use crate::finding::{Finding, MEMBERS_LOG};
 use crate::ids::MemberId;
 use crate::limits::BLOCK_BYTES;
 use crate::lock::identity;
 use crate::manifest::{Manifest, sync_directory};
+use crate::owner::OWNER_OFFSET;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::Inner;
 
@@ -29,8 +32,11 @@ use crate::volume::Inner;
 pub struct Replacement {
     /// The member's number.
     pub member: usize,
-    /// A new file, or a block device that holds nothing.
+    /// A block device that holds nothing, an empty file, or a new file.
     pub path: PathBuf,
+    /// Whether a new file may be made at `path`. In the volume's own directory it may be in any
+    /// case: elsewhere, the path may be misspelt or below a disk that is not mounted.
+    pub create: bool,
     /// Whether existing content of `path` may be overwritten and the length of an existing file
     /// changed.
     pub force: bool,
@@ -45,6 +51,9 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     let path = absolute(&replacement.path)?;
     may_be_replaced(inner, member, replacement.replace_healthy)?;
     let mut created = CreatedFiles::nothing();
+    if !path.exists() {
+        may_be_made(inner, &path, replacement.create)?;
+    }
     let target = prepare(inner, member, &path, replacement.force, &mut created)?;
     let id = MemberId::random()?;
     let superblock = Superblock {
@@ -58,7 +67,8 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     // From now on the file belongs to the volume, whatever fails.
     created.keep();
     // Opened before the commit, so that little can fail after it.
-    let file = MemberFile::open(&path, OpenMode::ReadWrite)
+    let plain = target.file.try_clone().map_err(VolumeError::file(&path, "keep open"))?;
+    let file = MemberFile::of(&path, plain, OpenMode::ReadWrite)
         .map_err(VolumeError::disk("cannot use the new member"))?;
 
     let _change = inner.begin_change();
@@ -119,6 +129,16 @@ fn may_be_replaced(inner: &Inner, member: usize, replace_healthy: bool) -> Resul
     Ok(())
 }
 
+/// Whether a new file may be made at a path.
+fn may_be_made(inner: &Inner, path: &Path, create: bool) -> Result<(), VolumeError> {
+    let directory = absolute(&inner.directory)?;
+    // A file among the devices is refused in any case, with words of its own.
+    if create || path.parent() == Some(&directory) || is_among_devices(path) {
+        return Ok(());
+    }
+    Err(VolumeError::NothingThere { path: path.to_owned() })
+}
+
 /// Opens the new disk or creates the new file, and checks that it fits and that nothing is
 /// overwritten.
 fn prepare(
@@ -139,6 +159,7 @@ fn prepare(
             };
             return Err(VolumeError::options(format!("{} is {what}", path.display()), help));
         }
+        ensure_no_second_name(inner, member, path)?;
         let block = metadata.file_type().is_block_device();
         if block {
             let file = MemberFile::open(path, OpenMode::ReadOnly)
@@ -154,7 +175,15 @@ fn prepare(
         path.to_owned(),
         force || is_unfinished_replacement(inner, member, path),
         created,
-    )?;
+    )
+    .map_err(|error| match error {
+        // A disk that this volume does not use any more. There is no other volume to destroy.
+        VolumeError::IsMember { path, member, volume } if volume == inner.superblock.volume => {
+            let found = format!("is already member {member} of the Reel volume {volume}");
+            VolumeError::NotEmpty { path, found }
+        }
+        error => error,
+    })?;
     if target.device_bytes.is_none() && !force {
         let metadata = target.file.metadata().map_err(VolumeError::file(path, "get the metadata of"))?;
         let has_bytes = metadata.len();
@@ -163,18 +192,65 @@ fn prepare(
             return Err(VolumeError::TooShort { path: path.to_owned(), needed_bytes, has_bytes });
         }
     }
-    reserve(std::slice::from_ref(&target), needed_bytes, inner.access.waits.turns().is_some())?;
+    let sparse = inner.access.waits.turns().is_some();
+    reserve(std::slice::from_ref(&target), needed_bytes, force, sparse).map_err(|error| match error {
+        VolumeError::DiskFull { path, needed_bytes, free_bytes, .. } => VolumeError::DiskFull {
+            path,
+            needed_bytes,
+            free_bytes,
+            help: "free space there, or use another disk",
+        },
+        error => error,
+    })?;
     Ok(target)
+}
+
+/// Refuses a disk with the superblock of a member that the volume expects: it is that member under
+/// a second name, or a copy, which cannot be told apart.
+fn ensure_no_second_name(inner: &Inner, member: usize, path: &Path) -> Result<(), VolumeError> {
+    let Some(found) = superblock_at(path) else { return Ok(()) };
+    let other = found.index;
+    let is_expected = found.volume == inner.superblock.volume && inner.member_id(other) == Some(found.member);
+    let is_open = is_expected && inner.belongs(other);
+    // What was found at the path of its member and is not open cannot be used.
+    let is_useless =
+        || same(path, &inner.member_path(other)) || is_unfinished_replacement(inner, member, path);
+    if !is_expected || !is_open && is_useless() {
+        return Ok(());
+    }
+    let path = path.display();
+    let (problem, help) = match (is_open, other == member) {
+        (true, true) => (
+            format!("{path} is that member itself under another name, or a copy of it"),
+            "`reel volume rebuild` fills the member again; a copy must be removed first",
+        ),
+        (true, false) => (
+            format!(
+                "{path} is member {other} ({}) under another name, or a copy of it",
+                inner.member_path(other).display()
+            ),
+            "choose another disk; a copy must be removed first",
+        ),
+        (false, _) => (
+            format!("{path} is member {other} of this volume, which is not open under that name"),
+            "name this path in volume.toml and start again: then the member is there",
+        ),
+    };
+    Err(VolumeError::options(problem, help))
+}
+
+/// Whether two paths lead to one file or device.
+fn same(one: &Path, other: &Path) -> bool {
+    let of = |path: &Path| std::fs::metadata(path).ok().map(|metadata| identity(&metadata));
+    of(one).is_some_and(|one| of(other) == Some(one))
 }
 
 /// Whether the disk was formatted as this member by a replacement that was interrupted or failed.
 fn is_unfinished_replacement(inner: &Inner, member: usize, path: &Path) -> bool {
     let Ok(file) = MemberFile::open(path, OpenMode::ReadOnly) else { return false };
+    // Either of the two: the other may not have been written.
+    let Some(found) = superblock_at(path) else { return false };
     let mut block = vec![0; BLOCK_BYTES];
-    if file.read_at(0, &mut block).is_err() {
-        return false;
-    }
-    let Ok(found) = Superblock::decode(&block) else { return false };
     // Unlike any member that was in use, it never had a copy of the catalogue.
     let never_joined = (0..2).all(|area| {
         file.read_at(found.area_offset(area), &mut block).is_ok() && block.iter().all(|byte| *byte == 0)
@@ -188,6 +264,8 @@ fn format(inner: &Inner, target: &Target, superblock: &Superblock) -> Result<(),
     let to = Formatted { target, observer: inner.access.observer.as_ref(), number: inner.geometry.members() };
     let nothing = vec![0; BODY_AT as usize];
     to.write(0, &nothing)?;
+    // An owner record from an earlier life of the disk would say that the volume was taken over.
+    to.write(OWNER_OFFSET, &nothing[..BLOCK_BYTES])?;
     to.write(superblock.area_offset(0), &nothing)?;
     to.write(superblock.area_offset(1), &nothing)?;
     to.sync()?;

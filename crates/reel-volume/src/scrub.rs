@@ -3,7 +3,8 @@
 use reel_arena::Buffer;
 use reel_disk::DiskError;
 
-use crate::access::{Answers, Span};
+use crate::access::Span;
+use crate::answers::Answers;
 use crate::check::{Check, CheckProgress, CheckReport, RowState, Stripe, check_all};
 use crate::commit::write_failed;
 use crate::error::VolumeError;
@@ -98,7 +99,9 @@ impl Check<'_> {
         self.inner.access.write(&mut answers, self.context.class, (member, offset), lease);
         let doing = || VolumeError::disk(format!("cannot repair a unit of {}", stripe.map.name()));
         let Some(written) = answers.next() else { return Err(doing()(DiskError::Stopped)) };
-        if let Err(error) = &written.result {
+        if let Err(error) = &written.result
+            && !error.is_no_space()
+        {
             write_failed(&self.inner.health, &self.inner.counters, &written, error);
         }
         written.result.map_err(doing())?;

@@ -7,7 +7,7 @@ use reel_code::{Code, crc32c};
 
 use crate::encoding::{Decoder, Encoder, EncodingError};
 use crate::geometry::{Geometry, GeometryError, GeometryFields};
-use crate::ids::{MemberId, VolumeId};
+use crate::ids::{MemberId, VolumeId, VolumeSecret};
 use crate::limits::{BLOCK_BYTES, CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
 
 /// The first eight bytes of a member. The last two detect a file that went through a text
@@ -53,6 +53,8 @@ pub struct Superblock {
     pub created_unix_s: u64,
     /// The epoch in which this member joined: 1 for members of a new volume.
     pub joined_epoch: u64,
+    /// The secret of the volume.
+    pub secret: VolumeSecret,
 }
 
 /// Why 4096 bytes are not a superblock that this program can use.
@@ -120,6 +122,7 @@ impl Superblock {
         ] {
             to.u64(number);
         }
+        to.raw(&self.secret.0);
         to.pad_to(BLOCK_BYTES);
         let sum = block_sum(&to);
         to.set_u32(SUM_AT, sum);
@@ -179,6 +182,7 @@ impl Superblock {
             data_offset: from.u64()?,
             created_unix_s: from.u64()?,
             joined_epoch: from.u64()?,
+            secret: VolumeSecret(from.array()?),
         };
         superblock.check()?;
         Ok(superblock)
@@ -260,6 +264,7 @@ mod tests {
             data_offset: 9 << 20,
             created_unix_s: 1_790_000_000,
             joined_epoch: 1,
+            secret: VolumeSecret([9; 32]),
         }
     }
 

@@ -40,6 +40,8 @@ pub struct UnitRead {
     target: Option<Buffer>,
     /// Why the rows are not available from their own member.
     cause: String,
+    /// Whether its caller has chosen to compute it.
+    is_chosen: bool,
     over: bool,
 }
 
@@ -156,6 +158,7 @@ impl UnitRead {
             others_error: None,
             target: None,
             cause: String::new(),
+            is_chosen: false,
             over: false,
         }
     }
@@ -191,6 +194,14 @@ impl UnitRead {
             return Vec::new();
         }
         self.cause = format!("member {} does not answer", self.member());
+        self.fetch_others(self.rows.clone())
+    }
+
+    /// Instead of [`UnitRead::reads`]: the other units of the stripe, because they are in memory
+    /// and this one is not. If they fail, the member itself is read.
+    pub fn computed_reads(&mut self) -> Vec<UnitFetch> {
+        self.is_chosen = true;
+        self.cause = "it is computed".to_owned();
         self.fetch_others(self.rows.clone())
     }
 
@@ -395,7 +406,9 @@ impl UnitRead {
                 return self.fail(row, cause);
             }
         }
-        self.map.counters().rows_decoded.add(lost_rows.len() as u64);
+        let counters = self.map.counters();
+        let counter = if self.is_chosen { &counters.rows_computed } else { &counters.rows_decoded };
+        counter.add(lost_rows.len() as u64);
         self.ready(target, span, true)
     }
 

@@ -14,7 +14,9 @@ use reel_code::Code;
 use reel_disk::Disks;
 use reel_qos::Class;
 
-use crate::catalogue::{ObjectEntry, ObjectRecord, Role, TitleRecord};
+use crate::catalogue::{
+    ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord,
+};
 use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::CommitStatus;
 use crate::counters::VolumeCounters;
@@ -23,11 +25,12 @@ use crate::error::VolumeError;
 use crate::finding::Finding;
 use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
-use crate::ids::VolumeId;
+use crate::ids::{VolumeId, VolumeSecret};
 use crate::object::ObjectMap;
 use crate::open::{OpenOptions, open};
+use crate::presence::look_for_members;
 use crate::reader::ObjectReader;
-use crate::rebuild::{RebuildReport, RepairOptions, rebuild};
+use crate::rebuild::{RebuildReport, RepairOptions, Trust, rebuild};
 use crate::replace::{Replacement, replace};
 use crate::scrub::scrub;
 use crate::writer::ObjectWriter;
@@ -93,6 +96,14 @@ impl Volume {
         &self.inner.findings
     }
 
+    /// Looks whether the disk of every member is still at its path. A member whose file was removed
+    /// or exchanged is taken out of use, as far as it can be spared: it would be gone when the
+    /// volume is opened again. To be called every few seconds while the volume is in use; it waits
+    /// for the file systems.
+    pub fn look_for_members(&self) {
+        look_for_members(&self.inner);
+    }
+
     /// The media memory.
     pub fn arena(&self) -> &Arena {
         &self.inner.access.arena
@@ -111,6 +122,11 @@ impl Volume {
     /// The geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.inner.geometry
+    }
+
+    /// The secret of the volume, which all its servers have.
+    pub fn secret(&self) -> &VolumeSecret {
+        &self.inner.superblock.secret
     }
 
     /// The counters since the volume was opened.
@@ -146,7 +162,7 @@ impl Volume {
             free_bytes: inner.free_bytes(),
             titles: inner.titles().len(),
             commit: inner.committer.status(),
-            read_only: inner.committer.refusal(),
+            read_only: inner.refusal(),
             created_unix_s: inner.superblock.created_unix_s,
         }
     }
@@ -156,7 +172,7 @@ impl Volume {
     /// # Errors
     /// [`VolumeError::ReadOnly`] if the volume may not be written.
     pub fn writer(&self, class: Class) -> Result<ObjectWriter, VolumeError> {
-        if let Some(reason) = self.inner.committer.refusal() {
+        if let Some(reason) = self.inner.access.await_refusal().or_else(|| self.inner.committer.refusal()) {
             return Err(VolumeError::ReadOnly { reason });
         }
         Ok(ObjectWriter::new(Arc::clone(&self.inner), class))
@@ -189,6 +205,26 @@ impl Volume {
     /// As [`Volume::publish`], and if there is no such title.
     pub fn publish_over(&self, title: TitleRecord) -> Result<(), VolumeError> {
         self.inner.publish_over(title)
+    }
+
+    /// Gives a title another name, in one step. Its id and its objects stay.
+    ///
+    /// # Errors
+    /// If the volume may not be written, there is no such title, the name is too long, the
+    /// catalogue is full, or too many members fail.
+    pub fn rename(&self, id: &str, name: &str) -> Result<(), VolumeError> {
+        self.inner.rename(id, name)
+    }
+
+    /// Gives a title new objects, in one step. Each takes the place of the one with its role and
+    /// number, or is added. The other objects stay, and so do id, name and time of publishing. `of`
+    /// is the record from which the new objects were made.
+    ///
+    /// # Errors
+    /// As [`Volume::publish`], and if there is no such title, or its objects are no longer those of
+    /// `of`.
+    pub fn replace_objects(&self, of: &TitleRecord, objects: Vec<ObjectEntry>) -> Result<(), VolumeError> {
+        self.inner.replace_objects(of, objects)
     }
 
     /// Removes a title. Its slots are reused once its record and all maps of its objects are
@@ -259,7 +295,28 @@ impl Volume {
         options: RepairOptions,
         progress: &mut dyn FnMut(CheckProgress) -> bool,
     ) -> Result<RebuildReport, VolumeError> {
-        rebuild(&self.inner, member, options, progress)
+        rebuild(&self.inner, member, (options, Trust::Nothing), progress)
+    }
+
+    /// Brings back a member that was missing: like [`Volume::rebuild`], but what the member holds
+    /// by its own last catalogue is not read. A member that is not in [`Volume::late`] is rebuilt.
+    ///
+    /// # Errors
+    /// As of [`Volume::rebuild`].
+    pub fn catch_up(
+        &self,
+        member: usize,
+        options: RepairOptions,
+        progress: &mut dyn FnMut(CheckProgress) -> bool,
+    ) -> Result<RebuildReport, VolumeError> {
+        rebuild(&self.inner, member, (options, Trust::OwnCatalogue), progress)
+    }
+
+    /// Members that were missing while the volume was written and are back, for
+    /// [`Volume::catch_up`].
+    pub fn late(&self) -> Vec<usize> {
+        let members = 0..self.inner.geometry.members();
+        members.filter(|&member| self.inner.late(member).is_some_and(|late| late.was_missing)).collect()
     }
 
     /// Members that are being rebuilt: written, not read.
@@ -276,6 +333,13 @@ impl Volume {
 /// The name of an object of a title in messages.
 pub(crate) fn entry_name(title: &TitleRecord, entry: &ObjectEntry) -> String {
     match entry.role {
+        Role::Index if entry.number == STREAM_INDEX_NUMBER => {
+            format!("the index of the transport stream of {}", title.id)
+        }
+        Role::Index if entry.number == STREAM_SUMS_NUMBER => {
+            format!("the checksums of packets of the transport stream of {}", title.id)
+        }
+        Role::Track if entry.number == STREAM_NUMBER => format!("the transport stream of {}", title.id),
         Role::Index => format!("the index of {}", title.id),
         Role::Tables => format!("tables {} of {}", entry.number, title.id),
         Role::Track => format!("track {} of {}", entry.number, title.id),

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use reel_arena::Buffer;
 use reel_code::crc32c;
+use reel_disk::DiskError;
 use reel_qos::Class;
 
-use crate::access::Answers;
+use crate::answers::Answers;
 use crate::catalogue::{Extent, ObjectRecord, Sums};
-use crate::commit::write_failed;
+use crate::commit::{settle_unwanted, write_failed};
 use crate::error::VolumeError;
 use crate::hold::{Hold, Space};
 use crate::limits::{
@@ -27,7 +28,6 @@ pub struct ObjectWriter {
     bytes: u64,
     sums: Vec<u32>,
     answers: Answers,
-    last_error: String,
     reserved: Reserved,
     /// The lives of the members when the object was begun, see [`crate::Health::lives`].
     lives: Vec<u32>,
@@ -53,7 +53,6 @@ impl ObjectWriter {
             bytes: 0,
             sums: Vec::new(),
             answers: Answers::new(),
-            last_error: String::new(),
             reserved,
         }
     }
@@ -195,9 +194,19 @@ impl ObjectWriter {
         while too_much(&self.answers) {
             let Some(done) = self.answers.next() else { break };
             if let Err(error) = &done.result {
-                self.last_error = error.to_string();
+                if error.is_no_space() {
+                    // The object is given up, so its slots need not be equal on all members.
+                    return Err(VolumeError::disk("cannot store an object")(error.clone()));
+                }
                 write_failed(&self.inner.health, &self.inner.counters, &done, error);
+                if matches!(error, DiskError::Withheld) {
+                    let reason = self.inner.refusal().unwrap_or_else(|| error.to_string());
+                    return Err(VolumeError::ReadOnly { reason });
+                }
             }
+        }
+        if let Some(reason) = self.inner.health.stuck() {
+            return Err(VolumeError::ReadOnly { reason });
         }
         let (failed, tolerated) = (self.inner.health.lost(), self.inner.geometry.parity_rows());
         if failed > tolerated {
@@ -206,7 +215,7 @@ impl ObjectWriter {
                 failed,
                 members,
                 tolerated,
-                last: self.last_error.clone(),
+                last: self.inner.health.reasons(),
             });
         }
         Ok(())
@@ -215,8 +224,7 @@ impl ObjectWriter {
 
 impl Drop for ObjectWriter {
     fn drop(&mut self) {
-        // An outstanding write must not land in a slot that has got another owner.
-        while self.answers.next().is_some() {}
+        settle_unwanted(&self.inner.health, &self.inner.counters, &mut self.answers);
     }
 }
 

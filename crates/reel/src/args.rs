@@ -1,5 +1,8 @@
 //! The command line. Its help is the manual.
 
+mod cast;
+mod receive;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +13,11 @@ use crate::config::parse_address;
 use crate::limits::{FILM_BPS_MAX, PROBE_S_MAX};
 use crate::rate::Rate;
 use crate::size::Size;
+
+pub(crate) use cast::{
+    CastAddArguments, CastCommand, CastListArguments, CastPlanArguments, CastSdpArguments, CastStopArguments,
+};
+pub(crate) use receive::ReceiveArguments;
 
 /// The text of `reel help` after the list of commands.
 const AFTER_HELP: &str = "\
@@ -54,6 +62,13 @@ pub(crate) enum Command {
     /// Store films in a volume: mp4, mov, mkv, webm, ts; never transcoded
     Ingest(IngestArguments),
 
+    /// Add a file of subtitles to a stored title: srt, vtt, ass
+    Subtitles(SubtitlesArguments),
+
+    /// Add a form to a stored title
+    #[command(subcommand)]
+    Form(FormCommand),
+
     /// List the titles of a volume
     Titles(TitlesArguments),
 
@@ -61,7 +76,7 @@ pub(crate) enum Command {
     Remove(RemoveArguments),
 
     /// Write a title to an MP4 file that decodes identically: its best rendition and all audio,
-    /// without subtitles
+    /// without subtitles; or to the transport stream that it was made from
     Export(ExportArguments),
 
     /// Measure the disks of a volume, so that a server can reserve what they can do
@@ -71,7 +86,18 @@ pub(crate) enum Command {
     /// the number
     Capacity(CapacityArguments),
 
+    /// Broadcast titles to any number of receivers, from a running server
+    #[command(subcommand)]
+    Cast(CastCommand),
+
+    /// Receive a cast, repair lost packets with its FEC, and write its transport stream to a file
+    /// or a player: `reel receive http://host:8080/casts/NAME.sdp | mpv -`
+    Receive(ReceiveArguments),
+
     /// Serve a volume over HTTP until SIGTERM or SIGINT
+    ///
+    /// At its start the log shows how much memory the server may use at most, with all parts; see
+    /// docs/running.md
     Serve(ServeArguments),
 
     /// Write a title to standard output, straight from a running server's memory: `reel tap TITLE |
@@ -143,6 +169,9 @@ pub(crate) enum VolumeCommand {
     /// Show members, geometry and space
     Status(VolumeArguments),
 
+    /// List the members in a directory and on disks, and write a volume.toml that was lost
+    Find(FindArguments),
+
     /// Read and verify everything, and report damage
     Check(VolumeArguments),
 
@@ -154,6 +183,29 @@ pub(crate) enum VolumeCommand {
 
     /// Fill a member that is new or was missing, and put it in use
     Rebuild(RebuildArguments),
+}
+
+/// `reel volume find`.
+#[derive(Debug, Args)]
+pub(crate) struct FindArguments {
+    /// The directory that has, or should have, the volume.toml
+    pub(crate) dir: PathBuf,
+
+    /// Disks and files elsewhere that are members too
+    #[arg(value_name = "DEVICE")]
+    pub(crate) devices: Vec<PathBuf>,
+
+    /// Write volume.toml from what was found, if there is none that can be read
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// The volume to write it for, if members of several were found
+    #[arg(long, value_name = "ID", requires = "write")]
+    pub(crate) volume: Option<String>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `reel volume scrub`.
@@ -180,6 +232,10 @@ pub(crate) struct RebuildArguments {
     /// The member's number; the one that is new or was missing if not given
     pub(crate) member: Option<usize>,
 
+    /// Read everything on a member that was missing, also what its own catalogue names
+    #[arg(long)]
+    pub(crate) verify: bool,
+
     /// Bytes per second, at most: 50M; no limit if not given
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<Size>,
@@ -198,8 +254,12 @@ pub(crate) struct ReplaceArguments {
     /// The member's number, as `reel volume status` shows it
     pub(crate) member: usize,
 
-    /// A new file, or an empty block device
+    /// An empty block device, an empty file, or a new file in the volume's directory
     pub(crate) path: PathBuf,
+
+    /// Make a new file of the size of a member at PATH, wherever that is
+    #[arg(long)]
+    pub(crate) create: bool,
 
     /// Overwrite what is at PATH, if it is not empty
     #[arg(long)]
@@ -241,15 +301,19 @@ pub(crate) struct CreateArguments {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Bytes of a symbol, the smallest unit of parity; 1408 if not given
+    /// Sizes for a purpose: cmaf for players, ts for transport streams whose parity is sent
+    #[arg(long, value_enum, default_value_t = FormName::Cmaf, help_heading = "Geometry")]
+    pub(crate) geometry: FormName,
+
+    /// Bytes of a symbol, the smallest unit of parity; 1408 for cmaf, 1316 for ts if not given
     #[arg(long, value_name = "BYTES", help_heading = "Geometry")]
     pub(crate) symbol_bytes: Option<usize>,
 
-    /// Symbols of a row; 32 if not given
+    /// Symbols of a row; 32 for cmaf, up to 20 for ts if not given
     #[arg(long, value_name = "COUNT", help_heading = "Geometry")]
     pub(crate) row_symbols: Option<usize>,
 
-    /// Rows of a unit, which is read at once; 6 if not given
+    /// Rows of a unit, which is read at once; 6 for cmaf, 7 or more for ts if not given
     #[arg(long, value_name = "COUNT", help_heading = "Experimental")]
     pub(crate) unit_rows: Option<usize>,
 
@@ -264,6 +328,15 @@ pub(crate) struct CreateArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The forms of a title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormName {
+    /// Fragments of tracks, for players; one MP4 file when exported
+    Cmaf,
+    /// A transport stream as it is
+    Ts,
 }
 
 /// The codes to choose from.
@@ -302,6 +375,11 @@ pub(crate) struct IngestArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) title: Option<String>,
 
+    /// What to store: cmaf, for players; or ts, a transport stream as it is or made of the tracks
+    /// of another file, and cmaf beside it if players can play it
+    #[arg(long, value_enum, default_value_t = FormName::Cmaf)]
+    pub(crate) form: FormName,
+
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -321,6 +399,64 @@ pub(crate) struct CheckArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `reel subtitles`.
+#[derive(Debug, Args)]
+pub(crate) struct SubtitlesArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Id of a title, as `reel titles` lists it
+    pub(crate) title: String,
+
+    /// The file of subtitles
+    pub(crate) file: PathBuf,
+
+    /// Their language: en, deu or pt-BR; taken from the file's name (FILM.de.srt) if not given
+    #[arg(long, value_name = "TAG")]
+    pub(crate) language: Option<String>,
+
+    /// What players show for them; the language if not given
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) label: Option<String>,
+
+    /// They are shown even if no subtitles are chosen
+    #[arg(long)]
+    pub(crate) forced: bool,
+}
+
+/// `reel form ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum FormCommand {
+    /// Make a transport stream of the tracks of a title, without transcoding, and store it beside
+    /// what players use
+    Add(FormAddArguments),
+}
+
+/// `reel form add`.
+#[derive(Debug, Args)]
+pub(crate) struct FormAddArguments {
+    /// The volume's directory
+    pub(crate) volume: PathBuf,
+
+    /// Id of a title, as `reel titles` lists it
+    pub(crate) title: String,
+
+    /// The form to add
+    #[arg(value_enum)]
+    pub(crate) form: AddedForm,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forms that are made of the tracks of a title.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AddedForm {
+    /// A transport stream of the best pictures and all sound
+    Ts,
 }
 
 /// `reel titles`.
@@ -377,11 +513,15 @@ pub(crate) struct ExportArguments {
     /// Id of a title, as `reel titles` lists it
     pub(crate) title: String,
 
-    /// The file to write, or `-` for standard output; TITLE.mp4 in the current directory if not
-    /// given
+    /// The file to write, or `-` for standard output; TITLE.mp4 or TITLE.ts in the current
+    /// directory if not given
     pub(crate) output: Option<PathBuf>,
 
-    /// Replace the file if it exists
+    /// What to write: cmaf, one MP4 file; or ts, the transport stream as it was ingested
+    #[arg(long, value_enum, default_value_t = FormName::Cmaf)]
+    pub(crate) form: FormName,
+
+    /// Replace the file if it exists; never a part of a volume
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -462,6 +602,11 @@ pub(crate) struct ServeArguments {
     /// Ingest films that are put into this directory; overrides the configuration's
     #[arg(long, value_name = "DIR")]
     pub(crate) watch: Option<PathBuf>,
+
+    /// Address and port for NFS (version 3, over TCP), which is off without it; overrides the
+    /// configuration's
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
+    pub(crate) nfs: Option<SocketAddr>,
 
     /// Let programs of this user read titles from the server's memory, through this socket
     #[arg(long, value_name = "PATH")]

@@ -2,15 +2,19 @@
 
 mod bench;
 mod capacity;
+mod cast;
 mod check;
 mod export;
+mod form;
 mod ingest;
 mod load;
 mod probe;
 mod profiles;
+mod receive;
 mod remove;
 mod serve;
 mod sim;
+mod subtitles;
 mod tap;
 mod titles;
 mod volume;
@@ -44,12 +48,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Volume(command) => volume::run(&command, quiet),
         Command::Check(arguments) => check::run(&arguments, quiet),
         Command::Ingest(arguments) => ingest::run(&arguments, quiet),
+        Command::Subtitles(arguments) => subtitles::run(&arguments, quiet),
+        Command::Form(command) => form::run(&command, quiet),
         Command::Titles(arguments) => titles::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments, quiet),
         Command::Export(arguments) => export::run(&arguments, quiet),
         Command::Probe(arguments) => probe::run(&arguments, quiet),
         Command::Capacity(arguments) => capacity::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Cast(command) => cast::run(&command, quiet),
+        Command::Receive(arguments) => receive::run(&arguments, quiet),
         Command::Tap(arguments) => tap::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -3,9 +3,11 @@
 //! The file of that name at the root of the repository explains every key. A test compares it with
 //! [`Config::default`].
 
+mod casts;
 mod classes;
 mod experimental;
 mod keys;
+mod nfs;
 mod tls;
 
 use std::fs::File;
@@ -13,21 +15,23 @@ use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use reel_admit::limits::START_WAIT_S;
+use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{AddressRange, NoAddressRange};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+pub(crate) use casts::CastSection;
 pub(crate) use classes::ClassesConfig;
 pub(crate) use experimental::ExperimentalSection;
+pub(crate) use nfs::NfsSection;
 pub(crate) use tls::TlsSection;
 
 use crate::failure::Failure;
 use crate::limits::{
-    CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, NETWORK_BPS_MIN, REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX,
-    SESSION_IDLE_S_MIN, START_WAIT_S_MAX, THREADS_MAX,
+    CAST_TRAIN_PACKETS_MAX, CLIENTS_MAX, CONFIG_BYTES_MAX, INGESTS_MAX, LOCAL_PROXIES, NETWORK_BPS_MIN,
+    REAL_TIME_PRIORITY_MAX, SESSION_IDLE_S_MAX, SESSION_IDLE_S_MIN, START_WAIT_S_MAX, THREADS_MAX,
 };
-use crate::rate::Rate;
+use crate::rate::{NetworkRate, Rate};
 use crate::size::Size;
 
 /// The settings of `reel serve`.
@@ -62,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) sessions_max: usize,
     /// Addresses that speak for many viewers.
     pub(crate) gateways: Vec<String>,
+    /// Reverse proxies that name their clients.
+    pub(crate) proxies: Vec<String>,
     /// A session without a request for this many seconds ends. Its next request opens it again, if
     /// there is room.
     pub(crate) session_idle_s: u32,
@@ -77,6 +83,10 @@ pub(crate) struct Config {
     pub(crate) classes: ClassesConfig,
     /// TLS.
     pub(crate) tls: TlsSection,
+    /// NFS.
+    pub(crate) nfs: NfsSection,
+    /// Titles that are sent to groups.
+    pub(crate) casts: Vec<CastSection>,
     /// Settings for experiments.
     pub(crate) experimental: ExperimentalSection,
 }
@@ -138,15 +148,22 @@ pub(crate) struct PromiseConfig {
     /// Whether a session is admitted only if its demand fits.
     pub(crate) admission: bool,
     /// The network's rate towards the clients; 0 takes the speed of the interface.
-    pub(crate) network_bps: Rate,
+    pub(crate) network_bps: NetworkRate,
     /// For how many seconds a start or a seek waits for room before it is refused.
     pub(crate) start_wait_s: u32,
+    /// How much of an idle server one client may hold, in thousandths.
+    pub(crate) client_share_permille: u32,
 }
 
 impl Config {
     /// The ranges of addresses that speak for many viewers.
     pub(crate) fn gateways(&self) -> Result<Vec<AddressRange>, NoAddressRange> {
         self.gateways.iter().map(|gateway| gateway.parse()).collect()
+    }
+
+    /// The ranges of addresses of reverse proxies that name their clients.
+    pub(crate) fn proxies(&self) -> Result<Vec<AddressRange>, NoAddressRange> {
+        self.proxies.iter().map(|proxy| proxy.parse()).collect()
     }
 
     /// Serve threads: the configured number, or one for each processor.
@@ -175,13 +192,16 @@ impl Default for Config {
             arena_bytes: Size(0),
             sessions_max: 4096,
             gateways: Vec::new(),
+            proxies: LOCAL_PROXIES.map(str::to_owned).to_vec(),
             session_idle_s: 300,
             connections_max: 16_384,
             log: LogConfig::default(),
             upload: UploadConfig::default(),
             classes: ClassesConfig::default(),
+            casts: Vec::new(),
             promise: PromiseConfig::default(),
             tls: TlsSection::default(),
+            nfs: NfsSection::default(),
             experimental: ExperimentalSection::default(),
         }
     }
@@ -209,7 +229,12 @@ impl Default for UploadConfig {
 
 impl Default for PromiseConfig {
     fn default() -> Self {
-        Self { admission: true, network_bps: Rate(0), start_wait_s: START_WAIT_S as u32 }
+        Self {
+            admission: true,
+            network_bps: NetworkRate::Detected,
+            start_wait_s: START_WAIT_S as u32,
+            client_share_permille: CLIENT_SHARE_PERMILLE,
+        }
     }
 }
 
@@ -242,12 +267,19 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
         config.check_hosts(text)?;
-        config.gateways().map_err(|wrong| Fault {
-            line: keys::line_of(text, "gateways"),
-            what: wrong.to_string(),
-            help: "write addresses and ranges of addresses, such as [\"192.0.2.7\", \"2001:db8::/48\"]"
-                .into(),
-        })?;
+        let ranges = [
+            ("gateways", config.gateways()),
+            ("proxies", config.proxies()),
+            ("nfs.clients", config.nfs.clients()),
+        ];
+        for (key, ranges) in ranges {
+            ranges.map_err(|wrong| Fault {
+                line: keys::line_of(text, key),
+                what: wrong.to_string(),
+                help: "write addresses and ranges of addresses, such as [\"192.0.2.7\", \"2001:db8::/48\"]"
+                    .into(),
+            })?;
+        }
         config.classes.check(text)?;
         config.tls.check(text)?;
         Ok(config)
@@ -270,6 +302,7 @@ impl Config {
 
     fn check_bounds(&self, text: &str) -> Result<(), Fault> {
         const PRIORITY: &str = "experimental.real_time_priority";
+        const TRAIN: &str = "experimental.cast_train_packets";
         let bounds = [
             ("serve_threads", self.serve_threads, 0, THREADS_MAX),
             ("disk_threads", self.disk_threads, 0, THREADS_MAX),
@@ -277,8 +310,10 @@ impl Config {
             ("session_idle_s", self.session_idle_s as usize, SESSION_IDLE_S_MIN, SESSION_IDLE_S_MAX),
             ("connections_max", self.connections_max, 1, CLIENTS_MAX),
             ("promise.start_wait_s", self.promise.start_wait_s as usize, 0, START_WAIT_S_MAX),
+            ("promise.client_share_permille", self.promise.client_share_permille as usize, 1, 1000),
             ("upload.ingests_max", self.upload.ingests_max, 1, INGESTS_MAX),
             (PRIORITY, self.experimental.real_time_priority, 0, REAL_TIME_PRIORITY_MAX),
+            (TRAIN, self.experimental.cast_train_packets, 0, CAST_TRAIN_PACKETS_MAX),
         ];
         if self.upload.max_bytes.bytes() == 0 {
             return Err(Fault {
@@ -287,8 +322,9 @@ impl Config {
                 help: "choose the size of the largest film, such as \"256G\"".to_owned(),
             });
         }
-        let bps = self.promise.network_bps.0;
-        if bps > 0 && bps < NETWORK_BPS_MIN {
+        if let NetworkRate::Of(Rate(bps)) = self.promise.network_bps
+            && bps < NETWORK_BPS_MIN
+        {
             return Err(Fault {
                 line: keys::line_of(text, "promise.network_bps"),
                 what: format!(
@@ -406,10 +442,21 @@ mod tests {
             let name = key.rsplit('.').next().unwrap();
             let shown = EXAMPLE.lines().any(|line| {
                 let line = line.strip_prefix("# ").unwrap_or(line);
-                line.split_once(" = ").is_some_and(|(left, _)| left == name)
+                let is_section =
+                    line.strip_prefix("[[").and_then(|line| line.strip_suffix("]]")) == Some(name);
+                is_section || line.split_once(" = ").is_some_and(|(left, _)| left == name)
             });
             assert!(shown, "{key} is not in reel.toml");
         }
+    }
+
+    /// As the example shows them.
+    #[test]
+    fn casts_are_sections() {
+        let config = Config::parse("[[casts]]\ntitle = \"news\"\ngroup = \"239.1.1.1:5000\"\n").unwrap();
+        assert_eq!(config.casts.len(), 1);
+        let fault = Config::parse("[[casts]]\ntitel = \"news\"\n").unwrap_err();
+        assert!(fault.what.contains("titel"), "{fault:?}");
     }
 
     #[test]
@@ -469,7 +516,7 @@ mod tests {
         assert_eq!((fault.line, fault.what.as_str()), (2, "upload.max_bytes = 0 would refuse every upload"));
         let fault = Config::parse("[promise]\nnetwork_bps = \"10\"\n").unwrap_err();
         assert!(fault.line == 2 && fault.help.contains("64.0 kb/s"), "{fault:?}");
-        for good in ["0", "64000", "\"10G\""] {
+        for good in ["0", "64000", "\"10G\"", "\"off\""] {
             Config::parse(&format!("[promise]\nnetwork_bps = {good}\n")).unwrap();
         }
     }
@@ -489,6 +536,9 @@ mod tests {
     fn gateways_are_addresses_or_ranges() {
         let config = Config::parse("gateways = [\"192.0.2.7\", \"2001:db8::/48\"]\n").unwrap();
         assert_eq!(config.gateways().map(|gateways| gateways.len()), Ok(2));
+        assert_eq!(config.proxies().map(|proxies| proxies.len()), Ok(2), "this machine's");
+        let fault = Config::parse("\n\nproxies = [\"localhost\"]\n").unwrap_err();
+        assert!(fault.line == 3 && fault.what.contains("localhost"), "{fault:?}");
         let fault = Config::parse("\ngateways = [\"192.0.2.7\", \"proxy\"]\n").unwrap_err();
         assert!(fault.line == 2 && fault.what.contains("`proxy` is not an address"), "{fault:?}");
     }

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failur
         Some(dir) => films_in(dir)?,
         None => films::make(&arguments.dir.join("films"), films::FILM_S, quiet)?
             .into_iter()
-            .map(|film| Job { files: film.files, name: Some(film.name.into()) })
+            .map(|film| Job { files: film.files, name: Some(film.name.into()), stream: false })
             .collect(),
     };
     let volume = arguments.dir.join("volume");
@@ -57,7 +57,7 @@ fn films_in(dir: &Path) -> Result<Vec<Job>, Failure> {
             files.len()
         );
     }
-    let job = |file| Job { files: vec![file], name: None };
+    let job = |file| Job { files: vec![file], name: None, stream: false };
     Ok(files.into_iter().take(DEMO_FILMS_MAX).map(job).collect())
 }
 

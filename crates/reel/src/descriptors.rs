@@ -2,11 +2,16 @@
 
 use crate::limits::DESCRIPTORS_OTHER;
 use reel_api::limits::{CONNECTIONS_MAX, REFUSED_CONNECTIONS_MAX};
+use reel_http::limits::ASIDE_CONNECTIONS_MAX;
+use reel_serve::limits::LEAVING_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors reserved for everything but the connections of the data plane. Connections that were
-/// handed over to the control plane are not counted by the data plane any more.
-const RESERVED: u64 = (CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + DESCRIPTORS_OTHER) as u64;
+/// handed over to the control plane are not counted by the data plane any more, nor are those that
+/// make room for others or are held aside.
+const RESERVED: u64 =
+    (CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + LEAVING_MAX + ASIDE_CONNECTIONS_MAX + DESCRIPTORS_OTHER)
+        as u64;
 
 /// Raises this process's limit as far as allowed, and returns how many of `connections_wanted` it
 /// allows.
@@ -61,6 +66,7 @@ mod tests {
     #[test]
     fn a_full_control_plane_takes_nothing_from_the_rest() {
         let allowed = within(Some(4096), 16_384);
-        assert!(allowed + CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + 256 <= 4096, "{allowed}");
+        let others = CONNECTIONS_MAX + REFUSED_CONNECTIONS_MAX + LEAVING_MAX + ASIDE_CONNECTIONS_MAX;
+        assert!(allowed + others + 256 <= 4096, "{allowed}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use reel_library::{IngestError, LibraryError};
+use reel_library::{IngestError, LibraryError, StreamError, SubtitleError};
 use reel_volume::VolumeError;
 
 /// The exit code of the process.
@@ -88,6 +88,24 @@ impl Failure {
         Self::helped(exit, &error.to_string(), error.help())
     }
 
+    /// An error of subtitles that were to be added.
+    pub(crate) fn subtitles(error: &SubtitleError) -> Self {
+        match error {
+            SubtitleError::Store(error) => Self::ingest(error),
+            SubtitleError::Title(error) => Self::library(error),
+            _ => Self::helped(Exit::Failed, &error.to_string(), error.help()),
+        }
+    }
+
+    /// An error of a form that was to be added.
+    pub(crate) fn stream(error: &StreamError) -> Self {
+        match error {
+            StreamError::Store(error) => Self::ingest(error),
+            StreamError::Title(error) => Self::library(error),
+            _ => Self::helped(Exit::Failed, &error.to_string(), error.help()),
+        }
+    }
+
     /// The text of an error that has no help of its own, in the form `what; advice`.
     pub(crate) fn advised(exit: Exit, text: &str) -> Self {
         match split_advice(text) {
@@ -149,7 +167,10 @@ fn split_advice(text: &str) -> Option<(&str, &str)> {
 fn volume_exit(error: &VolumeError) -> Exit {
     match error {
         VolumeError::NotAVolume { .. } | VolumeError::NoSuchTitle { .. } => Exit::NotFound,
-        VolumeError::Geometry(_) | VolumeError::Options { .. } | VolumeError::NotEmpty { .. } => Exit::Usage,
+        VolumeError::Geometry(_)
+        | VolumeError::Options { .. }
+        | VolumeError::NotEmpty { .. }
+        | VolumeError::IsMember { .. } => Exit::Usage,
         VolumeError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
         _ => Exit::Failed,
     }

@@ -2,4 +2,5 @@
 //! everybody else runs the program.
 #![forbid(unsafe_code)]
 
+pub mod plans;
 pub mod server;

@@ -14,6 +14,9 @@ pub(crate) const DEMO_FILMS_MAX: usize = 200;
 /// among the first.
 pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
 
+/// Most network interfaces whose speed is read: a machine with containers has hundreds.
+pub(crate) const INTERFACES_MAX: usize = 4096;
+
 // ---- Tuning
 
 /// Descriptors that are not connections: members, rings, posters, uploads, programs and their
@@ -30,11 +33,32 @@ pub(crate) const PROFILE_OUTGROWN: u64 = 4;
 
 // ---- Configuration
 
+/// The addresses of reverse proxies by default. Only programs of this machine can use them, and
+/// what they can claim is the address of their clients.
+pub(crate) const LOCAL_PROXIES: [&str; 2] = ["127.0.0.1", "::1"];
+
+/// The addresses that may read titles by NFS by default: this machine, and networks that are not
+/// routed to the Internet (RFC 1918, RFC 3927, RFC 4193, RFC 4291).
+pub(crate) const NFS_CLIENTS: [&str; 8] = [
+    "127.0.0.0/8",
+    "::1",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "169.254.0.0/16",
+    "fc00::/7",
+    "fe80::/10",
+];
+
 /// Most threads of a kind. More than the cores of any machine are of no use.
 pub(crate) const THREADS_MAX: usize = 256;
 
 /// The highest priority of SCHED_FIFO (sched(7)).
 pub(crate) const REAL_TIME_PRIORITY_MAX: usize = 99;
+
+/// The most packets that a cast may be told to send at once: more are never handed to the kernel
+/// with one call.
+pub(crate) const CAST_TRAIN_PACKETS_MAX: usize = 64;
 
 /// Most sessions and most connections. Each costs a descriptor or a few KiB; a million is beyond
 /// any one machine.
@@ -64,6 +88,9 @@ pub(crate) const PROBE_S_MAX: i64 = 600;
 /// still fit 64 bits.
 pub(crate) const FILM_BPS_MAX: u64 = 1_000_000_000_000;
 
+/// Longest time in user notation: a year, as for stored streams.
+pub(crate) const SPAN_NS_MAX: u64 = 365 * 86_400 * 1_000_000_000;
+
 /// Seconds that `reel probe` takes for each member by default: enough for cells and a few windows
 /// of each size.
 pub(crate) const PROBE_S_EACH: u32 = 3;
@@ -71,3 +98,33 @@ pub(crate) const PROBE_S_EACH: u32 = 3;
 /// Seconds that it takes by default for all members, which are measured together: half a minute is
 /// an acceptable wait.
 pub(crate) const PROBE_S_ALL: u32 = 30;
+
+/// Bytes of a connection of the data plane beside what its client sends: its state, its task, its
+/// delivery and its reader.
+pub(crate) const CONNECTION_STATE_BYTES: u64 = 8 << 10;
+
+/// Bytes that a connection with TLS needs beside: a record that is received, in a buffer that
+/// doubles, a small response that is sealed, and the keys.
+pub(crate) const TLS_CONNECTION_BYTES: u64 = 52 << 10;
+
+/// Bytes of a TLS handshake under way: two messages of its client
+/// (`reel_tls::limits::HANDSHAKE_BYTES_MAX`).
+pub(crate) const HANDSHAKE_BYTES: u64 = 64 << 10;
+
+/// Bytes of a session: its schedule, the places of its reservation and its entries in tables.
+pub(crate) const SESSION_BYTES: u64 = 16 << 10;
+
+/// Bytes of a session that has ended and can be opened again.
+pub(crate) const FORMER_SESSION_BYTES: usize = 256;
+
+/// The stack that threads get from the standard library. Usually a small part of it is used.
+pub(crate) const STACK_BYTES: u64 = 2 << 20;
+
+/// Threads beside those that serve, read disks, open titles and answer requests: the main thread,
+/// housekeeping, the keeper of sessions, the watchers of members and of a directory, the log of
+/// requests, signals, the owner record, accounts of programs, and some to spare.
+pub(crate) const THREADS_OTHER: usize = 16;
+
+/// The queues of io_uring of a thread: 1024 entries of 64 bytes, and four completions of 16 bytes
+/// for each.
+pub(crate) const RING_BYTES_PER_THREAD: u64 = 1024 * (64 + 4 * 16);

@@ -6,17 +6,21 @@ mod command;
 mod config;
 mod demo;
 mod descriptors;
+mod ending;
 mod failure;
 mod limits;
 mod logging;
 mod memory;
+mod memory_sum;
 mod network;
 mod new_file;
 mod output;
 mod progress;
 mod rate;
+mod remote;
 mod signals;
 mod size;
+mod span;
 
 use std::process::ExitCode;
 

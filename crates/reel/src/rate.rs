@@ -10,6 +10,17 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Rate(pub(crate) u64);
 
+/// The rate of the network, as it is configured: a rate, 0 or "off".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NetworkRate {
+    /// 0: that of the interfaces.
+    Detected,
+    /// The network is neither counted nor scheduled.
+    Off,
+    /// This one.
+    Of(Rate),
+}
+
 /// Why a text is not a rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RateError(String);
@@ -78,29 +89,39 @@ impl fmt::Display for RateError {
 
 impl std::error::Error for RateError {}
 
-impl<'de> Deserialize<'de> for Rate {
+impl<'de> Deserialize<'de> for NetworkRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Parse;
         impl Visitor<'_> for Parse {
-            type Value = Rate;
+            type Value = NetworkRate;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a number of bits per second or a rate such as \"10G\"")
+                out.write_str("a number of bits per second, a rate such as \"10G\", or \"off\"")
             }
 
-            fn visit_i64<E: de::Error>(self, bps: i64) -> Result<Rate, E> {
-                u64::try_from(bps).map(Rate).map_err(|_| E::custom("a rate cannot be negative"))
+            fn visit_i64<E: de::Error>(self, bps: i64) -> Result<NetworkRate, E> {
+                let bps = u64::try_from(bps).map_err(|_| E::custom("a rate cannot be negative"))?;
+                self.visit_u64(bps)
             }
 
-            fn visit_u64<E: de::Error>(self, bps: u64) -> Result<Rate, E> {
-                Ok(Rate(bps))
+            fn visit_u64<E: de::Error>(self, bps: u64) -> Result<NetworkRate, E> {
+                Ok(Rate(bps).into())
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Rate, E> {
-                text.parse().map_err(E::custom)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<NetworkRate, E> {
+                if text == "off" {
+                    return Ok(NetworkRate::Off);
+                }
+                text.parse().map(Rate::into).map_err(E::custom)
             }
         }
         deserializer.deserialize_any(Parse)
+    }
+}
+
+impl From<Rate> for NetworkRate {
+    fn from(rate: Rate) -> Self {
+        if rate == Rate(0) { NetworkRate::Detected } else { NetworkRate::Of(rate) }
     }
 }
 

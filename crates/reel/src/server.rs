@@ -1,18 +1,30 @@
 //! A whole server: the only module that assembles all of its parts.
 
+mod cast_plans;
+pub mod casts;
 mod front_ends;
+mod guarded;
 mod housekeeping;
+mod kept_sessions;
+mod members;
+mod nfs;
 
+use casts::{ServerCasts, begin_configured};
 use front_ends::{FrontEndPlan, FrontEnds, Sockets};
 use housekeeping::Housekeeping;
+use kept_sessions::SessionKeeper;
+use members::MemberWatch;
+pub use nfs::NfsConfig;
 
-use reel_admit::limits::START_WAIT_S;
+use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{AddressRange, Sessions, SessionsConfig};
+use reel_api::limits::{BLOCKING_THREADS_MAX, RUNTIME_THREADS};
 use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
     ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use reel_cache::Units;
+use reel_cast::{CastConfig, CastParts, Casts};
 use reel_disk::Disks;
 use reel_http::limits::{CERTIFICATE_LOOK_S, HANDOVERS_MAX};
 use reel_http::{CertificateError, CertificateFiles, Certificates, Handover, HandoverTo, is_media};
@@ -20,15 +32,18 @@ use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
     Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
-    Uplink,
+    Uplink, UplinkRate,
 };
+use reel_qos::ClientShare;
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, Workers};
-use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENERS, OPENERS_AHEAD, OPENINGS_MAX};
-use reel_serve::{Opener, Parts, Titles};
+use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENERS, OPENERS_AHEAD, OPENINGS_MAX, WRITERS, WRITINGS_MAX};
+use reel_serve::{ClassRights, Opener, Parts, Titles};
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -54,6 +69,8 @@ pub struct ServeConfig {
     pub real_time_priority: u8,
     /// io_uring or the portable driver.
     pub driver: DriverChoice,
+    /// The most packets of a train of a cast; `None` for all that are due within 10 ms.
+    pub cast_train_packets: Option<NonZeroU64>,
     /// Whether media memory may be lent to the kernel for zero-copy sends, on sockets for which the
     /// kernel reports that it makes no copy.
     pub zero_copy: bool,
@@ -65,6 +82,11 @@ pub struct ServeConfig {
     pub sessions_max: usize,
     /// Addresses that speak for many viewers: the shares of one client do not bind them.
     pub gateways: Vec<AddressRange>,
+    /// Where the open sessions are written, so that the next server can open them again; `None` if
+    /// they end with this one.
+    pub sessions_file: Option<PathBuf>,
+    /// The clients that may ask for each class.
+    pub class_rights: ClassRights,
     /// A session without a request for this long ends.
     pub session_idle: Duration,
     /// Whether every media request is logged.
@@ -76,6 +98,10 @@ pub struct ServeConfig {
     /// A Unix socket for programs on this machine, which then read titles in the server's memory.
     /// The volume must have been opened with memory that other processes can map.
     pub programs: Option<PathBuf>,
+    /// Where titles are read by NFS.
+    pub nfs: Option<NfsConfig>,
+    /// Titles that are sent to groups as long as the server runs.
+    pub casts: Vec<CastConfig>,
     /// The control plane.
     pub control: ControlConfig,
 }
@@ -89,6 +115,8 @@ pub struct TlsConfig {
     pub files: CertificateFiles,
     /// Whether HTTP/2 is offered for pages and API.
     pub http2: bool,
+    /// Handshakes of one thread that are under way at once.
+    pub handshakes_max: usize,
 }
 
 /// The settings of admission.
@@ -97,16 +125,27 @@ pub struct PromiseConfig {
     /// Whether sessions are admitted by the ledger. If not, a session is refused only when there is
     /// no memory for sessions, and nothing is reserved.
     pub admission: bool,
-    /// The network's rate towards the clients, in bits per second; `None` if it is unknown and
-    /// never the bottleneck.
+    /// The network's rate towards the clients that admission counts with, in bits per second.
+    /// `None` if it is unknown and never the bottleneck.
     pub network_bps: Option<u64>,
+    /// How fast other machines may be sent to.
+    pub uplink: UplinkRate,
     /// For how many seconds a start or a seek waits for room before it is refused.
     pub start_wait_s: u64,
+    /// How much of what is promised one client may hold.
+    pub client_share: ClientShare,
 }
 
 impl Default for PromiseConfig {
     fn default() -> Self {
-        Self { admission: true, network_bps: None, start_wait_s: START_WAIT_S }
+        let client_share = ClientShare::permille(CLIENT_SHARE_PERMILLE);
+        Self {
+            admission: true,
+            network_bps: None,
+            uplink: UplinkRate::Learnt,
+            start_wait_s: START_WAIT_S,
+            client_share,
+        }
     }
 }
 
@@ -153,13 +192,18 @@ pub enum ServeError {
 pub struct Server {
     address: SocketAddr,
     tls_address: Option<SocketAddr>,
+    nfs_address: Option<SocketAddr>,
     certificates: Option<Arc<Certificates>>,
     front_ends: FrontEnds,
     housekeeping: Housekeeping,
+    keeper: Option<SessionKeeper>,
+    members: MemberWatch,
     openers: Vec<JoinHandle<()>>,
     control: ControlPlane,
     runtime: Runtime,
     disks: Disks,
+    /// Whether what all threads share is as it should be.
+    is_sound: Box<dyn Fn() -> bool + Send + Sync>,
     _watching: Option<Watching>,
 }
 
@@ -172,7 +216,8 @@ impl Server {
     pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
         let volume = library.volume();
         let sockets = Sockets::bind(&config, volume)?;
-        let (address, tls_address) = (sockets.address, sockets.tls_address);
+        let (address, tls_address, nfs_address) =
+            (sockets.address, sockets.tls_address, sockets.nfs_address());
         let certificates = sockets.certificates.clone();
         let threads = match config.serve_threads {
             0 => processors(),
@@ -181,8 +226,9 @@ impl Server {
         let plan = memory_plan(&config, &library, threads, certificates.is_some());
         let (parts, capacity, openers) = parts(&config, &library, threads, &plan, sockets.plan(threads))?;
         let runtime = runtime()?;
-        let control =
-            control_plane(config.control.clone(), &library, &parts, &capacity, registry(&library, &parts));
+        let casts = casts(&library, &parts, config.cast_train_packets);
+        let services = services(&library, &parts, &capacity, &casts);
+        let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
         if let Some(certificates) = &certificates {
@@ -197,27 +243,36 @@ impl Server {
             capacity,
             counters: Arc::clone(&parts.play),
         })?;
+        let keeper = match &config.sessions_file {
+            Some(path) => Some(keep_sessions(path, &parts, &config)?),
+            None => None,
+        };
         let hand_over: HandoverTo =
             Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner));
         let front_ends =
-            sockets.start(&config, (&plan, volume.arena().clone()), &parts, control.metrics(), hand_over)?;
+            sockets.start(&config, (&plan, &library), (&parts, &casts), control.metrics(), hand_over)?;
+        runtime.spawn(begin_configured(casts, config.casts.clone()));
         // The runtime starts last, because it ends only after the work that blocks in it. A server
         // that cannot start must report that at once, and not after a rebuild.
         {
             let _tokio = runtime.enter();
             control.resume_rebuild();
         }
-        open_ahead(&library, &control, runtime.handle());
+        open_ahead(&library, parts.opener.titles(), &control, runtime.handle());
         Ok(Self {
             address,
             tls_address,
+            nfs_address,
             certificates,
             front_ends,
             housekeeping,
+            keeper,
+            members: MemberWatch::start(volume)?,
             openers,
             control,
             runtime,
             disks: volume.disks().clone(),
+            is_sound: soundness(&parts),
             _watching: watching,
         })
     }
@@ -232,12 +287,19 @@ impl Server {
         self.tls_address
     }
 
-    /// Whether every thread that viewers need is running. A thread that ended, because there is no
-    /// ring for it, has logged the reason. The other threads cannot keep its reservations.
+    /// The address on which titles are read by NFS.
+    pub fn nfs_address(&self) -> Option<SocketAddr> {
+        self.nfs_address
+    }
+
+    /// Whether every thread that viewers need is running, and what they share is as it should be. A
+    /// thread that ended, because there is no ring for it or because it panicked too often, has
+    /// logged the reason. The other threads cannot keep its reservations.
     pub fn is_whole(&self) -> bool {
         self.front_ends.is_whole()
             && self.housekeeping.is_alive()
             && self.disks.is_whole()
+            && (self.is_sound)()
             && !self.openers.iter().any(JoinHandle::is_finished)
     }
 
@@ -261,7 +323,11 @@ impl Server {
         let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
         control.drain();
         let drained = self.front_ends.drain();
+        if let Some(keeper) = self.keeper {
+            keeper.stop();
+        }
         self.housekeeping.stop();
+        self.members.stop();
         for thread in self.openers {
             // A panic of a thread was logged when it happened.
             let _ = thread.join();
@@ -286,8 +352,9 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The time that control requests and threads have to end after the limit for work under way.
-const CONTROL_STOP_TIME: Duration = Duration::from_secs(5);
+/// The time that control requests and threads have to end after the limit for work under way. All
+/// of it together is less than the 14.5 s after which the program ends in any case.
+const CONTROL_STOP_TIME: Duration = Duration::from_secs(3);
 
 fn memory_plan(config: &ServeConfig, library: &Library, serve_threads: usize, is_tls: bool) -> MemoryPlan {
     let volume = library.volume();
@@ -300,6 +367,13 @@ fn memory_plan(config: &ServeConfig, library: &Library, serve_threads: usize, is
         driver: config.driver,
         zero_copy: config.zero_copy,
     })
+}
+
+/// Opens the sessions of the last server again, before newcomers come, and keeps those of this one.
+fn keep_sessions(path: &Path, parts: &Parts, config: &ServeConfig) -> Result<SessionKeeper, ServeError> {
+    let classes = parts.units.disks().classes();
+    kept_sessions::resume(path, &parts.opener, &classes, config.session_idle);
+    SessionKeeper::start(path.to_owned(), parts.opener.clone(), classes)
 }
 
 fn watch(path: &Path, control: &ControlPlane, runtime: &Runtime) -> Result<Watching, ServeError> {
@@ -336,13 +410,33 @@ fn parts(
         capacities: config.promise.admission.then(|| capacity.capacities()),
         classes: capacity.classes().clone(),
         start_wait_s: config.promise.start_wait_s,
+        client_share: config.promise.client_share,
     });
     let sessions = Arc::new(sessions.for_gateways(config.gateways.clone()).reading(&units));
-    let uplink = config.promise.network_bps.map_or_else(Uplink::of_unknown_rate, Uplink::new);
-    let (openers, opener_threads) =
+    let uplink = Uplink::of(config.promise.uplink);
+    let (openers, mut threads) =
         Workers::start("reel-open", OPENERS, OPENINGS_MAX).map_err(ServeError::Thread)?;
+    let (writers, writer_threads) =
+        Workers::start("reel-write", WRITERS, WRITINGS_MAX).map_err(ServeError::Thread)?;
+    threads.extend(writer_threads);
     let opener = Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play));
-    Ok((Parts { units, opener, openers, sessions, play, uplink }, capacity, opener_threads))
+    let opener = opener.with_rights(config.class_rights.clone());
+    Ok((Parts { units, opener, openers, writers, sessions, play, uplink }, capacity, threads))
+}
+
+/// Looks at what all threads share. The opening threads end when no parts are left, so these hold
+/// none.
+fn soundness(parts: &Parts) -> Box<dyn Fn() -> bool + Send + Sync> {
+    let (units, sessions, uplink) = (parts.units.clone(), Arc::clone(&parts.sessions), parts.uplink.clone());
+    Box::new(move || {
+        let is_sound = !units.is_poisoned() && !sessions.is_poisoned() && !uplink.is_poisoned();
+        if !is_sound {
+            tracing::error!(
+                "a thread panicked while it changed what all threads share; the server cannot rely on its reservations any more"
+            );
+        }
+        is_sound
+    })
 }
 
 /// The metrics of the shared parts.
@@ -361,14 +455,19 @@ fn registry(library: &Arc<Library>, parts: &Parts) -> MetricsRegistry {
     metrics
 }
 
-/// The control plane with the parts that it controls.
-fn control_plane(
-    config: ControlConfig,
+/// No casts yet.
+fn casts(library: &Arc<Library>, parts: &Parts, train_packets: Option<NonZeroU64>) -> Casts {
+    let (library, sessions) = (Arc::clone(library), Arc::clone(&parts.sessions));
+    Casts::new(CastParts { library, sessions, depth: parts.units.depth(), train_packets })
+}
+
+/// The parts that the control plane speaks for.
+fn services(
     library: &Arc<Library>,
     parts: &Parts,
     capacity: &Capacity,
-    metrics: MetricsRegistry,
-) -> ControlPlane {
+    casts: &Casts,
+) -> (Services, Arc<ServerAdmission>) {
     let volume = library.volume();
     let admission = Arc::new(ServerAdmission {
         sessions: Arc::clone(&parts.sessions),
@@ -377,20 +476,31 @@ fn control_plane(
         capacities: capacity.capacities(),
         geometry: *volume.geometry(),
     });
-    metrics.register(admission.clone());
     let services = Services {
         library: Arc::clone(library) as _,
         sessions: Arc::new(ServerSessions { opener: parts.opener.clone() }),
-        admission,
+        admission: Arc::clone(&admission) as _,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
+        casts: Arc::new(ServerCasts { casts: casts.clone(), library: Arc::clone(library) }),
         is_media,
     };
+    (services, admission)
+}
+
+/// The control plane with the parts that it controls.
+fn control_plane(
+    config: ControlConfig,
+    (services, admission): (Services, Arc<ServerAdmission>),
+    metrics: MetricsRegistry,
+) -> ControlPlane {
+    metrics.register(admission);
     ControlPlane::new(config, services, metrics)
 }
 
 fn runtime() -> Result<Runtime, ServeError> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(RUNTIME_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .thread_name("reel-control")
         .enable_all()
         .build()
@@ -406,7 +516,7 @@ async fn poll_certificates(certificates: Arc<Certificates>) {
 }
 
 /// Opens the newest titles ahead, several at once, because their indexes are on different members.
-fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) {
+fn open_ahead(library: &Arc<Library>, all: &Arc<Titles>, control: &ControlPlane, runtime: &Handle) {
     let titles = library.volume().titles();
     let mut ids: Vec<(u64, String)> =
         titles.iter().map(|title| (title.added_unix_s, title.id.clone())).collect();
@@ -414,17 +524,20 @@ fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) 
     let newest = Arc::new(Mutex::new(ids));
     for _ in 0..OPENERS_AHEAD {
         let (library, newest, stop) = (Arc::clone(library), Arc::clone(&newest), control.stop_flag());
+        let all = Arc::clone(all);
         runtime.spawn_blocking(move || {
             // The lock is held for one step, which cannot panic.
             let next = || newest.lock().ok().and_then(|mut newest| newest.pop());
             while !stop.is_stopped()
                 && let Some((_, id)) = next()
             {
-                match library.open_ahead(&id) {
-                    Ok(true) => {}
-                    Ok(false) => return,
+                // The title is not shared before it is complete, so a panic leaves nothing behind.
+                match catch_unwind(AssertUnwindSafe(|| library.open_ahead(&id))) {
+                    Err(_) => all.panicked(&id),
+                    Ok(Ok(true)) => {}
+                    Ok(Ok(false)) => return,
                     // A request for the title reports this error. Here the title is one of many.
-                    Err(error) => tracing::debug!(id, %error, "a title cannot be opened ahead"),
+                    Ok(Err(error)) => tracing::debug!(id, %error, "a title cannot be opened ahead"),
                 }
             }
         });
@@ -434,7 +547,9 @@ fn open_ahead(library: &Arc<Library>, control: &ControlPlane, runtime: &Handle) 
 async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
     while let Some(Handover { stream, tls, already_read, peer }) = handed_over.recv().await {
         match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => drop(tokio::spawn(serve_connection(stream, tls, already_read, control.clone()))),
+            Ok(stream) => {
+                drop(tokio::spawn(serve_connection(stream, tls, already_read, peer.ip(), control.clone())))
+            }
             Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
         }
     }

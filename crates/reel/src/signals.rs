@@ -3,6 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::ending::shut_down_sockets;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -70,6 +71,7 @@ impl Signals {
                     && first.elapsed() >= ECHO_TIME
                 {
                     eprintln!("{name} again: ending at once");
+                    shut_down_sockets();
                     std::process::exit(1);
                 }
             }

@@ -27,7 +27,8 @@ pub struct Member {
 }
 
 /// No task of this member should run.
-const NO_TASK: Choice = Choice { task: None, rank: Rank::IDLE, ahead: false, until_ns: u64::MAX };
+const NO_TASK: Choice =
+    Choice { task: None, rank: Rank::IDLE, ahead: false, is_interactive: false, until_ns: u64::MAX };
 
 const NO_STEPS: [Step; STEPS_MAX] = [Step { at_ns: 0, rank: Rank::IDLE }; STEPS_MAX];
 

@@ -38,7 +38,7 @@ const fn beside_rivals(name: &'static str, words: &'static [&'static str]) -> Ex
 }
 
 /// Checks of the instruments first, then servers, then laboratories.
-const EXPERIMENTS: [Experiment; 15] = [
+const EXPERIMENTS: [Experiment; 20] = [
     alone("devices"),
     beside_rivals("wire", &[]),
     beside_rivals("peers", &["--parts", "hls,ingest,file,tls"]),
@@ -47,13 +47,18 @@ const EXPERIMENTS: [Experiment; 15] = [
     beside_rivals("classes", &["--parts", "held,admitted,growth,shares,carried"]),
     beside_rivals("priority", &[]),
     alone("degraded"),
+    beside_rivals("siege", &[]),
     alone("capacity"),
     alone("onecopy"),
     beside_rivals("transfers", &[]),
     alone("upcalls"),
     alone("splitlevel"),
     alone("mms"),
+    alone("nfs"),
     alone("udp"),
+    alone("cast"),
+    alone("fec"),
+    alone("framing"),
 ];
 
 /// What came of one experiment.

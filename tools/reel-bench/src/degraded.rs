@@ -137,7 +137,7 @@ impl Set {
 /// Puts the spare in the faulty disk's place and waits until it holds all; how long that took.
 fn replace(server: &Server, spare: &Path) -> Result<f64> {
     let begun = Instant::now();
-    let replacement = json!({ "member": FAULTY_DISK, "path": spare });
+    let replacement = json!({ "member": FAULTY_DISK, "path": spare, "create": true });
     let started = post(server.address, "/api/v1/volume/replace", &replacement)?;
     // The replacement is filled at once.
     job(server, &started, REBUILD_MAX.as_secs())?;

@@ -66,7 +66,7 @@ pub(crate) fn titles(dir: &Path, film: &Path, name: &str, count: usize) -> Resul
 
 /// The film of this name, made by `make` if it is not there. A film that is not whole never has its
 /// name.
-fn once(dir: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+pub(crate) fn once(dir: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let film = dir.join(name);
     if !film.exists() {
         let making = dir.join(format!("making-{name}"));
@@ -77,7 +77,7 @@ fn once(dir: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Resul
 }
 
 /// Repeats a part so many times more, and removes the part.
-fn repeat(part: &Path, times: u64, more: &str, to: &Path) -> Result<()> {
+pub(crate) fn repeat(part: &Path, times: u64, more: &str, to: &Path) -> Result<()> {
     let mut command = Command::new("ffmpeg");
     command.args(["-stream_loop", &times.to_string(), "-i"]).arg(part).args(["-c", "copy"]);
     run(command.args(more.split(' ')), to)?;
@@ -85,7 +85,7 @@ fn repeat(part: &Path, times: u64, more: &str, to: &Path) -> Result<()> {
 }
 
 /// Encodes a file with these words, which have no spaces inside.
-fn ffmpeg(words: &str, to: &Path) -> Result<()> {
+pub(crate) fn ffmpeg(words: &str, to: &Path) -> Result<()> {
     run(Command::new("ffmpeg").args(words.split(' ')), to)
 }
 

@@ -8,14 +8,17 @@ mod all;
 mod api;
 mod arriving;
 mod capacity;
+mod cast;
 mod classes;
 mod client;
 mod degraded;
 mod device;
 mod device_check;
 mod disk_set;
+mod fec;
 mod film;
 mod fleet;
+mod nfs;
 mod onecopy;
 mod peers;
 mod priority;
@@ -27,8 +30,10 @@ mod search;
 mod secured;
 mod segments;
 mod server;
+mod siege;
 mod testbed;
 mod transfers;
+mod udp;
 mod viewers;
 mod window;
 mod wire_check;
@@ -82,14 +87,28 @@ enum Experiment {
     /// Whether the network of other experiments (the wire) sends what it should and copies nothing
     /// (root, clang).
     Wire(wire_check::WireArguments),
+    /// A cast with the stored parity as FEC compared with one without, and what receivers repair
+    /// (root).
+    Fec(CommonOptions),
+    /// Laboratory: headers, checksums and boundaries of packets, stored compared with made for each
+    /// packet (root, ethtool).
+    Framing(CommonOptions),
     /// Laboratory: UDP packets in trains that are lent to the device, compared with copies, on ifb,
     /// loopback and veth (root).
     Udp(CommonOptions),
+    /// Casts, compared with ffmpeg and GStreamer: processor time for a Gbit, and how punctual
+    /// packets are (root).
+    Cast(cast::CastArguments),
+    /// A player by NFS beside other readers, of Reel and of nfs-ganesha (root).
+    Nfs(nfs::NfsArguments),
     /// Laboratory: messages to another process: memory-mapped streams, compared with pipe, Unix
     /// socket and iceoryx2.
     Mms(CommonOptions),
     /// Disk bytes and memory of many viewers of one title, compared with one viewer.
     Onecopy(onecopy::OneCopyArguments),
+    /// Ordinary viewers, newcomers and answers about health while attackers do what they can
+    /// (root).
+    Siege(siege::SiegeArguments),
     /// Makes devices for an experiment and removes them when its input ends; started by
     /// experiments.
     #[command(hide = true)]
@@ -97,6 +116,9 @@ enum Experiment {
     /// Sends files by a read/write loop; started by experiments.
     #[command(hide = true)]
     Pump(pump::PumpArguments),
+    /// Attacks a server; started by experiments.
+    #[command(hide = true)]
+    SiegeAttack(siege::AttackArguments),
 }
 
 fn main() -> Result<()> {
@@ -114,11 +136,17 @@ fn main() -> Result<()> {
         Experiment::Upcalls(arguments) => lab_split_level::upcalls(&arguments),
         Experiment::Splitlevel(arguments) => lab_split_level::split_level(&arguments),
         Experiment::Wire(arguments) => wire_check::run(&arguments),
-        Experiment::Udp(arguments) => lab_packet_trains::run(&arguments),
+        Experiment::Udp(arguments) => udp::run(&arguments),
+        Experiment::Cast(arguments) => cast::run(&arguments),
+        Experiment::Fec(arguments) => fec::run(&arguments),
+        Experiment::Framing(arguments) => lab_packets::framing(&arguments),
+        Experiment::Nfs(arguments) => nfs::run(&arguments),
         Experiment::Mms(arguments) => lab_message_streams::run(&arguments),
         Experiment::Transfers(arguments) => transfers::run(&arguments),
         Experiment::Onecopy(arguments) => onecopy::run(&arguments),
+        Experiment::Siege(arguments) => siege::run(&arguments),
         Experiment::OwnDevices => device::own(),
         Experiment::Pump(arguments) => pump::pump(&arguments),
+        Experiment::SiegeAttack(arguments) => siege::attack(&arguments),
     }
 }

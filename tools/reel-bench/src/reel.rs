@@ -8,6 +8,7 @@ use reel_report::{output, output_json};
 use serde_json::Value;
 use std::env;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) classes: Vec<String>,
     /// The arena, if it is not [`MEMORY_BYTES`]; then there is memory for one ingest only.
     pub(crate) memory_bytes: Option<u64>,
+    /// Where NFS listens, if it does.
+    pub(crate) nfs: Option<SocketAddr>,
 }
 
 impl Settings {
@@ -56,6 +59,9 @@ impl Settings {
             text.push_str("serve_threads = 2\n[upload]\ningests_max = 1\n");
         }
         text.push_str(&format!("[promise]\nadmission = {}\n", self.admission));
+        if let Some(nfs) = self.nfs {
+            text.push_str(&format!("[nfs]\nlisten = \"{nfs}\"\n"));
+        }
         if !self.classes.is_empty() {
             text.push_str("[classes]\n");
             self.classes.iter().for_each(|line| text.extend([line, "\n"]));

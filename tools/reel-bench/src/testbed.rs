@@ -181,7 +181,7 @@ impl Testbed {
     }
 
     /// The file systems, with nothing of them in memory.
-    fn cold(&self, scheduler: &str, read_ahead_kib: u64) -> Result<&Path> {
+    pub(crate) fn cold(&self, scheduler: &str, read_ahead_kib: u64) -> Result<&Path> {
         let Storage::Ext4(root) = &self.holds else { anyhow::bail!("no file systems on this testbed") };
         self.disk_set.schedule(scheduler, Some(read_ahead_kib))?;
         (0..self.disk_set.devices.len()).try_for_each(|disk| forget(&root.join(disk.to_string())))?;

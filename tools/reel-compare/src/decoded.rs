@@ -1,6 +1,7 @@
 //! What ffmpeg decodes from a file or an address: every picture and every sample of sound.
 
 use crate::{CompareError, run};
+use std::ops::Range;
 use std::process::Command;
 
 /// Everything of a file that is compared. The sound is held in memory, 0.35 GB for an hour of a
@@ -50,10 +51,13 @@ impl Decoded {
     /// ffmpeg cannot be run or cannot decode.
     pub fn of(input: &str) -> Result<Decoded, CompareError> {
         let (has_pictures, sounds) = tracks(input)?;
-        Ok(Decoded {
-            pictures: if has_pictures { pictures(input)? } else { Vec::new() },
-            sounds: (0..sounds).map(|track| sound(input, track)).collect::<Result<_, _>>()?,
-        })
+        if !input.ends_with(".mpd") {
+            return decode(input, has_pictures, 0..sounds);
+        }
+        // ffmpeg ends a manifest with the shortest of the tracks that it decodes together.
+        let pictures = if has_pictures { pictures(input)? } else { Vec::new() };
+        let sounds = (0..sounds).map(|track| sound(input, track)).collect::<Result<_, _>>()?;
+        Ok(Decoded { pictures, sounds })
     }
 }
 
@@ -63,6 +67,13 @@ impl Sound {
         let next = self.blocks.partition_point(|block| block.first <= sample);
         let Some(block) = next.checked_sub(1).and_then(|at| self.blocks.get(at)) else { return 0 };
         block.heard_us + (sample - block.first) as i64 * 1_000_000 / i64::from(self.rate.max(1))
+    }
+
+    /// The index of the sample that is heard at a time, as near as there is one.
+    pub fn sample_at(&self, us: i64) -> usize {
+        let next = self.blocks.partition_point(|block| block.heard_us <= us);
+        let Some(block) = next.checked_sub(1).and_then(|at| self.blocks.get(at)) else { return 0 };
+        block.first + ((us - block.heard_us) * i64::from(self.rate) / 1_000_000) as usize
     }
 }
 
@@ -97,19 +108,7 @@ const SEEN_US: i64 = 1_000;
 ///
 /// ffmpeg cannot be run or cannot decode.
 pub fn pictures(input: &str) -> Result<Vec<Picture>, CompareError> {
-    let mut ffmpeg = ffmpeg(input);
-    ffmpeg.args(["-map", "0:V:0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-"]);
-    let text = run(&mut ffmpeg)?.stdout;
-    let frames = frames(&String::from_utf8_lossy(&text))?;
-    let pictures = frames.into_iter().map(|frame| Picture { shown_us: frame.pts_us, sum: frame.sum });
-    Ok(seen(pictures.collect()))
-}
-
-/// Without the pictures at the beginning that the next one replaces at once.
-fn seen(mut pictures: Vec<Picture>) -> Vec<Picture> {
-    let first = pictures.windows(2).position(|pair| pair[1].shown_us - pair[0].shown_us >= SEEN_US);
-    pictures.drain(..first.unwrap_or(0));
-    pictures
+    Ok(decode(input, true, 0..0)?.pictures)
 }
 
 /// The sound of a track, by its number among the sound tracks.
@@ -118,16 +117,49 @@ fn seen(mut pictures: Vec<Picture>) -> Vec<Picture> {
 ///
 /// ffmpeg cannot be run or cannot decode.
 pub fn sound(input: &str, track: usize) -> Result<Sound, CompareError> {
-    let times = tempfile::NamedTempFile::new()?;
-    let map = format!("0:a:{track}");
-    let mut ffmpeg = ffmpeg(input);
-    ffmpeg.args(["-map", &map, "-ac", "1", "-f", "s16le", "-"]);
-    ffmpeg.args(["-map", &map, "-ac", "1", "-f", "framemd5", "-y"]).arg(times.path());
-    let bytes = run(&mut ffmpeg)?.stdout;
+    Ok(decode(input, false, track..track + 1)?.sounds.pop().unwrap_or_default())
+}
+
+/// Decodes with one run of ffmpeg.
+fn decode(input: &str, has_pictures: bool, sounds: Range<usize>) -> Result<Decoded, CompareError> {
+    let dir = tempfile::tempdir()?;
+    let pictures_file = dir.path().join("pictures");
+    let sound_files = |track: usize| {
+        (dir.path().join(format!("samples-{track}")), dir.path().join(format!("times-{track}")))
+    };
+    let mut ffmpeg = Command::new("ffmpeg");
+    // Without -copyts, ffmpeg takes times of HLS that do not follow from the usual duration of a
+    // picture for mistakes and replaces them.
+    ffmpeg.args(["-nostdin", "-loglevel", "error", "-y", "-copyts", "-i", input]);
+    if has_pictures {
+        ffmpeg.args(["-map", "0:V:0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5"]);
+        ffmpeg.arg(&pictures_file);
+    }
+    for track in sounds.clone() {
+        let map = format!("0:a:{track}");
+        let (samples, times) = sound_files(track);
+        ffmpeg.args(["-map", &map, "-ac", "1", "-f", "s16le"]).arg(samples);
+        ffmpeg.args(["-map", &map, "-ac", "1", "-f", "framemd5"]).arg(times);
+    }
+    run(&mut ffmpeg)?;
+    let mut decoded = Decoded::default();
+    if has_pictures {
+        let frames = frames(&std::fs::read_to_string(pictures_file)?)?;
+        let pictures = frames.into_iter().map(|frame| Picture { shown_us: frame.pts_us, sum: frame.sum });
+        decoded.pictures = seen(pictures.collect());
+    }
+    for track in sounds {
+        let (samples, times) = sound_files(track);
+        decoded.sounds.push(sound_of(&std::fs::read(samples)?, &std::fs::read_to_string(times)?)?);
+    }
+    Ok(decoded)
+}
+
+fn sound_of(bytes: &[u8], times: &str) -> Result<Sound, CompareError> {
     let samples = bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
     let mut sound = Sound { samples, ..Sound::default() };
     let mut first = 0;
-    for frame in frames(&std::fs::read_to_string(times.path())?)? {
+    for frame in frames(times)? {
         sound.rate = frame.ticks_per_s;
         let block = Block { first, heard_us: frame.pts_us };
         // Times of one sample more or less are the rounding of a container.
@@ -140,12 +172,11 @@ pub fn sound(input: &str, track: usize) -> Result<Sound, CompareError> {
     Ok(sound)
 }
 
-fn ffmpeg(input: &str) -> Command {
-    let mut ffmpeg = Command::new("ffmpeg");
-    // Without -copyts, ffmpeg takes times of HLS that do not follow from the usual duration of a
-    // picture for mistakes and replaces them.
-    ffmpeg.args(["-nostdin", "-loglevel", "error", "-copyts", "-i", input]);
-    ffmpeg
+/// Without the pictures at the beginning that the next one replaces at once.
+fn seen(mut pictures: Vec<Picture>) -> Vec<Picture> {
+    let first = pictures.windows(2).position(|pair| pair[1].shown_us - pair[0].shown_us >= SEEN_US);
+    pictures.drain(..first.unwrap_or(0));
+    pictures
 }
 
 /// A line of `framemd5`.

@@ -1,21 +1,13 @@
 //! The first difference between what was decoded from the source and what was served.
 
-use crate::decoded::{Decoded, Picture, Sound};
+use crate::decoded::{Decoded, Picture};
+use crate::sound::of_sound;
 use std::fmt;
 
 /// Pictures may be rounded to the clock of a container.
 const ROUNDING_US: i64 = 1_000;
 /// Sound may be early or late by one picture, at 25 pictures a second.
-const SYNC_US: i64 = 40_000;
-/// The longest warm-up of a decoder in samples. ffmpeg trims the warm-up of some forms and shows it
-/// in others, with times before the first picture. At the end, codecs may leave a last block that
-/// one container trims and another does not.
-const WARM_UP: usize = 4096;
-/// Sound is aligned by so many samples.
-const PROBE: usize = 4800;
-/// Samples that are not louder count as silence.
-const SILENCE: u16 = 300;
-
+pub(crate) const SYNC_US: i64 = 40_000;
 /// What differs first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
@@ -49,9 +41,14 @@ pub enum Difference {
         /// As served.
         served: usize,
     },
-    /// The first loud part of the sound is not found where it belongs.
+    /// The first loud part of the sound, or that behind a gap, is not found where it belongs.
     SoundStart {
         /// When it is heard in the source, in microseconds after the first picture.
+        at_us: i64,
+    },
+    /// Something is heard in a gap of the source.
+    SoundInGap {
+        /// When it is heard as served, in microseconds after the first picture.
         at_us: i64,
     },
     /// A sample differs.
@@ -110,71 +107,6 @@ pub fn of_pictures(source: &[Picture], served: &[Picture]) -> Option<Difference>
     (source != served).then_some(Difference::PictureCount { source, served })
 }
 
-/// The first difference of a sound track. `zeros` are the times of the first picture in the source
-/// and as served; without pictures, the sound's own start counts.
-pub fn of_sound(source: &Sound, served: &Sound, zeros: Option<(i64, i64)>) -> Option<Difference> {
-    let (source_zero, served_zero) = zeros.unwrap_or((source.heard_us(0), served.heard_us(0)));
-    let at_us = |sample: usize| source.heard_us(sample) - source_zero;
-    let Some(loud) = source.samples.iter().position(|sample| sample.unsigned_abs() > SILENCE) else {
-        return of_length(source, served, 0);
-    };
-    // Where the served sound has the first loud sample, by its time.
-    let due_us = at_us(loud) + served_zero;
-    let due = served.samples.len().min(sample_at(served, due_us));
-    let Some(found) = find(&source.samples[loud..], &served.samples, due) else {
-        return Some(Difference::SoundStart { at_us: at_us(loud) });
-    };
-    let shift = found as i64 - loud as i64;
-    let counterpart = |sample: usize| usize::try_from(sample as i64 + shift).ok();
-    let late_us = |sample: usize| {
-        counterpart(sample).map_or(0, |other| served.heard_us(other) - served_zero - at_us(sample))
-    };
-    let end = (source.samples.len() as i64).min(served.samples.len() as i64 - shift).max(0) as usize;
-    let compared = end.saturating_sub(WARM_UP).max(loud.min(end));
-    for sample in loud..compared {
-        let other = served.samples[(sample as i64 + shift) as usize];
-        if source.samples[sample].abs_diff(other) > 1 {
-            return Some(Difference::Sound { at_us: at_us(sample) });
-        }
-    }
-    let starts = source.blocks.iter().map(|block| block.first);
-    let of_served = served.blocks.iter().filter_map(|block| usize::try_from(block.first as i64 - shift).ok());
-    let mut checked: Vec<usize> =
-        starts.chain(of_served).chain([loud]).filter(|&start| start >= loud && start < compared).collect();
-    checked.sort_unstable();
-    if let Some(&late) = checked.iter().find(|&&start| late_us(start).abs() > SYNC_US) {
-        return Some(Difference::SoundTime { at_us: at_us(late), late_us: late_us(late) });
-    }
-    of_length(source, served, shift)
-}
-
-fn of_length(source: &Sound, served: &Sound, shift: i64) -> Option<Difference> {
-    let (source, served) = (source.samples.len(), served.samples.len());
-    let aligned = (served as i64 - shift).max(0);
-    (aligned.abs_diff(source as i64) > WARM_UP as u64).then_some(Difference::SoundLength { source, served })
-}
-
-/// The index of the sample that is heard at a time, as near as there is one.
-fn sample_at(sound: &Sound, us: i64) -> usize {
-    let next = sound.blocks.partition_point(|block| block.heard_us <= us);
-    let Some(block) = next.checked_sub(1).and_then(|at| sound.blocks.get(at)) else { return 0 };
-    block.first + ((us - block.heard_us) * i64::from(sound.rate) / 1_000_000) as usize
-}
-
-/// Where `samples` begin like `wanted`, nearest to `near`.
-fn find(wanted: &[i16], samples: &[i16], near: usize) -> Option<usize> {
-    let probe = &wanted[..PROBE.min(wanted.len())];
-    let begins = |at: usize| {
-        samples
-            .get(at..at + probe.len())
-            .is_some_and(|found| found.iter().zip(probe).all(|(a, b)| a.abs_diff(*b) <= 1))
-    };
-    (0..=WARM_UP)
-        .flat_map(|step| [near.checked_sub(step), near.checked_add(step)])
-        .flatten()
-        .find(|&at| begins(at))
-}
-
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -194,7 +126,10 @@ impl fmt::Display for Difference {
                 write!(f, "{served} sound tracks, in the source {source}")
             }
             Difference::SoundStart { at_us } => {
-                write!(f, "what is heard first, at {}, is not found near that time", Seconds(*at_us))
+                write!(f, "what is heard from {} on is not found near that time", Seconds(*at_us))
+            }
+            Difference::SoundInGap { at_us } => {
+                write!(f, "something is heard at {}, in a gap of the source", Seconds(*at_us))
             }
             Difference::Sound { at_us } => write!(f, "the sample at {} differs", Seconds(*at_us)),
             Difference::SoundTime { at_us, late_us } => {
@@ -220,7 +155,7 @@ impl fmt::Display for Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoded::Block;
+    use crate::decoded::{Block, Sound};
 
     const RATE: u32 = 48_000;
 
@@ -286,6 +221,12 @@ mod tests {
         };
         let expected = Difference::SoundTime { at_us: 2_000_000, late_us: 50_000 };
         assert_eq!(after(late_then), of_track(expected));
+        // A warm-up that is trimmed.
+        let trimmed = |served: &mut Decoded| {
+            served.sounds[0].samples.drain(..RATE as usize + 256);
+            served.sounds[0].blocks[0].heard_us = 1_000_000 + 256 * 1_000_000 / i64::from(RATE);
+        };
+        assert_eq!(after(trimmed), None);
         let gone = |served: &mut Decoded| served.sounds[0].samples.fill(0);
         assert_eq!(after(gone), of_track(Difference::SoundStart { at_us: loud_us }));
         let short = |served: &mut Decoded| served.sounds[0].samples.truncate(3 * RATE as usize);

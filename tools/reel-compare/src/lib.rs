@@ -8,13 +8,17 @@ mod compare;
 mod decoded;
 mod difference;
 mod form;
+mod served;
 mod server;
+mod sound;
 
 pub use compare::{Compared, Comparison, compare};
 pub use decoded::{Block, Decoded, Picture, Sound, pictures, sound};
-pub use difference::{Difference, first_difference, of_pictures, of_sound};
+pub use difference::{Difference, first_difference, of_pictures};
 pub use form::Form;
+pub use served::{Ingest, Served};
 pub use server::Server;
+pub use sound::of_sound;
 
 use std::process::{Command, Output, Stdio};
 

@@ -1,6 +1,5 @@
 //! A thread that plays bodies: a mailbox and a loop.
 
-use crate::MEMBERS;
 use reel_cache::{
     Arrival, Body, Due, Fetched, Fetcher, Inbox, Prefetcher, PromisedBuffers, Reader, ReaderState, Units,
 };
@@ -12,6 +11,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+
+/// When a read is due that nothing makes late while the clock of a core stands.
+pub const IN_TIME_NS: u64 = 1_000_000_000;
 
 /// One thread with its fetcher, its readers and its clock.
 pub struct Core {
@@ -104,6 +106,12 @@ impl Core {
         self.watch_in_class(body, expected, Class::PERIODIC, 1)
     }
 
+    /// The same, due long after the moment at which the clock of the core stands. So no read is
+    /// late and read around, however slow the machine is: for tests that count reads.
+    pub fn watch_in_time(&mut self, body: Body, expected: Vec<u8>) -> u64 {
+        self.watch_in_class(body, expected, Class::PERIODIC, IN_TIME_NS)
+    }
+
     /// The same in a class, with each read due after this time.
     pub fn watch_in_class(&mut self, body: Body, expected: Vec<u8>, class: Class, due_ns: u64) -> u64 {
         self.watch_due(body, expected, class, Due::After(due_ns))
@@ -144,7 +152,7 @@ impl Core {
 
     /// [`Core::hold`], for every member.
     pub fn hold_all(&mut self) {
-        self.silent.extend(0..MEMBERS);
+        self.silent.extend(0..self.members());
     }
 
     /// The answers of `member` that were held back arrive now. From now on it answers as before.
@@ -161,7 +169,11 @@ impl Core {
 
     /// [`Core::release`], for every member.
     pub fn release_all(&mut self) {
-        (0..MEMBERS).for_each(|member| self.release(member));
+        (0..self.members()).for_each(|member| self.release(member));
+    }
+
+    fn members(&self) -> usize {
+        self.fetcher.units().disks().members()
     }
 
     /// The client of a viewer has gone.
@@ -335,7 +347,8 @@ impl Core {
             return self.prefetched.push(fetched);
         }
         let Some(viewer) = self.viewers.get_mut(&fetched.connection) else { return };
-        if viewer.reader.fetched(&fetched).is_err() {
+        if let Err(error) = viewer.reader.fetched(&fetched) {
+            println!("lost: {error}");
             self.viewers.remove(&fetched.connection);
             ends.lost += 1;
         }

@@ -5,5 +5,5 @@
 mod core;
 mod volume;
 
-pub use self::core::{ArrivalSender, ClientBehaviour, Core, Ends};
+pub use self::core::{ArrivalSender, ClientBehaviour, Core, Ends, IN_TIME_NS};
 pub use volume::{BUFFERS, MEMBERS, STRIPE_BYTES, VolumeFixture};

@@ -1,13 +1,13 @@
 //! A small volume with known bytes.
 
 use crate::core::{ClientBehaviour, Core};
-use reel_cache::{Body, Part, Units};
-use reel_disk::{DisksConfig, Faults};
+use reel_cache::{Body, Part, RowKind, Units};
+use reel_disk::{ClassStats, DisksConfig, Faults, MemberStats};
 use reel_qos::{Class, DiskPrice};
 use reel_testkit::Rng;
 use reel_volume::{
-    ArenaBudget, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile, TitleRecord, Volume,
-    VolumeOptions,
+    ArenaBudget, GeometryFields, Health, Members, ObjectEntry, ObjectMap, OpenOptions, Role, SourceFile,
+    TitleRecord, Volume, VolumeOptions,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +18,15 @@ pub const MEMBERS: usize = 4;
 pub const STRIPE_BYTES: usize = 36_000;
 /// The smallest arena for a volume of this geometry: four stripes of four units.
 pub const BUFFERS: usize = 16;
+
+const GEOMETRY: GeometryFields = GeometryFields {
+    symbol_bytes: 400,
+    row_symbols: 10,
+    unit_rows: 3,
+    data_rows: MEMBERS - 1,
+    parity_rows: 1,
+    members: MEMBERS,
+};
 
 /// A volume whose members fail on request.
 pub struct VolumeFixture {
@@ -35,13 +44,25 @@ pub struct VolumeFixture {
 impl VolumeFixture {
     /// Objects of these lengths in `arena_bytes` of memory, or in the smallest arena.
     pub fn new(lengths: &[usize], arena_bytes: usize, lost_member: Option<usize>) -> VolumeFixture {
+        Self::with_geometry(GEOMETRY, lengths, arena_bytes, lost_member)
+    }
+
+    /// The same on a volume of this geometry.
+    pub fn with_geometry(
+        geometry: GeometryFields,
+        lengths: &[usize],
+        arena_bytes: usize,
+        lost_member: Option<usize>,
+    ) -> VolumeFixture {
         let directory = tempfile::tempdir().unwrap();
         let options = VolumeOptions {
-            members: Members::Count(MEMBERS),
-            size_bytes: MEMBERS as u64 * (8 << 20),
-            symbol_bytes: Some(400),
-            row_symbols: Some(10),
-            unit_rows: Some(3),
+            members: Members::Count(geometry.members),
+            parity: geometry.parity_rows,
+            size_bytes: geometry.members as u64 * (8 << 20),
+            symbol_bytes: Some(geometry.symbol_bytes),
+            row_symbols: Some(geometry.row_symbols),
+            unit_rows: Some(geometry.unit_rows),
+            data_rows: Some(geometry.data_rows),
             catalogue_bytes: Some(256 << 10),
             ..VolumeOptions::default()
         };
@@ -75,7 +96,7 @@ impl VolumeFixture {
             write_mib_ns: 400_000,
             independent_limits: false,
         };
-        (0..MEMBERS).for_each(|member| self.volume.disks().set_price(member, price));
+        (0..self.members()).for_each(|member| self.volume.disks().set_price(member, price));
         self
     }
 
@@ -86,7 +107,7 @@ impl VolumeFixture {
 
     /// All members are healthy, whatever they did before.
     pub fn health(&self) -> Health {
-        Health::tolerating((0..MEMBERS).map(|member| self.volume.health().member(member)), 1)
+        Health::tolerating((0..self.members()).map(|member| self.volume.health().member(member)), 1)
     }
 
     /// The same, over members in this state.
@@ -100,6 +121,41 @@ impl VolumeFixture {
         Body::new([Part::Object(Arc::clone(&self.objects[object]), 0..self.bytes[object].len() as u64)])
     }
 
+    /// All parity rows of an object.
+    pub fn whole_parity(&self, object: usize) -> Body {
+        let map = &self.objects[object];
+        Body::new([Part::Parity(Arc::clone(map), 0..RowKind::Parity.object_bytes(map))])
+    }
+
+    /// The bytes of all parity rows of an object, by a plain computation.
+    pub fn parity_bytes(&self, object: usize) -> Vec<u8> {
+        let geometry = self.volume.geometry();
+        let mut data = self.bytes[object].clone();
+        data.resize(data.len().next_multiple_of(geometry.stripe_bytes()), 0);
+        let parity_of = |matrix: &[u8]| {
+            let mut parity = vec![0; geometry.row_bytes()];
+            for row in matrix.chunks(geometry.row_bytes()) {
+                parity.iter_mut().zip(row).for_each(|(parity, byte)| *parity ^= byte);
+            }
+            parity
+        };
+        data.chunks(geometry.data_rows() * geometry.row_bytes()).flat_map(parity_of).collect()
+    }
+
+    /// Reads of each member for viewers so far, and their bytes. Each second the owner of the
+    /// volume reads the owner records of some members, in another class. They do not count.
+    pub fn reads(&self) -> Vec<(u64, u64)> {
+        let of_viewers = |stats: &MemberStats| {
+            let ClassStats { requests, bytes, .. } = stats.classes[Class::PERIODIC.index()];
+            (requests, bytes)
+        };
+        self.volume.disks().stats().iter().map(of_viewers).collect()
+    }
+
+    fn members(&self) -> usize {
+        self.volume.geometry().members()
+    }
+
     /// Twenty viewers play the first object to its end, five of them on each of four threads.
     pub fn play_on_four_cores(&self, units: &Units) {
         std::thread::scope(|scope| {
@@ -107,7 +163,7 @@ impl VolumeFixture {
                 scope.spawn(move || {
                     let mut core = Core::new(units, seed);
                     for _ in 0..5 {
-                        core.watch(self.whole(0), self.bytes[0].clone());
+                        core.watch_in_time(self.whole(0), self.bytes[0].clone());
                     }
                     assert_eq!(core.play(ClientBehaviour::default()).complete, 5);
                 });

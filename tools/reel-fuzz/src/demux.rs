@@ -1,6 +1,7 @@
 //! Demuxers: a source in memory, and what holds for any bytes.
 
-use reel_media::{Packet, Source, TrackKind};
+use reel_media::transport::{StreamIndex, StreamReader};
+use reel_media::{Cover, Packet, Sample, Source, TrackKind};
 use std::io;
 
 /// Bytes of a packet of a transport stream.
@@ -52,6 +53,26 @@ pub fn demux_ts(bytes: &[u8]) {
         stream[start] = 0x47;
     }
     demux(&stream);
+    store(&stream);
+}
+
+/// Reads the bytes as a transport stream that is stored as it is. Its index can be stored, or
+/// exceeds a limit.
+fn store(bytes: &[u8]) {
+    let Ok(mut reader) = StreamReader::open(Box::new(Memory(bytes.to_vec()))) else { return };
+    let mut packets = Vec::new();
+    while reader.read(7, &mut packets).expect("memory can be read") > 0 {
+        assert!(reader.position() <= bytes.len() as u64, "progress stays within the file");
+    }
+    assert!(packets == bytes, "every packet is kept");
+    let Ok((index, _)) = reader.finish() else { return };
+    assert_eq!(index.bytes(), bytes.len() as u64);
+    if let Ok(encoded) = index.encode() {
+        assert_eq!(StreamIndex::decode(&encoded).expect("what was encoded"), index);
+        assert!(index.peak_bps() >= index.mean_bps());
+        let last = index.packets - 1;
+        assert!(index.ticks_at(last) <= index.duration_ticks() && index.packet_at(u64::MAX) == last);
+    }
 }
 
 /// Opens the bytes and reads them to the end or to an error, watching what is promised on the way.
@@ -61,14 +82,22 @@ pub fn demux(bytes: &[u8]) {
     assert!(demux.tracks().iter().all(|track| track.timescale > 0));
     assert!(demux.tracks().iter().all(|track| track.video.is_some() == (track.kind == TrackKind::Video)));
     assert!(demux.tracks().iter().all(|track| track.audio.is_some() == (track.kind == TrackKind::Audio)));
-    let mut last: Vec<Option<Packet>> = vec![None; demux.tracks().len()];
+    assert!(demux.chapters().is_sorted_by_key(|chapter| chapter.start_ns), "chapters come by start");
+    if let Ok(Some(Cover::Picture { bytes: cover, .. })) = demux.cover() {
+        assert!(cover.len() <= bytes.len(), "a cover is part of the file");
+    }
+    let mut last: Vec<Option<Sample>> = vec![None; demux.tracks().len()];
     let mut data = Vec::new();
+    let mut given = 0;
     while let Ok(Some(packet)) = demux.next(&mut data) {
         assert!(demux.position() <= bytes.len() as u64, "progress stays within the file");
-        if let Some(before) = last[packet.track].replace(packet) {
+        given += data.len();
+        assert!(given <= 2 * bytes.len() + (1 << 20), "no file is multiplied");
+        let Packet { track, sample, .. } = packet;
+        if let Some(before) = last[track].replace(sample) {
             // Cues may lie in the file in any order, and are sorted where they are stored.
-            let text = demux.tracks()[packet.track].kind == TrackKind::Subtitle;
-            assert!(text || before.sample.dts <= packet.sample.dts, "{packet:?} goes back before {before:?}");
+            let text = demux.tracks()[track].kind == TrackKind::Subtitle;
+            assert!(text || before.dts <= sample.dts, "{sample:?} goes back before {before:?}");
         }
     }
 }

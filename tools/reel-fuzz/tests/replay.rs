@@ -15,6 +15,7 @@ const CHANGES_MAX: u64 = 8;
 fn target(name: &str) -> fn(&[u8]) {
     match name {
         "chain" => reel_fuzz::chain,
+        "dav_question" => reel_fuzz::dav_question,
         "demux_mkv" => |bytes| {
             reel_fuzz::demux_mkv(bytes);
         },
@@ -22,7 +23,18 @@ fn target(name: &str) -> fn(&[u8]) {
             reel_fuzz::demux_mp4(bytes);
         },
         "demux_ts" => reel_fuzz::demux_ts,
+        "fec" => reel_fuzz::fec,
         "http_head" => reel_fuzz::http_head,
+        "nfs_calls" => reel_fuzz::nfs_calls,
+        "nfs_handles" => reel_fuzz::nfs_handles,
+        "nfs_records" => reel_fuzz::nfs_records,
+        "receive" => reel_fuzz::receive,
+        "repair" => reel_fuzz::repair,
+        "rtcp" => reel_fuzz::rtcp,
+        "rtp" => reel_fuzz::rtp,
+        "sap" => reel_fuzz::sap,
+        "sdp" => reel_fuzz::sdp,
+        "sidecar" => reel_fuzz::sidecar,
         "sniff" => reel_fuzz::demux,
         "superblock" => reel_fuzz::superblock,
         "title_index" => reel_fuzz::title_index,
@@ -61,7 +73,7 @@ fn seeds_and_changed_seeds_keep_what_every_target_demands() {
             replayed += 1;
         }
     }
-    assert!(replayed >= 28, "{replayed} seeds");
+    assert!(replayed >= 94, "{replayed} seeds");
 }
 
 #[test]

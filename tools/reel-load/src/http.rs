@@ -71,7 +71,7 @@ impl Connection {
     }
 
     /// Asks for a file or a range of it (first byte, number of bytes), follows redirects, and
-    /// returns where it was found. A 503 is a refusal, every other status than 200 and 206 a
+    /// returns where it was found. A 503 or 429 is a refusal, every other status than 200 and 206 a
     /// failure.
     pub(crate) async fn get(
         &mut self,
@@ -93,7 +93,7 @@ impl Connection {
                     self.text().await?;
                     url = next;
                 }
-                (503, _) => {
+                (503 | 429, _) => {
                     let body = self.text().await?;
                     return Err(RequestError::Refused(Refusal::parse(&body, head.retry_after_s)));
                 }

@@ -9,7 +9,8 @@ use std::io;
 /// Why a request brought nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestError {
-    /// The server said that it could not keep a promise (503).
+    /// The server said that it could not keep a promise (503), or that this client has its share
+    /// (429).
     Refused(Refusal),
     /// Anything else. The words are the same for the same cause, so that they can be counted.
     Failed(String),

@@ -1,20 +1,24 @@
 //! What tests, the simulator and the tools share, so that each job is done once.
 //!
-//! No product crate depends on it, except for its tests. Everything here but [`http`] is pure: no
-//! I/O, no clock, no threads.
+//! No product crate depends on it, except for its tests. Everything here but [`http`],
+//! [`run_in_own_network`] and [`Capture::dissect`] is pure: no I/O, no clock, no threads.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod disk;
 mod histogram;
 pub mod http;
 pub mod limits;
+mod own_network;
 mod playlist;
 mod rng;
 mod url;
 mod zipf;
 
+pub use capture::Capture;
 pub use disk::{Begun, DiskModel, ModelledDisk};
 pub use histogram::{Histogram, Percentiles};
+pub use own_network::run_in_own_network;
 pub use playlist::{Master, Media, Piece, Playlist, Variant};
 pub use rng::{Rng, mix};
 pub use url::Url;

@@ -1,11 +1,19 @@
 import { Problem, problemFrom, unreachable } from "./problem.ts";
 import type {
+  AddedSubtitles,
+  Cast,
+  CastList,
+  CastPlans,
+  CastSlots,
   Dashboard,
   Job,
   JobKind,
   JobList,
+  NewCast,
+  Replacement,
   Session,
   Title,
+  TitleChange,
   TitleList,
   TrafficClass,
   Volume,
@@ -19,9 +27,9 @@ const NOT_MODIFIED = 304;
 
 /**
  * A server that has not answered after this time counts as one that does not answer. A change may
- * take longer than a report.
+ * take longer than a report, and a file longer than both.
  */
-const ANSWER_MAX_MS = { get: 10_000, other: 30_000 };
+const ANSWER_MAX_MS = { get: 10_000, other: 30_000, file: 600_000 };
 
 /** The titles, and the server's tag of this state of the list. */
 export interface TaggedTitles {
@@ -46,6 +54,22 @@ export async function removeTitle(id: string): Promise<void> {
   await ask("DELETE", `/titles/${encodeURIComponent(id)}`);
 }
 
+export async function renameTitle(id: string, name: string): Promise<void> {
+  const body = JSON.stringify({ name } satisfies TitleChange);
+  await ask<Title>("PATCH", `/titles/${encodeURIComponent(id)}`, { body });
+}
+
+/** Sends a file of subtitles for a title. What is not given, the server takes from its name. */
+export function addSubtitles(
+  id: string,
+  file: File,
+  given: { language: string; label: string },
+): Promise<AddedSubtitles> {
+  const query = new URLSearchParams({ filename: file.name });
+  for (const [name, value] of Object.entries(given)) if (value.trim() !== "") query.set(name, value.trim());
+  return ask("POST", `/titles/${encodeURIComponent(id)}/subtitles?${query}`, { file });
+}
+
 export async function listJobs(signal?: AbortSignal): Promise<Job[]> {
   const answer = await ask<JobList>("GET", "/jobs", { signal });
   return answer.jobs;
@@ -63,6 +87,42 @@ export function getDashboard(signal?: AbortSignal): Promise<Dashboard> {
   return ask("GET", "/dashboard", { signal });
 }
 
+/** All casts by name, those that have ended included. */
+export async function listCasts(signal?: AbortSignal): Promise<Cast[]> {
+  return (await ask<CastList>("GET", "/casts", { signal })).casts;
+}
+
+/** Has a title sent to a group; throws a Problem with the reason when it is refused. */
+export function addCast(cast: NewCast): Promise<Cast> {
+  return ask("POST", "/casts", { body: JSON.stringify(cast) });
+}
+
+/** What the channels of a cast send around the present slot. */
+export function getCastSlots(name: string, slots: number, signal?: AbortSignal): Promise<CastSlots> {
+  return ask("GET", `/casts/${encodeURIComponent(name)}/schedule?slots=${slots}`, { signal });
+}
+
+/** What it would cost to send a title; without a bound, to one group. */
+export function planCast(
+  title: string,
+  bound: { wait_s: number } | { bandwidth_bps: number } | null,
+  signal?: AbortSignal,
+): Promise<CastPlans> {
+  const query = new URLSearchParams({ title });
+  for (const [name, value] of Object.entries(bound ?? {})) query.set(name, String(value));
+  return ask("GET", `/cast-plans?${query}`, { signal });
+}
+
+/** Ends a cast, or removes one that has ended from the list. */
+export async function stopCast(name: string): Promise<void> {
+  await ask("DELETE", `/casts/${encodeURIComponent(name)}`);
+}
+
+/** Begins to make the transport stream of a title, which is what casts send. */
+export function addStream(id: string): Promise<Job> {
+  return ask("POST", `/titles/${encodeURIComponent(id)}/forms/ts`);
+}
+
 /** All classes at once; throws a Problem with status 422 when they do not add up. */
 export function setClasses(classes: TrafficClass[]): Promise<TrafficClass[]> {
   return ask("PUT", "/classes", { body: JSON.stringify(classes) });
@@ -71,6 +131,11 @@ export function setClasses(classes: TrafficClass[]): Promise<TrafficClass[]> {
 /** Begins a job on the volume; throws a Problem with status 409 while another is running. */
 export function startVolumeJob(kind: "scrub" | "rebuild"): Promise<Job> {
   return ask("POST", `/volume/${kind satisfies JobKind}`);
+}
+
+/** Puts another file or device in the place of a member, and fills it. */
+export function replaceMember(replacement: Replacement): Promise<Job> {
+  return ask("POST", "/volume/replace", { body: JSON.stringify(replacement) });
 }
 
 export async function cancelJob(id: string): Promise<void> {
@@ -88,7 +153,7 @@ export function jobLocation(id: string): string {
 
 /**
  * Opens a session: the title's bytes are reserved. Throws a Problem with status 503 when they
- * cannot be.
+ * cannot be, and 429 when this client has its share.
  */
 export function openSession(title: string, signal?: AbortSignal): Promise<Session> {
   const body = JSON.stringify({ title });
@@ -103,12 +168,25 @@ export function closeSession(key: string): void {
   fetch(`${API}/sessions/${encodeURIComponent(key)}`, { method: "DELETE", keepalive: true }).catch(() => {});
 }
 
-export function uploadUrl(fileName: string, name: string): string {
-  return `${API}/titles?${new URLSearchParams({ filename: fileName, name })}`;
+/**
+ * Where files are sent as one title, one after the other. The title that is replaced keeps its
+ * name.
+ */
+export function uploadUrl(
+  files: readonly { name: string; size: number }[],
+  name: string,
+  replaces: string | null,
+): string {
+  const query = new URLSearchParams({ files: files.flatMap(({ name, size }) => [name, size]).join("/") });
+  if (replaces === null) query.set("name", name);
+  else query.set("replaces", replaces);
+  return `${API}/titles?${query}`;
 }
 
 interface Options {
   body?: string | undefined;
+  /** A body that is no JSON. */
+  file?: File | undefined;
   signal?: AbortSignal | undefined;
   /** The entity tag of what is known already: the answer may be a 304. */
   tag?: string | undefined;
@@ -133,12 +211,14 @@ async function exchange<T>(
   const url = path.startsWith(API) ? path : API + path;
   const headers: Record<string, string> = { accept: "application/json" };
   if (options.body !== undefined) headers["content-type"] = "application/json";
+  if (options.file !== undefined) headers["content-type"] = "application/octet-stream";
   if (options.tag !== undefined) headers["if-none-match"] = options.tag;
-  const late = AbortSignal.timeout(method === "GET" ? ANSWER_MAX_MS.get : ANSWER_MAX_MS.other);
+  const kind = method === "GET" ? "get" : options.file ? "file" : "other";
+  const late = AbortSignal.timeout(ANSWER_MAX_MS[kind]);
   const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
   let response: Response;
   try {
-    response = await fetch(url, { method, headers, body: options.body ?? null, signal });
+    response = await fetch(url, { method, headers, body: options.body ?? options.file ?? null, signal });
   } catch (error) {
     if (options.signal?.aborted) throw error;
     throw unreachable();

@@ -2,6 +2,14 @@
 
 /* The JSON of the server's API (`/api/v1`). Units are in the names. */
 
+/** A title to which subtitles were added. */
+export interface AddedSubtitles {
+  /** The title as it is now. */
+  title: Title;
+  /** What was left out or guessed, each in a sentence. */
+  warnings: string[];
+}
+
 /** A sound track. */
 export interface AudioTrack {
   /** How many. */
@@ -32,6 +40,198 @@ export interface Capacity {
   viewers: number;
 }
 
+/** A cast. */
+export interface Cast {
+  /** The length of one pass, in seconds. */
+  duration_s: number;
+  /** Why the network does not take its packets now. */
+  fault?: string;
+  /** The matrix of its FEC; missing if no FEC is sent. */
+  fec?: CastMatrix;
+  /** FEC packets sent. */
+  fec_packets: number;
+  /** The group and the port of the media. */
+  group: string;
+  /** Packets that left more than 20 ms after they were due. */
+  late_packets: number;
+  /** Whether it begins again at its end. */
+  loop: boolean;
+  /** Packets that were not sent. */
+  lost_packets: number;
+  /** Its name. */
+  name: string;
+  /** Media packets sent. */
+  packets: number;
+  /** The ids of the titles that follow each other; missing if there is only one. */
+  playlist?: string[];
+  /** The place in that list of the title that is sent now, from 0. */
+  playlist_place: number;
+  /** The media time that is sent now, in seconds; 0 of a schedule, which sends several. */
+  position_s: number;
+  /** The mean rate of its media, in bits per second, without headers and FEC. */
+  rate_bps: number;
+  /** Why it waits or has ended. */
+  reason?: string;
+  /** Its schedule; missing if it is sent to one group. */
+  schedule?: CastSchedule;
+  /** The address of its description for receivers (SDP). */
+  sdp: string;
+  /** How far it has come. */
+  state: CastStage;
+  /** The id of the title that is sent now. */
+  title: string;
+  /** Its name. */
+  title_name: string;
+}
+
+/** What a channel sends. */
+export interface CastChannel {
+  /** Its group and port. */
+  group: string;
+  /** The segment of each slot, from 1; null if nothing is sent. */
+  segments: (number | null)[];
+}
+
+/** A client that follows the schedule. */
+export interface CastClient {
+  /** The slot with which it begins to receive. It begins to play with the slot after that. */
+  arrival_slot: number;
+  /** What it receives and plays in these slots. */
+  segments: CastSegment[];
+  /** The slot after the last one in which it receives. */
+  until_slot: number;
+}
+
+/**
+ * Whether a cast is protected by FEC.
+ * - "any": By the parity of the volume, whatever its matrix.
+ * - "strict": By the parity of the volume, and refused unless SMPTE ST 2022-1 allows its matrix.
+ * - "off": No FEC is sent.
+ */
+export type CastFec = "any" | "strict" | "off";
+
+/** All casts. */
+export interface CastList {
+  /** By name, those that have ended included. */
+  casts: Cast[];
+}
+
+/** The matrix of a cast's FEC. */
+export interface CastMatrix {
+  /** L. */
+  columns: number;
+  /** Whether SMPTE ST 2022-1 allows it, so that every receiver repairs with it. */
+  is_strict: boolean;
+  /** D: the packets that one FEC packet protects. */
+  rows: number;
+}
+
+/** What one scheme costs. */
+export interface CastPlan {
+  /** What all groups are sent on average, in bits per second, without headers and FEC. */
+  bandwidth_bps: number;
+  /** The longest wait if the same groups carried as many segments as they can, in seconds. */
+  best_wait_s: number;
+  /** Bytes that a client keeps, at most. */
+  buffer_bytes: number;
+  /** How many groups there are. */
+  channels: number;
+  /** Groups that a client receives at a time, at most. */
+  client_channels: number;
+  /** What they are sent when each is sent its largest segment; null if that is not known. */
+  peak_bps: number | null;
+  /** Why the title cannot be cast like this; null if it can. */
+  problem: string | null;
+  /** The scheme. */
+  scheme: string;
+  /** How many segments the title is cut into. */
+  segments: number;
+  /** The length of a slot, in seconds. */
+  slot_s: number;
+  /** The longest wait of a client, in seconds. */
+  wait_s: number;
+}
+
+/** What it costs to send a title. */
+export interface CastPlans {
+  /** Its length, in seconds. */
+  duration_s: number;
+  /** What FEC adds, in thousandths of the rate. */
+  fec_permille: number;
+  /** What is to be known of the rate. */
+  notes: string[];
+  /** Each scheme; none if neither a wait nor a bandwidth was given. */
+  plans: CastPlan[];
+  /** The mean rate of one group, in bits per second, without headers and FEC. */
+  rate_bps: number;
+  /** The title's id. */
+  title: string;
+}
+
+/** The schedule of a broadcast. */
+export interface CastSchedule {
+  /** What all groups are sent on average, in bits per second, without headers and FEC. */
+  bandwidth_bps: number;
+  /** How many groups there are, one address after another. */
+  channels: number;
+  /** The scheme. */
+  scheme: string;
+  /** How many segments the title is cut into. */
+  segments: number;
+  /** The length of a slot, in seconds. */
+  slot_s: number;
+  /** The longest wait of a client that plays one slot behind, in seconds. */
+  wait_s: number;
+}
+
+/** A segment, as a client receives it. */
+export interface CastSegment {
+  /** The channel that it is received from, from 0. */
+  channel: number;
+  /** The slot in which it is played. */
+  played_slot: number;
+  /** The slot in which it is received. */
+  received_slot: number;
+  /** The segment, from 1. */
+  segment: number;
+}
+
+/** Some slots of a cast with a schedule, and a client that joins at the next one. */
+export interface CastSlots {
+  /** The channels in order. */
+  channels: CastChannel[];
+  /** What a client receives that joins when the next slot begins. */
+  client: CastClient;
+  /** The first of these slots. */
+  first_slot: number;
+  /**
+   * How many slots have passed since slot 0 began, with a fraction; below 0 before that, and null
+   * while nothing is sent.
+   */
+  now_slot: number | null;
+  /** How many segments the title is cut into. */
+  segments: number;
+  /** The length of a slot, in seconds. */
+  slot_s: number;
+}
+
+/**
+ * How far a cast has come.
+ * - "starting": Its first packets are being read.
+ * - "on-air": It is sent.
+ * - "waiting": Its loop could not be promised again in time, and is asked for each second.
+ * - "ended": It has ended.
+ */
+export type CastStage = "starting" | "on-air" | "waiting" | "ended";
+
+/** A named place in a title, up to the next one. */
+export interface Chapter {
+  /** For people; may be empty. */
+  name: string;
+  /** Where it begins, in seconds. */
+  start_s: number;
+}
+
 /**
  * How a class of traffic is served.
  * - "periodic": With deadlines that were reserved: audio and video of admitted sessions.
@@ -58,10 +258,14 @@ export interface ClassUse {
 
 /** The state of admission, of the disks, and of all that uses them. */
 export interface Dashboard {
+  /** The casts. */
+  casts: DashboardCasts;
   /** The classes of traffic. */
   classes: ClassUse[];
   /** Jobs, newest first. */
   jobs: Job[];
+  /** For whom data was late, the newest first; at most the last 32. */
+  late: LateViewer[];
   /** The disks, in the volume's order. */
   members: Member[];
   /** Seconds on the server's clock, from an unknown beginning. */
@@ -84,8 +288,24 @@ export interface Dashboard {
   volume: DashboardVolume;
 }
 
+/** The casts, in short. */
+export interface DashboardCasts {
+  /** Packets of all that are listed that left more than 20 ms after they were due. */
+  late_packets: number;
+  /** Packets of all that are listed that were not sent. */
+  lost_packets: number;
+  /** How many are on the air. */
+  on_air: number;
+  /** What those on the air are sent, in bits per second with FEC, without headers. */
+  rate_bps: number;
+  /** How many wait until their loop can be promised again. */
+  waiting: number;
+}
+
 /** The volume, in short. */
 export interface DashboardVolume {
+  /** Why they cannot. */
+  read_only: string | null;
   /** How much of it works. */
   state: VolumeState;
   /** Titles can be added and removed. */
@@ -140,7 +360,7 @@ export interface Job {
 
 /**
  * What a job is for.
- * - "ingest": A file becomes a title.
+ * - "ingest": A file becomes a title, or a title gets another form.
  * - "scrub": All that is stored is read, and silent damage repaired.
  * - "rebuild": What a member lacks is computed from the others and written to it.
  * - "replace": A member gets a replacement.
@@ -163,6 +383,32 @@ export interface JobList {
  * - "cancelled": It was ended before it was done.
  */
 export type JobState = "receiving" | "ingesting" | "running" | "done" | "failed" | "cancelled";
+
+/** A request that was late. */
+export interface LateRequest {
+  /** Seconds since then. */
+  ago_s: number;
+  /** The name of its class. */
+  class: string;
+}
+
+/** Data that was late for a session. The session may have ended since. */
+export interface LateViewer {
+  /** Seconds since then. */
+  ago_s: number;
+  /** The name of the class in which the data was wanted. */
+  class: string;
+  /** The address of its client, or the user of its program as `user 1000`. */
+  client: string;
+  /** The first characters of the session's key. */
+  key_hint: string;
+  /** How late the latest of them was. */
+  late_ms: number;
+  /** The title's id. */
+  title: string;
+  /** How many units were late, within a few seconds of each other. */
+  units: number;
+}
 
 /**
  * A session as any client sees it. A key opens its session, so only the client that opened the
@@ -187,6 +433,8 @@ export interface Member {
   in_device: number;
   /** It is read and written. */
   in_use: boolean;
+  /** The last of those; null if there was none. */
+  last_late: LateRequest | null;
   /** Requests given to the device after their deadline was out of reach. */
   late: number;
   /** The least slack of the last rounds. */
@@ -242,6 +490,45 @@ export interface MemberClass {
  * - "rebuilding": What it lacks is being written to it.
  */
 export type MemberState = "present" | "swapped" | "repaired" | "missing" | "denied" | "truncated" | "damaged" | "foreign" | "stale" | "failed" | "rebuilding";
+
+/** A title that is to be sent to a group. */
+export interface NewCast {
+  /** Whether it is announced to receivers that look for casts (SAP). */
+  announce?: boolean;
+  /**
+   * The most that all groups of a broadcast are sent, in bits per second, without headers and FEC.
+   */
+  bandwidth_bps?: number;
+  /** The mark of its packets (RFC 2474), 0 to 63. */
+  dscp: number;
+  /** Whether FEC is sent. */
+  fec: CastFec;
+  /**
+   * The group and the port of the media, for example `239.1.1.1:5000`. The port is even; RTCP is
+   * sent to the next one, FEC to the one after that.
+   */
+  group: string;
+  /** The network interface; without it, that of the routing table. */
+  interface?: string;
+  /** Whether it begins again at its end. */
+  loop: boolean;
+  /** The name of the cast, a part of its addresses. Without it, the title's id. */
+  name?: string;
+  /**
+   * The scheme of a broadcast to several groups, one address after another: `rfs`, `fast`,
+   * `staggered`, `skyscraper` or `skyscraper-12`. Needs `wait_s` or `bandwidth_bps`. Without it, or
+   * with `linear`, the titles are sent to one group, as their clocks say.
+   */
+  scheme?: string;
+  /** The ids of titles that follow it in the same group without a gap, in order. */
+  then?: string[];
+  /** The title's id. It must have the form `ts`. */
+  title: string;
+  /** How many networks its packets may cross, 1 to 255. */
+  ttl: number;
+  /** The longest wait of a client of a broadcast, in seconds. */
+  wait_s?: number;
+}
 
 /** What is to be played. */
 export interface OpenSession {
@@ -323,6 +610,11 @@ export interface RefusalCount {
 
 /** What a member is replaced with. */
 export interface Replacement {
+  /**
+   * Whether a new file may be made there if there is nothing. In the volume's directory it is made
+   * in any case.
+   */
+  create: boolean;
   /** The member's number. */
   member: number;
   /** An absolute path on the server. */
@@ -387,12 +679,14 @@ export interface Session {
   progressive: string;
   /**
    * What a start or a seek takes at most, from its beginning until its first segment is sent, if
-   * the client's own line carries it.
+   * the client's own line carries it. The first segment of a session is sent after `starts_in_s` +
+   * `start_bound_s` at the latest.
    */
   start_bound_s: number;
   /**
    * Seconds until it starts: 0, or more if there is no room for it before. Media that is requested
-   * earlier is sent then.
+   * earlier is sent then. Also more if its first segment is sent as slowly as it is shown; then
+   * that segment is there when they are over.
    */
   starts_in_s: number;
   /** The title's id. */
@@ -436,12 +730,14 @@ export interface SessionRow {
  * Whether the bytes of a session are reserved.
  * - "playing": They are.
  * - "waiting": They are, from a later second on: it waits for its start.
+ * - "displaced": The client has jumped to a position for which there was no room: it is sent what
+ * no other session needs until there is.
  * - "paused": The client is silent: what was reserved is free, and its next request is admitted
  * again.
  * - "delivered": The client was sent everything to the end: nothing is reserved any more.
  * - "unpromised": They never were: its class has no deadlines, or admission is off.
  */
-export type SessionState = "playing" | "waiting" | "paused" | "delivered" | "unpromised";
+export type SessionState = "playing" | "waiting" | "displaced" | "paused" | "delivered" | "unpromised";
 
 /** Sessions that play the same title closely enough that one of them reads for all. */
 export interface Sharing {
@@ -451,6 +747,26 @@ export interface Sharing {
   groups: number;
   /** Media memory that is reserved for those. */
   kept_bytes: number;
+}
+
+/** A file that a title was made from. */
+export interface SourceFile {
+  /** Its size. */
+  bytes: number;
+  /** Its name, without directories. */
+  name: string;
+}
+
+/** How a title is stored. */
+export interface StoredForm {
+  /** Bits per second of everything in it, on average. */
+  average_bps: number;
+  /** The bytes that it takes of the volume. */
+  bytes: number;
+  /** `cmaf`, which players play; or `ts`, a transport stream as it is. */
+  form: string;
+  /** The highest rate over a second; of a transport stream only. */
+  peak_bps?: number;
 }
 
 /** A track of subtitles. */
@@ -473,10 +789,14 @@ export interface Title {
   audio: AudioTrack[];
   /** The bytes that it takes of the volume. */
   bytes: number;
+  /** Its chapters, by start. */
+  chapters: Chapter[];
   /** The address of the whole title as one file, without a reservation. */
   download: string;
   /** Its length. */
   duration_s: number;
+  /** The forms that it is stored in. */
+  forms: StoredForm[];
   /** Names it in addresses. */
   id: string;
   /** Its name for people. */
@@ -485,12 +805,20 @@ export interface Title {
   poster: string;
   /** Present when the title cannot be played: why. */
   problem?: string;
+  /** The first file that it was made from. */
+  source: SourceFile;
   /** Its subtitles. */
   subtitles: SubtitleTrack[];
   /** The renditions of its picture. */
   video: VideoTrack[];
   /** Where it is played: each address opens a session. */
   watch: WatchAddresses;
+}
+
+/** What of a title is to be changed. */
+export interface TitleChange {
+  /** Its new name. */
+  name: string;
 }
 
 /** All titles, by name. */
@@ -539,6 +867,8 @@ export interface Volume {
   id: string;
   /** Its members in order. */
   members: VolumeMember[];
+  /** Why they cannot. */
+  read_only: string | null;
   /** How much of it works. */
   state: VolumeState;
   /** Number of titles. */
@@ -573,7 +903,10 @@ export type VolumeState = "ok" | "degraded" | "failed";
 export interface Watch {
   /** The directory; null if none is watched. */
   directory: string | null;
-  /** Its media files, those without a title first, and what is not looked at. */
+  /**
+   * Its media files, those without a title first, then those with warnings, and what is not looked
+   * at.
+   */
   files: WatchFile[];
   /** How many more there are. */
   more: number;
@@ -603,11 +936,13 @@ export interface WatchFile {
   state: WatchFileState;
   /** The id of the title that was made from it. */
   title_id: string | null;
+  /** What of it was left out or changed, since the server started; the log has all of it. */
+  warnings: string[];
 }
 
 /**
  * What has become of a file of the watched directory.
- * - "waiting": It may still grow.
+ * - "waiting": It may be incomplete.
  * - "ingesting": It is being ingested.
  * - "taken": A title was made from it.
  * - "failed": It could not be ingested, and is tried again when it changes.

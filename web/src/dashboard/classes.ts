@@ -1,13 +1,15 @@
 import { setClasses } from "../api/client.ts";
 import { asProblem } from "../api/problem.ts";
-import type { Dashboard } from "../api/types.ts";
+import type { Dashboard, LateViewer } from "../api/types.ts";
 import { bytes, count } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { toast } from "../ui/toast.ts";
 import { rows } from "./bar.ts";
-import { shareOf, shareText } from "./words.ts";
+import { isRecent, shareOf, shareProblem, shareText } from "./words.ts";
 
 type Row = Dashboard["classes"][number];
+/** And whether data of the class was late for a viewer not long ago. */
+type ShownRow = Row & { isLate: boolean };
 
 /** What is divided among the classes: every device, and the network. */
 const SHARES = ["share_permille", "network_permille"] as const;
@@ -16,7 +18,10 @@ type ShareKey = (typeof SHARES)[number];
 /**
  * The classes of traffic. Their shares are changed in place, all together, since they must add up.
  */
-export function classTable(changed: () => void): { element: HTMLElement; show(classes: Row[]): void } {
+export function classTable(changed: () => void): {
+  element: HTMLElement;
+  show(classes: Row[], late: LateViewer[]): void;
+} {
   const body = h("tbody", {});
   const sum = h("span", { class: "share-sum", role: "status" });
   const error = h("p", { class: "share-error", role: "alert", hidden: true });
@@ -59,7 +64,7 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
     setText(sum, Number.isNaN(all + network) ? "" : text);
     actions.toggleAttribute("data-amiss", all !== 1000 || network !== 1000);
   };
-  const showRows = rows<Row>(body, () => classRow(tell));
+  const showRows = rows<ShownRow>(body, () => classRow(tell));
 
   const reset = () => {
     for (const key of SHARES)
@@ -74,13 +79,14 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
   });
 
   async function send(): Promise<void> {
-    for (const key of SHARES) {
-      const wrong = fields(key).findIndex((field) => !isShare(shareOf(field.value)));
-      if (wrong < 0) continue;
-      setText(
-        error,
-        `“${fields(key)[wrong]?.value ?? ""}” is not a valid share for ${known[wrong]?.name ?? "this class"}; use a number such as 15 or 12.5.`,
-      );
+    const wrong = SHARES.map((key) =>
+      shareProblem(
+        fields(key).map((field, i) => ({ name: known[i]?.name ?? "", text: field.value })),
+        key === "share_permille" ? "shares" : "shares of the network",
+      ),
+    ).find((problem) => problem !== undefined);
+    if (wrong !== undefined) {
+      setText(error, wrong);
       error.hidden = false;
       return;
     }
@@ -114,22 +120,19 @@ export function classTable(changed: () => void): { element: HTMLElement; show(cl
 
   return {
     element: form,
-    show(classes) {
+    show(classes, late) {
       // A field that is being edited stays; everything else follows the server.
       const writing = known.length === classes.length && isChanged();
       if (!writing) known = classes;
-      showRows(classes);
+      const isLate = ({ name }: Row) => late.some((one) => one.class === name && isRecent(one));
+      showRows(classes.map((row) => ({ ...row, isLate: isLate(row) })));
       if (!writing) reset();
       else tell();
     },
   };
 }
 
-function isShare(permille: number): boolean {
-  return Number.isInteger(permille) && permille >= 0;
-}
-
-function classRow(tell: () => void): { element: HTMLElement; show(row: Row): void } {
+function classRow(tell: () => void): { element: HTMLElement; show(row: ShownRow): void } {
   const name = h("th", { scope: "row" });
   const kind = h("td", {});
   const field = (name: ShareKey) =>
@@ -151,7 +154,7 @@ function classRow(tell: () => void): { element: HTMLElement; show(row: Row): voi
       network.setAttribute("aria-label", `Share of ${row.name} of the network in percent`);
       setText(sent, bytes(row.sent_bytes));
       setText(late, row.deadline_misses === 0 ? "none" : count(row.deadline_misses, "unit"));
-      late.toggleAttribute("data-amiss", row.kind === "periodic" && row.deadline_misses > 0);
+      late.toggleAttribute("data-amiss", row.isLate);
     },
   };
 }

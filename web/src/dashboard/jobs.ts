@@ -1,10 +1,11 @@
 import { cancelJob, startVolumeJob } from "../api/client.ts";
 import { asProblem } from "../api/problem.ts";
-import type { Job } from "../api/types.ts";
+import type { Job, Member } from "../api/types.ts";
 import { byteRate, bytes, timeLeft } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { toast } from "../ui/toast.ts";
 import { rows } from "./bar.ts";
+import { rebuildable, repairWords } from "./words.ts";
 
 /** Ended jobs that are still shown. */
 const ENDED_MAX = 4;
@@ -14,7 +15,7 @@ const names = { scrub: "Scrub", rebuild: "Rebuild", replace: "Replace", ingest: 
 /** Jobs on the volume: the running one, the last results, and the buttons that begin one. */
 export function volumeJobs(changed: () => void): {
   element: HTMLElement;
-  show(jobs: Job[], writable: boolean): void;
+  show(jobs: Job[], writable: boolean, members: Member[]): void;
 } {
   const list = h("ul", { class: "jobs" });
   const error = h("p", { class: "share-error", role: "alert", hidden: true });
@@ -34,23 +35,34 @@ export function volumeJobs(changed: () => void): {
     });
     return button;
   };
-  const buttons = [begin("scrub", "Scrub"), begin("rebuild", "Rebuild")];
+  const scrub = begin("scrub", "Scrub");
+  const rebuild = begin("rebuild", "Rebuild");
   const help = h(
     "p",
     { class: "quiet-line" },
-    "Scrub reads everything and repairs silent damage. Rebuild fills a disk that lacks data. Both use only disk time that nothing else needs.",
+    "Scrub reads everything and repairs silent damage. It uses only disk time that nothing else needs.",
   );
+  const repair = h("p", { class: "repair", hidden: true });
   const showRows = rows<Job>(list, () => jobRow(changed));
   return {
-    element: h("div", {}, h("div", { class: "job-buttons" }, ...buttons), help, error, list),
-    show(jobs, writable) {
+    element: h("div", {}, h("div", { class: "job-buttons" }, scrub, rebuild), repair, help, error, list),
+    show(jobs, writable, members) {
       const works = jobs.filter((job) => job.kind !== "ingest");
       const running = works.filter((job) => job.state === "running");
-      for (const button of buttons) button.disabled = running.length > 0 || !writable;
+      for (const button of [scrub, rebuild]) button.disabled = running.length > 0 || !writable;
+      rebuild.hidden = rebuildable(members).length === 0;
+      const words = running.length > 0 ? "" : repairWords(members);
+      repair.hidden = words === "";
+      setText(repair, words);
       if (running.length > 0) error.hidden = true;
       showRows([...running, ...works.filter((job) => job.state !== "running").slice(0, ENDED_MAX)]);
     },
   };
+}
+
+/** Work that keeps other work from being begun. */
+export function isVolumeWork(job: Job): boolean {
+  return job.kind !== "ingest" && job.state === "running";
 }
 
 function jobRow(changed: () => void): { element: HTMLElement; show(job: Job): void } {

@@ -3,17 +3,59 @@ import { count } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
 import { keep, makeChart, type Sample } from "./chart.ts";
-import { milliseconds, pathEnd, stateWords } from "./words.ts";
+import { LATE_RECENT_S, lateWords, milliseconds, pathEnd, stateWords } from "./words.ts";
+
+/** Above this width the figures of all disks are shown; below, each disk's when asked for. */
+const WIDE = "(min-width: 641px)";
 
 /** One disk: its state, the time it has left, and the classes that use it. */
-export function memberCard(): {
+export function memberCard(replace: (member: Member) => void): {
   element: HTMLElement;
-  show(member: Member, at_s: number, round_ms: number): void;
+  show(member: Member, at_s: number, round_ms: number, mayReplace: boolean): void;
 } {
   const name = h("h3", {});
   const state = h("span", { class: "state" });
   const path = h("p", { class: "member-path" });
   const trouble = h("p", { class: "member-trouble", hidden: true });
+  const button = h("button", { type: "button", class: "button small", hidden: true }, "Replace…");
+  const work = memberWork();
+  const element = h(
+    "article",
+    { class: "member" },
+    h("div", { class: "member-head" }, name, state),
+    path,
+    trouble,
+    button,
+    work.element,
+  );
+  let shown: Member | undefined;
+  button.addEventListener("click", () => shown && replace(shown));
+  return {
+    element,
+    show(member, at_s, round_ms, mayReplace) {
+      shown = member;
+      setText(name, `Disk ${member.member}`);
+      setText(state, stateWords(member.state));
+      element.toggleAttribute("data-amiss", !member.in_use);
+      setText(path, pathEnd(member.path));
+      path.title = member.path;
+      trouble.hidden = member.state === "present";
+      setText(trouble, member.text);
+      button.hidden = member.in_use;
+      button.disabled = !mayReplace;
+      button.setAttribute("aria-label", `Replace disk ${member.member}…`);
+      // A disk that does nothing has no time left and no use of classes.
+      work.element.hidden = !member.in_use;
+      work.show(member, at_s, round_ms);
+    },
+  };
+}
+
+/** What a disk does: its slack, and how much of it each class uses. */
+function memberWork(): {
+  element: HTMLElement;
+  show(member: Member, at_s: number, round_ms: number): void;
+} {
   const slack = h("span", { class: "slack-now" });
   const least = h("span", { class: "slack-least" });
   const chart = makeChart();
@@ -22,27 +64,22 @@ export function memberCard(): {
   const facts = h("dl", { class: "member-facts" });
   const showFacts = rows<[string, string, boolean]>(facts, fact);
   const element = h(
-    "article",
-    { class: "member" },
-    h("div", { class: "member-head" }, name, state),
-    path,
-    trouble,
+    "div",
+    { class: "member-work" },
     h("div", { class: "slack" }, h("span", { class: "slack-word" }, "Slack"), slack, least),
-    chart.element,
-    classes,
-    facts,
+    h(
+      "details",
+      { open: matchMedia(WIDE).matches },
+      h("summary", {}, "Classes and figures"),
+      chart.element,
+      classes,
+      facts,
+    ),
   );
   let samples: Sample[] = [];
   return {
     element,
     show(member, at_s, round_ms) {
-      setText(name, `Disk ${member.member}`);
-      setText(state, stateWords(member.state));
-      element.toggleAttribute("data-amiss", !member.in_use);
-      setText(path, pathEnd(member.path));
-      path.title = member.path;
-      trouble.hidden = member.state === "present";
-      setText(trouble, member.text);
       samples = keep(samples, { at_s, slack_ms: member.slack_ms, least_ms: member.least_slack_ms });
       // Only the policy that keeps reservations has a slack.
       const knows = member.policy === "rounds" && member.in_use;
@@ -56,21 +93,26 @@ export function memberCard(): {
         `Slack of disk ${member.member} in the last two minutes: ${milliseconds(member.slack_ms)} now, ${milliseconds(Math.min(...samples.map((s) => s.least_ms)))} at least, of ${milliseconds(round_ms)}`,
       );
       showClasses(member.classes);
-      const { read_request_us, read_mib_us, independent_limits } = member.price;
-      showFacts([
-        ["Rounds", member.rounds.toLocaleString("en"), false],
-        ["Waiting", count(member.queued, "request"), false],
-        ["In the disk", count(member.in_device, "request"), false],
-        ["Late", count(member.late, "request"), member.late > 0],
-        ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-        [
-          "A read",
-          `${read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000)} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB${independent_limits ? ", the longer" : ""}`,
-          false,
-        ],
-      ]);
+      showFacts(factsOf(member));
     },
   };
+}
+
+/** Names, values, and whether they are a fault. */
+function factsOf(member: Member): [string, string, boolean][] {
+  const { read_request_us, read_mib_us, independent_limits } = member.price;
+  const request =
+    read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000);
+  const price = `${request} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB`;
+  const isLate = member.last_late !== null && member.last_late.ago_s < LATE_RECENT_S;
+  return [
+    ["Rounds", member.rounds.toLocaleString("en"), false],
+    ["Waiting", count(member.queued, "request"), false],
+    ["In the disk", count(member.in_device, "request"), false],
+    ["Late", lateWords(member), isLate],
+    ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
+    ["A read", `${price}${independent_limits ? ", the longer" : ""}`, false],
+  ];
 }
 
 function classRow(): { element: HTMLElement; show(of: MemberClass): void } {

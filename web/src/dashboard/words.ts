@@ -1,6 +1,14 @@
 /** The names of the codes and figures on the dashboard. Pure. */
 
-import type { MemberState, ResourceCode, ResourceUse, Sharing } from "../api/types.ts";
+import type {
+  LateViewer,
+  Member,
+  MemberState,
+  ResourceCode,
+  ResourceUse,
+  SessionRow,
+  Sharing,
+} from "../api/types.ts";
 import { bitRate, bytes, capitalized, count } from "../format.ts";
 
 const states: Record<MemberState, string> = {
@@ -93,4 +101,90 @@ export function shareText(permille: number): string {
 export function shareOf(text: string): number {
   const tenths = Number(text.trim().replace(",", ".")) * 10;
   return text.trim() !== "" && Math.abs(tenths - Math.round(tenths)) < 1e-6 ? Math.round(tenths) : Number.NaN;
+}
+
+/** What is wrong with the shares of all classes, in per cent; undefined if they are valid. */
+export function shareProblem(shares: { name: string; text: string }[], of: string): string | undefined {
+  const wrong = shares.find(({ text }) => {
+    const permille = shareOf(text);
+    return !(permille > 0 && permille <= 1000);
+  });
+  if (wrong)
+    return `“${wrong.text}” is not a valid share for ${wrong.name}; use a number from 0.1 to 100, such as 15 or 12.5.`;
+  const sum = shares.reduce((total, { text }) => total + shareOf(text), 0);
+  return sum === 1000 ? undefined : `The ${of} make ${shareText(sum)}%; they must make 100%.`;
+}
+
+/** States in which a member is there, and lacks data that a rebuild can write to it. */
+const REBUILDABLE: MemberState[] = ["stale", "rebuilding", "failed"];
+
+/** Members that a rebuild fills. */
+export function rebuildable<T extends Pick<Member, "state">>(members: T[]): T[] {
+  return members.filter(({ state }) => REBUILDABLE.includes(state));
+}
+
+/** What is to be done about the members that are not in use; empty if all are. */
+export function repairWords(members: Pick<Member, "member" | "state" | "in_use">[]): string {
+  const lost = members.filter(({ in_use }) => !in_use);
+  const fillable = rebuildable(lost);
+  const gone = lost.filter((member) => !fillable.includes(member));
+  const parts: string[] = [];
+  if (fillable.length > 0)
+    parts.push(`${disks(fillable)} lack${fillable.length === 1 ? "s" : ""} data: rebuild.`);
+  if (gone.length > 0)
+    parts.push(
+      `${disks(gone)} cannot be used: give ${gone.length === 1 ? "it" : "each"} a replacement below, or connect the disk again and restart Reel.`,
+    );
+  return parts.join(" ");
+}
+
+function disks(members: Pick<Member, "member">[]): string {
+  const numbers = members.map(({ member }) => member);
+  const last = numbers.pop();
+  return numbers.length === 0 ? `Disk ${last}` : `Disks ${numbers.join(", ")} and ${last}`;
+}
+
+/** What was late is a fault to look at for so long. */
+export const LATE_RECENT_S = 600;
+
+/** Whether it is not long ago that something was late. */
+export function isRecent({ ago_s }: Pick<LateViewer, "ago_s">): boolean {
+  return ago_s < LATE_RECENT_S;
+}
+
+/** "120 ms late, 3 units, 30 s ago · 10.0.0.7 · ab12… · periodic". */
+export function lateViewerWords(late: Omit<LateViewer, "title">): string {
+  const when = `${milliseconds(late.late_ms)} late, ${count(late.units, "unit")}, ${ago(late.ago_s)} ago`;
+  return [when, late.client, `${late.key_hint}…`, late.class].join(" · ");
+}
+
+/** "none", "1 request, the last 5 min ago in periodic". */
+export function lateWords({ late, last_late }: Pick<Member, "late" | "last_late">): string {
+  if (late === 0) return "none";
+  const requests = count(late, "request");
+  return last_late ? `${requests}, last ${ago(last_late.ago_s)} ago (${last_late.class})` : requests;
+}
+
+/** "12 s", "5 min", "3 h", "2 days". */
+function ago(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} days`;
+}
+
+/** Whether a session that had a reservation needs none at the moment. */
+export function isIdle({ state }: Pick<SessionRow, "state">): boolean {
+  return state === "paused" || state === "delivered";
+}
+
+/** Whether a session has every word of `query`, in its name, client, class or key. */
+export function sessionHas(session: SessionRow, name: string, query: string): boolean {
+  const text = [name, session.title, session.client, session.class, session.key_hint]
+    .join(" ")
+    .toLocaleLowerCase();
+  return query
+    .toLocaleLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }

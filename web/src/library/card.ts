@@ -1,10 +1,14 @@
 import type { Title } from "../api/types.ts";
 import { clock, count, languageName, resolutionLabel, spokenTime } from "../format.ts";
+import { supported } from "../player/decoders.ts";
 import { loadPosition } from "../player/resume.ts";
+import { supportMark } from "../player/support.ts";
 import { h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
 import { toggleMenu } from "../ui/menu.ts";
 import { poster } from "./poster.ts";
+import { askName } from "./rename.ts";
+import { askSubtitles } from "./subtitles.ts";
 
 /** One title in the grid. */
 export function card(title: Title, remove: (title: Title) => void): HTMLLIElement {
@@ -13,6 +17,8 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
   const position = loadPosition(title.id);
   const picture = poster(title);
   if (label) picture.append(h("span", { class: "badge badge-size" }, label));
+  const mark = title.problem ? "" : supportMark(supported(title));
+  if (mark) picture.append(h("span", { class: "badge badge-support" }, mark));
   picture.append(h("span", { class: "badge badge-length" }, clock(title.duration_s)));
   picture.append(h("span", { class: "poster-play" }, icon("play")));
   if (position) {
@@ -39,6 +45,8 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
         href: titleUrl(title.id),
       },
       { label: "Download", icon: "download", href: title.download, download: true },
+      { label: "Rename…", icon: "edit", run: () => void askName(title) },
+      { label: "Add subtitles…", icon: "subtitles", run: () => void askSubtitles(title) },
       { label: "Delete…", icon: "trash", danger: true, run: () => remove(title) },
     ]),
   );
@@ -50,14 +58,14 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
       {
         class: "card-link",
         href: titleUrl(title.id),
-        "aria-label": `${title.name}, ${spokenTime(title.duration_s)}${label ? `, ${label}` : ""}`,
+        "aria-label": [title.name, spokenTime(title.duration_s), label, mark].filter(Boolean).join(", "),
       },
       picture,
       h("span", { class: "card-name", title: title.name }, title.name),
     ),
     h(
       "div",
-      { class: title.problem ? "card-meta failed" : "card-meta", title: title.problem },
+      { class: title.problem ? "card-meta failed" : "card-meta" },
       title.problem ? "Cannot be read" : summary(title),
     ),
     more,

@@ -19,7 +19,11 @@ export function emptyLibrary(): HTMLElement {
         "div",
         { class: "empty-way drop-target" },
         h("h3", {}, "From this browser"),
-        h("p", {}, "Drop MP4, MOV, MKV, WebM or TS files anywhere on this page."),
+        h(
+          "p",
+          {},
+          "Drop MP4, MOV, MKV, WebM or TS files anywhere on this page, with their subtitles if there are any.",
+        ),
         choose,
       ),
       h(

@@ -14,7 +14,7 @@ import { emptyLibrary, nothingFound, skeleton } from "./empty.ts";
 import { isOrder, type Order, orders, select } from "./filter.ts";
 import { header } from "./header.ts";
 import { dropTitle, knownTitles, onTitles, refreshTitles } from "./store.ts";
-import { volumeNotice, watchVolume } from "./volume.ts";
+import { readOnlyNotice, volumeNotice, watchVolume } from "./volume.ts";
 import { followWatched, watchedNotice } from "./watched.ts";
 
 /** How often a visible page asks for the list: titles also arrive by command and watched folder. */
@@ -60,6 +60,12 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     icon("speed"),
   );
 
+  const casts = h(
+    "a",
+    { class: "icon-button to-casts", href: "/casts", "aria-label": "Casts", title: "Casts" },
+    icon("cast"),
+  );
+
   root.append(
     header(
       h(
@@ -69,7 +75,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
         search,
         h("kbd", { class: "search-key", "aria-hidden": "true" }, "/"),
       ),
-      h("div", { class: "header-actions" }, promises, add),
+      h("div", { class: "header-actions" }, casts, promises, add),
     ),
     h(
       "main",
@@ -86,7 +92,8 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   );
 
   let free = "";
-  let shownCount = knownTitles()?.length ?? 0;
+  const shownBefore = knownTitles();
+  let shownBytes = shownBefore && sizeOf(shownBefore);
   const notice = h("div", { class: "notice-place" });
   const watchedPlace = h("div", { class: "notice-place" });
   content.before(notice, watchedPlace);
@@ -94,7 +101,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   const askVolume = watchVolume((volume) => {
     free = `${bytes(volume.free_bytes)} free`;
     add.hidden = !volume.writable;
-    replaceIfOther(notice, volumeNotice(volume));
+    replaceIfOther(notice, [...readOnlyNotice(volume), ...volumeNotice(volume)]);
     const titles = knownTitles();
     if (titles && titles.length > 0) tell(titles);
   }, signal);
@@ -138,7 +145,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   /** How many titles there are, of how many bytes. */
   const tell = (titles: Title[], found = select(titles, query, order).length) => {
     const all = count(titles.length, "title");
-    const size = bytes(titles.reduce((sum, title) => sum + title.bytes, 0));
+    const size = bytes(sizeOf(titles));
     setText(tallyCount, query.trim() ? `${found} of ${all}` : all);
     setText(tallySize, query.trim() ? "" : ["", size, free].filter((part, i) => i === 0 || part).join(" · "));
   };
@@ -234,9 +241,9 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
 
   onTitles((titles) => {
     show(titles);
-    // A title that came or went changes the free space.
-    if (titles.length !== shownCount) askVolume();
-    shownCount = titles.length;
+    // A title that came, went or was replaced changes the free space.
+    if (shownBytes !== undefined && sizeOf(titles) !== shownBytes) askVolume();
+    shownBytes = sizeOf(titles);
   }, signal);
   const titles = knownTitles();
   if (titles) show(titles);
@@ -254,4 +261,9 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     },
     { signal },
   );
+}
+
+/** The bytes of all these titles. */
+function sizeOf(titles: Title[]): number {
+  return titles.reduce((sum, title) => sum + title.bytes, 0);
 }

@@ -24,6 +24,23 @@ export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal)
   return () => void look();
 }
 
+/** Nothing while films can be added and removed. The reason is for the operator (dashboard). */
+export function readOnlyNotice(volume: Pick<Volume, "read_only">): HTMLElement[] {
+  if (volume.read_only === null) return [];
+  const words = h("p", {}, "The ", h("a", { href: "/dashboard" }, "dashboard"), " says why.");
+  return notice("Films play, and cannot be added or removed.", words);
+}
+
+/** Nothing while the volume can be written. */
+export function readOnlyDetails(reason: string | null): HTMLElement[] {
+  return reason === null ? [] : notice("Nothing is written to the volume.", h("p", {}, `${reason}.`));
+}
+
+function notice(words: string, details: HTMLElement): HTMLElement[] {
+  const body = h("div", {}, h("strong", {}, words), details);
+  return [h("div", { class: "notice", role: "status" }, icon("warning"), body)];
+}
+
 /** Nothing while all disks are in use. */
 export function volumeNotice(volume: Pick<Volume, "state" | "members">): HTMLElement[] {
   // The dashboard reports a disk that was repaired or moved; nothing is to be done about it.

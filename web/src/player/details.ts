@@ -1,17 +1,25 @@
 import type { Session, Title } from "../api/types.ts";
+import { castButton } from "../casts/add.ts";
 import { bitRate, bytes, channelLabel, clock, codecName, languageName, resolutionLabel } from "../format.ts";
 import { largest } from "../library/card.ts";
+import { askSubtitles } from "../library/subtitles.ts";
+import { copyField } from "../ui/copy.ts";
 import { type Child, h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
+import { decodes } from "./decoders.ts";
 
 /**
  * The part below the player: the title's description, its tracks, and its addresses for other
  * players.
  */
-export function details(title: Title, help: () => void): HTMLElement {
+export function details(title: Title, help: () => void, changed: (title: Title) => void): HTMLElement {
   const best = largest(title);
   const keys = h("button", { type: "button", class: "button quiet keys-button" }, icon("keyboard"), "Keys");
   keys.addEventListener("click", help);
+  const add = h("button", { type: "button", class: "button quiet" }, icon("subtitles"), "Add subtitles");
+  add.addEventListener("click", () => {
+    void askSubtitles(title).then((now) => now && changed(now));
+  });
   const facts = [
     clock(title.duration_s),
     best ? resolutionLabel(best.width, best.height) : "Sound only",
@@ -34,6 +42,8 @@ export function details(title: Title, help: () => void): HTMLElement {
         "div",
         { class: "details-actions" },
         keys,
+        add,
+        castButton(icon("cast"), title),
         h("a", { class: "button", href: title.download, download: true }, icon("download"), "Download"),
       ),
     ),
@@ -44,7 +54,7 @@ export function details(title: Title, help: () => void): HTMLElement {
         "Picture",
         title.video.map((v) =>
           line(`${v.width}×${v.height}`, [
-            codecName(v.codec),
+            playable("video", v.codec),
             `${trim(v.frame_rate)} frames/s`,
             bitRate(v.bitrate_bps),
           ]),
@@ -55,7 +65,7 @@ export function details(title: Title, help: () => void): HTMLElement {
         title.audio.map((a, i) =>
           line(languageName(a.language) || a.name || `Track ${i + 1}`, [
             a.name !== languageName(a.language) && languageName(a.language) ? a.name : "",
-            codecName(a.codec),
+            playable("audio", a.codec),
             channelLabel(a.channels),
             `${trim(a.sample_rate / 1000)} kHz`,
           ]),
@@ -88,6 +98,11 @@ function block(heading: string, lines: HTMLElement[]): HTMLElement | null {
     : null;
 }
 
+/** The codec's name, and whether this browser lacks it. */
+function playable(kind: "video" | "audio", codec: string): string {
+  return decodes(kind, codec) ? codecName(codec) : `${codecName(codec)} (not in this browser)`;
+}
+
 function line(main: string, rest: string[]): HTMLElement {
   return h(
     "li",
@@ -99,35 +114,8 @@ function line(main: string, rest: string[]): HTMLElement {
 
 /** An address to copy. Opening it starts another session. */
 function address(kind: string, path: Session["hls"]): Child {
-  const field = h("input", {
-    class: "address-field",
-    readonly: true,
-    value: new URL(path, location.href).href,
-    "aria-label": `${kind} address`,
-  });
-  const copy = h(
-    "button",
-    { type: "button", class: "icon-button", "aria-label": `Copy the ${kind} address`, title: "Copy" },
-    icon("link"),
-  );
-  field.addEventListener("focus", () => field.select());
-  copy.addEventListener("click", () => {
-    field.select();
-    // The clipboard object exists only on secure origins; a server in a home network mostly is
-    // none.
-    const done = navigator.clipboard
-      ? navigator.clipboard.writeText(field.value).then(
-          () => true,
-          () => false,
-        )
-      : Promise.resolve(document.execCommand("copy"));
-    void done.then((copied) => {
-      if (!copied) return;
-      copy.replaceChildren(icon("check"));
-      setTimeout(() => copy.replaceChildren(icon("link")), 1500);
-    });
-  });
-  return h("div", { class: "address" }, h("span", { class: "address-kind" }, kind), field, copy);
+  const { field, button } = copyField(new URL(path, location.href).href, `${kind} address`);
+  return h("div", { class: "address" }, h("span", { class: "address-kind" }, kind), field, button);
 }
 
 function trim(value: number): string {

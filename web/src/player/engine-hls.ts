@@ -12,10 +12,9 @@ import { type Problem, problemFrom } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
+import { isRefused } from "./refusal.ts";
 import { ahead_s } from "./statistics.ts";
 import { TextTracks } from "./texttracks.ts";
-
-const REFUSED = 503;
 
 /** A refused segment is requested once more so long before the buffer ends. */
 const LAST_TRY_S = 1;
@@ -24,13 +23,19 @@ const LAST_TRY_S = 1;
 const MIN_RETRY_S = 1;
 
 /**
+ * A quality that was chosen is shown after this time at the latest. Where hls.js expects that its
+ * first segment takes longer than the buffer lasts, it changes nothing before the buffer's end.
+ */
+const SWITCH_MAX_S = 10;
+
+/**
  * The rate that a first visit assumes until it is measured: enough to start at 1080p on a home
  * network.
  */
 const FIRST_BANDWIDTH_BPS = 8_000_000;
 
 /**
- * How segments are loaded: as hls.js does by default, except that a refused segment (503) is not
+ * How segments are loaded: as hls.js does by default, except that a refused segment is not
  * requested again. The server will not have room for this quality in a second, but may have room
  * for a lower one, which hls.js then takes. hls.js tries a higher one after half a minute.
  */
@@ -43,7 +48,7 @@ const segmentPolicy: LoadPolicy = {
       maxNumRetry: 6,
       retryDelayMs: 1000,
       maxRetryDelayMs: 8000,
-      shouldRetry: (_config, _count, _timeout, response, retry) => retry && response?.code !== REFUSED,
+      shouldRetry: (_config, _count, _timeout, response, retry) => retry && !isRefused(response?.code),
     },
   },
 };
@@ -57,10 +62,9 @@ export class HlsEngine implements Engine {
   private recoveries = 0;
   private wanted = -1;
   private again: ReturnType<typeof setTimeout> | undefined;
-
-  static supported(): boolean {
-    return Hls.isSupported();
-  }
+  private overdue: ReturnType<typeof setTimeout> | undefined;
+  /** Whether the picture stood still while a refused segment was waited for. */
+  private stood = false;
 
   constructor(options: EngineOptions) {
     this.options = options;
@@ -142,6 +146,7 @@ export class HlsEngine implements Engine {
 
   chooseLevel(index: number): void {
     this.wanted = this.shown()[index]?.at ?? -1;
+    clearTimeout(this.overdue);
     if (this.wanted < 0) this.hls.loadLevel = -1;
     else this.switchTo(this.wanted);
     this.options.changed();
@@ -211,6 +216,7 @@ export class HlsEngine implements Engine {
     const measured = this.hls.bandwidthEstimate;
     if (Number.isFinite(measured) && measured > 0) remember({ bandwidth_bps: Math.round(measured) });
     clearTimeout(this.again);
+    clearTimeout(this.overdue);
     this.hls.destroy();
     this.texts.clear();
   }
@@ -232,10 +238,18 @@ export class HlsEngine implements Engine {
   }
 
   private switchTo(at: number): void {
+    const { hls } = this;
+    clearTimeout(this.overdue);
     // While the picture stands the switch shows at once; while it moves it comes at a segment's
     // border, without a gap.
-    if (this.options.video.paused) this.hls.currentLevel = at;
-    else this.hls.nextLevel = at;
+    if (this.options.video.paused) {
+      hls.currentLevel = at;
+      return;
+    }
+    hls.nextLevel = at;
+    this.overdue = setTimeout(() => {
+      if (this.wanted === at && hls.currentLevel !== at) hls.currentLevel = at;
+    }, SWITCH_MAX_S * 1000);
   }
 
   /**
@@ -267,14 +281,22 @@ export class HlsEngine implements Engine {
   private refused(problem: Problem): void {
     const { video } = this.options;
     const left_s = ahead_s(video) - LAST_TRY_S;
-    if (left_s <= 0) {
+    // Chromium does not always play what it has to the end, above all when it plays fast: it waits
+    // for more.
+    const stands = this.stood && video.readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
+    if (left_s <= 0 || stands) {
       this.options.failed({ reason: "refused", problem });
       return;
     }
+    this.stood = false;
     this.hls.stopLoad();
     clearTimeout(this.again);
     const wait_s = Math.min(left_s / (video.playbackRate || 1), problem.retryAfterS ?? left_s);
-    this.again = setTimeout(() => this.hls.startLoad(), Math.max(wait_s, MIN_RETRY_S) * 1000);
+    const at_s = video.currentTime;
+    this.again = setTimeout(() => {
+      this.stood = !video.paused && video.currentTime === at_s;
+      this.hls.startLoad();
+    }, Math.max(wait_s, MIN_RETRY_S) * 1000);
   }
 
   private onError(data: ErrorData): void {
@@ -283,13 +305,13 @@ export class HlsEngine implements Engine {
       this.options.failed({ reason: "session-gone" });
       return;
     }
-    if (status === REFUSED && this.wanted >= 0) {
+    if (isRefused(status) && this.wanted >= 0) {
       // hls.js chooses the level again; the menu shows it.
       this.wanted = -1;
       this.options.changed();
     }
-    if (status === REFUSED && (data.fatal || hasNoOtherLevel(data))) {
-      this.refused(refusalOf(data.networkDetails));
+    if (status !== undefined && isRefused(status) && (data.fatal || hasNoOtherLevel(data))) {
+      this.refused(refusalOf(status, data.networkDetails));
       return;
     }
     if (!data.fatal) return;
@@ -318,11 +340,11 @@ function hasNoOtherLevel({ frag, errorAction }: ErrorData): boolean {
 }
 
 /** The problem document that came in the place of a segment. */
-function refusalOf(details: unknown): Problem {
-  if (!(details instanceof XMLHttpRequest)) return problemFrom(REFUSED, null, "", null);
+function refusalOf(status: number, details: unknown): Problem {
+  if (!(details instanceof XMLHttpRequest)) return problemFrom(status, null, "", null);
   const text = details.response instanceof ArrayBuffer ? new TextDecoder().decode(details.response) : "";
   return problemFrom(
-    REFUSED,
+    status,
     details.getResponseHeader("content-type"),
     text,
     details.getResponseHeader("retry-after"),

@@ -3,6 +3,7 @@ import { codecName } from "../format.ts";
 import { h } from "../ui/dom.ts";
 import type { Choice, Engine, EngineOptions, Failure, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
+import { isRefused } from "./refusal.ts";
 
 /** The parts of Safari's media element which TypeScript's library leaves out. */
 interface AudioTrackLike {
@@ -168,7 +169,7 @@ export class PlainEngine implements Engine {
     const text = answer && !answer.ok ? await answer.text().catch(() => "") : "";
     if (this.ends.signal.aborted) return;
     const status = answer?.status ?? 0;
-    if (answer && status === 503) {
+    if (answer && isRefused(status)) {
       this.options.failed({
         reason: "refused",
         problem: problemFrom(

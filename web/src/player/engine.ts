@@ -1,9 +1,10 @@
 import { Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
+import type { Way } from "./support.ts";
 
 /** One way of getting a title into a <video>: hls.js, the browser's own HLS, or one MP4. */
 export interface Engine {
-  readonly kind: EngineKind;
+  readonly kind: Way;
   /** Whether the choices are known yet. */
   ready(): boolean;
   levels(): Level[];
@@ -23,8 +24,6 @@ export interface Engine {
   bandwidth_bps(): number | undefined;
   destroy(): void;
 }
-
-export type EngineKind = "hls" | "native" | "progressive";
 
 export interface Level {
   width: number;
@@ -62,20 +61,19 @@ export interface EngineOptions {
   failed: (failure: Failure) => void;
 }
 
-/** Chooses the engine. `?via=` in the page's address forces one, to look for a fault. */
-export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const forced = new URLSearchParams(location.search).get("via");
-  const kind = isKind(forced) ? forced : undefined;
-  if (kind === undefined || kind === "hls") {
+/** The way that `?via=` in the page's address forces, to look for a fault. */
+export function forcedWay(): Way | undefined {
+  const way = new URLSearchParams(location.search).get("via");
+  return way === "hls" || way === "native" || way === "progressive" ? way : undefined;
+}
+
+export async function startEngine(way: Way, options: EngineOptions): Promise<Engine> {
+  if (way === "hls") {
     const { HlsEngine } = await import("./engine-hls.ts").catch(missing);
-    if (kind === "hls" || HlsEngine.supported()) return new HlsEngine(options);
+    return new HlsEngine(options);
   }
   const { PlainEngine } = await import("./engine-plain.ts").catch(missing);
-  const native = options.video.canPlayType("application/vnd.apple.mpegurl") !== "";
-  return new PlainEngine(
-    options,
-    kind === "native" || (kind === undefined && native) ? "native" : "progressive",
-  );
+  return new PlainEngine(options, way);
 }
 
 function missing(): never {
@@ -83,8 +81,4 @@ function missing(): never {
     title: "The player could not be loaded",
     detail: "Reel does not answer, or was updated since this page was opened. Load the page again.",
   });
-}
-
-function isKind(text: string | null): text is EngineKind {
-  return text === "hls" || text === "native" || text === "progressive";
 }

@@ -1,10 +1,14 @@
 import { Problem } from "../api/problem.ts";
-import type { Title } from "../api/types.ts";
-import { codecName } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import type { Failure } from "./engine.ts";
 import { explainRefusal } from "./refusal.ts";
+import type { Support } from "./support.ts";
+
+export const noSuchTitle = new Problem(404, {
+  title: "There is no such title",
+  detail: "It was deleted, or the address is mistyped.",
+});
 
 /**
  * A refused title: why, and a countdown to the next try. `again` is called once: by the button with
@@ -58,7 +62,7 @@ export function showRefusal(
 export function showFailure(
   place: HTMLElement,
   problem: Problem,
-  again: (() => void) | undefined,
+  again?: (() => void) | undefined,
   otherwise?: HTMLElement,
 ): void {
   const retry = again && h("button", { type: "button", class: "button primary" }, "Try again");
@@ -73,16 +77,10 @@ export function showFailure(
 }
 
 /** An engine's failure in words. */
-export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, title: Title): Problem {
+export function failureWords(reason: Exclude<Failure, { reason: "refused" }>): Problem {
   switch (reason.reason) {
-    case "unsupported": {
-      const codecs = undecodable(title).map(codecName).join(" and ");
-      return new Problem(0, {
-        title: `This browser cannot play ${codecs || "this title"}`,
-        detail:
-          "Reel sends films as they are stored. Another browser, or a player such as VLC or mpv with an address from below, may play it.",
-      });
-    }
+    case "unsupported":
+      return unsupportedWords({ part: undefined, missing: [] });
     case "network":
       return new Problem(0, {
         title: "The film could not be loaded",
@@ -101,10 +99,14 @@ export function failureWords(reason: Exclude<Failure, { reason: "refused" }>, ti
   }
 }
 
-/** The codecs that this browser does not have; all of the title's if it claims to have them. */
-function undecodable(title: Title): string[] {
-  const probe = document.createElement("video");
-  const codecs = [...new Set([...title.video, ...title.audio].map((track) => track.codec))];
-  const missing = codecs.filter((codec) => probe.canPlayType(`video/mp4; codecs="${codec}"`) === "");
-  return missing.length > 0 ? missing : codecs;
+/** Why a title cannot be played in this browser, or only a part of it. */
+export function unsupportedWords({ part, missing }: Pick<Support, "part" | "missing">): Problem {
+  const codecs = missing.join(" and ");
+  const rest = { picture: "the sound", sound: "the picture" };
+  const what = part ? `${rest[part]} of this title (${codecs})` : codecs || "this title";
+  return new Problem(0, {
+    title: `This browser cannot play ${what}`,
+    detail:
+      "Reel sends films as they are stored. Another browser, or a player such as VLC or mpv with an address from below, may play it.",
+  });
 }

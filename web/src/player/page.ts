@@ -8,6 +8,7 @@ import { failure } from "../ui/failure.ts";
 import { icon } from "../ui/icons.ts";
 import { details } from "./details.ts";
 import { showHelp } from "./help.ts";
+import { noSuchTitle } from "./messages.ts";
 import { Player } from "./player.ts";
 
 export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): void {
@@ -26,10 +27,19 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
   const show = (title: Title) => {
     document.title = `${title.name} · Reel`;
     const player = new Player(title, signal);
-    main.replaceChildren(
-      h("div", { class: "stage-frame" }, player.stage.element),
-      details(title, () => showHelp(player.stage.element)),
-    );
+    const described = (title: Title): HTMLElement => {
+      const about: HTMLElement = details(
+        title,
+        () => showHelp(player.stage.element),
+        (changed) => {
+          if (signal.aborted) return;
+          about.replaceWith(described(changed));
+          player.renew(changed);
+        },
+      );
+      return about;
+    };
+    main.replaceChildren(h("div", { class: "stage-frame" }, player.stage.element), described(title));
     player.start();
     player.stage.element.focus({ preventScroll: true });
   };
@@ -44,15 +54,15 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
     getTitle(id, signal).then(show, (error: unknown) => {
       if (signal.aborted) return;
       const problem = asProblem(error);
+      const library = h("a", { class: "button", href: "/" }, "Back to the library");
+      if (problem.status === 404) {
+        document.title = "Not found · Reel";
+        main.replaceChildren(failure(noSuchTitle, library));
+        return;
+      }
       const again = h("button", { type: "button", class: "button" }, "Try again");
       again.addEventListener("click", load);
-      main.replaceChildren(
-        failure(
-          problem,
-          problem.status === 404 ? null : again,
-          h("a", { class: "button", href: "/" }, "Back to the library"),
-        ),
-      );
+      main.replaceChildren(failure(problem, again, library));
     });
   };
   load();

@@ -4,14 +4,17 @@ import type { Session, Title } from "../api/types.ts";
 import { clock } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { type Actions, installControls } from "./controls.ts";
-import { type Engine, type Failure, startEngine } from "./engine.ts";
+import { supported } from "./decoders.ts";
+import { type Engine, type Failure, forcedWay, startEngine } from "./engine.ts";
 import { showHelp } from "./help.ts";
 import { installMenus, showChoices } from "./menus.ts";
-import { failureWords, showFailure, showRefusal } from "./messages.ts";
+import { failureWords, noSuchTitle, showFailure, showRefusal, unsupportedWords } from "./messages.ts";
+import { isRefused } from "./refusal.ts";
 import { forgetPosition, loadPosition, savePosition } from "./resume.ts";
 import { makeStage, type Stage } from "./stage.ts";
 import { StallMeter } from "./stalls.ts";
 import { showStatistics } from "./statistics.ts";
+import type { Support, Way } from "./support.ts";
 import { announceMedia } from "./system.ts";
 import { installWaiting, type Waiting } from "./waiting.ts";
 
@@ -27,11 +30,14 @@ const CONTINUES_S = 2;
 /** One title on its stage, from the session's opening to its return. */
 export class Player {
   readonly stage: Stage;
-  private readonly title: Title;
+  private title: Title;
   private readonly signal: AbortSignal;
   private readonly stalls = new StallMeter();
   private readonly waiting: Waiting;
   private readonly showTime: () => void;
+  private readonly support: Support;
+  /** How the title gets into the video; undefined if this browser cannot play all of it. */
+  private way: Way | undefined;
   private session: Session | undefined;
   private engine: Engine | undefined;
   private renewals = 0;
@@ -52,7 +58,9 @@ export class Player {
   constructor(title: Title, signal: AbortSignal) {
     this.title = title;
     this.signal = signal;
-    this.stage = makeStage(title.name, (at_s) => this.seek(at_s));
+    this.support = supported(title);
+    this.way = forcedWay() ?? this.support.way;
+    this.stage = makeStage(title, (at_s) => this.seek(at_s));
     const { video } = this.stage;
     const actions: Actions = {
       duration_s: () => this.duration_s(),
@@ -120,17 +128,34 @@ export class Player {
     if (left) this.showResumed(left.at_s);
     this.showTime();
     // Without a press or key anywhere on the site browsers refuse sound; the large button then
-    // waits for one.
+    // waits for one. Some browsers load nothing before it.
     this.playing = navigator.userActivation?.hasBeenActive ?? true;
-    void this.open();
+    void this.open(this.playing);
   }
 
-  /** Opens a session and begins at `place_s`. */
-  private async open(): Promise<void> {
+  /** The title has other tracks now: opens it again where it is, with the choices made. */
+  renew(title: Title): void {
+    this.title = title;
+    // What is being opened, or was refused, is opened as the title is now or when the page is next.
+    if (this.busy || !this.engine) return;
+    this.place_s = this.at_s();
+    this.keepChoices(this.engine);
+    this.save();
+    this.leave();
+    void this.open(this.playing);
+  }
+
+  /** Opens a session and begins at `place_s`. While it is not expected to play, it can be begun. */
+  private async open(isExpected = true): Promise<void> {
     if (this.busy) return;
+    const { way } = this;
+    if (!way) {
+      this.showUnsupported();
+      return;
+    }
     this.busy = true;
     const { message, element } = this.stage;
-    element.setAttribute("data-loading", "");
+    element.toggleAttribute("data-loading", isExpected);
     try {
       // Not aborted when the page is left: what the server reserves meanwhile has to be given back.
       const session = await openSession(this.title.id);
@@ -141,7 +166,7 @@ export class Player {
       this.session = session;
       this.waiting.startsIn(session.starts_in_s);
       this.begun_s = this.place_s;
-      const engine = await startEngine({
+      const engine = await startEngine(way, {
         video: this.stage.video,
         title: this.title,
         session,
@@ -170,12 +195,26 @@ export class Player {
           undefined,
           h("a", { class: "button primary", href: this.title.download, download: true }, "Download"),
         );
-      else if (problem.status === 503)
+      else if (isRefused(problem.status))
         showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);
-      else showFailure(message, problem, problem.status === 404 ? undefined : again);
+      else if (problem.status === 404) showFailure(message, noSuchTitle);
+      else showFailure(message, problem, again);
     } finally {
       this.busy = false;
     }
+  }
+
+  /** Says before anything is loaded that not all can be played, and offers the rest. */
+  private showUnsupported(): void {
+    const { part } = this.support;
+    const words = part === "picture" ? "Play without sound" : "Play the sound only";
+    const rest = part && h("button", { type: "button", class: "button primary" }, words);
+    rest?.addEventListener("click", () => {
+      this.stage.message.hidden = true;
+      this.way = "progressive";
+      this.openAgain(true);
+    });
+    showFailure(this.stage.message, unsupportedWords(this.support), undefined, rest);
   }
 
   /**
@@ -214,6 +253,12 @@ export class Player {
       void this.open();
       return;
     }
+    if (failure.reason === "unsupported" && this.way === "hls" && !forcedWay()) {
+      // Media Source Extensions promised what they cannot do; a media element may be able to.
+      this.way = "progressive";
+      void this.open();
+      return;
+    }
     this.stage.element.removeAttribute("data-loading");
     if (failure.reason === "refused") {
       showRefusal(this.stage.message, failure.problem, (isPressed) => this.openAgain(isPressed), this.signal);
@@ -221,7 +266,7 @@ export class Player {
     }
     showFailure(
       this.stage.message,
-      failureWords(failure, this.title),
+      failureWords(failure),
       failure.reason === "unsupported" ? undefined : () => this.openAgain(true),
     );
   }

@@ -11,14 +11,25 @@ export interface Refusal {
   retry_s: number;
 }
 
+/** Statuses of a refusal: the server has no room, or this client has its share. */
+const REFUSED = [503, 429];
+
+/** Whether a title or a segment was refused. */
+export function isRefused(status: number | undefined): boolean {
+  return status !== undefined && REFUSED.includes(status);
+}
+
 /**
- * A title was refused (503): what there is too little of, by how much, what would have been
+ * A title was refused: what there is too little of, by how much, what would have been
  * possible. Pure.
  */
 export function explainRefusal(problem: Problem): Refusal {
   const { resource, member, asked, available, grantable_rate_bps } = problem.body;
   const lines: string[] = [];
-  if (resource && asked !== undefined && available !== undefined) {
+  const isOfClient = problem.status === 429;
+  if (isOfClient) {
+    lines.push("Other viewers at your address are sent as much as one address may have.");
+  } else if (resource && asked !== undefined && available !== undefined) {
     const name = nameOf(resource, member);
     const free = available > 0 ? `${amount(resource, available)} is left` : "nothing is left";
     const time = isTime(resource) ? " in each second" : "";
@@ -32,7 +43,9 @@ export function explainRefusal(problem: Problem): Refusal {
     lines.push(`A stream of up to ${bitRate(grantable_rate_bps)} could start now.`);
   lines.push("Reel starts a film only when it can promise that it will not stall.");
   return {
-    heading: "There is no capacity for one more viewer at the moment",
+    heading: isOfClient
+      ? "Your address has its share of the server"
+      : "There is no capacity for one more viewer at the moment",
     lines,
     retry_s: Math.min(3600, Math.max(1, Math.ceil(problem.retryAfterS ?? DEFAULT_RETRY_S))),
   };

@@ -1,11 +1,17 @@
+import type { Title } from "../api/types.ts";
 import { type Child, h } from "../ui/dom.ts";
 import { type IconName, icon } from "../ui/icons.ts";
 import { Captions } from "./captions.ts";
 import { SeekBar } from "./seekbar.ts";
 
 /** The elements of the player, without behaviour. */
-export function makeStage(name: string, seek: (at_s: number) => void) {
-  const video = h("video", { playsinline: true, preload: "auto", "aria-label": name });
+export function makeStage({ name, poster }: Pick<Title, "name" | "poster">, seek: (at_s: number) => void) {
+  const video = h("video", {
+    playsinline: true,
+    preload: "auto",
+    poster: poster || undefined,
+    "aria-label": name,
+  });
   const captions = new Captions();
   const seekbar = new SeekBar(seek);
 

@@ -50,9 +50,12 @@ export function setText(element: Element, text: string): void {
 
 /**
  * Replaces the content of `place` only if it differs: a new element is read out again by a screen
- * reader and loses the focus.
+ * reader and loses the focus. What was opened stays open.
  */
 export function replaceIfOther(place: Element, content: Element[]): void {
+  const opened = [...place.querySelectorAll("details")].map((details) => details.open);
+  const details = content.flatMap((element) => [...element.querySelectorAll("details")]);
+  for (const [i, element] of details.entries()) element.open = opened[i] ?? element.open;
   if (
     place.children.length === content.length &&
     content.every((element, i) => place.children[i]?.isEqualNode(element))

@@ -1,8 +1,9 @@
 import { h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
+import { SUBTITLE_EXTENSIONS } from "./plan.ts";
 import { addFiles } from "./queue.ts";
 
-const ACCEPT = "video/*,audio/*,.mp4,.m4v,.mov,.mkv,.webm,.ts,.m2ts,.mts,.m4a,.mka";
+const MEDIA = "video/*,audio/*,.mp4,.m4v,.mov,.mkv,.webm,.ts,.m2ts,.mts,.m4a,.mka";
 
 /** Opens the file picker. */
 export function pickFiles(): void {
@@ -12,13 +13,13 @@ export function pickFiles(): void {
 const input = h("input", {
   type: "file",
   multiple: true,
-  accept: ACCEPT,
+  accept: [MEDIA, ...SUBTITLE_EXTENSIONS].join(","),
   class: "hidden-input",
   "aria-label": "Films to add",
   tabindex: -1,
 });
 input.addEventListener("change", () => {
-  if (input.files) addFiles(input.files);
+  if (input.files) void addFiles([...input.files]);
   input.value = "";
 });
 
@@ -32,7 +33,7 @@ export function installDropZone(): void {
       { class: "drop-veil-card" },
       icon("upload"),
       h("strong", {}, "Drop to add"),
-      h("span", {}, "MP4, MOV, MKV, WebM or TS"),
+      h("span", {}, "MP4, MOV, MKV, WebM or TS, and subtitles (SRT, VTT, ASS)"),
     ),
   );
   document.body.append(input, veil);
@@ -58,7 +59,7 @@ export function installDropZone(): void {
     event.preventDefault();
     depth = 0;
     show(false);
-    addFiles([...(event.dataTransfer?.files ?? [])]);
+    void addFiles([...(event.dataTransfer?.files ?? [])]);
   });
 }
 

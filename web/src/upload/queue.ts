@@ -2,8 +2,10 @@ import { getJob, jobLocation, listJobs } from "../api/client.ts";
 import { asProblem, Problem } from "../api/problem.ts";
 import type { Job } from "../api/types.ts";
 import { nameFromFile } from "../format.ts";
-import { refreshTitles } from "../library/store.ts";
+import { knownTitles, refreshTitles } from "../library/store.ts";
 import { wait } from "../ui/dom.ts";
+import { askAgain, askRenditions } from "./ask.ts";
+import { filesOf, planOf, type Upload } from "./plan.ts";
 import { RateMeter } from "./rate.ts";
 import { send } from "./send.ts";
 
@@ -34,22 +36,48 @@ const jobIds = new Set<string>();
 const listeners = new Set<(items: readonly Item[]) => void>();
 let nextId = 1;
 let sending = false;
-const pending: { item: Item; file: File; ends: AbortController }[] = [];
+interface Pending {
+  item: Item;
+  files: File[];
+  replaces: string | null;
+  ends: AbortController;
+}
+const pending: Pending[] = [];
 
 export function onItems(listener: (items: readonly Item[]) => void): void {
   listeners.add(listener);
   listener(items);
 }
 
-export function addFiles(files: Iterable<File>): void {
-  for (const file of files) {
-    const ends = new AbortController();
-    const item = newItem(nameFromFile(file.name), file.size);
-    item.cancel = () => ends.abort();
-    ends.signal.addEventListener("abort", () => dismiss(item));
-    pending.push({ item, file, ends });
-    items.push(item);
+/** Sends files that were chosen together, after questions about them. */
+export async function addFiles(files: Iterable<File>): Promise<void> {
+  const { uploads, strays } = planOf([...files]);
+  for (const file of strays) refuse(file);
+  const wanted = await askRenditions(uploads);
+  if (wanted.length > 0) await refreshTitles().catch(() => {});
+  for (const upload of wanted) {
+    const replaces = await askAgain(upload, knownTitles() ?? []);
+    if (replaces !== undefined) enqueue(upload, replaces);
   }
+}
+
+/** Subtitles alone are no title. */
+function refuse(file: File): void {
+  const item = newItem(file.name, file.size);
+  items.push(item);
+  const detail = "Choose them together with their film. A title that is here already can then be replaced.";
+  fail(item, new Problem(0, { title: "Subtitles without their film", detail }));
+}
+
+function enqueue(upload: Upload, replaces: string | null): void {
+  const files = filesOf(upload);
+  const size = files.reduce((sum, file) => sum + file.size, 0);
+  const ends = new AbortController();
+  const item = newItem(nameFromFile(`${upload.name}.film`), size);
+  item.cancel = () => ends.abort();
+  ends.signal.addEventListener("abort", () => dismiss(item));
+  pending.push({ item, files, replaces, ends });
+  items.push(item);
   tell();
   void sendNext();
 }
@@ -81,20 +109,21 @@ async function sendNext(): Promise<void> {
   if (sending) return;
   sending = true;
   for (let next = pending.shift(); next; next = pending.shift()) {
-    if (!next.ends.signal.aborted) await sendOne(next.item, next.file, next.ends.signal);
+    if (!next.ends.signal.aborted) await sendOne(next);
   }
   sending = false;
 }
 
-async function sendOne(item: Item, file: File, signal: AbortSignal): Promise<void> {
+async function sendOne({ item, files, replaces, ends: { signal } }: Pending): Promise<void> {
   const meter = new RateMeter();
   item.state = "sending";
   meter.sample(performance.now(), 0);
   tell();
   try {
     const { job, location } = await send(
-      file,
+      files,
       item.name,
+      replaces,
       (sent) => {
         meter.sample(performance.now(), sent);
         item.done_bytes = Math.min(sent, item.total_bytes);

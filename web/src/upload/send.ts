@@ -9,19 +9,20 @@ export interface Accepted {
 }
 
 /**
- * Sends one file as the raw body of a POST. XMLHttpRequest, because fetch does not report bytes
- * sent. Rejects with a Problem; with the signal's reason when aborted.
+ * Sends the files of one title as the raw body of a POST. XMLHttpRequest, because fetch does not
+ * report bytes sent. Rejects with a Problem; with the signal's reason when aborted.
  */
 export function send(
-  file: File,
+  files: File[],
   name: string,
+  replaces: string | null,
   progress: (sent: number) => void,
   signal: AbortSignal,
 ): Promise<Accepted> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open("POST", uploadUrl(file.name, name));
-    request.setRequestHeader("content-type", file.type || "application/octet-stream");
+    request.open("POST", uploadUrl(files, name, replaces));
+    request.setRequestHeader("content-type", "application/octet-stream");
     request.setRequestHeader("accept", "application/json");
     request.upload.addEventListener("progress", (event) => progress(event.loaded));
     request.addEventListener("load", () => {
@@ -59,6 +60,6 @@ export function send(
     );
     request.addEventListener("abort", () => reject(signal.reason));
     signal.addEventListener("abort", () => request.abort());
-    request.send(file);
+    request.send(new Blob(files));
   });
 }

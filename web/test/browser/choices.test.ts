@@ -3,9 +3,11 @@ import { test } from "node:test";
 import { resolutionLabel } from "../../src/format.ts";
 import {
   begin,
+  chooseQuality,
   chooseSmallest,
   openMenu,
   pickFilm,
+  press,
   untilPlayed,
   useStage,
   videoState,
@@ -14,6 +16,9 @@ import {
 } from "./harness.ts";
 
 const stage = useStage();
+
+/** Less than the largest quality needs, so that its segments are expected to take long. */
+const SLOW_BYTES_PER_S = 40_000;
 
 test("another sound track is heard", async () => {
   const film = await pickFilm(stage);
@@ -129,3 +134,49 @@ for (const window of Object.keys(windows) as Window[]) {
     await close();
   });
 }
+
+test("a quality is shown soon, though the network was slow and all that follows is there already", async () => {
+  const film = await pickFilm(stage);
+  const at_s = film.duration_s * 0.6;
+  let allow = async (_bytesPerSecond: number) => {};
+  const { page, close } = await stage.open(`/title/${film.id}`, {
+    prepare: async (page) => {
+      // The player begins with the smallest quality in the middle of the film.
+      await page.addInitScript(
+        ([id, at_s, of_s]) => {
+          localStorage.setItem("reel.preferences", JSON.stringify({ bandwidth_bps: 100_000 }));
+          localStorage.setItem(`reel.position.${id}`, JSON.stringify({ at_s, of_s }));
+        },
+        [film.id, at_s, film.duration_s] as const,
+      );
+      const network = await page.context().newCDPSession(page);
+      await network.send("Network.enable");
+      const unchanged = { offline: false, latency: 0, uploadThroughput: -1 };
+      allow = async (downloadThroughput) => {
+        await network.send("Network.emulateNetworkConditions", { ...unchanged, downloadThroughput });
+      };
+      page.on("request", (request) => {
+        if (request.url().endsWith("master.m3u8")) void allow(SLOW_BYTES_PER_S);
+      });
+    },
+  });
+  await press(page);
+  await page.evaluate(() => document.querySelector("video")?.pause());
+  await page.waitForFunction((end_s) => {
+    const buffered = document.querySelector("video")?.buffered;
+    return buffered !== undefined && buffered.length > 0 && buffered.end(buffered.length - 1) > end_s;
+  }, film.duration_s - 0.5);
+  await allow(-1);
+  const before = await videoState(page);
+  const other = film.video.find((v) => v.height > before.videoHeight);
+  assert.ok(other, `${before.videoHeight} is not the smallest`);
+  assert.ok(Math.abs(before.currentTime - at_s) < 4, `at ${before.currentTime} s`);
+  await page.evaluate(() => document.querySelector("video")?.play());
+  // The player expects that a segment takes longer than the rest of the film.
+  await chooseQuality(page, other);
+  await page.waitForFunction(
+    (height) => document.querySelector("video")?.videoHeight === height,
+    other.height,
+  );
+  await close();
+});

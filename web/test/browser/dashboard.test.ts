@@ -71,6 +71,8 @@ for (const window of Object.keys(windows) as Window[]) {
       () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
     );
     assert.ok(overflow <= 0, `the page is ${overflow} px too wide`);
+    const height = await page.evaluate(() => document.documentElement.scrollHeight);
+    assert.ok(height < 2600, `the page is ${height} px long`);
     await shot(`dashboard-${window}`);
     await page.screenshot({
       path: `${process.env.REEL_TEST_OUT ?? "test-results"}/dashboard-${window}-whole.png`,
@@ -103,7 +105,6 @@ test("shares are changed in place, and a wrong sum is refused in words", async (
   }));
   let asked = 0;
   const { page, shot, close } = await stage.open("/dashboard", {
-    expected: /422/,
     prepare: async (page) => {
       await page.clock.install();
       await page.route("**/api/v1/dashboard", (route) => {
@@ -127,7 +128,7 @@ test("shares are changed in place, and a wrong sum is refused in words", async (
   await page.waitForSelector(".share-error:visible");
   assert.match(
     (await page.textContent(".classes .share-error")) ?? "",
-    /^These classes are not valid: their shares make 1100 thousandths; they must make 1000$/,
+    /^The shares make 110%; they must make 100%\.$/,
   );
   await shot("dashboard-shares-refused");
   await share("periodic").fill("much");
@@ -166,7 +167,7 @@ test("a scrub is begun, shown, and ended by hand", {
   const { page, shot, calm, close } = await stage.open("/dashboard", { window: "phone" });
   await page.click("text=Scrub");
   await page.waitForSelector(".job progress:visible");
-  assert.ok(await page.isDisabled(".job-buttons >> text=Rebuild"), "one at a time");
+  assert.ok(await page.isDisabled(".job-buttons >> text=Scrub"), "one at a time");
   await page.waitForFunction(() =>
     /MB of 41 GB|GB of 41 GB/.test(document.querySelector(".job .tray-line")?.textContent ?? ""),
   );
@@ -175,7 +176,7 @@ test("a scrub is begun, shown, and ended by hand", {
   assert.equal(await page.isVisible(".tray"), false, "it is no film being added");
   await page.click(".job >> text=Cancel");
   await page.waitForFunction(() => document.querySelector(".job .tray-line")?.textContent === "Cancelled");
-  assert.equal(await page.isDisabled(".job-buttons >> text=Rebuild"), false);
+  assert.equal(await page.isDisabled(".job-buttons >> text=Scrub"), false);
   calm();
   await close();
 });
@@ -310,15 +311,213 @@ test("a hidden page sends no requests", async () => {
   await close();
 });
 
-test("a disk that is out of use is said to be", {
+const brokenOnPurpose = {
   skip: process.env.REEL_URL !== undefined && "no disk of a real server is broken for this",
-}, async () => {
-  if (stage.mock) stage.mock.promises.lost = 2;
-  const { page, shot, close } = await stage.open("/dashboard", { scheme: "light" });
-  await page.waitForSelector(".member[data-amiss]");
-  assert.match((await page.textContent(".member[data-amiss]")) ?? "", /Disk 2Missing.*member 2 is not at/s);
-  assert.match((await page.textContent(".tally")) ?? "", /1 of 5 disks not in use/);
-  await shot("dashboard-disk-lost");
-  if (stage.mock) stage.mock.promises.lost = undefined;
+};
+
+for (const window of Object.keys(windows) as Window[]) {
+  test(
+    `a disk that is missing is said to be, and is given a replacement (${window})`,
+    brokenOnPurpose,
+    async () => {
+      const promises = stage.mock?.promises;
+      assert.ok(promises);
+      const { page, shot, close } = await stage.open("/dashboard", {
+        window,
+        scheme: "light",
+        expected: /422/,
+      });
+      await page.waitForSelector(".member");
+      assert.equal(await page.isVisible("text=Rebuild"), false, "nothing lacks data");
+      assert.equal(await page.locator("text=Replace…").locator("visible=true").count(), 0);
+      promises.lost = 2;
+      const lost = page.locator(".member[data-amiss]");
+      await lost.waitFor();
+      const words = (await lost.textContent()) ?? "";
+      assert.match(words, /Disk 2Missing.*member 2 is not at/s);
+      assert.equal(await lost.locator("text=/ms of|Slack/").first().isVisible(), false, "it does nothing");
+      assert.match((await page.textContent(".tally")) ?? "", /1 of 5 disks not in use/);
+      assert.match((await page.textContent(".repair")) ?? "", /Disk 2 cannot be used: give it a replacement/);
+      assert.equal(await page.isVisible(".job-buttons >> text=Rebuild"), false, "there is no disk to fill");
+      await lost.scrollIntoViewIfNeeded();
+      await shot(`dashboard-disk-lost-${window}`);
+
+      await lost.locator("text=Replace…").click();
+      await page.fill("dialog input", "sdx");
+      await shot(`dashboard-replace-${window}`);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("dialog .share-error:visible");
+      assert.match((await page.textContent("dialog .share-error")) ?? "", /not an absolute path/);
+      await page.fill("dialog input", "/dev/sdx");
+      await page.click("dialog .button.primary");
+      await page.waitForSelector(".job >> text=/Replace member 2: .dev.sdx/");
+      await page.waitForSelector("dialog", { state: "detached" });
+      assert.ok(await lost.locator("text=Replace…").isDisabled(), "one at a time");
+      await page.click(".job >> text=Cancel");
+      promises.lostState = "stale";
+      await page.waitForSelector(".job-buttons >> text=Rebuild");
+      assert.match((await page.textContent(".repair")) ?? "", /Disk 2 lacks data: rebuild/);
+      Object.assign(promises, { lost: undefined, lostState: "missing" });
+      await close();
+    },
+  );
+}
+
+for (const scheme of ["dark", "light"] as const) {
+  test(
+    `the mark of a healthy disk is green, and that of a missing one is not (${scheme})`,
+    brokenOnPurpose,
+    async () => {
+      const promises = stage.mock?.promises;
+      assert.ok(promises);
+      Object.assign(promises, { lost: undefined });
+      const { page, calm, close } = await stage.open("/dashboard", { scheme });
+      await page.waitForSelector(".member");
+      const marks = () =>
+        page.evaluate(() => {
+          const coloured = (name: string) => {
+            const probe = document.createElement("i");
+            probe.style.color = `var(${name})`;
+            document.body.append(probe);
+            const { color } = getComputedStyle(probe);
+            probe.remove();
+            return color;
+          };
+          const names = new Map(["--good", "--accent", "--danger"].map((name) => [coloured(name), name]));
+          return [...document.querySelectorAll(".member .state")].map((state) => {
+            const { backgroundColor } = getComputedStyle(state, "::before");
+            return [state.textContent, names.get(backgroundColor) ?? backgroundColor];
+          });
+        });
+      assert.deepEqual(await marks(), Array(5).fill(["Healthy", "--good"]));
+      promises.lost = 2;
+      await page.waitForSelector(".member[data-amiss]");
+      assert.deepEqual((await marks())[2], ["Missing", "--danger"]);
+      promises.lost = undefined;
+      calm();
+      await close();
+    },
+  );
+}
+
+test(
+  "a late request has a time and a class, and is no fault any more after a while",
+  brokenOnPurpose,
+  async () => {
+    const promises = stage.mock?.promises;
+    assert.ok(promises);
+    Object.assign(promises, { lost: undefined, lateAgo_s: 30 });
+    const { page, close } = await stage.open("/dashboard");
+    const late = page.locator(".member-facts > div", { hasText: "Late" }).first();
+    await late.waitFor();
+    assert.equal(await late.textContent(), "Late1 request, last 30 s ago (periodic)");
+    assert.ok((await late.getAttribute("data-amiss")) !== null);
+    promises.lateAgo_s = 4000;
+    await page.waitForFunction(() => document.querySelector(".member-facts [data-amiss]") === null);
+    assert.equal(await late.textContent(), "Late1 request, last 1 h ago (periodic)");
+    promises.lateAgo_s = undefined;
+    await close();
+  },
+);
+
+test(
+  "late data is shown with its viewer, and is no fault any more after a while",
+  brokenOnPurpose,
+  async () => {
+    const promises = stage.mock?.promises;
+    assert.ok(promises);
+    const { page, shot, calm, close } = await stage.open("/dashboard", { window: "phone" });
+    const panel = page.locator(".panel", { hasText: "No data was late for a viewer" });
+    await panel.waitFor();
+    promises.lateAgo_s = 30;
+    const late = page.locator(".late-viewers li");
+    await late.waitFor();
+    assert.equal(
+      await late.textContent(),
+      "Harbour lights120 ms late, 3 units, 30 s ago · 192.168.1.20 · 7c01… · periodic",
+    );
+    assert.ok((await late.getAttribute("data-amiss")) !== null);
+    assert.equal(await page.locator(".classes [data-amiss]").count(), 1, "its class");
+    await late.scrollIntoViewIfNeeded();
+    await shot("dashboard-late");
+    promises.lateAgo_s = 4000;
+    await page.waitForFunction(() => document.querySelector(".late-viewers [data-amiss]") === null);
+    assert.match((await late.textContent()) ?? "", /1 h ago/);
+    assert.equal(await page.locator(".classes [data-amiss]").count(), 0, "nor is its class");
+    promises.lateAgo_s = undefined;
+    calm();
+    await close();
+  },
+);
+
+test("the dashboard says why nothing is written to the volume", async () => {
+  const reason = "it was taken over by process 7 on host attic, and nothing more is written here";
+  const { page, calm, close } = await stage.open("/dashboard", {
+    prepare: (page) =>
+      page.route("**/api/v1/dashboard", async (route) => {
+        const response = await route.fetch();
+        const dashboard = (await response.json()) as Dashboard;
+        const volume = { ...dashboard.volume, writable: false, read_only: reason };
+        return route.fulfill({ response, json: { ...dashboard, volume } });
+      }),
+  });
+  await page.waitForSelector(".dashboard .notice:visible");
+  const notices = (await page.locator(".notice:visible").allTextContents()).join();
+  assert.match(notices, /Nothing is written to the volume.*taken over by process 7 on host attic/s);
+  calm();
+  await close();
+});
+
+test("paused sessions are folded, and sessions are found by what they have", async () => {
+  const titles = await stage.titles();
+  const { page, shot, calm, close } = await stage.open("/dashboard", {
+    prepare: (page) =>
+      page.route("**/api/v1/dashboard", async (route) => {
+        const response = await route.fetch();
+        const dashboard = (await response.json()) as Dashboard;
+        const sessions = Array.from({ length: 172 }, (_, i) => ({
+          key_hint: `k${String(i).padStart(3, "0")}`,
+          title: titles[i % titles.length]?.id ?? "",
+          client: `192.168.7.${i}`,
+          class: "periodic",
+          rate_bps: 1_700_000,
+          state: i < 3 ? ("playing" as const) : ("paused" as const),
+          reserved: i < 3,
+          position_s: 61,
+          sent_bytes: 43_000_000,
+          age_s: 64,
+        }));
+        return route.fulfill({ response, json: { ...dashboard, sessions, sessions_total: 172 } });
+      }),
+  });
+  await page.waitForSelector(".sessions tbody tr");
+  const visible = page.locator(".sessions tbody tr:visible");
+  assert.equal(await visible.count(), 3);
+  await page.click("text=169 sessions paused");
+  await until(async () => (await visible.count()) === 172, "all are shown");
+  await page.fill(".session-filter", "192.168.7.99");
+  await until(async () => (await visible.count()) === 1, "one is found");
+  assert.match((await visible.textContent()) ?? "", /k099/);
+  await shot("dashboard-sessions");
+  await page.fill(".session-filter", "nobody");
+  await page.waitForSelector("text=No session is like that.");
+  calm();
+  await close();
+});
+
+test("the dashboard counts casts when there are some", brokenOnPurpose, async () => {
+  const promises = stage.mock?.promises;
+  assert.ok(promises);
+  const { page, shot, calm, close } = await stage.open("/dashboard");
+  await page.waitForSelector(".member");
+  assert.equal(await page.isVisible(".casts-words"), false);
+  promises.casts = { on_air: 2, waiting: 1, rate_bps: 30_000_000, late_packets: 12, lost_packets: 0 };
+  await page.waitForSelector("text=2 casts on the air, 30 Mb/s with FEC");
+  assert.equal(await page.textContent(".casts-amiss"), "1 cast waiting for room, 12 packets late");
+  await shot("dashboard-casts");
+  await page.click(".casts-words");
+  await page.waitForSelector("text=Nothing is cast");
+  promises.casts = { on_air: 0, waiting: 0, rate_bps: 0, late_packets: 0, lost_packets: 0 };
+  calm();
   await close();
 });

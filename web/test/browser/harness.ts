@@ -78,7 +78,7 @@ export function useStage(options: { empty?: boolean } = {}): Stage {
   });
   // A test that failed has closed nothing; its pages would continue playing beside the next test.
   afterEach(async () => {
-    for (const context of browser?.contexts() ?? []) await context.close();
+    for (const context of browser?.contexts() ?? []) await closeContext(context);
   });
   after(async () => {
     await browser?.close();
@@ -195,8 +195,14 @@ async function openPage(
     async shot(name) {
       await page.screenshot({ path: join(results, `${name}.png`), animations: "disabled" });
     },
-    close: () => context.close(),
+    close: () => closeContext(context),
   };
+}
+
+/** A page may ask until its end. An answer that a test changes on its way then comes too late. */
+async function closeContext(context: BrowserContext): Promise<void> {
+  for (const page of context.pages()) await page.unrouteAll({ behavior: "ignoreErrors" });
+  await context.close();
 }
 
 /** What the <video> element says of itself. */
@@ -292,16 +298,21 @@ export function openMenu(page: Page, control: string): Promise<void> {
   }, `the menu ${control} is opened`);
 }
 
+/** Chooses a quality by its menu. */
+export async function chooseQuality(page: Page, { width, height }: VideoTrack): Promise<void> {
+  await openMenu(page, "quality");
+  await page
+    .locator(".menu .menu-item", { hasText: `${width}×${height}` })
+    .first()
+    .click();
+}
+
 /** Has the smallest quality shown, and gives it; where there is one only, that one is. */
 export async function chooseSmallest(page: Page, film: Title): Promise<VideoTrack> {
   const smallest = [...film.video].sort((a, b) => a.height - b.height)[0];
   if (!smallest) throw new Error("the film has no pictures");
   if (film.video.length > 1) {
-    await openMenu(page, "quality");
-    await page
-      .locator(".menu .menu-item", { hasText: `${smallest.width}×${smallest.height}` })
-      .first()
-      .click();
+    await chooseQuality(page, smallest);
     await page.waitForFunction(
       (height) => document.querySelector("video")?.videoHeight === height,
       smallest.height,

@@ -9,6 +9,7 @@ const stage = useStage();
 /** One disk is missing; another is not where it was, which needs nothing to be done. */
 const degraded = {
   writable: true,
+  read_only: null,
   state: "degraded",
   bytes: 1e12,
   free_bytes: 4e11,
@@ -240,20 +241,124 @@ for (const window of Object.keys(windows) as Window[]) {
   });
 }
 
-test("a file of the watched directory that is no title is named, with the reason", async () => {
-  const file = {
-    path: "caf\ufffd.ts",
-    bytes: 1,
-    state: "skipped",
-    reason: "its name is not UTF-8; rename it",
-  };
-  const watch = { directory: "/films", problem: null, files: [{ ...file, title_id: null }], more: 0 };
+test("of the watched directory the library says which files are no titles, and why", async () => {
+  const file = { bytes: 1, state: "skipped", reason: null, title_id: null, warnings: [] };
+  const taken = { ...file, state: "taken", title_id: "a" };
+  const files = [
+    { ...file, path: "caf\ufffd.ts", reason: "its name is not UTF-8; rename it" },
+    { ...file, path: "b/link.ts", reason: "it is the same file as b/film.ts" },
+    { ...file, path: "locked", reason: "Permission denied (os error 13)" },
+    { ...file, path: "news.ts", state: "waiting", reason: "it is ingested when it has not changed for 27 s" },
+    { ...taken, path: "torn.ts", warnings: ["3 packets are missing at 0:04", "0.2 s of sound are left out"] },
+    { ...taken, path: "whole.ts" },
+  ];
+  let holds = files;
   const { page, shot, calm, close } = await stage.open("/", {
-    prepare: (page) => page.route("**/api/v1/watch", (route) => route.fulfill({ json: watch })),
+    prepare: async (page) => {
+      await page.clock.install();
+      await page.route("**/api/v1/watch", (route) =>
+        route.fulfill({ json: { directory: "/films", problem: null, files: holds, more: 0 } }),
+      );
+    },
   });
+  await page.waitForSelector(".notice");
+  const summary = (await page.textContent(".notice summary")) ?? "";
+  assert.match(summary, /3 files .* are no titles\. 1 file .* may be incomplete\. 1 file .* with warnings/s);
+  assert.equal(await page.isVisible(".watched-files"), false, "the reasons are opened first");
   await page.click(".notice summary");
-  assert.match((await page.textContent(".notice")) ?? "", /1 file .* is no title.*caf.*rename it/s);
+  await page.waitForSelector(".watched-files");
+  assert.deepEqual(await page.locator(".watched-files li").allTextContents(), [
+    "caf\ufffd.ts its name is not UTF-8; rename it",
+    "b/link.ts it is the same file as b/film.ts",
+    "locked Permission denied",
+    "news.ts it is ingested when it has not changed for 27 s",
+    "torn.ts 3 packets are missing at 0:04; 0.2 s of sound are left out",
+  ]);
+  await shot("watched-files");
+  // The list stays open when it changes; when all is well, nothing is said.
+  holds = files.slice(1);
+  await page.clock.fastForward(20_000);
+  await page.waitForFunction(() => document.querySelectorAll(".watched-files li").length === 4);
+  assert.ok(await page.isVisible(".watched-files"));
+  holds = files.slice(5);
+  await page.clock.fastForward(20_000);
+  await page.waitForSelector(".notice", { state: "detached" });
+  calm();
+  await close();
+});
+
+test("why the watched directory cannot be read is said by the dashboard only", async () => {
+  const problem = "/films: No such file or directory (os error 2)";
+  const { page, shot, calm, close } = await stage.open("/", {
+    prepare: (page) =>
+      page.route("**/api/v1/watch", (route) =>
+        route.fulfill({ json: { directory: "/films", problem, files: [], more: 0 } }),
+      ),
+  });
+  await page.waitForSelector(".notice");
+  const told = (await page.textContent(".notice")) ?? "";
+  assert.match(told, /directory cannot be read/);
+  assert.doesNotMatch(told, /os error 2/);
+  await page.click(".notice a");
+  await page.waitForSelector(".dashboard .notice-place .notice");
+  assert.match((await page.textContent(".dashboard .notice-place .notice")) ?? "", /os error 2/);
   await shot("watched-directory");
+  calm();
+  await close();
+});
+
+test("the free space is asked for again as soon as a title has come or gone", async () => {
+  const titles = await stage.titles();
+  const [gone, ...others] = titles;
+  assert.ok(gone);
+  let shown = { titles, free_bytes: 4e11 };
+  const { page, calm, close } = await stage.open("/", {
+    prepare: async (page) => {
+      await page.clock.install({ time: 0 });
+      await page.clock.pauseAt(1);
+      await page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles: shown.titles } }));
+      await page.route("**/api/v1/volume", (route) =>
+        route.fulfill({ json: { ...degraded, state: "ok", members: [], free_bytes: shown.free_bytes } }),
+      );
+    },
+  });
+  const free = (text: string) => page.locator(".tally-size", { hasText: text }).waitFor();
+  await free("400 GB free");
+  // The list is asked for each ten seconds, the volume each fifteen: now at 11, 17 and 22 s.
+  const newest = { ...gone, id: "newest", name: "Newest" };
+  shown = { titles: [...titles, newest], free_bytes: 3.99e11 };
+  await page.clock.runFor(10_500);
+  await page.locator(".card", { hasText: "Newest" }).waitFor();
+  await free("399 GB free");
+  await page.clock.runFor(6000);
+  shown = { titles: others, free_bytes: 4.03e11 };
+  await page.clock.runFor(5000);
+  await free("403 GB free");
+  calm();
+  await close();
+});
+
+test("the label of a size is that of its lines", async () => {
+  const titles = await stage.titles();
+  const sizes = [
+    [960, 540, "540p"],
+    [854, 480, "480p"],
+    [1920, 804, "1080p"],
+  ] as const;
+  const shown = sizes.map(([width, height], i) => {
+    const title = titles[0];
+    assert.ok(title);
+    const video = title.video.slice(0, 1).map((track) => ({ ...track, width, height }));
+    return { ...title, id: `size-${i}`, name: `${width} x ${height}`, video };
+  });
+  const { page, calm, close } = await stage.open("/", {
+    prepare: (page) => page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles: shown } })),
+  });
+  for (const [width, height, label] of sizes) {
+    const card = page.locator(".card", { hasText: `${width} x ${height}` });
+    await card.waitFor();
+    assert.ok(((await card.textContent()) ?? "").includes(label), `${width} x ${height} is ${label}`);
+  }
   calm();
   await close();
 });
@@ -268,6 +373,18 @@ test("a disk that is missing is told of, and a server that fails is too", async 
   calm();
   await close();
 
+  const reason = "it was taken over by process 7 on host attic, and nothing more is written here";
+  const fenced = { ...degraded, state: "ok", members: [], writable: false, read_only: reason };
+  const readOnly = await stage.open("/", {
+    prepare: (page) => page.route("**/api/v1/volume", (route) => route.fulfill({ json: fenced })),
+  });
+  await readOnly.page.waitForSelector(".notice");
+  const words = (await readOnly.page.textContent(".notice")) ?? "";
+  assert.match(words, /cannot be added or removed.*dashboard says why/s);
+  assert.doesNotMatch(words, /attic/, "the reason is for the operator");
+  readOnly.calm();
+  await readOnly.close();
+
   let asked = 0;
   const failing = await stage.open("/", {
     expected: /500/,
@@ -279,7 +396,7 @@ test("a disk that is missing is told of, and a server that fails is too", async 
           contentType: "application/problem+json",
           body: JSON.stringify({
             title: "The catalogue cannot be read",
-            detail: "Three of five members are missing.",
+            detail: "Three of five members are missing (os error 2).",
           }),
         });
       }),
@@ -289,6 +406,7 @@ test("a disk that is missing is told of, and a server that fails is too", async 
     (await failing.page.textContent(".failure")) ?? "",
     /catalogue cannot be read.*Three of five/s,
   );
+  assert.equal(await failing.page.isVisible("text=os error 2"), false, "the reason is for the operator");
   await failing.shot("library-failure");
   // The page asks again after a while; the button keeps the focus meanwhile.
   await failing.page.focus(".failure .button");

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Route } from "playwright-core";
 import {
   begin,
   openMenu,
   pickFilm,
+  until,
   untilPlayed,
   untilPlayedFrom,
   useStage,
@@ -13,6 +15,40 @@ import {
 } from "./harness.ts";
 
 const stage = useStage();
+
+test("a title whose address is opened shows its poster and a button that plays it, before it is loaded", async () => {
+  const film = await pickFilm(stage);
+  const held: Route[] = [];
+  let hold = true;
+  for (const window of ["desktop", "phone"] as const) {
+    hold = true;
+    const { page, shot, calm, close } = await stage.open(`/title/${film.id}`, {
+      window,
+      prepare: async (page) => {
+        // The tests' own looks at a page count as activations of it.
+        await page.addInitScript(() =>
+          Object.defineProperty(navigator, "userActivation", { value: { hasBeenActive: false } }),
+        );
+        await page.route("**/api/v1/sessions", async (route) => {
+          if (hold) held.push(route);
+          else await route.continue();
+        });
+      },
+    });
+    const button = page.locator(".big-play");
+    await button.waitFor();
+    assert.equal(await page.getAttribute("video", "poster"), film.poster);
+    await until(() => held.length > 0, "a session is asked for");
+    await shot(`player-direct-${window}`);
+    await button.click();
+    await button.waitFor({ state: "hidden" });
+    hold = false;
+    for (const route of held.splice(0)) await route.continue();
+    await untilPlayed(page, 0.3);
+    calm();
+    await close();
+  }
+});
 
 for (const window of Object.keys(windows) as Window[]) {
   test(`a film plays with sound and picture, from the library (${window})`, async () => {
@@ -58,6 +94,8 @@ test("seeking by the line continues playing from there", async () => {
   const { page, calm, shot, close } = await stage.open(`/title/${film.id}`);
   await begin(page);
   for (const fraction of [0.7, 0.2]) {
+    // The first press is made while the controls are hidden: the pointer that comes shows them.
+    if (fraction === 0.7) await page.waitForSelector(".stage[data-idle]");
     const box = await page.locator(".seek-line").boundingBox();
     assert.ok(box);
     await page.mouse.move(box.x + box.width * fraction, box.y + 2);

@@ -37,26 +37,12 @@ test("a film whose bytes stop coming is said to stall, then continues", async ()
   await close();
 });
 
-test("a film the browser cannot decode is said to be one, with the way out", async () => {
-  const film = await pickFilm(stage);
-  const { page, shot, close } = await stage.open(`/title/${film.id}`, {
-    expected: /./,
-    prepare: (page) =>
-      page.route("**/master.m3u8", async (route) => {
-        const answer = await route.fetch();
-        const body = (await answer.text()).replace(/avc1\.[0-9a-f]+/gi, "hvc1.2.4.L150.B0");
-        return route.fulfill({ response: answer, body });
-      }),
-  });
-  await page.waitForSelector(".message .failure");
-  assert.match((await page.textContent(".message")) ?? "", /This browser cannot play.*VLC or mpv/s);
-  await shot("player-unsupported");
-  await close();
-});
-
 test("a title that is not there, and a page that is not there", async () => {
   const { page, shot, close } = await stage.open("/title/no-such-film", { expected: /404/ });
   await page.waitForSelector(".failure");
+  const words = (await page.textContent(".failure")) ?? "";
+  assert.match(words, /There is no such title.*deleted/s);
+  assert.doesNotMatch(words, /api/);
   await shot("title-missing");
   await page.click(".failure .button");
   await page.waitForSelector(".card");

@@ -1,10 +1,20 @@
 /** The JSON interface of the mock. */
 
 import { createHash } from "node:crypto";
-import type { Session, SessionList, Title, TrafficClass, Volume, Watch } from "../../src/api/types.ts";
+import type {
+  Replacement,
+  Session,
+  SessionList,
+  Title,
+  TitleChange,
+  TrafficClass,
+  Volume,
+  Watch,
+} from "../../src/api/types.ts";
 import { json, problem, text } from "./answers.ts";
 import type { MockPromises } from "./dashboard.ts";
 import type { Exchange, Route } from "./server.ts";
+import type { AddedTexts } from "./texts.ts";
 import type { Uploads } from "./uploads.ts";
 
 export interface State {
@@ -12,6 +22,7 @@ export interface State {
   sessions: Map<string, string>;
   promises: MockPromises;
   uploads: Uploads;
+  texts: AddedTexts;
 }
 
 const JSON_TYPE = "application/json";
@@ -20,7 +31,7 @@ export function apiRoutes(state: State): Route[] {
   return [...titleRoutes(state), ...jobRoutes(state), ...dashboardRoutes(state), ...sessionRoutes(state)];
 }
 
-function titleRoutes({ titles, uploads }: State): Route[] {
+function titleRoutes({ titles, uploads, texts }: State): Route[] {
   const find = (id: string, { response }: Exchange) => {
     const at = titles.findIndex((title) => title.id === id);
     if (at < 0) problem(response, 404, "No such title", `There is no title "${id}".`);
@@ -47,6 +58,20 @@ function titleRoutes({ titles, uploads }: State): Route[] {
       },
     },
     {
+      method: "PATCH",
+      path: /^\/api\/v1\/titles\/([^/]+)$/,
+      answer: async (exchange, id = "") => {
+        const at = find(id, exchange);
+        const title = titles[at];
+        if (!title) return;
+        const { name } = JSON.parse(await text(exchange.request)) as TitleChange;
+        const why = "the new name has no visible character";
+        if (name.trim() === "") return problem(exchange.response, 422, "A title needs a name", why);
+        titles[at] = { ...title, name };
+        json(exchange.response, 200, JSON_TYPE, JSON.stringify(titles[at]));
+      },
+    },
+    {
       method: "DELETE",
       path: /^\/api\/v1\/titles\/([^/]+)$/,
       answer: (exchange, id = "") => {
@@ -60,6 +85,19 @@ function titleRoutes({ titles, uploads }: State): Route[] {
       method: "POST",
       path: /^\/api\/v1\/titles$/,
       answer: ({ request, response, url }) => uploads.take(request, response, url.searchParams),
+    },
+    {
+      method: "POST",
+      path: /^\/api\/v1\/titles\/([^/]+)\/forms\/ts$/,
+      answer: (exchange, id = "") => {
+        const title = titles[find(id, exchange)];
+        if (title) json(exchange.response, 202, JSON_TYPE, JSON.stringify(uploads.stream(title)));
+      },
+    },
+    {
+      method: "POST",
+      path: /^\/api\/v1\/titles\/([^/]+)\/subtitles$/,
+      answer: ({ request, response, url }, id = "") => texts.take(request, response, id, url.searchParams),
     },
   ];
 }
@@ -87,6 +125,19 @@ function jobRoutes({ promises, uploads }: State): Route[] {
       answer: ({ response }, id = "") => {
         if (promises.cancel(id)) json(response, 202, JSON_TYPE, JSON.stringify(promises.jobs()[0]));
         else problem(response, 409, "The job is over", "Nothing was changed.");
+      },
+    },
+    {
+      method: "POST",
+      path: /^\/api\/v1\/volume\/replace$/,
+      answer: async ({ request, response }) => {
+        const { member, path } = JSON.parse(await text(request)) as Replacement;
+        const why = `${path} is not an absolute path`;
+        if (!path.startsWith("/")) problem(response, 422, "This member cannot be replaced like this", why);
+        else {
+          const job = promises.start("replace", `member ${member}: ${path}`);
+          json(response, 202, JSON_TYPE, JSON.stringify(job));
+        }
       },
     },
     {
@@ -183,6 +234,7 @@ function mockVolume(titles: number): Volume {
   return {
     id: "0",
     writable: true,
+    read_only: null,
     state: "ok",
     bytes: 64e9,
     free_bytes: 38.4e9,

@@ -1,6 +1,14 @@
 /** What the mock says of disks and promises: made up, but moving as the real thing does. */
 
-import type { Dashboard, Job, Member, ResourceUse, TrafficClass } from "../../src/api/types.ts";
+import type {
+  Dashboard,
+  DashboardCasts,
+  Job,
+  LateViewer,
+  Member,
+  ResourceUse,
+  TrafficClass,
+} from "../../src/api/types.ts";
 
 export interface MockPromises {
   dashboard(sessions: Map<string, string>): Dashboard;
@@ -8,12 +16,18 @@ export interface MockPromises {
   /** Undefined when they add up; else why not, as Reel says it. */
   change(wanted: TrafficClass[]): string | undefined;
   /** Undefined while other work continues. */
-  start(kind: "scrub" | "rebuild"): Job | undefined;
+  start(kind: "scrub" | "rebuild" | "replace", of?: string): Job | undefined;
   cancel(id: string): boolean;
   /** All work so far, newest first. */
   jobs(): Job[];
   /** A disk that is out of use. */
   lost: number | undefined;
+  /** How that disk is. */
+  lostState: Member["state"];
+  /** When disk 0, and with it the data of a viewer, was late last, in seconds before now. */
+  lateAgo_s: number | undefined;
+  /** What is said of casts. */
+  casts: DashboardCasts;
 }
 
 /** Longer than any test takes on a slow machine, so that a job ends only when it is told to. */
@@ -25,6 +39,9 @@ export function mockPromises(): MockPromises {
   const works: { job: Job; since_ms: number }[] = [];
   const self: MockPromises = {
     lost: undefined,
+    lostState: "missing",
+    lateAgo_s: undefined,
+    casts: { on_air: 0, waiting: 0, rate_bps: 0, late_packets: 0, lost_packets: 0 },
     classes: [
       { name: "periodic", kind: "periodic", share_permille: 700, network_permille: 850 },
       { name: "interactive", kind: "interactive", share_permille: 150, network_permille: 75 },
@@ -37,12 +54,12 @@ export function mockPromises(): MockPromises {
       self.classes = wanted;
       return undefined;
     },
-    start(kind) {
+    start(kind, of = "the volume") {
       if (self.jobs().some(({ state }) => state === "running")) return undefined;
       const job: Job = {
         id: `work-${works.length + 1}`,
         kind,
-        file_name: "the volume",
+        file_name: of,
         state: "running",
         done_bytes: 0,
         total_bytes: WORK_BYTES,
@@ -95,7 +112,7 @@ export function mockPromises(): MockPromises {
       return {
         now_s,
         round_ns: 1_000_000_000,
-        volume: { state: self.lost === undefined ? "ok" : "degraded", writable: true },
+        volume: { state: self.lost === undefined ? "ok" : "degraded", writable: true, read_only: null },
         members: [0, 1, 2, 3, 4].map((number) => member(number, now_s, load, self)),
         resources: [
           use({ resource: "memory" }, "bytes", 1_600_000_000, load * 0.6),
@@ -128,6 +145,8 @@ export function mockPromises(): MockPromises {
           playing > 1
             ? { groups: 1, followers: playing - 1, kept_bytes: 63_000_000 }
             : { groups: 0, followers: 0, kept_bytes: 0 },
+        late: self.lateAgo_s === undefined ? [] : [lateViewer(self.lateAgo_s)],
+        casts: self.casts,
         refusals: [
           { resource: "disk", count: 4 },
           { resource: "network", count: 0 },
@@ -140,7 +159,13 @@ export function mockPromises(): MockPromises {
   return self;
 }
 
-function member(number: number, now_s: number, load: number, { classes, lost }: MockPromises): Member {
+function lateViewer(ago_s: number): LateViewer {
+  const [key_hint, title, client] = ["7c01", "harbour-lights", "192.168.1.20"];
+  return { key_hint, title, client, class: "periodic", units: 3, late_ms: 120, ago_s };
+}
+
+function member(number: number, now_s: number, load: number, state: MockPromises): Member {
+  const { classes, lost, lostState, lateAgo_s } = state;
   const there = lost !== number;
   const wave = Math.sin(now_s / 7 + number * 1.7) * 60 + Math.sin(now_s / 2.3 + number) * 25;
   const slack_ms = there ? 1000 - load * 900 - 60 + wave : 1000;
@@ -148,7 +173,7 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
   return {
     member: number,
     path: `/srv/reel/disk${number}/member`,
-    state: there ? "present" : "missing",
+    state: there ? "present" : lostState,
     in_use: there,
     text: there
       ? `member ${number} is healthy`
@@ -157,7 +182,8 @@ function member(number: number, now_s: number, load: number, { classes, lost }: 
     rounds: now_s,
     slack_ms,
     least_slack_ms: slack_ms - 70,
-    late: 0,
+    late: number === 0 && lateAgo_s !== undefined ? 1 : 0,
+    last_late: number === 0 && lateAgo_s !== undefined ? { class: "periodic", ago_s: lateAgo_s } : null,
     queued: there ? 3 + number : 0,
     in_device: there ? 2 : 0,
     errors: there ? 0 : 17,

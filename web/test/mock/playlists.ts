@@ -1,15 +1,16 @@
 /** The two playlists that the mock writes; those of the tracks are files. */
 
+import type { SubtitleTrack } from "../../src/api/types.ts";
 import { SECONDS, tracks } from "./media.ts";
 
-export function master(): string {
+export function master(added: Pick<SubtitleTrack, "track" | "language" | "name">[]): string {
   const lines = ["#EXTM3U", "#EXT-X-VERSION:7", "#EXT-X-INDEPENDENT-SEGMENTS"];
   // As Reel writes it: one group for each codec of sound, every rendition once for each group.
   for (const a of tracks.audio)
     lines.push(
       `#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="${a.group}",NAME="${a.name}",LANGUAGE="${a.language}",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="${a.track}/media.m3u8"`,
     );
-  for (const s of tracks.subtitles)
+  for (const s of [...tracks.subtitles, ...added])
     lines.push(
       `#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="${s.name}",LANGUAGE="${s.language}",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,URI="${s.track}/text.m3u8"`,
     );

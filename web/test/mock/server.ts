@@ -8,8 +8,10 @@ import { join, normalize } from "node:path";
 import type { Title } from "../../src/api/types.ts";
 import { file, json, problem, types } from "./answers.ts";
 import { apiRoutes } from "./api.ts";
+import { castRoutes, type MockCasts, mockCasts } from "./casts.ts";
 import { type MockPromises, mockPromises } from "./dashboard.ts";
 import { master, textPlaylist } from "./playlists.ts";
+import { AddedTexts } from "./texts.ts";
 import { mockTitles } from "./titles.ts";
 import { Uploads } from "./uploads.ts";
 
@@ -19,6 +21,7 @@ export interface Mock {
   sessions: Map<string, string>;
   titles: Title[];
   promises: MockPromises;
+  casts: MockCasts;
   close(): Promise<void>;
 }
 
@@ -51,11 +54,14 @@ export async function startMock(options: MockOptions): Promise<Mock> {
   const titles = options.empty ? [] : mockTitles();
   const sessions = new Map<string, string>();
   const promises = mockPromises();
+  const casts = mockCasts();
   const uploads = new Uploads(titles);
+  const texts = new AddedTexts(titles);
   const routes = [
     ...pageRoutes(options.dist),
-    ...mediaRoutes(options.media, titles, sessions),
-    ...apiRoutes({ titles, sessions, promises, uploads }),
+    ...mediaRoutes(options.media, { titles, sessions, texts }),
+    ...castRoutes({ casts, titles }),
+    ...apiRoutes({ titles, sessions, promises, uploads, texts }),
   ];
   const server = createServer((request, response) => {
     handle(routes, request, response).catch((error: unknown) => {
@@ -64,7 +70,7 @@ export async function startMock(options: MockOptions): Promise<Mock> {
     });
   });
   const url = await listen(server, options.port ?? 0);
-  return { url, sessions, titles, promises, close: () => close(server) };
+  return { url, sessions, titles, promises, casts, close: () => close(server) };
 }
 
 async function handle(routes: Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -82,7 +88,7 @@ function pageRoutes(dist: string): Route[] {
   return [
     {
       method: "GET",
-      path: /^\/(?:dashboard|title\/.*)?$/,
+      path: /^\/(?:dashboard|casts|title\/.*)?$/,
       answer: ({ request, response }) => file(request, response, join(dist, "index.html")),
     },
     {
@@ -93,7 +99,13 @@ function pageRoutes(dist: string): Route[] {
   ];
 }
 
-function mediaRoutes(directory: string, titles: Title[], sessions: Map<string, string>): Route[] {
+interface Playable {
+  titles: Title[];
+  sessions: Map<string, string>;
+  texts: AddedTexts;
+}
+
+function mediaRoutes(directory: string, { titles, sessions, texts }: Playable): Route[] {
   return [
     {
       method: "GET",
@@ -109,7 +121,12 @@ function mediaRoutes(directory: string, titles: Title[], sessions: Map<string, s
       method: "GET",
       path: /^\/s\/([^/]+)\/(.+)$/,
       answer: ({ request, response }, key = "", path = "") => {
-        if (sessions.has(key)) media(directory, request, response, path);
+        const title = sessions.get(key);
+        const added = title === undefined ? undefined : texts.file(title, path);
+        if (added !== undefined) json(response, 200, types[".vtt"] ?? "", added);
+        else if (title !== undefined && path === "master.m3u8")
+          json(response, 200, types[".m3u8"] ?? "", master(texts.tracks(title)));
+        else if (title !== undefined) media(directory, request, response, path);
         else problem(response, 404, "No such session", "The session ended.");
       },
     },
@@ -122,8 +139,7 @@ function mediaRoutes(directory: string, titles: Title[], sessions: Map<string, s
 }
 
 function media(directory: string, request: IncomingMessage, response: ServerResponse, path: string): void {
-  if (path === "master.m3u8") json(response, 200, types[".m3u8"] ?? "", master());
-  else if (/^[45]\/text\.m3u8$/.test(path)) json(response, 200, types[".m3u8"] ?? "", textPlaylist());
+  if (/^\d+\/text\.m3u8$/.test(path)) json(response, 200, types[".m3u8"] ?? "", textPlaylist());
   else if (path.endsWith(".mp4") && !path.includes("/")) file(request, response, join(directory, "film.mp4"));
   else file(request, response, join(directory, normalize(path)));
 }

@@ -9,7 +9,10 @@ export function mockTitles(): Title[] {
     name,
     duration_s: SECONDS,
     added: day(0),
+    source: { name: `${id}.mkv`, bytes: 9_200_000 },
     bytes: 9_400_000,
+    chapters: [],
+    forms: [{ form: "cmaf", bytes: 9_400_000, average_bps: 1_250_000 }],
     video: tracks.video.map((v) => ({ ...v, codec: "avc1.64001f", frame_rate: 24 })),
     audio: tracks.audio.map((a, i) => ({
       track: a.track,
@@ -32,7 +35,7 @@ export function mockTitles(): Title[] {
       dash: `/watch/${id}/manifest.mpd`,
       progressive: `/watch/${id}/${id}.mp4`,
     },
-    download: `/files/${id}.mp4`,
+    download: `/files/${id}.mp4?download`,
     ...change,
   });
   const one = (width: number, height: number, codec: string, bitrate_bps: number) => [
@@ -79,6 +82,10 @@ export function mockTitles(): Title[] {
       },
     ),
     film("tide", "Tide", {
+      forms: [
+        { form: "cmaf", bytes: 290_000_000, average_bps: 3_000_000 },
+        { form: "ts", bytes: 300_000_000, average_bps: 3_100_000, peak_bps: 5_000_000 },
+      ],
       added: day(5),
       duration_s: 742,
       bytes: 290_000_000,

@@ -25,7 +25,10 @@ export class Uploads {
 
   /** Answers an upload; a file that begins with "fail" is not taken. */
   async take(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): Promise<void> {
-    const fileName = query.get("filename") ?? "film";
+    const files = (query.get("files") ?? "film/0").split("/");
+    const fileName = files[0] ?? "film";
+    const names = files.filter((_, i) => i % 2 === 0);
+    const subtitles = names.filter((name) => /\.(srt|vtt|ass)$/.test(name));
     const { head, size } = await receive(request);
     const job = this.begin(fileName, size);
     response
@@ -40,16 +43,46 @@ export class Uploads {
       await new Promise((resolve) => setTimeout(resolve, STEP_MS));
       Object.assign(job, { done_bytes: Math.round(size * part), rate_bytes_per_s: size, eta_s: 1 - part });
     }
-    const id = fileName.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+    const replaces = query.get("replaces");
+    const old = this.titles.find((title) => title.id === replaces);
+    const id = old?.id ?? this.freeId(fileName.toLowerCase().replace(/[^a-z0-9]+/g, "-"));
+    if (old) this.titles.splice(this.titles.indexOf(old), 1);
+    const first = mockTitles()[0] as Title;
     this.titles.unshift({
-      ...(mockTitles()[0] as Title),
+      ...first,
+      video: first.video.slice(0, names.length - subtitles.length),
+      subtitles: subtitles.map((name, i) => ({ track: 4 + i, language: "", name, forced: false })),
+      source: { name: fileName, bytes: Number(files[1]) },
       id,
-      name: query.get("name") ?? fileName,
+      name: old?.name ?? query.get("name") ?? fileName,
       added: new Date().toISOString(),
       bytes: size,
       poster: `/img/${id}.svg`,
     });
     Object.assign(job, { state: "done", title_id: id, eta_s: 0 } satisfies Partial<Job>);
+  }
+
+  /** The form ts of a title is made, in a few steps. */
+  stream(title: Title): Job {
+    const job = this.begin(`${title.id}: form ts`, title.bytes);
+    const steps = [0.3, 0.6, 1];
+    for (const [i, part] of steps.entries())
+      setTimeout(
+        () => {
+          job.done_bytes = Math.round(title.bytes * part);
+          if (part < 1) return;
+          title.forms.push({ form: "ts", bytes: title.bytes, average_bps: 4_000_000, peak_bps: 6_000_000 });
+          Object.assign(job, { state: "done", title_id: title.id, eta_s: 0 } satisfies Partial<Job>);
+        },
+        STEP_MS * (i + 1),
+      );
+    return job;
+  }
+
+  private freeId(stem: string): string {
+    let id = stem;
+    for (let i = 2; this.titles.some((title) => title.id === id); i += 1) id = `${stem}-${i}`;
+    return id;
   }
 
   private begin(file_name: string, total_bytes: number): Job {

@@ -1,14 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MemberState } from "../../src/api/types.ts";
+import { castFaults, castsInWords } from "../../src/dashboard/casts.ts";
 import { keep, points, type Sample, SPAN_S } from "../../src/dashboard/chart.ts";
 import {
+  isRecent,
+  lateViewerWords,
+  lateWords,
   milliseconds,
   pathEnd,
   percent,
+  rebuildable,
   refusalName,
+  repairWords,
   resourceName,
   shareOf,
+  shareProblem,
   shareText,
   sharingWords,
   stateWords,
@@ -78,4 +85,69 @@ test("shares are written in percent and counted in thousandths", () => {
   assert.deepEqual([700, 125, 1].map(shareText), ["70", "12.5", "0.1"]);
   assert.deepEqual(["70", " 12,5 ", "0.1", "0"].map(shareOf), [700, 125, 1, 0]);
   for (const text of ["", " ", "much", "12.55", "1e"]) assert.ok(Number.isNaN(shareOf(text)), text);
+});
+
+test("what is wrong with shares is said in per cent", () => {
+  const problem = (...texts: string[]) =>
+    shareProblem(
+      texts.map((text, i) => ({ name: `c${i}`, text })),
+      "shares",
+    );
+  assert.equal(problem("70", "29.5", "0.5"), undefined);
+  assert.equal(problem("80", "15", "15"), "The shares make 110%; they must make 100%.");
+  assert.equal(problem("70", "29.4"), "The shares make 99.4%; they must make 100%.");
+  for (const text of ["0", "-5", "101", "12.55", "much", ""])
+    assert.match(problem("70", text) ?? "", /not a valid share for c1; use a number from 0\.1 to 100/);
+});
+
+test("what is to be done about disks that are not in use", () => {
+  const members = (...states: MemberState[]) =>
+    states.map((state, member) => ({
+      member,
+      state,
+      in_use: ["present", "swapped", "repaired"].includes(state),
+    }));
+  assert.equal(repairWords(members("present", "repaired")), "");
+  assert.equal(repairWords(members("present", "stale")), "Disk 1 lacks data: rebuild.");
+  assert.match(repairWords(members("missing", "present")), /^Disk 0 cannot be used: give it a replacement/);
+  assert.match(
+    repairWords(members("missing", "stale", "damaged", "failed")),
+    /^Disks 1 and 3 lack data: rebuild\. Disks 0 and 2 cannot be used: give each a replacement/,
+  );
+  assert.deepEqual(
+    rebuildable(members("present", "missing", "rebuilding")).map(({ member }) => member),
+    [2],
+  );
+});
+
+test("late data has a viewer, and is recent for ten minutes", () => {
+  const late = { key_hint: "ab12", client: "user 1000", class: "films", units: 1, late_ms: 2345 };
+  assert.equal(
+    lateViewerWords({ ...late, ago_s: 61 }),
+    "2.35 s late, 1 unit, 1 min ago · user 1000 · ab12… · films",
+  );
+  assert.deepEqual(
+    [0, 599, 600].map((ago_s) => isRecent({ ago_s })),
+    [true, true, false],
+  );
+});
+
+test("a late request has a time and a class", () => {
+  assert.equal(lateWords({ late: 0, last_late: null }), "none");
+  const words = (ago_s: number) => lateWords({ late: 2, last_late: { class: "periodic", ago_s } });
+  assert.deepEqual([5, 300, 7200, 200_000].map(words), [
+    "2 requests, last 5 s ago (periodic)",
+    "2 requests, last 5 min ago (periodic)",
+    "2 requests, last 2 h ago (periodic)",
+    "2 requests, last 2 days ago (periodic)",
+  ]);
+});
+
+test("casts are counted, and what is wrong with them is said", () => {
+  const none = { on_air: 0, waiting: 0, rate_bps: 0, late_packets: 0, lost_packets: 0 };
+  assert.equal(castsInWords(none), "No cast is on the air");
+  assert.equal(castFaults(none), "");
+  assert.equal(castsInWords({ ...none, on_air: 1, rate_bps: 5e6 }), "1 cast on the air, 5 Mb/s with FEC");
+  const amiss = { ...none, waiting: 1, late_packets: 1200, lost_packets: 1 };
+  assert.equal(castFaults(amiss), "1 cast waiting for room, 1,200 packets late, 1 packet not sent");
 });

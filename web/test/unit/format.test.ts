@@ -64,11 +64,29 @@ test("picture sizes have the names people use, wide and upright films too", () =
     [720, 576, "576p"],
     [960, 540, "540p"],
     [640, 360, "360p"],
+    [640, 480, "480p"],
+    [848, 480, "480p"],
+    [854, 480, "480p"],
+    [704, 576, "576p"],
+    [4096, 1716, "4K"],
+    [2048, 1080, "1080p"],
+    [1920, 1088, "1080p"],
+    [1000, 562, "562p"],
+    [1150, 647, "647p"],
+    [1600, 900, "900p"],
+    [900, 500, "500p"],
+    [320, 180, "180p"],
     [160, 90, "90p"],
     [0, 0, ""],
   ];
   for (const [width, height, label] of cases)
     assert.equal(resolutionLabel(width, height), label, `${width}x${height}`);
+  // A picture of 16:9 is never called by a size that it does not have.
+  for (let height = 100; height <= 2200; height += 2) {
+    const label = resolutionLabel(Math.round((height * 16) / 9), height);
+    const named = label === "4K" ? 2160 : Number.parseInt(label, 10);
+    assert.ok(Math.abs(named - height) <= named * 0.02, `${height} lines became ${label}`);
+  }
 });
 
 test("languages and codecs by name", () => {

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem, problemFrom } from "../../src/api/problem.ts";
+import type { Title } from "../../src/api/types.ts";
 import { commandOf, keyHelp, stepSpeed } from "../../src/player/keys.ts";
 import { explainRefusal } from "../../src/player/refusal.ts";
 import { worthResuming } from "../../src/player/resume.ts";
 import { StallMeter } from "../../src/player/stalls.ts";
+import { type Decoders, supportOf } from "../../src/player/support.ts";
 import { startText } from "../../src/player/waiting.ts";
 import { RateMeter } from "../../src/upload/rate.ts";
 
@@ -88,6 +90,9 @@ test("a refusal in words", () => {
   const bare = explainRefusal(new Problem(503, { detail: "No place." }, 7));
   assert.ok(bare.lines.includes("No place."));
   assert.equal(bare.retry_s, 7);
+  const share = explainRefusal(new Problem(429, { resource: "network", asked: 1e6, available: 0 }, 30));
+  assert.match(share.heading, /Your address has its share/);
+  assert.match(share.lines[0] ?? "", /as much as one address may have/);
   assert.equal(explainRefusal(new Problem(503, {})).retry_s, 10);
   assert.equal(explainRefusal(new Problem(503, { retry_after_s: 0 })).retry_s, 1, "never a busy loop");
 });
@@ -119,4 +124,31 @@ test("the rate of a transfer is that of its last seconds", () => {
   for (let second = 11; second <= 20; second += 1)
     meter.sample(second * 1000, 10_000_000 + (second - 10) * 4_000_000);
   assert.equal(meter.bytesPerSecond(), 4_000_000);
+});
+
+test("a title is played in the first way that plays all of it", () => {
+  const can = (list: string) => (type: string) =>
+    list.split(" ").some((codec) => type.includes(`"${codec}"`));
+  const decoders = { source: can("avc opus"), element: can("avc opus mp3"), hls: true };
+  const title = (video: string[], audio: string[]) =>
+    ({
+      video: video.map((codec, i) => ({ codec, width: 640 - i, height: 360, bitrate_bps: 1 })),
+      audio: audio.map((codec) => ({ codec })),
+    }) as Pick<Title, "video" | "audio">;
+  const of = (video: string[], audio: string[], change: Partial<Decoders> = {}) =>
+    supportOf(title(video, audio), { ...decoders, ...change });
+
+  assert.equal(of(["avc"], ["opus"]).way, "hls");
+  assert.equal(of(["hvc1", "avc"], ["ac-3", "opus"]).way, "hls", "one rendition and one sound are enough");
+  assert.equal(of([], ["opus"]).way, "hls");
+  assert.equal(of(["avc"], ["mp3"]).way, "progressive");
+  assert.equal(of(["avc"], ["opus"], { source: undefined }).way, "native");
+  assert.equal(of(["avc"], ["opus"], { source: undefined, hls: false }).way, "progressive");
+  assert.deepEqual(of(["hvc1"], ["opus"]), { way: undefined, part: "sound", missing: ["HEVC"] });
+  assert.deepEqual(of(["avc"], ["ac-3"]), { way: undefined, part: "picture", missing: ["AC-3"] });
+  assert.deepEqual(of(["hvc1"], ["ec-3"]), { way: undefined, part: undefined, missing: ["HEVC", "E-AC-3"] });
+  assert.deepEqual(of(["hvc1"], []), { way: undefined, part: undefined, missing: ["HEVC"] });
+  // The one file has the largest rendition, and its first sound is heard.
+  assert.equal(of(["hvc1", "avc"], ["mp3"]).way, undefined);
+  assert.equal(of(["avc"], ["ac-3", "mp3"]).way, undefined);
 });

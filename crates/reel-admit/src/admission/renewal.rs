@@ -2,7 +2,7 @@
 
 use super::{Admission, lock};
 use crate::choices::Choices;
-use crate::limits::MOVE_COST_NS;
+use crate::limits::{DISPLACED_ASKS_NS, MOVE_COST_NS};
 use crate::reservations::{Applicant, Begin, Offer};
 use crate::schedule::{Continuity, TrackSpan};
 use crate::session::{Promise, SessionState};
@@ -20,6 +20,15 @@ pub(crate) struct Renewal<'a> {
     /// When the client can play it: now, or later if it waits for its start.
     pub(crate) start_ns: u64,
     pub(crate) now_ns: u64,
+}
+
+/// How a request for media continues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renewed {
+    pub(crate) continuity: Continuity,
+    /// `false` if there was no room at the client's position, or for the better choice that it
+    /// requests. The session keeps what it holds, and is sent what no other session needs.
+    pub(crate) is_reserved: bool,
 }
 
 /// Whether the reservation of a session was exchanged for one of another form of its title.
@@ -61,7 +70,7 @@ impl Admission {
         let mut refused = None;
         lock(reservations).advance(now_ns / ROUND_NS);
         let start_ns = promise.start_ns.max(now_ns);
-        let begin = Begin { media_ns: 0, start_ns, now_ns };
+        let begin = Begin::at(0, start_ns, now_ns);
         for choice in 0..offers.demands.len() {
             let offer = Offer { choices: offers, choice, is_played: true };
             let put = |held| lock(reservations).put(applicant, held, offer, begin);
@@ -83,10 +92,41 @@ impl Admission {
         refused.map_or(Ok(Exchange::NotAllowed), Err)
     }
 
-    /// Changes the reservation to what the client does. If that is refused, the session keeps its
-    /// position, or takes no more than the choice it requests now, or waits until there is room.
-    /// Returns how the request continues in the end.
+    /// Changes the reservation to what the client does. If there is no room, a session that holds
+    /// something keeps it, and continues without a reservation until there is room. Any other
+    /// session is refused.
     pub(crate) fn renew(
+        &self,
+        state: &mut SessionState,
+        renewal: &Renewal<'_>,
+        continuity: Continuity,
+    ) -> Result<Renewed, AdmitError> {
+        let moves = continuity.moves_to().is_some();
+        let asked_ns = state.promise.as_ref().and_then(|promise| promise.displaced_ns);
+        if !moves && asked_ns.is_some_and(|asked_ns| renewal.now_ns < asked_ns + DISPLACED_ASKS_NS) {
+            return Ok(Renewed { continuity, is_reserved: false });
+        }
+        let refused = match self.renew_somehow(state, renewal, continuity) {
+            Ok(continuity) => return Ok(Renewed { continuity, is_reserved: true }),
+            Err(refused) => refused,
+        };
+        let holds = |promise: &&Promise| promise.reservation.is_some() || promise.displaced_ns.is_some();
+        let Some(promise) = state.promise.as_ref().filter(holds) else { return Err(refused) };
+        // There is no room for the better choice that it requests, but there may be room at this
+        // position for the one that it had.
+        let is_better = renewal.choice.is_some_and(|asked| asked < promise.choice);
+        let same = Renewal { choice: None, ..*renewal };
+        let stays = is_better && self.renew_as(state, &same, continuity).is_ok();
+        if let Some(promise) = state.promise.as_mut().filter(|_| !stays) {
+            promise.displaced_ns = Some(renewal.now_ns);
+        }
+        Ok(Renewed { continuity, is_reserved: false })
+    }
+
+    /// Changes the reservation to what the client does. If that is refused, the session keeps its
+    /// position, or takes no more than the choice it requests now. A start, a seek or the end of a
+    /// pause waits until there is room. Returns how the request continues in the end.
+    fn renew_somehow(
         &self,
         state: &mut SessionState,
         renewal: &Renewal<'_>,
@@ -114,14 +154,17 @@ impl Admission {
         };
         if let Some(continuity) = stays {
             match self.renew_as(state, renewal, continuity) {
-                Ok(()) => return Ok(continuity),
+                Ok(()) => {
+                    state.stayed_ns = Some(now_ns);
+                    return Ok(continuity);
+                }
                 Err(error) => refused = error,
             }
         }
         // There is no room for the rendition that the session had, but there may be room for the
         // lower one that it requests.
         let Some(promise) = &mut state.promise else { return Err(refused) };
-        let had = promise.choice;
+        let (had, holds) = (promise.choice, promise.reservation.is_some());
         let lower = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
         if let Some(lower) = lower.filter(|lower| *lower > had) {
             promise.choice = lower;
@@ -130,17 +173,27 @@ impl Admission {
                 Err(error) => refused = error,
             }
         }
-        let waits = continuity.moves_to().and_then(|_| self.later_start_ns(&refused, start_ns, now_ns));
-        let granted = waits.and_then(|later_ns| {
-            let put = |start_ns| self.renew_as(state, &Renewal { start_ns, ..*renewal }, continuity);
-            self.wait(later_ns, now_ns, put)
-        });
-        if granted.is_none()
+        let later_ns = match continuity {
+            // A client that plays on does not wait: it keeps what was promised to it.
+            Continuity::Shifts { .. } if holds => None,
+            Continuity::Shifts { .. } | Continuity::Moves { .. } => {
+                self.later_start_ns(&refused, start_ns, now_ns)
+            }
+            Continuity::OnSchedule | Continuity::Joins => None,
+        };
+        let granted = match later_ns {
+            Some(later_ns) => {
+                let put = |start_ns| self.renew_as(state, &Renewal { start_ns, ..*renewal }, continuity);
+                self.wait(refused, later_ns, now_ns, put)
+            }
+            None => Err(refused),
+        };
+        if granted.is_err()
             && let Some(promise) = &mut state.promise
         {
             (promise.choice, promise.below) = (had, below);
         }
-        granted.map(|_| continuity).ok_or(refused)
+        granted.map(|_| continuity)
     }
 
     /// Changes the reservation to what the client does, if anything was promised to it.
@@ -154,8 +207,8 @@ impl Admission {
         let SessionState { schedule, promise, .. } = state;
         let (Some(promise), Some(reservations)) = (promise, &self.reservations) else { return Ok(()) };
         let asked = choice.map(|choice| choice.min(promise.offers.demands.len() - 1));
-        let is_on = promise.reservation.is_some() || promise.has_ended;
-        let stays = continuity.moves_to().is_none();
+        let is_on = promise.is_on();
+        let stays = continuity.moves_to().is_none() && promise.displaced_ns.is_none();
         let mut choice = promise.choice;
         if let (Some(held), true) = (promise.reservation, asked.is_some_and(|asked| asked > choice)) {
             let mut reservations = lock(reservations);
@@ -176,7 +229,8 @@ impl Admission {
         let choice = wanted.unwrap_or(choice);
         let media_ns =
             continuity.moves_to().unwrap_or_else(|| schedule.position_ns(start_ns).min(span.from_ns));
-        let begin = Begin { media_ns, start_ns, now_ns };
+        // A client that was sent what it jumped to without a reservation needs only what follows.
+        let begin = Begin::at(media_ns, start_ns, now_ns).having_shown(continuity == Continuity::OnSchedule);
         let mut reservations = lock(reservations);
         reservations.advance(now_ns / ROUND_NS);
         let is_played = asked.is_none_or(|asked| asked == choice);
@@ -196,9 +250,12 @@ impl Admission {
             Err(_) if is_on && stays && choice > promise.choice => return Ok(()),
             Err(error) => return Err(error),
         }
-        promise.choice = choice;
+        (promise.choice, promise.displaced_ns) = (choice, None);
         if !stays {
             promise.start_ns = start_ns;
+        }
+        if media_ns >= ROUND_NS {
+            promise.is_spread = false;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use reel_admit::limits::{ALLOWANCE_NS, PIECE_COST_NS_MIN};
 use reel_admit::{Choices, Session, SessionClient, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Class, ClassTable};
+use reel_qos::{Class, ClassTable, ClientShare};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ fn playing() -> (Sessions<()>, Arc<Session<()>>) {
         capacities: None,
         classes: ClassTable::default(),
         start_wait_s: 0,
+        client_share: ClientShare::ALL,
     });
     let client = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
     let session = sessions.open("film", Arc::new(()), Choices::none(), client, START_NS).unwrap();

@@ -10,7 +10,7 @@ use reel_admit::limits::SEND_LEAD_NS;
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
 use reel_cache::{Body, Due, MediaKind, Part, Plan, Prefetcher, Ramp, TrackOfSession, Units};
 use reel_fixture::{ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
-use reel_qos::{Class, ClassTable};
+use reel_qos::{Class, ClassTable, ClientShare};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -61,6 +61,7 @@ impl Crowd {
             capacities: None,
             classes,
             start_wait_s: 0,
+            client_share: ClientShare::ALL,
         };
         let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);

@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use reel_admit::limits::{ROUNDS_MAX, SEND_LEAD_NS, START_BOUND_NS, STEADY_ROUNDS};
-use reel_admit::{Loss, Stretch, demand, steady_demand};
-use reel_cache::{Body, Depth, Part};
-use reel_fixture::{ClientBehaviour, Core, MEMBERS, STRIPE_BYTES, VolumeFixture};
+use reel_admit::{Loss, Stretch, demand, shared_demand, steady_demand};
+use reel_cache::{Body, Depth, Due, Part, RowKind};
+use reel_fixture::{ClientBehaviour, Core, IN_TIME_NS, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Demand, DiskDemand};
 use reel_volume::{Geometry, GeometryFields};
@@ -32,6 +33,7 @@ fn of(fixture: &VolumeFixture, segments: &[Range<u64>]) -> Demand {
         from_ns: number.saturating_sub(1) * SEGMENT_NS,
         due_ns: number * SEGMENT_NS,
         duration_ns: SEGMENT_NS,
+        with_parity: false,
     });
     demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap()
 }
@@ -46,19 +48,19 @@ fn total(rounds: &[DiskDemand]) -> DiskDemand {
 
 /// Plays the segments one after another, none from memory. Returns what each member was asked for.
 fn played(fixture: &VolumeFixture) -> Vec<(u64, u64)> {
-    let before = fixture.volume.disks().stats();
+    let before = fixture.reads();
     for range in segments() {
         let units = fixture.units(8);
         let mut core = Core::new(&units, 1);
         let expected = fixture.bytes[0][range.start as usize..range.end as usize].to_vec();
-        core.watch(Body::new([Part::Object(Arc::clone(&fixture.objects[0]), range)]), expected);
+        core.watch_in_time(Body::new([Part::Object(Arc::clone(&fixture.objects[0]), range)]), expected);
         assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
         drop(core);
         drop(units);
         assert_eq!(fixture.buffers_taken(), 0);
     }
-    let after = fixture.volume.disks().stats();
-    before.iter().zip(&after).map(|(a, b)| (b.reads - a.reads, b.read_bytes - a.read_bytes)).collect()
+    let after = fixture.reads();
+    before.iter().zip(&after).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect()
 }
 
 #[test]
@@ -106,6 +108,7 @@ fn a_steady_title_demands_the_same_in_every_round() {
             from_ns: number.saturating_sub(1) * SEGMENT_NS,
             due_ns: number * SEGMENT_NS,
             duration_ns: SEGMENT_NS,
+            with_parity: false,
         });
         let demand = demand(MEMBERS, depth, stretches, Loss::AnyOne).unwrap();
         for member in 0..MEMBERS {
@@ -120,8 +123,14 @@ fn a_steady_title_demands_the_same_in_every_round() {
 #[test]
 fn a_title_longer_than_a_day_has_no_demand() {
     let fixture = one();
-    let stretch =
-        |due_ns| Stretch { map: &fixture.objects[0], range: 0..10, from_ns: 0, due_ns, duration_ns: 0 };
+    let stretch = |due_ns| Stretch {
+        map: &fixture.objects[0],
+        range: 0..10,
+        from_ns: 0,
+        due_ns,
+        duration_ns: 0,
+        with_parity: false,
+    };
     assert!(demand(MEMBERS, DISKS, [stretch((ROUNDS_MAX - 1) * ROUND_NS)], Loss::AnyOne).is_some());
     assert!(demand(MEMBERS, DISKS, [stretch(ROUNDS_MAX * ROUND_NS)], Loss::AnyOne).is_none());
     assert!(demand(MEMBERS, DISKS, [stretch(u64::MAX)], Loss::AnyOne).is_none());
@@ -138,6 +147,7 @@ fn a_steady_rate_has_the_demand_of_a_title_of_that_rate() {
         from_ns: number * SEGMENT_NS,
         due_ns: (number + 1) * SEGMENT_NS - SEND_LEAD_NS,
         duration_ns: SEGMENT_NS,
+        with_parity: false,
     });
     let film = demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap();
     let steady = steady_demand(fixture.objects[0].geometry(), DISKS, 200_000, Loss::AnyOne);
@@ -166,6 +176,7 @@ fn the_first_segment_is_spread_over_the_bound_of_a_start() {
             from_ns: number.saturating_sub(1) * segment_s * ROUND_NS,
             due_ns: (number * segment_s * ROUND_NS).saturating_sub(SEND_LEAD_NS),
             duration_ns: segment_s * ROUND_NS,
+            with_parity: false,
         });
         demand(MEMBERS, DISKS, stretches, Loss::AnyOne).unwrap().sent_bytes()[..6].to_vec()
     };
@@ -196,6 +207,126 @@ fn while_no_member_is_lost_parity_is_not_read_but_passed_over_by_heads() {
         }
         assert_eq!(totals[1].reads, totals[2].reads);
     }
+}
+
+/// Bytes of a matrix of data in the fixture.
+const MATRIX_BYTES: u64 = STRIPE_BYTES as u64 / 3;
+/// Whole ones in the object. Its last stripe has one of them.
+const MATRICES: u64 = FILM as u64 / MATRIX_BYTES;
+
+/// A cast of consecutive stretches.
+fn cast(fixture: &VolumeFixture, borders: &[u64], with_parity: bool, loss: Loss) -> Demand {
+    demand(MEMBERS, DISKS, stretches_of_cast(fixture, borders, with_parity), loss).unwrap()
+}
+
+fn stretches_of_cast<'a>(
+    fixture: &'a VolumeFixture,
+    borders: &'a [u64],
+    with_parity: bool,
+) -> impl Iterator<Item = Stretch<'a>> {
+    borders.windows(2).zip(0..).map(move |(pair, number): (_, u64)| Stretch {
+        map: &fixture.objects[0],
+        range: pair[0]..pair[1],
+        from_ns: number.saturating_sub(1) * SEGMENT_NS,
+        due_ns: number * SEGMENT_NS,
+        duration_ns: SEGMENT_NS,
+        with_parity,
+    })
+}
+
+/// Reads the data and the parity of one stretch after another, none from memory. Returns what each
+/// member was asked for.
+fn sent(fixture: &VolumeFixture, borders: &[u64]) -> Vec<(u64, u64)> {
+    let before = fixture.reads();
+    let (data, parity) = (&fixture.bytes[0], fixture.parity_bytes(0));
+    let map = &fixture.objects[0];
+    let parity_at = |at: u64| at / MATRIX_BYTES * RowKind::Parity.matrix_bytes(map.geometry());
+    for pair in borders.windows(2) {
+        let units = fixture.units(8);
+        let mut core = Core::new(&units, 1);
+        let (range, rows) = (pair[0]..pair[1], parity_at(pair[0])..parity_at(pair[1]));
+        let expected = data[range.start as usize..range.end as usize].to_vec();
+        let body = Body::new([Part::Object(Arc::clone(map), range)]);
+        core.watch_on(body, expected, Due::After(IN_TIME_NS), false);
+        let expected = parity[rows.start as usize..rows.end as usize].to_vec();
+        let body = Body::new([Part::Parity(Arc::clone(map), rows)]);
+        core.watch_on(body, expected, Due::After(IN_TIME_NS), false);
+        assert_eq!(core.play(ClientBehaviour::default()).complete, 2);
+        drop((core, units));
+        assert_eq!(fixture.buffers_taken(), 0);
+    }
+    let after = fixture.reads();
+    before.iter().zip(&after).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect()
+}
+
+/// Cuts between whole matrices, as casts make them.
+fn matrix_borders() -> impl Strategy<Value = Vec<u64>> {
+    let cuts = proptest::collection::btree_set(1..MATRICES, 0..8);
+    cuts.prop_map(|cuts| {
+        let borders = [0].into_iter().chain(cuts).chain([MATRICES]);
+        borders.map(|matrix| matrix * MATRIX_BYTES).collect()
+    })
+}
+
+/// With all members there, a cast with parity reads what is demanded for that, to the byte. With
+/// any one lost, it reads what is demanded of each other member with parity or without.
+#[test]
+fn a_cast_with_parity_reads_each_member_once_for_each_stripe_whichever_member_is_lost() {
+    let config = Config { cases: 12, failure_persistence: None, ..Config::default() };
+    for lost in [None].into_iter().chain((0..MEMBERS).map(Some)) {
+        let fixture = VolumeFixture::new(&[FILM], 8 << 20, lost);
+        TestRunner::new(config.clone())
+            .run(&matrix_borders(), |borders| {
+                let any_one = cast(&fixture, &borders, true, Loss::AnyOne);
+                let healthy = cast(&fixture, &borders, true, Loss::NoMember { arms: false });
+                let without = cast(&fixture, &borders, false, Loss::AnyOne);
+                for (member, (reads, bytes)) in sent(&fixture, &borders).into_iter().enumerate() {
+                    let most = total(any_one.reads(member));
+                    prop_assert_eq!(most, total(without.reads(member)));
+                    prop_assert_eq!(total(healthy.reads(member)), most);
+                    let most =
+                        if lost == Some(member) { (0, 0) } else { (u64::from(most.reads), most.bytes) };
+                    prop_assert_eq!((reads, bytes), most, "member {} without {:?}", member, lost);
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+/// What a cast keeps in memory for those behind it: data and parity, so that they read neither.
+#[test]
+fn a_cast_keeps_data_and_parity_for_those_that_follow_it() {
+    let fixture = one();
+    let borders: Vec<u64> = (0..=MATRICES).map(|matrix| matrix * MATRIX_BYTES).collect();
+    let shared = |with_parity| {
+        let stretches = stretches_of_cast(fixture, &borders, with_parity);
+        shared_demand(MEMBERS, DISKS, stretches).unwrap()
+    };
+    let (with, without) = (shared(true), shared(false));
+    let kept = |demand: &Demand| demand.sent_bytes().iter().sum::<u64>();
+    // Three rows of data to one of parity.
+    assert!(kept(&with) >= kept(&without) / 3 * 4 - 4 * MATRICES, "{} and {}", kept(&with), kept(&without));
+    for member in 0..MEMBERS {
+        assert_eq!(total(with.reads(member)), total(without.reads(member)));
+    }
+}
+
+#[test]
+fn parity_adds_memory_and_bytes_that_are_sent_are_those_of_packets() {
+    let fixture = one();
+    let borders = [0, 2 * MATRIX_BYTES, 50 * MATRIX_BYTES];
+    let of = |with_parity, loss| cast(fixture, &borders, with_parity, loss);
+    let healthy = Loss::NoMember { arms: true };
+    let [with, without, alone] = [of(true, Loss::AnyOne), of(false, Loss::AnyOne), of(false, healthy)];
+    assert_eq!(with.sent_bytes(), without.sent_bytes());
+    // Four parity units of the window, and three units of data that one of them is computed from.
+    let unit_bytes = fixture.volume.geometry().unit_bytes() as u64;
+    assert_eq!(with.held_bytes(), without.held_bytes() + 7 * unit_bytes);
+    // Seventeen stripes, the first of them for both stretches.
+    let reads = |demand: &Demand| (0..MEMBERS).map(|member| total(demand.reads(member)).reads).sum::<u32>();
+    assert_eq!((reads(&with), reads(&without)), (4 * 18, 4 * 18));
+    assert_eq!((reads(&of(true, healthy)), reads(&alone)), (4 * 18, 3 * 18));
 }
 
 #[test]
@@ -230,6 +361,7 @@ proptest! {
             from_ns: time(number.saturating_sub(1)),
             due_ns: time(number),
             duration_ns: time(1),
+            with_parity: false,
         }).collect();
         let stripe = STRIPE_BYTES as u64;
         let touched: u64 =

@@ -5,13 +5,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_admit::{
-    Choices, Loss, Permit, Session, SessionClient, Sessions, SessionsConfig, Sharing, Stretch, TrackSpan,
-    demand, shared_demand,
+    Choices, Client, Loss, Permit, Session, SessionClient, Sessions, SessionsConfig, Sharing, Stretch,
+    TrackSpan, demand, shared_demand,
 };
 use reel_cache::{Body, Due, MediaKind, Part, Ramp, SharedTrack, SharedTracks, Units};
 use reel_fixture::{ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED};
+use reel_qos::{
+    Capacities, Class, ClassTable, ClientShare, Demand, DiskPrice, MemberCapacity, Resource, UNLIMITED,
+};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -69,6 +71,7 @@ impl TestServer {
             from_ns: segment.saturating_sub(1) * SEGMENT_NS,
             due_ns: (segment * SEGMENT_NS).saturating_sub(ROUND_NS),
             duration_ns: SEGMENT_NS,
+            with_parity: false,
         };
         let stretches = |object| (0..SEGMENTS).map(move |segment| stretch(object, segment));
         let plain = |object| demand(MEMBERS, depth, stretches(object), Loss::AnyOne).unwrap();
@@ -84,6 +87,7 @@ impl TestServer {
                 map: Arc::clone(&fixture.objects[object]),
                 starts: starts.collect(),
                 track_ns: SEGMENTS * SEGMENT_NS,
+                with_parity: false,
             };
             let tracks = Some(Arc::new(SharedTracks::new(vec![track])));
             (Arc::new(whole.with_shared(&shared, &lower, &nothing)), tracks)
@@ -100,6 +104,7 @@ impl TestServer {
             capacities: Some(capacities(&units, round_ns)),
             classes: ClassTable::default(),
             start_wait_s: 0,
+            client_share: ClientShare::ALL,
         });
         let (sessions, core) = (sessions.reading(&units), Core::new(&units, 1));
         TestServer { fixture, units, sessions, core, choices, alone: false, now_ns: START_NS }
@@ -152,7 +157,7 @@ impl TestServer {
         for stripe in 0..OTHER_BYTES as usize / STRIPE_BYTES {
             let from = stripe * STRIPE_BYTES;
             let body = self.fixture.whole(OTHER).slice(from as u64..(from + STRIPE_BYTES) as u64);
-            self.core.watch(body, self.fixture.bytes[OTHER][from..from + STRIPE_BYTES].to_vec());
+            self.core.watch_in_time(body, self.fixture.bytes[OTHER][from..from + STRIPE_BYTES].to_vec());
             self.comes();
         }
     }
@@ -335,7 +340,8 @@ fn a_seek_without_disk_time_leaves_the_session_where_it_was() {
     let (mut server, leader) = led(420, 4);
     let follower = server.open().unwrap();
     server.plays(&follower, 0);
-    assert!(server.request(&leader, 20).is_none(), "the follower needs the disk time, too");
+    let seek = server.request(&leader, 20).unwrap();
+    assert!(seek.is_displaced, "the follower needs the disk time, too");
     assert_eq!(server.sharing(), (1, 1));
     // A position behind another session is possible.
     server.plays(&follower, 1);
@@ -419,7 +425,7 @@ fn a_session_that_took_a_lower_rendition_is_admitted_again_to_the_best() {
     // The leader has gone, and other sessions have started.
     server.sessions.close(&leader.key());
     assert!(std::iter::from_fn(|| server.open()).count() > 0);
-    assert!(server.ask_in(FILM, &follower, 2).is_none(), "nothing is left");
+    assert!(server.ask_in(FILM, &follower, 2).unwrap().is_displaced, "nothing is left");
     assert!(server.plays_in(LOWER, &follower, 2) > 0, "it keeps what it has");
 }
 
@@ -472,6 +478,63 @@ fn a_refused_seek_into_a_lower_rendition_leaves_the_session_where_it_is() {
         server.now_ns += ROUND_NS;
         others.extend(std::iter::from_fn(|| server.open()));
     }
-    assert!(server.ask_in(LOWER, &followers[0], 0).is_none(), "those rounds are taken");
+    assert!(server.ask_in(LOWER, &followers[0], 0).unwrap().is_displaced, "those rounds are taken");
     assert_eq!(server.sharing(), (1, 1));
+}
+
+impl TestServer {
+    /// Opens a session that is sent by the clock from now on.
+    fn cast(&self) -> Option<OpenSession> {
+        let client = SessionClient::new(Client::Server, Class::PERIODIC);
+        let (choices, now_ns) = (self.choices.clone(), self.now_ns);
+        let session =
+            self.sessions.open_pushed("film", Arc::new(()), choices, client, now_ns, now_ns).ok()?;
+        self.sessions.push(&session, 0..SEGMENTS * SEGMENT_NS, now_ns).ok()?;
+        Some(session)
+    }
+
+    /// Sends a segment of it. Returns how many units were read for that.
+    fn sends(&mut self, session: &OpenSession, segment: u64) -> u64 {
+        let range = range(FILM, segment);
+        let object = Arc::clone(&self.fixture.objects[FILM]);
+        let body = Body::new([Part::Object(object, range.clone())]);
+        self.sessions.passes(session, &body, SEGMENTS * SEGMENT_NS, self.now_ns);
+        let bytes = self.fixture.bytes[FILM][range.start as usize..range.end as usize].to_vec();
+        let ramp = Ramp { due_ns: self.now_ns, duration_ns: SEGMENT_NS, bytes: range.end - range.start };
+        let before = self.reads();
+        self.core.watch_on(body, bytes, Due::Ramp(ramp), true);
+        self.comes();
+        session.sent(range.end - range.start, self.now_ns);
+        self.reads() - before
+    }
+}
+
+/// No request says where they are.
+#[test]
+fn a_cast_behind_another_one_of_the_same_title_finds_it_in_memory() {
+    let mut server = TestServer::new(420);
+    let leader = server.cast().unwrap();
+    for segment in 0..4 {
+        server.sends(&leader, segment);
+        server.passes(1);
+    }
+    let follower = server.cast().expect("the disks carry one, and it needs none");
+    assert_eq!(server.sharing(), (1, 1));
+    // So does a viewer of the same bytes.
+    let viewer = server.open().expect("nor does that");
+    assert_eq!((server.sharing(), server.plays(&viewer, 0)), ((1, 2), 0));
+    server.sessions.close(&viewer.key());
+    for segment in 0..8 {
+        server.noise();
+        assert_eq!(server.sends(&follower, segment), 0, "segment {segment}");
+        server.sends(&leader, segment + 4);
+        server.passes(1);
+    }
+    let counters = server.units.counters();
+    assert!(counters.evictions.load(Ordering::Relaxed) > 0, "memory was short");
+    assert_eq!(counters.kept_evictions.load(Ordering::Relaxed), 0);
+    server.sessions.close(&leader.key());
+    assert_eq!(server.sharing().0, 0);
+    assert!((8..12).all(|segment| server.sends(&follower, segment) == 0), "what was read is there");
+    assert!(server.sends(&follower, 14) > 0, "the disks are charged for it now");
 }

@@ -4,9 +4,12 @@
 mod beyond;
 mod crowd;
 mod demand;
+mod displaced;
 mod following;
 mod memory;
 mod one_copy;
+mod pushed;
 mod sessions;
+mod shares;
 mod waiting;
 mod window;

@@ -5,7 +5,7 @@ use reel_admit::{Loss, Session, SessionClient, Sessions, SessionsConfig, Stretch
 use reel_cache::{Depth, Due, Ramp, Units};
 use reel_fixture::{ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Capacities, Class, ClassTable, Demand, DiskPrice, MemberCapacity, UNLIMITED};
+use reel_qos::{Capacities, Class, ClassTable, ClientShare, Demand, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_testkit::Rng;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,7 +17,14 @@ const PER_VIEWER: usize = 4;
 
 fn film(fixture: &VolumeFixture) -> Arc<Demand> {
     let map = &fixture.objects[0];
-    let stretch = Stretch { map, range: 0..FILM as u64, from_ns: 0, due_ns: ROUND_NS, duration_ns: FILM_NS };
+    let stretch = Stretch {
+        map,
+        range: 0..FILM as u64,
+        from_ns: 0,
+        due_ns: ROUND_NS,
+        duration_ns: FILM_NS,
+        with_parity: false,
+    };
     Arc::new(
         demand(MEMBERS, Depth::of(fixture.volume.disks().is_rotational()), [stretch], Loss::AnyOne).unwrap(),
     )
@@ -44,6 +51,7 @@ fn sessions(units: &Units) -> Sessions<()> {
         }),
         classes: ClassTable::default(),
         start_wait_s: 0,
+        client_share: ClientShare::ALL,
     };
     Sessions::new(config).reading(units)
 }

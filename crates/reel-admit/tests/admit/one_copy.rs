@@ -5,7 +5,7 @@
 use reel_admit::{Session, SessionClient, Sessions, SessionsConfig};
 use reel_cache::{MediaKind, Units};
 use reel_fixture::{ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
-use reel_qos::{Class, ClassTable};
+use reel_qos::{Class, ClassTable, ClientShare};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,6 +41,7 @@ impl TestServer {
             capacities: None,
             classes,
             start_wait_s: 0,
+            client_share: ClientShare::ALL,
         };
         let sessions = Sessions::new(config).before(units.audience());
         let core = Core::new(&units, 1);
@@ -75,7 +76,7 @@ impl TestServer {
     fn reads(&mut self, object: usize, range: std::ops::Range<usize>) -> u64 {
         let before = self.units.counters().reads.load(Ordering::Relaxed);
         let body = self.fixture.whole(object).slice(range.start as u64..range.end as u64);
-        self.core.watch(body, self.fixture.bytes[object][range].to_vec());
+        self.core.watch_in_time(body, self.fixture.bytes[object][range].to_vec());
         let ends = self.core.play(ClientBehaviour::default());
         assert_eq!(ends, Ends { complete: 1, vanished: 0, lost: 0 });
         self.units.counters().reads.load(Ordering::Relaxed) - before

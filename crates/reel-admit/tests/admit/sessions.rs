@@ -6,28 +6,38 @@ use reel_admit::limits::{
     SESSIONS_PER_CLIENT_MAX, UNSTARTED_PER_CLIENT_MAX,
 };
 use reel_admit::{
-    Choices, Client, OpenRefused, ReservationState, Session, SessionClient, Sessions, SessionsConfig,
+    Choices, Client, OpenRefused, Permit, ReservationState, Session, SessionClient, Sessions, SessionsConfig,
     TrackSpan,
 };
 use reel_cache::{Body, MediaKind};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Capacities, Class, ClassTable, DEADLINE_NONE_NS, Demand, DiskPrice, MemberCapacity, Resource,
-    UNLIMITED,
+    AdmitError, Capacities, Class, ClassTable, ClientShare, DEADLINE_NONE_NS, Demand, DiskPrice,
+    MemberCapacity, Resource, UNLIMITED,
 };
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
 
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-const START_NS: u64 = 1_000 * ROUND_NS + 300_000_000;
+pub(crate) const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+pub(crate) const START_NS: u64 = 1_000 * ROUND_NS + 300_000_000;
 const MEMBERS: usize = 5;
 /// A title of ten minutes.
 const ROUNDS: usize = 600;
 
 /// A table that can promise this many streams of 8 Mb/s. The network is the scarce resource.
-fn promising(streams: u64) -> Sessions<()> {
+pub(crate) fn promising(streams: u64) -> Sessions<()> {
+    shared_out(streams, ClientShare::ALL)
+}
+
+/// The same, of which one client may hold a share.
+pub(crate) fn shared_out(streams: u64, client_share: ClientShare) -> Sessions<()> {
+    waiting(streams, client_share, 0)
+}
+
+/// The same, whose starts wait for so many seconds.
+pub(crate) fn waiting(streams: u64, client_share: ClientShare, start_wait_s: u64) -> Sessions<()> {
     let price = DiskPrice {
         read_request_ns: 1,
         read_mib_ns: 1,
@@ -43,18 +53,24 @@ fn promising(streams: u64) -> Sessions<()> {
         core_mib_ns: 0,
         arena_bytes: UNLIMITED,
     };
-    table(10_000, Some(capacities))
+    let capacities = Some(capacities);
+    let config = SessionsConfig { capacities, client_share, start_wait_s, ..config(10_000) };
+    Sessions::new(config)
 }
 
 fn table(sessions_max: usize, capacities: Option<Capacities>) -> Sessions<()> {
-    let idle_max_ns = 3_600 * ROUND_NS;
-    Sessions::new(SessionsConfig {
+    Sessions::new(SessionsConfig { capacities, ..config(sessions_max) })
+}
+
+fn config(sessions_max: usize) -> SessionsConfig {
+    SessionsConfig {
         sessions_max,
-        idle_max_ns,
-        capacities,
+        idle_max_ns: 3_600 * ROUND_NS,
+        capacities: None,
         classes: ClassTable::default(),
         start_wait_s: 0,
-    })
+        client_share: ClientShare::ALL,
+    }
 }
 
 fn of(rates_bps: &[u64]) -> Arc<[Arc<Demand>]> {
@@ -65,11 +81,11 @@ fn of(rates_bps: &[u64]) -> Arc<[Arc<Demand>]> {
 }
 
 /// The demand of a title that sends these bytes in each round.
-fn of_bytes(sent_bytes: Vec<u64>) -> Arc<Demand> {
+pub(crate) fn of_bytes(sent_bytes: Vec<u64>) -> Arc<Demand> {
     Arc::new(Demand::new(vec![Vec::new(); MEMBERS], sent_bytes, 1 << 20))
 }
 
-fn open_for(
+pub(crate) fn open_for(
     sessions: &Sessions<()>,
     rates_bps: &[u64],
     client: IpAddr,
@@ -78,18 +94,20 @@ fn open_for(
     sessions.open("film", Arc::new(()), of(rates_bps), SessionClient::new(client, Class::PERIODIC), now_ns)
 }
 
-fn open(sessions: &Sessions<()>, rates_bps: &[u64]) -> Result<Arc<Session<()>>, OpenRefused> {
+pub(crate) fn open(sessions: &Sessions<()>, rates_bps: &[u64]) -> Result<Arc<Session<()>>, OpenRefused> {
     open_for(sessions, rates_bps, CLIENT, START_NS)
 }
 
-fn segment(number: u64) -> TrackSpan {
+pub(crate) fn segment(number: u64) -> TrackSpan {
     let from_ns = number * 4 * ROUND_NS;
     TrackSpan { kind: MediaKind::Video, from_ns, until_ns: from_ns + 4 * ROUND_NS }
 }
 
 /// Two sessions whose titles have busy and quiet seconds. Each is quiet while the other is busy. At
 /// any other offset both would not fit.
-fn at_capacity(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
+pub(crate) fn at_capacity(
+    is_busy: impl Fn(u64) -> u64,
+) -> (Sessions<()>, Arc<Session<()>>, Arc<Session<()>>) {
     let sessions = promising(2);
     let open = |client, odd: u64| {
         let bytes = (0..ROUNDS as u64).map(|round| 500_000 + (is_busy(round) + odd) % 2 * 1_000_000);
@@ -103,15 +121,21 @@ fn at_capacity(is_busy: impl Fn(u64) -> u64) -> (Sessions<()>, Arc<Session<()>>,
 }
 
 /// No two positions of a title are alike for long.
-fn by_chance(round: u64) -> u64 {
+pub(crate) fn by_chance(round: u64) -> u64 {
     round.wrapping_mul(2_654_435_761) >> 7 & 1
 }
 
-fn reservation(sessions: &Sessions<()>, session: &Session<()>, now_ns: u64) -> ReservationState {
+pub(crate) fn reservation(sessions: &Sessions<()>, session: &Session<()>, now_ns: u64) -> ReservationState {
     sessions.list(now_ns).into_iter().find(|summary| summary.key == session.key()).unwrap().reservation
 }
 
-fn network_used(sessions: &Sessions<()>, now_ns: u64) -> u64 {
+/// Whether a request is answered without a reservation and without a deadline.
+pub(crate) fn is_displaced(permit: Result<Permit, AdmitError>) -> bool {
+    let permit = permit.expect("a session that holds something is not refused");
+    permit.is_displaced && permit.class == Class::APERIODIC && permit.due_ns == DEADLINE_NONE_NS
+}
+
+pub(crate) fn network_used(sessions: &Sessions<()>, now_ns: u64) -> u64 {
     let usage = sessions.admission().usage(now_ns);
     usage.iter().find(|usage| usage.resource == Resource::Network).unwrap().used
 }
@@ -322,6 +346,31 @@ fn segments_are_due_when_the_schedule_says_however_early_they_are_asked_for() {
     }
 }
 
+/// A slow client keeps its reservation for a minute after all it requested should have been shown.
+/// What trickles to it keeps its session, and no more than that.
+#[test]
+fn a_client_that_takes_a_byte_now_and_then_loses_its_reservation() {
+    let sessions = promising(1);
+    let session = open(&sessions, &[8_000_000]).unwrap();
+    sessions.request(&session, Some(0), &segment(0), START_NS).unwrap();
+    let state = |now_ns| sessions.list(now_ns)[0].reservation;
+    let mut now_ns = START_NS;
+    let dry_ns = START_NS + 4 * ROUND_NS;
+    while now_ns < dry_ns + LATE_STAYS_NS - ROUND_NS {
+        session.sent(1, now_ns);
+        sessions.tick(now_ns);
+        assert_eq!(state(now_ns), ReservationState::Reserved, "{} s", (now_ns - START_NS) / ROUND_NS);
+        now_ns += ROUND_NS;
+    }
+    for _ in 0..5 {
+        now_ns += ROUND_NS;
+        session.sent(1, now_ns);
+        sessions.tick(now_ns);
+    }
+    assert_eq!(state(now_ns), ReservationState::Paused);
+    open_for(&sessions, &[8_000_000], OTHER, now_ns).unwrap();
+}
+
 #[test]
 fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_again() {
     let sessions = promising(1);
@@ -442,7 +491,8 @@ fn an_admitted_session_begins_although_the_server_is_at_capacity_a_second_later(
     };
     let permit = ask_after(ROUND_NS).expect("it was admitted a second ago");
     assert!(permit.begins && permit.class == Class::INTERACTIVE);
-    assert!(ask_after(3 * ROUND_NS).is_err(), "three seconds later it is too late");
+    let permit = ask_after(3 * ROUND_NS).expect("it keeps what it has");
+    assert!(permit.begins && permit.is_displaced, "three seconds later it is too late for that");
 }
 
 #[test]
@@ -468,10 +518,10 @@ fn a_session_that_falls_behind_at_capacity_continues_with_its_reservation() {
                 .all(|of| reservation(&sessions, of, now_ns) == ReservationState::Reserved)
         );
     }
-    // A client that is more than a minute late cannot keep its reservation. Its request needs
-    // another admission, which is refused here.
+    // What is more than a minute late is not covered by the reservation any more, and there is no
+    // room for another one.
     let now_ns = START_NS + 80 * ROUND_NS + LATE_STAYS_NS + ROUND_NS;
-    assert!(sessions.request(&session, Some(0), &segment(20), now_ns).is_err());
+    assert!(is_displaced(sessions.request(&session, Some(0), &segment(20), now_ns)));
 }
 
 #[test]
@@ -519,10 +569,12 @@ fn below_its_rendition_a_session_gives_back_and_going_up_is_admitted_again() {
     assert!(network_used(&sessions, START_NS) < 1_000_000);
     let other = open_for(&sessions, &[8_000_000], OTHER, START_NS).unwrap();
     let up = segment(u64::from(BELOW_SEGMENTS) + 1);
-    assert!(sessions.request(&session, Some(0), &up, START_NS).is_err());
-    assert!(sessions.request(&session, Some(1), &up, START_NS).is_ok(), "what it holds stays as it was");
+    assert!(is_displaced(sessions.request(&session, Some(0), &up, START_NS)));
+    let again = segment(u64::from(BELOW_SEGMENTS) + 2);
+    let lower = sessions.request(&session, Some(1), &again, START_NS).unwrap();
+    assert_eq!(lower.class, Class::PERIODIC, "what it holds stays as it was");
     sessions.close(&other.key());
-    let up = segment(u64::from(BELOW_SEGMENTS) + 2);
+    let up = segment(u64::from(BELOW_SEGMENTS) + 3);
     sessions.request(&session, Some(0), &up, START_NS).unwrap();
     assert!(network_used(&sessions, START_NS) > 1_500_000);
 }
@@ -543,8 +595,9 @@ fn a_session_that_returns_closer_to_capacity_is_promised_the_rendition_that_fits
     sessions.request(&session, Some(2), &segment(1), later_ns).expect("there is room for it");
     assert_eq!(reservation(&sessions, &session, later_ns), ReservationState::Reserved);
     assert!(network_used(&sessions, later_ns) > 1_400_000 && sessions.admission().adds_up());
-    assert!(sessions.request(&session, Some(1), &segment(2), later_ns).is_err());
-    sessions.request(&session, Some(2), &segment(2), later_ns).expect("what it holds stays as it was");
+    assert!(is_displaced(sessions.request(&session, Some(1), &segment(2), later_ns)));
+    let permit = sessions.request(&session, Some(2), &segment(3), later_ns).unwrap();
+    assert_eq!(permit.class, Class::PERIODIC, "what it holds stays as it was");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use reel_admit::limits::SEND_LEAD_NS;
 use reel_admit::{OpenRefused, Permit, Session, SessionClient, Sessions, SessionsConfig, TrackSpan};
 use reel_cache::MediaKind;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{AdmitError, Capacities, Class, ClassTable, Demand, Resource, UNLIMITED};
+use reel_qos::{AdmitError, Capacities, Class, ClassTable, ClientShare, Demand, Resource, UNLIMITED};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -15,6 +15,10 @@ const ROOM_BYTES: u64 = 1_700_000;
 const WAIT_S: u64 = 8;
 
 fn waiting(start_wait_s: u64) -> Sessions<()> {
+    waiting_with(start_wait_s, ClientShare::ALL)
+}
+
+fn waiting_with(start_wait_s: u64, client_share: ClientShare) -> Sessions<()> {
     let capacities = Capacities {
         members: Vec::new(),
         network_bytes: ROOM_BYTES * 20 / 17,
@@ -28,6 +32,7 @@ fn waiting(start_wait_s: u64) -> Sessions<()> {
         capacities: Some(capacities),
         classes: ClassTable::default(),
         start_wait_s,
+        client_share,
     })
 }
 
@@ -103,6 +108,50 @@ fn a_start_that_is_too_far_away_is_refused_at_once() {
     }
 }
 
+/// A title in segments of four seconds: the first one is sent in two seconds, and so is the second.
+fn in_segments(round_bytes: u64, segments: usize) -> Arc<[Arc<Demand>]> {
+    let mut bytes = vec![2 * round_bytes; 4];
+    bytes.resize(4 * segments, round_bytes);
+    Arc::from([Arc::new(Demand::new(Vec::new(), bytes, 1).in_segments(4))])
+}
+
+#[test]
+fn a_title_that_fills_the_network_begins_with_a_segment_that_is_sent_as_slowly_as_it_is_shown() {
+    let sessions = waiting(WAIT_S);
+    let open = |offers| {
+        let client = SessionClient::new(CLIENT, Class::PERIODIC);
+        sessions.open("film", Arc::new(()), offers, client, NOW_NS)
+    };
+    let session = open(in_segments(ROOM_BYTES, 10)).unwrap();
+    let start_ns = 1_004 * ROUND_NS;
+    assert_eq!((session.start_ns(NOW_NS), peak(&sessions, NOW_NS)), (start_ns, ROOM_BYTES));
+    let first = request(&sessions, &session, 0, NOW_NS);
+    assert_eq!((first.begins, first.start_ns, first.spread_until_ns), (true, NOW_NS, Some(start_ns)));
+    // The next one is requested when the first is there, and nothing of it is spread.
+    let second = request(&sessions, &session, 1, start_ns);
+    assert_eq!((second.begins, second.spread_until_ns), (false, None));
+    assert_eq!(second.due_ns, start_ns + 4 * ROUND_NS - SEND_LEAD_NS);
+    assert!(sessions.admission().adds_up());
+    sessions.close(&session.key());
+    // What does not fit even so is refused, and what fits at once is not spread.
+    assert!(open(in_segments(ROOM_BYTES + 1, 10)).is_err());
+    let quick = open(in_segments(ROOM_BYTES / 2, 10)).unwrap();
+    let first = request(&sessions, &quick, 0, NOW_NS);
+    assert_eq!((quick.start_ns(NOW_NS), first.spread_until_ns), (NOW_NS, None));
+}
+
+#[test]
+fn nothing_is_spread_for_clients_that_do_not_wait_or_that_jump() {
+    let client = SessionClient::new(CLIENT, Class::PERIODIC);
+    let offers = in_segments(ROOM_BYTES, 10);
+    assert!(waiting(3).open("film", Arc::new(()), offers.clone(), client, NOW_NS).is_err());
+    let sessions = waiting(WAIT_S);
+    let session = sessions.open("film", Arc::new(()), offers, client, NOW_NS).unwrap();
+    let jumped = request(&sessions, &session, 5, NOW_NS);
+    assert_eq!(jumped.spread_until_ns, None);
+    assert!(sessions.admission().adds_up());
+}
+
 #[test]
 fn a_lower_rendition_now_is_preferred_and_the_soonest_start_otherwise() {
     let sessions = waiting(WAIT_S);
@@ -117,7 +166,7 @@ fn a_lower_rendition_now_is_preferred_and_the_soonest_start_otherwise() {
 }
 
 #[test]
-fn a_seek_waits_for_room_and_is_refused_without_a_wait() {
+fn a_seek_waits_for_room_and_is_displaced_without_a_wait() {
     // Two titles that are quiet every other second, while the other one is busy.
     let busy = |odd: usize| -> Vec<u64> {
         (0..60).map(|round| ROOM_BYTES * ((round + odd) % 2 * 3 + 1) as u64 / 5).collect()
@@ -132,7 +181,7 @@ fn a_seek_waits_for_room_and_is_refused_without_a_wait() {
         let seek_ns = NOW_NS + 3 * ROUND_NS;
         let sought = sessions.request(&other, None, &segment(8), seek_ns);
         if start_wait_s == 0 {
-            assert!(sought.is_err());
+            assert!(sought.unwrap().is_displaced);
             continue;
         }
         let (permit, start_ns) = (sought.unwrap(), 1_004 * ROUND_NS);
@@ -152,4 +201,70 @@ fn a_client_that_never_comes_for_its_start_holds_nothing() {
         sessions.tick(NOW_NS + after_s * ROUND_NS);
         assert_eq!(peak(&sessions, NOW_NS + after_s * ROUND_NS) > 0, used, "after {after_s} s");
     }
+}
+
+#[test]
+fn a_viewer_that_plays_on_is_not_told_to_wait() {
+    let sessions = waiting(WAIT_S);
+    open(&sessions, &[&[ROOM_BYTES / 2; 10]]).unwrap();
+    let session = open(&sessions, &[&[ROOM_BYTES; 60], &[ROOM_BYTES / 2; 60]]).unwrap();
+    assert_eq!(session.offered(), Some(1));
+    sessions.request(&session, Some(1), &segment(0), NOW_NS).unwrap();
+    // It is three seconds late, and requests the better rendition, for which there is room in three
+    // more.
+    let late_ns = NOW_NS + 7 * ROUND_NS;
+    let permit = sessions.request(&session, Some(0), &segment(1), late_ns).unwrap();
+    assert!(permit.start_ns <= late_ns && permit.is_displaced, "{permit:?}");
+    assert_eq!(session.start_ns(late_ns), late_ns);
+    assert!(peak(&sessions, late_ns) <= ROOM_BYTES && sessions.admission().adds_up());
+}
+
+#[test]
+fn what_waits_counts_in_the_share_of_its_client() {
+    let sessions = waiting_with(WAIT_S, ClientShare::permille(500));
+    let open = |client: u8, bytes: &[u64]| {
+        let demand: Arc<[Arc<Demand>]> = [Arc::new(Demand::new(Vec::new(), bytes.to_vec(), 1))].into();
+        let client = SessionClient::new(IpAddr::from([192, 0, 2, client]), Class::PERIODIC);
+        sessions.open("film", Arc::new(()), demand, client, NOW_NS)
+    };
+    open(1, &[ROOM_BYTES; 3]).unwrap();
+    let waits = open(2, &[ROOM_BYTES * 2 / 5; 60]).unwrap();
+    assert!(waits.start_ns(NOW_NS) > NOW_NS);
+    open(2, &[ROOM_BYTES / 5; 60]).unwrap_err();
+    // It leaves before its start, and holds nothing any more.
+    sessions.close(&waits.key());
+    open(2, &[ROOM_BYTES / 5; 60]).unwrap();
+}
+
+/// A client that leaves while it waits holds nothing any more. One that continues elsewhere keeps
+/// its start.
+#[test]
+fn who_leaves_while_waiting_gives_its_room_to_others_at_once() {
+    let sessions = waiting(WAIT_S);
+    open(&sessions, &[&[ROOM_BYTES; 5]]).unwrap();
+    let waits = open(&sessions, &[&[ROOM_BYTES; 60]]).unwrap();
+    let asked_ns = NOW_NS + ROUND_NS / 10;
+    let left_ns = asked_ns + ROUND_NS / 10;
+    assert!(request(&sessions, &waits, 0, asked_ns).start_ns == 1_005 * ROUND_NS);
+    let is_full = || open(&sessions, &[&[ROOM_BYTES; 3]]).is_err();
+    // The client has requested something else since.
+    sessions.left(&waits, asked_ns - 1, left_ns);
+    assert!(is_full());
+    // Another response waits for the same start, requested before the one that is left.
+    let answers = waits.answers();
+    sessions.left(&waits, asked_ns, left_ns);
+    drop(answers);
+    assert!(is_full());
+    // That one is left, too. What was requested after it was left before it.
+    sessions.left(&waits, asked_ns - 1, left_ns);
+    let next = open(&sessions, &[&[ROOM_BYTES; 3]]).unwrap();
+    assert_eq!(next.start_ns(NOW_NS), 1_005 * ROUND_NS);
+    // It comes back, and waits for what is free then.
+    let again = request(&sessions, &waits, 0, left_ns + ROUND_NS);
+    assert_eq!(again.start_ns, 1_008 * ROUND_NS);
+    assert!(sessions.admission().adds_up());
+    // After its start, a client that left may come back within the usual time.
+    sessions.left(&waits, left_ns + ROUND_NS, 1_008 * ROUND_NS);
+    assert_eq!(waits.start_ns(NOW_NS), 1_008 * ROUND_NS);
+    assert!(peak(&sessions, 1_008 * ROUND_NS) > 0);
 }

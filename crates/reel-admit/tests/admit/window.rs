@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use reel_admit::limits::STEADY_ROUNDS;
 use reel_admit::{Loss, Stretch, demand, steady_demand};
-use reel_cache::{Body, Depth, Due, Part, Ramp, Units};
+use reel_cache::{Body, Depth, Due, Part, Ramp, RowKind, Units};
 use reel_fixture::{ClientBehaviour, Core, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
@@ -19,22 +19,29 @@ const FILM: usize = 400_000;
 const DATA: usize = 3;
 
 fn stretch(fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) -> Stretch<'_> {
-    Stretch { map: &fixture.objects[0], range, from_ns: 0, due_ns: ROUND_NS, duration_ns }
+    Stretch { map: &fixture.objects[0], range, from_ns: 0, due_ns: ROUND_NS, duration_ns, with_parity: false }
 }
 
 fn depth(fixture: &VolumeFixture) -> Depth {
     Depth::of(fixture.volume.disks().is_rotational())
 }
 
+/// The same as packets of a cast, with parity.
+fn cast(fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) -> Stretch<'_> {
+    Stretch { with_parity: true, ..stretch(fixture, range, duration_ns) }
+}
+
 fn promised_bytes(fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) -> u64 {
-    demand(MEMBERS, depth(fixture), [stretch(fixture, range, duration_ns)], Loss::AnyOne)
-        .unwrap()
-        .held_bytes()
+    held_bytes(fixture, stretch(fixture, range, duration_ns))
+}
+
+fn held_bytes(fixture: &VolumeFixture, stretch: Stretch<'_>) -> u64 {
+    demand(MEMBERS, depth(fixture), [stretch], Loss::AnyOne).unwrap().held_bytes()
 }
 
 fn buffers_max(fixture: &VolumeFixture, range: &Range<u64>, duration_ns: u64) -> usize {
     let bytes = range.end - range.start;
-    depth(fixture).buffers_max(fixture.volume.geometry(), bytes, duration_ns) as usize
+    depth(fixture).buffers_max(fixture.volume.geometry(), RowKind::Data, bytes, duration_ns) as usize
 }
 
 fn watch(core: &mut Core, fixture: &VolumeFixture, range: Range<u64>, duration_ns: u64) {
@@ -84,6 +91,43 @@ fn viewers_with_all_of_the_memory_promised_get_their_bytes_in_time_whichever_mem
         assert!(core.most_late <= TURNS_LATE_MAX, "{} without {lost:?}", core.most_late);
         // The next stripe was read while the one before it was sent.
         assert!(core.most_held >= 2 * DATA, "{} without {lost:?}", core.most_held);
+    }
+}
+
+/// Casts with parity, each with a reader of data and one of parity, which begin at once. Parity is
+/// taken as fast as data, so it ends earlier.
+#[test]
+fn casts_with_all_of_the_memory_promised_get_data_and_parity_in_time_whichever_member_is_lost() {
+    const CASTS: u64 = 20;
+    /// 10 ms each: a stripe of data in 2 s.
+    const TURN_BYTES: usize = STRIPE_BYTES / 200;
+    /// The time that a read may take.
+    const TURNS_LATE_MAX: usize = 20;
+    for lost in [None, Some(0), Some(1), Some(2), Some(3)] {
+        let fixture = VolumeFixture::new(&[FILM], 4 << 20, lost).on_flash();
+        let range = 0..FILM as u64;
+        let duration_ns = FILM as u64 * 10_000_000 / TURN_BYTES as u64;
+        let unit_bytes = fixture.volume.geometry().unit_bytes() as u64;
+        let held_bytes = held_bytes(&fixture, cast(&fixture, range.clone(), duration_ns));
+        // Three units that are sent with their parity, and parity with the three units that it is
+        // computed from.
+        assert_eq!(held_bytes, 2 * (DATA as u64 + 1) * unit_bytes);
+        let units = units_for(&fixture, (CASTS * held_bytes / unit_bytes) as usize);
+        let mut core = Core::new(&units, 7);
+        core.pace = Some(TURN_BYTES);
+        for _ in 0..CASTS {
+            watch(&mut core, &fixture, range.clone(), duration_ns);
+            let parity = fixture.parity_bytes(0);
+            let bytes = parity.len() as u64;
+            let due = Due::Ramp(Ramp { due_ns: ROUND_NS, duration_ns, bytes });
+            core.watch_due(fixture.whole_parity(0), parity, Class::PERIODIC, due);
+        }
+        let mut ends = reel_fixture::Ends::default();
+        while ends.complete < 2 * CASTS as usize {
+            core.turn(ClientBehaviour::default(), &mut ends);
+            core.settle(&mut ends);
+        }
+        assert!(core.most_late <= TURNS_LATE_MAX, "{} without {lost:?}", core.most_late);
     }
 }
 

@@ -28,10 +28,13 @@ pub fn document() -> Value {
         "tags": [
             { "name": "titles", "description": "Films and songs" },
             { "name": "sessions", "description": "Viewers that have been admitted" },
+            { "name": "casts", "description": "Titles that are sent to groups" },
             { "name": "admission", "description": "What is reserved, for which sessions, and whether it is kept" },
             { "name": "server", "description": "Volume, jobs, health" },
             { "name": "pages", "description": "For people" },
-            { "name": "media", "description": "Plain addresses for players" }
+            { "name": "media", "description": "Plain addresses for players. Below /dav/ WebDAV (RFC 4918, class 1) \
+                            lists the files of /dav/play/ and /dav/copy/ with PROPFIND, a method that this \
+                            document cannot describe" }
         ],
         "paths": paths,
         "components": { "schemas": describe.into_schemas() }

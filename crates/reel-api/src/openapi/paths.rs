@@ -1,32 +1,44 @@
 //! Every address with its operations.
 
 use super::describe::{Describe, Operation, path, plain, query, text};
+use crate::casts::{CastPlanQuery, SlotsQuery};
 use crate::classes::ClassBody;
 use crate::dashboard::CapacityQuery;
 use crate::jobs::JobStatus;
 use crate::library_service::VolumeReport;
+use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
-    Capacity, Dashboard, JobList, OpenSession, Readiness, Replacement, Session, SessionList, Title,
-    TitleList, Watch,
+    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, JobList, NewCast, OpenSession,
+    Readiness, Replacement, Session, SessionList, Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
 /// All paths of the document.
 pub(super) fn all(describe: &mut Describe) -> Map<String, Value> {
-    let groups: [fn(&mut Describe) -> Paths; 7] = [titles, sessions, admission, volume, server, pages, media];
+    let groups: [fn(&mut Describe) -> Paths; 9] =
+        [titles, sessions, casts, cast_schedules, admission, volume, server, pages, media];
     groups.into_iter().flat_map(|group| group(describe)).map(|(path, item)| (path.to_owned(), item)).collect()
 }
 
 type Paths = Vec<(&'static str, Value)>;
 
 fn titles(describe: &mut Describe) -> Paths {
+    let m3u = [("200", plain("A playlist (M3U) of relative addresses", ["audio/x-mpegurl"]))];
     let op = |id, summary| Operation { tag: "titles", id, summary };
     let list = [
         ("200", describe.json::<TitleList>("The titles; ETag names this state of the list")),
         ("304", plain("As the client has them", [])),
     ];
     let one = [("200", describe.json::<Title>("The title")), ("404", describe.problem("No such title"))];
+    let changed = [
+        ("200", describe.json::<Title>("The title as it is now; its id is the same")),
+        ("404", describe.problem("No such title")),
+        ("415", describe.problem("The body is not JSON")),
+        ("422", describe.problem("The name has no visible character")),
+    ];
+    let mut change = describe.operation(op("changeTitle", "Give a title another name"), changed);
+    change["requestBody"] = describe.body::<TitleChange>();
     let removed = [
         ("204", plain("Removed; sessions that play it may finish", [])),
         ("404", describe.problem("No such title")),
@@ -49,14 +61,29 @@ fn titles(describe: &mut Describe) -> Paths {
             json!({
                 "parameters": [path("id", "A title's id")],
                 "get": describe.operation(op("getTitle", "One title"), one),
+                "patch": change,
                 "delete": describe.operation(op("removeTitle", "Remove a title"), removed),
             }),
+        ),
+        (
+            "/api/v1/titles/{id}/forms/ts",
+            json!({ "parameters": [path("id", "A title's id")], "post": add_stream(describe) }),
+        ),
+        (
+            "/api/v1/titles/{id}/subtitles",
+            json!({ "parameters": [path("id", "A title's id")], "post": subtitles(describe) }),
         ),
         (
             "/img/{file}",
             json!({
                 "parameters": [path("file", "{id}.jpg or {id}.svg, as the title's poster field says")],
                 "get": describe.operation(op("getPoster", "A title's poster"), poster),
+            }),
+        ),
+        (
+            "/library.m3u",
+            json!({
+                "get": describe.operation(op("listTitlesForPlayers", "The titles, for players"), m3u),
             }),
         ),
     ]
@@ -68,19 +95,139 @@ fn upload(describe: &mut Describe) -> Value {
         ("202", describe.json::<JobStatus>("The job; Location is its address")),
         ("413", describe.problem("Larger than upload.max_bytes")),
         ("415", describe.problem("The body is a form, not a file")),
+        ("400", describe.problem("The body is not as long as files says")),
         ("422", describe.problem("Not a file that can be taken; the detail says why")),
+        ("429", describe.problem("This client has its share of the uploads")),
         ("503", describe.problem("Too many uploads at once")),
         ("507", describe.problem("The volume or the spool directory is full")),
     ];
-    let summary = "Take a title: the body is the file itself";
+    let summary = "Take a title: the body is the file itself, or several files one after the other";
     let mut post = describe.operation(Operation { tag: "titles", id: "uploadTitle", summary }, responses);
     post["description"] = json!(
         "MP4, MOV, Matroska, WebM or MPEG-TS; codecs are kept as they are. The answer comes when the file has \
-         arrived; storing it continues as a job unless wait is set."
+         arrived; storing it continues as a job unless wait is set. With files, the body is several files of one title."
     );
     post["parameters"] = query::<UploadQuery>();
     post["requestBody"] = json!({ "required": true, "content": { "application/octet-stream": {} } });
     post
+}
+
+fn add_stream(describe: &mut Describe) -> Value {
+    let responses = [
+        ("202", describe.json::<JobStatus>("The job, of kind ingest; Location is its address")),
+        ("404", describe.problem("No such title")),
+        ("409", describe.problem("It has this form")),
+        ("429", describe.problem("This client has its share of the uploads")),
+        ("503", describe.problem("The volume is open for reading only, or too many uploads at once")),
+    ];
+    let summary =
+        "Make a transport stream of a title, without transcoding, and store it beside what players use";
+    let mut post =
+        describe.operation(Operation { tag: "titles", id: "addTransportStream", summary }, responses);
+    post["description"] = json!(
+        "It carries the best rendition and all sound, without subtitles. The title's id stays, and sessions that \
+         play it continue. If the stream cannot be made, the job fails and its error says why."
+    );
+    post
+}
+
+fn subtitles(describe: &mut Describe) -> Value {
+    let responses = [
+        ("201", describe.json::<AddedSubtitles>("The title with them, and what was left out")),
+        ("404", describe.problem("No such title")),
+        ("409", describe.problem("It has subtitles of this language and label, or was changed meanwhile")),
+        ("413", describe.problem("Larger than subtitles are")),
+        ("415", describe.problem("The body is a form, not a file")),
+        ("422", describe.problem("Not a file of subtitles, or no language; the detail says why")),
+        ("429", describe.problem("This client has its share of the uploads")),
+        ("503", describe.problem("The volume is open for reading only, or too many uploads at once")),
+        ("507", describe.problem("The volume is full")),
+    ];
+    let summary = "Add subtitles to a title: the body is the file itself";
+    let mut post = describe.operation(Operation { tag: "titles", id: "addSubtitles", summary }, responses);
+    post["description"] = json!(
+        "SubRip, WebVTT or SubStation Alpha. The title's id stays; sessions that play it continue without the new \
+         subtitles, and sessions opened later have them."
+    );
+    post["parameters"] = query::<SubtitleQuery>();
+    post["requestBody"] = json!({ "required": true, "content": { "application/octet-stream": {} } });
+    post
+}
+
+fn casts(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "casts", id, summary };
+    let list = [("200", describe.json::<CastList>("The casts"))];
+    let added = [
+        ("201", describe.json::<Cast>("Granted; Location is the cast's address")),
+        ("404", describe.problem("No such title")),
+        ("409", describe.problem("Another cast has the name or the group")),
+        ("415", describe.problem("The body is not JSON")),
+        ("422", describe.problem("It cannot be cast in this way; the detail says why and what to do")),
+        ("503", describe.problem(REFUSED)),
+    ];
+    let one = [("200", describe.json::<Cast>("The cast")), ("404", describe.problem("No such cast"))];
+    let stopped = [("204", plain("It ends", [])), ("404", describe.problem("No such cast"))];
+    let sdp = [
+        ("200", plain("The description (RFC 8866)", ["application/sdp"])),
+        ("404", describe.problem("No such cast")),
+    ];
+    let m3u = [("200", plain("A playlist (M3U) of rtp:// addresses", ["audio/x-mpegurl"]))];
+    let mut add = describe.operation(op("addCast", "Have a title sent to a group"), added);
+    add["requestBody"] = describe.body::<NewCast>();
+    vec![
+        (
+            "/api/v1/casts",
+            json!({ "get": describe.operation(op("listCasts", "All casts"), list), "post": add }),
+        ),
+        (
+            "/api/v1/casts/{name}",
+            json!({
+                "parameters": [path("name", "A cast's name")],
+                "get": describe.operation(op("getCast", "One cast"), one),
+                "delete": describe.operation(op("stopCast", "End a cast"), stopped),
+            }),
+        ),
+        (
+            "/casts.m3u",
+            json!({
+                "get": describe.operation(op("listCastsForPlayers", "The casts, for players"), m3u),
+            }),
+        ),
+        (
+            "/casts/{file}",
+            json!({
+                "parameters": [path("file", "{name}.sdp")],
+                "get": describe.operation(op("describeCast", "What receivers need to know of a cast"), sdp),
+            }),
+        ),
+    ]
+}
+
+fn cast_schedules(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "casts", id, summary };
+    let slots = [
+        ("200", describe.json::<CastSlots>("The slots")),
+        ("404", describe.problem("No such cast, or it has no schedule")),
+    ];
+    let mut schedule = describe.operation(op("getCastSlots", "What the channels of a cast send when"), slots);
+    schedule["parameters"] = query::<SlotsQuery>();
+    let plans = [
+        ("200", describe.json::<CastPlans>("The plans")),
+        ("404", describe.problem("No such title")),
+        ("422", describe.problem("There is no such schedule; the detail says why")),
+    ];
+    let mut plan = describe.operation(op("planCast", "What it would cost to cast a title"), plans);
+    plan["parameters"] = query::<CastPlanQuery>();
+    vec![
+        (
+            "/api/v1/casts/{name}/schedule",
+            json!({
+                "parameters": [path("name", "A cast's name")],
+                "get": schedule,
+            }),
+        ),
+        ("/api/v1/cast-plans", json!({ "get": plan })),
+    ]
 }
 
 fn sessions(describe: &mut Describe) -> Paths {
@@ -90,6 +237,7 @@ fn sessions(describe: &mut Describe) -> Paths {
         ("201", describe.json::<Session>("Granted; Location is the session's address")),
         ("404", describe.problem("No such title")),
         ("415", describe.problem("The body is not JSON")),
+        ("429", describe.problem("Refused: this client has its share")),
         ("503", describe.problem(REFUSED)),
     ];
     let closed = [("204", plain("Ended", [])), ("404", describe.problem("No such session"))];
@@ -244,6 +392,10 @@ fn pages(describe: &mut Describe) -> Paths {
     vec![
         ("/", json!({ "get": describe.operation(op("libraryPage", "The library"), [("200", page())]) })),
         (
+            "/casts",
+            json!({ "get": describe.operation(op("castsPage", "Titles that are sent to groups"), [("200", page())]) }),
+        ),
+        (
             "/dashboard",
             json!({ "get": describe.operation(op("dashboardPage", "The state of admission"), [("200", page())]) }),
         ),
@@ -264,6 +416,8 @@ fn pages(describe: &mut Describe) -> Paths {
     ]
 }
 
+const CLASS_OF_OTHERS: &str = "The class that ?class= names is not for this client";
+
 fn media(describe: &mut Describe) -> Paths {
     let id = || path("id", "A title's id");
     let download = [
@@ -271,17 +425,25 @@ fn media(describe: &mut Describe) -> Paths {
         ("206", plain("The range asked for", ["video/mp4"])),
         ("404", describe.problem("No such title")),
     ];
-    let summary = "The title as one MP4 file, without a reservation";
-    let download = describe.operation(Operation { tag: "media", id: "download", summary }, download);
+    let summary = "The title as one MP4 file; a client that reads it with Range, as slowly as a player, is admitted, \
+                   unless ?download is in the query";
+    let op = |id, summary| Operation { tag: "media", id, summary };
+    let copied = "The title as one MP4 file, by WebDAV, without a reservation";
+    let copied = describe.operation(op("davCopy", copied), download.clone());
+    let played = describe.operation(op("davPlay", "The file that players of WebDAV play"), download.clone());
+    let download = describe.operation(op("download", summary), download);
     let mut watch = |parameters: Value, [id, id_of_head]: [&'static str; 2], summary| {
         let responses = [
             ("307", plain("To the session's own address", [])),
+            ("403", describe.problem(CLASS_OF_OTHERS)),
             ("404", describe.problem("No such title")),
+            ("429", describe.problem("Refused: this client has its share")),
             ("503", describe.problem("Refused: one more viewer does not fit, or the title is too long")),
         ];
         let get = describe.operation(Operation { tag: "media", id, summary }, responses);
         let responses = [
             ("200", plain("What a session would send; none is opened", [])),
+            ("403", describe.problem(CLASS_OF_OTHERS)),
             ("404", describe.problem("No such title")),
         ];
         let head = Operation { tag: "media", id: id_of_head, summary: "Looks at the title" };
@@ -310,5 +472,7 @@ fn media(describe: &mut Describe) -> Paths {
             ),
         ),
         ("/files/{id}.mp4", json!({ "parameters": [id()], "get": download })),
+        ("/dav/copy/{id}.mp4", json!({ "parameters": [id()], "get": copied })),
+        ("/dav/play/{id}.mp4", json!({ "parameters": [id()], "get": played })),
     ]
 }

@@ -34,6 +34,7 @@ async fn the_dashboard_shows_members_resources_classes_and_sessions() {
     assert_eq!((&member["state"], &member["path"]), (&json!("present"), &json!("/m0")));
     assert_eq!((&member["slack_ms"], &member["least_slack_ms"]), (&json!(250.0), &json!(-1.5)));
     assert_eq!((&member["queued"], &member["errors"], &member["late"]), (&json!(4), &json!(1), &json!(3)));
+    assert_eq!(member["last_late"], json!({ "class": "periodic", "ago_s": 7 }));
     assert_eq!(
         member["price"],
         json!({ "read_request_us": 100.0, "read_mib_us": 400.0, "independent_limits": false })
@@ -55,6 +56,13 @@ async fn the_dashboard_shows_members_resources_classes_and_sessions() {
     let session = &shown["sessions"][0];
     assert_eq!((&session["client"], &session["position_s"]), (&json!("10.0.0.7"), &json!(61)));
     assert_eq!(shown["sharing"], json!({ "groups": 1, "followers": 3, "kept_bytes": 5_000_000 }));
+    assert_eq!(
+        shown["late"],
+        json!([{
+            "key_hint": "ab12", "title": "a-film", "client": "10.0.0.7", "class": "periodic",
+            "units": 3, "late_ms": 120, "ago_s": 7,
+        }])
+    );
     assert_eq!(shown["refusals"], json!([{ "resource": "disk", "count": 6 }]));
 }
 

@@ -17,13 +17,15 @@ async fn titles_are_listed_shown_and_removed() {
     assert_eq!(
         title.json(),
         serde_json::json!({
-            "id": "big-film", "name": "Big Film", "duration_s": 1.235, "added": "1970-01-01T00:00:00Z", "bytes": 4,
+            "id": "big-film", "name": "Big Film", "source": {"name": "Big Film.mp4", "bytes": 4}, "duration_s": 1.235, "added": "1970-01-01T00:00:00Z", "bytes": 4,
             "video": [{"track": 0, "width": 1920, "height": 1080, "codec": "avc1.640028", "frame_rate": 23.976, "bitrate_bps": 8_000_000}],
             "audio": [{"track": 1, "language": "", "name": "Comments", "codec": "mp4a.40.2", "channels": 2, "sample_rate": 48000, "default": true}],
             "subtitles": [{"track": 2, "language": "de", "name": "", "forced": true}],
+            "chapters": [{"start_s": 1.0, "name": "Part two"}],
+            "forms": [{"form": "ts", "bytes": 7, "average_bps": 8, "peak_bps": 9}],
             "poster": "/img/big-film.svg",
             "watch": {"hls": "/watch/big-film/master.m3u8", "dash": "/watch/big-film/manifest.mpd", "progressive": "/watch/big-film/big-film.mp4"},
-            "download": "/files/big-film.mp4",
+            "download": "/files/big-film.mp4?download",
         })
     );
     assert_eq!(server.get("/api/v1/titles").await.json()["titles"][0], title.json());
@@ -32,6 +34,37 @@ async fn titles_are_listed_shown_and_removed() {
         let detail = server.call(method, "/api/v1/titles/big-film").await.problem(404);
         assert!(detail.contains("big-film"), "{detail}");
     }
+}
+
+#[tokio::test]
+async fn a_title_that_is_set_aside_says_why() {
+    let server = Server::new();
+    let id = server.add("Big%20Film").await;
+    let list = || async { server.get("/api/v1/titles").await.json()["titles"][0]["problem"].clone() };
+    assert!(list().await.is_null());
+    let titles_check = || async { server.get("/readyz").await.json()["checks"][4].clone() };
+    assert_eq!(titles_check().await["ok"], true);
+    let reason = "big-film is set aside";
+    server.sessions.set_aside.lock().expect("lock").insert(id, reason.to_owned());
+    assert_eq!(list().await, reason);
+    assert_eq!(server.get("/api/v1/titles/big-film").await.json()["problem"], reason);
+    assert_eq!(titles_check().await, serde_json::json!({ "name": "titles", "ok": false, "detail": reason }));
+    assert_eq!(server.get("/readyz").await.status, StatusCode::OK, "the others can be played");
+}
+
+#[tokio::test]
+async fn players_get_all_titles_as_a_playlist() {
+    let server = Server::new();
+    assert_eq!(server.get("/library.m3u").await.text(), "#EXTM3U\n");
+    for name in ["Zoo", "big%20film", "Broken"] {
+        server.add(name).await;
+    }
+    server.sessions.set_aside.lock().expect("lock").insert("broken".to_owned(), "it panicked".to_owned());
+    let playlist = server.get("/library.m3u").await;
+    assert_eq!(playlist.header("content-type"), "audio/x-mpegurl");
+    let lines =
+        ["#EXTINF:2,big film", "watch/big-film/master.m3u8", "#EXTINF:2,Zoo", "watch/zoo/master.m3u8"];
+    assert_eq!(playlist.text(), format!("#EXTM3U\n{}\n", lines.join("\n")));
 }
 
 #[tokio::test]
@@ -89,7 +122,7 @@ async fn a_wrong_method_is_answered_with_the_right_ones() {
     let server = Server::new();
     for (method, path, allow) in [
         ("PUT", "/api/v1/titles", "GET,HEAD,POST"),
-        ("POST", "/api/v1/titles/x", "GET,HEAD,DELETE"),
+        ("POST", "/api/v1/titles/x", "GET,HEAD,PATCH,DELETE"),
         ("POST", "/metrics", "GET,HEAD"),
         ("GET", "/api/v1/sessions/x", "DELETE"),
     ] {

@@ -2,6 +2,7 @@
 
 use super::fake::Server;
 use crate::serve_connection;
+use std::net::{IpAddr, Ipv4Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -13,7 +14,9 @@ async fn connected(server: &Server, already_read: &[u8]) -> (TcpStream, tokio::t
     // As it comes from the data plane: new to this runtime, which does not know yet that it can be
     // written to.
     let stream = TcpStream::from_std(stream.into_std().expect("a socket")).expect("registered");
-    let task = tokio::spawn(serve_connection(stream, None, already_read.to_vec(), server.control.clone()));
+    let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let task =
+        tokio::spawn(serve_connection(stream, None, already_read.to_vec(), peer, server.control.clone()));
     (client, task)
 }
 

@@ -1,19 +1,33 @@
 //! A library in memory, whose titles are files that begin with `FILM`.
 
+use crate::wire::{Cast, CastClient, CastPlans, CastSlots, CastStage, NewCast};
 use crate::*;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
-use reel_disk::{ClassView, MemberStats, SchedulerView};
+use reel_disk::{ClassView, LastLate, MemberStats, SchedulerView};
 use reel_library::*;
-use reel_media::MediaError;
+use reel_media::transport::StreamIndex;
+use reel_media::{Chapter, MediaError};
 use reel_qos::limits::CLASSES_MAX;
-use reel_qos::{ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
+use reel_qos::{Class, ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
+use reel_serve::{PlaceShares, Proxies};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tower::ServiceExt;
+
+fn video_summary() -> VideoSummary {
+    VideoSummary {
+        track: 0,
+        width: 1920,
+        height: 1080,
+        codec: "avc1.640028".to_owned(),
+        frame_rate: 24_000.0 / 1001.0,
+        bitrate_bps: 8_000_000,
+    }
+}
 
 /// Titles in memory.
 pub(super) struct FakeLibrary {
@@ -22,6 +36,12 @@ pub(super) struct FakeLibrary {
     pub(super) state: Mutex<VolumeState>,
     /// An ingest waits until this is not locked.
     pub(super) gate: tokio::sync::Mutex<()>,
+    /// The nice values of the threads that took, looked at or changed a file.
+    pub(super) niceness: Mutex<Vec<i32>>,
+    /// A probe continues until it is stopped.
+    pub(super) endless_probes: AtomicBool,
+    /// Such probes that run.
+    pub(super) probing: AtomicUsize,
     /// Where records of a watched directory are kept.
     records: tempfile::TempDir,
 }
@@ -30,6 +50,7 @@ pub(super) struct FakeLibrary {
 #[derive(Default)]
 pub(super) struct FakeSessions {
     open: Mutex<Vec<SessionReport>>,
+    pub(super) set_aside: Mutex<BTreeMap<String, String>>,
 }
 
 /// Admission with one member and some sessions, of which one has no reservation.
@@ -45,10 +66,105 @@ pub(super) struct FakeVolumeJobs {
     pub(super) gate: Mutex<bool>,
 }
 
+/// Casts that are never sent.
+#[derive(Default)]
+struct FakeCasts(Mutex<Vec<Cast>>);
+
+impl CastService for FakeCasts {
+    fn add(&self, cast: NewCast) -> Result<Cast, CastRefusal> {
+        let NewCast { title, group, name, is_looped, .. } = cast;
+        match title.as_str() {
+            "none" => return Err(CastRefusal::NoSuchTitle("none".to_owned())),
+            "full" => {
+                let detail = "member 2 is fully promised".to_owned();
+                return Err(CastRefusal::NotAdmitted { detail, retry_after_s: 7, refusal: None });
+            }
+            _ => {}
+        }
+        let name = name.unwrap_or_else(|| title.clone());
+        let mut casts = self.0.lock().expect("lock");
+        if casts.iter().any(|cast| cast.name == name) {
+            return Err(CastRefusal::Taken(format!("there is a cast {name} already")));
+        }
+        let cast = Cast {
+            sdp: format!("/casts/{name}.sdp"),
+            title_name: title.clone(),
+            name,
+            title,
+            playlist: Vec::new(),
+            playlist_place: 0,
+            group: group.to_string(),
+            is_looped,
+            fec: None,
+            schedule: None,
+            state: CastStage::OnAir,
+            reason: None,
+            position_s: 0.0,
+            duration_s: 60.0,
+            rate_bps: 4_000_000,
+            packets: 0,
+            fec_packets: 0,
+            late_packets: 0,
+            lost_packets: 0,
+            fault: None,
+        };
+        casts.push(cast.clone());
+        Ok(cast)
+    }
+
+    fn list(&self) -> Vec<Cast> {
+        self.0.lock().expect("lock").clone()
+    }
+
+    fn description(&self, name: &str) -> Option<String> {
+        self.list().iter().find(|cast| cast.name == name).map(|cast| format!("v=0\r\ns={}\r\n", cast.name))
+    }
+
+    fn slots(&self, name: &str, first_slot: Option<u64>, slots: u32) -> Result<CastSlots, NoCastSlots> {
+        if !self.list().iter().any(|cast| cast.name == name) {
+            return Err(NoCastSlots::NoSuchCast);
+        }
+        if name == "plain" {
+            return Err(NoCastSlots::NoSchedule("it is sent to one group".to_owned()));
+        }
+        let first_slot = first_slot.unwrap_or(4);
+        let client = CastClient { arrival_slot: 6, until_slot: 9, segments: Vec::new() };
+        Ok(CastSlots {
+            slot_s: 2.0,
+            segments: slots,
+            now_slot: None,
+            first_slot,
+            channels: Vec::new(),
+            client,
+        })
+    }
+
+    fn plans(&self, wanted: CastPlanQuery) -> Result<CastPlans, CastRefusal> {
+        match (wanted.title.as_str(), wanted.wait_s) {
+            ("none", _) => return Err(CastRefusal::NoSuchTitle("none".to_owned())),
+            (_, Some(wait_s)) if wait_s.is_nan() => {
+                return Err(CastRefusal::Impossible("that is no wait".to_owned()));
+            }
+            _ => {}
+        }
+        let (duration_s, rate_bps, fec_permille) = (60.0, 4_000_000, 250);
+        let (notes, plans) = (Vec::new(), Vec::new());
+        Ok(CastPlans { title: wanted.title, duration_s, rate_bps, fec_permille, notes, plans })
+    }
+
+    fn stop(&self, name: &str) -> bool {
+        let mut casts = self.0.lock().expect("lock");
+        let before = casts.len();
+        casts.retain(|cast| cast.name != name);
+        casts.len() < before
+    }
+}
+
 /// A server for a test, and the directory it spools to.
 pub(super) struct Server {
     pub(super) control: ControlPlane,
     pub(super) library: Arc<FakeLibrary>,
+    pub(super) sessions: Arc<FakeSessions>,
     pub(super) admission: Arc<FakeAdmission>,
     pub(super) volume_jobs: Arc<FakeVolumeJobs>,
     pub(super) spool: tempfile::TempDir,
@@ -67,32 +183,44 @@ impl Server {
     }
 
     pub(super) fn with_limit(upload_bytes_max: u64) -> Server {
+        Server::with(|config| config.upload_bytes_max = upload_bytes_max)
+    }
+
+    /// A server with these changes to a plain configuration.
+    pub(super) fn with(change: impl FnOnce(&mut ControlConfig)) -> Server {
         let spool = tempfile::tempdir().expect("tempdir");
         let library = Arc::new(FakeLibrary {
             titles: Mutex::default(),
             free_bytes: AtomicU64::new(1 << 30),
             state: Mutex::new(VolumeState::Ok),
             gate: tokio::sync::Mutex::default(),
+            niceness: Mutex::default(),
+            endless_probes: AtomicBool::new(false),
+            probing: AtomicUsize::new(0),
             records: tempfile::tempdir().expect("tempdir"),
         });
-        let config = ControlConfig {
+        let mut config = ControlConfig {
             spool_dir: spool.path().join("spool"),
-            upload_bytes_max,
+            upload_bytes_max: 1 << 20,
             ingests_max: 1,
             names: OwnNames { machine: "reel".to_owned(), ..OwnNames::default() },
+            proxies: Proxies::default(),
+            shares: PlaceShares::default(),
         };
+        change(&mut config);
         let sessions = Arc::new(FakeSessions::default());
         let volume_jobs = Arc::new(FakeVolumeJobs::default());
         let admission = Arc::new(FakeAdmission { classes: Mutex::default(), reserved: AtomicUsize::new(1) });
         let services = Services {
             library: library.clone(),
-            sessions,
+            sessions: sessions.clone(),
             admission: admission.clone(),
             volume_jobs: volume_jobs.clone(),
+            casts: Arc::new(FakeCasts::default()),
             is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
         let control = ControlPlane::new(config, services, MetricsRegistry::default());
-        Server { control, library, admission, volume_jobs, spool }
+        Server { control, library, sessions, admission, volume_jobs, spool }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
@@ -186,10 +314,52 @@ impl LibraryService for FakeLibrary {
         Watcher::new(dir, self.records.path(), "fake")
     }
 
+    fn rename(&self, id: &str, name: &str) -> Result<(), LibraryError> {
+        let title = TitleSummary { name: clean_name(name), ..TitleSummary::clone(&*self.title(id)?) };
+        self.titles.lock().expect("lock").insert(id.to_owned(), Arc::new(title));
+        Ok(())
+    }
+
     fn remove(&self, id: &str) -> Result<(), LibraryError> {
         self.title(id)?;
         self.titles.lock().expect("lock").remove(id);
         Ok(())
+    }
+
+    fn add_subtitles(&self, id: &str, file: &SubtitleFile) -> Result<Vec<String>, SubtitleError> {
+        self.niceness.lock().expect("lock").push(reel_rt::niceness());
+        let mut title = TitleSummary::clone(&*self.title(id)?);
+        if !file.bytes.starts_with(b"SUBTITLES") {
+            let reason = "there is no cue in the file".to_owned();
+            return Err(SubtitleError::Unusable { file: file.file_name.clone(), reason });
+        }
+        let (language, name) = (file.language.clone(), file.label.clone());
+        if title.subtitles.iter().any(|old| old.language == language && old.name == name) {
+            return Err(SubtitleError::Taken { what: format!("in {language:?}") });
+        }
+        title.subtitles.push(SubtitleSummary { track: 3, language, name, forced: file.forced });
+        self.titles.lock().expect("lock").insert(id.to_owned(), Arc::new(title));
+        Ok(vec!["a guess".to_owned()])
+    }
+
+    fn add_stream(
+        &self,
+        id: &str,
+        stop: &Stop,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<AddedStream, StreamError> {
+        self.niceness.lock().expect("lock").push(reel_rt::niceness());
+        let _waits = self.gate.blocking_lock();
+        if stop.is_stopped() {
+            return Err(IngestError::Cancelled.into());
+        }
+        progress(1, 2);
+        let mut title = TitleSummary::clone(&*self.title(id)?);
+        let form = FormSummary { form: Form::Ts, bytes: 7, average_bps: 8, peak_bps: Some(9) };
+        title.forms.push(form);
+        self.titles.lock().expect("lock").insert(id.to_owned(), Arc::new(title));
+        let index = StreamIndex { packets: 0, programme: 1, times: Vec::new(), joins: Vec::new() };
+        Ok(AddedStream { index, warnings: vec!["subtitles are left out".to_owned()] })
     }
 
     fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
@@ -201,7 +371,16 @@ impl LibraryService for FakeLibrary {
         Ok(Poster { kind: PosterKind::Svg, bytes: card_svg(&title.name).into_bytes() })
     }
 
-    fn probe(&self, input: &Input) -> Result<(), IngestError> {
+    fn probe(&self, input: &Input, stop: &Stop) -> Result<(), IngestError> {
+        self.niceness.lock().expect("lock").push(reel_rt::niceness());
+        if self.endless_probes.load(Ordering::Relaxed) {
+            self.probing.fetch_add(1, Ordering::Relaxed);
+            while !stop.is_stopped() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            self.probing.fetch_sub(1, Ordering::Relaxed);
+            return Err(IngestError::Cancelled);
+        }
         let media = |source| IngestError::Media { file: input.file_name.clone().unwrap_or_default(), source };
         let bytes = std::fs::read(&input.path).map_err(|e| media(MediaError::Io(e)))?;
         if !bytes.starts_with(b"FILM") {
@@ -212,16 +391,19 @@ impl LibraryService for FakeLibrary {
 
     fn ingest(
         &self,
-        input: &Input,
+        inputs: &[Input],
         options: &IngestOptions,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Ingested, IngestError> {
+        self.niceness.lock().expect("lock").push(reel_rt::niceness());
         let _waits = self.gate.blocking_lock();
         if options.stop.is_stopped() {
             return Err(IngestError::Cancelled);
         }
-        self.probe(input)?;
-        let bytes = std::fs::metadata(&input.path).map_or(0, |m| m.len());
+        inputs.iter().try_for_each(|input| self.probe(input, &options.stop))?;
+        let input = &inputs[0];
+        let bytes_of = |input: &Input| std::fs::metadata(&input.path).map_or(0, |m| m.len());
+        let bytes = inputs.iter().chain(&options.sidecars).map(bytes_of).sum();
         let free = self.free_bytes.load(Ordering::Relaxed);
         if bytes > free {
             return Err(IngestError::NoSpace { needed_bytes: bytes, free_bytes: free });
@@ -233,7 +415,7 @@ impl LibraryService for FakeLibrary {
         let name = options.name.clone().unwrap_or_else(|| name_from_file(&file_name));
         let name = clean_name(&name);
         progress(Progress {
-            file_name,
+            file_name: file_name.clone(),
             done_bytes: bytes,
             total_bytes: bytes,
             rate_bytes_per_s: 1,
@@ -245,17 +427,14 @@ impl LibraryService for FakeLibrary {
         let summary = TitleSummary {
             id: id.clone(),
             name,
+            file_name,
+            file_bytes: bytes_of(input),
             added_unix_s: 0,
             bytes,
             duration_s: 1.23456,
-            video: vec![VideoSummary {
-                track: 0,
-                width: 1920,
-                height: 1080,
-                codec: "avc1.640028".to_owned(),
-                frame_rate: 24_000.0 / 1001.0,
-                bitrate_bps: 8_000_000,
-            }],
+            plain_file: None,
+            stamp: format!("{id}-0-4-0"),
+            video: inputs.iter().map(|_| video_summary()).collect(),
             audio: vec![AudioSummary {
                 track: 1,
                 language: None,
@@ -271,6 +450,8 @@ impl LibraryService for FakeLibrary {
                 name: None,
                 forced: true,
             }],
+            chapters: vec![Chapter { start_ns: 1_000_400_000, name: "Part two".to_owned() }],
+            forms: vec![FormSummary { form: Form::Ts, bytes: 7, average_bps: 8, peak_bps: Some(9) }],
             poster: PosterKind::Svg,
             problem: None,
         };
@@ -287,6 +468,7 @@ impl LibraryService for FakeLibrary {
         VolumeReport {
             id: "00".to_owned(),
             writable: true,
+            read_only: None,
             state,
             bytes: 1 << 30,
             free_bytes: self.free_bytes(),
@@ -316,6 +498,10 @@ impl LibraryService for FakeLibrary {
 }
 
 impl SessionService for FakeSessions {
+    fn set_aside(&self) -> BTreeMap<String, String> {
+        self.set_aside.lock().expect("lock").clone()
+    }
+
     fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
@@ -334,7 +520,12 @@ impl SessionService for FakeSessions {
                 retry_after_s: Some(7),
             };
             let detail = "two are enough".to_owned();
-            return Err(SessionRefusal::Refused { detail, retry_after_s: 7, refusal: Some(refusal) });
+            return Err(SessionRefusal::Refused {
+                detail,
+                retry_after_s: 7,
+                is_of_client: false,
+                refusal: Some(refusal),
+            });
         }
         let session = SessionReport {
             key: format!("k{}", open.len()),
@@ -381,6 +572,7 @@ impl AdmissionService for FakeAdmission {
                     slack_ns: 250_000_000,
                     least_slack_ns: -1_500_000,
                     late: 3,
+                    last_late: Some(LastLate { at_ns: 70_000_000_000, class: Class::PERIODIC }),
                     classes: vec![ClassView {
                         queued: 4,
                         quota_ns: 700_000_000,
@@ -400,6 +592,15 @@ impl AdmissionService for FakeAdmission {
             classes: self.classes(),
             counts,
             sessions,
+            late: vec![LateView {
+                key_hint: "ab12".to_owned(),
+                title: "a-film".to_owned(),
+                client: "10.0.0.7".to_owned(),
+                class: "periodic".to_owned(),
+                units: 3,
+                late_ms: 120,
+                ago_s: 7,
+            }],
             sharing: SharingReport { groups: 1, followers: 3, kept_bytes: 5_000_000 },
             refusals: vec![(ResourceCode::Disk, 6)],
         }
@@ -462,6 +663,7 @@ impl VolumeJobs for FakeVolumeJobs {
         &self,
         member: usize,
         path: &Path,
+        _: bool,
         _: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
         Ok(VolumeJobDone { text: format!("{member} is {} now", path.display()), warnings: Vec::new() })

@@ -2,15 +2,20 @@
 //! simulated time.
 
 use super::fake::Server;
-use crate::limits::{CONNECTIONS_MAX, HTTP2_IDLE_WHEN_FULL_MAX, REFUSED_CONNECTIONS_MAX, TOLD_FULL_TIME_MAX};
+use crate::limits::{
+    CONNECTIONS_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_REQUESTS_MAX, REFUSED_CONNECTIONS_MAX,
+    TOLD_FULL_TIME_MAX,
+};
 use crate::serve::serve_http1;
 use crate::serve_http2::serve_http2;
+use crate::slots::ConnectionSlot;
 use axum::http::{Request, StatusCode};
 use bytes::Bytes;
+use reel_qos::ClientShare;
+use reel_serve::Proxies;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
@@ -35,7 +40,11 @@ impl Client {
 
     /// Asks, and says what is answered and when it is to come back.
     async fn ask(&self) -> (StatusCode, Option<String>) {
-        let request = Request::get("http://reel/healthz").body(()).expect("a request");
+        self.ask_for("/api/v1/jobs").await
+    }
+
+    async fn ask_for(&self, path: &str) -> (StatusCode, Option<String>) {
+        let request = Request::get(format!("http://reel{path}")).body(()).expect("a request");
         let mut requests = self.requests.clone().ready().await.expect("open");
         let (answer, _) = requests.send_request(request, true).expect("sent");
         let mut answer = answer.await.expect("an answer");
@@ -54,10 +63,15 @@ fn pipe(server: &Server) -> (DuplexStream, JoinHandle<()>) {
 }
 
 async fn ask_http1(server: &Server) -> String {
+    ask_as(server, PEER, "/api/v1/jobs", "").await
+}
+
+/// Asks with HTTP/1.1 as this client.
+async fn ask_as(server: &Server, peer: IpAddr, path: &str, fields: &str) -> String {
     let (mut ours, theirs) = duplex(64 << 10);
-    let served = tokio::spawn(serve_http1(theirs, PEER, server.control.clone()));
+    let served = tokio::spawn(serve_http1(theirs, peer, server.control.clone()));
     // Whether this is still heard is what is asked.
-    let _ = ours.write_all(b"GET /healthz HTTP/1.1\r\nHost: reel\r\n\r\n").await;
+    let _ = ours.write_all(format!("GET {path} HTTP/1.1\r\nHost: reel\r\n{fields}\r\n").as_bytes()).await;
     let _ = ours.shutdown().await;
     let mut text = String::new();
     let _ = ours.read_to_string(&mut text).await;
@@ -65,8 +79,8 @@ async fn ask_http1(server: &Server) -> String {
     text
 }
 
-fn take(server: &Server, slots: usize) -> OwnedSemaphorePermit {
-    server.control.connection_slots().try_acquire_many_owned(slots as u32).expect("they are free")
+fn take(server: &Server, slots: usize) -> Vec<ConnectionSlot> {
+    server.control.take_slots(PEER, slots)
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,4 +137,105 @@ async fn an_idle_connection_gives_way_when_all_are_open() {
     timeout(NEVER, quiet.served).await.expect("it ends").expect("ended");
     assert!(from.elapsed() < HTTP2_IDLE_WHEN_FULL_MAX * 2, "{:?}", from.elapsed());
     assert_eq!(Client::new(&server).await.ask().await.0, StatusCode::OK);
+}
+
+/// A server on which one client may hold three times what it leaves free, behind a proxy at
+/// [`PEER`].
+fn sharing() -> Server {
+    Server::with(|config| {
+        config.shares.share = ClientShare::permille(750);
+        config.proxies = Proxies::new(vec!["127.0.0.1".parse().expect("a range")]);
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_has_its_share_of_the_connections_and_others_are_served() {
+    let server = sharing();
+    let client = |number| IpAddr::from([192, 0, 2, number]);
+    let held = server.control.take_slots(client(7), CONNECTIONS_MAX * 3 / 4);
+    let refused = ask_as(&server, client(7), "/api/v1/titles", "").await;
+    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("retry-after: 5\r\n"), "{refused}");
+    assert!(refused.contains("this client has 384 requests under way"), "{refused}");
+    let other = ask_as(&server, client(8), "/api/v1/titles", "").await;
+    assert!(other.starts_with("HTTP/1.1 200 "), "{other}");
+    drop(held);
+    let again = ask_as(&server, client(7), "/api/v1/titles", "").await;
+    assert!(again.starts_with("HTTP/1.1 200 "), "{again}");
+}
+
+/// Requests with HTTP/2 hold memory, so there are only so many, whatever the connections allow.
+#[test]
+fn requests_over_http2_are_bounded_over_all_connections() {
+    let server = sharing();
+    let client = |number| IpAddr::from([192, 0, 2, number]);
+    let slots: Vec<_> = server.control.take_slots(client(7), 8);
+    let ask = |number: u8| server.control.request_place(&slots[0], client(number), "/api/v1/titles");
+    let held: Vec<_> = std::iter::from_fn(|| ask(7).ok()).collect();
+    assert_eq!(held.len(), HTTP2_REQUESTS_MAX * 3 / 4);
+    let Err(refused) = ask(7) else { panic!("more than its share") };
+    assert!(refused.to_string().contains("1536 requests under way"), "{refused}");
+    assert!(server.control.request_place(&slots[0], client(7), "/healthz").is_ok());
+    assert!(ask(8).is_ok(), "others are served");
+    drop(held);
+    assert!(ask(7).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_behind_a_proxy_have_shares_of_their_own() {
+    let server = sharing();
+    let _held = server.control.take_slots(IpAddr::from([192, 0, 2, 7]), CONNECTIONS_MAX * 3 / 4);
+    for (client, status) in [("192.0.2.7", "429"), ("192.0.2.8", "200")] {
+        let answer = ask_as(&server, PEER, "/api/v1/titles", &format!("X-Forwarded-For: {client}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{client}: {answer}");
+    }
+    let own = ask_as(&server, PEER, "/api/v1/titles", "").await;
+    assert!(own.starts_with("HTTP/1.1 200 "), "the proxy itself is not bound: {own}");
+}
+
+/// One client that may hold everything holds it with bodies that never come.
+#[tokio::test(start_paused = true)]
+async fn health_is_answered_when_slow_bodies_hold_all_slots() {
+    let server = Server::new();
+    let attacker = IpAddr::from([192, 0, 2, 7]);
+    let mut slow = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        let (mut ours, theirs) = duplex(64 << 10);
+        tokio::spawn(serve_http1(theirs, attacker, server.control.clone()));
+        let head = b"POST /api/v1/sessions HTTP/1.1\r\nHost: reel\r\nContent-Length: 100\r\n\r\n";
+        ours.write_all(head).await.expect("sent");
+        slow.push(ours);
+    }
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(server.control.is_full());
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        let answer = ask_as(&server, PEER, path, "").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+    }
+    assert!(ask_as(&server, PEER, "/api/v1/jobs", "").await.starts_with("HTTP/1.1 503 "));
+    let client = Client::new(&server).await;
+    assert_eq!(client.ask_for("/readyz").await.0, StatusCode::OK, "with HTTP/2 as well");
+    assert!(server.control.is_full(), "until then the bodies had time");
+}
+
+/// A client behind a proxy that is refused holds none of the proxy's slots.
+#[tokio::test(start_paused = true)]
+async fn refused_clients_behind_a_proxy_hold_no_slots() {
+    let server = sharing();
+    let client = IpAddr::from([192, 0, 2, 7]);
+    let _held = server.control.take_slots(client, CONNECTIONS_MAX * 3 / 4);
+    let mut slow = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        let (mut ours, theirs) = duplex(64 << 10);
+        tokio::spawn(serve_http1(theirs, PEER, server.control.clone()));
+        let fields = "Host: reel\r\nX-Forwarded-For: 192.0.2.7\r\nContent-Length: 100\r\n";
+        ours.write_all(format!("POST /api/v1/sessions HTTP/1.1\r\n{fields}\r\n").as_bytes())
+            .await
+            .expect("sent");
+        tokio::task::yield_now().await;
+        slow.push(ours);
+    }
+    let other = ask_as(&server, PEER, "/api/v1/jobs", "X-Forwarded-For: 192.0.2.8\r\n").await;
+    assert!(other.starts_with("HTTP/1.1 200 "), "{other}");
 }

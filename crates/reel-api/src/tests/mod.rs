@@ -2,7 +2,9 @@
 
 mod admission;
 mod api;
+mod casts;
 mod connection;
+mod dav;
 mod fake;
 mod http2;
 mod openapi;

@@ -1,10 +1,16 @@
 //! Files arriving.
 
 use super::fake::{Answer, Server};
-use crate::watch_directory;
+use crate::limits::{UPLOAD_LOOK_EVERY, UPLOAD_WAIT_MAX, UPLOADS_MAX};
+use crate::sessions::Client;
+use crate::{Problem, watch_directory};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use serde_json::Value;
+use reel_library::{IngestError, SubtitleError};
+use reel_qos::ClientShare;
+use reel_volume::VolumeError;
+use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -57,6 +63,123 @@ async fn an_upload_can_take_the_place_of_a_title() {
     assert_eq!(over.json()["name"], "two");
     assert!(upload(&server, "name=x&replaces=none&wait=true", "FILM").await.problem(404).contains("none"));
     assert_eq!(server.get("/api/v1/titles").await.json()["titles"].as_array().expect("a list").len(), 1);
+}
+
+#[tokio::test]
+async fn several_files_in_one_body_become_one_title() {
+    let server = Server::new();
+    let query = |files: &str| format!("wait=true&files={files}");
+    let files = query("film.mp4/4/film%20720.mp4/7/film.en.srt/3");
+    let title = upload(&server, &files, "FILMFILM720srt").await;
+    assert_eq!(title.status, StatusCode::CREATED, "{}", title.text());
+    let title = title.json();
+    assert_eq!((title["id"].as_str(), &title["bytes"]), (Some("film"), &Value::from(14)));
+    assert_eq!(title["video"].as_array().map(Vec::len), Some(2), "the subtitles are no rendition");
+    assert_eq!(title["source"], serde_json::json!({ "name": "film.mp4", "bytes": 4 }));
+    // However the body is cut on its way.
+    let pieces = ["FI", "LMFILM72", "0sr", "t"].map(Ok::<_, std::io::Error>);
+    let body = Body::from_stream(futures_util::stream::iter(pieces));
+    assert_eq!(upload(&server, &files, body).await.json()["bytes"], 14);
+
+    for (files, body, told) in [
+        ("film.mp4/4/b.mp4", "FILM", "the size of \"b.mp4\""),
+        ("film.mp4/x", "FILM", "the size of \"film.mp4\""),
+        ("film.mp4/0", "FILM", "the size of \"film.mp4\""),
+        ("film.srt/4", "FILM", "is no film"),
+        ("film.mp4/4/a.srt/3", "FILMab", "shorter than its files"),
+        ("film.mp4/4/a.srt/3", "FILM", "shorter than its files"),
+        ("film.mp4/4", "FILMs", "longer than its files"),
+    ] {
+        let body = Body::from_stream(futures_util::stream::iter([Ok::<_, std::io::Error>(body)]));
+        let detail = upload(&server, &query(files), body).await.problem(400);
+        assert!(detail.contains(told), "{files}: {detail}");
+    }
+    let many = ["a.mp4/1"; 100].join("/");
+    assert!(upload(&server, &query(&many), "FILM").await.problem(400).contains("too many"));
+    let garbage = upload(&server, &query("film.mp4/4/b.mp4/3"), "FILMbad").await;
+    assert!(garbage.problem(422).starts_with("b.mp4:"));
+    assert_eq!(server.spool_files(), 0);
+}
+
+#[tokio::test]
+async fn a_title_is_given_another_name() {
+    let server = Server::new();
+    upload(&server, "name=one&wait=true", "FILM").await;
+    let patch = |id: &str, body: &str| {
+        let request =
+            Request::patch(format!("/api/v1/titles/{id}")).header("content-type", "application/json");
+        server.send(request.body(Body::from(body.to_owned())).expect("a request"))
+    };
+    let changed = patch("one", "{\"name\": \"Another \\u202e one\"}").await;
+    assert_eq!((changed.status, &changed.json()["name"]), (StatusCode::OK, &Value::from("Another one")));
+    assert_eq!(server.get("/api/v1/titles/one").await.json()["name"], "Another one");
+    assert!(patch("none", "{\"name\": \"x\"}").await.problem(404).contains("none"));
+    assert!(patch("one", "{\"name\": \" \"}").await.problem(422).contains("visible"));
+    assert!(patch("one", "{\"id\": \"x\"}").await.problem(400).contains("id"));
+}
+
+#[tokio::test]
+async fn a_stored_title_gets_a_form() {
+    let server = Server::new();
+    server.add("one").await;
+    let path = "/api/v1/titles/one/forms/ts";
+    assert!(server.post(path, "").await.problem(409).contains("has the form ts already"));
+    server.library.titles.lock().expect("lock").values_mut().for_each(|title| {
+        std::sync::Arc::make_mut(title).forms.clear();
+    });
+    let begun = server.post(path, "").await;
+    assert_eq!(begun.status, StatusCode::ACCEPTED, "{}", begun.text());
+    let address = begun.header("location").to_owned();
+    assert_eq!(begun.json()["file_name"], "one: form ts");
+    let mut job = begun.json();
+    while job["state"] == "ingesting" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        job = server.get(&address).await.json();
+    }
+    let said = (&job["state"], &job["title_id"], &job["warnings"][0]);
+    assert_eq!(said, (&"done".into(), &"one".into(), &"subtitles are left out".into()));
+    assert_eq!(server.get("/api/v1/titles/one").await.json()["forms"][0]["form"], "ts");
+    assert!(server.post(path, "").await.problem(409).contains("has the form ts already"));
+    assert!(server.post("/api/v1/titles/none/forms/ts", "").await.problem(404).contains("none"));
+    let foreign = Request::post(path).header("origin", "http://evil.example");
+    server.send(foreign.body(Body::empty()).expect("a request")).await.problem(403);
+}
+
+#[tokio::test]
+async fn a_stored_title_gets_subtitles() {
+    let server = Server::new();
+    server.add("one").await;
+    let post = async |query: &str, body: &str| {
+        server.post(&format!("/api/v1/titles/one/subtitles?{query}"), body.to_owned()).await
+    };
+    let added = post("filename=..%2Fone.fr.srt&language=fr&label=All&forced=true", "SUBTITLES").await;
+    assert_eq!(added.status, StatusCode::CREATED, "{}", added.text());
+    let added = added.json();
+    let wanted = serde_json::json!({ "track": 3, "language": "fr", "name": "All", "forced": true });
+    assert_eq!((&added["title"]["subtitles"][1], &added["warnings"][0]), (&wanted, &Value::from("a guess")));
+    assert_eq!(server.get("/api/v1/titles/one").await.json(), added["title"]);
+
+    let second = post("language=fr&label=All", "SUBTITLES").await.problem(409);
+    assert!(second.ends_with("; give these another label"), "{second}");
+    let garbage = post("filename=..%2Fx.srt", "garbage").await.problem(422);
+    assert!(garbage.starts_with("x.srt: there is no cue in the file; "), "{garbage}");
+    assert!(post("title=x", "SUBTITLES").await.problem(400).contains("title"));
+    let none = server.post("/api/v1/titles/none/subtitles", "SUBTITLES").await;
+    assert!(none.problem(404).contains("none"));
+    let large = vec![b'x'; (8 << 20) + 1];
+    let unannounced = Body::from_stream(futures_util::stream::iter([Ok::<_, std::io::Error>(large.clone())]));
+    for body in [Body::from(large), unannounced] {
+        assert!(server.post("/api/v1/titles/one/subtitles", body).await.problem(413).contains("8388608"));
+    }
+    let foreign = Request::post("/api/v1/titles/one/subtitles").header("origin", "http://evil.example");
+    server.send(foreign.body(Body::from("SUBTITLES")).expect("a request")).await.problem(403);
+    assert_eq!(server.get("/api/v1/titles/one").await.json(), added["title"], "nothing of these was taken");
+    let read_only = VolumeError::ReadOnly { reason: "a member is read-only".to_owned() };
+    let read_only = Problem::from(SubtitleError::Store(IngestError::Volume(read_only)));
+    assert_eq!(read_only.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(read_only.detail().contains("a member is read-only"));
+    server.control.drain();
+    assert!(post("", "SUBTITLES").await.problem(503).contains("shutting down"));
 }
 
 #[tokio::test]
@@ -275,7 +398,168 @@ async fn a_watched_directory_feeds_the_same_jobs() {
     };
     assert_eq!(shown(0), [Some("bad.mp4".to_owned()), Some("failed".to_owned()), None]);
     assert_eq!(shown(1), ["good.mp4", "taken", "good"].map(|text| Some(text.to_owned())));
+    let warnings = [0, 1].map(|number| &watched["files"][number]["warnings"]);
+    assert_eq!(warnings, [&json!([]), &json!(["a warning"])]);
     let reason = watched["files"][0]["reason"].as_str().expect("a reason");
     assert!(reason.contains("not an MP4"), "{reason}");
     assert_eq!(states, [("good.mp4".to_owned(), Some("good".to_owned())), ("bad.mp4".to_owned(), None)]);
+}
+
+/// Waits until so many probes run. The time limit only ends a test that hangs.
+async fn probing(server: &Server, count: usize) {
+    for _ in 0..3000 {
+        if server.library.probing.load(Ordering::Relaxed) == count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{} probes run", server.library.probing.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_file_is_not_parsed_for_a_client_that_has_left_or_cancelled() {
+    let server = Server::new();
+    server.library.endless_probes.store(true, Ordering::Relaxed);
+    tokio::select! {
+        answer = upload(&server, "filename=a.mp4", "FILM") => panic!("an answer: {}", answer.text()),
+        () = probing(&server, 1) => {}
+    }
+    // The request was dropped, as it is when its connection closes.
+    probing(&server, 0).await;
+    let cancelled = async {
+        probing(&server, 1).await;
+        let jobs = server.get("/api/v1/jobs").await.json();
+        let id = jobs["jobs"][0]["id"].as_str().expect("the running one is first").to_owned();
+        server.call("DELETE", &format!("/api/v1/jobs/{id}")).await;
+    };
+    let (answer, ()) = tokio::join!(upload(&server, "filename=b.mp4", "FILM"), cancelled);
+    assert!(!answer.status.is_success(), "{}", answer.text());
+    probing(&server, 0).await;
+    let stopped = async {
+        probing(&server, 1).await;
+        server.control.stop();
+    };
+    let (answer, ()) = tokio::join!(upload(&server, "filename=c.mp4", "FILM"), stopped);
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
+    probing(&server, 0).await;
+}
+
+#[tokio::test]
+async fn work_on_files_has_the_lowest_priority_and_other_work_does_not() {
+    let server = Server::new();
+    upload(&server, "name=one&wait=true", "FILM").await;
+    upload(&server, "name=one&replaces=one&wait=true", "FILM").await;
+    server.post("/api/v1/titles/one/subtitles?language=de", "SUBTITLES").await;
+    let file = server.spool.path().join("b.mp4");
+    std::fs::write(&file, "FILM").expect("written");
+    server.control.ingest_file(file, None).await.expect("taken");
+    let seen = std::mem::take(&mut *server.library.niceness.lock().expect("lock"));
+    // Two uploads, each with a look before its ingest and one in it; subtitles; the watched file.
+    assert_eq!(seen, [reel_rt::limits::BACKGROUND_NICE; 9]);
+    let others = crate::on_blocking_thread(reel_rt::niceness).await.expect("it ends");
+    assert_eq!(others, reel_rt::niceness(), "threads of the pool stay as they are");
+}
+
+#[tokio::test]
+async fn a_client_has_its_share_of_the_uploads_and_others_may_upload() {
+    let server = Server::with(|config| config.shares.share = ClientShare::permille(750));
+    let client = |number| Client(IpAddr::from([192, 0, 2, number]));
+    let post = |number| {
+        let mut request =
+            Request::post("/api/v1/titles?name=x&wait=true").body(Body::from("FILM")).expect("one");
+        request.extensions_mut().insert(client(number));
+        server.send(request)
+    };
+    let places = &server.control.inner.upload_places;
+    let held: Vec<_> = std::iter::from_fn(|| places.take(Some(client(7).0)).ok()).collect();
+    assert_eq!(held.len(), UPLOADS_MAX * 3 / 4);
+    let refused = post(7).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (StatusCode::TOO_MANY_REQUESTS, "30"));
+    assert!(refused.text().contains("this client has 12 uploads under way, which is its share"));
+    assert_eq!(post(8).await.status, StatusCode::CREATED);
+    drop(held);
+    assert_eq!(post(7).await.status, StatusCode::CREATED);
+}
+
+/// A body of so many bytes a second, without end.
+fn dripping(bytes: usize) -> Body {
+    let parts = futures_util::stream::unfold((), move |()| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Some((Ok::<_, std::io::Error>(vec![0; bytes]), ()))
+    });
+    Body::from_stream(parts)
+}
+
+/// An upload of the client 192.0.2.`number`.
+async fn upload_of(server: &Server, number: u8, body: Body) -> Answer {
+    let mut request = Request::post("/api/v1/titles?name=x&wait=true").body(body).expect("one");
+    request.extensions_mut().insert(Client(IpAddr::from([192, 0, 2, number])));
+    server.send(request).await
+}
+
+/// Sixteen clients hold all places with uploads that crawl, come again as soon as one of them ends,
+/// and are within their shares.
+#[tokio::test(start_paused = true)]
+async fn an_ordinary_client_gets_a_place_in_time_beside_uploads_that_crawl() {
+    let server = Server::with(|config| {
+        (config.shares.share, config.upload_bytes_max) = (ClientShare::permille(750), 1 << 40);
+    });
+    // More clients than places.
+    let crawl = |number: u8| {
+        let server = &server;
+        async move {
+            loop {
+                let answer = upload_of(server, number, dripping(1000)).await;
+                assert!(matches!(answer.status.as_u16(), 408 | 503), "{}", answer.text());
+                if answer.status == StatusCode::REQUEST_TIMEOUT {
+                    assert!(answer.text().contains("others wait for the place of this upload"));
+                }
+            }
+        }
+    };
+    let crawlers = futures_util::future::join_all((100..124).map(crawl));
+    let ordinary = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        for number in 1..5 {
+            let from = tokio::time::Instant::now();
+            // Read as soon as the upload has its place. What follows is real work on files, and the
+            // paused clock advances meanwhile at any speed.
+            let film = futures_util::stream::once(async move {
+                let waited = from.elapsed();
+                assert!(waited <= UPLOAD_WAIT_MAX + UPLOAD_LOOK_EVERY, "{waited:?}");
+                Ok::<_, std::io::Error>("FILM")
+            });
+            let answer = upload_of(&server, number, Body::from_stream(film)).await;
+            assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
+        }
+    };
+    tokio::select! {
+        _ = crawlers => unreachable!("they continue"),
+        () = ordinary => {}
+    }
+}
+
+/// Uploads at an ordinary rate keep their places, and so do those that crawl while no client waits.
+#[tokio::test(start_paused = true)]
+async fn uploads_that_do_not_crawl_make_no_room() {
+    let server = Server::with(|config| config.upload_bytes_max = 1 << 40);
+    let places = &server.control.inner.upload_places;
+    let mut held: Vec<_> = (0..UPLOADS_MAX - 1).map(|_| places.take(None).expect("free")).collect();
+    held.iter().for_each(|place| assert!(place.has_arrived(), "they wait for their ingest"));
+    let steady = upload_of(&server, 1, dripping(64 << 10));
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(upload_of(&server, 2, Body::from("FILM")).await.status, StatusCode::SERVICE_UNAVAILABLE);
+        held.pop();
+        let crawls = upload_of(&server, 3, dripping(2000));
+        let alone = tokio::time::sleep(Duration::from_secs(300));
+        tokio::select! {
+            answer = crawls => panic!("{}", answer.text()),
+            () = alone => {}
+        }
+    };
+    tokio::select! {
+        answer = steady => panic!("{}", answer.text()),
+        () = others => {}
+    }
 }

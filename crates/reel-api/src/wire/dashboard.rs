@@ -1,7 +1,7 @@
 //! The dashboard and the capacity.
 
 use super::{ResourceCode, ResourceId};
-use crate::admission::{SessionView, SharingReport};
+use crate::admission::{LateView, SessionView, SharingReport};
 use crate::classes::ClassKind;
 use crate::jobs::JobStatus;
 use crate::library_service::{MemberStateCode, VolumeState};
@@ -31,10 +31,29 @@ pub struct Dashboard {
     pub sessions: Vec<SessionView>,
     /// The sessions that share what one of them reads.
     pub sharing: SharingReport,
+    /// For whom data was late, the newest first; at most the last 32.
+    pub late: Vec<LateView>,
+    /// The casts.
+    pub casts: DashboardCasts,
     /// Refusals since the server started.
     pub refusals: Vec<RefusalCount>,
     /// Jobs, newest first.
     pub jobs: Vec<JobStatus>,
+}
+
+/// The casts, in short.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct DashboardCasts {
+    /// How many are on the air.
+    pub on_air: usize,
+    /// How many wait until their loop can be promised again.
+    pub waiting: usize,
+    /// What those on the air are sent, in bits per second with FEC, without headers.
+    pub rate_bps: u64,
+    /// Packets of all that are listed that left more than 20 ms after they were due.
+    pub late_packets: u64,
+    /// Packets of all that are listed that were not sent.
+    pub lost_packets: u64,
 }
 
 /// The volume, in short.
@@ -44,6 +63,8 @@ pub struct DashboardVolume {
     pub state: VolumeState,
     /// Titles can be added and removed.
     pub writable: bool,
+    /// Why they cannot.
+    pub read_only: Option<String>,
 }
 
 /// A disk.
@@ -69,6 +90,8 @@ pub struct Member {
     pub least_slack_ms: f64,
     /// Requests given to the device after their deadline was out of reach.
     pub late: u64,
+    /// The last of those; null if there was none.
+    pub last_late: Option<LateRequest>,
     /// Requests that wait for the device.
     pub queued: u64,
     /// Requests in the device.
@@ -79,6 +102,15 @@ pub struct Member {
     pub price: Price,
     /// What each class has of it.
     pub classes: Vec<MemberClass>,
+}
+
+/// A request that was late.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LateRequest {
+    /// The name of its class.
+    pub class: String,
+    /// Seconds since then.
+    pub ago_s: u64,
 }
 
 /// The device time that reads cost.

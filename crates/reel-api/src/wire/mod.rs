@@ -4,6 +4,8 @@
 //! A comment on a type or a field here is its description in the document and in the web client.
 //! Units are in the names of the fields.
 
+mod cast_plans;
+mod casts;
 mod dashboard;
 mod problem;
 mod resource;
@@ -12,13 +14,18 @@ mod sessions;
 mod titles;
 mod watch;
 
+pub use cast_plans::{CastChannel, CastClient, CastPlan, CastPlans, CastSegment, CastSlots};
+pub use casts::{Cast, CastFec, CastList, CastMatrix, CastSchedule, CastStage, NewCast};
 pub use dashboard::{
-    Capacity, ClassUse, Dashboard, DashboardVolume, Member, MemberClass, Price, RefusalCount, ResourceUnit,
-    ResourceUse,
+    Capacity, ClassUse, Dashboard, DashboardCasts, DashboardVolume, LateRequest, Member, MemberClass, Price,
+    RefusalCount, ResourceUnit, ResourceUse,
 };
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
 pub use sessions::{ListedSession, OpenSession, Session, SessionList};
-pub use titles::{AudioTrack, SubtitleTrack, Title, TitleList, VideoTrack, WatchAddresses};
+pub use titles::{
+    AddedSubtitles, AudioTrack, SourceFile, SubtitleTrack, Title, TitleChange, TitleList, VideoTrack,
+    WatchAddresses,
+};
 pub use watch::{Watch, WatchFile, WatchFileState};

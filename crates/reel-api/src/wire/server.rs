@@ -20,6 +20,10 @@ pub struct Replacement {
     pub member: usize,
     /// An absolute path on the server.
     pub path: PathBuf,
+    /// Whether a new file may be made there if there is nothing. In the volume's directory it is
+    /// made in any case.
+    #[serde(default)]
+    pub create: bool,
 }
 
 /// Whether titles can be played.

@@ -27,10 +27,12 @@ pub struct Session {
     /// Seconds without a request after which the session ends.
     pub expires_in_s: u64,
     /// Seconds until it starts: 0, or more if there is no room for it before. Media that is
-    /// requested earlier is sent then.
+    /// requested earlier is sent then. Also more if its first segment is sent as slowly as it is
+    /// shown; then that segment is there when they are over.
     pub starts_in_s: u64,
     /// What a start or a seek takes at most, from its beginning until its first segment is sent, if
-    /// the client's own line carries it.
+    /// the client's own line carries it. The first segment of a session is sent after
+    /// `starts_in_s` + `start_bound_s` at the latest.
     pub start_bound_s: u64,
 }
 

@@ -3,7 +3,7 @@
 use crate::rfc3339::rfc3339;
 use reel_library::TitleSummary;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All titles, by name.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -19,6 +19,8 @@ pub struct Title {
     pub id: String,
     /// Its name for people.
     pub name: String,
+    /// The first file that it was made from.
+    pub source: SourceFile,
     /// Its length.
     pub duration_s: f64,
     /// When it was added (RFC 3339).
@@ -32,6 +34,10 @@ pub struct Title {
     pub audio: Vec<AudioTrack>,
     /// Its subtitles.
     pub subtitles: Vec<SubtitleTrack>,
+    /// Its chapters, by start.
+    pub chapters: Vec<Chapter>,
+    /// The forms that it is stored in.
+    pub forms: Vec<StoredForm>,
     /// The address of its picture.
     pub poster: String,
     /// Where it is played: each address opens a session.
@@ -41,6 +47,32 @@ pub struct Title {
     /// Present when the title cannot be played: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// What of a title is to be changed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TitleChange {
+    /// Its new name.
+    pub name: String,
+}
+
+/// A title to which subtitles were added.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AddedSubtitles {
+    /// The title as it is now.
+    pub title: Title,
+    /// What was left out or guessed, each in a sentence.
+    pub warnings: Vec<String>,
+}
+
+/// A file that a title was made from.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SourceFile {
+    /// Its name, without directories.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// A rendition of the picture.
@@ -92,6 +124,29 @@ pub struct SubtitleTrack {
     pub forced: bool,
 }
 
+/// A named place in a title, up to the next one.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Chapter {
+    /// Where it begins, in seconds.
+    pub start_s: f64,
+    /// For people; may be empty.
+    pub name: String,
+}
+
+/// How a title is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct StoredForm {
+    /// `cmaf`, which players play; or `ts`, a transport stream as it is.
+    pub form: String,
+    /// The bytes that it takes of the volume.
+    pub bytes: u64,
+    /// Bits per second of everything in it, on average.
+    pub average_bps: u64,
+    /// The highest rate over a second; of a transport stream only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_bps: Option<u64>,
+}
+
 /// Addresses that open a session and lead to it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct WatchAddresses {
@@ -109,20 +164,34 @@ impl From<&TitleSummary> for Title {
         Title {
             id: id.clone(),
             name: title.name.clone(),
+            source: SourceFile { name: title.file_name.clone(), bytes: title.file_bytes },
             duration_s: rounded(title.duration_s),
             added: rfc3339(title.added_unix_s),
             bytes: title.bytes,
             video: title.video.iter().map(VideoTrack::from).collect(),
             audio: title.audio.iter().map(AudioTrack::from).collect(),
             subtitles: title.subtitles.iter().map(SubtitleTrack::from).collect(),
+            chapters: title.chapters.iter().map(Chapter::from).collect(),
+            forms: title.forms.iter().map(StoredForm::from).collect(),
             poster: format!("/img/{id}.{}", title.poster.extension()),
             watch: WatchAddresses {
                 hls: format!("/watch/{id}/master.m3u8"),
                 dash: format!("/watch/{id}/manifest.mpd"),
                 progressive: format!("/watch/{id}/{id}.mp4"),
             },
-            download: format!("/files/{id}.mp4"),
+            download: format!("/files/{id}.mp4?download"),
             problem: title.problem.clone(),
+        }
+    }
+}
+
+impl From<&reel_library::FormSummary> for StoredForm {
+    fn from(form: &reel_library::FormSummary) -> StoredForm {
+        StoredForm {
+            form: form.form.name().to_owned(),
+            bytes: form.bytes,
+            average_bps: form.average_bps,
+            peak_bps: form.peak_bps,
         }
     }
 }
@@ -162,6 +231,12 @@ impl From<&reel_library::SubtitleSummary> for SubtitleTrack {
             name: track.name.clone().unwrap_or_default(),
             forced: track.forced,
         }
+    }
+}
+
+impl From<&reel_media::Chapter> for Chapter {
+    fn from(chapter: &reel_media::Chapter) -> Chapter {
+        Chapter { start_s: rounded(chapter.start_ns as f64 / 1e9), name: chapter.name.clone() }
     }
 }
 

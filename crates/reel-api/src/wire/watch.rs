@@ -12,7 +12,8 @@ pub struct Watch {
     pub directory: Option<String>,
     /// Why it cannot be read.
     pub problem: Option<String>,
-    /// Its media files, those without a title first, and what is not looked at.
+    /// Its media files, those without a title first, then those with warnings, and what is not
+    /// looked at.
     pub files: Vec<WatchFile>,
     /// How many more there are.
     pub more: usize,
@@ -31,13 +32,15 @@ pub struct WatchFile {
     pub reason: Option<String>,
     /// The id of the title that was made from it.
     pub title_id: Option<String>,
+    /// What of it was left out or changed, since the server started; the log has all of it.
+    pub warnings: Vec<String>,
 }
 
 /// What has become of a file of the watched directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WatchFileState {
-    /// It may still grow.
+    /// It may be incomplete.
     Waiting,
     /// It is being ingested.
     Ingesting,
@@ -59,16 +62,20 @@ impl Watch {
 
 impl From<WatchedFile> for WatchFile {
     fn from(file: WatchedFile) -> WatchFile {
-        let (state, reason, title_id) = match file.state {
-            WatchState::Waiting { quiet_s } => {
-                let reason = format!("it is ingested when it has not changed for {quiet_s} s");
-                (WatchFileState::Waiting, Some(reason), None)
-            }
-            WatchState::Ingesting => (WatchFileState::Ingesting, None, None),
-            WatchState::Taken { title } => (WatchFileState::Taken, None, Some(title)),
-            WatchState::Failed { reason } => (WatchFileState::Failed, Some(reason), None),
-            WatchState::Skipped { reason } => (WatchFileState::Skipped, Some(reason), None),
+        let (path, bytes) = (file.path, file.bytes);
+        let none = |state, reason| {
+            let warnings = Vec::new();
+            WatchFile { path: path.clone(), bytes, state, reason, title_id: None, warnings }
         };
-        WatchFile { path: file.path, bytes: file.bytes, state, reason, title_id }
+        match file.state {
+            WatchState::Waiting { reason } => none(WatchFileState::Waiting, Some(reason)),
+            WatchState::Ingesting => none(WatchFileState::Ingesting, None),
+            WatchState::Failed { reason } => none(WatchFileState::Failed, Some(reason)),
+            WatchState::Skipped { reason } => none(WatchFileState::Skipped, Some(reason)),
+            WatchState::Taken { title, warnings } => {
+                let (state, title_id) = (WatchFileState::Taken, Some(title));
+                WatchFile { path, bytes, state, reason: None, title_id, warnings }
+            }
+        }
     }
 }

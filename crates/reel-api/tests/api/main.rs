@@ -4,10 +4,12 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
+use reel_api::wire::{Cast, CastPlans, CastSlots, NewCast};
 use reel_api::{
-    AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, ControlConfig, ControlPlane,
-    DiskMetrics, OwnNames, Services, SessionRefusal, SessionReport, SessionService, SharingReport,
-    VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs, VolumeMetrics,
+    AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, CastPlanQuery, CastRefusal, CastService,
+    ControlConfig, ControlPlane, DiskMetrics, NoCastSlots, OwnNames, Services, SessionRefusal, SessionReport,
+    SessionService, SharingReport, VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs,
+    VolumeMetrics,
 };
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
@@ -47,6 +49,7 @@ impl AdmissionService for NoAdmission {
             classes: self.0.classes(),
             counts: Default::default(),
             sessions: Vec::new(),
+            late: Vec::new(),
             sharing: SharingReport::default(),
             refusals: Vec::new(),
         }
@@ -62,6 +65,34 @@ impl AdmissionService for NoAdmission {
 
     fn capacity(&self, _: u64) -> CapacityReport {
         CapacityReport { viewers: 0, stopped_by: None, more_now: None }
+    }
+}
+
+struct NoCasts;
+
+impl CastService for NoCasts {
+    fn add(&self, _: NewCast) -> Result<Cast, CastRefusal> {
+        Err(CastRefusal::NoSuchTitle(String::new()))
+    }
+
+    fn list(&self) -> Vec<Cast> {
+        Vec::new()
+    }
+
+    fn description(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn slots(&self, _: &str, _: Option<u64>, _: u32) -> Result<CastSlots, NoCastSlots> {
+        Err(NoCastSlots::NoSuchCast)
+    }
+
+    fn plans(&self, _: CastPlanQuery) -> Result<CastPlans, CastRefusal> {
+        Err(CastRefusal::NoSuchTitle(String::new()))
+    }
+
+    fn stop(&self, _: &str) -> bool {
+        false
     }
 }
 
@@ -83,6 +114,7 @@ impl VolumeJobs for NoVolumeJobs {
         &self,
         _: usize,
         _: &Path,
+        _: bool,
         _: &mut dyn FnMut(VolumeJobProgress) -> bool,
     ) -> Result<VolumeJobDone, VolumeJobFailed> {
         Err(VolumeJobFailed::new("no"))
@@ -114,6 +146,8 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         upload_bytes_max: 1 << 30,
         ingests_max: 1,
         names: OwnNames::default(),
+        proxies: reel_serve::Proxies::default(),
+        shares: reel_serve::PlaceShares::default(),
     };
     let admission = Arc::new(NoAdmission(volume.disks().clone()));
     let library = Arc::new(Library::new(volume));
@@ -122,6 +156,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         sessions: Arc::new(NoSessions),
         admission,
         volume_jobs: Arc::new(NoVolumeJobs),
+        casts: Arc::new(NoCasts),
         is_media: |_| false,
     };
     ControlPlane::new(config, services, metrics).router()

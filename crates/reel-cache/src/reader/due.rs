@@ -1,9 +1,9 @@
 //! When the bytes of a body are due, and how urgent the next one is. Pure.
 
+use super::step::StripePiece;
 use crate::limits::READ_TIME_MIN_NS;
 use crate::window::{Depth, Window};
 use reel_qos::DEADLINE_NONE_NS;
-use reel_volume::ObjectMap;
 use std::sync::Arc;
 
 /// When the bytes of a body are due in memory.
@@ -70,26 +70,30 @@ impl Due {
     }
 
     /// What is held at once of a body with these due times.
-    pub(super) fn window(&self, depth: Depth, map: &ObjectMap) -> Window {
+    pub(super) fn window(&self, depth: Depth, piece: &StripePiece) -> Window {
         let (bytes, duration_ns) = self.shown();
-        depth.window(map.geometry(), bytes, duration_ns)
+        depth.window(piece.map.geometry(), piece.kind, bytes, duration_ns)
     }
 
     /// Most buffers that its reader holds.
-    pub(super) fn buffers_max(&self, depth: Depth, map: &ObjectMap) -> u64 {
+    pub(super) fn buffers_max(&self, depth: Depth, piece: &StripePiece) -> u64 {
         let (bytes, duration_ns) = self.shown();
         match self {
             Due::After(_) => 0,
-            Due::Ramp(_) | Due::Paced(_) => depth.buffers_max(map.geometry(), bytes, duration_ns),
+            Due::Ramp(_) | Due::Paced(_) => {
+                depth.buffers_max(piece.map.geometry(), piece.kind, bytes, duration_ns)
+            }
         }
     }
 
     /// Buffers that its reader was counted with when memory was promised to its viewer.
-    pub(super) fn promised_buffers(&self, depth: Depth, map: &ObjectMap) -> u64 {
+    pub(super) fn promised_buffers(&self, depth: Depth, piece: &StripePiece) -> u64 {
         let (bytes, duration_ns) = self.shown();
         match self {
             Due::After(_) => 0,
-            Due::Ramp(_) | Due::Paced(_) => depth.promised_buffers(map.geometry(), bytes, duration_ns),
+            Due::Ramp(_) | Due::Paced(_) => {
+                depth.promised_buffers(piece.map.geometry(), piece.kind, bytes, duration_ns)
+            }
         }
     }
 
@@ -124,24 +128,28 @@ impl Ramp {
 
 impl Pace {
     /// The pace of a body that begins at `from_offset` in a list of `times`, for a client that is
-    /// at `at_offset` of that list now. The caller sets when that offset is due.
+    /// at `at_offset` of that list now, which may be before the body. The caller sets when that
+    /// offset is due.
     pub fn new(times: Arc<[(u64, u64)]>, from_offset: u64, at_offset: u64) -> Self {
-        let mut pace = Self { times, from_offset, media_ns: 0, due_ns: 0 };
-        pace.media_ns = pace.media_ns(at_offset.saturating_sub(from_offset));
-        pace
+        let media_ns = media_ns(&times, at_offset);
+        Self { times, from_offset, media_ns, due_ns: 0 }
     }
 
     /// The media time at which the byte at `offset` of the body is shown.
     pub fn media_ns(&self, offset: u64) -> u64 {
-        let at = self.from_offset.saturating_add(offset);
-        let after = self.times.partition_point(|(start, _)| *start <= at);
-        after.checked_sub(1).map_or(0, |stretch| self.times[stretch].1)
+        media_ns(&self.times, self.from_offset.saturating_add(offset))
     }
 
     fn due_ns(&self, offset: u64) -> u64 {
         let ahead_ns = self.media_ns(offset).saturating_sub(self.media_ns);
         self.due_ns.saturating_add(ahead_ns)
     }
+}
+
+/// When the stretch that has this offset is shown.
+fn media_ns(times: &[(u64, u64)], offset: u64) -> u64 {
+    let after = times.partition_point(|(start, _)| *start <= offset);
+    after.checked_sub(1).map_or(0, |stretch| times[stretch].1)
 }
 
 #[cfg(test)]
@@ -159,5 +167,10 @@ mod tests {
             assert_eq!(pace.due_ns(within), 70_000_000_000, "the client's offset");
             assert_eq!(pace.due_ns(within + 500), 75_000_000_000, "five seconds later");
         }
+        // A read that has overtaken others is due when it is shown, and its client is where it was.
+        let mut pace = Pace::new(times, 750, 250);
+        assert_eq!(pace.media_ns, 2_000_000_000);
+        pace.due_ns = 70_000_000_000;
+        assert_eq!(pace.due_ns(0), 75_000_000_000);
     }
 }

@@ -56,19 +56,23 @@ fn body(fixture: &VolumeFixture, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>)
     let mut expected = Vec::new();
     let mut all = Vec::new();
     for _ in 0..parts {
-        if rng.below(4) == 0 {
+        let object = rng.below(LENGTHS.len() as u64) as usize;
+        let map = &fixture.objects[object];
+        let kind = rng.below(4);
+        if kind == 0 {
             let length = rng.below(5_000) as usize;
             let bytes: Arc<[u8]> = rng.bytes(length).into();
             let from = rng.below(bytes.len() as u64 + 1) as usize;
             expected.extend_from_slice(&bytes[from..]);
             all.push(Part::Bytes(Arc::clone(&bytes), from..bytes.len()));
         } else {
-            let object = rng.below(LENGTHS.len() as u64) as usize;
-            let length = LENGTHS[object] as u64;
-            let from = rng.below(length + 1);
-            let to = from + rng.below(length - from + 1).min(150_000);
-            expected.extend_from_slice(&fixture.bytes[object][from as usize..to as usize]);
-            all.push(Part::Object(Arc::clone(&fixture.objects[object]), from..to));
+            let parity = (kind == 1).then(|| fixture.parity_bytes(object));
+            let bytes = parity.as_ref().unwrap_or(&fixture.bytes[object]);
+            let from = rng.below(bytes.len() as u64 + 1);
+            let to = from + rng.below(bytes.len() as u64 - from + 1).min(150_000);
+            expected.extend_from_slice(&bytes[from as usize..to as usize]);
+            let part = if parity.is_some() { Part::Parity } else { Part::Object };
+            all.push(part(Arc::clone(map), from..to));
         }
     }
     let whole = Body::new(all);

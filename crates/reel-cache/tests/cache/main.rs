@@ -3,6 +3,7 @@
 
 mod bodies;
 mod hedged_reads;
+mod parity;
 mod prefetch;
 mod promotion;
 mod runs;

@@ -33,7 +33,7 @@ fn plan(fixture: &VolumeFixture, number: u64, start_ns: u64) -> Plan {
 fn play(fixture: &VolumeFixture, core: &mut Core, number: u64) {
     let bytes = range(number);
     let expected = fixture.bytes[0][bytes.start as usize..bytes.end as usize].to_vec();
-    core.watch(Body::new([Part::Object(Arc::clone(&fixture.objects[0]), bytes)]), expected);
+    core.watch_in_time(Body::new([Part::Object(Arc::clone(&fixture.objects[0]), bytes)]), expected);
     assert_eq!(core.play(ClientBehaviour::default()).complete, 1);
 }
 
@@ -65,6 +65,21 @@ fn the_next_segment_is_in_memory_before_a_punctual_client_asks() {
         reads,
         "the client's own request reads nothing"
     );
+}
+
+#[test]
+fn what_is_due_when_its_plan_starts_is_not_late_for_that() {
+    let fixture = VolumeFixture::new(&[8 * SEGMENT_BYTES as usize], 8 << 20, None);
+    let units = fixture.units(8);
+    let (mut core, mut prefetcher) = (Core::new(&units, 1), Prefetcher::default());
+    let plan = Plan { due_ns: SECOND_NS, ..plan(&fixture, 1, SECOND_NS) };
+    prefetcher.plan(track(0), Some(plan));
+    core.now_ns = SECOND_NS + SECOND_NS / 10;
+    prefetcher.turn(&mut core.fetcher, core.now_ns);
+    settle(&mut core, &mut prefetcher);
+    assert!(units.counters().reads.load(Ordering::Relaxed) > 0);
+    let misses = &units.counters().deadline_misses[Class::PERIODIC.index()];
+    assert_eq!(misses.load(Ordering::Relaxed), 0);
 }
 
 #[test]

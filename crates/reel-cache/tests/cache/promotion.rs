@@ -2,14 +2,17 @@
 //! that no reader waits any more.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
-use reel_cache::Units;
+use proptest::prelude::*;
+use reel_cache::{Due, Fetcher, Reader, Units};
 use reel_disk::{
     DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, RequestId,
-    SchedulerView,
+    Requester, SchedulerView,
 };
-use reel_fixture::{ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
+use reel_fixture::{ArrivalSender, ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 /// Members that answer nothing until they are released.
@@ -120,6 +123,34 @@ fn watch(core: &mut Core, fixture: &VolumeFixture, class: Class, due_ns: u64) {
     core.turn(ClientBehaviour::default(), &mut Ends::default());
 }
 
+/// A client with a hundred downloads gets no more turns than one with a single download, whichever
+/// cores send them.
+#[test]
+fn all_downloads_of_a_client_wait_for_one_turn() {
+    let lengths = [STRIPE_BYTES; 4];
+    let fixture = VolumeFixture::new(&lengths, 8 << 20, None);
+    let (held, units) = Held::new(&fixture);
+    let requester_of = |title: usize, client: Option<&str>| {
+        let mut fetcher = Fetcher::new(units.clone(), Arc::new(ArrivalSender(channel().0)));
+        let client = client.map(|client| Requester::client(client.parse().unwrap()));
+        let due = Due::After(DEADLINE_NONE_NS);
+        let reader = Reader::new(fixture.whole(title), Class::APERIODIC, due, 7).on_behalf_of(client);
+        reader.promised(None).fill(&mut fetcher, 0);
+        let requesters: HashSet<Requester> =
+            held.waiting.lock().unwrap().iter().map(|request| request.requester).collect();
+        assert_eq!(requesters.len(), 1);
+        requesters.into_iter().next().unwrap()
+    };
+    let one = requester_of(0, Some("192.0.2.1"));
+    assert_eq!(requester_of(1, Some("192.0.2.1")), one);
+    assert_ne!(requester_of(2, Some("192.0.2.2")), one);
+    assert_ne!(requester_of(3, None), one, "a connection that has no client has turns of its own");
+    let client = |address: &str| Requester::client(address.parse().unwrap());
+    assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"), "one network");
+    assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+    assert!(!client("2001:db8::1").is_maintenance());
+}
+
 #[test]
 fn a_read_becomes_as_urgent_as_the_readers_that_join_it() {
     let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
@@ -152,6 +183,45 @@ fn a_read_becomes_as_urgent_as_the_readers_that_join_it() {
     assert_eq!(second.play(ClientBehaviour::default()).complete, 3);
     drop((first, second, units));
     assert_eq!(fixture.buffers_taken(), 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Readers join a read on any core: the disks know the most urgent class of all readers
+    /// and the nearest of their deadlines, and no reader lowers them (Prism, section 6: a read of a
+    /// high class must not wait as one of a low class).
+    #[test]
+    fn a_unit_is_read_in_the_most_urgent_class_that_awaits_it(
+        readers in proptest::collection::vec((0_usize..3, 1_000_u64..1_000_000, any::<bool>()), 1..7),
+    ) {
+        let fixture = VolumeFixture::new(&[STRIPE_BYTES], 8 << 20, None);
+        let (held, units) = Held::new(&fixture);
+        let classes = held.classes();
+        let mut cores = [Core::new(&units, 1), Core::new(&units, 2)];
+        let mut told: BTreeMap<(usize, u64), (Class, u64)> = BTreeMap::new();
+        let (mut wanted, begins): (Option<(Class, u64)>, bool) = (None, readers[0].2);
+        for (class, due_ns, second) in readers {
+            let class = [Class::PERIODIC, Class::INTERACTIVE, Class::APERIODIC][class];
+            watch(&mut cores[usize::from(second)], &fixture, class, due_ns);
+            for request in held.waiting.lock().unwrap().iter() {
+                told.entry((request.member, request.token)).or_insert((request.class, request.deadline_ns));
+            }
+            for (member, token, class, deadline_ns) in held.promoted() {
+                told.insert((member, token), (class, deadline_ns));
+            }
+            wanted = Some(wanted.map_or((class, due_ns), |(before, before_ns)| {
+                let is_higher = classes.kind(class) < classes.kind(before);
+                (if is_higher { class } else { before }, before_ns.min(due_ns))
+            }));
+            prop_assert_eq!(told.len(), 3, "each row is read once");
+            prop_assert!(told.values().all(|told| Some(*told) == wanted), "{told:?}, not {wanted:?}");
+        }
+        held.release();
+        // The core that began the reads takes their answers.
+        for second in [begins, !begins] {
+            cores[usize::from(second)].play(ClientBehaviour::default());
+        }
+    }
 }
 
 #[test]

@@ -68,6 +68,8 @@ fn cases(buffers: usize) -> impl Strategy<Value = Case> {
 }
 
 fn play(fixture: &VolumeFixture, case: &Case) {
+    // Those of a case that failed: what proptest shrinks to would mean nothing.
+    (0..MEMBERS).for_each(|member| fixture.faults.clear(member));
     if let Some((member, fault)) = &case.fault {
         fixture.faults.inject(*member, fault.clone());
     }
@@ -161,4 +163,34 @@ fn eighty_clients_that_take_nothing_do_not_hold_up_four_that_do() {
     core.wait_until(ClientBehaviour::default(), |core| core.fetcher.units().runs().readers() > 0);
     core.wait_until(ClientBehaviour::default(), |core| four.iter().all(|one| !core.is_watching(*one)));
     assert_eq!(units.runs().readers(), 0);
+}
+
+/// One member fails, and the others answer nothing for a while: nothing is lost by that.
+#[test]
+fn films_come_whole_from_a_member_that_fails_beside_members_that_stall() {
+    for fault in [Fault::FailReads, Fault::CorruptReads, Fault::Vanish] {
+        for stalled in [vec![1], vec![1, 2], vec![1, 2, 3, 4]] {
+            let fixture = VolumeFixture::new(&LENGTHS, ARENA_BYTES, None);
+            fixture.faults.inject(0, fault.clone());
+            stalled.iter().for_each(|member| fixture.faults.inject(*member, Fault::Stall));
+            let units = fixture.units(4);
+            let mut core = Core::new(&units, 7);
+            let mut rng = Rng::new(3);
+            for _ in 0..3 {
+                let (body, expected) = film(&fixture, &mut rng);
+                core.download(body, expected);
+                let (body, expected) = film(&fixture, &mut rng);
+                core.watch(body, expected);
+            }
+            let faults = fixture.faults.clone();
+            let members = stalled.clone();
+            let end = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(800));
+                members.iter().for_each(|member| faults.clear(*member));
+            });
+            let ends = core.play(ClientBehaviour::default());
+            end.join().unwrap();
+            assert_eq!((ends.lost, ends.complete), (0, 6), "{fault:?} {stalled:?}");
+        }
+    }
 }

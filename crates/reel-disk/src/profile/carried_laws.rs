@@ -326,13 +326,15 @@ proptest! {
         let (reads, bytes) = (sizes.len() as u32, sizes.iter().sum());
         let [one, other] = price.demand_parts_ns(&DiskDemand { reads, seeks: reads, bytes });
         let ns = takes.ns(&sizes);
-        prop_assert!(one.max(other) + 64 >= ns, "{} of {ns} by {price:?}", one.max(other));
+        // Prices are whole nanoseconds: each request may be rounded, and the windows are of 64.
+        let rounding_ns = 64 + sizes.len() as u64;
+        prop_assert!(one.max(other) + rounding_ns >= ns, "{} of {ns} by {price:?}", one.max(other));
         // What a scheduler charges, request by request, is no less.
         let each_ns: u64 = sizes.iter().map(|&bytes| price.read_ns(bytes)).sum();
-        prop_assert!(each_ns + 64 >= one.max(other));
+        prop_assert!(each_ns + rounding_ns >= one.max(other));
         // And two budgets are not far below what they can do, wherever their knee is in between.
         if matches!(limits, Limits::Beside { permille: 0 }) && (20..=60).contains(&(request_ns * 66 / unit_ns)) {
-            prop_assert!(one.max(other) <= ns * 21 / 20 + 64, "{} of {ns} by {price:?}", one.max(other));
+            prop_assert!(one.max(other) <= ns * 21 / 20 + rounding_ns, "{} of {ns} by {price:?}", one.max(other));
         }
     }
 }

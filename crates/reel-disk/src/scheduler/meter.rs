@@ -2,7 +2,7 @@
 //! compared.
 
 use super::device::{DepthBound, Device, Inside};
-use super::{ClassView, Queued, SchedulerView};
+use super::{ClassView, LastLate, Queued, SchedulerView};
 use crate::limits::REQUEST_NS_MAX;
 use crate::request::Requester;
 use reel_qos::limits::ROUND_NS;
@@ -24,6 +24,7 @@ pub(super) struct Meter {
     lanes: Vec<Lane>,
     rounds: u64,
     late: u64,
+    last_late: Option<LastLate>,
 }
 
 /// One class.
@@ -53,7 +54,8 @@ impl Meter {
         let lanes = vec![Lane::default(); classes.len()];
         let device = Device::new(bound);
         let classes = classes.clone();
-        let mut meter = Self { classes, price, device, round: None, lanes, rounds: 0, late: 0 };
+        let (rounds, late) = (0, 0);
+        let mut meter = Self { classes, price, device, round: None, lanes, rounds, late, last_late: None };
         meter.set_price(price);
         meter
     }
@@ -128,7 +130,10 @@ impl Meter {
     ) {
         let Queued { id, requester, bytes, .. } = *request;
         self.device.enter(Inside { id, lane, requester, cost_ns, turn_ns, own, got_ns: 0, bytes });
-        self.late += u64::from(now_ns.saturating_add(cost_ns) > request.deadline_ns);
+        if now_ns.saturating_add(cost_ns) > request.deadline_ns {
+            self.late += 1;
+            self.last_late = Some(LastLate { at_ns: now_ns, class: request.class });
+        }
         self.quit(lane);
         let lane = &mut self.lanes[lane];
         lane.used_ns = lane.used_ns.saturating_add(cost_ns);
@@ -169,7 +174,7 @@ impl Meter {
             total_ns: lane.total_ns,
         };
         let classes = self.lanes.iter().enumerate().map(view).collect();
-        let (rounds, late) = (self.rounds, self.late);
-        SchedulerView { policy, rounds, late, classes, ..SchedulerView::default() }
+        let (rounds, late, last_late) = (self.rounds, self.late, self.last_late);
+        SchedulerView { policy, rounds, late, last_late, classes, ..SchedulerView::default() }
     }
 }

@@ -278,6 +278,72 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Requests that lie behind one another, of different classes and of one: each goes to the
+    /// device by itself, in the most urgent class that was asked for it while it waited, with the
+    /// nearest deadline (Prism, section 4: no merging of requests of different classes).
+    #[test]
+    fn requests_never_merge_and_each_is_served_in_the_most_urgent_class_that_waits_for_it(
+        policy in proptest::sample::select(Policy::ALL.to_vec()),
+        asked in proptest::collection::vec((0_usize..31, deadline(), 0_u64..8), 1..60),
+        promoted in proptest::collection::vec((any::<usize>(), 0_usize..31, deadline()), 0..60),
+        first in 0_usize..40,
+        more in 0_usize..29,
+        price in price(),
+        requests in 1_usize..6,
+    ) {
+        const BYTES: usize = 64 << 10;
+        let classes = table(more);
+        let bound = DepthBound { requests, ..DepthBound::default() };
+        let mut scheduler = policy.scheduler(&classes, price, bound);
+        let (mut now_ns, mut asked_of, mut in_device) = (5 * ROUND_NS, BTreeMap::new(), Vec::new());
+        for (id, &(class, deadline_ns, place)) in asked.iter().enumerate() {
+            let (id, class, offset) = (id as u64, Class::new(class).unwrap(), place * BYTES as u64);
+            let requester = Requester::default();
+            let request = Queued { id, class, requester, deadline_ns, offset, bytes: BYTES, write: false };
+            asked_of.insert(id, (request, vec![class]));
+            scheduler.push(request, now_ns);
+        }
+        let take = |scheduler: &mut Box<dyn Scheduler>,
+                        asked_of: &mut BTreeMap<u64, (Queued, Vec<Class>)>,
+                        now_ns: u64,
+                        in_device: &mut Vec<u64>|
+         -> Result<bool, TestCaseError> {
+            let Some(next) = scheduler.pop(now_ns) else { return Ok(false) };
+            let (wanted, before) = asked_of.remove(&next.id).expect("given twice, or never pushed");
+            // Of what DRR has chosen for a sweep already, the class stays.
+            let class = if policy == Policy::Drr && before.contains(&next.class) { next.class } else { wanted.class };
+            prop_assert_eq!(next, Queued { class, ..wanted });
+            in_device.push(next.id);
+            Ok(true)
+        };
+        for _ in 0..first {
+            if !take(&mut scheduler, &mut asked_of, now_ns, &mut in_device)? {
+                in_device.drain(..).for_each(|id| scheduler.done(id, now_ns));
+            }
+            now_ns += 1_000_000;
+        }
+        for (nth, class, deadline_ns) in promoted {
+            let (id, class) = (nth as u64 % asked.len() as u64, Class::new(class).unwrap());
+            scheduler.promote(id, class, deadline_ns);
+            if let Some((request, before)) = asked_of.get_mut(&id) {
+                if classes.kind(class) < classes.kind(request.class) {
+                    request.class = class;
+                    before.push(class);
+                }
+                request.deadline_ns = request.deadline_ns.min(deadline_ns);
+            }
+        }
+        while !asked_of.is_empty() {
+            if !take(&mut scheduler, &mut asked_of, now_ns, &mut in_device)? {
+                in_device.drain(..).for_each(|id| scheduler.done(id, now_ns));
+                now_ns += 1_000_000;
+            }
+        }
+    }
+}
+
 #[test]
 fn policies_have_names() {
     for policy in Policy::ALL {

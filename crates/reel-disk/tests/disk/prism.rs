@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use crate::simulated::{Client, MS, PRICE, Sim};
-use reel_disk::Policy;
+use reel_disk::{LastLate, Policy};
 use reel_qos::limits::{ROUND_NS, SUB_PERIOD_NS};
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 
@@ -295,6 +295,9 @@ fn late_and_short_notice_requests_are_served_by_deadline() {
     }
     // Near deadlines in one sweep, the sweeps by deadline.
     assert_eq!(order, [late, sooner_too, sooner, soon, bucket]);
+    let view = sim.scheduler.view(now_ns);
+    let last = LastLate { at_ns: now_ns, class: Class::PERIODIC };
+    assert_eq!((view.late, view.last_late), (1, Some(last)));
 }
 
 #[test]

@@ -108,6 +108,24 @@ proptest! {
 }
 
 #[test]
+fn one_sweep_serves_all_that_wait_at_one_place() {
+    let mut scan = cscan(1, 1 << 20);
+    for (id, offset) in [(0, 10), (1, 10), (2, 10), (3, 5), (4, 20)] {
+        scan.push(queued(id, offset, 1), 0);
+    }
+    let mut order = Vec::new();
+    while let Some(next) = scan.pop(0) {
+        scan.done(next.id, 0);
+        order.push(next.id);
+        if next.id == 1 {
+            // The sweep is there already.
+            scan.push(queued(5, 10, 1), 0);
+        }
+    }
+    assert_eq!(order, [3, 0, 1, 2, 4, 5]);
+}
+
+#[test]
 fn reading_one_place_repeatedly_delays_no_other_request() {
     let mut scan = cscan(1, 1 << 20);
     scan.push(queued(0, 100, 1), 0);

@@ -5,7 +5,7 @@ use super::{HttpThread, SWEEP};
 use crate::connection::{Connection, Sending, State, TimeOut};
 use crate::front_end::Handover;
 use crate::limits::{LINGER_BYTES_MAX, SWEEP_EVERY_NS};
-use reel_serve::Serve;
+use reel_serve::{NoPlace, Serve};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,8 +16,9 @@ impl HttpThread {
     pub(super) fn finish(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let State::Sending(sending) = std::mem::replace(&mut connection.state, State::Idle) else { return };
-        let (keep_alive, peer) = (sending.keep_alive, connection.peer);
-        self.end_delivery(serve, *sending, peer, serve.now_ns());
+        let keep_alive = sending.keep_alive && !connection.is_leaving;
+        let client = connection.peer.client();
+        self.end_delivery(serve, *sending, client, serve.now_ns());
         if keep_alive { self.await_request(serve, token) } else { self.linger(serve, token) }
     }
 
@@ -63,12 +64,13 @@ impl HttpThread {
             return;
         }
         let tls = connection.secure.map(|secure| Box::new(secure.tls));
-        let handover = Handover { stream, tls, already_read: connection.input, peer: connection.peer };
+        let peer = connection.peer.address();
+        let handover = Handover { stream, tls, already_read: connection.input, peer };
         match (self.shared.http.handover)(handover) {
             Ok(()) => self.shared.http.counters.handed_over.fetch_add(1, Ordering::Relaxed),
             Err(handover) => {
                 if handover.tls.is_none() {
-                    refuse_connection(handover.stream.into());
+                    refuse_connection(handover.stream.into(), NoPlace::Full);
                 }
                 self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed)
             }
@@ -99,14 +101,17 @@ impl HttpThread {
             }
         }
         if let State::Sending(sending) = connection.state {
-            self.end_delivery(serve, *sending, connection.peer, reel_rt::now_ns());
+            self.end_delivery(serve, *sending, connection.peer.client(), reel_rt::now_ns());
         }
     }
 
     /// A response has ended, whether it was accepted completely or not.
-    fn end_delivery(&self, serve: &mut Serve<'_>, sending: Sending, peer: SocketAddr, now_ns: u64) {
+    fn end_delivery(&self, serve: &mut Serve<'_>, sending: Sending, client: SocketAddr, now_ns: u64) {
+        if let Some(watched) = &sending.watched {
+            self.end_watching(watched, now_ns);
+        }
         if let Some(report) = serve.engine.close(sending.delivery) {
-            self.shared.access_log.record(sending.into_record(report, peer, now_ns));
+            self.shared.access_log.record(sending.into_record(report, client, now_ns));
         }
     }
 
@@ -116,6 +121,10 @@ impl HttpThread {
         for token in self.connections.tokens(|connection| connection.timed_out(now_ns).is_some()) {
             let Some(connection) = self.connections.get_mut(token) else { continue };
             let Some(which) = connection.timed_out(now_ns) else { continue };
+            if let Some(why) = connection.aside {
+                self.refuse(serve, token, why);
+                continue;
+            }
             // The response is complete. This is a normal close, not a loss.
             if which != TimeOut::Linger {
                 self.shared.http.counters.timed_out.fetch_add(1, Ordering::Relaxed);
@@ -126,15 +135,44 @@ impl HttpThread {
             }
             self.cut_off(serve, token);
         }
+        self.drop_left(serve, now_ns);
+        self.forget_readers(serve);
         serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
+    }
+
+    /// Closes connections whose clients have left while their responses wait for a start, and
+    /// releases what was reserved for that start. No operation of such a connection is in the ring,
+    /// which would notice it.
+    fn drop_left(&mut self, serve: &mut Serve<'_>, now_ns: u64) {
+        let sends = |connection: &Connection| !connection.in_ring && connection.delivery().is_some();
+        for token in self.connections.tokens(sends) {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let State::Sending(sending) = &connection.state else { continue };
+            let asked_ns = sending.started_ns;
+            let Some(session) = serve.engine.awaits_start_of(sending.delivery, now_ns) else { continue };
+            if connection.has_left() {
+                self.close(serve, token);
+                serve.parts().sessions.left(&session, asked_ns, now_ns);
+            }
+        }
+    }
+
+    /// Closes a connection for another one, now or after its response.
+    pub(super) fn leave(&mut self, serve: &mut Serve<'_>, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.is_leaving = true;
+        if let Some(why) = connection.aside {
+            return self.refuse(serve, token, why);
+        }
+        if connection.is_quiet() {
+            self.shared.http.counters.made_room.fetch_add(1, Ordering::Relaxed);
+            self.close(serve, token);
+        }
     }
 
     /// Closes the connections that have no request.
     pub(super) fn close_idle(&mut self, serve: &mut Serve<'_>) {
-        let has_no_request = |connection: &Connection| {
-            matches!(connection.state, State::ShakingHands | State::Idle | State::Heading)
-        };
-        for token in self.connections.tokens(has_no_request) {
+        for token in self.connections.tokens(Connection::is_quiet) {
             self.close(serve, token);
         }
     }

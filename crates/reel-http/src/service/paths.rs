@@ -3,7 +3,6 @@
 use super::{HttpThread, PATHS};
 use crate::connection::{Connection, State};
 use crate::limits::{PATHS_EVERY_NS, PATHS_MAX};
-use reel_admit::client_network;
 use reel_ring::tcp_status;
 use reel_serve::Serve;
 
@@ -21,7 +20,7 @@ impl HttpThread {
     pub(super) fn look_at_paths(&mut self, serve: &mut Serve<'_>) {
         self.paths_planned = false;
         let sending = |connection: &Connection| {
-            connection.uses_uplink() && matches!(connection.state, State::Sending(_))
+            connection.peer.shows_path() && matches!(connection.state, State::Sending(_))
         };
         let mut tokens = self.connections.tokens(sending);
         if tokens.is_empty() {
@@ -50,8 +49,7 @@ impl HttpThread {
                 // A connection that is already gone reports that later.
                 let _ = rustix::net::sockopt::set_tcp_congestion(&connection.socket, system);
             }
-            let client = client_network(connection.peer.ip());
-            serve.engine.observe(delivery, client, sample, serve.now_ns());
+            serve.engine.observe(delivery, sample, serve.now_ns());
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Requests of sessions, and the start of sessions.
 
 use super::HttpThread;
-use crate::connection::State;
+use crate::connection::{About, State};
+use crate::file_reader::ReadAs;
 use crate::files;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Route;
 use reel_admit::{Session, SessionClient};
 use reel_cache::SessionKey;
-use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile};
-use reel_qos::Class;
+use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, Unwritten};
 use reel_serve::{OpenResult, Serve};
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 impl HttpThread {
@@ -24,10 +24,16 @@ impl HttpThread {
         file: SessionFile,
         session: Arc<Session<PlayableTitle>>,
     ) {
+        self.note_about(token, session.title_id(), Some(session.key()));
         let (title, choice) = (session.playing(), session.offered().unwrap_or(0));
-        let Some(of_session) = title.session_file(file, session.key(), choice) else {
-            let response = Response::absent(&request);
-            return self.respond(serve, token, request, response, (Some(session), DeliveryPolicy::begins()));
+        let of_session = match title.session_file(file, session.key(), choice) {
+            Ok(Some(of_session)) => of_session,
+            Ok(None) => {
+                let response = Response::absent(&request);
+                let begins = (Some(session), DeliveryPolicy::begins());
+                return self.respond(serve, token, request, response, begins);
+            }
+            Err(Unwritten) => return self.write(serve, token, request, Arc::clone(title), (file, choice)),
         };
         let resource = files::resource(title, of_session, files::SESSION_CACHE);
         let answer = resource.answer(&request);
@@ -47,12 +53,41 @@ impl HttpThread {
     /// Lets another thread open a title. [`HttpThread::note_opened`] notes the result, and
     /// [`HttpThread::answer_opened`] continues with the request.
     pub(super) fn open(&mut self, serve: &mut Serve<'_>, token: u64, request: Request, title: String) {
+        self.note_about(token, &title, None);
         if let Err(refusal) = serve.open_title(token, title) {
             let response = Response::refusal(&request, &refusal);
             return self.respond_interactive(serve, token, request, response);
         }
+        self.await_opened(token, request);
+    }
+
+    /// Lets another thread write a text of a title; then the request continues as after an opening.
+    fn write(
+        &mut self,
+        serve: &mut Serve<'_>,
+        token: u64,
+        request: Request,
+        title: Arc<PlayableTitle>,
+        (file, choice): (SessionFile, usize),
+    ) {
+        #[cfg(feature = "faults")]
+        crate::faults::occupy_if_wanted(&serve.parts().writers, &request.path);
+        if let Err(refusal) = serve.write_text(token, title, file, choice) {
+            let response = Response::refusal(&request, &refusal);
+            return self.respond_interactive(serve, token, request, response);
+        }
+        self.await_opened(token, request);
+    }
+
+    fn await_opened(&mut self, token: u64, request: Request) {
         if let Some(connection) = self.connections.get_mut(token) {
             connection.state = State::Opening(Box::new(request));
+        }
+    }
+
+    fn note_about(&mut self, token: u64, title: &str, session: Option<SessionKey>) {
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.about = Some(About { title: title.to_owned(), session });
         }
     }
 
@@ -69,7 +104,7 @@ impl HttpThread {
         let State::Opened(opened) = std::mem::replace(&mut connection.state, State::Idle) else { return };
         let (mut request, result) = *opened;
         request.keep_alive &= !serve.is_draining();
-        let peer = connection.peer;
+        let client = connection.peer.client().ip();
         let title = match result {
             Ok(title) => title,
             Err(refusal) => {
@@ -79,24 +114,27 @@ impl HttpThread {
         };
         match Route::of(&request.path) {
             Route::Watch { file, .. } if request.method == "HEAD" => {
-                let response = describe(serve, &request, &title, file);
+                let response = describe(serve, &request, (&title, file), client);
                 self.respond_interactive(serve, token, request, response);
             }
             Route::Session { key, file } => self.play_again(serve, token, request, (key, title), file),
             Route::Watch { title: id, file } => {
-                let response = self.start_session(serve, &request, (&id, title), file, peer);
+                let response = self.start_session(serve, &request, (&id, title), file, client);
                 self.respond_interactive(serve, token, request, response);
             }
-            _ => {
-                let response = files::download(&title, &request);
-                let policy = DeliveryPolicy::without_deadline(Class::APERIODIC);
-                self.respond(serve, token, request, response, (None, policy));
+            Route::Play { title: id } => self.read_file(serve, token, request, title, (&id, ReadAs::Play)),
+            Route::Download { title: id } => {
+                self.read_file(serve, token, request, title, (&id, ReadAs::File))
+            }
+            Route::NotFound | Route::ControlPlane => {
+                debug_assert!(false, "no title is opened for {}", request.path);
+                self.close(serve, token);
             }
         }
     }
 
-    /// Opens a session again whose client was silent for too long, and answers its request. HEAD
-    /// opens none.
+    /// Continues a session, or opens one again whose client was silent for too long, and answers
+    /// its request. HEAD opens none.
     fn play_again(
         &mut self,
         serve: &mut Serve<'_>,
@@ -105,15 +143,19 @@ impl HttpThread {
         (key, title): (SessionKey, Arc<PlayableTitle>),
         file: SessionFile,
     ) {
+        if let Some(session) = serve.opener().sessions().touch(&key, serve.now_ns()) {
+            return self.play(serve, token, request, file, session);
+        }
         if request.method == "HEAD" {
             let response = match title.session_file(file, key, 0) {
-                Some(file) => files::resource(&title, file, files::SESSION_CACHE).respond(&request),
-                None => Response::absent(&request),
+                Ok(Some(file)) => files::resource(&title, file, files::SESSION_CACHE).respond(&request),
+                Ok(None) => Response::absent(&request),
+                Err(Unwritten) => return self.write(serve, token, request, title, (file, 0)),
             };
             return self.respond_interactive(serve, token, request, response);
         }
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let (address, form) = (connection.peer.ip(), form_of(file));
+        let (address, form) = (connection.peer.client().ip(), form_of(file));
         let response = match serve.opener().session_again(&key, title, form, address, serve.now_ns()) {
             Ok(Some(session)) => return self.play(serve, token, request, file, session),
             Ok(None) => Response::ended(&request),
@@ -128,22 +170,22 @@ impl HttpThread {
         request: &Request,
         (id, title): (&str, Arc<PlayableTitle>),
         file: SessionFile,
-        peer: SocketAddr,
+        client: IpAddr,
     ) -> Response {
         let opener = serve.opener();
-        let opened = opener.class(request.class.as_deref()).and_then(|class| {
-            let client = SessionClient::new(peer.ip(), class);
+        let opened = opener.class(request.class.as_deref(), client).and_then(|class| {
+            let client = SessionClient::new(client, class);
             opener.session(id, title, form_of(file), client, serve.now_ns())
         });
         match opened {
             Ok(session) => {
-                let key = session.key();
+                let (key, is_file) = (session.key(), form_of(file) == Form::File);
                 let file = match file {
                     SessionFile::Manifest => "manifest.mpd".to_owned(),
                     SessionFile::Progressive => format!("{id}.mp4"),
                     _ => "master.m3u8".to_owned(),
                 };
-                Response::redirect(request, &format!("/s/{key}/{file}"))
+                Response::redirect(request, &format!("/s/{key}/{file}"), is_file)
             }
             Err(refusal) => Response::refusal(request, &refusal),
         }
@@ -156,8 +198,13 @@ fn form_of(file: SessionFile) -> Form {
 
 /// Answers HEAD for a title. No session is opened, so nothing is reserved: a client that only looks
 /// takes no place from a viewer.
-fn describe(serve: &Serve<'_>, request: &Request, title: &PlayableTitle, file: SessionFile) -> Response {
-    match serve.opener().class(request.class.as_deref()) {
+fn describe(
+    serve: &Serve<'_>,
+    request: &Request,
+    (title, file): (&PlayableTitle, SessionFile),
+    client: IpAddr,
+) -> Response {
+    match serve.opener().class(request.class.as_deref(), client) {
         Ok(_) => files::description(title, file, request),
         Err(refusal) => Response::refusal(request, &refusal),
     }

@@ -3,9 +3,10 @@
 use super::HttpThread;
 use crate::connection::State;
 use crate::limits::RECEIVE_BYTES;
+use crate::peer::Headed;
 use crate::request::{Head, Request};
 use crate::response::Response;
-use crate::route::Route;
+use crate::route::{Route, is_health, is_of_dav};
 use reel_play::DeliveryPolicy;
 use reel_ring::Op;
 use reel_serve::Serve;
@@ -16,6 +17,7 @@ impl HttpThread {
     pub(super) fn await_request(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         connection.since_ns = serve.now_ns();
+        connection.quiet(token);
         if !connection.input.is_empty() {
             connection.state = State::Heading;
             return self.begin(serve, token);
@@ -46,9 +48,21 @@ impl HttpThread {
     /// Parses what was received, decides what a request is for, and answers it or passes it on.
     pub(super) fn begin(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let (mut request, head_bytes) = match Head::parse(&connection.input) {
+        let parsed = match connection.peer.take_header(&mut connection.input) {
+            Headed::Done => Head::parse(&connection.input),
+            Headed::Partial => Head::Partial,
+            Headed::Bad => Head::Bad(400, "the header of the PROXY protocol is not valid"),
+        };
+        if let Some(why) = connection.aside
+            && !matches!(parsed, Head::Partial)
+            && !matches!(&parsed, Head::Complete(request, _) if is_health(&request.path))
+        {
+            return self.refuse(serve, token, why);
+        }
+        let (mut request, head_bytes) = match parsed {
             Head::Partial => return self.receive(serve, token),
             Head::Bad(status, detail) => {
+                connection.busy();
                 connection.input.clear();
                 let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
                 let response = Response::problem(&request, status, detail, "");
@@ -58,11 +72,14 @@ impl HttpThread {
         };
         request.keep_alive &= !serve.is_draining();
         let route = Route::of(&request.path);
-        if route == Route::ControlPlane {
+        if route == Route::ControlPlane || is_of_dav(&request.path, &request.method) {
             return self.hand_over(serve, token);
         }
         let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.busy();
         connection.input.drain(..head_bytes);
+        connection.peer.begin_request(&self.shared.http.proxies, request.forwarded_for.as_deref());
+        connection.about = None;
         if request.has_body {
             request.keep_alive = false;
             let response = Response::problem(&request, 400, "media is read without a request body", "");
@@ -77,7 +94,7 @@ impl HttpThread {
                         None => Response::ended(&request),
                     },
                 },
-                Route::Watch { title, .. } | Route::Download { title } => {
+                Route::Watch { title, .. } | Route::Download { title } | Route::Play { title } => {
                     return self.open(serve, token, request, title);
                 }
                 Route::NotFound | Route::ControlPlane => {

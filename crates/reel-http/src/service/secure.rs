@@ -7,6 +7,7 @@
 use super::HttpThread;
 use crate::connection::{Connection, State};
 use crate::limits::{PARKED_BYTES_MAX, SEAL_SMALL_BYTES_MAX};
+use crate::peer::Headed;
 use crate::secure::{Secure, looks_like_http, rest_of};
 use reel_arena::Buffer;
 use reel_ring::{Chunk, Op};
@@ -28,11 +29,23 @@ impl HttpThread {
     pub(super) fn received_sealed(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let Some(secure) = &mut connection.secure else { return };
-        let Some(incoming) = secure.received.take() else { return };
+        let Some(mut incoming) = secure.received.take() else { return };
+        if connection.peer.awaits_header() {
+            // What came before is a part of the header.
+            incoming = [std::mem::take(&mut connection.input), incoming].concat();
+        }
+        match connection.peer.take_header(&mut incoming) {
+            Headed::Done => {}
+            Headed::Partial => {
+                connection.input = incoming;
+                return self.receive(serve, token);
+            }
+            Headed::Bad => return self.close(serve, token),
+        }
         let shakes_hands = matches!(connection.state, State::ShakingHands);
         let is_http = shakes_hands && looks_like_http(&incoming);
         if let Err(error) = secure.tls.receive(incoming, &mut connection.input) {
-            tracing::debug!(peer = %connection.peer, %error, "a TLS connection ends");
+            tracing::debug!(peer = %connection.peer.address(), %error, "a TLS connection ends");
             self.shared.http.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
             if is_http {
                 connection.send_unsealed(NOT_HTTP);
@@ -76,6 +89,7 @@ impl HttpThread {
             }
             return self.receive(serve, token);
         }
+        connection.handshake = None;
         self.shared.http.counters.handshakes.fetch_add(1, Ordering::Relaxed);
         if secure.tls.protocol() == Protocol::Http2 {
             return self.hand_over(serve, token);
@@ -99,7 +113,7 @@ impl HttpThread {
         let sealed = match sealed {
             Ok(sealed) if sealed.sealed > 0 => sealed,
             ended => {
-                tracing::debug!(peer = %connection.peer, error = ?ended.err(), "a response cannot be sealed");
+                tracing::debug!(peer = %connection.peer.address(), error = ?ended.err(), "a response cannot be sealed");
                 if let SealBuffer::Scratch(buffer) = seal_buffer {
                     self.scratch.give(token, Chunk::Lease(buffer.freeze()));
                 }
@@ -157,6 +171,7 @@ impl HttpThread {
                     serve.engine.count_taken(delivery, plain_bytes, serve.now_ns());
                 }
                 self.scratch.give(token, chunk);
+                self.watch_reader(serve, token);
                 self.wake(serve, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

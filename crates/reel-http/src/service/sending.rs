@@ -35,11 +35,20 @@ impl HttpThread {
             in_runs: true,
             path: connection.path(),
         };
-        let is_watched = connection.uses_uplink();
+        let is_watched = connection.peer.shows_path();
         let delivery = serve.engine.open(delivery, now_ns);
+        #[cfg(feature = "faults")]
+        crate::faults::panic_if_wanted(&request.path);
         let (blocked, started_ns) = (false, now_ns);
-        connection.state =
-            State::Sending(Box::new(Sending { delivery, blocked, keep_alive, started_ns, status, request }));
+        connection.state = State::Sending(Box::new(Sending {
+            delivery,
+            blocked,
+            keep_alive,
+            started_ns,
+            status,
+            request,
+            watched: None,
+        }));
         connection.since_ns = now_ns;
         if is_watched {
             self.watch_paths(serve);
@@ -84,6 +93,7 @@ impl HttpThread {
             Ok(bytes) => {
                 connection.since_ns = serve.now_ns();
                 serve.engine.taken(delivery, bytes as u64, serve.now_ns());
+                self.watch_reader(serve, token);
                 self.wake(serve, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

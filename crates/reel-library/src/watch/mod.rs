@@ -8,13 +8,16 @@ mod watcher;
 
 pub use watcher::{KnownTitles, Now, Watcher};
 
+use crate::input::Ingested;
 use crate::limits::WATCH_PERIOD;
 use crate::naming::path_file_name;
 use scan::Scan;
 use std::convert::Infallible;
 use std::fs;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::UNIX_EPOCH;
 
@@ -63,11 +66,10 @@ pub struct WatchedFile {
 /// What has become of a file of a watched directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchState {
-    /// It changed a moment ago, or was seen for the first time. It is ingested when it has not
-    /// changed for so many seconds.
+    /// It may be incomplete.
     Waiting {
-        /// The time that it must not change.
-        quiet_s: u64,
+        /// Why, and when it is ingested.
+        reason: String,
     },
     /// It is being ingested.
     Ingesting,
@@ -75,6 +77,8 @@ pub enum WatchState {
     Taken {
         /// The id of the title.
         title: String,
+        /// What was left out or changed, as many as are shown; empty after a restart.
+        warnings: Vec<String>,
     },
     /// It could not be ingested. It is tried again when it changes.
     Failed {
@@ -93,61 +97,96 @@ pub enum WatchState {
 pub struct WatchReport {
     /// Why the directory cannot be read, or not all of it.
     pub problem: Option<String>,
-    /// The files, those that are not titles first.
+    /// The files: those that are not ingested, those that may be, titles with warnings, and titles.
     pub files: Vec<WatchedFile>,
     /// How many more there are.
     pub more: usize,
 }
 
 /// Scans a directory every [`WATCH_PERIOD`] and passes every complete new file to `take`, until the
-/// sender of `stop` is dropped. `take` returns the id of the title, or why there is none. It may be
+/// sender of `stop` is dropped. `take` returns the title, or why there is none. It may be
 /// slow; the next scan is later then. `show` gets what the directory holds when that has changed. A
 /// directory that cannot be read is logged once and tried again, so that a disk may be mounted
-/// later. Blocks.
+/// later. A panic ends one scan or costs one file its title, and is counted in `panics`. Blocks.
 pub fn watch(
     mut watcher: Watcher,
     stop: &Receiver<Infallible>,
     known: &dyn KnownTitles,
-    mut take: impl FnMut(&Arrival) -> Result<String, String>,
+    mut take: impl FnMut(&Arrival) -> Result<Ingested, String>,
     mut show: impl FnMut(WatchReport),
+    panics: &AtomicU64,
 ) {
-    let mut readable = true;
-    let mut shown = None;
+    let mut take = |arrival: &Arrival| {
+        guarded(panics, || take(arrival)).unwrap_or_else(|| {
+            Err("the server panicked on it, which is a defect; the reason is in the log".to_owned())
+        })
+    };
+    let (mut readable, mut shown) = (true, None);
     loop {
-        match watcher.scan(Now::read(), known) {
-            Ok(arrivals) => {
-                if !readable {
-                    tracing::info!(dir = %watcher.dir().display(), "the watched directory can be read again");
-                }
-                readable = true;
-                for arrival in arrivals {
-                    watcher.begins(&arrival.path);
-                    show_changed(&watcher, &mut shown, &mut show);
-                    let outcome = take(&arrival);
-                    watcher.took(&arrival, outcome);
-                }
-            }
-            Err(e) if readable => {
-                readable = false;
-                tracing::warn!(dir = %watcher.dir().display(), error = %e, "the watched directory cannot be read; it is tried again");
-            }
-            Err(_) => {}
+        let look = || {
+            look(&mut watcher, &mut readable, known, &mut take, &mut |watcher| {
+                show_changed(watcher, &mut shown, &mut show);
+            })
+        };
+        if guarded(panics, look).is_none() {
+            watcher.look_again();
         }
-        for complaint in watcher.take_complaints() {
-            tracing::warn!("{complaint}");
-        }
-        show_changed(&watcher, &mut shown, &mut show);
         if stop.recv_timeout(WATCH_PERIOD) != Err(RecvTimeoutError::Timeout) {
             return;
         }
     }
 }
 
+/// One scan, with what it finds.
+fn look(
+    watcher: &mut Watcher,
+    readable: &mut bool,
+    known: &dyn KnownTitles,
+    take: &mut dyn FnMut(&Arrival) -> Result<Ingested, String>,
+    show: &mut dyn FnMut(&Watcher),
+) {
+    match watcher.scan(Now::read(), known) {
+        Ok(arrivals) => {
+            if !*readable {
+                tracing::info!(dir = %watcher.dir().display(), "the watched directory can be read again");
+            }
+            *readable = true;
+            for arrival in arrivals {
+                watcher.begins(&arrival.path);
+                show(watcher);
+                let outcome = take(&arrival);
+                watcher.took(&arrival, outcome);
+            }
+        }
+        Err(e) if *readable => {
+            *readable = false;
+            tracing::warn!(dir = %watcher.dir().display(), error = %e, "the watched directory cannot be read; it is tried again");
+        }
+        Err(_) => {}
+    }
+    for complaint in watcher.take_complaints() {
+        tracing::warn!("{complaint}");
+    }
+    show(watcher);
+}
+
+/// Does one step. `None` if it panicked, which is logged and counted.
+fn guarded<R>(panics: &AtomicU64, step: impl FnOnce() -> R) -> Option<R> {
+    let done = catch_unwind(AssertUnwindSafe(step)).ok();
+    if done.is_none() {
+        panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(
+            "the thread of the watched directory panicked, which is a defect (the reason is above); it continues with its next step"
+        );
+    }
+    done
+}
+
 fn show_changed(watcher: &Watcher, shown: &mut Option<WatchReport>, show: &mut impl FnMut(WatchReport)) {
     let report = watcher.report();
     if shown.as_ref() != Some(&report) {
-        *shown = Some(report.clone());
-        show(report);
+        show(report.clone());
+        *shown = Some(report);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{SidecarStamp, Stamp, stamp};
 use crate::limits::{WATCH_DEPTH_MAX, WATCH_FILES_MAX};
-use crate::sidecar::belongs_to;
+use crate::sidecar::{SUBTITLE_EXTENSIONS, belongs_to};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -17,6 +17,8 @@ const EXTENSIONS: [&str; 10] = ["mp4", "m4v", "m4a", "mov", "mkv", "mka", "webm"
 pub(super) struct Scan {
     /// Media files.
     pub(super) films: BTreeMap<PathBuf, Found>,
+    /// Files whose names say that another program is still writing them, with their sizes.
+    pub(super) unfinished: BTreeMap<PathBuf, u64>,
     /// What is not looked at although it may hold a film, and why.
     pub(super) skipped: BTreeMap<PathBuf, String>,
     /// Parts of the directory that cannot be read, and why.
@@ -35,7 +37,7 @@ pub(super) struct Found {
 
 impl Scan {
     /// Scans a directory. Hidden files and directories, partial files of browsers and copy
-    /// programs, and links to directories are skipped.
+    /// programs, and links to directories are not followed.
     ///
     /// # Errors
     /// If the directory itself cannot be read.
@@ -70,7 +72,14 @@ impl Scan {
                 }
                 continue;
             };
-            if is_skipped(name) {
+            if is_hidden(name) {
+                continue;
+            }
+            if is_unfinished(name) {
+                if kind.is_file() && names_media(name) {
+                    let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                    self.unfinished.insert(path, bytes);
+                }
                 continue;
             }
             if kind.is_dir() {
@@ -137,14 +146,21 @@ fn sidecars_of(film: &Path, all: &BTreeMap<String, Stamp>) -> SidecarStamp {
     sum
 }
 
-fn is_skipped(name: &str) -> bool {
+fn is_hidden(name: &str) -> bool {
+    name.starts_with(['.', '~', '#']) || name.ends_with('~')
+}
+
+fn is_unfinished(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    name.starts_with(['.', '~', '#'])
-        || name.ends_with('~')
-        || [".part", ".partial", ".crdownload", ".download", ".tmp", ".temp", ".!qb", ".aria2", ".filepart"]
-            .iter()
-            // `film.part.mp4` too: some programs put the mark before the extension.
-            .any(|mark| lower.ends_with(mark) || lower.contains(&format!("{mark}.")))
+    [".part", ".partial", ".crdownload", ".download", ".tmp", ".temp", ".!qb", ".aria2", ".filepart"]
+        .iter()
+        // `film.part.mp4` too: some programs put the mark before the extension.
+        .any(|mark| lower.ends_with(mark) || lower.contains(&format!("{mark}.")))
+}
+
+/// Whether a partial file will be a film, as far as its name says: `film.mp4.part`.
+fn names_media(name: &str) -> bool {
+    name.split('.').skip(1).any(|part| EXTENSIONS.contains(&part.to_ascii_lowercase().as_str()))
 }
 
 fn has_media_extension(path: &Path) -> bool {
@@ -152,7 +168,7 @@ fn has_media_extension(path: &Path) -> bool {
 }
 
 fn is_subtitle(path: &Path) -> bool {
-    has_extension(path, &["srt", "vtt"])
+    has_extension(path, &SUBTITLE_EXTENSIONS)
 }
 
 fn has_extension(path: &Path, extensions: &[&str]) -> bool {

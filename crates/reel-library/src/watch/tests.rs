@@ -2,8 +2,11 @@
 
 use super::taken::Taken;
 use super::*;
-use crate::limits::{WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S};
+use crate::limits::{
+    WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX, WATCH_WARNING_BYTES_MAX, WATCH_WARNINGS_MAX,
+};
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 /// A directory, and titles made from its files.
@@ -11,6 +14,8 @@ struct Hall {
     dir: tempfile::TempDir,
     titles: RefCell<Vec<(String, Stamp)>>,
     removed: Vec<Stamp>,
+    /// What each ingest warns of.
+    warnings: Vec<String>,
     clock_s: u64,
     unix_s: u64,
 }
@@ -35,7 +40,14 @@ impl Hall {
         let dir = tempfile::tempdir().expect("tempdir");
         let watcher = Watcher::with(dir.path(), Taken::in_memory());
         (
-            Hall { dir, titles: RefCell::default(), removed: Vec::new(), clock_s: 0, unix_s: 2_000_000_000 },
+            Hall {
+                dir,
+                titles: RefCell::default(),
+                removed: Vec::new(),
+                warnings: Vec::new(),
+                clock_s: 0,
+                unix_s: 2_000_000_000,
+            },
             watcher,
         )
     }
@@ -46,6 +58,10 @@ impl Hall {
         fs::write(&path, text).expect("written");
         let time = UNIX_EPOCH + std::time::Duration::from_secs(self.unix_s);
         fs::File::options().write(true).open(&path).expect("there").set_modified(time).expect("set");
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.dir.path().join(name)).expect("removed");
     }
 
     fn wait(&mut self, seconds: u64) {
@@ -64,7 +80,7 @@ impl Hall {
             titles.retain(|(other, _)| *other != id);
             titles.push((id.clone(), arrival.stamp.clone()));
             drop(titles);
-            watcher.took(&arrival, Ok(id));
+            watcher.took(&arrival, Ok(Ingested { id, warnings: self.warnings.clone() }));
             let below = arrival.path.strip_prefix(self.dir.path()).expect("below").display().to_string();
             names.push((below, arrival.replaces));
         }
@@ -88,6 +104,10 @@ fn state(watcher: &Watcher, path: &str) -> WatchState {
     files.into_iter().find(|file| file.path == path).unwrap_or_else(|| panic!("no {path}")).state
 }
 
+fn taken(title: &str) -> WatchState {
+    WatchState::Taken { title: title.to_owned(), warnings: Vec::new() }
+}
+
 fn skipped(watcher: &Watcher, path: &str) -> String {
     match state(watcher, path) {
         WatchState::Skipped { reason } => reason,
@@ -102,7 +122,8 @@ fn a_file_that_pauses_is_one_title_and_is_replaced_if_it_grew_after_all() {
     assert_eq!(hall.scan(&mut watcher), []);
     hall.wait(9);
     assert_eq!(hall.scan(&mut watcher), []);
-    assert_eq!(state(&watcher, "film.ts"), WatchState::Waiting { quiet_s: WATCH_QUIET_MIN_S });
+    let reason = format!("it is ingested when it has not changed for {WATCH_QUIET_MIN_S} s");
+    assert_eq!(state(&watcher, "film.ts"), WatchState::Waiting { reason });
     hall.write("film.ts", "ab");
     assert_eq!(hall.scan(&mut watcher), []);
     // It has paused for nine seconds, so ten are not enough.
@@ -117,7 +138,7 @@ fn a_file_that_pauses_is_one_title_and_is_replaced_if_it_grew_after_all() {
     hall.wait(WATCH_QUIET_MAX_S);
     assert_eq!(hall.scan(&mut watcher), [("film.ts".to_owned(), Some("t0".to_owned()))]);
     assert_eq!(hall.titles.borrow().len(), 1);
-    assert_eq!(state(&watcher, "film.ts"), WatchState::Taken { title: "t0".to_owned() });
+    assert_eq!(state(&watcher, "film.ts"), taken("t0"));
 }
 
 #[test]
@@ -163,7 +184,7 @@ fn equal_looking_files_are_told_apart_and_links_are_not() {
     fs::rename(link("a/01.ts"), link("c/01.ts")).expect("moved");
     fs::remove_file(link("c/link.ts")).expect("removed");
     assert_eq!(hall.settle(&mut watcher), []);
-    assert_eq!(state(&watcher, "c/01.ts"), WatchState::Taken { title: "t1".to_owned() });
+    assert_eq!(state(&watcher, "c/01.ts"), taken("t1"));
     hall.write("a/01.ts", "z");
     let same_time = UNIX_EPOCH + std::time::Duration::from_secs(2_000_000_000);
     let file = fs::File::options().write(true).open(link("a/01.ts")).expect("there");
@@ -198,7 +219,7 @@ fn titles_of_other_ways_in_are_adopted() {
     let stamp = stamp_of(&hall.dir.path().join("film.ts")).expect("there");
     hall.titles.borrow_mut().push(("film".to_owned(), stamp));
     assert_eq!(hall.settle(&mut watcher), []);
-    assert_eq!(state(&watcher, "film.ts"), WatchState::Taken { title: "film".to_owned() });
+    assert_eq!(state(&watcher, "film.ts"), taken("film"));
 }
 
 #[test]
@@ -217,6 +238,39 @@ fn a_failure_is_shown_and_tried_again_when_the_file_changes() {
     hall.scan(&mut watcher);
     hall.wait(WATCH_QUIET_MAX_S);
     assert_eq!(hall.scan(&mut watcher), new(&["film.ts"]));
+}
+
+#[test]
+fn warnings_are_shown_before_titles_without_and_are_bounded() {
+    let (mut hall, mut watcher) = Hall::new();
+    hall.write("a.ts", "a");
+    assert_eq!(hall.settle(&mut watcher), new(&["a.ts"]));
+    let long = "ö".repeat(WATCH_WARNING_BYTES_MAX);
+    hall.warnings = [vec![long], vec!["one packet".to_owned(); WATCH_WARNINGS_MAX]].concat();
+    hall.write("b.ts", "b");
+    assert_eq!(hall.settle(&mut watcher), new(&["b.ts"]));
+    let files = watcher.report().files;
+    assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["b.ts", "a.ts"]);
+    let warnings = |file: &WatchedFile| match &file.state {
+        WatchState::Taken { warnings, .. } => warnings.clone(),
+        state => panic!("{}: {state:?}", file.path),
+    };
+    let shown = warnings(&files[0]);
+    assert_eq!(shown.len(), WATCH_WARNINGS_MAX);
+    assert!(shown[0].len() <= WATCH_WARNING_BYTES_MAX && shown[0].ends_with("ö..."), "{}", shown[0]);
+    assert_eq!(shown.last().expect("not empty"), "and 2 more, which are in the log");
+    // Those of so many files are kept, whatever arrives. The first files make room in the report.
+    hall.warnings = vec!["one packet".to_owned()];
+    (0..=WATCH_SHOWN_MAX).for_each(|number| hall.write(&format!("c{number}.ts"), "c"));
+    hall.settle(&mut watcher);
+    ["b.ts", "c0.ts", "c1.ts"].iter().for_each(|name| hall.remove(name));
+    hall.scan(&mut watcher);
+    let is_kept = |file: &&WatchedFile| warnings(file) == ["one packet"];
+    assert_eq!(watcher.report().files.iter().filter(is_kept).count(), WATCH_SHOWN_MAX - 3);
+    for name in ["c98.ts", "c99.ts"] {
+        let file = watcher.report().files.into_iter().find(|file| file.path == name).expect("shown");
+        assert_eq!(warnings(&file), ["it has warnings, which are in the log"]);
+    }
 }
 
 #[test]
@@ -245,6 +299,17 @@ fn everything_but_complete_media_files_is_skipped() {
     assert_eq!(hall.settle(&mut watcher), new(&["Series/Season 1/b ö.ts", "a.MKV"]));
     assert!(skipped(&watcher, "caf\u{fffd}.ts").contains("UTF-8"));
     assert!(skipped(&watcher, "again").contains("not followed"));
+    for (name, why) in [
+        ("empty.mp4", "it is empty"),
+        ("film.mp4.part", "when it is renamed"),
+        ("film.part.mp4", "when it is renamed"),
+        ("film.mkv.crdownload", "when it is renamed"),
+    ] {
+        let WatchState::Waiting { reason } = state(&watcher, name) else { panic!("{name} waits") };
+        assert!(reason.contains(why), "{name}: {reason}");
+    }
+    let shown = watcher.report().files;
+    assert!(!shown.iter().any(|file| file.path.contains("hidden") || file.path.contains('~')), "{shown:?}");
     assert_eq!(watcher.take_complaints().len(), 2);
     assert_eq!(watcher.take_complaints(), [""; 0]);
     hall.scan(&mut watcher);
@@ -263,7 +328,7 @@ fn a_file_that_is_put_back_keeps_its_title() {
     assert_eq!(watcher.report().files, []);
     fs::rename(&aside, &film).expect("moved");
     assert_eq!(hall.settle(&mut watcher), []);
-    assert_eq!(state(&watcher, "film.mp4"), WatchState::Taken { title: "t0".to_owned() });
+    assert_eq!(state(&watcher, "film.mp4"), taken("t0"));
 }
 
 #[test]
@@ -274,8 +339,54 @@ fn watching_ends_with_its_sender_and_shows_what_is_wrong() {
         let (sender, stop) = mpsc::channel();
         drop(sender);
         let mut shown = None;
-        let take = |_: &Arrival| -> Result<String, String> { panic!("nothing is there") };
-        watch(watcher, &stop, &hall, take, |report| shown = Some(report));
+        let take = |_: &Arrival| -> Result<Ingested, String> { panic!("nothing is there") };
+        watch(watcher, &stop, &hall, take, |report| shown = Some(report), &AtomicU64::new(0));
         assert_eq!(shown.expect("shown").problem.is_some(), has_problem);
     }
+}
+
+/// Two files, of which the first panics when it is taken, or when that is to be shown.
+fn panicking(where_shown: bool) -> (Vec<String>, WatchReport, u64) {
+    let (mut hall, watcher) = Hall::new();
+    hall.unix_s = 1_000_000_000;
+    hall.write("a.mp4", "x");
+    hall.write("b.mp4", "y");
+    let (sender, stop) = mpsc::channel();
+    let mut sender = Some(sender);
+    let (mut taken, mut last, panics) = (Vec::new(), WatchReport::default(), AtomicU64::new(0));
+    let has_panicked = || panics.load(Ordering::Relaxed) > 0;
+    let is_ingested =
+        |report: &WatchReport| report.files.iter().any(|file| file.state == WatchState::Ingesting);
+    let take = |arrival: &Arrival| {
+        assert!(where_shown || has_panicked(), "on purpose");
+        taken.push(arrival.stamp.file_name.clone());
+        Ok(Ingested { id: arrival.stamp.file_name.clone(), warnings: Vec::new() })
+    };
+    let show = |report: WatchReport| {
+        assert!(!where_shown || has_panicked() || !is_ingested(&report), "on purpose");
+        if has_panicked() && report.files.iter().any(|file| matches!(file.state, WatchState::Taken { .. })) {
+            // The watch ends after this scan.
+            sender = None;
+        }
+        last = report;
+    };
+    watch(watcher, &stop, &hall, take, show, &panics);
+    (taken, last, panics.into_inner())
+}
+
+#[test]
+fn a_panic_on_one_file_leaves_the_next_one_to_be_taken() {
+    let (taken, last, panics) = panicking(false);
+    assert_eq!((taken, panics), (vec!["b.mp4".to_owned()], 1));
+    let failed = last.files.iter().find(|file| file.path == "a.mp4").expect("shown");
+    assert!(
+        matches!(&failed.state, WatchState::Failed { reason } if reason.contains("panicked")),
+        "{failed:?}"
+    );
+}
+
+#[test]
+fn a_panic_between_files_loses_none_of_them() {
+    let (taken, _, panics) = panicking(true);
+    assert_eq!((taken, panics), (vec!["a.mp4".to_owned(), "b.mp4".to_owned()], 1));
 }

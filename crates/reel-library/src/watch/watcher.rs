@@ -7,7 +7,11 @@
 use super::scan::{Found, Scan};
 use super::taken::{Taken, TakenFile};
 use super::{Arrival, Stamp, WatchReport, WatchState, WatchedFile};
-use crate::limits::{WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
+use crate::input::Ingested;
+use crate::limits::{
+    WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX, WATCH_WARNING_BYTES_MAX,
+    WATCH_WARNINGS_MAX,
+};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,6 +57,7 @@ pub struct Watcher {
     dir: PathBuf,
     seen: BTreeMap<PathBuf, Seen>,
     pub(super) taken: Taken,
+    unfinished: BTreeMap<PathBuf, u64>,
     skipped: BTreeMap<PathBuf, String>,
     unreadable: BTreeMap<PathBuf, String>,
     problem: Option<String>,
@@ -87,6 +92,7 @@ impl Watcher {
             dir: dir.to_owned(),
             seen: BTreeMap::new(),
             taken,
+            unfinished: BTreeMap::new(),
             skipped: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             problem: None,
@@ -122,7 +128,7 @@ impl Watcher {
         for (path, reason) in scan.skipped.iter().chain(&scan.unreadable) {
             self.complain(path, reason);
         }
-        (self.skipped, self.unreadable) = (scan.skipped, scan.unreadable);
+        (self.unfinished, self.skipped, self.unreadable) = (scan.unfinished, scan.skipped, scan.unreadable);
         let names = if complete.is_empty() { Names::new() } else { self.names() };
         let arrivals = complete.into_iter().filter_map(|path| self.decide(path, &names, known)).collect();
         self.taken.keep();
@@ -134,16 +140,27 @@ impl Watcher {
         self.settle(path, WatchState::Ingesting);
     }
 
-    /// A file was ingested as the title of this id, or not, with the reason.
-    pub fn took(&mut self, arrival: &Arrival, outcome: Result<String, String>) {
+    /// A scan was interrupted by a panic. The next one decides again on the files that were to be
+    /// ingested.
+    pub(super) fn look_again(&mut self) {
+        let begun = |seen: &&mut Seen| matches!(seen.outcome, Some(WatchState::Ingesting));
+        self.seen.values_mut().filter(begun).for_each(|seen| seen.outcome = None);
+    }
+
+    /// A file was ingested as this title, or not, with the reason.
+    pub fn took(&mut self, arrival: &Arrival, outcome: Result<Ingested, String>) {
         match outcome {
-            Ok(title) => {
+            Ok(Ingested { id: title, warnings }) => {
                 let sidecars = self.seen.get(&arrival.path).map(|seen| seen.found.sidecars);
                 let stamp = arrival.stamp.clone();
                 let taken = TakenFile { stamp, sidecars: sidecars.unwrap_or_default(), title: title.clone() };
                 self.taken.insert(&self.below(&arrival.path), taken);
                 self.taken.keep();
-                self.settle(&arrival.path, WatchState::Taken { title });
+                let warnings = match warnings.is_empty() || self.warned() < WATCH_SHOWN_MAX {
+                    true => shown(warnings),
+                    false => vec!["it has warnings, which are in the log".to_owned()],
+                };
+                self.settle(&arrival.path, WatchState::Taken { title, warnings });
             }
             Err(reason) => self.settle(&arrival.path, WatchState::Failed { reason }),
         }
@@ -156,14 +173,17 @@ impl Watcher {
             bytes: 0,
             state: WatchState::Skipped { reason: reason.clone() },
         });
+        let unfinished = self.unfinished.iter().map(|(path, bytes)| {
+            let reason = "its name says that it is not complete; it is ingested when it is renamed";
+            let state = WatchState::Waiting { reason: reason.to_owned() };
+            WatchedFile { path: self.below(path), bytes: *bytes, state }
+        });
         let films = self.seen.iter().map(|(path, seen)| {
-            let waiting = || WatchState::Waiting { quiet_s: seen.quiet_s() };
-            let state = seen.outcome.clone().unwrap_or_else(waiting);
+            let state = seen.outcome.clone().unwrap_or_else(|| seen.waiting());
             WatchedFile { path: self.below(path), bytes: seen.found.stamp.bytes, state }
         });
-        let (taken, mut files): (Vec<_>, Vec<_>) =
-            odd.chain(films).partition(|file| matches!(file.state, WatchState::Taken { .. }));
-        files.extend(taken);
+        let mut files: Vec<_> = odd.chain(unfinished).chain(films).collect();
+        files.sort_by_key(|file| rank(&file.state));
         let more = files.len().saturating_sub(WATCH_SHOWN_MAX);
         files.truncate(WATCH_SHOWN_MAX);
         WatchReport { problem: self.problem.clone(), files, more }
@@ -202,7 +222,7 @@ impl Watcher {
             .filter(|title| known.source_of(title).is_some_and(|source| source.file_name == stamp.file_name));
         let outcome = match (before, title) {
             (Some(before), Some(title)) if before.stamp == stamp && before.sidecars == sidecars => {
-                WatchState::Taken { title }
+                WatchState::Taken { title, warnings: Vec::new() }
             }
             (Some(_), Some(title)) => return self.arrive(path, stamp, Some(title)),
             (Some(before), None) if before.stamp == stamp => removed(),
@@ -212,7 +232,7 @@ impl Watcher {
                 None => return self.arrive(path, stamp, None),
             },
         };
-        if let WatchState::Taken { title } = &outcome {
+        if let WatchState::Taken { title, .. } = &outcome {
             self.taken.insert(&below, TakenFile { stamp, sidecars, title: title.clone() });
         }
         self.settle(&path, outcome);
@@ -246,7 +266,7 @@ impl Watcher {
         let is_present = |other: &str| self.seen.contains_key(&self.dir.join(other));
         let is_claimed = |title: &String| self.taken.path_of(title).is_some_and(is_present);
         if let Some(title) = known.titles_of(&found.stamp).into_iter().find(|title| !is_claimed(title)) {
-            return Some(WatchState::Taken { title });
+            return Some(WatchState::Taken { title, warnings: Vec::new() });
         }
         let has_twin =
             || self.taken.all().any(|(other, taken)| taken.stamp == found.stamp && is_present(other));
@@ -260,6 +280,12 @@ impl Watcher {
         if let Some(seen) = self.seen.get_mut(path) {
             seen.outcome = Some(outcome);
         }
+    }
+
+    /// How many files have warnings.
+    fn warned(&self) -> usize {
+        let outcomes = self.seen.values().filter_map(|seen| seen.outcome.as_ref());
+        outcomes.filter(|state| rank(state) == RANK_WARNED).count()
     }
 
     /// The names of each file.
@@ -290,12 +316,49 @@ impl Seen {
         self.pause_s.saturating_mul(WATCH_PAUSES).clamp(WATCH_QUIET_MIN_S, WATCH_QUIET_MAX_S)
     }
 
+    fn waiting(&self) -> WatchState {
+        let quiet_s = self.quiet_s();
+        let reason = if self.found.stamp.bytes == 0 {
+            format!("it is empty; it is ingested when it has grown, and has not changed for {quiet_s} s")
+        } else {
+            format!("it is ingested when it has not changed for {quiet_s} s")
+        };
+        WatchState::Waiting { reason }
+    }
+
     fn is_complete(&self, now: Now) -> bool {
         let is_quiet = now.clock_s.saturating_sub(self.since_s) >= self.quiet_s();
         // A file that was here before, or was moved here, has not changed for long.
         let age_s = now.unix_s.saturating_sub(self.found.stamp.modified_unix_s);
         self.found.stamp.bytes > 0 && (is_quiet || !self.has_changed && age_s >= WATCH_QUIET_MIN_S)
     }
+}
+
+const RANK_WARNED: u8 = 2;
+
+/// The order in which files are shown: what somebody may have to do something about comes first.
+fn rank(state: &WatchState) -> u8 {
+    match state {
+        WatchState::Failed { .. } | WatchState::Skipped { .. } => 0,
+        WatchState::Waiting { .. } | WatchState::Ingesting => 1,
+        WatchState::Taken { warnings, .. } if !warnings.is_empty() => RANK_WARNED,
+        WatchState::Taken { .. } => 3,
+    }
+}
+
+/// Warnings as they are shown: the first ones, and how many more the log has.
+fn shown(mut warnings: Vec<String>) -> Vec<String> {
+    let more = warnings.len().saturating_sub(WATCH_WARNINGS_MAX);
+    if more > 0 {
+        warnings.truncate(WATCH_WARNINGS_MAX - 1);
+        warnings.push(format!("and {} more, which are in the log", more + 1));
+    }
+    for warning in warnings.iter_mut().filter(|warning| warning.len() > WATCH_WARNING_BYTES_MAX) {
+        let ellipsis = "...";
+        warning.truncate(warning.floor_char_boundary(WATCH_WARNING_BYTES_MAX - ellipsis.len()));
+        warning.push_str(ellipsis);
+    }
+    warnings
 }
 
 fn removed() -> WatchState {

@@ -3,7 +3,7 @@
 use crate::films;
 use crate::test_library;
 use crate::test_library::TestLibrary;
-use reel_library::{IngestError, IngestOptions, Input, LibraryError, Phase, PosterKind, Progress};
+use reel_library::{IngestError, IngestOptions, Input, LibraryError, Phase, PosterKind, Progress, Stop};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -145,13 +145,48 @@ fn the_default_moving_track_is_the_picture() {
 }
 
 #[test]
+fn subtitles_that_are_not_beside_the_film_can_be_given() {
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "film.mp4", 3, films::H264_AAC);
+    let spooled = test_library.path().join("17");
+    fs::write(&spooled, "1\n00:00:01,000 --> 00:00:02,000\nBonjour\n").expect("written");
+    let given = Input { path: spooled, file_name: Some("film.fr.forced.srt".to_owned()) };
+    let library = test_library.library();
+    let options = IngestOptions { sidecars: vec![given], no_sidecars: true, ..named("Film") };
+    let id = library.ingest(&[Input::new(&film)], &options, &mut |_| {}).expect("taken").id;
+    let subtitles = library.summary(&id).expect("listed").subtitles.clone();
+    let subtitles: Vec<_> = subtitles.iter().map(|track| (track.language.as_deref(), track.forced)).collect();
+    assert_eq!(subtitles, [(Some("fr"), true)]);
+}
+
+#[test]
+fn a_title_is_renamed_everywhere_and_stays_the_same() {
+    let test_library = TestLibrary::new(64 << 20);
+    let sound = films::make(test_library.path(), "song.m4a", 3, &["-vn", "-c:a", "aac"]);
+    let library = test_library.library();
+    let id = library.ingest(&[Input::new(&sound)], &named("Song"), &mut |_| {}).expect("taken").id;
+    let before = library.summary(&id).expect("listed");
+    let (_, mark) = library.poster_mark(&id).expect("a poster");
+    library.rename(&id, " Another\u{202e} <song> ").expect("renamed");
+    let after = library.summary(&id).expect("listed");
+    let known = reel_library::TitleSummary { name: "Another <song>".to_owned(), ..(*before).clone() };
+    assert_eq!(*after, known);
+    let card = String::from_utf8(library.poster(&id).expect("a poster").bytes).expect("text");
+    assert!(card.contains("Another") && !card.contains(">Song<"), "{card}");
+    assert_ne!(library.poster_mark(&id).expect("a poster").1, mark, "clients ask for it again");
+    assert!(library.open(&id).is_ok());
+    assert!(library.rename("none", "x").is_err());
+}
+
+#[test]
 fn a_sidecar_in_a_code_page_is_read_and_the_guess_is_named() {
     let test_library = TestLibrary::new(64 << 20);
     let film = films::make(test_library.path(), "enc.mp4", 5, films::H264_AAC);
     let cues =
         b"1\n00:00:01,000 --> 00:00:02,000\nIt\x92s 5 \x80\x85\n2\n00:00:03,000 --> 00:00:04,000\ntwo\n";
     fs::write(test_library.path().join("enc.srt"), cues).expect("written");
-    let sidecar = reel_library::read_sidecar(&test_library.path().join("enc.srt"), &film).expect("readable");
+    let sidecar = reel_library::read_sidecar(&test_library.path().join("enc.srt"), "enc.srt", "enc.mp4")
+        .expect("readable");
     let texts: Vec<&str> = sidecar.cues.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(texts, ["It’s 5 €…", "two"]);
     let library = test_library.library();
@@ -346,6 +381,9 @@ fn a_check_says_what_an_ingest_stores_and_leaves_out() {
     let known = reel_library::TitleSummary {
         added_unix_s: stored.added_unix_s,
         bytes: stored.bytes,
+        forms: stored.forms.clone(),
+        plain_file: stored.plain_file.clone(),
+        stamp: stored.stamp.clone(),
         poster: stored.poster,
         ..checked.title
     };
@@ -427,4 +465,102 @@ fn append_free_box(path: &Path, bytes: u64) {
     file.write_all(b"free").expect("written");
     let at = file.metadata().expect("there").len();
     file.set_len(at + bytes - 8).expect("grown");
+}
+
+/// The mean red, green and blue of a picture.
+fn mean_colour(dir: &Path, picture: &[u8]) -> [u8; 3] {
+    let path = dir.join("poster.jpg");
+    fs::write(&path, picture).expect("written");
+    let output = std::process::Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-i"])
+        .arg(&path)
+        .args(["-vf", "scale=1:1:flags=area,format=rgb24", "-f", "rawvideo", "-"])
+        .output()
+        .expect("ffmpeg is installed");
+    output.stdout.try_into().expect("one pixel")
+}
+
+#[test]
+fn a_cover_becomes_the_poster() {
+    let test_library = TestLibrary::new(96 << 20);
+    let (library, dir) = (test_library.library(), test_library.path());
+    let red = films::compose(dir, "cover.png", "-f lavfi -i color=c=red:size=300x450 -frames:v 1");
+    let red = red.display();
+    let blue = "-f lavfi -i color=c=blue:size=320x180:rate=25:duration=2";
+    let x264 = "libx264 -preset ultrafast -threads 1 -pix_fmt yuv420p";
+    let sound = "-f lavfi -i sine=duration=2";
+    let films = [
+        ("a.mkv", format!("{blue} -c:v {x264} -attach {red} -metadata:s:t:0 mimetype=image/png")),
+        (
+            "b.mp4",
+            format!("{blue} -i {red} -map 0 -map 1 -c:v:0 {x264} -c:v:1 copy -disposition:v:1 attached_pic"),
+        ),
+        ("c.m4a", format!("{sound} -i {red} -map 0 -map 1 -c:a aac -c:v copy -disposition:v:0 attached_pic")),
+        ("d.mkv", format!("-i {red} {blue} -map 0 -map 1 -c:v {x264}")),
+        ("e.mov", format!("-i {red} {blue} -map 1 -map 0 -c:v:0 {x264} -c:v:1 png")),
+    ];
+    for (name, arguments) in films {
+        let film = films::compose(dir, name, &arguments);
+        let ingested = library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {});
+        let ingested = ingested.expect(name);
+        let poster = library.poster(&ingested.id).expect("a poster");
+        assert_eq!(poster.kind, PosterKind::Jpeg, "{name}");
+        let [r, g, b] = mean_colour(dir, &poster.bytes);
+        assert!(r > 200 && g < 50 && b < 50, "{name}: {r} {g} {b}, {:?}", ingested.warnings);
+    }
+}
+
+#[test]
+fn a_cover_that_cannot_be_decoded_leaves_the_frame() {
+    let test_library = TestLibrary::new(64 << 20);
+    let (library, dir) = (test_library.library(), test_library.path());
+    let broken = dir.join("cover.jpg");
+    fs::write(&broken, [b"\xff\xd8\xff".as_slice(), &[0x5a; 5000]].concat()).expect("written");
+    let blue = "-f lavfi -i color=c=blue:size=320x180:rate=25:duration=2";
+    let arguments = format!(
+        "{blue} -c:v libx264 -preset ultrafast -threads 1 -pix_fmt yuv420p -attach {} -metadata:s:t:0 mimetype=image/jpeg",
+        broken.display()
+    );
+    let film = films::compose(dir, "a.mkv", &arguments);
+    let ingested =
+        library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect("taken");
+    assert!(ingested.warnings.iter().any(|w| w.contains("cover is not used")), "{:?}", ingested.warnings);
+    let [r, g, b] = mean_colour(dir, &library.poster(&ingested.id).expect("a poster").bytes);
+    assert!(r < 50 && g < 50 && b > 200, "{r} {g} {b}");
+}
+
+#[test]
+fn chapters_are_listed_up_to_the_end() {
+    let test_library = TestLibrary::new(64 << 20);
+    let (library, dir) = (test_library.library(), test_library.path());
+    let chapter = |start: u32, title: &str| {
+        format!("[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={}\ntitle={title}\n", start + 500)
+    };
+    let list = [chapter(0, "One"), chapter(500, "Two"), chapter(9000, "Late")].concat();
+    fs::write(dir.join("list.txt"), format!(";FFMETADATA1\n{list}")).expect("written");
+    for name in ["a.mkv", "b.mp4"] {
+        let arguments = format!(
+            "-f lavfi -i testsrc2=size=64x64:rate=25:duration=2 -f ffmetadata -i {} -map_chapters 1 -c:v libx264 -threads 1",
+            dir.join("list.txt").display()
+        );
+        let film = films::compose(dir, name, &arguments);
+        let ingested =
+            library.ingest(&[Input::new(&film)], &IngestOptions::default(), &mut |_| {}).expect(name);
+        let chapters = &library.summary(&ingested.id).expect("listed").chapters;
+        let listed: Vec<_> = chapters.iter().map(|c| (c.start_ns, c.name.as_str())).collect();
+        assert_eq!(listed, [(0, "One"), (500_000_000, "Two")], "{name}");
+        let told = "chapters that begin after the end (00:00:02.000) are left out: 1";
+        assert_eq!(ingested.warnings, [told], "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_wanted_is_not_opened() {
+    let test_library = TestLibrary::new(64 << 20);
+    let film = films::make(test_library.path(), "a.mp4", 2, films::H264_AAC);
+    let stop = Stop::default();
+    reel_library::probe(&Input::new(&film), &stop).expect("a film");
+    stop.stop();
+    let probed = reel_library::probe(&Input::new(&film), &stop);
+    assert!(matches!(probed, Err(IngestError::Cancelled)), "{probed:?}");
 }

@@ -4,4 +4,7 @@
 mod films;
 mod ingest;
 mod removed;
+mod streams;
+mod streams_made;
+mod subtitles;
 mod test_library;

@@ -35,11 +35,13 @@ impl From<Refusal> for Refused {
         };
         let code = match &refusal {
             Refusal::NoSuchTitle { .. } => RefusalCode::NoSuchTitle,
-            Refusal::NoSuchClass { .. } => RefusalCode::BadRequest,
-            Refusal::TooManyOpenings => RefusalCode::Unavailable,
+            Refusal::NoSuchClass { .. } | Refusal::ClassOfOthers { .. } => RefusalCode::BadRequest,
+            Refusal::TooManyOpenings | Refusal::OpeningTooLong => RefusalCode::Unavailable,
             Refusal::Session(refused) if refused.is_too_long() => RefusalCode::TooLong,
             Refusal::Session(_) => RefusalCode::NotAdmitted,
-            Refusal::Unreadable { .. } => RefusalCode::Other,
+            Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
+                RefusalCode::Other
+            }
         };
         Refused(code, refusal.retry_after_s(), format!("{refusal}{more}"))
     }
@@ -47,7 +49,7 @@ impl From<Refusal> for Refused {
 
 impl Programs {
     /// Has a title opened on another thread. [`Programs::begin_opened`] continues.
-    pub(super) fn open(&mut self, serve: &Serve<'_>, wanted: Wanted) {
+    pub(super) fn open(&mut self, serve: &mut Serve<'_>, wanted: Wanted) {
         let Some(program) = self.programs.get_mut(wanted.program) else { return };
         if program.streams.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
@@ -120,7 +122,7 @@ impl Programs {
             Refused(RefusalCode::Unavailable, 1, format!("there is no memory for another stream: {error}"))
         })?;
         let opener = serve.opener();
-        let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()))?;
+        let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()), client)?;
         let client = SessionClient::new(client, class);
         let session = opener.session(&wanted.title, title, Form::File, client, serve.now_ns())?;
         let media = MediaRequest::File(wanted.from_bytes..file_bytes);

@@ -7,7 +7,7 @@ use reel_cache::{Arrival, Body, Part, Units};
 use reel_fixture::{ArrivalSender, STRIPE_BYTES, VolumeFixture};
 use reel_local::{Offer, Opening, Outlet, Settled, StreamId, Streams};
 use reel_play::{DeliveryPolicy, Engine, Event, Form, PlainFile, PlayCounters, Playable, Segment};
-use reel_qos::{Class, ClassTable};
+use reel_qos::{Class, ClassTable, ClientShare};
 use reel_ring::Chunk;
 use reel_testkit::Rng;
 use std::collections::VecDeque;
@@ -102,6 +102,7 @@ impl Core {
             capacities: None,
             classes: ClassTable::default(),
             start_wait_s: 0,
+            client_share: ClientShare::ALL,
         };
         let (sessions, counters) = (Arc::new(Sessions::new(config)), Arc::new(PlayCounters::new(&[])));
         let engine = Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), sessions, counters);

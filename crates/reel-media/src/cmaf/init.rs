@@ -2,7 +2,7 @@
 
 use super::moov::{media_information, movie_header, track_header};
 use super::{Boxes, MovieHeader, TrackHeader, media_header, sample_description};
-use crate::Track;
+use crate::{Track, hdr};
 
 /// `ftyp` and `moov` of one track. `media_offset` ticks at the start of the media are decoded but
 /// not presented: audio warm-up, or pictures that the first shown one depends on.
@@ -14,6 +14,7 @@ pub(crate) fn segment(track: &Track, media_offset: u64) -> Vec<u8> {
         for brand in [b"iso6", b"cmfc", b"mp41"] {
             b.raw(brand);
         }
+        hdr::brands(track).into_iter().for_each(|brand| b.raw(brand.as_bytes()));
     });
     boxes.plain(b"moov", |b| {
         movie_header(b, &MovieHeader { timescale: track.timescale, duration: 0, next_track: 2 });
@@ -67,7 +68,7 @@ fn edit_list(boxes: &mut Boxes, media_offset: u64) {
 
 fn sample_tables(boxes: &mut Boxes, track: &Track) {
     boxes.plain(b"stbl", |b| {
-        sample_description(b, track);
+        sample_description(b, std::slice::from_ref(track));
         b.full(b"stts", 0, 0, |b| b.u32(0));
         b.full(b"stsc", 0, 0, |b| b.u32(0));
         b.full(b"stsz", 0, 0, |b| b.zeros(8));

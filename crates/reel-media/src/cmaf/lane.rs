@@ -4,8 +4,8 @@
 use super::fragment::{self, Entry};
 use super::tables::Tables;
 use super::{PackError, Piece, init};
-use crate::index::{Fragment, RateMeter};
-use crate::{Packet, Sample, Track, TrackKind, limits};
+use crate::index::{Change, Fragment, RateMeter};
+use crate::{Description, Packet, Sample, Track, TrackKind, limits};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -21,6 +21,19 @@ impl Instant {
         let left = i128::from(self.ticks) * i128::from(other.timescale);
         left.cmp(&(i128::from(other.ticks) * i128::from(self.timescale)))
     }
+
+    /// Milliseconds between two instants.
+    fn apart_ms(self, other: Instant) -> u64 {
+        let ms = |at: Instant| i128::from(at.ticks) * 1000 / i128::from(at.timescale);
+        (ms(self) - ms(other)).unsigned_abs() as u64
+    }
+}
+
+/// The track as it is coded according to a description.
+fn described(track: &Track, description: &Description) -> Track {
+    let mut described = track.clone();
+    described.describe(description.clone());
+    described
 }
 
 /// A sample whose bytes lie in the lane's payload.
@@ -43,6 +56,8 @@ struct Origin {
     /// Media time of presentation time 0, the same for decoding times. The init segment's edit list
     /// subtracts it again.
     media_offset: i64,
+    /// What the edit list of every init segment of the track subtracts.
+    edit: u64,
 }
 
 /// What is left of a lane at the end.
@@ -58,6 +73,7 @@ pub(super) struct Finished {
     pub(super) samples: u64,
     pub(super) independent: bool,
     pub(super) fragments: Vec<Fragment>,
+    pub(super) changes: Vec<Change>,
     pub(super) meter: RateMeter,
     pub(super) tables: Tables,
 }
@@ -75,10 +91,17 @@ pub(super) struct Lane {
     borders: VecDeque<Instant>,
     /// Records before this one are known to lie before the first border.
     scanned: usize,
+    /// Where other tracks change: this lane is to be cut at the nearest possible sample. Ascending.
+    wanted: VecDeque<Instant>,
+    /// Begins with the next fragment.
+    description: Option<Box<Description>>,
+    /// Presentation time of the latest change.
+    changed_at: Option<i64>,
     origin: Option<Origin>,
     object_bytes: u64,
     init_bytes: u32,
     fragments: Vec<Fragment>,
+    changes: Vec<Change>,
     meter: RateMeter,
     tables: Tables,
     last_dts: Option<i64>,
@@ -135,10 +158,14 @@ impl Lane {
             spare: Vec::new(),
             borders: VecDeque::new(),
             scanned: 0,
+            wanted: VecDeque::new(),
+            description: None,
+            changed_at: None,
             origin: None,
             object_bytes: 0,
             init_bytes: 0,
             fragments: Vec::new(),
+            changes: Vec::new(),
             meter: RateMeter::default(),
             tables: Tables::default(),
             last_dts: None,
@@ -230,9 +257,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Notes that this lane is to be cut at the first possible sample at or after `border`.
+    /// Notes that this lane is to be cut at the first possible sample at or after `border`, unless
+    /// it was cut for a change of its own near there.
     pub(super) fn expect(&mut self, border: Instant) {
-        self.borders.push_back(border);
+        let near = |at: i64| self.instant(at).apart_ms(border) < limits::CHANGE_NEAR_MS;
+        if !self.changed_at.is_some_and(near) {
+            self.borders.push_back(border);
+        }
     }
 
     /// The number of held samples that form the next fragment, if its border is known and reached.
@@ -252,6 +283,46 @@ impl Lane {
                     self.scanned = self.records.len();
                     return None;
                 }
+            }
+        }
+        None
+    }
+
+    /// The next sample begins a new description; the samples before it have been closed.
+    pub(super) fn describe(&mut self, sample: &Sample, description: &Description) -> Instant {
+        if self.fragments.is_empty() {
+            self.track = described(&self.track, description);
+        } else {
+            self.description = Some(Box::new(description.clone()));
+            self.changed_at = Some(sample.pts);
+        }
+        self.instant(sample.pts)
+    }
+
+    /// Notes that another track changes at this instant.
+    pub(super) fn want(&mut self, at: Instant) {
+        self.wanted.push_back(at);
+    }
+
+    /// The number of held samples before the one that can start a fragment nearest to a change of
+    /// another track, once it is known which one that is: a possible sample at or after the change
+    /// has come, or (`last`) none will come. Such a sample is the newest one, except after
+    /// [`Lane::want`] (`all`).
+    pub(super) fn cut_by_change(&mut self, all: bool, last: bool) -> Option<usize> {
+        while let Some(at) = self.wanted.front().copied() {
+            let reaches = |r: &Record| self.instant(r.pts).order(at).is_ge();
+            let newest = self.records.len().saturating_sub(1);
+            let from = if all || last { 0 } else { newest };
+            let after =
+                (from..self.records.len()).find(|i| self.records[*i].begins() && reaches(&self.records[*i]));
+            if after.is_none() && !last {
+                return None;
+            }
+            self.wanted.pop_front();
+            let before = (0..after.unwrap_or(self.records.len())).rfind(|i| self.records[*i].begins());
+            let apart = |i: &usize| self.instant(self.records[*i].pts).apart_ms(at);
+            if let Some(count) = before.into_iter().chain(after).min_by_key(apart).filter(|i| *i > 0) {
+                return Some(count);
             }
         }
         None
@@ -277,6 +348,9 @@ impl Lane {
             Some(origin) => origin,
             None => self.begin(count, pieces),
         };
+        if let Some(description) = self.description.take() {
+            self.change(*description, origin, pieces);
+        }
         let mut entries = Vec::with_capacity(count);
         let mut payload_bytes = 0;
         let mut earliest = i64::MAX;
@@ -327,6 +401,11 @@ impl Lane {
         self.records.len()
     }
 
+    /// Changes of description, with one that has no fragment yet.
+    pub(super) fn changes(&self) -> usize {
+        self.changes.len() + usize::from(self.description.is_some())
+    }
+
     pub(super) fn fragments(&self) -> usize {
         self.fragments.len()
     }
@@ -350,6 +429,7 @@ impl Lane {
             samples: self.samples,
             independent: self.independent,
             fragments: self.fragments,
+            changes: self.changes,
             meter: self.meter,
             tables: self.tables,
         })
@@ -363,13 +443,24 @@ impl Lane {
         // start both times at 0, but ffmpeg and related programs show such pictures late by the
         // largest negative offset.
         let media_offset = (-earliest.min(first.dts)).max(0);
-        let origin = Origin { first_dts: first.dts, media_offset };
+        let edit = (media_offset - self.hidden(earliest)) as u64;
+        let origin = Origin { first_dts: first.dts, media_offset, edit };
         self.origin = Some(origin);
-        let init = init::segment(&self.track, (media_offset - self.hidden(earliest)) as u64);
+        let init = init::segment(&self.track, edit);
         self.init_bytes = init.len() as u32;
         self.object_bytes = init.len() as u64;
         pieces.push(Piece { track: self.number - 1, bytes: init });
         origin
+    }
+
+    /// Writes the init segment of a new description.
+    fn change(&mut self, description: Description, origin: Origin, pieces: &mut Vec<Piece>) {
+        let init = init::segment(&described(&self.track, &description), origin.edit);
+        let Description { config, video, audio } = description;
+        let (fragment, init_bytes) = (self.fragments.len() as u32, init.len() as u32);
+        self.changes.push(Change { fragment, init_bytes, config, video, audio });
+        self.object_bytes += u64::from(init_bytes);
+        pieces.push(Piece { track: self.number - 1, bytes: init });
     }
 
     /// Ticks by which the presentation of a CMAF track is late, so that pictures that are decoded

@@ -12,7 +12,11 @@ mod init;
 mod lane;
 mod moov;
 mod packager;
+mod pauses;
 mod sample_entry;
+mod silence;
+mod silent_frame;
+mod stored;
 mod tables;
 mod text;
 
@@ -25,3 +29,4 @@ pub(crate) use moov::{
     MovieHeader, TrackHeader, media_header, media_information, movie_header, track_header,
 };
 pub(crate) use sample_entry::{in_band_parameter_sets, mp3_object_type, sample_description};
+pub(crate) use stored::{StoredSample, samples as stored_samples};

@@ -1,10 +1,12 @@
 //! Where fragments are cut, and how samples pass through the lanes.
 
 use super::lane::{Finished, Instant, Lane};
+use super::pauses::{Pauses, Taken};
+use super::silence::Silence;
 use super::text::{Text, Written};
 use super::{PackError, TableRange};
 use crate::index::{TrackIndex, rates};
-use crate::{Packet, Track, TrackKind, limits};
+use crate::{Description, Packet, Track, TrackKind, limits};
 
 /// Where fragments are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +62,19 @@ pub struct Packaged {
 /// Turns the samples of one file into CMAF objects.
 ///
 /// The first video track (the first audio track if there is none) sets the borders. The others are
-/// cut at their first possible sample at or after a border. Memory: one fragment of each track.
+/// cut at their first possible sample at or after a border. A change of decoder configuration cuts
+/// its track there, and the leading track at its nearest key frame. Memory: one fragment of each
+/// track, and some pictures behind a pause.
 pub struct Packager {
     policy: CutPolicy,
     lanes: Vec<Lane>,
     texts: Vec<Text>,
+    pauses: Vec<Pauses>,
+    silences: Vec<Silence>,
     leader: Option<usize>,
     pieces: Vec<Piece>,
+    /// Of a title that is stored already: when it ends.
+    title_ends_ms: Option<u64>,
 }
 
 impl Packager {
@@ -81,6 +89,8 @@ impl Packager {
         let first = |kind| tracks.iter().position(|track| track.kind == kind);
         let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
         let texts = tracks.iter().map(|_| Text::default()).collect();
+        let pauses = tracks.iter().map(|_| Pauses::default()).collect();
+        let silences = tracks.iter().map(Silence::new).collect();
         let lanes = tracks
             .into_iter()
             .enumerate()
@@ -90,7 +100,18 @@ impl Packager {
             fragment_max_bytes: policy.fragment_max_bytes.min(limits::OUT_FRAGMENT_BYTES),
             ..policy
         };
-        Ok(Packager { policy, lanes, texts, leader, pieces: Vec::new() })
+        let (pieces, title_ends_ms) = (Vec::new(), None);
+        Ok(Packager { policy, lanes, texts, pauses, silences, leader, pieces, title_ends_ms })
+    }
+
+    /// A packager for subtitles that are added to a stored title with a duration
+    /// ([`crate::TitleIndex::duration_ns`]), which bounds their cues.
+    ///
+    /// # Errors
+    /// As [`Packager::new`].
+    pub fn for_subtitles(track: Track, title_duration_ns: u64) -> Result<Packager, PackError> {
+        let packager = Packager::new(vec![track], CutPolicy::default())?;
+        Ok(Packager { title_ends_ms: Some(title_duration_ns / 1_000_000), ..packager })
     }
 
     /// Takes the next sample. Samples of a track come in decoding order, tracks interleaved as in
@@ -117,7 +138,28 @@ impl Packager {
                 _ => Ok(()),
             };
         }
-        lane.append(packet, data)?;
+        if lane.track().kind != TrackKind::Video {
+            return self.add_sound(packet, data);
+        }
+        match self.pauses[packet.track].take(packet, data, lane.track().timescale) {
+            Taken::Now => self.add(packet, data),
+            Taken::Held => Ok(()),
+            Taken::With(all) => all.iter().try_for_each(|(packet, data)| self.add(packet, data)),
+        }
+    }
+
+    fn add_sound(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
+        let Some(parts) = self.silences[packet.track].fill(packet) else {
+            return self.add(packet, data);
+        };
+        parts.iter().try_for_each(|part| self.add(&part.packet, part.silence.as_deref().unwrap_or(data)))
+    }
+
+    fn add(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
+        if let Some(description) = &packet.change {
+            self.change(packet, description)?;
+        }
+        self.lanes[packet.track].append(packet, data)?;
         if self.leader == Some(packet.track) {
             self.lead(packet.track)?
         } else {
@@ -143,6 +185,11 @@ impl Packager {
     /// # Errors
     /// If the last fragments exceed a limit.
     pub fn finish(mut self) -> Result<Packaged, PackError> {
+        let held: Vec<_> = self.pauses.iter_mut().flat_map(Pauses::release).collect();
+        held.iter().try_for_each(|(packet, data)| self.add(packet, data))?;
+        if let Some(leader) = self.leader {
+            self.lead_to_changes(leader, true, true)?;
+        }
         let end = self.leader.map(|leader| self.lanes[leader].end());
         for i in 0..self.lanes.len() {
             if Some(i) != self.leader {
@@ -150,12 +197,15 @@ impl Packager {
             }
             self.close_all(i)?;
         }
-        let media_end_ms = self.media_end_ms();
+        let media_end_ms = self.title_ends_ms.or_else(|| self.media_end_ms());
         let mut packaged = Packaged { pieces: std::mem::take(&mut self.pieces), ..Packaged::default() };
         for (i, (lane, text)) in self.lanes.into_iter().zip(self.texts).enumerate() {
             let index = if lane.track().kind == TrackKind::Subtitle {
                 let written = text.finish(media_end_ms);
-                let named = |warning| format!("subtitles of track {}: {warning}", i + 1);
+                let named = |warning: &String| match self.title_ends_ms {
+                    Some(_) => warning.clone(),
+                    None => format!("subtitles of track {}: {warning}", i + 1),
+                };
                 packaged.warnings.extend(written.warnings.iter().map(named));
                 subtitle(i, lane.track(), written, &mut packaged.pieces)
             } else {
@@ -178,8 +228,47 @@ impl Packager {
         ends_ms.max()
     }
 
+    /// Ends the fragment of a track whose description changes with this packet.
+    fn change(&mut self, packet: &Packet, description: &Description) -> Result<(), PackError> {
+        let track = packet.track;
+        let mut described = self.lanes[track].track().clone();
+        described.describe(description.clone());
+        checked(track + 1, described)?;
+        if self.lanes[track].track().kind == TrackKind::Video && !packet.sample.sync {
+            let what = "its decoder configuration changes at a picture that is no key frame";
+            return Err(PackError::Track { track: track + 1, what });
+        }
+        self.close_all(track)?;
+        let at = self.lanes[track].describe(&packet.sample, description);
+        let changes = self.lanes[track].changes();
+        if changes > limits::OUT_CHANGES {
+            let what = "the number of changes of decoder configuration";
+            return Err(limit(track + 1, what, changes, limits::OUT_CHANGES));
+        }
+        match self.leader {
+            Some(leader) if leader == track => self.border(track, at),
+            Some(leader) => {
+                self.lanes[leader].want(at);
+                self.lead_to_changes(leader, true, false)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Cuts the track that sets the borders where others change.
+    fn lead_to_changes(&mut self, track: usize, all: bool, last: bool) -> Result<(), PackError> {
+        while let Some(count) = self.lanes[track].cut_by_change(all, last) {
+            self.close(track, count)?;
+            if let Some(border) = self.lanes[track].start() {
+                self.border(track, border)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Cuts the track that sets the borders, just before its newest sample.
     fn lead(&mut self, track: usize) -> Result<(), PackError> {
+        self.lead_to_changes(track, false, false)?;
         // Only the newest sample can be the border: earlier ones were checked when they were added.
         let Some(last) = self.lanes[track].newest_start() else { return Ok(()) };
         let (bytes, ticks) = self.lanes[track].held();
@@ -188,6 +277,11 @@ impl Packager {
         }
         self.close(track, last)?;
         let Some(border) = self.lanes[track].start() else { return Ok(()) };
+        self.border(track, border)
+    }
+
+    /// Cuts the other tracks at a border of the leading one.
+    fn border(&mut self, track: usize, border: Instant) -> Result<(), PackError> {
         for follower in 0..self.lanes.len() {
             if follower != track {
                 self.lanes[follower].expect(border);
@@ -348,6 +442,7 @@ fn media(lane: Finished, tables: &mut Vec<u8>) -> TrackIndex {
         independent: lane.independent,
         tables: range,
         fragments: lane.fragments,
+        changes: lane.changes,
     }
 }
 
@@ -377,6 +472,7 @@ fn subtitle(number: usize, track: &Track, written: Written, pieces: &mut Vec<Pie
         peak_bps: bps,
         tables: TableRange::default(),
         fragments: Vec::new(),
+        changes: Vec::new(),
     })
 }
 

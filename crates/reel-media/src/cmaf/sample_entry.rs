@@ -1,36 +1,41 @@
 //! The sample description (`stsd`) of every codec Reel stores.
 
 use super::Boxes;
-use crate::{Audio, Codec, Track, Video};
+use crate::hdr::{self, Base, DolbyVision};
+use crate::{Audio, Codec, Hdr, Track, Video};
 
-/// Writes the `stsd` box with the one sample entry of `track`.
-pub(crate) fn sample_description(boxes: &mut Boxes, track: &Track) {
+/// Writes the `stsd` box with one sample entry for each description of a track.
+pub(crate) fn sample_description(boxes: &mut Boxes, descriptions: &[Track]) {
     boxes.full(b"stsd", 0, 0, |b| {
-        b.u32(1);
-        match track.codec {
-            Codec::H264 => {
-                let kind = if in_band_parameter_sets(track) { b"avc3" } else { b"avc1" };
-                visual(b, kind, track, |b| b.plain(b"avcC", |b| b.raw(&track.config)));
-            }
-            Codec::Hevc if in_band_parameter_sets(track) => {
-                visual(b, b"hev1", track, |b| b.plain(b"hvcC", |b| b.raw(&track.config)));
-            }
-            Codec::Hevc => {
-                visual(b, b"hvc1", track, |b| b.plain(b"hvcC", |b| b.raw(&complete_arrays(&track.config))));
-            }
-            Codec::Av1 => visual(b, b"av01", track, |b| b.plain(b"av1C", |b| b.raw(&track.config))),
-            Codec::Vp9 => visual(b, b"vp09", track, |b| b.plain(b"vpcC", |b| b.raw(&track.config))),
-            Codec::Aac => audio(b, b"mp4a", track, |b| elementary_stream(b, 0x40, &track.config)),
-            Codec::Mp3 => audio(b, b"mp4a", track, |b| elementary_stream(b, mp3_object_type(track), &[])),
-            Codec::Ac3 => audio(b, b"ac-3", track, |b| b.plain(b"dac3", |b| b.raw(&track.config))),
-            Codec::Eac3 => audio(b, b"ec-3", track, |b| b.plain(b"dec3", |b| b.raw(&track.config))),
-            Codec::Flac => audio(b, b"fLaC", track, |b| b.plain(b"dfLa", |b| b.raw(&track.config))),
-            Codec::Opus => audio(b, b"Opus", track, |b| b.plain(b"dOps", |b| b.raw(&track.config))),
-            // Text is stored as a WebVTT file, never in boxes. An empty description keeps this
-            // function total.
-            Codec::WebVtt => {}
-        }
+        b.u32(descriptions.len() as u32);
+        descriptions.iter().for_each(|track| sample_entry(b, track));
     });
+}
+
+fn sample_entry(b: &mut Boxes, track: &Track) {
+    match track.codec {
+        Codec::H264 => {
+            let kind = if in_band_parameter_sets(track) { b"avc3" } else { b"avc1" };
+            visual(b, kind, track, |b| b.plain(b"avcC", |b| b.raw(&track.config)));
+        }
+        Codec::Hevc if in_band_parameter_sets(track) => {
+            visual(b, b"hev1", track, |b| b.plain(b"hvcC", |b| b.raw(&track.config)));
+        }
+        Codec::Hevc => {
+            visual(b, b"hvc1", track, |b| b.plain(b"hvcC", |b| b.raw(&complete_arrays(&track.config))));
+        }
+        Codec::Av1 => visual(b, b"av01", track, |b| b.plain(b"av1C", |b| b.raw(&track.config))),
+        Codec::Vp9 => visual(b, b"vp09", track, |b| b.plain(b"vpcC", |b| b.raw(&track.config))),
+        Codec::Aac => audio(b, b"mp4a", track, |b| elementary_stream(b, 0x40, &track.config)),
+        Codec::Mp3 => audio(b, b"mp4a", track, |b| elementary_stream(b, mp3_object_type(track), &[])),
+        Codec::Ac3 => audio(b, b"ac-3", track, |b| b.plain(b"dac3", |b| b.raw(&track.config))),
+        Codec::Eac3 => audio(b, b"ec-3", track, |b| b.plain(b"dec3", |b| b.raw(&track.config))),
+        Codec::Flac => audio(b, b"fLaC", track, |b| b.plain(b"dfLa", |b| b.raw(&track.config))),
+        Codec::Opus => audio(b, b"Opus", track, |b| b.plain(b"dOps", |b| b.raw(&track.config))),
+        // Text is stored as a WebVTT file, never in boxes. An empty description keeps this
+        // function total.
+        Codec::WebVtt => {}
+    }
 }
 
 /// Whether the decoder configuration of an H.264 or HEVC track has no parameter sets, so that they
@@ -81,7 +86,12 @@ fn complete_arrays(config: &[u8]) -> Vec<u8> {
 
 fn visual(boxes: &mut Boxes, kind: &[u8; 4], track: &Track, config: impl FnOnce(&mut Boxes)) {
     let Some(video) = &track.video else { return };
-    boxes.plain(kind, |b| {
+    let dolby_vision = hdr::signalled(track);
+    let kind = match dolby_vision {
+        Some((_, Base::None)) => hdr::entry_name(track.codec, in_band_parameter_sets(track)).as_bytes(),
+        _ => kind.as_slice(),
+    };
+    boxes.plain(kind.first_chunk().unwrap_or(b"free"), |b| {
         b.zeros(6);
         b.u16(1); // data_reference_index
         b.zeros(16);
@@ -97,7 +107,23 @@ fn visual(boxes: &mut Boxes, kind: &[u8; 4], track: &Track, config: impl FnOnce(
         config(b);
         pixel_aspect(b, video);
         colour(b, video);
+        dynamic_range(b, video.hdr, dolby_vision.map(|(found, _)| found));
     });
+}
+
+fn dynamic_range(boxes: &mut Boxes, hdr: Hdr, dolby_vision: Option<DolbyVision>) {
+    if let Some(body) = hdr.mastering {
+        boxes.plain(b"mdcv", |b| b.raw(&body));
+    }
+    if let Some((content, frame)) = hdr.light {
+        boxes.plain(b"clli", |b| {
+            b.u16(content);
+            b.u16(frame);
+        });
+    }
+    if let Some((found, record)) = dolby_vision.zip(hdr.dolby_vision) {
+        boxes.plain(found.box_type(), |b| b.raw(&record));
+    }
 }
 
 fn pixel_aspect(boxes: &mut Boxes, video: &Video) {

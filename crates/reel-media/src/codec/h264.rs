@@ -4,6 +4,7 @@ pub(crate) use super::avc_config::{AvcConfig, avc_config};
 use crate::Colour;
 use crate::codec::bits::Bits;
 use crate::codec::nal::unescape;
+use crate::codec::sei;
 use crate::codec::vui::{self, reduced};
 
 /// NAL unit types used here (table 7-1).
@@ -27,9 +28,6 @@ pub(crate) mod unit {
 const RECOVERY_POINT: usize = 6;
 /// The beginning of a slice header never needs more than this.
 const SLICE_START_BYTES: usize = 32;
-/// SEI messages of interest are at the start of their unit. Buffering periods and user data are not
-/// searched further.
-const SEI_SEARCH_BYTES: usize = 4096;
 
 /// The contents of a sequence parameter set (section 7.3.2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,29 +303,8 @@ fn skip_hrd(bits: &mut Bits<'_>) -> Option<()> {
 
 /// Annex D.1.
 fn has_recovery_point(nal: &[u8]) -> bool {
-    let payload = unescape(&nal[1..nal.len().min(SEI_SEARCH_BYTES)]);
-    let mut rest = &payload[..];
-    // A message has at least its two bytes; the last byte is the stop bit.
-    while rest.len() > 2 {
-        let (Some(kind), Some(length)) = (sei_number(&mut rest), sei_number(&mut rest)) else { return false };
-        if kind == RECOVERY_POINT {
-            return true;
-        }
-        let Some(tail) = rest.get(length..) else { return false };
-        rest = tail;
-    }
-    false
-}
-
-fn sei_number(rest: &mut &[u8]) -> Option<usize> {
-    let mut number = 0;
-    loop {
-        let byte = take_byte(rest)?;
-        number += usize::from(byte);
-        if byte != 0xff {
-            return Some(number);
-        }
-    }
+    let payload = unescape(&nal[1..nal.len().min(sei::SEARCH_BYTES)]);
+    sei::messages(&payload).any(|(kind, _)| kind == RECOVERY_POINT)
 }
 
 /// Takes the first byte off.

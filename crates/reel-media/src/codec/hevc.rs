@@ -176,10 +176,22 @@ pub(crate) fn is_base_layer(nal: &[u8]) -> bool {
     nal.len() > 2 && nal[0] & 1 == 0 && nal[1] & 0xf8 == 0
 }
 
-/// pps_pic_parameter_set_id of a picture parameter set.
-pub(crate) fn pps_id(nal: &[u8]) -> Option<u32> {
+/// The ids of a picture parameter set: its own and that of its sequence parameter set.
+pub(crate) fn pps_ids(nal: &[u8]) -> Option<(u32, u32)> {
     let payload = unescape(nal.get(2..nal.len().min(16))?);
-    Bits::new(&payload).ue()
+    let mut bits = Bits::new(&payload);
+    Some((bits.ue()?, bits.ue()?))
+}
+
+/// slice_pic_parameter_set_id of a slice unit.
+pub(crate) fn slice_pps_id(nal: &[u8]) -> Option<u32> {
+    let payload = unescape(nal.get(2..nal.len().min(16))?);
+    let mut bits = Bits::new(&payload);
+    bits.flag()?; // first_slice_segment_in_pic_flag
+    if unit::RANDOM_ACCESS.contains(&kind(nal)?) {
+        bits.flag()?; // no_output_of_prior_pics_flag
+    }
+    bits.ue()
 }
 
 /// Whether a slice unit is the first of its picture (first_slice_segment_in_pic_flag).
@@ -341,7 +353,7 @@ mod tests {
         assert_eq!(sps.pixel_aspect, Some((12, 11)));
         assert_eq!(sps.colour, Some(Colour { primaries: 9, transfer: 16, matrix: 9, full_range: false }));
         assert_eq!(sps.frame_duration, Some((1001, 24_000)));
-        assert_eq!(pps_id(PPS), Some(0));
+        assert_eq!(pps_ids(PPS), Some((0, 0)));
     }
 
     #[test]
@@ -375,7 +387,7 @@ mod tests {
             let mut damaged = SPS.to_vec();
             damaged[at] = value;
             damaged.truncate(cut);
-            let _ = (Sps::parse(&damaged), hevc_config(&[], &[damaged.clone()], &[]), pps_id(&damaged));
+            let _ = (Sps::parse(&damaged), hevc_config(&[], &[damaged.clone()], &[]), pps_ids(&damaged), slice_pps_id(&damaged));
             let mut body = hevc_config(&[VPS.to_vec()], &[SPS.to_vec()], &[PPS.to_vec()]).unwrap();
             body[at] = value;
             let _ = HevcConfig::parse(&body).and_then(|config| config.sps());

@@ -13,5 +13,6 @@ pub(crate) mod hevc;
 pub(crate) mod mp3;
 pub(crate) mod nal;
 pub(crate) mod opus;
+pub(crate) mod sei;
 pub(crate) mod vp9;
 pub(crate) mod vui;

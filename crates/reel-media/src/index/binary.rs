@@ -2,17 +2,21 @@
 //!
 //! `REELIDX` and a zero byte, version (u32), body, CRC-32C of everything before it (u32).
 //!
-//! Body: duration (u64 ns), number of tracks (u32), tracks. A string or byte string is its length
-//! (u32) and its bytes. An optional field is a byte 0 or 1 and, if 1, the field. Offsets and times
-//! of fragments are not stored, because each follows from the one before.
+//! Body: duration (u64 ns), number of tracks (u32), tracks, number of chapters (u32), chapters. A
+//! string or byte string is its length (u32) and its bytes. An optional field is a byte 0 or 1 and,
+//! if 1, the field. Offsets and times of fragments are not stored, because each follows from the
+//! one before. Version 1 had no chapters, no changes and no metadata of high dynamic range; it is
+//! read, not written.
 
 use super::{Fragment, FrameRate, TitleIndex, TrackIndex};
 use crate::cmaf::TableRange;
 use crate::limits;
-use crate::{Audio, Codec, Colour, Track, TrackKind, Video};
+use crate::{Audio, Change, Chapter, Codec, Colour, Hdr, Track, TrackKind, Video};
 
 const MAGIC: &[u8; 8] = b"REELIDX\0";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Without chapters, changes and metadata of high dynamic range.
+const VERSION_WITHOUT_CHANGES: u32 = 1;
 
 /// Why bytes are not an index, or an index cannot be stored.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -44,8 +48,8 @@ pub enum IndexError {
     },
     /// Written by another version of this program.
     #[error(
-        "the title's index has version {0}; this program reads version {VERSION}: ingest the title again, or use \
-             the program that wrote it"
+        "the title's index has version {0}; this program reads versions 1 to {VERSION}: ingest the title again, or \
+             use the program that wrote it"
     )]
     Version(u32),
 }
@@ -58,6 +62,11 @@ pub(super) fn encode(index: &TitleIndex) -> Vec<u8> {
     for track in &index.tracks {
         out.track(track);
     }
+    out.u32(index.chapters.len() as u32);
+    for chapter in &index.chapters {
+        out.u64(chapter.start_ns);
+        out.string(chapter.name.as_bytes());
+    }
     let sum = crc_fast::crc32_iscsi(&out.0);
     out.u32(sum);
     out.0
@@ -67,8 +76,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         return Err(IndexError::Form("it does not start with the magic bytes"));
     };
-    let version = Reader(rest).u32()?;
-    if version != VERSION {
+    let version = Reader { rest, version: VERSION }.u32()?;
+    if !(VERSION_WITHOUT_CHANGES..=VERSION).contains(&version) {
         return Err(IndexError::Version(version));
     }
     let Some((covered, sum)) = bytes.split_last_chunk::<4>() else {
@@ -80,14 +89,15 @@ pub(super) fn decode(bytes: &[u8]) -> Result<TitleIndex, IndexError> {
     let Some(body) = covered.get(MAGIC.len() + 4..) else {
         return Err(IndexError::Form("it ends early"));
     };
-    let mut reader = Reader(body);
+    let mut reader = Reader { rest: body, version };
     let duration_ns = reader.u64()?;
     let count = reader.count("the number of tracks", limits::OUT_TRACKS)?;
     let tracks = (0..count).map(|_| reader.track()).collect::<Result<_, _>>()?;
-    if !reader.0.is_empty() {
+    let chapters = reader.chapters()?;
+    if !reader.rest.is_empty() {
         return Err(IndexError::Form("there are bytes after its end"));
     }
-    Ok(TitleIndex { duration_ns, tracks })
+    Ok(TitleIndex { duration_ns, tracks, chapters })
 }
 
 struct Writer(Vec<u8>);
@@ -103,12 +113,7 @@ impl Writer {
         self.optional(track.name.as_ref(), |w, text| w.string(text.as_bytes()));
         self.u8(u8::from(track.default) | u8::from(track.forced) << 1);
         self.optional(track.video.as_ref(), Writer::video);
-        self.optional(track.audio.as_ref(), |w, audio| {
-            w.u16(audio.channels);
-            w.u32(audio.sample_rate);
-            w.u16(audio.sample_bits);
-            w.u32(audio.priming);
-        });
+        self.optional(track.audio.as_ref(), Writer::audio);
         self.u32(index.object);
         self.u64(index.bytes);
         self.u32(index.init_bytes);
@@ -136,6 +141,21 @@ impl Writer {
             self.u32(fragment.header_bytes);
             self.u32(fragment.key_bytes);
         }
+        self.u32(index.changes.len() as u32);
+        for change in &index.changes {
+            self.u32(change.fragment);
+            self.u32(change.init_bytes);
+            self.string(&change.config);
+            self.optional(change.video.as_ref(), Writer::video);
+            self.optional(change.audio.as_ref(), Writer::audio);
+        }
+    }
+
+    fn audio(&mut self, audio: &Audio) {
+        self.u16(audio.channels);
+        self.u32(audio.sample_rate);
+        self.u16(audio.sample_bits);
+        self.u32(audio.priming);
     }
 
     fn video(&mut self, video: &Video) {
@@ -150,6 +170,12 @@ impl Writer {
             w.u16(colour.matrix);
             w.u8(u8::from(colour.full_range));
         });
+        self.optional(video.hdr.mastering.as_ref(), |w, body| w.0.extend_from_slice(body));
+        self.optional(video.hdr.light.as_ref(), |w, (content, frame)| {
+            w.u16(*content);
+            w.u16(*frame);
+        });
+        self.optional(video.hdr.dolby_vision.as_ref(), |w, body| w.0.extend_from_slice(body));
     }
 
     fn optional<T>(&mut self, value: Option<&T>, write: impl FnOnce(&mut Writer, &T)) {
@@ -181,7 +207,10 @@ impl Writer {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader<'a> {
+    rest: &'a [u8],
+    version: u32,
+}
 
 impl Reader<'_> {
     fn track(&mut self) -> Result<TrackIndex, IndexError> {
@@ -197,9 +226,7 @@ impl Reader<'_> {
         }
         let (default, forced) = (flags & 1 != 0, flags & 2 != 0);
         let video = self.optional(Reader::video)?;
-        let audio = self.optional(|r| {
-            Ok(Audio { channels: r.u16()?, sample_rate: r.u32()?, sample_bits: r.u16()?, priming: r.u32()? })
-        })?;
+        let audio = self.optional(Reader::audio)?;
         let track = Track { kind, codec, config, timescale, language, name, default, forced, video, audio };
         let mut index = TrackIndex {
             track,
@@ -220,22 +247,56 @@ impl Reader<'_> {
             peak_bps: self.u64()?,
             tables: TableRange { offset: self.u64()?, bytes: self.u64()? },
             fragments: Vec::new(),
+            changes: Vec::new(),
         };
         self.fragments(&mut index)?;
+        index.changes = self.changes()?;
+        index.place_fragments();
         Ok(index)
+    }
+
+    fn changes(&mut self) -> Result<Vec<Change>, IndexError> {
+        if self.version == VERSION_WITHOUT_CHANGES {
+            return Ok(Vec::new());
+        }
+        let count = self.count("the number of changes", limits::OUT_CHANGES)?;
+        let change = |reader: &mut Self| {
+            Ok(Change {
+                fragment: reader.u32()?,
+                init_bytes: reader.u32()?,
+                config: reader.bytes("a decoder configuration", limits::OUT_CONFIG_BYTES)?,
+                video: reader.optional(Reader::video)?,
+                audio: reader.optional(Reader::audio)?,
+            })
+        };
+        (0..count).map(|_| change(self)).collect()
+    }
+
+    fn chapters(&mut self) -> Result<Vec<Chapter>, IndexError> {
+        if self.version == VERSION_WITHOUT_CHANGES {
+            return Ok(Vec::new());
+        }
+        let count = self.count("the number of chapters", limits::OUT_CHAPTERS)?;
+        let chapter = |reader: &mut Self| {
+            Ok(Chapter {
+                start_ns: reader.u64()?,
+                name: reader.text("a chapter's name", limits::OUT_NAME_BYTES)?,
+            })
+        };
+        (0..count).map(|_| chapter(self)).collect()
     }
 
     fn fragments(&mut self, index: &mut TrackIndex) -> Result<(), IndexError> {
         let count = self.count("the number of fragments", limits::OUT_FRAGMENTS)?;
         // 24 bytes each: the memory is bounded by the bytes that exist.
-        index.fragments.reserve_exact(count.min(self.0.len() / 24));
-        let (mut offset, mut time) = (u64::from(index.init_bytes), index.start);
+        index.fragments.reserve_exact(count.min(self.rest.len() / 24));
+        let mut time = index.start;
         for _ in 0..count {
             let duration = self.u64()?;
             let bytes = self.u32()?;
             let (samples, header_bytes, key_bytes) = (self.u32()?, self.u32()?, self.u32()?);
             index.fragments.push(Fragment {
-                offset,
+                offset: 0,
                 time,
                 duration,
                 bytes,
@@ -243,7 +304,6 @@ impl Reader<'_> {
                 header_bytes,
                 key_bytes,
             });
-            offset += u64::from(bytes);
             time = time.checked_add(duration).ok_or(IndexError::Form("its times are out of range"))?;
         }
         Ok(())
@@ -263,6 +323,27 @@ impl Reader<'_> {
                     full_range: r.bool()?,
                 })
             })?,
+            hdr: self.hdr()?,
+        })
+    }
+
+    fn hdr(&mut self) -> Result<Hdr, IndexError> {
+        if self.version == VERSION_WITHOUT_CHANGES {
+            return Ok(Hdr::default());
+        }
+        Ok(Hdr {
+            mastering: self.optional(Reader::array)?,
+            light: self.optional(|r| Ok((r.u16()?, r.u16()?)))?,
+            dolby_vision: self.optional(Reader::array)?,
+        })
+    }
+
+    fn audio(&mut self) -> Result<Audio, IndexError> {
+        Ok(Audio {
+            channels: self.u16()?,
+            sample_rate: self.u32()?,
+            sample_bits: self.u16()?,
+            priming: self.u32()?,
         })
     }
 
@@ -283,10 +364,10 @@ impl Reader<'_> {
 
     fn bytes(&mut self, what: &'static str, limit: usize) -> Result<Vec<u8>, IndexError> {
         let count = self.count(what, limit)?;
-        let Some((bytes, rest)) = self.0.split_at_checked(count) else {
+        let Some((bytes, rest)) = self.rest.split_at_checked(count) else {
             return Err(IndexError::Form("it ends early"));
         };
-        self.0 = rest;
+        self.rest = rest;
         Ok(bytes.to_vec())
     }
 
@@ -319,11 +400,27 @@ impl Reader<'_> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], IndexError> {
-        let Some((bytes, rest)) = self.0.split_first_chunk::<N>() else {
+        let Some((bytes, rest)) = self.rest.split_first_chunk::<N>() else {
             return Err(IndexError::Form("it ends early"));
         };
-        self.0 = rest;
+        self.rest = rest;
         Ok(*bytes)
+    }
+}
+
+impl TrackIndex {
+    /// Puts each fragment after the one before, and after the init segment of its change. Changes
+    /// that are out of order are found by the check of the whole.
+    fn place_fragments(&mut self) {
+        let mut changes = self.changes.iter().peekable();
+        let mut offset = u64::from(self.init_bytes);
+        for (number, fragment) in self.fragments.iter_mut().enumerate() {
+            if let Some(change) = changes.next_if(|change| change.fragment as usize == number) {
+                offset += u64::from(change.init_bytes);
+            }
+            fragment.offset = offset;
+            offset += u64::from(fragment.bytes);
+        }
     }
 }
 

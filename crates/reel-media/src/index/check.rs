@@ -12,6 +12,13 @@ pub(super) fn title(index: &TitleIndex) -> Result<(), IndexError> {
             return Err(IndexError::Contradiction { track: number, what: "it ends after the title" });
         }
     }
+    at_most("the number of chapters", index.chapters.len(), limits::OUT_CHAPTERS)?;
+    for chapter in &index.chapters {
+        at_most("a chapter's name", chapter.name.len(), limits::OUT_NAME_BYTES)?;
+    }
+    if !index.chapters.is_sorted_by_key(|chapter| chapter.start_ns) {
+        return Err(IndexError::Form("its chapters are not in order"));
+    }
     Ok(())
 }
 
@@ -52,6 +59,7 @@ fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     if track.frame_rate.is_some_and(|rate| rate.numerator == 0 || rate.denominator == 0) {
         return wrong("its frame rate is 0 or infinite");
     }
+    changes(number, track)?;
     if track.track.kind == TrackKind::Subtitle { subtitle(number, track) } else { fragments(number, track) }
 }
 
@@ -62,10 +70,30 @@ fn subtitle(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     Ok(())
 }
 
+fn changes(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
+    at_most("the number of changes", track.changes.len(), limits::OUT_CHANGES)?;
+    let mut before = 0;
+    for change in &track.changes {
+        at_most("a decoder configuration", change.config.len(), limits::OUT_CONFIG_BYTES)?;
+        let placed = change.fragment > before && (change.fragment as usize) < track.fragments.len();
+        let same_kind = change.video.is_some() == track.track.video.is_some()
+            && change.audio.is_some() == track.track.audio.is_some();
+        if !placed || !same_kind || change.init_bytes == 0 {
+            return Err(IndexError::Contradiction { track: number, what: "a change is impossible" });
+        }
+        before = change.fragment;
+    }
+    Ok(())
+}
+
 fn fragments(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     let wrong = |what| Err(IndexError::Contradiction { track: number, what });
     let (mut offset, mut time, mut samples) = (u64::from(track.init_bytes), track.start, 0);
-    for fragment in &track.fragments {
+    let mut changes = track.changes.iter().peekable();
+    for (position, fragment) in track.fragments.iter().enumerate() {
+        if let Some(change) = changes.next_if(|change| change.fragment as usize == position) {
+            offset += u64::from(change.init_bytes);
+        }
         if fragment.offset != offset || fragment.time != time {
             return wrong("its fragments do not follow each other");
         }

@@ -3,13 +3,14 @@
 
 mod binary;
 mod check;
+pub(crate) mod periods;
 pub(crate) mod rates;
 
 pub use binary::IndexError;
 pub(crate) use rates::RateMeter;
 
 use crate::cmaf::{Packaged, TableRange};
-use crate::{Track, TrackKind};
+use crate::{Audio, Chapter, Track, TrackKind, Video, webvtt};
 use std::ops::Range;
 
 /// The index of one title.
@@ -20,6 +21,8 @@ pub struct TitleIndex {
     pub duration_ns: u64,
     /// All tracks of all renditions. A track's position here is the track number in URLs.
     pub tracks: Vec<TrackIndex>,
+    /// By start.
+    pub chapters: Vec<Chapter>,
 }
 
 /// What is stored for one track.
@@ -58,8 +61,28 @@ pub struct TrackIndex {
     pub peak_bps: u64,
     /// The sample tables of the classic MP4 form.
     pub tables: TableRange,
-    /// In object order, without gaps between them in bytes or time.
+    /// In object order, without gaps between them in bytes (except for the init segments of
+    /// `changes`) or time.
     pub fragments: Vec<Fragment>,
+    /// Where the decoder must be set up again, by fragment. The codec, the timescale and
+    /// `media_offset` stay those of the track.
+    pub changes: Vec<Change>,
+}
+
+/// A change of decoder configuration in the course of a track. An init segment of its own lies
+/// directly before its first fragment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Its first fragment, from 0; never the first one of the track.
+    pub fragment: u32,
+    /// Size of its init segment.
+    pub init_bytes: u32,
+    /// Decoder configuration from there on.
+    pub config: Vec<u8>,
+    /// For [`TrackKind::Video`].
+    pub video: Option<Video>,
+    /// For [`TrackKind::Audio`].
+    pub audio: Option<Audio>,
 }
 
 /// One fragment, which is one segment.
@@ -111,6 +134,17 @@ impl TitleIndex {
         (index, tables)
     }
 
+    /// Keeps the chapters that begin before the end. Returns a warning about the others, for the
+    /// person who ingests. `chapters` come by start.
+    pub fn set_chapters(&mut self, mut chapters: Vec<Chapter>) -> Option<String> {
+        let kept = chapters.partition_point(|chapter| chapter.start_ns < self.duration_ns);
+        let late = chapters.len() - kept;
+        chapters.truncate(kept);
+        self.chapters = chapters;
+        let end = webvtt::time(self.duration_ns / 1_000_000);
+        (late > 0).then(|| format!("chapters that begin after the end ({end}) are left out: {late}"))
+    }
+
     /// The stored form (versioned, checksummed).
     ///
     /// # Errors
@@ -147,9 +181,29 @@ impl TitleIndex {
 }
 
 impl TrackIndex {
-    /// The bytes of the init segment.
-    pub fn init_range(&self) -> Range<u64> {
-        0..u64::from(self.init_bytes)
+    /// The bytes of init segment `number`, counted from 1: that of the track, then those of its
+    /// changes. `None` if there are not so many.
+    pub fn init_range(&self, number: usize) -> Option<Range<u64>> {
+        if number == 1 {
+            return Some(0..u64::from(self.init_bytes));
+        }
+        let change = self.changes.get(number.checked_sub(2)?)?;
+        let end = self.fragments.get(change.fragment as usize)?.offset;
+        Some(end.checked_sub(u64::from(change.init_bytes))?..end)
+    }
+
+    /// The number of the init segment that a fragment (from 0) needs.
+    pub(crate) fn init_of(&self, fragment: usize) -> usize {
+        1 + self.changes.partition_point(|change| change.fragment as usize <= fragment)
+    }
+
+    /// The track as init segment `number` describes it.
+    pub(crate) fn described(&self, number: usize) -> Track {
+        let change = number.checked_sub(2).and_then(|place| self.changes.get(place)).cloned();
+        change.map_or_else(
+            || self.track.clone(),
+            |Change { config, video, audio, .. }| Track { config, video, audio, ..self.track.clone() },
+        )
     }
 
     /// The bytes of segment `number`, counted from 1 as in URLs.
@@ -170,9 +224,16 @@ impl TrackIndex {
         ((u128::from(ticks) * 1_000_000_000 + scale / 2) / scale) as u64
     }
 
-    /// The size for display: square pixels, rotation applied.
+    /// The size for display at the beginning: square pixels, rotation applied.
     pub fn display_size(&self) -> Option<(u32, u32)> {
-        let video = self.track.video.as_ref()?;
+        self.track.display_size()
+    }
+}
+
+impl Track {
+    /// The size for display: square pixels, rotation applied.
+    pub(crate) fn display_size(&self) -> Option<(u32, u32)> {
+        let video = self.video.as_ref()?;
         let (horizontal, vertical) =
             (u64::from(video.pixel_aspect.0.max(1)), u64::from(video.pixel_aspect.1.max(1)));
         let width = (u64::from(video.width) * horizontal + vertical / 2) / vertical;

@@ -108,6 +108,10 @@ pub(super) fn demand(track: &TrackIndex, round_ns: u64) -> Vec<u32> {
     } else {
         due(0, u64::from(track.init_bytes));
     }
+    for change in &track.changes {
+        let begins = track.fragments.get(change.fragment as usize).map_or(0, |first| first.time);
+        due((track.nanoseconds(begins) / round_ns) as usize, u64::from(change.init_bytes));
+    }
     for fragment in &track.fragments {
         let start_ns = track.nanoseconds(fragment.time);
         let until_ns = track.nanoseconds(fragment.time + fragment.duration);

@@ -1,35 +1,49 @@
 //! Input: containers, recognized by their first bytes.
 
 mod blocks;
+mod chapters;
+mod in_band;
+pub(crate) mod metered;
 mod mkv;
 mod mp4;
+mod parameter_sets;
+mod sound_headers;
 mod spacing;
 mod stills;
-mod ts;
-mod warnings;
-mod window;
+pub(crate) mod ts;
+pub(crate) mod warnings;
+pub(crate) mod window;
 
 use crate::{Demux, MediaError, Source};
+use metered::{Bounded, Metered};
 
 /// Opens a file, whatever its name: MP4 and MOV, Matroska and WebM, MPEG transport streams.
 ///
 /// # Errors
 /// See [`MediaError`]. Damage that the structure of the file shows is reported here, not while
 /// reading.
-pub fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
-    if source.bytes() == 0 {
+pub fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
+    let bytes = source.bytes();
+    if bytes == 0 {
         return Err(MediaError::Empty);
     }
+    let mut source: Box<dyn Source> = Box::new(Metered::new(source));
     let mut head = vec![0; source.bytes().min(SNIFFED_BYTES) as usize];
     source.read_at(0, &mut head)?;
-    match sniff(&head) {
+    let demux = match sniff(&head) {
         Some(Container::Mp4) => mp4::open(source),
         Some(Container::Matroska) => mkv::open(source),
         Some(Container::Ts) => ts::open(source),
         None => Err(MediaError::UnknownContainer(
             hint(&head).map(|is| format!(" (it looks like {is})")).unwrap_or_default(),
         )),
-    }
+    }?;
+    Ok(Box::new(Bounded::new(demux, bytes)))
+}
+
+/// The warning of a track that is left out because it is encrypted.
+fn encrypted(track: u64, scheme: &str) -> String {
+    format!("track {track} is left out: it is encrypted ({scheme})")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Gives every sample its duration: holds one sample per track until the next one is known.
 
-use crate::Sample;
+use crate::{Description, Packet, Sample};
 use std::collections::VecDeque;
 
 /// A sample whose duration may not be known yet.
@@ -15,6 +15,8 @@ pub(crate) struct Timed {
     pub(crate) nominal: u32,
     /// The sample's bytes.
     pub(crate) data: Vec<u8>,
+    /// How the track is coded from here on, if that changes.
+    pub(crate) change: Option<Box<Description>>,
 }
 
 /// A sample that is ready, with the index of its track.
@@ -25,6 +27,15 @@ pub(crate) struct Ready {
     pub(crate) sample: Sample,
     /// The sample's bytes.
     pub(crate) data: Vec<u8>,
+    /// How the track is coded from here on, if that changes.
+    pub(crate) change: Option<Box<Description>>,
+}
+
+impl Ready {
+    /// The sample as a packet, and its bytes.
+    pub(crate) fn packet(self) -> (Packet, Vec<u8>) {
+        (Packet { track: self.track, sample: self.sample, change: self.change }, self.data)
+    }
 }
 
 /// One held sample per track, and the samples that are ready.
@@ -75,5 +86,5 @@ impl Spacing {
 
 fn ready(track: usize, timed: Timed, duration: u32) -> Ready {
     let sample = Sample { dts: timed.dts, pts: timed.pts, duration, sync: timed.sync };
-    Ready { track, sample, data: timed.data }
+    Ready { track, sample, data: timed.data, change: timed.change }
 }

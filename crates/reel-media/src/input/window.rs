@@ -66,6 +66,11 @@ impl Window {
         Ok(())
     }
 
+    /// Fills `target` from `offset`, past the window.
+    pub(crate) fn read(&mut self, offset: u64, target: &mut [u8]) -> Result<(), MediaError> {
+        Ok(self.source.read_at(offset, target)?)
+    }
+
     fn holds(&self, offset: u64, count: usize) -> bool {
         let end = offset.saturating_add(count as u64);
         offset >= self.start && end <= self.start + self.buffer.len() as u64

@@ -20,6 +20,12 @@ pub(crate) fn text(sample: &[u8]) -> Option<String> {
     styled.finish()
 }
 
+/// The text of a sample without its styles, as it is stored; empty if there is none.
+pub(crate) fn plain(sample: &[u8]) -> String {
+    let Some((length, rest)) = sample.split_first_chunk::<2>() else { return String::new() };
+    decode(&rest[..rest.len().min(usize::from(u16::from_be_bytes(*length)))])
+}
+
 /// The characters that a style covers, and bold, italic, underline from the lowest bit.
 struct StyleRun {
     from: usize,
@@ -72,7 +78,7 @@ fn styles(mut boxes: &[u8]) -> Vec<StyleRun> {
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::{plain, text};
     use proptest::prelude::*;
 
     fn sample(plain: &str, styles: &[(u16, u16, u8)]) -> Vec<u8> {
@@ -96,6 +102,8 @@ mod tests {
             Some("a<i>b <b>ç</b></i><b>d</b>")
         );
         assert_eq!(text(&[0, 6, 0xfe, 0xff, 0, b'h', 0, b'i']).as_deref(), Some("hi"));
+        assert_eq!(plain(&sample("<a> & b", &[(1, 4, 2)])), "<a> & b");
+        assert_eq!((plain(&[0, 200, b'x']), plain(&[7])), ("x".to_owned(), String::new()));
         assert_eq!(text(&[0, 0]), None);
         assert_eq!(text(&[0]), None);
         assert_eq!(text(&[0, 200, b'x']).as_deref(), Some("x"));

@@ -21,7 +21,7 @@ const PICTURES: &str = "-f lavfi -i testsrc2=size=320x180:rate=25:duration=9";
 const TONE: &str = "-f lavfi -i sine=frequency=440:sample_rate=48000:duration=9";
 
 /// Demuxes and packages a file.
-fn store(path: &Path) -> Stored {
+pub(crate) fn store(path: &Path) -> Stored {
     let mut demux = reel_media::open(film_dir::source(path)).expect("a file that opens");
     let tracks = demux.tracks().to_vec();
     let mut objects = vec![Vec::new(); tracks.len()];
@@ -37,7 +37,7 @@ fn store(path: &Path) -> Stored {
 }
 
 /// Writes the title as a folder of files, with the names of a session's URLs.
-fn publish(stored: &Stored, folder: &Path) {
+pub(crate) fn publish(stored: &Stored, folder: &Path) {
     let index = &stored.index;
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join("master.m3u8"), hls::master(index)).unwrap();
@@ -59,7 +59,7 @@ fn publish(stored: &Stored, folder: &Path) {
         if let Some(playlist) = hls::iframes(index, number) {
             std::fs::write(place.join("iframes.m3u8"), playlist).unwrap();
         }
-        std::fs::write(place.join("init.mp4"), part(track.init_range())).unwrap();
+        std::fs::write(place.join("init.mp4"), part(track.init_range(1).unwrap())).unwrap();
         for segment in 1..=track.fragments.len() {
             std::fs::write(place.join(format!("{segment}.m4s")), part(track.segment_range(segment).unwrap()))
                 .unwrap();
@@ -212,7 +212,7 @@ fn transport_streams() {
     ]);
 }
 
-fn probe(path: &Path) -> serde_json::Value {
+pub(crate) fn probe(path: &Path) -> serde_json::Value {
     let mut command = Command::new("ffprobe");
     command.args(["-v", "error", "-show_streams", "-show_format", "-of", "json"]).arg(path);
     serde_json::from_slice(&film_dir::run(&mut command).stdout).expect("JSON")
@@ -311,7 +311,7 @@ fn renditions_switch_at_every_border() {
         let object = &stored.objects[0];
         let range = |range: std::ops::Range<u64>| &object[range.start as usize..range.end as usize];
         let alone = [
-            range(stored.index.tracks[0].init_range()),
+            range(stored.index.tracks[0].init_range(1).unwrap()),
             range(stored.index.tracks[0].segment_range(segment).unwrap()),
         ];
         std::fs::write(film_dir.path("one.mp4"), alone.concat()).unwrap();

@@ -7,7 +7,7 @@ use crate::film::{Film, audio, frames, samples, sound, video};
 use crate::isobmff;
 use proptest::prelude::*;
 use reel_media::cmaf::CutPolicy;
-use reel_media::{TitleIndex, Track, TrackKind, progressive};
+use reel_media::{Change, Chapter, Hdr, TitleIndex, Track, TrackKind, Video, progressive};
 
 /// (timescale, ticks of a frame)
 const CLOCKS: [(u32, u32); 5] =
@@ -186,7 +186,10 @@ proptest! {
         if let Ok(index) = TitleIndex::decode(&bytes) {
             if !repair_sums { prop_assert_eq!(&bytes, &whole); }
             // What is accepted can be used.
-            prop_assert_eq!(index.encode().unwrap(), bytes);
+            // An index of an older version is written in the newest one.
+            let encoded = index.encode().unwrap();
+            if encoded[..12] == bytes[..12] { prop_assert_eq!(&encoded, &bytes); }
+            prop_assert_eq!(&TitleIndex::decode(&encoded).unwrap(), &index);
             let _ = (reel_media::hls::master(&index), reel_media::dash::manifest(&index));
             for track in 0..index.tracks.len() {
                 let _ = (reel_media::hls::media(&index, track), reel_media::hls::iframes(&index, track));
@@ -344,4 +347,40 @@ fn tracks_without_samples_have_no_index() {
 fn the_same_film_gives_the_same_bytes() {
     let (a, b) = (Film::usual().store(), Film::usual().store());
     assert_eq!((a.objects, a.tables, a.index), (b.objects, b.tables, b.index));
+}
+
+/// Titles that were stored before chapters and changes existed stay readable.
+#[test]
+fn an_index_of_version_1_is_read() {
+    let index = TitleIndex::decode(include_bytes!("stored/index-version-1")).expect("an index");
+    assert_eq!(index, Film::usual().store().index);
+}
+
+#[test]
+fn changes_and_chapters_are_kept() {
+    let mut index = Film::usual().store().index;
+    index.chapters = vec![
+        Chapter { start_ns: 0, name: String::new() },
+        Chapter { start_ns: 7, name: "The \u{e9}nd".to_owned() },
+    ];
+    let hdr = Hdr { mastering: Some([3; 24]), light: Some((1000, 400)), dolby_vision: Some([5; 24]) };
+    let track = &mut index.tracks[0];
+    let video = Video { hdr, ..track.track.video.clone().expect("pictures") };
+    track.changes =
+        vec![Change { fragment: 2, init_bytes: 9, config: vec![1, 2], video: Some(video), audio: None }];
+    track.bytes += 9;
+    track.fragments.iter_mut().skip(2).for_each(|fragment| fragment.offset += 9);
+    let encoded = index.encode().expect("an index within the limits");
+    assert_eq!(TitleIndex::decode(&encoded).as_ref(), Ok(&index));
+    let track = &index.tracks[0];
+    let demand = index.demand(0, 1_000_000_000).expect("a track");
+    assert_eq!(demand.iter().map(|bytes| u64::from(*bytes)).sum::<u64>(), track.bytes);
+
+    for fragment in [0, track.fragments.len() as u32] {
+        let mut wrong = index.clone();
+        wrong.tracks[0].changes[0].fragment = fragment;
+        assert!(wrong.encode().is_err(), "a change at fragment {fragment}");
+    }
+    index.chapters.swap(0, 1);
+    assert!(index.encode().is_err(), "chapters out of order");
 }

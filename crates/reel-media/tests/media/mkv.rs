@@ -5,6 +5,8 @@ use crate::oracle::*;
 use reel_media::{Codec, Demux, MediaError, TrackKind};
 use std::path::Path;
 
+const VP9_OPUS: &str = "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 30 -c:a libopus";
+
 fn open(path: &Path) -> Box<dyn Demux> {
     reel_media::open(Box::new(Memory(std::fs::read(path).unwrap()))).unwrap()
 }
@@ -255,8 +257,12 @@ fn unusable_files_are_named() {
     assert!(matches!(open_bytes(b"not a film at all".to_vec()), MediaError::UnknownContainer(_)));
     let path = film_dir.make("a.mkv", &[picture("25", 1), words("-c:v libx264 -preset ultrafast")]);
     let whole = std::fs::read(&path).unwrap();
-    let cut = whole[..whole.len() * 2 / 3].to_vec();
-    assert!(matches!(open_bytes(cut), MediaError::Truncated { .. }));
+    // The head alone.
+    let cluster = whole.windows(4).position(|id| id == [0x1f, 0x43, 0xb6, 0x75]).unwrap();
+    for left in [20, cluster / 2, cluster, cluster + 30] {
+        let error = open_bytes(whole[..left].to_vec());
+        assert!(matches!(error, MediaError::Truncated { .. }), "{left}: {error}");
+    }
     let old =
         film_dir.make("b.mkv", &[picture("25", 1), tone(1, 48_000, 1), words("-c:v mpeg2video -c:a aac")]);
     let error = open_bytes(std::fs::read(old).unwrap());
@@ -266,4 +272,37 @@ fn unusable_files_are_named() {
     let demux = open(&vorbis);
     assert_eq!(demux.tracks().len(), 1);
     assert!(demux.warnings()[0].contains("A_VORBIS"), "{:?}", demux.warnings());
+}
+
+#[test]
+fn a_file_shorter_than_it_states_is_taken_up_to_its_end() {
+    let film_dir = FilmDir::new();
+    for (name, codecs) in [("a.mkv", "-c:v libx264 -preset ultrafast -bf 0 -c:a aac"), ("a.webm", VP9_OPUS)] {
+        let path = film_dir.make(name, &[picture("25", 4), tone(440, 48_000, 4), words(codecs)]);
+        let bytes = std::fs::read(path).unwrap();
+        let read = |bytes: &[u8]| {
+            let mut demux = reel_media::open(Box::new(Memory(bytes.to_vec()))).unwrap();
+            let taken = drain(demux.as_mut()).unwrap();
+            (taken, demux.warnings().to_vec())
+        };
+        let (whole, warnings) = read(&bytes);
+        assert_eq!(warnings, [""; 0]);
+        let left = bytes.len() * 2 / 3;
+        let (cut, warnings) = read(&bytes[..left]);
+        for track in [0, 1] {
+            let (cut, whole) = (of_track(&cut, track), of_track(&whole, track));
+            assert!(
+                cut.len() > whole.len() / 2 && cut.len() < whole.len(),
+                "{} of {}",
+                cut.len(),
+                whole.len()
+            );
+            assert!(cut.iter().zip(&whole).all(|(cut, whole)| cut.data == whole.data));
+        }
+        let warning = warnings.iter().find(|text| text.starts_with("the file is cut off")).unwrap();
+        assert!(warning.contains(", up to 00:00:0") && warning.contains("the rest is left out"), "{warning}");
+        let at: usize =
+            warning.split_whitespace().find_map(|word| word.trim_end_matches(':').parse().ok()).unwrap();
+        assert!(at <= left && at + 20_000 > left, "{warning}");
+    }
 }

@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const DEFAULT_SCALE_MS: &[u8] = &[0x0f, 0x42, 0x40];
 
 /// An element with an eight-byte size.
-fn element(id: u32, body: &[u8]) -> Vec<u8> {
+pub(crate) fn element(id: u32, body: &[u8]) -> Vec<u8> {
     let id = id.to_be_bytes();
     let start = id.iter().position(|byte| *byte != 0).unwrap();
     let size = (1u64 << 56) | body.len() as u64;
     [&id[start..], &size.to_be_bytes(), body].concat()
 }
 
-fn number(id: u32, value: u64) -> Vec<u8> {
+pub(crate) fn number(id: u32, value: u64) -> Vec<u8> {
     element(id, &value.to_be_bytes())
 }
 
 /// A file of one MP3 track whose entry has `extra` elements.
-fn file(extra: &[u8], clusters: &[u8]) -> Vec<u8> {
+pub(crate) fn file(extra: &[u8], clusters: &[u8]) -> Vec<u8> {
     file_of("A_MPEG/L3", extra, clusters)
 }
 
@@ -41,15 +41,15 @@ fn file_of(codec: &str, extra: &[u8], clusters: &[u8]) -> Vec<u8> {
     [head, element(0x1853_8067, &[info, tracks, clusters.to_vec()].concat())].concat()
 }
 
-fn cluster(ms: u64, blocks: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn cluster(ms: u64, blocks: &[Vec<u8>]) -> Vec<u8> {
     element(0x1f43_b675, &[number(0xe7, ms), blocks.concat()].concat())
 }
 
-fn block_body(relative_ms: i16, flags: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn block_body(relative_ms: i16, flags: u8, payload: &[u8]) -> Vec<u8> {
     [&[0x81], &relative_ms.to_be_bytes()[..], &[flags], payload].concat()
 }
 
-fn open(bytes: Vec<u8>) -> Result<Box<dyn Demux>, MediaError> {
+pub(crate) fn open(bytes: Vec<u8>) -> Result<Box<dyn Demux>, MediaError> {
     reel_media::open(Box::new(Memory(bytes)))
 }
 
@@ -58,7 +58,7 @@ fn refused(bytes: Vec<u8>) -> MediaError {
 }
 
 /// Frames of one second of MP3 at 48 kHz: 24 ms each.
-fn mp3_frames() -> Vec<Vec<u8>> {
+pub(crate) fn mp3_frames() -> Vec<Vec<u8>> {
     frames("-c:a libmp3lame -q:a 5")
 }
 
@@ -156,6 +156,20 @@ fn block_groups_and_stripped_headers() {
 }
 
 #[test]
+fn stripped_headers_do_not_multiply_a_file() {
+    let frames = mp3_frames();
+    let (head, last) = frames[1].split_at(frames[1].len() - 1);
+    let compression = element(0x5034, &[number(0x4254, 3), element(0x4255, head)].concat());
+    let extra = element(0x6d80, &element(0x6240, &compression));
+    let block = |at: i16| element(0xa3, &block_body(at * 24, 0x80, last));
+    let clusters: Vec<_> =
+        (0..400).map(|index| cluster(index * 1200, &(0..50).map(block).collect::<Vec<_>>())).collect();
+    let error = open(file(&extra, &clusters.concat())).and_then(|mut demux| drain(demux.as_mut()));
+    let error = error.err().unwrap();
+    assert!(matches!(error, MediaError::Budget { .. }), "{error}");
+}
+
+#[test]
 fn a_late_start_becomes_zero_and_a_gap_stays() {
     let frames: Vec<_> = mp3_frames().into_iter().take(4).collect();
     let block = |frame: &Vec<u8>, ms: i16| element(0xa3, &block_body(ms, 0x80, frame));
@@ -179,7 +193,7 @@ fn damage_between_clusters_is_skipped() {
 }
 
 /// Counts the bytes that are read.
-struct Counting(Memory, Arc<AtomicUsize>);
+pub(crate) struct Counting(pub(crate) Memory, pub(crate) Arc<AtomicUsize>);
 
 impl Source for Counting {
     fn bytes(&self) -> u64 {
@@ -244,6 +258,82 @@ fn frames_that_cannot_be_read_are_named() {
     assert_eq!(
         (track.language.as_deref(), track.name.as_deref(), track.default),
         (Some("de-AT"), Some("Ton"), false)
+    );
+}
+
+/// The elements of a body: identifiers and bodies. All sizes are stated.
+fn children(mut body: &[u8]) -> Vec<(u32, &[u8])> {
+    let mut found = Vec::new();
+    while let Some(first) = body.first() {
+        let id_bytes = first.leading_zeros() as usize + 1;
+        let id = body[..id_bytes].iter().fold(0, |id, byte| id << 8 | u32::from(*byte));
+        let size_bytes = body[id_bytes].leading_zeros() as usize + 1;
+        let stated = &body[id_bytes..id_bytes + size_bytes];
+        let marked = stated.iter().fold(0, |size, byte| size << 8 | usize::from(*byte));
+        let size = marked & !(1 << (7 * size_bytes));
+        let from = id_bytes + size_bytes;
+        found.push((id, &body[from..from + size]));
+        body = &body[from + size..];
+    }
+    found
+}
+
+/// A film of ffmpeg whose entries of `tracks` also have `extra`.
+fn with_in_entries(film: &[u8], tracks: &[usize], extra: &[u8]) -> Vec<u8> {
+    let mut number = 0;
+    let mut entry = |(id, body): (u32, &[u8])| {
+        // A checksum would be wrong.
+        if id != 0xae {
+            return Vec::new();
+        }
+        number += 1;
+        let extra = if tracks.contains(&number) { extra } else { &[] };
+        element(id, &[body, extra].concat())
+    };
+    let top = children(film);
+    let parts = children(top[1].1).into_iter().map(|(id, body)| match id {
+        0x1654_ae6b => element(id, &children(body).into_iter().flat_map(&mut entry).collect::<Vec<_>>()),
+        // The seek head and the cues would state other places.
+        0x114d_9b74 | 0x1c53_bb6b => Vec::new(),
+        _ => element(id, body),
+    });
+    let segment: Vec<u8> = parts.flatten().collect();
+    [element(top[0].0, top[0].1), element(top[1].0, &segment)].concat()
+}
+
+#[test]
+fn clear_tracks_beside_encrypted_ones_are_taken() {
+    let film_dir = FilmDir::new();
+    let codecs = "-map 0 -map 1 -map 1 -c:v libx264 -g 25 -c:a aac";
+    let path = film_dir.make("a.mkv", &[picture("25", 2), tone(440, 48_000, 2), words(codecs)]);
+    let plain = std::fs::read(path).unwrap();
+    let algorithm = element(0x5035, &number(0x47e1, 5));
+    let aes = element(0x6d80, &element(0x6240, &[number(0x5033, 1), algorithm].concat()));
+    let read = |tracks: &[usize]| {
+        let mut demux = open(with_in_entries(&plain, tracks, &aes))?;
+        let taken = drain(demux.as_mut())?;
+        Ok::<_, MediaError>((demux.tracks().to_vec(), demux.warnings().to_vec(), taken))
+    };
+    let (all, warnings, expected) = read(&[]).unwrap();
+    assert_eq!((all.len(), warnings.len()), (3, 0), "{warnings:?}");
+    for tracks in [&[1][..], &[2], &[3], &[2, 3], &[1, 3]] {
+        let (left, warnings, taken) = read(tracks).unwrap();
+        let named = tracks.iter().map(|track| format!("track {track} is left out: it is encrypted (AES)"));
+        assert_eq!(warnings, named.collect::<Vec<_>>());
+        let clear: Vec<usize> = (0..3).filter(|track| !tracks.contains(&(track + 1))).collect();
+        assert_eq!(left.len(), clear.len());
+        for (track, before) in clear.into_iter().enumerate() {
+            assert_eq!(left[track].kind, all[before].kind);
+            let data = |taken: &[Taken], track| {
+                of_track(taken, track).into_iter().map(|taken| taken.data).collect::<Vec<_>>()
+            };
+            assert!(data(&taken, track) == data(&expected, before), "track {track} of {tracks:?}");
+        }
+    }
+    let error = read(&[1, 2, 3]).err();
+    assert!(
+        matches!(&error, Some(MediaError::Encrypted { track: 1, scheme }) if scheme == "AES"),
+        "{error:?}"
     );
 }
 

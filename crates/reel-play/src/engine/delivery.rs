@@ -8,7 +8,9 @@ use crate::playable::Playable;
 use crate::policy::{Decision, DeliveryPolicy};
 use reel_admit::{PlayedBy, Session};
 use reel_cache::{QueuePosition, Reader};
-use reel_qos::Class;
+use reel_disk::Requester;
+use reel_qos::{AdmitError, Class};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,14 +28,26 @@ pub(super) struct Delivery<T> {
     pub(super) progressed_ns: u64,
     /// Nothing is read or sent before this time.
     pub(super) start_ns: u64,
+    /// When all of it is to be sent, if it is promised.
+    pub(super) send_by_ns: Option<u64>,
+    /// There was no room where its client has jumped to.
+    is_displaced: bool,
+    /// Whose turn on the uplink it takes.
+    pub(super) client: IpAddr,
     /// What the uplink has granted it.
     pub(super) link: LinkState,
+    /// Bytes that are sent together or not at all.
+    pub(super) piece_bytes: u64,
     /// Set if it is sent in trains.
     pub(super) pacer: Option<Pacer>,
     session: Option<Arc<Session<T>>>,
-    /// Where in its title a delivery begins whose schedule follows what its client takes.
-    paced_from: Option<u64>,
-    /// Set likewise: whether it is the one of its session that the client plays from.
+    /// Where the media begins in the title as one file.
+    file_offset: u64,
+    /// Its schedule follows what its client takes.
+    follows_client: bool,
+    /// Where it is in a stream that is sent by the clock.
+    passing: Option<Passing>,
+    /// Set as `follows_client` is: whether it is the one of its session that the client plays from.
     played: Option<PlayedBy>,
     /// Shows the session that this response is under way.
     _answers: Option<Arc<()>>,
@@ -42,31 +56,69 @@ pub(super) struct Delivery<T> {
     taken_bytes: u64,
 }
 
+/// Where a delivery is in a stream that is sent by the clock.
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    /// The byte of the stream with which it began.
+    from: u64,
+    /// The byte of the stream at which to say next where it is.
+    next: u64,
+}
+
 impl<T: Playable> Delivery<T> {
-    pub(super) fn new(new: NewDelivery<T>, token: u64, now_ns: u64) -> Self {
+    /// `client` takes its turn on the disks with all its deliveries together.
+    pub(super) fn new(new: NewDelivery<T>, client: Option<IpAddr>, token: u64, now_ns: u64) -> Self {
         let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, path } = new;
-        let DeliveryPolicy { class, due, follows_client, reads_on, start_ns, paced_bytes_per_s } = policy;
-        let pacer = |train_bytes| paced_bytes_per_s.map(|rate| Pacer::new(rate, train_bytes));
+        let DeliveryPolicy {
+            class,
+            due,
+            follows_client,
+            passes_stream,
+            reads_on,
+            start_ns,
+            paced_bytes_per_s,
+            send_by_ns,
+            spread_bytes_per_s,
+            is_displaced,
+        } = policy;
+        let pacer = |train_bytes| match spread_bytes_per_s {
+            Some(rate) => Some(Pacer::steady(rate, train_bytes)),
+            None => paced_bytes_per_s.map(|rate| Pacer::new(rate, train_bytes)),
+        };
         // What is sent without a reservation leaves a session's memory to what is sent with one.
         let reserved = session.as_ref().filter(|_| class != Class::APERIODIC);
         let memory = reserved.and_then(|session| session.memory());
         let bytes = body.bytes();
+        let requester = client.map(Requester::client);
         let reader = Reader::new(body, class, due, token).reading_on(reads_on).promised(memory);
+        let reader = reader.on_behalf_of(requester);
         Self {
             tag,
             reader: if in_runs { reader.in_runs() } else { reader },
             class,
+            send_by_ns,
+            is_displaced,
             waiting: None,
             is_blocked: false,
             is_lost: false,
             progressed_ns: now_ns,
             start_ns: start_ns.max(now_ns),
+            client: match path {
+                NetworkPath::Uplink { client, .. } => client,
+                NetworkPath::Local => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            },
             link: LinkState::new(path != NetworkPath::Local),
+            piece_bytes: match path {
+                NetworkPath::Uplink { piece_bytes, .. } => piece_bytes,
+                NetworkPath::Local => 1,
+            },
             pacer: match path {
-                NetworkPath::Uplink { train_bytes } => pacer(train_bytes),
+                NetworkPath::Uplink { train_bytes, .. } => pacer(train_bytes),
                 NetworkPath::Local => None,
             },
-            paced_from: follows_client.then_some(file_offset),
+            file_offset,
+            follows_client,
+            passing: passes_stream.then_some(Passing { from: file_offset, next: file_offset }),
             played: session.as_ref().filter(|_| follows_client).map(|session| session.plays_from()),
             _answers: session.as_ref().map(|session| session.answers()),
             session,
@@ -74,6 +126,16 @@ impl<T: Playable> Delivery<T> {
             bytes,
             taken_bytes: 0,
         }
+    }
+
+    /// The session for whose start it waits.
+    pub(super) fn awaits_start_of(&self, now_ns: u64) -> Option<Arc<Session<T>>> {
+        self.session.clone().filter(|_| self.start_ns > now_ns)
+    }
+
+    /// The session that it belongs to.
+    pub(super) fn session(&self) -> Option<&Session<T>> {
+        self.session.as_deref()
     }
 
     /// The client took `bytes`.
@@ -85,11 +147,44 @@ impl<T: Playable> Delivery<T> {
         }
     }
 
+    /// Continues as a delivery of a session, if that has started.
+    pub(super) fn join(
+        &mut self,
+        decision: &Decision<'_, T>,
+        session: Arc<Session<T>>,
+    ) -> Result<bool, AdmitError> {
+        let offset = self.file_offset + self.media_bytes_taken();
+        let policy = decision.paced(&session, self.file_offset, offset)?;
+        if self.session.is_some() || policy.start_ns > decision.now_ns {
+            return Ok(false);
+        }
+        self.class = policy.class;
+        self.is_displaced = policy.is_displaced;
+        self.follows_client = policy.follows_client;
+        if policy.class != Class::APERIODIC {
+            self.reader.promise(session.memory());
+        }
+        self.reader.set_terms(policy.class, policy.due);
+        self.played = policy.follows_client.then(|| session.plays_from());
+        self._answers = Some(session.answers());
+        self.session = Some(session);
+        Ok(true)
+    }
+
+    /// Continues without deadlines.
+    pub(super) fn release_deadlines(&mut self, class: Class) {
+        let policy = DeliveryPolicy::without_deadline(class);
+        self.class = class;
+        self.reader.set_terms(class, policy.due);
+    }
+
     /// Has the session's schedule and its reservation follow the client, if they do that. What
     /// cannot be reserved for again continues as well as it can: its beginning is out, so nothing
     /// else can be said any more. So does what the client does not play from any more.
     pub(super) fn follow(&mut self, decision: &Decision<'_, T>, counters: &PlayCounters) {
-        let (Some(session), Some(from)) = (&self.session, self.paced_from) else { return };
+        self.pass(decision);
+        let Some(session) = self.session.as_ref().filter(|_| self.follows_client) else { return };
+        let from = self.file_offset;
         let offset = from + self.media_bytes_taken();
         let is_played = self.played.as_ref().is_none_or(PlayedBy::is_played);
         let policy = match is_played.then(|| decision.paced(session, from, offset)) {
@@ -107,13 +202,28 @@ impl<T: Playable> Delivery<T> {
         self.reader.set_terms(policy.class, policy.due);
     }
 
+    /// Says where a stream is that is sent by the clock, once for each stripe.
+    fn pass(&mut self, decision: &Decision<'_, T>) {
+        let taken = self.media_bytes_taken();
+        if let (Some(session), Some(passing)) = (&self.session, &mut self.passing)
+            && passing.from + taken >= passing.next
+        {
+            passing.next = decision.passes(session, passing.from + taken);
+        }
+    }
+
     /// The class in which it is sent. What an admitted session begins with is read as interactive,
     /// and is sent with the class that was promised.
     pub(super) fn sent_class(&self) -> Class {
         match &self.session {
-            Some(session) if self.reader.is_promised() && self.class == Class::INTERACTIVE => session.class(),
+            Some(session) if self.is_promised_start() => session.class(),
             _ => self.class,
         }
+    }
+
+    /// A displaced client has a reservation, but not for this.
+    fn is_promised_start(&self) -> bool {
+        self.reader.is_promised() && self.class == Class::INTERACTIVE && !self.is_displaced
     }
 
     /// The most that may be sent now.

@@ -15,6 +15,7 @@ mod network;
 mod pacing;
 
 use crate::counters::PlayCounters;
+use crate::late::LateViewer;
 use crate::limits::PREFETCH_EVERY_NS;
 use crate::playable::{MediaRequest, Playable};
 use crate::policy::{Decision, DeliveryPolicy};
@@ -25,10 +26,11 @@ use reel_admit::{Session, Sessions};
 use reel_cache::{
     Arrival, Body, Fetched, Fetcher, Inbox, Prefetcher, QueuePosition, ReaderState, UnitKey, Units, Urgency,
 };
-use reel_qos::{AdmitError, Class};
+use reel_qos::{AdmitError, Class, Kind};
 use reel_ring::Chunk;
 use reel_volume::VolumeError;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -69,6 +71,10 @@ pub enum NetworkPath {
         /// Bytes that the path to the client takes at once without loss:
         /// [`FlowMeter::train_bytes`](crate::FlowMeter::train_bytes).
         train_bytes: u64,
+        /// The client whose turn on the uplink this is: [`reel_admit::client_network`].
+        client: IpAddr,
+        /// Bytes that are sent together or not at all: those of a packet. 1 for a connection.
+        piece_bytes: u64,
     },
 }
 
@@ -140,6 +146,8 @@ pub struct Engine<T> {
     uplink_waiting: usize,
     /// Deliveries that may send from a time on: at the start of their session, or their next train.
     later: BTreeSet<(u64, DeliveryId)>,
+    /// How many calls have begun and not ended.
+    depth: u32,
 }
 
 impl<T: Playable> Engine<T> {
@@ -167,6 +175,7 @@ impl<T: Playable> Engine<T> {
             uplink_ns: None,
             uplink_waiting: 0,
             later: BTreeSet::new(),
+            depth: 0,
         }
     }
 
@@ -203,47 +212,93 @@ impl<T: Playable> Engine<T> {
         request: &MediaRequest,
         now_ns: u64,
     ) -> Result<DeliveryPolicy, AdmitError> {
-        let classes = self.units().disks().classes();
-        let decision = Decision { sessions: &self.sessions, classes: &classes, now_ns };
-        let policy = decision.of(session, request, &mut self.prefetcher);
-        if self.prefetch_ns.is_none() && !self.prefetcher.is_empty() {
-            self.prefetch_ns = Some(now_ns + PREFETCH_EVERY_NS);
-        }
-        match &policy {
-            Ok(policy) if policy.class == Class::APERIODIC && session.class() != policy.class => {
-                self.counters.unreserved.fetch_add(1, Ordering::Relaxed);
+        self.inside(|engine| {
+            let classes = engine.units().disks().classes();
+            let decision = Decision { sessions: &engine.sessions, classes: &classes, now_ns };
+            let policy = decision.of(session, request, &mut engine.prefetcher);
+            if engine.prefetch_ns.is_none() && !engine.prefetcher.is_empty() {
+                engine.prefetch_ns = Some(now_ns + PREFETCH_EVERY_NS);
             }
-            Ok(_) => {}
-            Err(refusal) => self.counters.not_admitted(refusal),
+            match &policy {
+                Ok(policy)
+                    if policy.is_displaced
+                        || policy.class == Class::APERIODIC && session.class() != policy.class =>
+                {
+                    engine.counters.unreserved.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(_) => {}
+                Err(refusal) => engine.counters.not_admitted(refusal),
+            }
+            policy
+        })
+    }
+
+    /// Has a delivery of a title as one file, which belongs to no session, continue as one of
+    /// `session` from where it is. Returns whether it does. It does not if the session starts later
+    /// (try again then), or if the delivery has ended.
+    ///
+    /// # Errors
+    /// If the ledger cannot reserve what the client's position needs. The delivery continues as
+    /// before.
+    pub fn join(
+        &mut self,
+        id: DeliveryId,
+        session: Arc<Session<T>>,
+        now_ns: u64,
+    ) -> Result<bool, AdmitError> {
+        self.inside(|engine| {
+            let classes = engine.units().disks().classes();
+            let decision = Decision { sessions: &engine.sessions, classes: &classes, now_ns };
+            let Some(delivery) = engine.deliveries.get_mut(id.0) else { return Ok(false) };
+            let joined = delivery.join(&decision, session);
+            if let Err(refusal) = &joined {
+                engine.counters.not_admitted(refusal);
+            }
+            joined
+        })
+    }
+
+    /// Has a delivery continue in a class without deadlines.
+    pub fn release_deadlines(&mut self, id: DeliveryId, class: Class) {
+        if let Some(delivery) = self.deliveries.get_mut(id.0) {
+            delivery.release_deadlines(class);
         }
-        policy
     }
 
     /// Begins a delivery. Nothing is read before [`Engine::fill`]. Nor before the start of its
     /// session, if that is later: then an [`Event::Ready`] follows at that time.
     pub fn open(&mut self, delivery: NewDelivery<T>, now_ns: u64) -> DeliveryId {
-        let start_ns = delivery.policy.start_ns;
-        let path = if self.uplink.is_some() { delivery.path } else { NetworkPath::Local };
-        let delivery = NewDelivery { path, ..delivery };
-        let id = DeliveryId(self.deliveries.insert_with(|token| Delivery::new(delivery, token, now_ns)));
-        if start_ns > now_ns {
-            self.later.insert((start_ns, id));
-        }
-        id
+        self.inside(|engine| {
+            let start_ns = delivery.policy.start_ns;
+            let client = match delivery.path {
+                NetworkPath::Uplink { client, .. } => Some(client),
+                NetworkPath::Local => None,
+            };
+            let path = if engine.uplink.is_some() { delivery.path } else { NetworkPath::Local };
+            let delivery = NewDelivery { path, ..delivery };
+            let delivery = |token| Delivery::new(delivery, client, token, now_ns);
+            let id = DeliveryId(engine.deliveries.insert_with(delivery));
+            if start_ns > now_ns {
+                engine.later.insert((start_ns, id));
+            }
+            id
+        })
     }
 
     /// Requests what a delivery needs next, as far as memory allows, and asks the uplink for it;
     /// `None` if it has ended.
     pub fn fill(&mut self, id: DeliveryId, now_ns: u64) -> Option<Readiness> {
-        if self.deliveries.get(id.0)?.start_ns > now_ns {
-            return Some(Readiness::Waiting);
-        }
-        let state = self.fill_reader(id, now_ns)?;
-        self.settle(now_ns);
-        Some(match state {
-            ReaderState::Ready if self.may_send(id, now_ns) => Readiness::Ready,
-            ReaderState::Ready | ReaderState::AwaitUnits | ReaderState::AwaitMemory => Readiness::Waiting,
-            ReaderState::Done => Readiness::Done,
+        self.inside(|engine| {
+            if engine.deliveries.get(id.0)?.start_ns > now_ns {
+                return Some(Readiness::Waiting);
+            }
+            let state = engine.fill_reader(id, now_ns)?;
+            engine.settle(now_ns);
+            Some(match state {
+                ReaderState::Ready if engine.may_send(id, now_ns) => Readiness::Ready,
+                ReaderState::Ready | ReaderState::AwaitUnits | ReaderState::AwaitMemory => Readiness::Waiting,
+                ReaderState::Done => Readiness::Done,
+            })
         })
     }
 
@@ -267,20 +322,24 @@ impl<T: Playable> Engine<T> {
     /// Releases `bytes` of the chunks without counting them as taken. The front end has copied
     /// them, as TLS does. It calls [`Engine::count_taken`] when the client takes the copy.
     pub fn release_sent(&mut self, id: DeliveryId, bytes: u64) {
-        if let Some(delivery) = self.deliveries.get_mut(id.0) {
-            delivery.reader.advance(bytes);
-            delivery.spend(bytes);
-        }
+        self.inside(|engine| {
+            if let Some(delivery) = engine.deliveries.get_mut(id.0) {
+                delivery.reader.advance(bytes);
+                delivery.spend(bytes);
+            }
+        })
     }
 
     /// Reports that the client took `bytes` that were released before.
     pub fn count_taken(&mut self, id: DeliveryId, bytes: u64, now_ns: u64) {
-        let classes = self.units().disks().classes();
-        let decision = Decision { sessions: &self.sessions, classes: &classes, now_ns };
-        let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
-        delivery.taken(bytes, now_ns);
-        delivery.follow(&decision, &self.counters);
-        self.counters.sent(self.front_end, delivery.class, bytes);
+        self.inside(|engine| {
+            let classes = engine.units().disks().classes();
+            let decision = Decision { sessions: &engine.sessions, classes: &classes, now_ns };
+            let Some(delivery) = engine.deliveries.get_mut(id.0) else { return };
+            delivery.taken(bytes, now_ns);
+            delivery.follow(&decision, &engine.counters);
+            engine.counters.sent(engine.front_end, delivery.class, bytes);
+        })
     }
 
     /// Reports that the client took something or may take more: it is not blocked.
@@ -293,15 +352,17 @@ impl<T: Playable> Engine<T> {
     /// Reports whether the client takes nothing at the moment. Its buffers may then be given to
     /// other deliveries that wait.
     pub fn set_blocked(&mut self, id: DeliveryId, is_blocked: bool, now_ns: u64) {
-        let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
-        delivery.is_blocked = is_blocked;
-        if !is_blocked {
-            return;
-        }
-        if delivery.reader.has_long_run() {
-            self.watch_runs(now_ns);
-        }
-        self.give_grant_back(id);
+        self.inside(|engine| {
+            let Some(delivery) = engine.deliveries.get_mut(id.0) else { return };
+            delivery.is_blocked = is_blocked;
+            if !is_blocked {
+                return;
+            }
+            if delivery.reader.has_long_run() {
+                engine.watch_runs(now_ns);
+            }
+            engine.give_grant_back(id);
+        })
     }
 
     /// The place of a delivery in the order of processing; `None` if it has ended.
@@ -321,6 +382,11 @@ impl<T: Playable> Engine<T> {
         self.deliveries.get(id.0)?.reader.due_ns(offset)
     }
 
+    /// The session whose start a delivery waits for: nothing of it is read or sent before.
+    pub fn awaits_start_of(&self, id: DeliveryId, now_ns: u64) -> Option<Arc<Session<T>>> {
+        self.deliveries.get(id.0)?.awaits_start_of(now_ns)
+    }
+
     /// The present class of a delivery's reads.
     pub fn class(&self, id: DeliveryId) -> Option<Class> {
         self.deliveries.get(id.0).map(|delivery| delivery.class)
@@ -328,37 +394,43 @@ impl<T: Playable> Engine<T> {
 
     /// Ends a delivery; `None` if it had ended.
     pub fn close(&mut self, id: DeliveryId) -> Option<DeliveryReport> {
-        self.give_grant_back(id);
-        let delivery = self.deliveries.remove(id.0)?;
-        self.later.remove(&(delivery.start_ns, id));
-        if let Some(pacer) = &delivery.pacer {
-            self.later.remove(&(pacer.next_ns(), id));
-        }
-        if let Some(position) = delivery.waiting {
-            self.waiting.remove(&position);
-        }
-        Some(delivery.report())
+        self.inside(|engine| {
+            engine.give_grant_back(id);
+            let delivery = engine.deliveries.remove(id.0)?;
+            engine.later.remove(&(delivery.start_ns, id));
+            if let Some(pacer) = &delivery.pacer {
+                engine.later.remove(&(pacer.next_ns(), id));
+            }
+            if let Some(position) = delivery.waiting {
+                engine.waiting.remove(&position);
+            }
+            Some(delivery.report())
+        })
     }
 
     /// Takes an arrival from a disk or another thread.
     pub fn arrived(&mut self, arrival: Arrival, now_ns: u64) {
-        if let Some(fetched) = self.fetcher.arrived(arrival, now_ns) {
-            self.unit_joined(&fetched);
-        }
-        self.settle(now_ns);
+        self.inside(|engine| {
+            if let Some(fetched) = engine.fetcher.arrived(arrival, now_ns) {
+                engine.unit_joined(&fetched, now_ns);
+            }
+            engine.settle(now_ns);
+        })
     }
 
     /// Continues all deliveries that wait for buffers. Call it after each batch of arrivals and
     /// sends.
     pub fn turn(&mut self, now_ns: u64) {
-        self.fetcher.retry(now_ns);
-        self.settle(now_ns);
-        self.serve_waiting(now_ns);
-        // Buffers also become free on other threads, without a message, so this is checked again
-        // soon.
-        if self.is_waiting() {
-            self.watch_pressure(now_ns);
-        }
+        self.inside(|engine| {
+            engine.fetcher.retry(now_ns);
+            engine.settle(now_ns);
+            engine.serve_waiting(now_ns);
+            // Buffers also become free on other threads, without a message, so this is checked
+            // again soon.
+            if engine.is_waiting() {
+                engine.watch_pressure(now_ns);
+            }
+        })
     }
 
     /// When [`Engine::tick`] has something to do next; `None` if nothing is planned.
@@ -378,35 +450,50 @@ impl<T: Playable> Engine<T> {
     /// Does all work that is due: hedged reads, read-ahead, taking buffers back, collecting grants
     /// of the uplink, and continuing deliveries that waited for their start or their next train.
     pub fn tick(&mut self, now_ns: u64) {
-        let is_due = |at_ns: &mut Option<u64>| at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some();
-        if self.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
-            self.fetcher.overdue(now_ns);
-        }
-        if is_due(&mut self.pressure_ns) {
-            self.relieve_pressure(now_ns);
-        }
-        if is_due(&mut self.prefetch_ns) {
-            self.prefetcher.turn(&mut self.fetcher, now_ns);
-            if !self.prefetcher.is_empty() {
-                self.prefetch_ns = Some(now_ns + PREFETCH_EVERY_NS);
+        self.inside(|engine| {
+            let is_due = |at_ns: &mut Option<u64>| at_ns.take_if(|at_ns| *at_ns <= now_ns).is_some();
+            if engine.fetcher.next_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+                engine.fetcher.overdue(now_ns);
             }
-        }
-        if is_due(&mut self.runs_ns) {
-            self.end_untaken_runs(now_ns);
-        }
-        if is_due(&mut self.uplink_ns) {
-            self.collect_grants(now_ns);
-        }
-        while let Some(&(later_ns, id)) = self.later.first()
-            && later_ns <= now_ns
-        {
-            self.later.pop_first();
-            if let Some(delivery) = self.deliveries.get_mut(id.0) {
-                delivery.progressed_ns = now_ns;
-                self.events.push_back(Event::Ready(delivery.tag));
+            if is_due(&mut engine.pressure_ns) {
+                engine.relieve_pressure(now_ns);
             }
+            if is_due(&mut engine.prefetch_ns) {
+                engine.prefetcher.turn(&mut engine.fetcher, now_ns);
+                if !engine.prefetcher.is_empty() {
+                    engine.prefetch_ns = Some(now_ns + PREFETCH_EVERY_NS);
+                }
+            }
+            if is_due(&mut engine.runs_ns) {
+                engine.end_untaken_runs(now_ns);
+            }
+            if is_due(&mut engine.uplink_ns) {
+                engine.collect_grants(now_ns);
+            }
+            while let Some(&(later_ns, id)) = engine.later.first()
+                && later_ns <= now_ns
+            {
+                engine.later.pop_first();
+                if let Some(delivery) = engine.deliveries.get_mut(id.0) {
+                    delivery.progressed_ns = now_ns;
+                    engine.events.push_back(Event::Ready(delivery.tag));
+                }
+            }
+            engine.settle(now_ns);
+        })
+    }
+
+    /// Ends all deliveries of a front end's identifier, after a panic of the front end.
+    pub fn close_tagged(&mut self, tag: u64) {
+        for token in self.deliveries.tokens(|delivery| delivery.tag == tag) {
+            self.close(DeliveryId(token));
         }
-        self.settle(now_ns);
+    }
+
+    /// Whether every call has ended. If one has panicked instead, the engine may be half changed,
+    /// and can only be dropped.
+    pub fn is_sound(&self) -> bool {
+        self.depth == 0
     }
 
     /// The next event; `None` if there is none now.
@@ -440,21 +527,34 @@ impl<T: Playable> Engine<T> {
         self.prefetcher.started
     }
 
+    /// Does the work of one call. A panic leaves the engine marked as not sound.
+    fn inside<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+
     /// Processes the arrivals that this thread has queued for itself.
     fn settle(&mut self, now_ns: u64) {
         while let Some(arrival) = self.fetcher.next_own() {
             if let Some(fetched) = self.fetcher.arrived(arrival, now_ns) {
-                self.unit_joined(&fetched);
+                self.unit_joined(&fetched, now_ns);
             }
         }
     }
 
     /// A unit that a delivery or the read-ahead waits for has come, or cannot come.
-    fn unit_joined(&mut self, fetched: &Fetched) {
+    fn unit_joined(&mut self, fetched: &Fetched, now_ns: u64) {
         if Prefetcher::is_for_prefetch(fetched.connection) {
             return self.prefetcher.fetched(fetched);
         }
+        let kind = |class| self.fetcher.units().disks().classes().kind(class);
+        let late = fetched.late.filter(|late| kind(late.class) == Kind::Periodic);
         let Some(delivery) = self.deliveries.get_mut(fetched.connection) else { return };
+        if let (Some(session), Some(late)) = (delivery.session(), late) {
+            self.counters.late.note(LateViewer::of(session, late, now_ns));
+        }
         match delivery.reader.fetched(fetched) {
             Ok(_) => self.events.push_back(Event::Unit(delivery.tag, fetched.key)),
             // Several units can be lost before the front end ends the delivery. It ends once.
@@ -470,6 +570,7 @@ impl<T: Playable> Engine<T> {
     /// buffers.
     fn fill_reader(&mut self, id: DeliveryId, now_ns: u64) -> Option<ReaderState> {
         let delivery = self.deliveries.get_mut(id.0)?;
+        self.fetcher.compute_parity(!self.sessions.is_roomy());
         let state = delivery.reader.fill(&mut self.fetcher, now_ns);
         let position = delivery.reader.queue_position();
         let before = std::mem::replace(&mut delivery.waiting, position);

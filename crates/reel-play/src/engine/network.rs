@@ -6,8 +6,7 @@ use crate::limits::{LEARN_DANGER_NS, LINK_GRANT_BYTES_MAX, LINK_URGENT_NS};
 use crate::playable::Playable;
 use crate::uplink::{FlowSample, Grant, LaneShare, Ticket};
 use reel_cache::Urgency;
-use reel_qos::Class;
-use std::net::IpAddr;
+use reel_qos::{Class, DEADLINE_NONE_NS};
 
 /// What one delivery has of the uplink.
 #[derive(Debug)]
@@ -46,12 +45,12 @@ impl LinkState {
 impl<T: Playable> Engine<T> {
     /// Takes what the connection of a delivery shows of the path to its client. The uplink learns
     /// from it what it carries.
-    pub fn observe(&mut self, id: DeliveryId, client: IpAddr, sample: FlowSample, now_ns: u64) {
+    pub fn observe(&mut self, id: DeliveryId, sample: FlowSample, now_ns: u64) {
         let (Some(uplink), Some(delivery)) = (&self.uplink, self.deliveries.get_mut(id.0)) else { return };
         if matches!(delivery.link, LinkState::Free) {
             return;
         }
-        uplink.observe(client, sample, is_in_danger(delivery, now_ns), now_ns);
+        uplink.observe(delivery.client, sample, is_in_danger(delivery, now_ns), now_ns);
         if let Some(pacer) = &mut delivery.pacer {
             pacer.set_train(sample.train_bytes);
         }
@@ -74,15 +73,18 @@ impl<T: Playable> Engine<T> {
             self.later.insert((pacer.next_ns(), id));
             return false;
         }
+        let piece_bytes = delivery.piece_bytes.min(delivery.reader.unsent_bytes()).max(1);
         match delivery.link {
             LinkState::Free => return true,
-            LinkState::Granted { bytes, .. } if bytes > 0 => return true,
+            LinkState::Granted { bytes, .. } if bytes >= piece_bytes => return true,
             LinkState::Waits(_) => return false,
-            LinkState::Granted { .. } if !uplink.is_limited() => {
-                delivery.link = LinkState::Granted { bytes: LINK_GRANT_BYTES_MAX, share: None };
-                return true;
-            }
+            // What is left of a grant is less than a packet.
+            LinkState::Granted { bytes, share: Some(share) } if bytes > 0 => uplink.give_back(share, bytes),
             LinkState::Granted { .. } => {}
+        }
+        if !uplink.is_limited() {
+            delivery.link = LinkState::Granted { bytes: LINK_GRANT_BYTES_MAX, share: None };
+            return true;
         }
         let class = delivery.sent_class();
         let share = LaneShare { class, permille: classes.spec(class).network_permille };
@@ -93,13 +95,14 @@ impl<T: Playable> Engine<T> {
             delivery.link = LinkState::Granted { bytes, share: Some(share) };
             return true;
         }
-        let due_ns = match delivery.reader.urgency() {
+        let send_by_ns = delivery.send_by_ns.filter(|_| delivery.reader.is_promised());
+        let due_ns = send_by_ns.unwrap_or_else(|| match delivery.reader.urgency() {
             Urgency::Due(due_ns) => due_ns,
-            // A client waits for it. What began first is sent first.
-            Urgency::Waited => delivery.start_ns,
-            Urgency::Unhurried => u64::MAX,
-        };
-        delivery.link = LinkState::Waits(uplink.ask(id.0, share, bytes, due_ns));
+            // A client waits for it. What was promised and began first is sent first.
+            Urgency::Waited if delivery.reader.is_promised() => delivery.start_ns,
+            Urgency::Waited | Urgency::Unhurried => DEADLINE_NONE_NS,
+        });
+        delivery.link = LinkState::Waits(uplink.ask(id.0, delivery.client, share, bytes, due_ns));
         self.uplink_waiting += 1;
         // There may be time on the link at once.
         self.collect_grants(now_ns);

@@ -5,13 +5,17 @@
 //! a burst that the queue of the path takes, and after it nothing is sent until the client has
 //! played for about as long. The reasons and figures are in docs/design/network.md.
 
-use crate::limits::{PACE_LEAD_NS, PACE_PART_PERCENT, PACE_PART_PERCENT_FILLING, PACE_UNTIL_LEAD_NS};
+use crate::limits::{
+    PACE_LEAD_NS, PACE_PART_PERCENT, PACE_PART_PERCENT_FILLING, PACE_UNTIL_LEAD_NS, STEADY_TRAINS_PER_S,
+};
 
 /// The times at which one delivery sends its trains.
 #[derive(Debug)]
 pub(super) struct Pacer {
     /// What its client plays in a second.
     bytes_per_s: u64,
+    /// Whether it is sent at this rate and no faster, however soon it is due.
+    is_steady: bool,
     train_bytes: u64,
     /// Bytes of the present train that are not sent.
     left_bytes: u64,
@@ -21,26 +25,38 @@ pub(super) struct Pacer {
 
 impl Pacer {
     pub(super) fn new(bytes_per_s: u64, train_bytes: u64) -> Self {
-        Self { bytes_per_s: bytes_per_s.max(1), train_bytes: train_bytes.max(1), left_bytes: 0, next_ns: 0 }
+        let (bytes_per_s, train_bytes) = (bytes_per_s.max(1), train_bytes.max(1));
+        Self { bytes_per_s, is_steady: false, train_bytes, left_bytes: 0, next_ns: 0 }
+    }
+
+    /// For what is sent at this rate and no faster.
+    pub(super) fn steady(bytes_per_s: u64, train_bytes: u64) -> Self {
+        let mut pacer = Self { is_steady: true, ..Self::new(bytes_per_s, train_bytes) };
+        pacer.set_train(train_bytes);
+        pacer
     }
 
     /// From now on trains have so many bytes.
     pub(super) fn set_train(&mut self, bytes: u64) {
-        self.train_bytes = bytes.max(1);
+        let most = if self.is_steady { self.bytes_per_s / STEADY_TRAINS_PER_S } else { u64::MAX };
+        self.train_bytes = bytes.min(most).max(1);
     }
 
     /// Begins the next train if it is its time. How many bytes may be sent now, if the next one is
     /// due at `due_ns`; 0 until the next train. What has no fixed time is not held back.
     pub(super) fn allowed(&mut self, due_ns: Option<u64>, now_ns: u64) -> u64 {
         let lead_ns = due_ns.map_or(0, |due_ns| due_ns.saturating_sub(now_ns));
-        if lead_ns < PACE_LEAD_NS {
+        if lead_ns < PACE_LEAD_NS && !self.is_steady {
             (self.left_bytes, self.next_ns) = (u64::MAX, 0);
             return u64::MAX;
         }
         self.left_bytes = self.left_bytes.min(self.train_bytes);
         if self.left_bytes == 0 && now_ns >= self.next_ns {
-            let percent =
-                if lead_ns < PACE_UNTIL_LEAD_NS { PACE_PART_PERCENT_FILLING } else { PACE_PART_PERCENT };
+            let percent = match lead_ns {
+                _ if self.is_steady => 100,
+                ..PACE_UNTIL_LEAD_NS => PACE_PART_PERCENT_FILLING,
+                _ => PACE_PART_PERCENT,
+            };
             let interval_ns = u128::from(self.train_bytes) * 100_000_000_000
                 / (u128::from(self.bytes_per_s) * u128::from(percent));
             let interval_ns = u64::try_from(interval_ns).unwrap_or(u64::MAX);

@@ -12,8 +12,13 @@ const VIEWERS: LaneShare = LaneShare { class: Class::PERIODIC, permille: 700 };
 const BROWSERS: LaneShare = LaneShare { class: Class::INTERACTIVE, permille: 100 };
 const DOWNLOADS: LaneShare = LaneShare { class: Class::APERIODIC, permille: 200 };
 
+fn client(number: u64) -> IpAddr {
+    IpAddr::from((number as u32).to_be_bytes())
+}
+
 fn ask(share: LaneShare, delivery: u64) -> Ask {
-    Ask { flow: Flow { thread: 0, delivery }, share, bytes: 100 * MEGABYTE, due_ns: 0 }
+    let client = client(delivery);
+    Ask { flow: Flow { thread: 0, delivery }, share, bytes: 100 * MEGABYTE, due_ns: DEADLINE_NONE_NS, client }
 }
 
 /// Runs a link for a time, on which each delivery asks again as soon as it was granted something;
@@ -68,6 +73,56 @@ fn deliveries_of_one_class_take_turns() {
     let granted = run(&mut link, 0, 4_000 * MS, 20);
     let (least, most) = (granted.iter().min().unwrap(), granted.iter().max().unwrap());
     assert!(most - least <= LINK_GRANT_BYTES_MIN.max(link.grant_bytes()), "{least} to {most}");
+}
+
+/// A client with many downloads gets as much as one with a single download, also while some of them
+/// end and others begin.
+#[test]
+fn clients_of_one_class_take_turns_whatever_the_number_of_their_deliveries() {
+    let mut link = LinkSchedule::new(10 * MEGABYTE);
+    let of = |delivery: u64| if delivery < 50 { client(0) } else { client(delivery) };
+    for delivery in 0..53 {
+        link.ask(Ask { client: of(delivery), ..ask(DOWNLOADS, delivery) });
+    }
+    let granted = run(&mut link, 0, 4_000 * MS, 53);
+    let sums = [granted[..50].iter().sum(), granted[50], granted[51], granted[52]];
+    let (least, most) = (sums.iter().min().unwrap(), sums.iter().max().unwrap());
+    assert!(most - least <= 2 * link.grant_bytes(), "{sums:?}");
+    // A client that comes back has saved nothing up, and owes nothing.
+    link.ask(Ask { client: client(99), ..ask(DOWNLOADS, 0) });
+    let granted = run(&mut link, 4_000 * MS, 1_000 * MS, 53);
+    assert!(granted[0].abs_diff(2 * MEGABYTE) < MEGABYTE / 5, "a fifth: {}", granted[0]);
+}
+
+/// A new client comes whenever the link is free, and each asks once.
+#[test]
+fn newcomers_without_end_leave_a_client_its_turn() {
+    let mut link = LinkSchedule::new(10 * MEGABYTE);
+    link.ask(ask(DOWNLOADS, 0));
+    let (mut granted, mut newcomers) = (0, 1);
+    for now_ns in (0..2_000 * MS).step_by(MS as usize) {
+        while link.waiting() < 4 {
+            newcomers += 1;
+            link.ask(ask(DOWNLOADS, newcomers));
+        }
+        while let Some((ask, bytes)) = link.grant(now_ns) {
+            if ask.flow.delivery == 0 {
+                granted += bytes;
+                link.ask(ask);
+            }
+        }
+    }
+    assert!(granted > 4 * MEGABYTE, "a fifth of 20 MB: {granted}");
+}
+
+#[test]
+fn clients_that_are_gone_are_forgotten() {
+    let mut link = LinkSchedule::new(10 * MEGABYTE);
+    for number in 0..10_000 {
+        link.ask(Ask { bytes: 1, client: client(number), ..ask(DOWNLOADS, number) });
+        while link.grant(number * MS).is_some() {}
+    }
+    assert!(link.lanes[Class::APERIODIC.index()].turns.len() <= TURNS_KEPT + 1);
 }
 
 #[test]
@@ -160,7 +215,8 @@ proptest! {
                 Step::Ask { class, bytes } => {
                     let share = share(Class::new(usize::from(class)).unwrap(), 1 + u32::from(class) * 30);
                     let flow = Flow { thread: 0, delivery: number as u64 };
-                    tickets.push((link.ask(Ask { flow, share, bytes, due_ns: 0 }), number as u64));
+                    let (client, due_ns) = (client(bytes % 5), [0, DEADLINE_NONE_NS][number % 2]);
+                    tickets.push((link.ask(Ask { flow, share, bytes, due_ns, client }), number as u64));
                 }
                 Step::Urgent { bytes } => {
                     let granted = link.take_urgent(VIEWERS, bytes, now_ns);

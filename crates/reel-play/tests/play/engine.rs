@@ -1,20 +1,21 @@
 //! What the engine does with deliveries, buffers and time. The clock is the test's own.
 
-use crate::clip::{Clip, SEGMENT_NS};
+use crate::clip::{Clip, PANICS_AT, SEGMENT_NS};
 use crate::front_end::{FrontEnd, UPLINK};
 use reel_admit::{Sessions, SessionsConfig};
-use reel_cache::Units;
+use reel_cache::{Due, Units};
 use reel_fixture::{STRIPE_BYTES, VolumeFixture};
 use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
 use reel_play::{DeliveryOrder, DeliveryPolicy, MediaRequest, NewDelivery, Readiness};
-use reel_qos::{Class, ClassTable};
+use reel_qos::{Class, ClassTable, ClientShare};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-const SEGMENT: u64 = 3 * STRIPE_BYTES as u64;
+pub(crate) const SEGMENT: u64 = 3 * STRIPE_BYTES as u64;
 /// The windows of two readers: four stripes of three units each.
 const READER_BUFFERS: usize = 24;
 
-fn sessions() -> Arc<Sessions<Clip>> {
+pub(crate) fn sessions() -> Arc<Sessions<Clip>> {
     let classes = ClassTable::default();
     let config = SessionsConfig {
         sessions_max: 9,
@@ -22,11 +23,12 @@ fn sessions() -> Arc<Sessions<Clip>> {
         capacities: None,
         classes,
         start_wait_s: 0,
+        client_share: ClientShare::ALL,
     };
     Arc::new(Sessions::new(config))
 }
 
-fn segment(number: usize) -> MediaRequest {
+pub(crate) fn segment(number: usize) -> MediaRequest {
     MediaRequest::Segment { track: 0, number, bytes: SEGMENT }
 }
 
@@ -45,10 +47,39 @@ fn download(front: &mut FrontEnd, tag: u64, clip: &Clip) -> reel_play::DeliveryI
     front.engine.open(new, front.now_ns)
 }
 
-fn with(arena_bytes: usize, lost: Option<usize>) -> (VolumeFixture, Units) {
+pub(crate) fn with(arena_bytes: usize, lost: Option<usize>) -> (VolumeFixture, Units) {
     let fixture = VolumeFixture::new(&[4 * SEGMENT as usize, 4 * SEGMENT as usize], arena_bytes, lost);
     let units = fixture.units(8);
     (fixture, units)
+}
+
+#[test]
+fn an_engine_in_which_a_call_panicked_is_not_sound_and_gives_everything_back() {
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let session = front.open(&clip);
+    let delivery = front.download(1, &clip);
+    front.engine.fill(delivery, front.now_ns);
+    assert!(front.engine.is_sound() && units.budget().reserved() > 0);
+    let now_ns = front.now_ns;
+    let call = AssertUnwindSafe(|| front.engine.policy(&session, &segment(PANICS_AT), now_ns));
+    assert!(catch_unwind(call).is_err());
+    assert!(!front.engine.is_sound());
+    assert!(!units.is_poisoned(), "it held nothing that others share");
+    drop(front);
+    assert_eq!(units.budget().reserved(), 0);
+}
+
+#[test]
+fn all_deliveries_of_a_tag_end_at_once() {
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let deliveries = [7, 7, 8].map(|tag| download(&mut front, tag, &clip));
+    front.engine.close_tagged(7);
+    assert_eq!(front.engine.len(), 1);
+    assert!(front.engine.class(deliveries[2]).is_some());
 }
 
 #[test]
@@ -89,6 +120,56 @@ fn what_begins_is_interactive_and_what_continues_is_due() {
     assert!((front.now_ns..front.now_ns + 2 * SEGMENT_NS).contains(&due_ns), "{due_ns}");
     let bulk = download(&mut front, 2, &clip);
     assert_eq!(front.engine.order(bulk), Some(DeliveryOrder::Background));
+}
+
+/// A client that reads a file without a session is found to play it: what is under way continues
+/// with deadlines, and its bytes stay the same.
+#[test]
+fn a_delivery_under_way_continues_in_a_session() {
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
+    let whole = clip.file.body.bytes();
+    let mut front = FrontEnd::new(&units, &sessions());
+    let bulk = front.download(1, &clip);
+    front.pump(1);
+    while (front.bytes_of(1) as u64) < whole / 4 {
+        front.turn();
+    }
+    assert_eq!(front.engine.order(bulk), Some(DeliveryOrder::Background));
+    let session = front.open(&clip);
+    let now_ns = front.now_ns;
+    assert!(front.engine.join(bulk, Arc::clone(&session), now_ns).expect("there is room"));
+    assert!(matches!(front.engine.order(bulk), Some(DeliveryOrder::Due(_))));
+    assert_eq!(front.engine.class(bulk), Some(Class::PERIODIC));
+    // One that has a session keeps it.
+    let other = front.open(&clip);
+    assert!(!front.engine.join(bulk, other, now_ns).expect("there is room"));
+    front.engine.release_deadlines(bulk, Class::APERIODIC);
+    assert_eq!(front.engine.order(bulk), Some(DeliveryOrder::Background));
+    assert!(front.play(1) == fixture.bytes[0]);
+}
+
+/// A kernel reads ahead with several calls at once: one viewer, each of whose reads is due when its
+/// own bytes are, whatever came before it.
+#[test]
+fn reads_in_any_order_are_due_by_their_own_bytes() {
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let session = front.open(&clip);
+    let mut due_ns = |start: u64, position: u64| {
+        let read = MediaRequest::Read { range: start..start + 4096, position };
+        let policy = front.engine.policy(&session, &read, front.now_ns).expect("it is admitted");
+        assert_eq!((policy.class, policy.is_displaced), (Class::PERIODIC, false));
+        assert!(!policy.follows_client && policy.paced_bytes_per_s.is_none());
+        let Due::Paced(pace) = policy.due else { panic!("{:?}", policy.due) };
+        pace.due_ns + pace.media_ns(0) - pace.media_ns
+    };
+    let first_ns = due_ns(0, 0);
+    let ahead_ns = due_ns(SEGMENT + 4096, 4096);
+    assert!((first_ns + SEGMENT_NS / 2..=first_ns + SEGMENT_NS).contains(&ahead_ns), "{ahead_ns}");
+    assert!(due_ns(4096, 4096) <= first_ns);
+    assert_eq!(due_ns(SEGMENT, 8192), ahead_ns, "nothing has moved");
 }
 
 #[test]

@@ -18,12 +18,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// The clients are on other machines.
-pub(crate) const UPLINK: NetworkPath = NetworkPath::Uplink { train_bytes: TRAIN_BYTES_MAX };
+pub(crate) const UPLINK: NetworkPath = NetworkPath::Uplink {
+    train_bytes: TRAIN_BYTES_MAX,
+    client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    piece_bytes: 1,
+};
 
 /// The front end: one thread's engine, and what its clients have.
 pub(crate) struct FrontEnd {
     pub(crate) engine: Engine<Clip>,
     pub(crate) arrivals: Receiver<Arrival>,
+    pub(crate) counters: Arc<PlayCounters>,
     pub(crate) clients: HashMap<u64, Client>,
     pub(crate) now_ns: u64,
 }
@@ -39,8 +44,8 @@ impl FrontEnd {
     pub(crate) fn new(units: &Units, sessions: &Arc<Sessions<Clip>>) -> FrontEnd {
         let (sender, arrivals) = channel();
         let (inbox, counters) = (Arc::new(ArrivalSender(sender)), Arc::new(PlayCounters::new(&[])));
-        let engine = Engine::new(units.clone(), inbox, Arc::clone(sessions), counters);
-        FrontEnd { engine, arrivals, clients: HashMap::new(), now_ns: 1_000_500_000_000 }
+        let engine = Engine::new(units.clone(), inbox, Arc::clone(sessions), Arc::clone(&counters));
+        FrontEnd { engine, arrivals, counters, clients: HashMap::new(), now_ns: 1_000_500_000_000 }
     }
 
     pub(crate) fn open(&self, title: &Arc<Clip>) -> Arc<Session<Clip>> {
@@ -57,8 +62,13 @@ impl FrontEnd {
             MediaRequest::Segment { track, number, .. } => {
                 (title.segment(*track, *number).expect("the clip has it").body, 0)
             }
-            MediaRequest::File(range) => (title.file.body.slice(range.clone()), range.start),
+            MediaRequest::File(range) | MediaRequest::Read { range, .. } => {
+                (title.file.body.slice(range.clone()), range.start)
+            }
             MediaRequest::Preparation => (Body::default(), 0),
+            MediaRequest::Stream(_) | MediaRequest::Parity(_) | MediaRequest::Slots => {
+                unreachable!("the clip has no stream")
+            }
         };
         let policy = self.engine.policy(session, media, self.now_ns).expect("it is admitted");
         self.begin(client, body, offset, policy, Some(Arc::clone(session)));

@@ -4,5 +4,6 @@
 mod clip;
 mod engine;
 mod front_end;
+mod late;
 mod network;
 mod playing;

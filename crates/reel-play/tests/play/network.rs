@@ -6,7 +6,7 @@ use reel_admit::{Choices, Sessions, SessionsConfig};
 use reel_cache::Units;
 use reel_fixture::{STRIPE_BYTES, VolumeFixture};
 use reel_play::limits::{LINK_GRANT_BYTES_MIN, LINK_LOOK_MAX_NS};
-use reel_play::{MediaRequest, Uplink};
+use reel_play::{MediaRequest, Uplink, UplinkRate};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, ClassTable, Demand, UNLIMITED};
 use std::sync::Arc;
@@ -36,6 +36,7 @@ fn sessions_on(units: &Units, network_bytes: u64) -> Arc<Sessions<Clip>> {
         capacities: Some(capacities),
         classes: ClassTable::default(),
         start_wait_s: 8,
+        client_share: reel_qos::ClientShare::ALL,
     };
     Arc::new(Sessions::new(config).reading(units))
 }
@@ -68,7 +69,7 @@ fn with() -> (VolumeFixture, Units) {
 #[test]
 fn downloads_take_no_more_than_the_link_carries_and_share_it() {
     let (fixture, units) = with();
-    let uplink = Uplink::new(LINK_BPS);
+    let uplink = Uplink::of(UplinkRate::Known(LINK_BPS));
     let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
     let clip = Clip::of(&fixture, 0, SEGMENT);
     for client in 0..4 {
@@ -93,7 +94,7 @@ fn downloads_take_no_more_than_the_link_carries_and_share_it() {
 #[test]
 fn a_session_begins_in_time_beside_downloads() {
     let (fixture, units) = with();
-    let uplink = Uplink::new(LINK_BPS);
+    let uplink = Uplink::of(UplinkRate::Known(LINK_BPS));
     let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
     for client in 2..5 {
         front.download(client, &Clip::of(&fixture, 0, SEGMENT));
@@ -113,7 +114,7 @@ fn a_session_begins_in_time_beside_downloads() {
 #[test]
 fn what_a_delivery_does_not_send_is_given_to_others() {
     let (fixture, units) = with();
-    let uplink = Uplink::new(LINK_BPS);
+    let uplink = Uplink::of(UplinkRate::Known(LINK_BPS));
     let mut front = FrontEnd::new(&units, &sessions(&units)).behind(&uplink);
     let clip = Clip::of(&fixture, 0, SEGMENT);
     let blocked: Vec<_> = (0..3).map(|client| front.download(client, &clip)).collect();
@@ -161,4 +162,57 @@ fn a_session_that_waits_for_its_start_is_sent_nothing_before() {
     front.engine.close(front.delivery(2));
     pass(&mut front, start_ns + ROUND_NS, Some(1));
     assert!(front.is_done(1) && front.now_ns < start_ns + ROUND_NS / 2);
+}
+
+/// A segment of a second is due as soon as its session starts, so its client requests it in time.
+/// It was read ahead after its deadline, because the wait was taken for time to read ahead.
+#[test]
+fn what_is_due_with_a_start_that_waits_is_not_read_ahead() {
+    let (fixture, units) = with();
+    let sessions = sessions_on(&units, SEGMENT * 20 / 17 + 20);
+    let mut front = FrontEnd::new(&units, &sessions);
+    let demand = Demand::new(Vec::new(), vec![SEGMENT; 4], 3 * units.buffer_bytes());
+    let choices = Choices::from(Arc::from([Arc::new(demand)]));
+    let clip = Arc::new(Clip::in_segments(&fixture, 0, (SEGMENT, ROUND_NS), choices));
+    front.open(&clip);
+    let session = front.open(&clip);
+    let start_ns = session.start_ns(front.now_ns);
+    assert!(start_ns > front.now_ns + 2 * ROUND_NS);
+    front.request(1, &session, &MediaRequest::Segment { track: 0, number: 1, bytes: SEGMENT });
+    front.pump(1);
+    pass(&mut front, start_ns + ROUND_NS / 2, Some(1));
+    assert!(front.is_done(1));
+    assert_eq!(front.engine.prefetched(), 0);
+}
+
+#[test]
+fn a_first_segment_that_is_spread_arrives_as_slowly_as_was_promised_although_the_link_is_free() {
+    let (fixture, units) = with();
+    let round_bytes = SEGMENT / 4;
+    let sessions = sessions_on(&units, round_bytes * 20 / 17 + 20);
+    let uplink = Uplink::of(UplinkRate::Known(LINK_BPS));
+    let mut front = FrontEnd::new(&units, &sessions).behind(&uplink);
+    let mut bytes = vec![2 * round_bytes; 4];
+    bytes.resize(16, round_bytes);
+    let demand = Demand::new(Vec::new(), bytes, 3 * units.buffer_bytes()).in_segments(4);
+    let clip = Clip::offering(&fixture, 0, SEGMENT, Choices::from(Arc::from([Arc::new(demand)])));
+    let session = front.open(&clip);
+    let begun_ns = front.now_ns;
+    let start_ns = session.start_ns(begun_ns);
+    assert_eq!(start_ns / ROUND_NS, begun_ns / ROUND_NS + 4);
+    front.request(1, &session, &MediaRequest::Segment { track: 0, number: 1, bytes: SEGMENT });
+    front.pump(1);
+    let half_ns = begun_ns + (start_ns - begun_ns) / 2;
+    pass(&mut front, half_ns, None);
+    let half = front.bytes_of(1) as u64;
+    assert!((SEGMENT * 4 / 10..=SEGMENT * 6 / 10).contains(&half), "{half} of {SEGMENT}");
+    pass(&mut front, start_ns + ROUND_NS, Some(1));
+    assert!(front.is_done(1), "{} of {SEGMENT}", front.bytes_of(1));
+    assert!(front.now_ns.abs_diff(start_ns) < ROUND_NS / 2, "{} and {start_ns}", front.now_ns);
+    // What follows is sent as fast as the link allows.
+    let second_ns = front.now_ns;
+    front.request(2, &session, &MediaRequest::Segment { track: 0, number: 2, bytes: SEGMENT });
+    front.pump(2);
+    pass(&mut front, second_ns + 4 * ROUND_NS, Some(2));
+    assert!(front.is_done(2) && front.now_ns - second_ns < ROUND_NS);
 }

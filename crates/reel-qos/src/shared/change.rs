@@ -1,10 +1,11 @@
 //! A stream moves to another place or demand, and so perhaps to another group.
 
 use super::group::{Group, Single};
-use super::shape::{epoch, shape, start_at};
-use super::{SharedReservations, Stream};
+use super::shape::{epoch, shape};
+use super::{SharedReservations, Stream, own_from};
 use crate::claim::DemandStart;
 use crate::ledger::ReservationId;
+use crate::limits::LATE_ROUNDS;
 use crate::{AdmitError, Demand};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use std::sync::Arc;
 struct Move<'a> {
     stream: ReservationId,
     demand: &'a Arc<Demand>,
-    /// What the stream holds for itself from then on.
+    /// What a stream of this demand holds for itself.
     own: Arc<Demand>,
+    /// What this one holds for itself from then on.
+    begins: Arc<Demand>,
     start: DemandStart,
     epoch: i64,
     before: Stream,
@@ -56,10 +59,14 @@ impl SharedReservations {
         }
         let class = group.class;
         let own = if is_same_demand { Arc::clone(&group.own) } else { Arc::new(demand.without_disks()) };
+        // A client that stays where it is has what it shows.
+        let is_elsewhere = before.epoch.abs_diff(epoch) > LATE_ROUNDS;
+        let start = DemandStart { has_shown: start.has_shown || !is_elsewhere, ..start };
+        let begins = own_from(&own, demand, start);
         // It cannot follow itself.
         let ahead = self.ahead(class, demand, epoch, |_, other| other != stream);
         let into = ahead.filter(|_| is_held).map(|ahead| ahead.group);
-        let wanted = Move { stream, demand, own, start, epoch, before, into };
+        let wanted = Move { stream, demand, own, begins, start, epoch, before, into };
         let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
         match self.grant(&wanted, &label)? {
             Granted::Joined(group) => {
@@ -99,7 +106,7 @@ impl SharedReservations {
         if !self.is_sharing(stream) {
             return Ok(());
         }
-        self.change(stream, demand, start_at(epoch, self.ledger.now_round()), false)
+        self.change(stream, demand, DemandStart::playing_on(epoch, self.ledger.now_round()), false)
     }
 
     /// Changes the ledger, if the move can be granted. Groups other than the one that is joined
@@ -110,7 +117,7 @@ impl SharedReservations {
         let SharedReservations { ledger, groups, .. } = self;
         ledger.try_change(|ledger| {
             let had = ledger.reservation(stream);
-            ledger.change(stream, &wanted.own, wanted.start.from_round, wanted.start.start_round)?;
+            ledger.change(stream, &wanted.begins, wanted.start.from_round, wanted.start.start_round)?;
             let from = &groups[&before.group];
             let (reservation, is_single) = (from.reservation, from.streams.len() == 1);
             if let Some((other, room)) = rooms.filter(|(other, _)| *other != before.group)

@@ -1,6 +1,6 @@
 //! The streams that share one reservation of the disks.
 
-use super::shape::{shape, start_at};
+use super::shape::shape;
 use crate::claim::{DemandStart, Reservation};
 use crate::ledger::ReservationId;
 use crate::limits::GROUP_EXACT_STREAMS;
@@ -75,7 +75,11 @@ impl Single<'_> {
         let (shape, base) = shape(demand, &[epoch], now_round);
         let shape = Arc::new(shape);
         match ledger.admit(class, &shape, 0, base, label) {
-            Err(_) if had.is_some_and(|had| ledger.has(had, demand, start_at(epoch, now_round))) => {
+            Err(_)
+                if had.is_some_and(|had| {
+                    ledger.has(had, demand, DemandStart::playing_on(epoch, now_round))
+                }) =>
+            {
                 Ok(ledger.admit_unchecked(class, &shape, base, label))
             }
             decision => decision,
@@ -144,11 +148,11 @@ impl Group {
         {
             // The group holds all of its demand again. That is no more than the stream held for
             // itself and the group for all.
-            ledger.reduce(last, &self.own, start_at(epoch, now_round));
+            ledger.reduce(last, &self.own, DemandStart::playing_on(epoch, now_round));
         }
         let (shape, base) = shape(&self.demand, &self.epochs(), now_round);
         self.note(shape.held_bytes());
-        ledger.reduce(self.reservation, &Arc::new(shape), DemandStart { from_round: 0, start_round: base });
+        ledger.reduce(self.reservation, &Arc::new(shape), DemandStart::new(0, base));
     }
 
     /// Notes what the group is charged with for its interval.
@@ -177,7 +181,7 @@ pub(super) fn hold_beside(
 ) -> Result<(), AdmitError> {
     let Some(beside) = demand.beside() else { return Ok(()) };
     for (epoch, stream) in streams {
-        let DemandStart { from_round, start_round } = start_at(*epoch, ledger.now_round());
+        let DemandStart { from_round, start_round, .. } = DemandStart::playing_on(*epoch, ledger.now_round());
         ledger.change(*stream, beside, from_round, start_round)?;
     }
     Ok(())

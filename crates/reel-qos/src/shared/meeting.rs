@@ -27,6 +27,9 @@ impl SharedReservations {
     pub fn next_meeting(&self, from: u64) -> Option<Meeting> {
         let meets = |(&behind, group): (&u64, &Group)| {
             let (&(epoch, leader), last) = (group.streams.first()?, group.streams.last()?.0);
+            if self.is_spreading(leader) {
+                return None;
+            }
             // Other streams of its own may have begun in the same round.
             let Ahead { stream: ahead, group: into } =
                 self.ahead(group.class, &group.demand, epoch, |other, _| other != behind)?;

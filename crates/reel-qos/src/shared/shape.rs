@@ -3,14 +3,55 @@
 use crate::Demand;
 use crate::claim::DemandStart;
 use crate::demand::DiskDemand;
-use crate::limits::{GROUP_EXACT_STREAMS, REACH_ROUNDS};
+use crate::limits::{DEMAND_ROUNDS_MAX, GROUP_EXACT_STREAMS, REACH_ROUNDS, START_ROUNDS};
 use std::collections::VecDeque;
 
 impl Demand {
     /// What a stream holds for itself when another stream reads for it.
-    pub(super) fn without_disks(&self) -> Demand {
+    pub fn without_disks(&self) -> Demand {
         self.with(Vec::new(), self.sent_bytes().to_vec(), self.held_bytes())
     }
+
+    /// The same for a stream that begins at a round of it. The segment that is shown there would
+    /// have been sent in the rounds before. It is sent while the next one is.
+    pub(super) fn without_disks_from(&self, round: usize) -> Demand {
+        let ahead = self.ahead_rounds();
+        let mut sent = self.sent_bytes().to_vec();
+        let round = round.min(sent.len());
+        let before = round.saturating_sub(ahead)..round;
+        let bytes: u64 = sent[before].iter().sum();
+        let after = round..(round + ahead).min(sent.len());
+        let each = bytes.div_ceil(after.len().max(1) as u64);
+        sent[after].iter_mut().for_each(|sent| *sent = sent.saturating_add(each));
+        self.with(Vec::new(), sent, self.held_bytes())
+    }
+
+    /// The same for a stream whose first segment is sent over so many rounds before its first one.
+    /// Then there is more time for what is sent after that segment, too. The disks are charged when
+    /// sending begins, and again as if it were read in its rounds: the stream may read for others.
+    pub(super) fn without_disks_spread(&self, early_rounds: u64) -> Demand {
+        let early = usize::try_from(early_rounds).unwrap_or(usize::MAX).min(DEMAND_ROUNDS_MAX);
+        let sent = self.sent_bytes();
+        let begins = sent.len().min(START_ROUNDS as usize);
+        let second = self.ahead_rounds().clamp(begins, sent.len());
+        let sent = spread(&sent[..begins], early)
+            .chain(spread(&sent[begins..second], second))
+            .chain(sent[second..].iter().copied())
+            .collect();
+        let members = (0..self.members()).map(|member| {
+            let reads = self.reads(member);
+            reads[..reads.len().min(begins)].to_vec()
+        });
+        self.with(members.collect(), sent, self.held_bytes())
+    }
+}
+
+/// All of these bytes, evenly in so many rounds.
+fn spread(bytes: &[u64], rounds: usize) -> impl Iterator<Item = u64> {
+    let (bytes, of) = (bytes.iter().copied().map(u128::from).sum::<u128>(), rounds.max(1) as u128);
+    // Fits: bytes of a title.
+    let upto = move |round: usize| (bytes * round as u128 / of) as u64;
+    (0..rounds).map(move |round| upto(round + 1) - upto(round))
 }
 
 /// What a group holds from the present on, and the round that this is. Disks: in each round the
@@ -97,16 +138,6 @@ pub(super) fn interval_bytes(demand: &Demand, lag: i64) -> u64 {
 /// The round of media time 0.
 pub(super) fn epoch(start: DemandStart) -> i64 {
     signed(start.start_round).saturating_sub(signed(start.from_round as u64))
-}
-
-/// Where a stream of this epoch is: a round of its demand, and the absolute round of that. The
-/// latter is the present, or the stream's beginning if that is later.
-pub(super) fn start_at(epoch: i64, now_round: u64) -> DemandStart {
-    let at = signed(now_round) - epoch;
-    match usize::try_from(at) {
-        Ok(from_round) => DemandStart { from_round, start_round: now_round },
-        Err(_) => DemandStart { from_round: 0, start_round: now_round.saturating_add(at.unsigned_abs()) },
-    }
 }
 
 /// Rounds as a signed number. A clock of nanoseconds in 64 bits stays far below the limit.

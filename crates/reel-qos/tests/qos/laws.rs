@@ -5,7 +5,8 @@ use crate::model;
 use crate::model::{GOLD, Held, Model, Part, ROUNDS};
 use proptest::prelude::*;
 use reel_qos::{
-    AdmitError, Answer, Capacities, Class, ClassTable, Demand, DiskDemand, Ledger, Refusal, Starts,
+    AdmitError, Answer, Capacities, Class, ClassTable, ClientShare, Demand, DemandStart, DiskDemand, Ledger,
+    MeanCosts, MemberCapacity, Refusal, ShareClaim, Starts,
 };
 use std::sync::Arc;
 
@@ -153,8 +154,12 @@ impl Both {
             available * refusal.asked < refusal.available * asked
         };
         assert!(!short.iter().any(tighter), "{reported:?} is not the tightest of {short:?}");
-        let grantable = part.demand.average_bps() * refusal.available / refusal.asked;
-        assert_eq!(refusal.grantable_bps, grantable);
+        let rate_bps = part.demand.average_bps();
+        let grantable = short.iter().map(|&(resource, round, asked, available)| {
+            let fixed = part.without_bytes().cost(&self.model.capacities, resource, round);
+            rate_bps * available.saturating_sub(fixed) / (asked - fixed).max(1)
+        });
+        assert_eq!(Some(refusal.grantable_bps), grantable.min());
         assert_eq!(refusal.retry_after_s, self.model.wait(part, but));
     }
 
@@ -228,41 +233,55 @@ proptest! {
         }
     }
 
-    /// A demand scaled to the grantable rate is admitted; one that is a hundredth above is not.
+    /// A demand whose bytes are scaled to the grantable rate is admitted.
     #[test]
-    fn the_grantable_rate_is_granted_and_no_more(
+    fn the_grantable_rate_is_granted(
         capacities in model::capacities(), before in prop::collection::vec(model::demand(), 0..6), asked in model::demand(),
+        large in prop_oneof![Just(1_u64), Just(100_000)],
     ) {
-        // Amounts so large that a whole read or byte is little of them.
-        const LARGE: u64 = 100_000;
-        let large = |demand: &Demand| scaled(demand, LARGE, 1);
-        let mut ledger = Ledger::new(
-            Capacities {
-                members: capacities.members.iter().map(|member| {
-                    let mut member = *member;
-                    member.round_ns *= LARGE;
-                    member
-                }).collect(),
-                network_bytes: capacities.network_bytes * LARGE,
-                core_ns: capacities.core_ns * LARGE,
-                arena_bytes: capacities.arena_bytes * LARGE,
-                ..capacities
-            },
-            ROUNDS,
-        );
+        let mut ledger = Ledger::new(larger(capacities, large), ROUNDS);
         for demand in &before {
-            let _ = ledger.admit(Class::PERIODIC, &Arc::new(large(demand)), 0, 0, "");
+            let _ = ledger.admit(Class::PERIODIC, &Arc::new(scaled(demand, large, 1)), 0, 0, "");
         }
-        let asked = large(&asked);
+        let asked = scaled(&asked, large, 1);
         if let Err(AdmitError::Refused(refusal)) = ledger.check(Class::PERIODIC, &asked, 0, 0) {
-            if asked.average_bps() == 0 {
-                prop_assert_eq!(refusal.grantable_bps, 0);
-                return Ok(());
+            prop_assert!(refusal.grantable_bps <= asked.average_bps());
+            if refusal.grantable_bps > 0 {
+                let lower = of_rate(&asked, refusal.grantable_bps);
+                prop_assert_eq!(ledger.check(Class::PERIODIC, &lower, 0, 0), Ok(()));
             }
-            let rate = |bps: u64| scaled(&asked, bps, asked.average_bps());
-            prop_assert_eq!(ledger.check(Class::PERIODIC, &rate(refusal.grantable_bps), 0, 0), Ok(()));
-            let more = refusal.grantable_bps + asked.average_bps() / 100;
-            prop_assert!(ledger.check(Class::PERIODIC, &rate(more), 0, 0).is_err());
+        }
+    }
+
+    /// The same where the share of the client is short.
+    #[test]
+    fn the_rate_that_a_share_allows_is_granted(
+        capacities in model::capacities(), before in prop::collection::vec((any::<bool>(), model::demand()), 0..6),
+        asked in model::demand(), permille in 1_u32..1000,
+    ) {
+        const LARGE: u64 = 100_000;
+        let mut ledger = Ledger::new(larger(capacities, LARGE), ROUNDS);
+        let mut held = MeanCosts::default();
+        for (is_own, demand) in &before {
+            let demand = Arc::new(scaled(demand, LARGE, 1));
+            let is_admitted = ledger.admit(Class::PERIODIC, &demand, 0, 0, "").is_ok();
+            if is_admitted && *is_own {
+                held.add(&ledger.mean_costs(&demand));
+            }
+        }
+        let check = |demand: &Demand| {
+            let start = DemandStart::new(0, 0);
+            let claim = ShareClaim { class: Class::PERIODIC, demand, start, had: None, held: &held };
+            ledger.check_share(ClientShare::permille(permille), &claim)
+        };
+        let asked = scaled(&asked, LARGE, 1);
+        if let Err(AdmitError::Share(refused)) = check(&asked) {
+            let grantable_bps = refused.refusal.grantable_bps;
+            if grantable_bps > 0 {
+                let lower = of_rate(&asked, grantable_bps);
+                prop_assert_eq!(check(&lower), Ok(()));
+                prop_assert_eq!(ledger.check(Class::PERIODIC, &lower, 0, 0), Ok(()));
+            }
         }
     }
 
@@ -319,7 +338,7 @@ proptest! {
         let read = DiskDemand::scattered(numbers[0] as u32, numbers[1]);
         let demand = Arc::new(Demand::new(vec![vec![read; 5]; 2], vec![numbers[2]; 5], numbers[3]));
         let mut capacities = Capacities {
-            members: vec![reel_qos::MemberCapacity {
+            members: vec![MemberCapacity {
                 price: reel_qos::DiskPrice {
                     read_request_ns: numbers[4], read_mib_ns: numbers[5], write_request_ns: 0, write_mib_ns: 0,
                     independent_limits: numbers[11] % 2 == 1,
@@ -371,6 +390,28 @@ fn hostile() -> impl Strategy<Value = u64> {
 }
 
 /// Every amount times `by / of`, rounded down.
+/// Capacities so large that a whole read or byte is little of them.
+fn larger(capacities: Capacities, by: u64) -> Capacities {
+    let larger = |member: &MemberCapacity| MemberCapacity { round_ns: member.round_ns * by, ..*member };
+    Capacities {
+        members: capacities.members.iter().map(larger).collect(),
+        network_bytes: capacities.network_bytes * by,
+        core_ns: capacities.core_ns * by,
+        arena_bytes: capacities.arena_bytes * by,
+        ..capacities
+    }
+}
+
+/// The same stream at a lower rate: fewer bytes, as many requests, and as much memory.
+fn of_rate(demand: &Demand, rate_bps: u64) -> Demand {
+    let scale =
+        |bytes: u64| (u128::from(bytes) * u128::from(rate_bps) / u128::from(demand.average_bps())) as u64;
+    let fewer = |read: &DiskDemand| DiskDemand { bytes: scale(read.bytes), ..*read };
+    let members = (0..demand.members()).map(|member| demand.reads(member).iter().map(fewer).collect());
+    let sent = demand.sent_bytes().iter().map(|&bytes| scale(bytes)).collect();
+    Demand::new(members.collect(), sent, demand.held_bytes())
+}
+
 fn scaled(demand: &Demand, by: u64, of: u64) -> Demand {
     let scale = |amount: u64| (u128::from(amount) * u128::from(by) / u128::from(of)) as u64;
     let members = (0..demand.members()).map(|member| {

@@ -46,7 +46,7 @@ fn title(reads: &[u32]) -> Arc<Demand> {
 }
 
 fn start(from_round: usize, start_round: u64) -> DemandStart {
-    DemandStart { from_round, start_round }
+    DemandStart::new(from_round, start_round)
 }
 
 fn open(
@@ -62,6 +62,33 @@ fn open(
 
 fn disk(reservations: &SharedReservations, round: u64) -> u64 {
     reservations.ledger().used(None, Resource::Member(0), round)
+}
+
+/// What is shown where a stream begins would have been sent before, and must be sent now.
+#[test]
+fn a_stream_that_begins_in_the_middle_is_sent_the_segment_that_is_shown_there() {
+    let mut reservations = machine(10, 4_000 * MIB);
+    let title = Arc::new(Demand::clone(&steady(60)).in_segments(4));
+    let sent = |reservations: &SharedReservations| -> Vec<u64> {
+        let ledger = reservations.ledger();
+        (100..108).map(|round| ledger.used(None, Resource::Network, round) / MIB).collect()
+    };
+    reservations.advance(100);
+    let admit = |reservations: &mut SharedReservations, from_round| {
+        let start = start(from_round, 100);
+        reservations.admit(Class::PERIODIC, &title, start, false, "title").unwrap()
+    };
+    let middle = admit(&mut reservations, 20);
+    assert_eq!(sent(&reservations), [2, 2, 2, 2, 1, 1, 1, 1]);
+    reservations.release(middle);
+    let stream = admit(&mut reservations, 0);
+    assert_eq!(sent(&reservations), [1; 8]);
+    // A client that is a little late has what it shows, and one that jumps has not.
+    reservations.change(stream, &title, start(0, 101), false).unwrap();
+    assert_eq!(sent(&reservations), [0, 1, 1, 1, 1, 1, 1, 1]);
+    reservations.change(stream, &title, start(40, 100), false).unwrap();
+    assert_eq!(sent(&reservations), [2, 2, 2, 2, 1, 1, 1, 1]);
+    assert!(reservations.adds_up());
 }
 
 #[test]

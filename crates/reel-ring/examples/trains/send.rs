@@ -125,6 +125,7 @@ impl SendMethod for ByRing {
             let packets = first..(first + self.train).min(PACKETS);
             let train = Train {
                 socket: Arc::clone(&self.socket),
+                to: None,
                 chunks: chunks(&lease, self.apart, packets),
                 packet_bytes: PACKET_BYTES as u16,
                 zero_copy: self.lend,

@@ -239,9 +239,9 @@ impl Entry {
     pub(super) fn after_break(&mut self) -> AfterBreak {
         let phase = mem::replace(&mut self.phase, Phase::Queued);
         let mut lost_bytes = 0;
-        let mut keep = |chunk: &Chunk| {
-            lost_bytes += chunk.lease().map_or(0, |lease| lease.len());
-            mem::forget(chunk.clone());
+        let mut keep = |chunk: &Chunk| match chunk.lease() {
+            Some(lease) => lost_bytes += lease.clone().abandon(),
+            None => mem::forget(chunk.clone()),
         };
         let next = match &mut self.op {
             Op::Accept { .. } => {
@@ -258,8 +258,7 @@ impl Entry {
                 Some(mut other) => {
                     other[..*start].copy_from_slice(&buffer[..*start]);
                     other[*start + *bytes..].copy_from_slice(&buffer[*start + *bytes..]);
-                    lost_bytes += buffer.len();
-                    mem::forget(mem::replace(buffer, other));
+                    lost_bytes += mem::replace(buffer, other).abandon();
                     Next::Again
                 }
                 None => {
@@ -286,6 +285,18 @@ impl Entry {
             }
         };
         AfterBreak { next, lost_bytes }
+    }
+
+    /// The ring ends before the read got other memory. Its memory is never used again, and its size
+    /// is returned.
+    pub(super) fn abandon(self) -> usize {
+        match self.op {
+            Op::Read { buffer, .. } => buffer.abandon(),
+            op => {
+                mem::forget(op);
+                0
+            }
+        }
     }
 
     /// The largest possible answer: a larger one would corrupt the caller's counts.

@@ -82,6 +82,11 @@ impl UringDriver {
         Ok(())
     }
 
+    /// This ring is new, and takes the place of one that was dropped.
+    pub(crate) fn follows_another(&mut self) {
+        self.renewed = Some(Instant::now());
+    }
+
     /// Whether operations of a ring that was replaced may still be in the kernel.
     pub(super) fn was_renewed_just_now(&self) -> bool {
         self.renewed.is_some_and(|renewed| renewed.elapsed() < RENEWED_FOR)
@@ -91,6 +96,23 @@ impl UringDriver {
     pub(super) fn retry_reads(&mut self) {
         for key in mem::take(&mut self.without_memory) {
             self.after_break(key);
+        }
+    }
+
+    /// The ring ends. A ring that broke may still write into the memory of reads that wait for
+    /// other memory, and no answer of it comes: that memory is never used again.
+    pub(super) fn abandon_reads(&mut self) {
+        let mut lost_bytes = 0;
+        for key in mem::take(&mut self.without_memory) {
+            if let Some((_, entry)) = self.slab.remove(key) {
+                lost_bytes += entry.abandon();
+            }
+        }
+        if lost_bytes > 0 {
+            tracing::error!(
+                "{}: {lost_bytes} bytes of media memory are never used again, because an io_uring that broke may still write there",
+                name()
+            );
         }
     }
 

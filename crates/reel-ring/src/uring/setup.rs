@@ -3,6 +3,7 @@ use std::io;
 use io_uring::{Builder, IoUring, Parameters, Probe, opcode};
 
 use crate::error::RingError;
+use crate::limits::BLOCKING_OPS_MAX;
 
 /// The best ring that this kernel offers.
 ///
@@ -27,7 +28,11 @@ pub(super) fn build(entries: u32, completions: u32) -> Result<IoUring, RingError
         builder.setup_cqsize(completions).setup_clamp();
         shape(&mut builder);
         match builder.build(entries) {
-            Ok(ring) => return check_features(ring),
+            Ok(ring) => {
+                let ring = check_features(ring)?;
+                allow_workers(&ring);
+                return Ok(ring);
+            }
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => refusal = Some(e),
             Err(e) => return Err(explain(e)),
         }
@@ -39,6 +44,14 @@ pub(super) fn build(entries: u32, completions: u32) -> Result<IoUring, RingError
 fn check_features(ring: IoUring) -> Result<IoUring, RingError> {
     let has = |p: &Parameters| p.is_feature_nodrop() && p.is_feature_ext_arg();
     if has(ring.params()) { Ok(ring) } else { Err(explain(io::Error::from_raw_os_error(libc::ENOSYS))) }
+}
+
+/// Lets the kernel run more operations that block than it does by itself, which is four for each
+/// processor. Otherwise files that hang keep all others of the ring waiting.
+fn allow_workers(ring: &IoUring) {
+    // 0 leaves the limit for sockets and pipes as it is. A kernel before 5.15 has no such limits to
+    // set, and keeps its own.
+    let _ = ring.submitter().register_iowq_max_workers(&mut [BLOCKING_OPS_MAX, 0]);
 }
 
 /// Whether zero-copy sends of messages exist (6.1). The first one shows whether they report how

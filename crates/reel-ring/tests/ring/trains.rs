@@ -2,21 +2,21 @@
 //! lent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reel_arena::{Arena, ArenaConfig, Lease};
 use reel_ring::limits::TRAIN_BYTES_MAX;
 use reel_ring::{Chunk, Done, DriverChoice, Op, Ring, RingConfig, Train};
+use reel_testkit::run_in_own_network;
 
 const BUFFER_BYTES: usize = 1 << 17;
 const HEADER_BYTES: usize = 12;
 const PAYLOAD_BYTES: usize = 1316;
-const PACKET_BYTES: usize = HEADER_BYTES + PAYLOAD_BYTES;
+pub(crate) const PACKET_BYTES: usize = HEADER_BYTES + PAYLOAD_BYTES;
 
 /// The drivers this machine has.
-fn drivers() -> Vec<DriverChoice> {
+pub(crate) fn drivers() -> Vec<DriverChoice> {
     match Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None) {
         Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
         Err(_) => {
@@ -27,7 +27,7 @@ fn drivers() -> Vec<DriverChoice> {
 }
 
 /// Runs the body for each driver, with trains that are copied and trains that are lent.
-fn all_ways(body: impl Fn(&mut Ring, &Arena, bool)) {
+pub(crate) fn all_ways(body: impl Fn(&mut Ring, &Arena, bool)) {
     for driver in drivers() {
         for zero_copy in [false, true] {
             let arena = arena();
@@ -39,14 +39,14 @@ fn all_ways(body: impl Fn(&mut Ring, &Arena, bool)) {
     }
 }
 
-fn arena() -> Arena {
+pub(crate) fn arena() -> Arena {
     let config =
         ArenaConfig { buffer_bytes: BUFFER_BYTES, buffer_count: 8, cells_per_buffer: 1, huge_pages: false };
     Arena::new(config).expect("an arena of 1 MiB")
 }
 
 /// A whole buffer of bytes that depend on their position and on `salt`.
-fn filled(arena: &Arena, salt: u8) -> Lease {
+pub(crate) fn filled(arena: &Arena, salt: u8) -> Lease {
     let mut buffer = arena.take(BUFFER_BYTES).expect("a free buffer");
     buffer.iter_mut().enumerate().for_each(|(i, b)| *b = (i * 31 + i / 251) as u8 ^ salt);
     buffer.freeze()
@@ -63,7 +63,7 @@ fn pair(address: IpAddr) -> (Arc<std::os::fd::OwnedFd>, UdpSocket) {
 
 /// The results of trains, in order: the answer, and for those that were lent whether they were
 /// copied after all.
-fn send(ring: &mut Ring, trains: Vec<Train>) -> Vec<(Done, Option<bool>)> {
+pub(crate) fn send(ring: &mut Ring, trains: Vec<Train>) -> Vec<(Done, Option<bool>)> {
     for (token, train) in trains.into_iter().enumerate() {
         ring.push(token as u64, Op::Train(train));
     }
@@ -84,7 +84,7 @@ fn send(ring: &mut Ring, trains: Vec<Train>) -> Vec<(Done, Option<bool>)> {
 }
 
 /// The datagrams that arrive, in order.
-fn receive(receiver: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
+pub(crate) fn receive(receiver: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
     let one = |_| {
         let mut packet = vec![0; 1 << 16];
         let bytes = receiver.recv(&mut packet).expect("a packet");
@@ -113,6 +113,7 @@ fn a_run_of_bytes_arrives_as_equal_packets_and_a_rest() {
             for length in [1, 700, PACKET_BYTES, PACKET_BYTES + 1, 46 * PACKET_BYTES, 49 * PACKET_BYTES + 5] {
                 let train = Train {
                     socket: Arc::clone(&socket),
+                    to: None,
                     chunks: vec![Chunk::Lease(bytes.slice(333..333 + length))],
                     packet_bytes: PACKET_BYTES as u16,
                     zero_copy,
@@ -143,6 +144,7 @@ fn headers_and_payload_from_two_places_make_one_packet() {
         // without changing the order.
         let trains = [0..6, 6..12, 12..46, 46..47].map(|packets| Train {
             socket: Arc::clone(&socket),
+            to: None,
             chunks: headed(&headers, &payload, packets),
             packet_bytes: PACKET_BYTES as u16,
             zero_copy,
@@ -158,13 +160,41 @@ fn headers_and_payload_from_two_places_make_one_packet() {
     });
 }
 
+/// Rows of three buffers with headers of the heap: more pieces than can be lent.
+#[test]
+fn rows_of_three_buffers_make_one_train_that_is_copied() {
+    all_ways(|ring, arena, zero_copy| {
+        let (socket, receiver) = pair(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let (rows, counts) = ([1, 2, 3].map(|salt| filled(arena, salt)), [15, 20, 5]);
+        let headers: Arc<[u8]> = (0..40 * HEADER_BYTES).map(|byte| byte as u8).collect();
+        let header = |packet| packet * HEADER_BYTES..(packet + 1) * HEADER_BYTES;
+        let payload = |at| at * PAYLOAD_BYTES..(at + 1) * PAYLOAD_BYTES;
+        let places = || (0..3).flat_map(|row| (0..counts[row]).map(move |at| (row, at))).enumerate();
+        let pieces = |(packet, (row, at)): (usize, (usize, usize))| {
+            [Chunk::Bytes(Arc::clone(&headers), header(packet)), Chunk::Lease(rows[row].slice(payload(at)))]
+        };
+        let chunks: Vec<Chunk> = places().flat_map(pieces).collect();
+        let train = Train { socket, to: None, chunks, packet_bytes: PACKET_BYTES as u16, zero_copy };
+        assert!(!train.can_be_lent());
+        let (done, lent) = send(ring, vec![train]).remove(0);
+        assert_eq!(done.result.expect("sent"), 40 * PACKET_BYTES);
+        assert_eq!(lent, None, "copied at once: nothing was lent");
+        let packets = receive(&receiver, 40);
+        for (packet, (row, at)) in places() {
+            assert_eq!(packets[packet][..HEADER_BYTES], headers[header(packet)]);
+            assert_eq!(packets[packet][HEADER_BYTES..], rows[row][payload(at)], "packet {packet}");
+        }
+    });
+}
+
 #[test]
 fn bytes_outside_of_the_arena_can_be_part_of_a_train() {
     all_ways(|ring, arena, zero_copy| {
         let (socket, receiver) = pair(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let payload = filled(arena, 3);
         let chunks = vec![Chunk::from(b"head".to_vec()), Chunk::Lease(payload.slice(0..96))];
-        let (done, _) = send(ring, vec![Train { socket, chunks, packet_bytes: 50, zero_copy }]).remove(0);
+        let (done, _) =
+            send(ring, vec![Train { socket, to: None, chunks, packet_bytes: 50, zero_copy }]).remove(0);
         assert_eq!(done.result.expect("sent"), 100);
         let packets = receive(&receiver, 2);
         assert_eq!(packets[0][..4], *b"head");
@@ -180,6 +210,7 @@ fn impossible_trains_are_refused_with_their_memory() {
         let bytes = filled(arena, 4);
         let train = |range: std::ops::Range<usize>, packet_bytes| Train {
             socket: Arc::clone(&socket),
+            to: None,
             chunks: vec![Chunk::Lease(bytes.slice(range))],
             packet_bytes,
             zero_copy,
@@ -208,6 +239,7 @@ fn an_unreachable_port_is_an_error_of_the_next_train() {
         let bytes = filled(arena, 5);
         let train = || Train {
             socket: Arc::clone(&socket),
+            to: None,
             chunks: vec![Chunk::Lease(bytes.slice(0..100))],
             packet_bytes: 100,
             zero_copy,
@@ -222,21 +254,9 @@ fn an_unreachable_port_is_an_error_of_the_next_train() {
 /// drops them, as a card that sends them does. Nothing is copied there.
 #[test]
 fn a_device_that_gathers_is_lent_the_bytes() {
-    let me = std::env::current_exe().expect("this test");
-    let script = "ip link set lo up && ip link add ifb9 type ifb && ip link set ifb9 up && ip addr add 10.9.0.1/24 dev ifb9 && \
-                  ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev ifb9 && exec \"$0\" --ignored --exact trains::inside_the_space --nocapture";
-    let output = Command::new("unshare").args(["--net", "sh", "-c", script]).arg(me).output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => return println!("skipped: no unshare: {error}"),
-    };
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if !said.contains("running 1 test") {
-        let last = said.lines().last().unwrap_or_default();
-        return println!("skipped: no root, iproute2 or ifb device: {last}");
-    }
-    assert!(output.status.success(), "{said}");
+    let setup = "ip link set lo up && ip link add ifb9 type ifb && ip link set ifb9 up && \
+                 ip addr add 10.9.0.1/24 dev ifb9 && ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev ifb9";
+    run_in_own_network(setup, "trains::inside_the_space");
 }
 
 #[test]
@@ -263,6 +283,7 @@ fn inside_the_space() {
             for zero_copy in [true, false] {
                 let train = Train {
                     socket: Arc::clone(&socket),
+                    to: None,
                     chunks: chunks.clone(),
                     packet_bytes: 1400,
                     zero_copy,

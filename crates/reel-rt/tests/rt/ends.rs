@@ -199,3 +199,49 @@ fn a_service_reads_through_its_ring_from_registered_memory() {
         assert_eq!(arena.usage().bytes_taken, 0);
     }
 }
+
+/// Panics at every odd message; reports the others, and when it was made.
+struct Odd(Sender<u32>);
+
+impl Service for Odd {
+    type Message = u32;
+
+    fn message(&mut self, core: &mut Core, message: u32) {
+        assert!(message.is_multiple_of(2), "on purpose");
+        let _ = self.0.send(message);
+        core.at(core.now_ns(), message.into());
+    }
+
+    fn done(&mut self, _core: &mut Core, _done: Done) {}
+
+    fn timer(&mut self, _core: &mut Core, token: u64) {
+        let _ = self.0.send(1000 + token as u32);
+    }
+}
+
+#[test]
+fn a_service_that_panics_is_made_again_with_the_same_mailbox() {
+    for driver in [DriverChoice::Auto, DriverChoice::Portable] {
+        let (reports, reported) = channel();
+        let made = reports.clone();
+        let core = reel_rt::spawn_restarting(config(driver, None), move |_: &mut Core, _: Mailbox<u32>| {
+            let _ = made.send(100);
+            Odd(reports.clone())
+        })
+        .unwrap();
+        let mailbox = core.mailbox();
+        let next = || reported.recv_timeout(LONG).unwrap();
+        assert_eq!(next(), 100);
+        for panics in 1..=reel_rt::limits::RESTARTS_MAX as u32 {
+            mailbox.send(1).unwrap();
+            assert_eq!(next(), 100, "it is made again");
+            mailbox.send(2).unwrap();
+            assert_eq!((next(), next()), (2, 1002), "messages and timers arrive");
+            assert!(core.is_alive());
+            assert_eq!(core.restarts(), panics);
+        }
+        mailbox.send(1).unwrap();
+        assert!(matches!(core.join(), Err(RtError::Panicked { .. })), "too often");
+        assert!(mailbox.is_closed());
+    }
+}

@@ -1,5 +1,7 @@
 //! An example of a front end: a client sends the name of a title and a line feed, and gets the
 //! title as one file, or a line that says why not. Then the connection is closed.
+//!
+//! Two lines are for tests of defects: the thread panics on a title, or outside of any connection.
 
 use reel_admit::{OpenRefused, SessionClient};
 use reel_cache::SessionKey;
@@ -9,13 +11,19 @@ use reel_play::{
 };
 use reel_qos::Class;
 use reel_ring::{Done, Op};
-use reel_serve::{Accepted, Counted, OpenResult, Protocol, Refusal, Serve};
+use reel_serve::{Accepted, Counted, NoPlace, OpenResult, Protocol, Refusal, Serve, Step};
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The longest name, with its line feed.
 pub(crate) const LINE_BYTES_MAX: usize = 80;
+
+/// A line that begins like this makes the thread panic on the title that follows.
+pub(crate) const PANIC_ON: &str = "panic on ";
+/// This line makes the thread panic in a timer.
+pub(crate) const PANIC_OF_THE_THREAD: &str = "panic";
 
 /// The state of one thread.
 #[derive(Default)]
@@ -28,6 +36,7 @@ struct Connection {
     delivery: Option<(DeliveryId, SessionKey)>,
     /// An operation is in the ring.
     in_ring: bool,
+    title: Option<String>,
     _counted: Counted,
 }
 
@@ -42,7 +51,9 @@ impl Lines {
 
     fn received(&mut self, serve: &mut Serve<'_>, token: u64, line: Vec<u8>) {
         match line.strip_suffix(b"\n").map(String::from_utf8_lossy) {
+            Some(line) if line == PANIC_OF_THE_THREAD => serve.core.at(serve.now_ns(), 0),
             Some(title) => {
+                self.panic_on_purpose(token, &title);
                 if let Err(refusal) = serve.open_title(token, title.into_owned()) {
                     self.refuse(token, &refusal);
                 }
@@ -50,6 +61,15 @@ impl Lines {
             None if line.len() < LINE_BYTES_MAX => self.receive(serve, token, line),
             None => self.close(serve, token),
         }
+    }
+
+    /// As a defect would, with the connection half changed.
+    fn panic_on_purpose(&mut self, token: u64, line: &str) {
+        let Some(title) = line.strip_prefix(PANIC_ON) else { return };
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.title = Some(title.to_owned());
+        }
+        panic!("on purpose");
     }
 
     fn begin(&mut self, serve: &mut Serve<'_>, token: u64, title: Arc<PlayableTitle>) -> Result<(), Refusal> {
@@ -114,13 +134,18 @@ impl Lines {
 impl Protocol for Lines {
     fn connected(&mut self, serve: &mut Serve<'_>, accepted: Accepted) {
         let Accepted { socket, counted, .. } = accepted;
-        let connection =
-            Connection { socket: Arc::new(socket), delivery: None, in_ring: false, _counted: counted };
+        let connection = Connection {
+            socket: Arc::new(socket),
+            delivery: None,
+            in_ring: false,
+            title: None,
+            _counted: counted,
+        };
         let token = self.connections.insert(connection);
         self.receive(serve, token, Vec::new());
     }
 
-    fn turned_away(&mut self, _: OwnedFd, _: usize) {}
+    fn turned_away(&mut self, _: &mut Serve<'_>, _: OwnedFd, _: usize, _: NoPlace) {}
 
     fn opened(&mut self, serve: &mut Serve<'_>, tag: u64, result: OpenResult) {
         if let Err(refusal) = result.and_then(|title| self.begin(serve, tag, title)) {
@@ -138,11 +163,18 @@ impl Protocol for Lines {
                 serve.engine.taken(*delivery, bytes as u64, serve.core.now_ns());
                 self.pump(serve, done.token);
             }
+            (Op::Send { socket, .. }, Err(error), Some(_)) if error.kind() == ErrorKind::WouldBlock => {
+                connection.in_ring = true;
+                serve.core.ring.push(done.token, Op::AwaitWritable { socket });
+            }
+            (Op::AwaitWritable { .. }, Ok(_), _) => self.pump(serve, done.token),
             _ => self.close(serve, done.token),
         }
     }
 
-    fn timer(&mut self, _: &mut Serve<'_>, _: u64) {}
+    fn timer(&mut self, _: &mut Serve<'_>, _: u64) {
+        panic!("on purpose, outside of any connection");
+    }
 
     fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {
         self.pump(serve, tag);
@@ -160,6 +192,18 @@ impl Protocol for Lines {
 
     fn has_drained(&self) -> bool {
         self.connections.is_empty()
+    }
+
+    fn title_of(&self, step: Step) -> Option<String> {
+        let Step::Done(token) = step else { return None };
+        self.connections.get(token)?.title.clone()
+    }
+
+    fn end(&mut self, serve: &mut Serve<'_>, step: Step) -> bool {
+        let Step::Done(token) = step else { return false };
+        self.close(serve, token);
+        serve.engine.close_tagged(token);
+        true
     }
 
     fn cut_off_all(&mut self, serve: &mut Serve<'_>) {

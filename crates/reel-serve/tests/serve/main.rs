@@ -2,4 +2,5 @@
 
 mod film;
 mod lines;
+mod panics;
 mod serving;

@@ -1,5 +1,6 @@
 //! A player of segments with a buffer, and the viewer that controls it.
 
+use super::screen::Screen;
 use crate::limits::{
     BEGINS_WITH_NS, BUFFER_LEAST_NS, BUFFER_NS, LANGUAGE_PERMILLE, MOVING_SEGMENT_NS, SKIP_NS, STEPS_PERMILLE,
 };
@@ -55,17 +56,6 @@ struct Lane {
     /// show how far its buffer reaches. A skip before that looks like a larger buffer.
     untouched: usize,
     known: bool,
-}
-
-/// What is on the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Screen {
-    /// Waits for pictures and sound of this media time, after a start or a seek.
-    Waits { media_ns: u64 },
-    /// Media time `media_ns` was shown at `since_ns`.
-    Plays { since_ns: u64, media_ns: u64 },
-    /// Stands still.
-    Paused { media_ns: u64 },
 }
 
 /// What a player wants next.
@@ -181,7 +171,8 @@ impl Player {
             return;
         }
         self.language = self.any_language(languages);
-        let (plays, position_ns) = (matches!(self.screen, Screen::Plays { .. }), self.position_ns(now_ns));
+        let (plays, position_ns) =
+            (matches!(self.screen, Screen::Plays { .. }), self.screen.position_ns(now_ns));
         let is_at_once = self.rng.permille(500) && plays;
         let lane = self.lanes.iter_mut().find(|lane| lane.kind == MediaKind::Audio);
         let Some(lane) = lane.filter(|lane| is_at_once && lane.have_ns() > position_ns) else { return };
@@ -206,15 +197,10 @@ impl Player {
         }
     }
 
-    /// It is not given the rendition it asked for, and stays with this one.
-    pub fn stay_with(&mut self, choice: usize) {
-        self.choice = choice;
-    }
-
     /// What it wants of a media kind at this moment, if nothing of it is under way.
     pub fn want(&self, kind: MediaKind, now_ns: u64) -> Want {
         let Some(lane) = self.lane(kind) else { return Want::Nothing };
-        let ahead_ns = lane.have_ns().saturating_sub(self.position_ns(now_ns));
+        let ahead_ns = lane.have_ns().saturating_sub(self.screen.position_ns(now_ns));
         if lane.next >= lane.segments {
             return Want::Nothing;
         }
@@ -232,7 +218,7 @@ impl Player {
         let end_ns = self.lanes.first().map_or(0, |lane| lane.segments as u64 * lane.segment_ns);
         has_all.then(|| match self.screen {
             Screen::Paused { .. } => now_ns + BUFFER_NS,
-            _ => now_ns + end_ns.saturating_sub(self.position_ns(now_ns)),
+            _ => now_ns + end_ns.saturating_sub(self.screen.position_ns(now_ns)),
         })
     }
 
@@ -256,7 +242,7 @@ impl Player {
     /// for it, if it did.
     pub fn segment_received(&mut self, kind: MediaKind, now_ns: u64) -> Option<u64> {
         let late_ns = self.late_by(kind, now_ns);
-        let (is_paused, position_ns) = (self.is_paused(), self.position_ns(now_ns));
+        let (is_paused, position_ns) = (self.is_paused(), self.screen.position_ns(now_ns));
         let buffer_ns = self.buffer_ns;
         let lane = self.lanes.iter_mut().find(|lane| lane.kind == kind)?;
         let segment_ns = lane.have_ns();
@@ -310,12 +296,12 @@ impl Player {
                 PlayerControl::Resume
             }
             Screen::Plays { .. } if self.rng.permille(500) => {
-                let media_ns = self.position_ns(now_ns).min(have_ns);
+                let media_ns = self.screen.position_ns(now_ns).min(have_ns);
                 self.screen = Screen::Paused { media_ns };
                 PlayerControl::Pause
             }
             Screen::Plays { .. } if self.rng.permille(300) && self.lanes.iter().all(|lane| lane.known) => {
-                let media_ns = self.position_ns(now_ns) + SKIP_NS;
+                let media_ns = self.screen.position_ns(now_ns) + SKIP_NS;
                 if media_ns < have_ns {
                     self.screen = Screen::Plays { since_ns: now_ns, media_ns };
                     self.lanes.iter_mut().for_each(|lane| lane.excused_until = lane.next + 2);
@@ -357,20 +343,12 @@ impl Player {
         let Screen::Plays { .. } = self.screen else { return None };
         let lane = self.lane(kind)?;
         let is_due = (lane.excused_until..lane.segments).contains(&lane.next);
-        let late_ns = self.position_ns(now_ns).checked_sub(lane.have_ns())?;
+        let late_ns = self.screen.position_ns(now_ns).checked_sub(lane.have_ns())?;
         (is_due && late_ns > 0).then_some(late_ns)
     }
 
     fn lane(&self, kind: MediaKind) -> Option<&Lane> {
         self.lanes.iter().find(|lane| lane.kind == kind)
-    }
-
-    /// The media time on the screen.
-    fn position_ns(&self, now_ns: u64) -> u64 {
-        match self.screen {
-            Screen::Waits { media_ns } | Screen::Paused { media_ns } => media_ns,
-            Screen::Plays { since_ns, media_ns } => media_ns + (now_ns - since_ns),
-        }
     }
 }
 

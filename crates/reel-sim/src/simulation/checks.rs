@@ -39,6 +39,7 @@ impl Simulation {
         }
         self.keeps_within_memory()?;
         self.keeps_promises()?;
+        self.keeps_files_playing()?;
         let mut late = None;
         let mut viewing = 0;
         for (number, client) in self.clients.iter().enumerate() {
@@ -58,6 +59,23 @@ impl Simulation {
             return self.late(number as u32, segment as u64, late_ns);
         }
         Ok(())
+    }
+
+    /// No player of files stands still. One that does so for longer is found here even if nothing
+    /// comes.
+    fn keeps_files_playing(&mut self) -> Result<(), String> {
+        let (now_ns, mut playing, mut late) = (self.now_ns, 0, Vec::new());
+        for (number, client) in self.clients.iter_mut().enumerate() {
+            let Kind::Mounted(mounted) = &mut client.kind else { continue };
+            playing += u64::from(mounted.player.title().is_some());
+            if let Some(late_ns) = mounted.player.late_ns(now_ns).filter(|ns| *ns > MOVING_SEGMENT_NS) {
+                mounted.player.stands_still();
+                late.push((number as u32, late_ns));
+            }
+        }
+        let most = &mut self.report.mounted.playing_most;
+        *most = playing.max(*most);
+        late.into_iter().try_for_each(|(number, late_ns)| self.file_late(number, late_ns))
     }
 
     pub(super) fn keeps_promises(&mut self) -> Result<(), String> {

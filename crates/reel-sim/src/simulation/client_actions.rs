@@ -7,11 +7,11 @@ use crate::core::{Core, Outcome, Request};
 use crate::journal::ClientAction;
 use crate::limits::{CLOSES_PERMILLE, START_MOST_NS};
 use crate::scale::ROW_BYTES;
-use crate::sessions::{ClientSession, ClientSessions};
+use crate::sessions::{ClientSession, ClientSessions, address};
 use crate::title::{Title, Track};
 use reel_admit::limits::{LATE_TOLERATED_NS, START_BOUND_NS};
 use reel_cache::MediaKind;
-use reel_play::{DeliveryPolicy, MediaRequest};
+use reel_play::{DeliveryPolicy, Form, MediaRequest};
 use reel_qos::{AdmitError, Class};
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ impl Simulation {
                 self.open(number, title)
             }
             Kind::Viewer(_) => self.continue_playing(number),
+            Kind::Mounted(_) => self.wake_mounted(number),
             _ if self.core.is_busy(lane) => Ok(()),
             Kind::Browser => {
                 let track = Arc::clone(self.stored.choose(&mut client.rng).best());
@@ -50,7 +51,7 @@ impl Simulation {
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let opened = title.number as u64;
-        let Ok(session) = self.sessions.open(number, &title, self.now_ns) else {
+        let Ok(session) = self.sessions.open(number, (&title, Form::Ladder), self.now_ns) else {
             self.report.refused += 1;
             self.note_action(number, ClientAction::Refused, opened);
             self.leave(number);
@@ -117,20 +118,24 @@ impl Simulation {
         let segment = if kind == MediaKind::Video { segment } else { player.next_segment(kind) };
         let (choice, taken) = (player.choice(), player.takes(kind));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
-        let continues = player.continues(kind) && !client.began_late && !starts_late;
-        let plays_on = continues && !player.begins();
-        let mut decided =
-            policy((&mut self.core, &self.sessions), &session, (kind, taken), segment, self.now_ns);
-        if decided.is_err() && choice < before {
-            // As players do that are refused a better rendition.
-            self.report.rendition_steps_refused += 1;
-            player.stay_with(before);
-            self.note_action(number, ClientAction::StaysBelow, choice as u64);
-            decided =
-                policy((&mut self.core, &self.sessions), &session, (kind, before), segment, self.now_ns);
-        } else if choice != before {
+        let begins = player.begins();
+        let continues = player.continues(kind) && !client.began_late && !client.is_displaced && !starts_late;
+        let plays_on = continues && !begins;
+        let decided = policy((&mut self.core, &self.sessions), &session, (kind, taken), segment, self.now_ns);
+        let is_displaced = decided.as_ref().is_ok_and(|policy| policy.is_displaced);
+        if choice != before {
             self.report.rendition_steps += 1;
+            self.report.rendition_steps_unreserved += u64::from(is_displaced);
             self.note_action(number, ClientAction::Steps, choice as u64);
+        }
+        if is_displaced && continues && choice >= before && self.is_promised() {
+            return Err(format!("client {number} continues with segment {segment}, which is not reserved"));
+        }
+        let client = &mut self.clients[number as usize];
+        self.report.displaced += u64::from(is_displaced && !client.is_displaced);
+        client.is_displaced = is_displaced || (client.is_displaced && !begins);
+        if begins && kind == MediaKind::Video {
+            client.is_unseen = decided.as_ref().is_ok_and(|policy| policy.class == Class::PERIODIC);
         }
         let policy = match decided {
             Ok(policy) if policy.start_ns > self.now_ns && plays_on && self.is_promised() => {
@@ -183,7 +188,8 @@ impl Simulation {
         (session, policy): (Option<ClientSession>, DeliveryPolicy),
     ) -> Result<(), String> {
         let bytes_per_s = self.clients[lanes::client(lane) as usize].bytes_per_s;
-        let request = Request { track, range, session, policy, bytes_per_s };
+        let address = address(lanes::client(lane));
+        let request = Request { address, track, range, session, policy, bytes_per_s, in_runs: true };
         let outcome = self.core.begin(lane, request, self.now_ns)?;
         outcome.map_or(Ok(()), |outcome| self.handle_outcome(lane, outcome))
     }
@@ -199,9 +205,14 @@ impl Simulation {
                 Ok(())
             }
             Outcome::Late(late_ns) => {
-                let Kind::Viewer(player) = &client.kind else { return Ok(()) };
-                let segment = player.next_segment(kind) as u64;
-                self.report.late_units += 1;
+                let segment = match &client.kind {
+                    Kind::Viewer(player) => player.next_segment(kind) as u64,
+                    _ => 0,
+                };
+                match client.kind {
+                    Kind::Mounted(_) => self.report.mounted.late_units += 1,
+                    _ => self.report.late_units += 1,
+                }
                 self.note_action(number, ClientAction::Late, segment);
                 if !self.is_promised() {
                     return Ok(());
@@ -215,15 +226,16 @@ impl Simulation {
                 self.note_action(number, ClientAction::Fails, 0);
                 Err(format!("client {number} cannot be given what is stored: {why}"))
             }
-            Outcome::Done => self.done(number, kind),
+            Outcome::Done => self.done(number, lane),
         }
     }
 
     /// A client has all of what it asked for.
-    fn done(&mut self, number: u32, kind: MediaKind) -> Result<(), String> {
+    fn done(&mut self, number: u32, lane: u32) -> Result<(), String> {
         let client = &mut self.clients[number as usize];
         let at_ns = match &mut client.kind {
-            Kind::Viewer(_) => return self.segment_received(number, kind),
+            Kind::Viewer(_) => return self.segment_received(number, lanes::kind(lane)),
+            Kind::Mounted(_) => return self.file_read(number, lanes::of_client(lane)),
             Kind::Browser => {
                 self.report.browsed(self.now_ns - client.asked_ns);
                 self.now_ns + 1 + client.rng.wait_ns(self.scenario.browse_ns)
@@ -255,7 +267,8 @@ impl Simulation {
         self.note_action(number, if plays { ClientAction::Plays } else { ClientAction::Has }, segment);
         if plays {
             self.report.started(took_ns);
-            if took_ns > START_MOST_NS && self.is_healthy() && self.is_promised() {
+            let is_reserved = !self.clients[number as usize].is_displaced;
+            if took_ns > START_MOST_NS && is_reserved && self.is_healthy() && self.is_promised() {
                 return Err(format!("client {number} waited {} ms for a picture", took_ns / 1_000_000));
             }
         }
@@ -270,12 +283,28 @@ impl Simulation {
         // wait for room for longer than its buffer lasts, its picture stands still as at a start.
         let waited_until_ns = self.clients[number as usize].waits_until_ns;
         if waited_until_ns > 0 && self.now_ns <= waited_until_ns + START_BOUND_NS {
+            self.report.waits_after_pauses += 1;
             return Ok(());
         }
         self.note_action(number, ClientAction::Stalls, segment);
         self.report.stalls += 1;
         self.report.stalled_ns += late_ns;
-        if !self.is_promised() || self.clients[number as usize].began_late {
+        let client = &self.clients[number as usize];
+        // What is sent when it is due comes too late after a jump that the server cannot see. Only
+        // a full link sends so late.
+        let is_unseen = client.is_unseen && self.scenario.uplink_bps.is_some();
+        let exempt = &mut self.report.stalls_exempt;
+        let reasons = [
+            (client.is_displaced, &mut exempt.displaced),
+            (client.began_late, &mut exempt.began_late),
+            (is_unseen, &mut exempt.unseen),
+        ];
+        let reason = reasons.into_iter().find(|(is_so, _)| *is_so);
+        let is_exempt = reason.is_some();
+        if let Some((_, count)) = reason {
+            *count += 1;
+        }
+        if !self.is_promised() || is_exempt {
             return Ok(());
         }
         let late_us = late_ns / 1000;
@@ -288,6 +317,9 @@ impl Simulation {
     pub(super) fn touch(&mut self, number: u32) -> Result<(), String> {
         let now_ns = self.now_ns;
         let client = &mut self.clients[number as usize];
+        if let Kind::Mounted(_) = client.kind {
+            return self.control_file(number);
+        }
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let touch = player.touch(now_ns);
         let segment = player.next_segment(MediaKind::Video) as u64;
@@ -302,7 +334,10 @@ impl Simulation {
             PlayerControl::Pause => self.note_action(number, ClientAction::Pauses, segment),
             PlayerControl::Resume => self.note_action(number, ClientAction::Resumes, segment),
             PlayerControl::Seek => self.note_action(number, ClientAction::Seeks, segment),
-            PlayerControl::Skip => self.note_action(number, ClientAction::Skips, segment),
+            PlayerControl::Skip => {
+                client.is_unseen = true;
+                self.note_action(number, ClientAction::Skips, segment);
+            }
             PlayerControl::Stop => {
                 self.leave(number);
                 return Ok(());

@@ -28,6 +28,23 @@ fn reservations_at_capacity_are_kept_beside_downloads() {
 }
 
 #[test]
+fn players_of_files_at_capacity_are_kept_what_they_were_promised_beside_downloads() {
+    let report = run(busy_with_files(2)).unwrap_or_else(|broken| panic!("{broken}"));
+    let mounted = report.mounted;
+    assert!(mounted.refused > 0 && report.promised_most_permille > 800, "{report}");
+    assert!(mounted.admitted > 50 && mounted.reads > 10_000, "{report}");
+    assert_eq!(mounted.stalls - mounted.stalls_exempt.not_admitted, 0, "{report}");
+    assert_eq!((mounted.late_units, report.deadline_misses), (0, 0), "{report}");
+}
+
+#[test]
+fn players_of_files_are_seen_to_be_late_where_deadlines_are_not_looked_at() {
+    let scenario = Scenario { policy: Policy::Fifo, viewers: 0, ..busy_with_files(2) };
+    let broken = broken(scenario);
+    assert!(broken.what.contains("file") || broken.what.contains("deadline"), "{broken}");
+}
+
+#[test]
 fn a_policy_blind_to_deadlines_is_seen_to_break() {
     let broken = broken(Scenario { policy: Policy::Fifo, ..busy_disks(2) });
     let story = broken.to_string();
@@ -52,4 +69,28 @@ fn a_crowd_in_two_languages_shares_pictures_and_no_viewer_is_late() {
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
     assert_eq!((report.stalls, report.late_units), (0, 0), "{report}");
     assert!(report.followers_most > 50, "{report}");
+}
+
+#[test]
+fn starts_and_seeks_on_a_full_link_make_no_viewer_late() {
+    let (mut waited, mut refused) = (0, 0);
+    for (seed, mbps) in [(1, 20), (2, 50), (3, 100), (4, 100)] {
+        let report = run(full_link(seed, mbps, 3 * MINUTE_NS)).unwrap_or_else(|broken| panic!("{broken}"));
+        keeps_promises(&report);
+        (waited, refused) = (waited + report.waited_starts, refused + report.refused);
+    }
+    assert!(waited > 5 && refused > 100, "{waited} waited, {refused} refused");
+}
+
+#[test]
+fn more_viewers_than_a_link_carries_are_seen_to_break() {
+    let broken = broken(Scenario { admission: false, strict: true, ..full_link(1, 20, 3 * MINUTE_NS) });
+    assert!(broken.what.contains("stood still") || broken.what.contains("picture"), "{broken}");
+}
+
+#[test]
+fn players_of_more_files_than_a_link_carries_are_seen_to_stand_still() {
+    let scenario = Scenario { viewers: 0, mounted: 30, ..full_link(1, 50, 3 * MINUTE_NS) };
+    let report = run(Scenario { admission: false, ..scenario }).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.mounted.stalls > 10, "{report}");
 }

@@ -27,6 +27,12 @@ fn busy_disks(seed: u64) -> Scenario {
     scenario
 }
 
+/// Hard disks with as many players of files as those carry, some viewers of segments, and more
+/// downloads than there is time for.
+fn busy_with_files(seed: u64) -> Scenario {
+    Scenario { mounted: 150, viewers: 30, duration_ns: 2 * MINUTE_NS, ..busy_disks(seed) }
+}
+
 fn broken(scenario: Scenario) -> Broken {
     *run(scenario).expect_err("the run should have been seen to be broken")
 }
@@ -48,4 +54,19 @@ fn crowd(seed: u64) -> Scenario {
     scenario.device = DeviceSpec::Hdd(HddSpec::default());
     (scenario.titles.titles, scenario.bulks, scenario.buffers) = (3, 2, 40_000);
     scenario
+}
+
+/// A link of so many Mb/s that is full of viewers who seek and change titles, and of downloads.
+fn full_link(seed: u64, mbps: u64, duration_ns: u64) -> Scenario {
+    // Twice as many as the link carries.
+    let mut scenario = Scenario::plain(seed, duration_ns, (mbps / 2).min(400) as usize);
+    (scenario.uplink_bps, scenario.bulks) = (Some(mbps * 1_000_000), 4);
+    (scenario.titles.titles, scenario.titles.segments) = (6, (75, 300));
+    scenario
+}
+
+/// No viewer stands still whose start or seek was promised and came in time.
+fn keeps_promises(report: &Report) {
+    let Report { stalls, stalls_exempt, late_units, .. } = *report;
+    assert_eq!((stalls - stalls_exempt.total(), late_units), (0, 0), "{report}");
 }

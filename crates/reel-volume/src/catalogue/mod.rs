@@ -10,8 +10,11 @@ mod selection_laws;
 
 pub(crate) use body::{decode_body, encode_body};
 pub(crate) use header::{BODY_AT, CommitHeader, Epoch, MemberSet};
-pub use record::{Extent, ObjectEntry, ObjectRecord, Role, SourceFile, Sums, TitleRecord, TitleRecordError};
-pub(crate) use selection::{Candidate, Selection, SelectionError, select, write_quorum};
+pub use record::{
+    Extent, ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER,
+    SourceFile, Sums, TitleRecord, TitleRecordError,
+};
+pub(crate) use selection::{Area, Candidate, Selection, SelectionError, select, write_quorum};
 
 /// Entry point of the fuzzer, and used by nothing else. Any two blocks and any body are a commit or
 /// an error, and what was read is written as it was. The checksums are set right before decoding,

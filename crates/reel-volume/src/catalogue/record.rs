@@ -57,6 +57,16 @@ pub enum Role {
     Artwork,
 }
 
+/// The number of the stored transport stream of a title among its objects of role
+/// [`Role::Track`]: far from the numbers of tracks.
+pub const STREAM_NUMBER: u32 = 1 << 31;
+
+/// The number of the index of that stream among the objects of role [`Role::Index`].
+pub const STREAM_INDEX_NUMBER: u32 = 1;
+
+/// The number of the partial checksums of that stream among the objects of role [`Role::Index`].
+pub const STREAM_SUMS_NUMBER: u32 = 2;
+
 /// Where the bytes of an object are stored and how they are checked. Immutable once published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRecord {

@@ -2,21 +2,22 @@
 //! that decides which copy is in force. The law: what was acknowledged is never lost, whichever
 //! members return.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use crate::catalogue::header::{CommitHeader, Epoch, MemberSet};
-use crate::catalogue::selection::{Candidate, Selection, SelectionError, select, write_quorum};
+use crate::catalogue::selection::{Area, Candidate, Selection, SelectionError, select, write_quorum};
 use crate::ids::{MemberId, VolumeId};
 
 /// The model's catalogue body is a number. The history of commits is a tree, and each commit knows
 /// its parent.
+#[derive(Clone)]
 struct CommitModel {
     members: usize,
-    areas: Vec<[Option<CommitHeader>; 2]>,
-    /// The epoch number in the header of each area, which stays when the body no longer matches.
-    numbers: Vec<[u64; 2]>,
-    /// The areas before each opening.
-    past: Vec<Past>,
+    disks: Vec<Disk>,
+    /// The disks before each opening.
+    past: Vec<Vec<Disk>>,
     /// `parent[body]` is the commit it was made from.
     parent: Vec<u32>,
     acknowledged: u32,
@@ -24,10 +25,22 @@ struct CommitModel {
     /// Whether more failed at once than the design covers, so that a refusal is right. A wrong
     /// answer never is.
     too_much: bool,
+    /// Members that were put back, or come from a copy.
+    odd: MemberSet,
+    /// Whether there ever was one.
+    was_odd: bool,
 }
 
-/// Areas and numbers as they were before an opening.
-type Past = (Vec<[Option<CommitHeader>; 2]>, Vec<[u64; 2]>);
+/// What is on a member.
+#[derive(Clone)]
+struct Disk {
+    areas: [Area; 2],
+    /// The commits whose titles it holds.
+    data: BTreeSet<u32>,
+}
+
+/// Commits of a copy of the volume, which is written apart, have numbers from here on.
+const FIRST_OF_COPY: u32 = 1000;
 
 struct Session {
     current: MemberSet,
@@ -35,6 +48,8 @@ struct Session {
     generation: u64,
     body: u32,
     keep: Vec<usize>,
+    /// Nothing was written yet: the first commit begins an epoch.
+    is_new: bool,
 }
 
 /// What happens in one step of a history.
@@ -54,6 +69,9 @@ struct Step {
     damage: Option<(usize, u8)>,
     /// One member is put back to the state it had this number of openings ago.
     put_back: Option<(usize, usize)>,
+    /// All members are copied, and the copy is written in a session of its own with this number of
+    /// commits. Then a member is the one of the copy.
+    copied: Option<(usize, usize)>,
 }
 
 struct Crashed;
@@ -70,15 +88,17 @@ impl CommitModel {
             body_sum: 0,
             sealed: true,
         };
+        let area = Area { header: Some(header), is_copy: true };
         CommitModel {
             members,
-            areas: vec![[Some(header.clone()), Some(header)]; members],
-            numbers: vec![[1; 2]; members],
+            disks: vec![Disk { areas: [area.clone(), area], data: BTreeSet::from([0]) }; members],
             past: Vec::new(),
             parent: vec![0],
             acknowledged: 0,
             next_id: 1,
             too_much: false,
+            odd: MemberSet::default(),
+            was_odd: false,
         }
     }
 
@@ -88,22 +108,33 @@ impl CommitModel {
             .map(|index| Candidate {
                 index,
                 id: ids(self.members)[index],
-                areas: self.areas[index].clone(),
-                epoch_seen: self.numbers[index][0].max(self.numbers[index][1]),
+                areas: self.disks[index].areas.clone(),
             })
             .collect()
     }
 
     fn descends(&self, mut body: u32, ancestor: u32) -> bool {
         while body > ancestor {
-            body = self.parent[body as usize];
+            let Some(&parent) = self.parent.get(body as usize) else { return false };
+            body = parent;
         }
         body == ancestor
+    }
+
+    /// A commit and all that it was made from.
+    fn history(&self, body: u32) -> impl Iterator<Item = u32> {
+        let parent = |body: &u32| (*body > 0).then(|| self.parent.get(*body as usize).copied().unwrap_or(0));
+        std::iter::successors(Some(body), parent)
     }
 
     /// One opening with everything that follows until it is closed, crashes, or is refused.
     fn run(&mut self, step: &Step) -> Result<(), TestCaseError> {
         self.disturb(step);
+        let is_damaged = |disk: &Disk| disk.areas.iter().any(|area| area.header.is_none());
+        if self.odd.count() > 0 && self.disks.iter().any(is_damaged) {
+            // Of such a member beside a damaged one nothing is promised.
+            return Ok(());
+        }
         let Some(selection) = self.select(step)? else { return Ok(()) };
         let found = selection.winner.body_sum;
         prop_assert!(
@@ -111,6 +142,13 @@ impl CommitModel {
             "commit {} was acknowledged, but {found} is in force",
             self.acknowledged
         );
+        for member in selection.current.iter() {
+            let missing = self.history(found).find(|commit| !self.disks[member].data.contains(commit));
+            prop_assert!(
+                missing.is_none(),
+                "member {member} is in use without the data of {missing:?}, and {found} is in force"
+            );
+        }
         let mut keep = vec![0; self.members];
         for (index, area) in self.candidates(step.absent).iter().map(|one| one.index).zip(&selection.keep) {
             keep[index] = *area;
@@ -121,12 +159,14 @@ impl CommitModel {
             generation: selection.winner.generation,
             body: found,
             keep,
+            is_new: true,
         };
         let mut budget = step.crash_after;
         let mut highest = selection.highest_epoch;
         if !selection.settled && self.begin_epoch(&mut session, &mut highest, found, &mut budget).is_err() {
             return Ok(());
         }
+        session.is_new = selection.settled;
         for number in 0..step.commits {
             let body = self.parent.len() as u32;
             self.parent.push(session.body);
@@ -144,17 +184,34 @@ impl CommitModel {
         if let Some((member, areas)) = step.damage {
             for area in 0..2 {
                 if areas >> area & 1 == 1 {
-                    self.areas[member % self.members][area] = None;
-                    self.numbers[member % self.members][area] = 0;
+                    // Beside a member that is not in sync again.
+                    self.too_much |= self.was_odd;
+                    self.disks[member % self.members].areas[area] = Area::default();
                 }
             }
         }
-        self.past.push((self.areas.clone(), self.numbers.clone()));
+        self.past.push(self.disks.clone());
+        let odd = step.put_back.or(step.copied).map(|(member, _)| member % self.members);
+        // Of two such members at once nothing is promised.
+        if odd.is_some_and(|member| self.odd.without(member).count() > 0) {
+            return;
+        }
+        self.odd = odd.map_or(self.odd, |member| self.odd.with(member));
+        self.was_odd |= odd.is_some();
         if let Some((member, ago)) = step.put_back {
             let member = member % self.members;
             let then = self.past.len().saturating_sub(1 + ago % self.past.len());
-            self.areas[member] = self.past[then].0[member].clone();
-            self.numbers[member] = self.past[then].1[member];
+            self.disks[member] = self.past[then][member].clone();
+        }
+        if let Some((member, commits)) = step.copied {
+            let mut copy = self.clone();
+            copy.parent.resize(FIRST_OF_COPY as usize, 0);
+            copy.next_id += 1 << 32;
+            let apart = Step { absent: 0, commits, ..QUIET };
+            if copy.run(&apart).is_ok() {
+                let member = member % self.members;
+                self.disks[member] = copy.disks[member].clone();
+            }
         }
     }
 
@@ -193,15 +250,25 @@ impl CommitModel {
             .filter(|(_, at, _)| *at == number)
             .map(|(member, _, new)| (member % self.members, new))
             .filter(|(member, _)| joins(member));
+        // What is written before a commit may take the place of what the catalogue does not name.
+        let kept: BTreeSet<u32> = self.history(session.body).collect();
+        for member in session.current.iter() {
+            self.disks[member].data.retain(|commit| kept.contains(commit));
+            self.disks[member].data.insert(body);
+        }
         match (failing.filter(|member| session.current.has(*member)), joining) {
             (None, Some((member, new))) => {
                 if new {
-                    (self.areas[member], self.numbers[member]) = ([None, None], [0; 2]);
+                    self.disks[member].areas = Default::default();
                     session.keep[member] = 0;
                 }
+                self.disks[member].data = kept.into_iter().chain([body]).collect();
                 session.current = session.current.with(member);
-                self.begin_epoch(session, highest, body, budget)
+                self.begin_epoch(session, highest, body, budget)?;
+                self.odd = self.odd.without(member);
+                Ok(())
             }
+            (None, None) if session.is_new => self.begin_epoch(session, highest, body, budget),
             (None, None) => self.write_all(session, body, true, budget),
             (Some(member), _) => {
                 session.current = session.current.without(member);
@@ -222,6 +289,7 @@ impl CommitModel {
     ) -> Result<(), Crashed> {
         *highest += 1;
         session.epoch = Epoch { number: *highest, id: self.next_id };
+        session.is_new = false;
         self.next_id += 1;
         self.write_all(session, body, false, budget)
     }
@@ -247,7 +315,7 @@ impl CommitModel {
         // First every body: the header in that area no longer matches.
         for member in session.current.iter() {
             spend(budget)?;
-            self.areas[member][1 - session.keep[member]] = None;
+            self.disks[member].areas[1 - session.keep[member]].is_copy = false;
         }
         let rounds: &[&[bool]] = if sealed { &[&[false, true]] } else { &[&[false], &[true]] };
         for round in rounds {
@@ -257,8 +325,8 @@ impl CommitModel {
                 for &sealed in *round {
                     spend(budget)?;
                     let area = 1 - session.keep[member];
-                    self.areas[member][area] = Some(CommitHeader { sealed, ..header.clone() });
-                    self.numbers[member][area] = header.epoch.number;
+                    let header = Some(CommitHeader { sealed, ..header.clone() });
+                    self.disks[member].areas[area] = Area { header, is_copy: true };
                 }
             }
         }
@@ -299,6 +367,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             crash_after,
             damage: None,
             put_back: None,
+            copied: None,
         },
     )
 }
@@ -306,16 +375,16 @@ fn any_step() -> impl Strategy<Value = Step> {
 /// One member is damaged. This is found with all members present and lasts until the volume is next
 /// opened.
 fn with_one_damaged(step: Step) -> impl Strategy<Value = Step> {
-    let damage = (0usize..6, 1u8..4).prop_map(|found| (Some(found), None));
-    let put_back = (0usize..6, 0usize..14).prop_map(|found| (None, Some(found)));
-    (prop_oneof![6 => Just((None, None)), 2 => damage, 2 => put_back], Just(step)).prop_map(
-        |(damaged, step)| match damaged {
-            (None, None) => step,
-            (damage, put_back) => {
-                Step { absent: 0, failing: None, crash_after: None, damage, put_back, ..step }
-            }
-        },
-    )
+    let damage = (0usize..6, 1u8..4).prop_map(|found| (Some(found), None, None));
+    let put_back = (0usize..6, 0usize..14).prop_map(|found| (None, Some(found), None));
+    let copied = (0usize..6, 0usize..3).prop_map(|found| (None, None, Some(found)));
+    let disturbed = prop_oneof![6 => Just((None, None, None)), 2 => damage, 2 => put_back, 2 => copied];
+    (disturbed, Just(step)).prop_map(|(disturbed, step)| match disturbed {
+        (None, None, None) => step,
+        (damage, put_back, copied) => {
+            Step { absent: 0, failing: None, crash_after: None, damage, put_back, copied, ..step }
+        }
+    })
 }
 
 proptest! {
@@ -327,7 +396,7 @@ proptest! {
         for step in &steps {
             model.run(step)?;
         }
-        model.run(&Step { absent: 0, failing: None, joining: None, commits: 0, crash_after: None, damage: None, put_back: None })?;
+        model.run(&Step { absent: 0, failing: None, joining: None, commits: 0, crash_after: None, damage: None, put_back: None, copied: None })?;
     }
 
     #[test]
@@ -348,7 +417,7 @@ proptest! {
         model.too_much = true;
         for step in &steps {
             let damage = step.damage.map(|(_, areas)| (damaged, areas));
-            model.run(&Step { put_back: None, damage, ..step.clone() })?;
+            model.run(&Step { put_back: None, copied: None, damage, ..step.clone() })?;
         }
     }
 }
@@ -361,6 +430,7 @@ const QUIET: Step = Step {
     crash_after: None,
     damage: None,
     put_back: None,
+    copied: None,
 };
 
 fn run_all(members: usize, too_much: bool, steps: &[Step]) {
@@ -404,17 +474,28 @@ fn a_member_without_copies_may_have_had_a_newer_one() {
 
 #[test]
 fn a_member_put_back_to_an_older_state_is_outvoted() {
-    run_all(
-        3,
-        false,
-        &[
-            Step { commits: 2, ..QUIET },
-            Step { failing: Some((2, 0)), commits: 2, ..QUIET },
-            Step { commits: 2, ..QUIET },
-            Step { put_back: Some((0, 2)), ..QUIET },
-            QUIET,
-        ],
-    );
+    let put_back = Step { put_back: Some((0, 1)), ..QUIET };
+    run_all(3, false, &[Step { commits: 2, ..QUIET }, Step { commits: 2, ..QUIET }, put_back.clone(), QUIET]);
+    // Beside a member that is not in sync, this is one too many, and a refusal is right.
+    let failing = Step { failing: Some((2, 0)), commits: 2, ..QUIET };
+    run_all(3, true, &[Step { commits: 2, ..QUIET }, failing, put_back, QUIET]);
+}
+
+#[test]
+fn a_member_of_a_copy_is_outvoted_however_far_the_copy_came() {
+    for commits in 0..4 {
+        let copied = |member| Step { copied: Some((member, commits)), ..QUIET };
+        let mut model = CommitModel::new(5);
+        for step in [Step { commits: 1, ..QUIET }, copied(2), Step { commits: 2, ..QUIET }, copied(2), QUIET]
+        {
+            model.run(&step).unwrap();
+        }
+        let selection = select(&model.candidates(0), 5, 1).unwrap();
+        assert_eq!(
+            (selection.winner.body_sum, selection.current.count()),
+            (3, if commits > 0 { 4 } else { 5 })
+        );
+    }
 }
 
 #[test]

@@ -11,18 +11,25 @@ use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::Space;
 use crate::ids::MemberId;
+use crate::late::Late;
 use crate::lock::identity;
 use crate::members::rebuilding_finding;
 use crate::object::{ObjectMap, ObjectParts};
+use crate::owner::Heartbeat;
+use crate::presence::look_for_members;
 use crate::reader::ObjectReader;
 use crate::superblock::Superblock;
 use reel_qos::Class;
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// The state that all clones of an open volume share.
 pub(crate) struct Inner {
+    /// The first field, so that it ends before the disks and their locks are given up.
+    _heartbeat: Option<Heartbeat>,
     pub(crate) directory: PathBuf,
     pub(crate) superblock: Superblock,
     pub(crate) geometry: Geometry,
@@ -40,6 +47,8 @@ pub(crate) struct Inner {
     disks: Mutex<Disk>,
     /// The state in which each member was found, or which it got by being replaced.
     current: Mutex<Vec<Finding>>,
+    /// Members that are not in sync, and what they hold.
+    late: Mutex<BTreeMap<usize, Arc<Late>>>,
     /// The scrub, rebuild or replacement that is running.
     job: Mutex<Option<&'static str>>,
 }
@@ -50,6 +59,8 @@ pub(crate) struct Disk {
     pub(crate) locks: Vec<(Option<usize>, File)>,
     /// Whether the disk of a member is the one that the catalogue expects.
     pub(crate) belongs: Vec<bool>,
+    /// Whether nothing was at the path of a member when that was last looked at.
+    pub(crate) away: Vec<bool>,
 }
 
 /// The right to run a scrub, rebuild or replacement. No other begins before it is dropped.
@@ -69,8 +80,10 @@ impl Inner {
         titles: Vec<Arc<TitleRecord>>,
         committer: Committer,
         disks: Disk,
+        heartbeat: Option<Heartbeat>,
     ) -> Inner {
         Inner {
+            _heartbeat: heartbeat,
             directory,
             geometry: superblock.geometry,
             superblock,
@@ -85,14 +98,25 @@ impl Inner {
             change: Mutex::new(()),
             committer,
             disks: Mutex::new(disks),
+            late: Mutex::default(),
             job: Mutex::new(None),
         }
+    }
+
+    pub(crate) fn set_late(&mut self, late: BTreeMap<usize, Late>) {
+        let late = late.into_iter().map(|(member, late)| (member, Arc::new(late)));
+        self.late = Mutex::new(late.collect());
+    }
+
+    /// What a member holds that is not in sync, if its own catalogue says so.
+    pub(crate) fn late(&self, member: usize) -> Option<Arc<Late>> {
+        lock(&self.late).get(&member).cloned()
     }
 
     /// Begins an epoch with the catalogue in force, so that every member present holds it and no
     /// missing member can return with something higher.
     pub(crate) fn settle(&self, selection: &Selection) -> Result<(), VolumeError> {
-        if selection.settled || self.committer.refusal().is_some() {
+        if selection.settled || self.refusal().is_some() {
             return Ok(());
         }
         let titles = self.titles();
@@ -117,10 +141,15 @@ impl Inner {
                 );
             } else if self.health.suspect(finding.member) {
                 let reason = self.health.reason(finding.member).unwrap_or_default();
-                finding.text = format!(
-                    "in use only because no other can be spared: it repeatedly fails or returns wrong data ({reason}); replace \
-                     the member that is out, then this one"
-                );
+                let advice = match self.health.lost() {
+                    0 => "replace it now: every other member is in use",
+                    _ => "rebuild or replace the member that is out, then replace this one",
+                };
+                finding.text = format!("in use only because no other can be spared ({reason}); {advice}");
+            } else if lock(&self.disks).away[finding.member] {
+                "in use, but nothing is at its path any more, so it is not found when the volume is opened \
+                 again; put it back, or correct its path in volume.toml"
+                    .clone_into(&mut finding.text);
             }
         }
         members
@@ -205,12 +234,15 @@ impl Inner {
             return Err(VolumeError::Busy { running });
         }
         *job = Some(what);
+        drop(job);
+        // Its report would call a file sound that is gone with the end of this program.
+        look_for_members(self);
         Ok(Job(self))
     }
 
     /// Why nothing may be written; `None` if writing is allowed.
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.committer.refusal()
+        self.access.refusal().or_else(|| self.committer.refusal())
     }
 
     pub(crate) fn next_epoch(&self) -> u64 {
@@ -241,19 +273,44 @@ impl Inner {
         lock(&self.current)[member].path.clone()
     }
 
+    /// What the open file of a member is, and its descriptor.
+    pub(crate) fn member_open(&self, member: usize) -> Option<(Metadata, RawFd)> {
+        let opened = self.open_files(|other| other == member);
+        let (_, descriptor, file) = opened.first()?;
+        Some((file.metadata().ok()?, *descriptor))
+    }
+
+    /// Duplicates of open files of members, with the descriptors of the originals. They are asked
+    /// without the lock, because a file system may answer late and status calls take the lock too.
+    fn open_files(&self, wanted: impl Fn(usize) -> bool) -> Vec<(usize, RawFd, File)> {
+        let disks = lock(&self.disks);
+        let members = disks.locks.iter().filter_map(|(member, file)| Some(((*member)?, file)));
+        let wanted = members.filter(|(member, _)| wanted(*member));
+        wanted.filter_map(|(member, file)| Some((member, file.as_raw_fd(), file.try_clone().ok()?))).collect()
+    }
+
+    /// Records whether nothing is at the path of a member, and returns whether that is new.
+    pub(crate) fn set_away(&self, member: usize, is_away: bool) -> bool {
+        std::mem::replace(&mut lock(&self.disks).away[member], is_away) != is_away
+    }
+
     /// The member whose disk this is, if it is open.
     pub(crate) fn member_at(&self, metadata: &Metadata) -> Option<usize> {
         let same = |file: &File| file.metadata().is_ok_and(|own| identity(&own) == identity(metadata));
-        let disks = lock(&self.disks);
-        disks.locks.iter().filter(|(_, file)| same(file)).find_map(|(member, _)| *member)
+        self.open_files(|_| true).into_iter().find(|(_, _, file)| same(file)).map(|(member, _, _)| member)
     }
 
     /// Records that another disk, which is locked, is now this member.
     pub(crate) fn replaced(&self, member: usize, path: PathBuf, file: File) {
         let mut disks = lock(&self.disks);
-        disks.locks.retain(|(other, _)| *other != Some(member));
+        let old: Vec<_> = disks.locks.extract_if(.., |(other, _)| *other == Some(member)).collect();
         disks.locks.push((Some(member), file));
         disks.belongs[member] = true;
+        disks.away[member] = false;
+        lock(&self.late).remove(&member);
+        drop(disks);
+        // The last close of a device writes what its cache holds, so not under the lock.
+        drop(old);
         lock(&self.current)[member] = rebuilding_finding(member, &path);
     }
 
@@ -295,6 +352,7 @@ impl Inner {
         current[member].state = MemberState::Present;
         "in use".clone_into(&mut current[member].text);
         drop(current);
+        lock(&self.late).remove(&member);
         // A second commit writes the other area, so that one damaged copy is not its only one.
         self.commit_titles(Change::Titles)
     }

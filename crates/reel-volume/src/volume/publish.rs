@@ -2,11 +2,12 @@
 
 use super::entry_name;
 use super::inner::Inner;
-use crate::catalogue::{TitleRecord, TitleRecordError};
+use crate::catalogue::{ObjectEntry, TitleRecord, TitleRecordError};
 use crate::commit::{Change, drop_member};
 use crate::error::VolumeError;
 use crate::fill::Filler;
 use crate::limits::OBJECT_BYTES_MAX;
+use reel_disk::DiskError;
 use std::sync::Arc;
 
 impl Inner {
@@ -61,6 +62,50 @@ impl Inner {
         self.change_to(after, None, Some(&title))
     }
 
+    pub(super) fn rename(&self, id: &str, name: &str) -> Result<(), VolumeError> {
+        let _change = self.begin_change();
+        let before = self.titles();
+        let Some(old) = before.iter().find(|title| title.id == id) else {
+            return Err(VolumeError::NoSuchTitle { id: id.to_owned() });
+        };
+        let title = TitleRecord { name: name.to_owned(), ..TitleRecord::clone(old) };
+        title.check(&self.geometry, self.slots)?;
+        let title = Arc::new(title);
+        let new_of = |other: &Arc<TitleRecord>| Arc::clone(if other.id == id { &title } else { other });
+        // Its objects are published, and stay so.
+        self.change_to(before.iter().map(new_of).collect(), None, None)
+    }
+
+    pub(super) fn replace_objects(
+        &self,
+        of: &TitleRecord,
+        objects: Vec<ObjectEntry>,
+    ) -> Result<(), VolumeError> {
+        let new = TitleRecord { objects, ..of.clone() };
+        self.check_new(&new)?;
+        let _change = self.begin_change();
+        let before = self.titles();
+        let Some(old) = before.iter().find(|title| title.id == of.id) else {
+            return Err(VolumeError::NoSuchTitle { id: of.id.clone() });
+        };
+        // Both hold their slots, so equal places are the same bytes.
+        if old.objects != of.objects {
+            return Err(VolumeError::TitleChanged { id: of.id.clone() });
+        }
+        let replaced = |old: &ObjectEntry| {
+            new.objects.iter().any(|new| (new.role, new.number) == (old.role, old.number))
+        };
+        let (gone, kept): (Vec<_>, Vec<_>) = old.objects.iter().cloned().partition(replaced);
+        let gone = TitleRecord { objects: gone, ..of.clone() };
+        let objects = kept.into_iter().chain(new.objects.iter().cloned()).collect();
+        let title = TitleRecord { objects, ..TitleRecord::clone(old) };
+        title.check(&self.geometry, self.slots)?;
+        self.complete(&new)?;
+        let title = Arc::new(title);
+        let new_of = |other: &Arc<TitleRecord>| Arc::clone(if other.id == of.id { &title } else { other });
+        self.change_to(before.iter().map(new_of).collect(), Some(&new), Some(&gone))
+    }
+
     fn change_to(
         &self,
         after: Vec<Arc<TitleRecord>>,
@@ -101,6 +146,14 @@ impl Inner {
             for entry in incomplete {
                 let filled = filler.object(&entry.object, &entry_name(title, entry), &mut |_| true);
                 if let Err(error) = filled {
+                    if let VolumeError::Disk { source, .. } = &error
+                        && (matches!(source, DiskError::Withheld) || source.is_no_space())
+                    {
+                        return Err(error);
+                    }
+                    if let Some(reason) = self.health.stuck() {
+                        return Err(VolumeError::ReadOnly { reason });
+                    }
                     // Data is missing on it, so it is not in sync with the next commit.
                     drop_member(&self.health, &self.counters, (member, lives[member]), &error.to_string());
                     break;

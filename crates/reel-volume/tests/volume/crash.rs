@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use reel_disk::{Fault, Faults};
 use reel_qos::Class;
+use reel_volume::limits::WATCH_NS;
 use reel_volume::{MemberState, OpenOptions, RepairOptions, Replacement, Volume, WriteObserver};
 
 use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of};
@@ -190,6 +191,15 @@ impl Session {
         image
     }
 
+    /// Whether nothing was written but the owner record, in the third block of members.
+    fn is_without_changes(&self) -> bool {
+        self.events.iter().all(|event| match event {
+            Event::Write { offset, bytes, .. } => (*offset, bytes.len()) == (8192, 4096),
+            Event::Done { .. } => true,
+            _ => false,
+        })
+    }
+
     /// The sets of titles that are right after a crash before event `at`.
     fn allowed(&self, at: usize) -> Vec<Titles> {
         let mut allowed = vec![self.titles_before.clone()];
@@ -289,26 +299,37 @@ fn opened(place: &Path, context: &str, allowed: Vec<Titles>) -> Titles {
 enum Step {
     Publish,
     PublishOver,
+    Rename,
+    /// One of its objects is replaced, and one is added.
+    ReplaceObjects,
     Remove,
 }
 
 /// Publishes, replaces, removes, reuses the space, abandons a writer.
 fn busy(volume: &Volume, recorder: &Recorder) {
-    let steps: [(&str, Step, &[&str]); 6] = [
+    let steps: [(&str, Step, &[&str]); 8] = [
         ("b", Step::Publish, &["a", "b"]),
         ("a", Step::Remove, &["b"]),
         ("c", Step::Publish, &["b", "c"]),
         ("c", Step::PublishOver, &["b", "c"]),
+        ("c", Step::Rename, &["b", "c"]),
+        ("c", Step::ReplaceObjects, &["b", "c"]),
         ("b", Step::Remove, &["c"]),
         ("d", Step::Publish, &["c", "d"]),
     ];
     for (number, (id, step, after)) in steps.into_iter().enumerate() {
         let title = || title_of(volume, id, &[60_000 + 30_000 * number, 10]);
-        let title = (!matches!(step, Step::Remove)).then(title);
+        let title = matches!(step, Step::Publish | Step::PublishOver).then(title);
         recorder.titles(Event::Begun, after);
         match (step, title) {
             (Step::Publish, Some(title)) => volume.publish(title),
             (Step::PublishOver, Some(title)) => volume.publish_over(title),
+            (Step::ReplaceObjects, _) => {
+                let mut new = title_of(volume, id, &[10, 50_000, 40_000]).objects;
+                new.remove(0);
+                volume.replace_objects(&volume.title(id).unwrap(), new)
+            }
+            (Step::Rename, _) => volume.rename(id, "another name"),
             _ => volume.remove(id),
         }
         .unwrap();
@@ -351,7 +372,7 @@ fn any_crash_while_a_member_is_missing_leaves_the_old_or_the_new() {
 fn any_crash_while_a_member_fails_leaves_the_old_or_the_new() {
     let scratch = with_title_a(4);
     let session = record(&scratch, 4, |_| {}, |_, _| {});
-    assert!(session.events.is_empty(), "a settled volume is opened without a write");
+    assert!(session.is_without_changes(), "only the owner record is written when a settled volume is opened");
     let mut options = open_options();
     let faults = Faults::default();
     options.disks.faults = Some(faults.clone());
@@ -375,6 +396,64 @@ fn any_crash_while_a_member_fails_leaves_the_old_or_the_new() {
     session.try_crashes(1, 20, 0x5eed_0004, false);
 }
 
+/// Turns the owner records of an image into those of another machine. Those of some members are
+/// damaged. Returns whether one is left of a session of which none says that it is over.
+fn of_another_host(image: &mut [Option<Vec<u8>>], is_damaged: impl Fn(usize) -> bool) -> bool {
+    let (mut begun, mut over) = (BTreeSet::new(), BTreeSet::new());
+    for (member, bytes) in image.iter_mut().enumerate() {
+        let Some(record) = bytes.as_mut().and_then(|bytes| bytes.get_mut(8192..8192 + 4096)) else {
+            continue;
+        };
+        if !record.starts_with(b"REELOWN\n") {
+            continue;
+        }
+        if is_damaged(member) {
+            record[256..512].fill(0x5a);
+            continue;
+        }
+        let sessions = if record[14] & 1 == 0 { &mut begun } else { &mut over };
+        sessions.insert(record[32..48].to_vec());
+        // The machine, its start, and its name space of process numbers.
+        record[64..96].iter_mut().for_each(|byte| *byte = !*byte);
+        record[8..12].fill(0);
+        let sum = reel_code::crc32c(record);
+        record[8..12].copy_from_slice(&sum.to_le_bytes());
+    }
+    !begun.is_subset(&over)
+}
+
+/// The machine crashed, and another one opens the volume: it cannot know that the first one is
+/// gone, so it watches the records first. The images wait side by side.
+#[test]
+fn another_host_waits_after_a_crash_and_then_finds_the_old_or_the_new() {
+    let scratch = with_title_a(4);
+    let session = record(&scratch, 4, |_| {}, busy);
+    let begun = session.events.iter().position(|event| matches!(event, Event::Begun(_))).unwrap();
+    let mut random = Random(0x5eed_000a);
+    let waited = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for case in 0..24 {
+            let at = begun + random.below(session.events.len() - begun);
+            let context = format!("crash before event {at}, seed {:#x}", random.0);
+            let mut image = session.image(at, &mut random);
+            let is_open = of_another_host(&mut image, |member| case % 2 == 1 && member % 2 == 0);
+            let (session, waited) = (&session, &waited);
+            scope.spawn(move || {
+                let place = in_memory();
+                session.lay_out(at, &image, place.path());
+                let now = std::time::Instant::now();
+                let titles = opened(place.path(), &context, session.allowed(at));
+                let ns = now.elapsed().as_nanos() as u64;
+                assert!(!is_open || ns > WATCH_NS, "{context}: it took the volume over at once");
+                waited.fetch_add(usize::from(is_open), std::sync::atomic::Ordering::Relaxed);
+                // The volume is this machine's now.
+                opened(place.path(), &context, vec![titles]);
+            });
+        }
+    });
+    assert!(waited.into_inner() >= 12);
+}
+
 #[test]
 fn a_crash_during_crash_recovery_leaves_the_same() {
     let scratch = with_title_a(3);
@@ -387,7 +466,7 @@ fn a_crash_during_crash_recovery_leaves_the_same() {
         let place = Scratch { directory: in_memory() };
         session.lay_out(at, &image, place.path());
         let second = record(&place, 3, |_| {}, |_, _| {});
-        if second.events.is_empty() {
+        if second.is_without_changes() {
             continue;
         }
         cleaned += 1;
@@ -407,7 +486,7 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, replace_healthy: bo
         recorder.titles(Event::Acknowledged, after);
     };
     let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
-    volume.replace(&Replacement { member: 1, path, force: false, replace_healthy }).unwrap();
+    volume.replace(&Replacement { member: 1, path, create: false, force: false, replace_healthy }).unwrap();
     steps("b", &["a", "b"]);
     let mut calls = 0;
     let stopped = volume.rebuild(1, RepairOptions::default(), &mut |_| {
@@ -439,7 +518,13 @@ fn made_whole(place: &Path, context: &str, members: usize) {
             // The new file may be partly formatted by now; `force` must not be needed.
             let path = place.join(format!("member-{members}.reel"));
             volume
-                .replace(&Replacement { member: 1, path, force: false, replace_healthy: false })
+                .replace(&Replacement {
+                    member: 1,
+                    path,
+                    create: false,
+                    force: false,
+                    replace_healthy: false,
+                })
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
             volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap();
         }
@@ -463,6 +548,41 @@ fn any_crash_while_a_member_in_use_is_replaced_and_rebuilt_leaves_one_of_the_two
     let session = record(&scratch, 3, |_| {}, |volume, recorder| replace_and_rebuild(volume, recorder, true));
     assert!(session.events.len() > 100, "{}", session.events.len());
     session.try_crashes_and(1, 30, 0x5eed_0006, false, |place, context| made_whole(place, context, 3));
+}
+
+#[test]
+fn any_crash_while_a_late_member_is_brought_back_can_be_continued() {
+    let scratch = with_title_a(4);
+    let aside = scratch.path().join("aside");
+    std::fs::rename(scratch.member(1), &aside).unwrap();
+    let volume = scratch.open();
+    volume.remove("a").unwrap();
+    publish(&volume, "b", &[70_000, 30]);
+    publish(&volume, "a", &[90_000, 20]);
+    drop(volume);
+    std::fs::rename(&aside, scratch.member(1)).unwrap();
+    let work = |volume: &Volume, recorder: &Recorder| {
+        let publish = |id: &str, after: &[&str]| {
+            let title = title_of(volume, id, &[70_000, 30]);
+            recorder.titles(Event::Begun, after);
+            volume.publish(title).unwrap();
+            recorder.titles(Event::Acknowledged, after);
+        };
+        publish("c", &["a", "b", "c"]);
+        let stopped = volume.catch_up(1, RepairOptions::default(), &mut |_| false);
+        assert!(!stopped.unwrap().complete);
+        publish("d", &["a", "b", "c", "d"]);
+        assert!(volume.catch_up(1, RepairOptions::default(), &mut |_| true).unwrap().complete);
+    };
+    let session = record(&scratch, 4, |_| {}, work);
+    session.try_crashes_and(4, 10, 0x5eed_0009, false, |place, context| {
+        let volume = Volume::open(place, open_options()).unwrap();
+        for member in volume.late() {
+            volume.catch_up(member, RepairOptions::default(), &mut |_| true).unwrap();
+        }
+        drop(volume);
+        made_whole(place, context, 4);
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use reel_volume::{MemberState, OpenOptions, Volume, VolumeError};
+use reel_volume::{MemberState, OpenOptions, RepairOptions, Volume, VolumeError};
 
 use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish};
 
@@ -252,8 +252,10 @@ fn a_member_that_was_missing_while_something_was_written_is_stale() {
     }
 }
 
+/// It is not in use as if nothing had happened: the rows that it misses would be found by the loss
+/// of another member.
 #[test]
-fn a_member_restored_from_a_backup_does_not_hide_newer_commits() {
+fn a_member_restored_from_a_backup_is_stale_and_can_be_rebuilt() {
     for member in 0..MEMBERS {
         let scratch = filled();
         let backup = scratch.path().join("backup");
@@ -266,10 +268,66 @@ fn a_member_restored_from_a_backup_does_not_hide_newer_commits() {
         std::fs::copy(&backup, scratch.member(member)).unwrap();
         let volume = scratch.open();
         assert_eq!(volume.titles().len(), 3);
+        let finding = volume.findings()[member].clone();
+        assert_eq!(finding.state, MemberState::Stale, "{finding}");
+        assert!(finding.text.contains("put back or restored"), "{finding}");
         assert_all_right(&volume);
-        let report = volume.check(&mut |_| true);
-        assert!(report.nothing_lost() && report.members[member].bad_rows > 0);
+        assert!(volume.rebuild(member, RepairOptions::default(), &mut |_| true).unwrap().complete);
+        drop(volume);
+        let volume = scratch.open();
+        assert!(volume.findings().iter().all(|finding| finding.state == MemberState::Present));
+        assert!(volume.check(&mut |_| true).is_clean());
     }
+}
+
+/// The four other members decide, however far the copy came and whichever of its members is used.
+#[test]
+fn a_member_of_a_copy_that_was_written_apart_overrides_no_other() {
+    for (changes, member) in [(1, 0), (1, 2), (4, 1), (4, 3)] {
+        let scratch = filled();
+        let copy = Scratch { directory: tempfile::tempdir().unwrap() };
+        for index in 0..MEMBERS {
+            std::fs::copy(scratch.member(index), copy.member(index)).unwrap();
+        }
+        std::fs::copy(scratch.path().join("volume.toml"), copy.path().join("volume.toml")).unwrap();
+        for change in 0..changes {
+            let volume = copy.open();
+            publish(&volume, &format!("apart-{change}"), &[200_000]);
+            volume.remove(if change == 0 { "film" } else { "apart-0" }).ok();
+        }
+        publish(&scratch.open(), "later", &[100_000]);
+        std::fs::copy(copy.member(member), scratch.member(member)).unwrap();
+        for read_only in [true, false, false] {
+            let volume = Volume::open(scratch.path(), OpenOptions { read_only, ..open_options() }).unwrap();
+            let titles: Vec<String> = volume.titles().iter().map(|title| title.id.clone()).collect();
+            assert_eq!(titles, ["film", "song", "later"]);
+            let finding = volume.findings()[member].clone();
+            assert!(matches!(finding.state, MemberState::Foreign | MemberState::Stale), "{finding}");
+            assert_all_right(&volume);
+        }
+        // Used again only by order.
+        let volume = scratch.open();
+        assert!(volume.rebuild(member, RepairOptions::default(), &mut |_| true).unwrap().complete);
+        assert!(volume.check(&mut |_| true).is_clean());
+        assert_all_right(&volume);
+    }
+}
+
+/// Of two that contradict each other neither is believed.
+#[test]
+fn the_halves_of_a_volume_of_two_that_were_copied_are_told_apart_or_refused() {
+    let scratch = Scratch::new(2);
+    publish(&scratch.open(), "film", &[90_000]);
+    let copy = Scratch { directory: tempfile::tempdir().unwrap() };
+    for name in ["member-0.reel", "member-1.reel", "volume.toml"] {
+        std::fs::copy(scratch.path().join(name), copy.path().join(name)).unwrap();
+    }
+    copy.open().remove("film").unwrap();
+    std::fs::copy(copy.member(1), scratch.member(1)).unwrap();
+    let text = scratch.try_open().err().expect("undecided").to_string();
+    assert!(text.contains("contradict each other") && text.contains("take away"), "{text}");
+    std::fs::remove_file(scratch.member(1)).unwrap();
+    assert_eq!(scratch.open().titles().len(), 1);
 }
 
 #[test]
@@ -407,7 +465,8 @@ fn a_broken_volume_file_is_named() {
     }
     std::fs::remove_file(&file).unwrap();
     let text = scratch.try_open().err().unwrap().to_string();
-    assert!(text.contains("is not a Reel volume") && text.contains("reel volume create"), "{text}");
+    assert!(text.contains("holds 4 members") && text.contains("reel volume find"), "{text}");
+    assert!(!text.contains("create") && !text.contains("--force"), "{text}");
     std::fs::write(&file, good).unwrap();
     assert_all_right(&scratch.open());
 }

@@ -122,7 +122,8 @@ fn a_member_that_fails_while_it_is_written_is_left_behind() {
     let status = volume.status();
     assert_eq!(status.members[3].state, MemberState::Failed);
     assert!(status.read_only.is_none());
-    assert_eq!(status.commit.epoch, 2);
+    // The second began with the first commit of this session, the third without the member.
+    assert_eq!(status.commit.epoch, 3);
     assert_eq!(volume.counters().members_dropped.get(), 1);
     // Without the fault it is still not trusted: what was written meanwhile is missing on it.
     faults.clear(3);
@@ -156,7 +157,13 @@ fn too_many_failing_members_stop_the_writing_and_nothing_else() {
     faults.inject(2, Fault::FailWrites);
     let error = try_title_of(&volume, "during", &[900_000]).unwrap_err();
     assert!(matches!(error, VolumeError::MembersFailed { failed: 2, tolerated: 1, .. }), "{error}");
-    assert!(error.to_string().contains("too many members have failed"), "{error}");
+    let text = error.to_string();
+    for words in ["too many members have failed", "member 0: ", "member 2: ", "open the volume again"] {
+        assert!(text.contains(words), "{text}");
+    }
+    // Also of a writer that has seen no error itself.
+    let error = try_title_of(&volume, "later", &[900_000]).unwrap_err().to_string();
+    assert!(error.contains("member 0: ") && !error.contains(": ;"), "{error}");
     assert!(volume.publish(ready).is_err());
     assert!(volume.status().read_only.unwrap().contains("have failed"));
     assert!(matches!(volume.writer(Class::APERIODIC), Err(VolumeError::ReadOnly { .. })));
@@ -301,4 +308,172 @@ fn threads_publish_remove_and_read_side_by_side() {
         volume.remove(&title.id).unwrap();
     }
     assert_eq!(volume.free_bytes(), free);
+}
+
+/// Nothing fails until the program ends, and then what is on these files is gone.
+#[test]
+fn removed_and_exchanged_files_are_noticed_by_every_job_and_look() {
+    for exchange in [false, true] {
+        let scratch = Scratch::new(4);
+        let volume = scratch.open();
+        publish(&volume, "film", &[700_000]);
+        std::fs::remove_file(scratch.member(1)).unwrap();
+        if exchange {
+            std::fs::write(scratch.member(1), "another").unwrap();
+        }
+        let report = volume.scrub(reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
+        assert!(!report.is_clean(), "{report:?}");
+        let finding = volume.status().members[1].clone();
+        assert!(finding.state == MemberState::Failed, "{finding}");
+        assert!(finding.text.contains("its file was removed"), "{finding}");
+        // No more than can be spared: the others are named, and what they hold can still be saved.
+        std::fs::rename(scratch.member(2), scratch.path().join("moved")).unwrap();
+        std::fs::remove_file(scratch.member(3)).unwrap();
+        volume.look_for_members();
+        let now = volume.status().members;
+        assert!(now[2].state.in_use() && now[2].text.contains("nothing is at its path"), "{}", now[2]);
+        assert!(now[3].state.in_use() && now[3].text.contains("its file was removed"), "{}", now[3]);
+        assert!(now[3].text.contains("/proc/"), "{}", now[3]);
+        assert_all_right(&volume);
+        std::fs::rename(scratch.path().join("moved"), scratch.member(2)).unwrap();
+        volume.look_for_members();
+        assert_eq!(volume.status().members[2].text, "in use");
+        // Once the member that was out is filled, this one can be spared, and the words say so.
+        std::fs::remove_file(scratch.member(1)).unwrap_or_default();
+        let path = scratch.member(1);
+        let replacement =
+            reel_volume::Replacement { member: 1, path, create: false, force: false, replace_healthy: false };
+        volume.replace(&replacement).unwrap();
+        volume.rebuild(1, reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
+        let finding = volume.status().members[3].clone();
+        assert!(
+            finding.text.contains("replace it now") && !finding.text.contains("that is out"),
+            "{finding}"
+        );
+    }
+}
+
+/// A scrub that cannot write what it computed does not call the member healthy.
+#[test]
+fn a_place_that_can_neither_be_read_nor_written_is_said_to_have_failed() {
+    let scratch = Scratch::new(4);
+    let (volume, faults) = open_with_faults(&scratch);
+    publish(&volume, "film", &[700_000]);
+    let data = 1 << 20;
+    faults.inject(1, Fault::FailRange(data..data + 4096));
+    faults.inject(1, Fault::FailWrites);
+    let report = volume.scrub(reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
+    assert!(!report.is_clean() && report.nothing_lost(), "{report:?}");
+    assert_eq!(report.members[1].finding.state, MemberState::Failed);
+    assert!(report.members[1].repaired_rows == 0 && report.members[1].unreadable_rows > 0);
+    assert_all_right(&volume);
+}
+
+/// A sparse file, or a thin device: the disk is sound.
+#[test]
+fn without_space_below_a_member_the_write_fails_and_the_volume_stays_healthy() {
+    let scratch = Scratch::new(4);
+    let (volume, faults) = open_with_faults(&scratch);
+    publish(&volume, "before", &[300_000]);
+    // Of one member, and of all: they usually lie on one file system.
+    for without in [2..3, 0..4] {
+        let (free, ready) = (volume.free_bytes(), title_of(&volume, "ready", &[50_000]));
+        without.clone().for_each(|member| faults.inject(member, Fault::NoSpace));
+        let error = try_title_of(&volume, "during", &[900_000]).unwrap_err();
+        assert!(
+            matches!(error, VolumeError::Disk { .. }) && error.to_string().contains("member "),
+            "{error}"
+        );
+        assert!(error.help().is_some_and(|help| help.contains("free space")), "{error}");
+        // Neither a title whose objects are complete; the old catalogue stays in force.
+        let error = volume.publish(ready).unwrap_err();
+        assert!(matches!(error, VolumeError::Disk { .. }), "{error}");
+        assert!(error.help().is_some_and(|help| help.contains("free space")), "{error}");
+        let status = volume.status();
+        assert!(status.read_only.is_none() && status.members.iter().all(|member| member.state.in_use()));
+        assert_eq!(volume.counters().members_dropped.get(), 0);
+        assert!(volume.free_bytes() >= free, "what was not published takes no space");
+        assert_all_right(&volume);
+        without.for_each(|member| faults.clear(member));
+    }
+    publish(&volume, "after", &[900_000]);
+    assert!(volume.check(&mut |_| true).is_clean());
+    drop(volume);
+    let volume = scratch.open();
+    assert!(volume.findings().iter().all(|finding| finding.state == MemberState::Present));
+    assert_eq!(volume.titles().len(), 2);
+    assert_all_right(&volume);
+}
+
+/// A file system below all members that the kernel has made read-only after an error.
+#[test]
+fn on_members_that_become_read_only_nothing_is_written_and_everything_is_read() {
+    let scratch = Scratch::new(4);
+    let (volume, faults) = open_with_faults(&scratch);
+    publish(&volume, "before", &[300_000]);
+    let ready = title_of(&volume, "ready", &[50_000]);
+    (0..4).for_each(|member| faults.inject(member, Fault::ReadOnly));
+    let error = volume.publish(ready).unwrap_err().to_string();
+    for words in ["Read-only file system", "make it writable", "open the volume again"] {
+        assert!(error.contains(words), "no {words:?} in {error}");
+    }
+    let status = volume.status();
+    assert!(status.read_only.is_some_and(|reason| reason.contains("open the volume again")));
+    assert_eq!(volume.titles().len(), 1);
+    assert_all_right(&volume);
+    drop(volume);
+    (0..4).for_each(|member| faults.clear(member));
+    // The fault fails the answers of writes that were done, so a member may have a newer catalogue
+    // than the others.
+    let volume = scratch.open();
+    assert!(volume.title("before").is_some());
+    publish(&volume, "after", &[300_000]);
+    assert_all_right(&volume);
+}
+
+/// Sectors that can neither be read nor written: each command says what the others say.
+#[test]
+fn commands_agree_on_a_member_with_dead_sectors() {
+    let scratch = Scratch::new(4);
+    let (volume, faults) = open_with_faults(&scratch);
+    publish(&volume, "film", &[700_000]);
+    let data = 1 << 20;
+    faults.inject(1, Fault::DeadRange(data..data + 4096));
+    let replacement = reel_volume::Replacement {
+        member: 1,
+        path: scratch.path().join("new"),
+        create: false,
+        force: false,
+        replace_healthy: false,
+    };
+    let state = || volume.status().members[1].state;
+    let rebuild = || volume.rebuild(1, reel_volume::RepairOptions::default(), &mut |_| true);
+    // Before anything was written there, the member is in use for all of them.
+    let checked = volume.check(&mut |_| true);
+    assert!(checked.nothing_lost() && checked.members[1].unreadable_rows > 0, "{checked:?}");
+    assert_eq!((checked.members[1].finding.state, state()), (MemberState::Present, MemberState::Present));
+    assert!(rebuild().unwrap_err().to_string().contains("is in use"));
+    assert!(matches!(volume.replace(&replacement), Err(VolumeError::Healthy { member: 1, .. })));
+    // The scrub tries to repair it. From then on it has failed for all of them.
+    for _ in 0..2 {
+        let scrubbed = volume.scrub(reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
+        assert!(!scrubbed.is_clean() && scrubbed.nothing_lost(), "{scrubbed:?}");
+        assert_eq!(scrubbed.members[1].repaired_rows, 0);
+        let checked = volume.check(&mut |_| true);
+        assert_eq!(scrubbed.members[1].finding.state, MemberState::Failed);
+        assert_eq!(checked.members[1].finding.state, MemberState::Failed);
+        assert_eq!(state(), MemberState::Failed);
+        // The same disk cannot be filled: it fails again where it is dead.
+        let filled = rebuild();
+        assert!(filled.as_ref().map_or(true, |report| !report.complete), "{filled:?}");
+        assert_eq!(state(), MemberState::Failed);
+        assert_all_right(&volume);
+    }
+    // It is replaced without a word about a healthy member.
+    volume.replace(&replacement).unwrap();
+    faults.clear(1);
+    assert_eq!(state(), MemberState::Rebuilding);
+    assert!(rebuild().unwrap().complete);
+    assert_eq!(state(), MemberState::Present);
+    assert!(volume.check(&mut |_| true).is_clean());
 }

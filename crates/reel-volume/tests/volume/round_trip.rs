@@ -6,7 +6,7 @@ use std::io::Read;
 
 use proptest::prelude::*;
 use reel_qos::Class;
-use reel_volume::{ArenaBudget, OpenOptions, Role, TitleRecord, Volume, VolumeError};
+use reel_volume::{ArenaBudget, ObjectEntry, OpenOptions, Role, TitleRecord, Volume, VolumeError};
 
 use crate::volumes::{Scratch, bytes_of, options, publish, read_object, title_of};
 
@@ -122,6 +122,76 @@ fn a_title_takes_the_place_of_another_in_one_step() {
     drop(again);
     volume.remove("one").unwrap();
     assert_eq!(volume.free_bytes(), free, "the slots of both are free");
+}
+
+#[test]
+fn a_title_gets_another_name_in_one_step() {
+    let scratch = Scratch::new(3);
+    let volume = scratch.open();
+    let free = volume.free_bytes();
+    publish(&volume, "one", &[400_000]);
+    let taken = volume.free_bytes();
+    let generation = volume.status().commit.generation;
+    volume.rename("one", "Another").unwrap();
+    assert_eq!(volume.status().commit.generation, generation + 1);
+    assert!(matches!(volume.rename("two", "x"), Err(VolumeError::NoSuchTitle { .. })));
+    assert!(volume.rename("one", &"x".repeat(5000)).is_err());
+    drop(volume);
+    let volume = scratch.open();
+    let title = volume.title("one").unwrap();
+    assert_eq!((title.name.as_str(), volume.free_bytes()), ("Another", taken));
+    let object = title.object(Role::Track, 0).unwrap().clone();
+    assert!(read_object(&volume, &object).unwrap() == bytes_of("one", 0, 400_000));
+    drop((title, object));
+    volume.rename("one", "Again").unwrap();
+    volume.remove("one").unwrap();
+    assert_eq!(volume.free_bytes(), free, "a name keeps no slots");
+}
+
+#[test]
+fn a_title_gets_other_objects_in_one_step() {
+    let scratch = Scratch::new(3);
+    let volume = scratch.open();
+    let free = volume.free_bytes();
+    publish(&volume, "one", &[400_000, 30_000]);
+    let before = volume.title("one").unwrap();
+    let object = |name: &str, number: u32| {
+        let entry = title_of(&volume, name, &[50_000]).objects.remove(0);
+        ObjectEntry { number, ..entry }
+    };
+    let viewed = volume.map(before.object(Role::Track, 1).unwrap()).unwrap();
+    let generation = volume.status().commit.generation;
+    volume.rename("one", "Renamed meanwhile").unwrap();
+    volume.replace_objects(&before, vec![object("new", 1), object("more", 2)]).unwrap();
+    assert_eq!(volume.status().commit.generation, generation + 2, "one commit each");
+    // A viewer of the old object may finish.
+    let mut bytes = Vec::new();
+    volume.reader(viewed, 0..u64::MAX, Class::INTERACTIVE).read_to_end(&mut bytes).unwrap();
+    assert!(bytes == bytes_of("one", 1, 30_000));
+
+    let taken = volume.free_bytes();
+    let late = volume.replace_objects(&before, vec![object("late", 1)]);
+    assert!(matches!(late, Err(VolumeError::TitleChanged { .. })), "made from what is not there any more");
+    let none = TitleRecord { id: "none".to_owned(), ..TitleRecord::clone(&before) };
+    let none = volume.replace_objects(&none, vec![object("x", 1)]);
+    assert!(matches!(none, Err(VolumeError::NoSuchTitle { .. })));
+    let now = volume.title("one").unwrap();
+    let second = ObjectEntry { number: 7, ..now.objects[0].clone() };
+    assert!(volume.replace_objects(&now, vec![second]).is_err(), "an object has one place");
+    assert_eq!(volume.free_bytes(), taken, "what was refused leaves nothing");
+    drop((before, now));
+    drop(volume);
+
+    let volume = scratch.open();
+    let title = volume.title("one").unwrap();
+    assert_eq!(title.name, "Renamed meanwhile");
+    for (number, name, length) in [(0, "one", 400_000), (1, "new", 50_000), (2, "more", 50_000)] {
+        let object = title.object(Role::Track, number).unwrap();
+        assert!(read_object(&volume, object).unwrap() == bytes_of(name, 0, length), "{name}");
+    }
+    drop(title);
+    volume.remove("one").unwrap();
+    assert_eq!(volume.free_bytes(), free, "the slots of all of them are free");
 }
 
 #[test]

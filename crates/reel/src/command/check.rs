@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &CheckArguments, quiet: bool) -> Result<Exit, Failu
     let mut exit = Exit::Done;
     let mut results: Vec<Value> = Vec::new();
     for files in arguments.files.chunks(per_title) {
-        let job = Job { files: files.to_vec(), name: None };
+        let job = Job { files: files.to_vec(), name: None, stream: false };
         match check(&job, quiet || arguments.json) {
             Ok(Checked { title, warnings }) if arguments.json => {
                 results.push(json!({ "title": as_json(&title), "warnings": warnings }));
@@ -68,5 +68,9 @@ fn tracks(title: &TitleSummary) -> Vec<String> {
         .subtitles
         .iter()
         .map(|subtitle| format!("subtitles{}", named(&subtitle.language, &subtitle.name)));
-    video.chain(audio).chain(subtitles).collect()
+    let chapters = match title.chapters.len() {
+        0 => None,
+        count => Some(format!("{count} chapter{}", if count == 1 { "" } else { "s" })),
+    };
+    video.chain(audio).chain(subtitles).chain(chapters).collect()
 }

@@ -1,13 +1,14 @@
-//! `reel export`: writes a title as one MP4 file.
+//! `reel export`: writes a title as one MP4 file, or as the transport stream that it was.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use reel_library::{Library, LibraryError};
+use reel_volume::part_of_a_volume;
 
 use super::{Access, open_library};
-use crate::args::ExportArguments;
+use crate::args::{ExportArguments, FormName};
 use crate::failure::{Exit, Failure};
 use crate::new_file::NewFile;
 use crate::progress::{Meter, Unit, rate_text};
@@ -16,10 +17,17 @@ use crate::progress::{Meter, Unit, rate_text};
 pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Failure> {
     let library = open_library(&arguments.volume, Access::Read)?;
     let record = library.record(&arguments.title).map_err(|error| Failure::library(&error))?;
-    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.mp4", record.id)));
+    let form = arguments.form;
+    let extension = match form {
+        FormName::Cmaf => "mp4",
+        FormName::Ts => "ts",
+    };
+    let output =
+        arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.{extension}", record.id)));
+    let export = |output: &mut dyn Write| export(&library, &record.id, form, output, quiet);
     if output == Path::new("-") {
         let mut stdout = BufWriter::new(io::stdout().lock());
-        return match export(&library, &record.id, &mut stdout, quiet) {
+        return match export(&mut stdout) {
             Err(LibraryError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
             Err(error) => Err(Failure::library(&error)),
             Ok(()) => Ok(Exit::Done),
@@ -32,8 +40,14 @@ pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Fail
             .help("choose another name; for a pipe or device use `reel export VOLUME TITLE - > PATH`"),
         _ => Failure::path("write", &output, &error),
     };
+    if arguments.force
+        && let Some(part) = part_of_a_volume(&output)
+    {
+        return Err(Failure::usage(format!("{} {part}, which is not replaced", output.display()))
+            .help("choose another name, outside the directories of volumes"));
+    }
     let mut file = NewFile::create(&output, arguments.force).map_err(failed)?;
-    match export(&library, &record.id, &mut file, quiet) {
+    match export(&mut file) {
         Err(LibraryError::Output(error)) => return Err(failed(error)),
         Err(error) => return Err(Failure::library(&error)),
         Ok(()) => {}
@@ -42,11 +56,24 @@ pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-fn export(library: &Library, id: &str, output: &mut dyn Write, quiet: bool) -> Result<(), LibraryError> {
+fn export(
+    library: &Library,
+    id: &str,
+    form: FormName,
+    output: &mut dyn Write,
+    quiet: bool,
+) -> Result<(), LibraryError> {
     let begun = Instant::now();
     let mut meter = Meter::new(id, Unit::Bytes, quiet);
-    let bytes = library.export(id, output, &mut |done, total| meter.set(done, total))?;
+    let mut progress = |done, total| meter.set(done, total);
+    let bytes = match form {
+        FormName::Cmaf => library.export(id, output, &mut progress)?,
+        FormName::Ts => library.export_stream(id, output, &mut progress)?,
+    };
     meter.finish(&format!("{id}: {}", rate_text(bytes, begun.elapsed())));
+    if form == FormName::Ts {
+        return Ok(());
+    }
     let left_out = library.omitted_from_export(id)?;
     if !quiet && !left_out.is_empty() {
         eprintln!(

@@ -7,7 +7,7 @@ use reel_library::{IngestOptions, Ingested, Input, Library, clean_name, is_blank
 use serde_json::json;
 
 use super::{Access, open_library};
-use crate::args::IngestArguments;
+use crate::args::{FormName, IngestArguments};
 use crate::failure::{Exit, Failure};
 use crate::output::print;
 use crate::progress::{Meter, Unit, rate_text};
@@ -18,6 +18,8 @@ pub(crate) struct Job {
     pub(crate) files: Vec<PathBuf>,
     /// The title's name; made from the first file's name if `None`.
     pub(crate) name: Option<String>,
+    /// Whether the file, a transport stream, is also stored as it is.
+    pub(crate) stream: bool,
 }
 
 /// `reel ingest`.
@@ -47,7 +49,8 @@ pub(super) fn run(arguments: &IngestArguments, quiet: bool) -> Result<Exit, Fail
 /// Ingests one title into `library`, with progress.
 pub(crate) fn ingest(library: &Library, job: &Job, quiet: bool) -> Result<Ingested, Failure> {
     let inputs: Vec<Input> = job.files.iter().map(Input::new).collect();
-    let options = IngestOptions { name: job.name.clone(), ..IngestOptions::default() };
+    let (name, stream) = (job.name.clone(), job.stream);
+    let options = IngestOptions { name, stream, ..IngestOptions::default() };
     let label = job.label();
     let mut meter = Meter::new(label.clone(), Unit::Bytes, quiet);
     let begun = Instant::now();
@@ -90,15 +93,16 @@ impl Job {
 
 fn jobs(arguments: &IngestArguments) -> Result<Vec<Job>, Failure> {
     require_files(&arguments.files)?;
+    let stream = arguments.form == FormName::Ts;
     let given = |name: &Option<String>| name.clone().filter(|name| !is_blank(name));
     if arguments.title.is_some() {
-        return Ok(vec![Job { files: arguments.files.clone(), name: given(&arguments.title) }]);
+        return Ok(vec![Job { files: arguments.files.clone(), name: given(&arguments.title), stream }]);
     }
     if arguments.name.is_some() && arguments.files.len() > 1 {
         return Err(Failure::usage("--name names one title, and there are several files")
             .help("use --title NAME if the files are renditions of one title"));
     }
-    let job = |file: &PathBuf| Job { files: vec![file.clone()], name: given(&arguments.name) };
+    let job = |file: &PathBuf| Job { files: vec![file.clone()], name: given(&arguments.name), stream };
     Ok(arguments.files.iter().map(job).collect())
 }
 

@@ -1,6 +1,7 @@
 //! `reel serve`: serves a volume over HTTP.
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +12,19 @@ use reel_arena::PageKind;
 use reel_disk::{DepthBound, DisksConfig};
 use reel_http::CertificateError;
 use reel_library::Library;
+use reel_qos::ClientShare;
+use reel_serve::{PlaceShares, Proxies};
 use reel_volume::{ArenaBudget, OpenOptions, Volume, VolumeError};
 
 use super::profiles;
 use crate::args::ServeArguments;
-use crate::config::{Config, machine_name};
+use crate::config::{CastSection, Config, machine_name};
 use crate::descriptors;
+use crate::ending::Ending;
 use crate::failure::{Exit, Failure};
 use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
+use crate::memory_sum::{MemorySum, MemoryUsers, program_bytes};
 use crate::network::Network;
 use crate::output::print;
 use crate::signals::{Event, Signals};
@@ -39,15 +44,24 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
             Failure::usage("no volume was given").help("reel serve VOLUME, or set `volume` in reel.toml")
         );
     };
-    end_with_the_first_core();
+    end_with_a_disk_thread();
     // From now on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     let library = Arc::new(library(config, volume)?);
     let count = library.volume().titles().len();
-    let server = Server::start(serve_config(config, volume)?, library).map_err(|error| refused(&error))?;
+    let ending = Arc::new(Ending::of(library.volume()));
+    let settings = serve_config(config, volume)?;
+    memory_sum(config, &settings, library.volume()).log();
+    let server = Server::start(settings, library).map_err(|error| refused(&error))?;
     let secure = server.tls_address().map(|address| format!(" and {}", address_text("https", address)));
-    let places = format!("{}{}", address_text("http", server.address()), secure.unwrap_or_default());
+    let nfs = server.nfs_address().map(|address| format!(", by NFS at {address}"));
+    let places = format!(
+        "{}{}{}",
+        address_text("http", server.address()),
+        secure.unwrap_or_default(),
+        nfs.unwrap_or_default()
+    );
     print(&format!("serving {count} titles at {places}"))?;
     let name = loop {
         match signals.wait() {
@@ -67,23 +81,23 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
         }
     };
     tracing::info!("{name}: stopping");
+    ending.begin().map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     signals.end_at_the_next_stop();
-    server.stop().map_err(|error| Failure::failed(&error))?;
+    let stopped = server.stop();
+    ending.await_writes();
+    stopped.map_err(|error| Failure::failed(&error))?;
     tracing::info!("stopped");
     Ok(Exit::Done)
 }
 
-/// Makes a panic on a data-plane thread end the process. The other threads cannot keep its
-/// reservations, and the service manager restarts the process at once. The volume is consistent at
-/// any moment.
-fn end_with_the_first_core() {
+/// Makes a panic on a disk thread end the process. Its members cannot be read and written without
+/// it, and the service manager restarts the process at once. The volume is consistent at any
+/// moment. Threads that serve clients begin again after a panic (docs/design/panics.md).
+fn end_with_a_disk_thread() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        let is_core = std::thread::current()
-            .name()
-            .is_some_and(|name| DATA_PLANE.iter().any(|of| name.starts_with(of)));
-        if is_core {
+        if std::thread::current().name().is_some_and(|name| name.starts_with(DISK_THREADS)) {
             end_at_once();
         }
     }));
@@ -97,8 +111,8 @@ fn end_at_once() -> ! {
     std::process::abort();
 }
 
-/// Prefixes of the names of data-plane threads.
-const DATA_PLANE: [&str; 3] = ["reel-serve", "reel-disk", "reel-programs"];
+/// The prefix of the names of disk threads.
+const DISK_THREADS: &str = "reel-disk";
 
 fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     let mut config = match &arguments.config {
@@ -111,6 +125,7 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     if let Some(address) = arguments.https {
         config.tls.listen_at(address);
     }
+    config.nfs.listen = arguments.nfs.or(config.nfs.listen);
     config.watch = arguments.watch.clone().or(config.watch);
     config.programs_socket = arguments.programs_socket.clone().or(config.programs_socket);
     if let Some(watch) = &config.watch {
@@ -175,6 +190,17 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
     Ok(Library::new(Arc::new(volume)))
 }
 
+/// The most memory that the server may use.
+fn memory_sum(config: &Config, settings: &ServeConfig, volume: &Volume) -> MemorySum {
+    MemorySum::of(&MemoryUsers {
+        config,
+        connections_max: settings.connections_max,
+        members: volume.geometry().width(),
+        media_bytes: volume.arena().usage().bytes_total as u64,
+        program_bytes: program_bytes(),
+    })
+}
+
 fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> {
     let spool_dir = config.upload.spool_dir.clone().unwrap_or_else(|| volume.join("spool"));
     prepare_spool(&spool_dir).map_err(|error| {
@@ -182,6 +208,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             "set upload.spool_dir to a directory that this user can write to; it is created if its parent exists",
         )
     })?;
+    let network = network(config);
+    let client_share = ClientShare::permille(config.promise.client_share_permille);
     Ok(ServeConfig {
         listen: config.listen,
         tls: config.tls.config(volume),
@@ -190,38 +218,56 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         // The cast fits: the value was checked against its maximum.
         real_time_priority: config.experimental.real_time_priority as u8,
         driver: config.experimental.driver.into(),
+        cast_train_packets: NonZeroU64::new(config.experimental.cast_train_packets as u64),
         zero_copy: config.zero_copy,
         congestion_control: Some(config.congestion_control.clone()).filter(|name| !name.is_empty()),
         connections_max: connections_max(config),
         sessions_max: config.sessions_max,
         // Checked when the file was read.
         gateways: config.gateways().unwrap_or_default(),
+        sessions_file: Some(volume.join("sessions")),
+        class_rights: config.classes.rights(),
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
         promise: PromiseConfig {
             admission: config.promise.admission,
-            network_bps: network_bps(config),
+            network_bps: network.bps(),
+            uplink: network.uplink(config.promise.admission),
             start_wait_s: config.promise.start_wait_s.into(),
+            client_share,
         },
         watch: config.watch.clone(),
         programs: config.programs_socket.clone(),
+        nfs: config.nfs.config(),
+        casts: config.casts.iter().map(CastSection::cast).collect::<Result<_, _>>().map_err(wrong_cast)?,
         control: ControlConfig {
             spool_dir,
             upload_bytes_max: config.upload.max_bytes.bytes(),
             ingests_max: config.upload.ingests_max,
             names: OwnNames { machine: machine_name(), others: config.hosts.clone() },
+            proxies: Proxies::new(config.proxies().unwrap_or_default()),
+            shares: PlaceShares {
+                share: client_share,
+                exempt: config.gateways().unwrap_or_default(),
+                binds_loopback: false,
+            },
         },
     })
 }
 
-/// The network rate that admission uses. The log says what it is, or that it is unknown.
-fn network_bps(config: &Config) -> Option<u64> {
+/// A cast of the configuration that is not possible.
+fn wrong_cast(reason: String) -> Failure {
+    Failure::usage(format!("[[casts]]: {reason}"))
+}
+
+/// The network to the viewers. The log says what its rate is, or that it is unknown.
+fn network(config: &Config) -> Network {
     if !config.promise.admission {
         tracing::warn!("promise.admission is off: every client is admitted, and nothing is reserved");
     }
     let network = Network::of(config);
     tracing::info!("{}", network.text());
-    network.bps()
+    network
 }
 
 /// The address to open in a browser on this machine.

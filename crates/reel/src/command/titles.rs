@@ -18,7 +18,8 @@ pub(super) fn run(arguments: &TitlesArguments) -> Result<Exit, Failure> {
         print(&json!({ "titles": titles }).to_string())?;
         return Ok(Exit::Done);
     }
-    let head = ["TITLE", "LENGTH", "SIZE", "PICTURE", "NAME"].map(str::to_owned).to_vec();
+    let head =
+        ["TITLE", "LENGTH", "SIZE", "PICTURE", "CHAPTERS", "FORMS", "NAME"].map(str::to_owned).to_vec();
     let rows = titles.iter().map(|title| as_row(title));
     print(&columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
     Ok(Exit::Done)
@@ -36,7 +37,14 @@ fn as_row(title: &TitleSummary) -> Vec<String> {
         Some(problem) => format!("{} (cannot be played: {problem})", title.name),
         None => title.name.clone(),
     };
-    vec![title.id.clone(), clock_text(title.duration_s), Size(title.bytes).to_string(), picture, name]
+    let chapters = match title.chapters.len() {
+        0 => "-".into(),
+        count => count.to_string(),
+    };
+    let length = clock_text(title.duration_s);
+    let forms: Vec<&str> = title.forms.iter().map(|form| form.form.name()).collect();
+    let forms = if forms.is_empty() { "-".into() } else { forms.join("+") };
+    vec![title.id.clone(), length, Size(title.bytes).to_string(), picture, chapters, forms, name]
 }
 
 pub(super) fn as_json(title: &TitleSummary) -> Value {
@@ -69,6 +77,18 @@ pub(super) fn as_json(title: &TitleSummary) -> Value {
             "forced": subtitle.forced,
         })
     });
+    let chapters = title
+        .chapters
+        .iter()
+        .map(|chapter| json!({ "start_s": chapter.start_ns as f64 / 1e9, "name": chapter.name }));
+    let forms = title.forms.iter().map(|form| {
+        json!({
+            "form": form.form.name(),
+            "bytes": form.bytes,
+            "average_bps": form.average_bps,
+            "peak_bps": form.peak_bps,
+        })
+    });
     json!({
         "id": title.id,
         "name": title.name,
@@ -78,6 +98,8 @@ pub(super) fn as_json(title: &TitleSummary) -> Value {
         "video": video.collect::<Vec<_>>(),
         "audio": audio.collect::<Vec<_>>(),
         "subtitles": subtitles.collect::<Vec<_>>(),
+        "chapters": chapters.collect::<Vec<_>>(),
+        "forms": forms.collect::<Vec<_>>(),
         "problem": title.problem,
     })
 }

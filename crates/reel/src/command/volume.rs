@@ -1,16 +1,18 @@
 //! `reel volume`: creates, inspects and repairs volumes.
 
 mod check;
+mod find;
 mod repair;
 mod status;
 
 use std::path::PathBuf;
 
 use reel_code::Code;
-use reel_volume::{Members, Volume, VolumeOptions};
+use reel_library::StreamPlaces;
+use reel_volume::{Geometry, GeometryPreset, Members, Volume, VolumeOptions};
 use serde_json::json;
 
-use crate::args::{CodeName, CreateArguments, VolumeCommand};
+use crate::args::{CodeName, CreateArguments, FormName, VolumeCommand};
 use crate::failure::{Exit, Failure};
 use crate::output::print;
 use crate::size::Size;
@@ -20,6 +22,7 @@ pub(super) fn run(command: &VolumeCommand, quiet: bool) -> Result<Exit, Failure>
     match command {
         VolumeCommand::Create(arguments) => create(arguments, quiet),
         VolumeCommand::Status(arguments) => status::run(arguments),
+        VolumeCommand::Find(arguments) => find::run(arguments, quiet),
         VolumeCommand::Check(arguments) => check::run(arguments, quiet),
         VolumeCommand::Scrub(arguments) => repair::scrub(arguments, quiet),
         VolumeCommand::Rebuild(arguments) => repair::rebuild(arguments, quiet),
@@ -35,6 +38,10 @@ fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
             CodeName::Xor => Code::Xor,
         },
         size_bytes: arguments.size.bytes(),
+        preset: match arguments.geometry {
+            FormName::Cmaf => GeometryPreset::Cmaf,
+            FormName::Ts => GeometryPreset::Ts,
+        },
         symbol_bytes: arguments.symbol_bytes,
         row_symbols: arguments.row_symbols,
         unit_rows: arguments.unit_rows,
@@ -58,6 +65,7 @@ fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
                 "data_rows": geometry.data_rows(),
                 "parity_rows": geometry.parity_rows(),
                 "members": geometry.members(),
+                "allows_st_2022_1": sends_parity(&geometry),
             },
         });
         print(&result.to_string())?;
@@ -75,7 +83,34 @@ fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
         Size(made.capacity_bytes),
         geometry.parity_rows(),
     ))?;
+    print(&network_use(&geometry))?;
     Ok(Exit::Done)
+}
+
+/// Whether parity rows of the form `ts` are column FEC of SMPTE ST 2022-1.
+pub(super) fn sends_parity(geometry: &Geometry) -> bool {
+    holds_streams(geometry) && geometry.allows_st_2022_1()
+}
+
+fn holds_streams(geometry: &Geometry) -> bool {
+    StreamPlaces::new(*geometry).is_some()
+}
+
+/// What the geometry can do on the network.
+pub(super) fn network_use(geometry: &Geometry) -> String {
+    let (row_symbols, data_rows) = (geometry.row_symbols(), geometry.data_rows());
+    let matrix = format!("L = {row_symbols}, D = {data_rows}");
+    if sends_parity(geometry) {
+        format!("form ts: its parity rows are column FEC of SMPTE ST 2022-1 with {matrix}")
+    } else if holds_streams(geometry) {
+        format!(
+            "form ts: its parity rows are no column FEC of SMPTE ST 2022-1, which needs L <= 20, 4 <= D <= 20 and \
+             L x D <= 100 ({matrix}): GStreamer repairs with them, other receivers refuse them; `--geometry ts` \
+             and five or more members conform"
+        )
+    } else {
+        "form ts: not possible, because symbols have fewer than 1316 bytes".to_owned()
+    }
 }
 
 /// One number is a count; anything else is a list of paths.

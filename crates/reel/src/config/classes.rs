@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use reel_admit::NoAddressRange;
 use reel_qos::{ClassSpec, ClassTable, Kind};
+use reel_serve::{ClassClients, ClassRights};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -21,6 +23,18 @@ struct ClassConfig {
     share_permille: u32,
     /// The same as `share_permille` if not set.
     network_permille: Option<u32>,
+    /// Those of [`ClassClients::default_of`] if not set.
+    clients: Option<ClientsConfig>,
+}
+
+/// `clients`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum ClientsConfig {
+    /// "all" or "local".
+    Word(String),
+    /// Addresses and ranges.
+    Addresses(Vec<String>),
 }
 
 impl Default for ClassesConfig {
@@ -30,6 +44,7 @@ impl Default for ClassesConfig {
             kind: spec.kind,
             share_permille: spec.share_permille,
             network_permille: Some(spec.network_permille),
+            clients: Some(ClientsConfig::default_of(&spec.name)),
         };
         Self(table.iter().map(|(_, spec)| (spec.name.clone(), class(spec))).collect())
     }
@@ -44,7 +59,15 @@ impl ClassesConfig {
         ClassTable::new(self.specs()).expect("checked when the configuration was read")
     }
 
+    /// The clients that may ask for each class.
+    pub(crate) fn rights(&self) -> ClassRights {
+        // What is not valid was refused when the configuration was read.
+        let clients = |class: &ClassConfig| class.clients.as_ref()?.clients().ok();
+        ClassRights::new(self.0.iter().filter_map(|(name, class)| Some((name.clone(), clients(class)?))))
+    }
+
     pub(super) fn check(&self, text: &str) -> Result<(), Fault> {
+        self.check_clients(text)?;
         let help = "the three built-in classes must be there, and all shares make 1000; see reel.toml";
         for (_, built_in) in ClassTable::default().iter() {
             if !self.0.contains_key(&built_in.name) {
@@ -60,6 +83,17 @@ impl ClassesConfig {
         Err(Fault { line: keys::line_of(text, &key), what, help: help.into() })
     }
 
+    fn check_clients(&self, text: &str) -> Result<(), Fault> {
+        for (name, class) in &self.0 {
+            let Some(Err(what)) = class.clients.as_ref().map(ClientsConfig::clients) else { continue };
+            let key = format!("classes.{name}.clients");
+            let what = format!("{}: {what}", key.escape_default());
+            let help = "\"all\", \"local\", or a list of addresses and ranges".into();
+            return Err(Fault { line: keys::line_of(text, &key), what, help });
+        }
+        Ok(())
+    }
+
     fn specs(&self) -> Vec<ClassSpec> {
         let default = ClassTable::default();
         let is_built_in = |name: &String| default.by_name(name).is_some();
@@ -72,6 +106,25 @@ impl ClassesConfig {
             network_permille: class.network_permille.unwrap_or(class.share_permille),
         };
         built_in.chain(others).map(spec).collect()
+    }
+}
+
+impl ClientsConfig {
+    fn default_of(class: &str) -> Self {
+        let word = if ClassClients::default_of(class) == ClassClients::All { "all" } else { "local" };
+        Self::Word(word.to_owned())
+    }
+
+    fn clients(&self) -> Result<ClassClients, String> {
+        match self {
+            Self::Word(word) if word == "all" => Ok(ClassClients::All),
+            Self::Word(word) if word == "local" => Ok(ClassClients::Local),
+            Self::Word(word) => Err(format!("`{word}` is neither \"all\" nor \"local\"")),
+            Self::Addresses(ranges) => {
+                let ranges: Result<_, _> = ranges.iter().map(|range| range.parse()).collect();
+                ranges.map(ClassClients::At).map_err(|error: NoAddressRange| error.to_string())
+            }
+        }
     }
 }
 
@@ -98,6 +151,25 @@ mod tests {
         let names: Vec<&str> = table.iter().map(|(_, spec)| spec.name.as_str()).collect();
         assert_eq!(names, ["periodic", "interactive", "aperiodic", "crawlers", "gold"]);
         assert_eq!(table.spec(table.by_name("gold").unwrap()).share_permille, 150);
+    }
+
+    #[test]
+    fn a_class_names_its_clients() {
+        let gold = "[classes.gold]\nkind = \"periodic\"\nshare_permille = 200\n";
+        let allows = |clients: &str, class: &str| {
+            let rights = Config::parse(&format!("{THREE}{gold}{clients}")).expect("valid").classes.rights();
+            let client = |text: &str| text.parse::<std::net::IpAddr>().expect("an address").into();
+            ["127.0.0.1", "192.0.2.7", "198.51.100.1"].map(|address| rights.allow(class, client(address)))
+        };
+        assert_eq!(allows("", "gold"), [true, false, false]);
+        assert_eq!(allows("", "interactive"), [true, false, false]);
+        assert_eq!(allows("", "aperiodic"), [true, true, true]);
+        assert_eq!(allows("clients = \"all\"\n", "gold"), [true, true, true]);
+        assert_eq!(allows("clients = [\"192.0.2.0/24\"]\n", "gold"), [false, true, false]);
+        for wrong in ["\"some\"", "[\"friends\"]"] {
+            let fault = Config::parse(&format!("{THREE}{gold}clients = {wrong}\n")).unwrap_err();
+            assert!(fault.line == 13 && fault.what.contains("classes.gold.clients: "), "{fault:?}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) struct ExperimentalSection {
     pub(crate) real_time_priority: usize,
     /// The kernel interface of the threads.
     pub(crate) driver: DriverName,
+    /// The most packets that casts send at once, of those that are due within 10 ms; 0 for 40.
+    pub(crate) cast_train_packets: usize,
     /// The policy that decides which request a disk gets next.
     #[serde(deserialize_with = "policy")]
     pub(crate) policy: Policy,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use reel::server::TlsConfig;
 use reel_http::CertificateFiles;
+use reel_http::limits::HANDSHAKES_MAX;
 use serde::Deserialize;
 
 use super::{Fault, keys};
@@ -86,7 +87,7 @@ impl TlsSection {
                 generate_for: Some(own_names(listen)),
             },
         };
-        Some(TlsConfig { listen, files, http2: self.http2 })
+        Some(TlsConfig { listen, files, http2: self.http2, handshakes_max: HANDSHAKES_MAX })
     }
 }
 

@@ -1,12 +1,14 @@
 //! The front ends of a server: a list that is bound, started, watched and stopped as one.
 
+use super::nfs::NfsSocket;
 use super::{ServeConfig, ServeError, processors};
-use reel_arena::Arena;
 use reel_cache::limits::READER_STRIPES_MAX;
+use reel_cast::{CastFrontEnd, CastMetrics, Casts};
 use reel_http::limits::LISTEN_BACKLOG;
 use reel_http::{
     Certificates, HandoverTo, HttpConfig, HttpCounters, HttpFrontEnd, HttpMetrics, HttpParts, Transport,
 };
+use reel_library::Library;
 use reel_local::{ArenaMap, LocalCounters, LocalFrontEnd, LocalMetrics};
 use reel_metrics::MetricsRegistry;
 use reel_play::{MemoryPlan, ProcessorPrice};
@@ -29,6 +31,7 @@ pub(super) struct Sockets {
     pub(super) certificates: Option<Arc<Certificates>>,
     http: Vec<(TcpListener, Transport)>,
     programs: Option<ProgramSocket>,
+    nfs: Option<NfsSocket>,
 }
 
 /// What a front end is for admission and metrics.
@@ -40,7 +43,10 @@ pub(super) struct FrontEndPlan {
 
 /// The place of each front end in [`Sockets::plan`]. Admission counts with the price of the first.
 const HTTP: usize = 0;
-const PROGRAMS: usize = 1;
+const CASTS: usize = 1;
+/// The names of those that a server may do without. Their places depend on which there are.
+const PROGRAMS: &str = "programs";
+const NFS: &str = "nfs";
 
 /// The socket of programs, and the memory that they map.
 struct ProgramSocket {
@@ -81,6 +87,7 @@ impl Sockets {
             certificates: None,
             http: vec![(listener, Transport::Plain)],
             programs: None,
+            nfs: config.nfs.as_ref().map(NfsSocket::bind).transpose()?,
         };
         if let Some(tls) = &config.tls {
             sockets.certificates = Some(Arc::new(Certificates::load(tls.files.clone(), tls.http2)?));
@@ -96,12 +103,19 @@ impl Sockets {
     /// All front ends, of which HTTP has so many threads.
     pub(super) fn plan(&self, threads: usize) -> Vec<FrontEndPlan> {
         let price = ProcessorPrice::assumed(threads, processors(), self.certificates.is_some());
-        let mut plan = vec![FrontEndPlan { name: "http", threads, price }];
-        if self.programs.is_some() {
-            let price = ProcessorPrice::assumed(1, processors(), false);
-            plan.push(FrontEndPlan { name: "programs", threads: 1, price });
+        let of_one_thread = || ProcessorPrice::assumed(1, processors(), false);
+        let casts = FrontEndPlan { name: "casts", threads: 1, price: of_one_thread() };
+        let mut plan = vec![FrontEndPlan { name: "http", threads, price }, casts];
+        let others = [(PROGRAMS, self.programs.is_some()), (NFS, self.nfs.is_some())];
+        for (name, _) in others.into_iter().filter(|(_, is_wanted)| *is_wanted) {
+            plan.push(FrontEndPlan { name, threads: 1, price: of_one_thread() });
         }
         plan
+    }
+
+    /// The address of NFS.
+    pub(super) fn nfs_address(&self) -> Option<SocketAddr> {
+        self.nfs.as_ref().map(NfsSocket::address)
     }
 
     /// Starts the front ends. HTTP is the last one, because health is asked for there.
@@ -111,22 +125,40 @@ impl Sockets {
     pub(super) fn start(
         self,
         config: &ServeConfig,
-        (plan, arena): (&MemoryPlan, Arena),
-        parts: &Parts,
+        (plan, library): (&MemoryPlan, &Arc<Library>),
+        (parts, casts): (&Parts, &Casts),
         metrics: &MetricsRegistry,
         handover: HandoverTo,
     ) -> Result<FrontEnds, RtError> {
-        let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
+        metrics.register(Arc::new(CastMetrics(casts.clone())));
+        let real_time_priority = config.real_time_priority;
+        let cast = CastFrontEnd { casts: casts.clone(), front_end: CASTS, real_time_priority };
+        let mut front_ends: Vec<Box<dyn FrontEnd>> = vec![Box::new(cast.start(parts, config.driver)?)];
         if let Some(socket) = self.programs {
             let counters = Arc::new(LocalCounters::default());
             metrics.register(Arc::new(LocalMetrics(Arc::clone(&counters))));
-            front_ends.push(Box::new(socket.front_end(counters).start(parts, config.driver)?));
+            let front_end = socket.front_end(place_of(parts, PROGRAMS), counters);
+            front_ends.push(Box::new(front_end.start(parts, config.driver)?));
+        }
+        let shares = config.control.shares.clone().exempting(&config.control.proxies);
+        if let Some(socket) = self.nfs {
+            let shares = config.control.shares.clone();
+            let place = (place_of(parts, NFS), real_time_priority);
+            front_ends.push(Box::new(socket.start(
+                place,
+                (parts, library),
+                shares,
+                metrics,
+                config.driver,
+            )?));
         }
         let threads = parts.play.front_ends[HTTP].threads_ns.len();
-        let open = OpenConnections::new(threads, config.connections_max);
+        let open = OpenConnections::new(threads, config.connections_max, shares);
         let counters = Arc::new(HttpCounters::default());
         metrics.register(Arc::new(HttpMetrics { counters: Arc::clone(&counters), open: Arc::clone(&open) }));
-        let http = HttpParts { arena, counters, open, handover };
+        let proxies = config.control.proxies.clone();
+        let arena = library.volume().arena().clone();
+        let http = HttpParts { arena, counters, open, handover, proxies };
         let config = http_config(config, threads, plan, self.certificates.as_ref());
         front_ends.push(Box::new(HttpFrontEnd::start(config, self.http, parts, http)?));
         Ok(FrontEnds(front_ends))
@@ -148,11 +180,18 @@ fn http_config(
         access_log: config.access_log,
         lent_buffers: plan.lent,
         congestion_control: config.congestion_control.clone(),
+        handshakes_max: config.tls.as_ref().map_or(0, |tls| tls.handshakes_max),
         tls: certificates.map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
     }
 }
 
-fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+/// The place of a front end among the counters.
+fn place_of(parts: &Parts, name: &str) -> usize {
+    let places = &parts.play.front_ends;
+    places.iter().position(|front_end| front_end.name == name).unwrap_or(places.len())
+}
+
+pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     // A burst of players must not fill the standard backlog of 128.
@@ -163,9 +202,9 @@ fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> 
 }
 
 impl ProgramSocket {
-    fn front_end(self, counters: Arc<LocalCounters>) -> LocalFrontEnd {
+    fn front_end(self, front_end: usize, counters: Arc<LocalCounters>) -> LocalFrontEnd {
         LocalFrontEnd {
-            front_end: PROGRAMS,
+            front_end,
             counters,
             arena: self.arena,
             window_buffers: self.window_buffers,

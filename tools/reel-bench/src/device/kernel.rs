@@ -18,6 +18,9 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 const LEAVING_TRIES: u32 = 100;
 const LEAVING: Duration = Duration::from_millis(100);
 
+/// The period in which a quota of processor time is counted: the kernel's default.
+const PERIOD_US: u64 = 100_000;
+
 /// A file that we made.
 pub(super) struct OwnedFile(PathBuf);
 
@@ -108,8 +111,26 @@ impl Drop for Ext4 {
     }
 }
 
+/// A file system that is frozen: what would be written waits until it is thawed.
+pub(super) struct Frozen {
+    pub(super) at: PathBuf,
+}
+
+impl Frozen {
+    pub(super) fn make(at: &Path) -> Result<Self> {
+        run(Command::new("fsfreeze").arg("--freeze").arg(at))?;
+        Ok(Self { at: at.to_owned() })
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        print_error(run(Command::new("fsfreeze").arg("--unfreeze").arg(&self.at)));
+    }
+}
+
 /// Control groups (version 1) with limits for the processes in them: what they read from devices,
-/// how much memory they and their page cache take.
+/// how much memory they and their page cache take, how much processor time they have.
 #[derive(Default)]
 pub(super) struct Group {
     made: Vec<PathBuf>,
@@ -131,6 +152,16 @@ impl Group {
     pub(super) fn memory(&mut self, bytes: u64) -> Result<()> {
         let path = self.of("memory")?.join("memory.limit_in_bytes");
         fs::write(&path, bytes.to_string()).with_context(|| format!("writing {}", path.display()))
+    }
+
+    pub(super) fn processor(&mut self, percent: u32) -> Result<()> {
+        let group = self.of("cpu")?;
+        let quota_us = PERIOD_US * u64::from(percent) / 100;
+        for (file, us) in [("cpu.cfs_period_us", PERIOD_US), ("cpu.cfs_quota_us", quota_us)] {
+            let path = group.join(file);
+            fs::write(&path, us.to_string()).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(())
     }
 
     pub(super) fn join(&self, pid: i32) -> Result<()> {

@@ -31,6 +31,12 @@ pub(crate) enum DeviceRequest {
     Throttle { device: PathBuf, read_bps: u64, read_iops: u64 },
     /// Limits the memory of the processes of our group, page cache included.
     Memory { bytes: u64 },
+    /// Limits the processor time of the processes of our group, in hundredths of one processor.
+    Processor { percent: u32 },
+    /// Freezes the file system mounted there; it is thawed with us at the latest.
+    Freeze { at: PathBuf },
+    /// Thaws it.
+    Thaw { at: PathBuf },
     /// Puts a process into our group, under all limits set until now.
     Join { pid: i32 },
     /// A server to end with us.

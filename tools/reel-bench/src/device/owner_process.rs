@@ -2,7 +2,7 @@
 //! when the experiment is gone.
 
 use super::files::DiskFiles;
-use super::kernel::{Ext4, Group, LoopDevice, OwnedDir, OwnedFile, OwnedServer, set_queue};
+use super::kernel::{Ext4, Frozen, Group, LoopDevice, OwnedDir, OwnedFile, OwnedServer, set_queue};
 use super::owner::{Answer, DeviceRequest, DiskCounts};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ enum Owned {
     Disks(DiskFiles),
     Loop(LoopDevice),
     Ext4(Ext4),
+    Frozen(Frozen),
     Group(Group),
     File(OwnedFile),
     Dir(OwnedDir),
@@ -68,6 +69,11 @@ impl Resources {
                 self.group()?.throttle(&device, read_bps, read_iops)?;
             }
             DeviceRequest::Memory { bytes } => self.group()?.memory(bytes)?,
+            DeviceRequest::Processor { percent } => self.group()?.processor(percent)?,
+            DeviceRequest::Freeze { at } => self.things.push(Owned::Frozen(Frozen::make(&at)?)),
+            DeviceRequest::Thaw { at } => {
+                self.things.retain(|thing| !matches!(thing, Owned::Frozen(frozen) if frozen.at == at));
+            }
             DeviceRequest::Join { pid } => self.group()?.join(pid)?,
             DeviceRequest::Own { pid } => self.things.push(Owned::Server(OwnedServer::of(pid)?)),
             DeviceRequest::Change { disk, change } => {

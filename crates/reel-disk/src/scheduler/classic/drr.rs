@@ -4,7 +4,7 @@ use super::super::device::DepthBound;
 use super::super::meter::Meter;
 use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// MARS's disk queues: one queue per class, FIFO. A round moves requests from each queue into the
 /// work queue until the class's quantum of device time is used up. The work queue is served in the
@@ -15,7 +15,7 @@ pub struct Drr {
     meter: Meter,
     waiting: HashMap<u64, Filed>,
     lanes: Vec<Lane>,
-    work: BTreeMap<(u64, u64), Queued>,
+    work: BTreeSet<(u64, u64)>,
     position: u64,
     arrivals: u64,
 }
@@ -42,7 +42,7 @@ impl Drr {
     /// An empty scheduler that keeps at most `bound` in the device.
     pub fn new(classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let meter = Meter::new(classes, price, bound);
-        let (waiting, work) = (HashMap::new(), BTreeMap::new());
+        let (waiting, work) = (HashMap::new(), BTreeSet::new());
         let mut drr = Self { meter, waiting, lanes: Vec::new(), work, position: 0, arrivals: 0 };
         drr.set_classes(classes);
         drr
@@ -84,7 +84,7 @@ impl Lane {
 
     fn move_into(
         &mut self,
-        work: &mut BTreeMap<(u64, u64), Queued>,
+        work: &mut BTreeSet<(u64, u64)>,
         waiting: &mut HashMap<u64, Filed>,
         meter: &Meter,
     ) {
@@ -97,7 +97,7 @@ impl Lane {
             self.deficit_ns -= cost_ns;
             entry.remove();
             filed.in_work = true;
-            work.insert((filed.request.offset, filed.request.id), filed.request);
+            work.insert((filed.request.offset, filed.request.id));
         }
         self.deficit_ns = 0;
     }
@@ -114,7 +114,8 @@ impl Scheduler for Drr {
         self.meter.tick(now_ns);
         self.form_round();
         let beyond = self.work.range((self.position, 0)..).next();
-        let (&place, &request) = beyond.or_else(|| self.work.first_key_value())?;
+        let place = beyond.or_else(|| self.work.first()).copied()?;
+        let request = self.waiting.get(&place.1)?.request;
         let cost_ns = self.meter.cost_ns(&request);
         if !self.meter.device.takes(request.bytes, cost_ns) {
             return None;

@@ -5,6 +5,7 @@ use super::super::meter::Meter;
 use super::super::{Queued, Scheduler, SchedulerView, more_urgent};
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// Requests in the order of a key, then of their ids.
 #[derive(Debug)]
@@ -13,9 +14,14 @@ pub struct Ordered {
     meter: Meter,
     /// The keys of arrivals.
     arrivals: u64,
-    /// Where the sweep is: requests at lower keys wait for the next one. Only offsets are swept
+    /// Where the sweep is: requests at lower places wait for the next one. Only offsets are swept
     /// over.
-    position: u64,
+    position: Option<(u64, u64)>,
+    /// The newest request when the sweep came to this offset. Those that came later wait for the
+    /// next one: callers that read one offset repeatedly would otherwise hold the sweep there.
+    came_after: u64,
+    /// The newest request.
+    newest: u64,
     waiting: BTreeMap<(u64, u64), Queued>,
     keys: HashMap<u64, u64>,
 }
@@ -38,7 +44,26 @@ impl Ordered {
     /// An empty scheduler that keeps at most `bound` in the device.
     pub fn new(by: OrderedBy, classes: &ClassTable, price: DiskPrice, bound: DepthBound) -> Self {
         let (waiting, keys) = (BTreeMap::new(), HashMap::new());
-        Self { by, meter: Meter::new(classes, price, bound), arrivals: 0, position: 0, waiting, keys }
+        Self {
+            by,
+            meter: Meter::new(classes, price, bound),
+            arrivals: 0,
+            position: None,
+            came_after: 0,
+            newest: 0,
+            waiting,
+            keys,
+        }
+    }
+
+    /// The place of the request that is next.
+    fn next_place(&self) -> Option<(u64, u64)> {
+        let first = |from, until| self.waiting.range((from, until)).next().map(|(place, _)| *place);
+        let ahead = self.position.and_then(|(key, id)| {
+            let here = first(Excluded((key, id)), Included((key, self.came_after.max(id))));
+            here.or_else(|| first(Excluded((key, u64::MAX)), Unbounded))
+        });
+        ahead.or_else(|| first(Unbounded, Unbounded))
     }
 
     /// Moves a waiting request to another key.
@@ -61,14 +86,15 @@ impl Scheduler for Ordered {
             OrderedBy::Deadline => request.deadline_ns,
         };
         self.arrivals += 1;
+        self.newest = self.newest.max(request.id);
         self.keys.insert(request.id, key);
         self.waiting.insert((key, request.id), request);
     }
 
     fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         self.meter.tick(now_ns);
-        let ahead = self.waiting.range((self.position, 0)..).next();
-        let (&place, &request) = ahead.or_else(|| self.waiting.first_key_value())?;
+        let place = self.next_place()?;
+        let request = *self.waiting.get(&place)?;
         let cost_ns = self.meter.cost_ns(&request);
         if !self.meter.device.takes(request.bytes, cost_ns) {
             return None;
@@ -77,9 +103,11 @@ impl Scheduler for Ordered {
         self.keys.remove(&request.id);
         self.meter.start(&request, (self.meter.lane(request.class), 0), cost_ns, true, now_ns);
         if self.by == OrderedBy::Offset {
-            // Beyond the request, not at it: callers that read one place repeatedly would
-            // otherwise hold the sweep there.
-            self.position = place.0.saturating_add(1);
+            let is_there = self.position.is_some_and(|before| before.0 == place.0 && before < place);
+            if !is_there {
+                self.came_after = self.newest;
+            }
+            self.position = Some(place);
         }
         Some(request)
     }

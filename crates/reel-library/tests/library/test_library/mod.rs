@@ -1,7 +1,7 @@
 //! A directory with a small volume in it.
 
 use reel_library::Library;
-use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use reel_volume::{GeometryPreset, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -15,10 +15,16 @@ pub(crate) struct TestLibrary {
 impl TestLibrary {
     /// A volume of `size_bytes` in all.
     pub(crate) fn new(size_bytes: u64) -> TestLibrary {
+        TestLibrary::with(size_bytes, GeometryPreset::default())
+    }
+
+    /// The same with this geometry.
+    pub(crate) fn with(size_bytes: u64, preset: GeometryPreset) -> TestLibrary {
         let test_library = TestLibrary { dir: tempfile::tempdir().expect("tempdir") };
         let options = VolumeOptions {
             members: Members::Count(5),
             size_bytes,
+            preset,
             catalogue_bytes: Some(64 << 10),
             ..VolumeOptions::default()
         };

@@ -55,6 +55,8 @@ pub(crate) struct Blocks {
     position: u64,
     end: u64,
     cluster_time: i64,
+    /// Where the file is cut off, or damaged to its end.
+    cut_at: Option<u64>,
 }
 
 enum Step {
@@ -65,9 +67,14 @@ enum Step {
 }
 
 impl Blocks {
-    /// Walks from `start` (an element of the segment) to `end`.
-    pub(crate) fn new(start: u64, end: u64) -> Self {
-        Self { position: start, end, cluster_time: 0 }
+    /// Walks from `start` (an element of the segment) to `end`, where the file may be cut off.
+    pub(crate) fn new(start: u64, end: u64, is_cut: bool) -> Self {
+        Self { position: start, end, cluster_time: 0, cut_at: is_cut.then_some(end) }
+    }
+
+    /// Where the file is cut off, or damaged to its end, as far as the walk has come.
+    pub(crate) fn cut_at(&self) -> Option<u64> {
+        self.cut_at
     }
 
     /// How far the walk has come, in bytes of the file.
@@ -75,7 +82,7 @@ impl Blocks {
         self.position
     }
 
-    /// The next block. Damage is skipped up to the next cluster, with a warning.
+    /// The next block. Damage is skipped up to the next cluster, with a warning, or ends the walk.
     pub(crate) fn next(
         &mut self,
         window: &mut Window,
@@ -90,11 +97,11 @@ impl Blocks {
                     let from = self.position;
                     self.position = self.find_cluster(window, from.saturating_add(1))?;
                     let to = self.position;
-                    warnings.add(if to < self.end {
-                        format!("damage skipped: bytes {from} to {to} are not Matroska")
+                    if to < self.end {
+                        warnings.add(format!("damage skipped: bytes {from} to {to} are not Matroska"));
                     } else {
-                        format!("the file is cut off or damaged at byte {from}: the rest is left out")
-                    });
+                        self.cut_at = Some(from);
+                    }
                 }
             }
         }

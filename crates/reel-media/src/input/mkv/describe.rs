@@ -8,7 +8,8 @@ use super::track_rules::{AudioRules, TrackRules, VideoRules};
 use crate::codec::config::audio_specific;
 use crate::codec::vui::reduced;
 use crate::codec::{ac3, adts, av1, flac, h264, hevc, mp3, opus, vp9};
-use crate::{Audio, Codec, Colour, MediaError, Track, TrackKind, Video};
+use crate::input::in_band::InBand;
+use crate::{Audio, Codec, Colour, Hdr, Track, TrackKind, Video, hdr, limits};
 
 /// The step before the first frame and after the last, if the picture rate is not stated.
 const USUAL_FRAME_NS: u64 = 40_000_000;
@@ -21,6 +22,8 @@ pub(crate) struct Described {
     pub(crate) track: Track,
     /// Makes its samples.
     pub(crate) rules: TrackRules,
+    /// What the person who ingests should know.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Facts of a video codec's configuration.
@@ -49,31 +52,25 @@ struct Sound {
 }
 
 /// Describes a track, or returns why it is left out. `zero_ns` is the start of the presentation.
+/// The track is not encrypted.
 pub(crate) fn describe(
     entry: &Entry,
     probed: &Probed,
     scale_ns: u64,
     zero_ns: i64,
-) -> Result<Result<Described, String>, MediaError> {
-    match &entry.encoding {
-        Encoding::Encrypted(scheme) if entry.kind != Kind::Other => {
-            let track = u32::try_from(entry.number).unwrap_or(u32::MAX);
-            return Err(MediaError::Encrypted { track, scheme: (*scheme).to_owned() });
-        }
-        Encoding::Compressed(method) => {
-            return Ok(Err(format!(
-                "its frames are compressed with {method}, which Reel does not undo; remux it with \
-                 `mkvmerge --compression -1:none`"
-            )));
-        }
-        _ => {}
+) -> Result<Described, String> {
+    if let Encoding::Compressed(method) = &entry.encoding {
+        return Err(format!(
+            "its frames are compressed with {method}, which Reel does not undo; remux it with \
+             `mkvmerge --compression -1:none`"
+        ));
     }
-    Ok(match entry.kind {
+    match entry.kind {
         Kind::Video => video(entry, probed, scale_ns, zero_ns),
         Kind::Audio => audio(entry, probed, scale_ns),
         Kind::Subtitle => text(entry),
         Kind::Other => Err("it is neither video, audio nor subtitles".to_owned()),
-    })
+    }
 }
 
 fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<Described, String> {
@@ -82,6 +79,8 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
     let times: Vec<_> = probed.times_ns.iter().map(|ns| ns - zero_ns).collect();
     let rate = stated.map(FrameDuration::rate).or_else(|| average_rate(&times)).unwrap_or(30.0);
     let picture = picture(entry, first, rate)?;
+    let hdr = Hdr { dolby_vision: entry.dolby_vision, ..entry.video.hdr.0 };
+    hdr::no_base_layer(picture.codec, &hdr).map_or(Ok(()), |why| Err(why.to_owned()))?;
     let frame_or_field = picture.frame.map(|frame| {
         // Some encoders count fields where they should count frames, or the reverse.
         let half = FrameDuration { denominator: frame.denominator.saturating_mul(2), ..frame };
@@ -92,7 +91,8 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
     let (mut clock, frame) = VideoClock::choose(&times, &candidates, scale_ns);
     let timescale = clock.timescale();
     let seen: Vec<_> = times.iter().map(|ns| clock.pts(*ns)).collect();
-    let frame_ns = entry.frame_ns.unwrap_or(USUAL_FRAME_NS).min(10_000_000_000);
+    let frame_ns = entry.frame_ns.or_else(|| usual_step_ns(&times)).unwrap_or(USUAL_FRAME_NS);
+    let frame_ns = frame_ns.min(10_000_000_000);
     let step = frame.map_or_else(
         || clock::ticks(i64::try_from(frame_ns).unwrap_or(0), timescale).max(1),
         |frame| i64::from(frame.numerator) * i64::from(timescale) / i64::from(frame.denominator),
@@ -107,17 +107,26 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
     if width == 0 || height == 0 {
         return Err("its picture size is not stated".to_owned());
     }
-    let track = Track {
+    let video = Video {
+        width,
+        height,
+        pixel_aspect: pixel_aspect(entry, (width, height), picture.pixel_aspect),
+        rotation: entry.video.rotation,
+        colour: entry.video.colour.or(picture.colour),
+        hdr,
+    };
+    let impossible = "the metadata of its mastering display or light level are impossible and ignored";
+    let impossible = entry.video.hdr.1.then(|| impossible.to_owned());
+    let warnings = impossible.into_iter().chain(hdr::warning(picture.codec, &video)).collect();
+    let mut track = Track {
         config: picture.config,
-        video: Some(Video {
-            width,
-            height,
-            pixel_aspect: pixel_aspect(entry, (width, height), picture.pixel_aspect),
-            rotation: entry.video.rotation,
-            colour: entry.video.colour.or(picture.colour),
-        }),
+        video: Some(video),
         ..common(entry, TrackKind::Video, picture.codec, timescale)
     };
+    let mut in_band = InBand::new(&track, rate, limits::OUT_CHANGES);
+    if let (Some(in_band), Some(first)) = (&mut in_band, first) {
+        in_band.begin(&mut track, first);
+    }
     let rules = VideoRules {
         codec: picture.codec,
         clock,
@@ -125,10 +134,22 @@ fn video(entry: &Entry, probed: &Probed, scale_ns: u64, zero_ns: i64) -> Result<
         nominal: u32::try_from(step).unwrap_or(u32::MAX),
         length_bytes: picture.length_bytes,
         number: entry.number,
+        in_band,
+        changed_at: None,
+        leading: 0,
         started: false,
         left: None,
     };
-    Ok(Described { track, rules: TrackRules::Video(rules) })
+    Ok(Described { track, rules: TrackRules::Video(rules), warnings })
+}
+
+/// The median step between pictures.
+fn usual_step_ns(times_ns: &[i64]) -> Option<u64> {
+    let mut shown = times_ns.to_vec();
+    shown.sort_unstable();
+    let mut steps: Vec<i64> = shown.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).and_then(|step| u64::try_from(*step).ok()).filter(|step| *step > 0)
 }
 
 fn picture(entry: &Entry, first: Option<&[u8]>, rate: f64) -> Result<Picture, String> {
@@ -224,13 +245,9 @@ fn audio(entry: &Entry, probed: &Probed, scale_ns: u64) -> Result<Described, Str
         }),
         ..common(entry, TrackKind::Audio, sound.codec, sound.rate)
     };
-    let rules = AudioRules::new(
-        sound.codec,
-        AudioClock::new(sound.rate, scale_ns),
-        sound.packet_samples,
-        i64::from(priming),
-    );
-    Ok(Described { track, rules: TrackRules::Audio(rules) })
+    let clock = AudioClock::new(sound.rate, scale_ns);
+    let rules = AudioRules::new(&track, clock, sound.packet_samples, entry.number);
+    Ok(Described { track, rules: TrackRules::Audio(rules), warnings: Vec::new() })
 }
 
 fn sound(entry: &Entry, first: Option<&[u8]>) -> Result<Sound, String> {
@@ -324,7 +341,7 @@ fn text(entry: &Entry) -> Result<Described, String> {
         other => return Err(unsupported(other)),
     };
     let track = common(entry, TrackKind::Subtitle, Codec::WebVtt, TEXT_TIMESCALE);
-    Ok(Described { track, rules: TrackRules::Text(format) })
+    Ok(Described { track, rules: TrackRules::Text(format), warnings: Vec::new() })
 }
 
 fn common(entry: &Entry, kind: TrackKind, codec: Codec, timescale: u32) -> Track {

@@ -1,9 +1,9 @@
 //! Track entries of Matroska (RFC 9559 section 5.1.4) as the file states them.
 
 use super::ebml::{elements, float, signed, text, unsigned};
-use super::ids;
+use super::{hdr, ids};
 use crate::limits;
-use crate::{Colour, MediaError};
+use crate::{Colour, Hdr, MediaError};
 
 /// Language of an entry that states none (RFC 9559 section 5.1.4.1.19), because some writers leave
 /// out the default.
@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) frame_ns: Option<u64>,
     /// CodecDelay: nanoseconds to subtract from every time.
     pub(crate) delay_ns: u64,
+    /// The record of Dolby Vision among the BlockAdditionMappings.
+    pub(crate) dolby_vision: Option<[u8; 24]>,
     /// How the frames' bytes were transformed.
     pub(crate) encoding: Encoding,
     /// Present for video.
@@ -68,6 +70,16 @@ pub(crate) enum Encoding {
     Encrypted(&'static str),
 }
 
+impl Entry {
+    /// How the frames of pictures, sound or subtitles are encrypted, if they are.
+    pub(crate) fn encrypted(&self) -> Option<&'static str> {
+        match self.encoding {
+            Encoding::Encrypted(scheme) if self.kind != Kind::Other => Some(scheme),
+            _ => None,
+        }
+    }
+}
+
 /// The Video element.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VideoEntry {
@@ -79,6 +91,8 @@ pub(crate) struct VideoEntry {
     pub(crate) display: Option<(u64, u64)>,
     /// Colour.
     pub(crate) colour: Option<Colour>,
+    /// MasteringMetadata, MaxCLL and MaxFALL, and whether their values are impossible.
+    pub(crate) hdr: (Hdr, bool),
     /// Clockwise rotation from ProjectionPoseRoll, rounded to a quarter turn.
     pub(crate) rotation: u16,
 }
@@ -148,6 +162,9 @@ impl Entry {
                     }
                     entry.private = body.to_vec();
                 }
+                ids::BLOCK_ADDITION_MAPPING => {
+                    entry.dolby_vision = entry.dolby_vision.or_else(|| hdr::dolby_vision(body));
+                }
                 ids::VIDEO => entry.video = VideoEntry::parse(body),
                 ids::AUDIO => entry.audio.read(body),
                 ids::CONTENT_ENCODINGS => entry.encoding = encoding(body),
@@ -175,7 +192,7 @@ impl VideoEntry {
                 ids::DISPLAY_WIDTH => display_width = Some(number).filter(|width| *width > 0),
                 ids::DISPLAY_HEIGHT => display_height = Some(number).filter(|height| *height > 0),
                 ids::DISPLAY_UNIT => unit = number,
-                ids::COLOUR => video.colour = colour(body),
+                ids::COLOUR => (video.colour, video.hdr) = (colour(body), hdr::colour(body)),
                 ids::PROJECTION => video.rotation = rotation(body),
                 _ => {}
             }

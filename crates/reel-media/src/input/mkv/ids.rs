@@ -8,9 +8,27 @@ pub(crate) const VOID: u32 = 0xec;
 pub(crate) const INFO: u32 = 0x1549_a966;
 pub(crate) const TIMESTAMP_SCALE: u32 = 0x2a_d7b1;
 
+pub(crate) const SEEK_HEAD: u32 = 0x114d_9b74;
+pub(crate) const SEEK: u32 = 0x4dbb;
+pub(crate) const SEEK_ID: u32 = 0x53ab;
+pub(crate) const SEEK_POSITION: u32 = 0x53ac;
+
+pub(crate) const CHAPTERS: u32 = 0x1043_a770;
+pub(crate) const EDITION_ENTRY: u32 = 0x45b9;
+pub(crate) const EDITION_FLAG_HIDDEN: u32 = 0x45bd;
+pub(crate) const EDITION_FLAG_DEFAULT: u32 = 0x45db;
+pub(crate) const CHAPTER_ATOM: u32 = 0xb6;
+pub(crate) const CHAPTER_TIME_START: u32 = 0x91;
+pub(crate) const CHAPTER_FLAG_HIDDEN: u32 = 0x98;
+pub(crate) const CHAPTER_FLAG_ENABLED: u32 = 0x4598;
+pub(crate) const CHAPTER_SEGMENT_UUID: u32 = 0x6e67;
+pub(crate) const CHAPTER_DISPLAY: u32 = 0x80;
+pub(crate) const CHAP_STRING: u32 = 0x85;
+
 pub(crate) const ATTACHMENTS: u32 = 0x1941_a469;
 pub(crate) const ATTACHED_FILE: u32 = 0x61a7;
 pub(crate) const FILE_NAME: u32 = 0x466e;
+pub(crate) const FILE_DATA: u32 = 0x465c;
 
 pub(crate) const CLUSTER: u32 = 0x1f43_b675;
 pub(crate) const TIMESTAMP: u32 = 0xe7;
@@ -35,6 +53,10 @@ pub(crate) const CODEC_ID: u32 = 0x86;
 pub(crate) const CODEC_PRIVATE: u32 = 0x63a2;
 pub(crate) const CODEC_DELAY: u32 = 0x56aa;
 
+pub(crate) const BLOCK_ADDITION_MAPPING: u32 = 0x41e4;
+pub(crate) const BLOCK_ADD_ID_TYPE: u32 = 0x41e7;
+pub(crate) const BLOCK_ADD_ID_EXTRA_DATA: u32 = 0x41ed;
+
 pub(crate) const VIDEO: u32 = 0xe0;
 pub(crate) const PIXEL_WIDTH: u32 = 0xb0;
 pub(crate) const PIXEL_HEIGHT: u32 = 0xba;
@@ -50,6 +72,13 @@ pub(crate) const MATRIX_COEFFICIENTS: u32 = 0x55b1;
 pub(crate) const RANGE: u32 = 0x55b9;
 pub(crate) const TRANSFER: u32 = 0x55ba;
 pub(crate) const PRIMARIES: u32 = 0x55bb;
+pub(crate) const MAX_CLL: u32 = 0x55bc;
+pub(crate) const MAX_FALL: u32 = 0x55bd;
+pub(crate) const MASTERING_METADATA: u32 = 0x55d0;
+/// The first of eight: x and y of red, green, blue and the white point.
+pub(crate) const PRIMARY_RED_X: u32 = 0x55d1;
+pub(crate) const LUMINANCE_MAX: u32 = 0x55d9;
+pub(crate) const LUMINANCE_MIN: u32 = 0x55da;
 pub(crate) const PROJECTION: u32 = 0x7670;
 pub(crate) const PROJECTION_ROLL: u32 = 0x7675;
 

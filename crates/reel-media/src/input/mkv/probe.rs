@@ -53,6 +53,7 @@ impl Probed {
     /// Its description needs no further frame.
     fn is_described(&self, entry: &Entry) -> bool {
         match entry.kind {
+            _ if entry.encrypted().is_some() => true,
             Kind::Video => self.usable && self.begun,
             // The configuration is in the track entry of most codecs.
             Kind::Audio => self.usable || !needs_frame(entry),
@@ -142,6 +143,7 @@ pub(crate) fn restored(encoding: &Encoding, frame: &[u8]) -> Vec<u8> {
 
 fn satisfied(entries: &[Entry], probed: &[Probed]) -> bool {
     entries.iter().zip(probed).all(|(entry, seen)| match entry.kind {
+        Kind::Video if entry.encrypted().is_some() => !seen.times_ns.is_empty(),
         Kind::Video => seen.times_ns.len() >= limits::MKV_PROBE_FRAMES && seen.is_described(entry),
         Kind::Audio => !seen.times_ns.is_empty() && seen.is_described(entry),
         Kind::Subtitle | Kind::Other => true,

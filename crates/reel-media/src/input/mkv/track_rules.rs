@@ -2,11 +2,13 @@
 
 use super::clock::{self, AudioClock, Reorder, VideoClock};
 use super::text::TextFormat;
-use crate::Codec;
 use crate::codec::{ac3, av1, flac, h264, hevc, mp3, nal, opus, vp9};
+use crate::input::in_band::InBand;
+use crate::input::sound_headers::SoundHeaders;
 use crate::input::spacing::Timed;
 use crate::input::warnings::Warnings;
 use crate::subtitle::webvtt;
+use crate::{Codec, Description, Track};
 
 /// How long a subtitle is shown if the file does not say.
 const TEXT_MS: u32 = 5000;
@@ -44,6 +46,12 @@ pub(crate) struct VideoRules {
     pub(crate) length_bytes: usize,
     /// TrackNumber, for warnings.
     pub(crate) number: u64,
+    /// Changes of decoder configuration within the frames.
+    pub(crate) in_band: Option<InBand>,
+    /// When the first picture after such a change is shown, until later ones are.
+    pub(crate) changed_at: Option<i64>,
+    /// Pictures that are shown before it and need pictures of the other configuration.
+    pub(crate) leading: u64,
     /// A key frame has been seen.
     pub(crate) started: bool,
     /// Frames that were left out before it, and the time of the first of them.
@@ -56,6 +64,9 @@ pub(crate) struct AudioRules {
     clock: AudioClock,
     packet_samples: u32,
     priming: i64,
+    /// TrackNumber, for warnings.
+    number: u64,
+    headers: Option<SoundHeaders>,
     /// E-AC-3 frames of fewer than six blocks that wait for the rest of their sample.
     group: Option<Group>,
 }
@@ -90,11 +101,19 @@ impl VideoRules {
                 webvtt::time(begins_ms)
             ));
         }
+        let change = self.follow(&data, sync, stated.block_ns);
         self.started = true;
         if self.codec == Codec::Av1 {
             av1::remove_temporal_delimiters(&mut data);
         }
         let pts = self.clock.pts(stated.block_ns);
+        if change.is_some() {
+            self.changed_at = Some(pts);
+        }
+        if self.leads(pts, &data) {
+            self.leading += 1;
+            return None;
+        }
         let dts = self.reorder.dts(pts);
         if dts > pts {
             warnings.once("order", || {
@@ -102,15 +121,47 @@ impl VideoRules {
                     .to_owned()
             });
         }
-        Some(Timed { dts, pts, sync, nominal: self.nominal, data })
+        Some(Timed { dts, pts, sync, nominal: self.nominal, data, change })
     }
 
-    /// States that nothing could be decoded, if that is so.
+    /// How the track is coded from this frame on, if that changes.
+    fn follow(&mut self, data: &[u8], sync: bool, at_ns: i64) -> Option<Box<Description>> {
+        let change = self.in_band.as_mut()?.follow(data, sync, (at_ns + 500_000).div_euclid(1_000_000));
+        // The track is described as its first frame is.
+        change.filter(|_| self.started)
+    }
+
+    /// Whether a picture precedes the key frame of a change and follows it in the file. A decoder
+    /// that begins at the change cannot decode it.
+    fn leads(&mut self, pts: i64, data: &[u8]) -> bool {
+        let Some(changed_at) = self.changed_at else { return false };
+        if pts > changed_at {
+            self.changed_at = None;
+        }
+        let mut units = nal::length_prefixed(data, self.length_bytes);
+        let is_skipped = |unit: &[u8]| hevc::kind(unit).is_some_and(|kind| hevc::unit::RASL.contains(&kind));
+        match self.codec {
+            Codec::H264 => pts < changed_at,
+            Codec::Hevc => pts < changed_at && units.any(is_skipped),
+            _ => false,
+        }
+    }
+
+    /// States what was left out and what changed.
     pub(crate) fn finish(&mut self, warnings: &mut Warnings) {
         if let Some((count, _)) = self.left.take() {
             warnings.add(format!(
                 "track {}: none of its {count} frames is a key frame, so that they cannot be decoded",
                 self.number
+            ));
+        }
+        if let Some(in_band) = &self.in_band {
+            in_band.warn(self.number, warnings);
+        }
+        if self.leading > 0 {
+            warnings.add(format!(
+                "track {}: {} pictures just before such a change are left out: they need pictures from both sides of it",
+                self.number, self.leading
             ));
         }
     }
@@ -129,10 +180,12 @@ impl VideoRules {
 }
 
 impl AudioRules {
-    /// `packet_samples` is for packets that do not state their length; `priming` is subtracted from
-    /// every time.
-    pub(crate) fn new(codec: Codec, clock: AudioClock, packet_samples: u32, priming: i64) -> Self {
-        Self { codec, clock, packet_samples, priming, group: None }
+    /// For a track of sound with this TrackNumber. `packet_samples` is for packets that do not
+    /// state their length. The priming of the track is subtracted from every time.
+    pub(crate) fn new(track: &Track, clock: AudioClock, packet_samples: u32, number: u64) -> Self {
+        let priming = track.audio.as_ref().map_or(0, |audio| i64::from(audio.priming));
+        let headers = SoundHeaders::new(track);
+        Self { codec: track.codec, clock, packet_samples, priming, number, headers, group: None }
     }
 
     /// The sample of a packet; `None` while one is incomplete.
@@ -155,18 +208,31 @@ impl AudioRules {
         None
     }
 
-    /// The incomplete sample at the end.
-    pub(crate) fn finish(&mut self) -> Option<Timed> {
+    /// The incomplete sample at the end; says what changed.
+    pub(crate) fn finish(&mut self, warnings: &mut Warnings) -> Option<Timed> {
+        if let Some(headers) = &self.headers {
+            headers.warn(self.number, warnings);
+        }
         let group = self.group.take()?;
         Some(self.timed(group.stated, group.data))
     }
 
     fn timed(&mut self, stated: Stated, data: Vec<u8>) -> Timed {
+        if let Some(headers) = &mut self.headers {
+            headers.see(&data, stated.block_ns / 1_000_000);
+        }
         let samples = self.samples(&data);
         let pts = self.clock.pts(stated.ns, samples).saturating_sub(self.priming);
         let discard = clock::ticks(stated.discard_ns.max(0), self.clock.rate());
         let kept = i64::from(samples).saturating_sub(discard).max(1);
-        Timed { dts: pts, pts, sync: true, nominal: u32::try_from(kept).unwrap_or(samples), data }
+        Timed {
+            dts: pts,
+            pts,
+            sync: true,
+            nominal: u32::try_from(kept).unwrap_or(samples),
+            data,
+            change: None,
+        }
     }
 
     fn samples(&self, data: &[u8]) -> u32 {
@@ -188,5 +254,5 @@ pub(crate) fn text_sample(format: TextFormat, stated: Stated, data: &[u8]) -> Op
     let cue = format.cue(data)?;
     let pts = stated.block_ns.div_euclid(1_000_000);
     let nominal = stated.duration_ns.map_or(TEXT_MS, |ns| u32::try_from(ns / 1_000_000).unwrap_or(TEXT_MS));
-    Some(Timed { dts: pts, pts, sync: true, nominal, data: cue.into_bytes() })
+    Some(Timed { dts: pts, pts, sync: true, nominal, data: cue.into_bytes(), change: None })
 }

@@ -1,16 +1,26 @@
 //! Samples of all tracks, in the order of the file.
 
+use super::Found;
 use super::entry::Text;
+use super::first_frame;
 use super::fragments::Fragments;
 use super::plan::{Plan, Walk};
 use super::preroll::PreRoll;
 use super::tables::RawSample;
 use super::trak::MediaTrack;
-use crate::codec::{av1, mp3};
+use crate::codec::av1;
+use crate::cover::CoverPlace;
 use crate::input::blocks::Blocks;
+use crate::input::chapters::Chapters;
+use crate::input::in_band::InBand;
+use crate::input::metered::SampleBudget;
+use crate::input::sound_headers::SoundHeaders;
 use crate::input::stills;
 use crate::input::warnings::Warnings;
-use crate::{Codec, Demux, MediaError, Packet, Sample, Source, Track, TrackKind, limits, subtitle};
+use crate::{
+    Chapter, Codec, Cover, Demux, Description, MediaError, Packet, Sample, Source, Track, TrackKind, limits,
+    subtitle,
+};
 use std::sync::Arc;
 
 /// An open MP4 or QuickTime file.
@@ -19,6 +29,8 @@ pub(super) struct Mp4 {
     blocks: Blocks,
     tracks: Vec<Track>,
     streams: Vec<Stream>,
+    chapters: Vec<Chapter>,
+    cover: Option<CoverPlace>,
     warnings: Warnings,
     bytes_given: u64,
     bytes_total: u64,
@@ -26,11 +38,22 @@ pub(super) struct Mp4 {
 
 /// A track that is being read.
 struct Stream {
+    /// track_ID, for warnings.
+    id: u32,
     walk: Walk,
     plan: Plan,
     text: Option<Text>,
     /// New times for pictures before zero.
     pre_roll: Option<PreRoll>,
+    /// The different descriptions of the track's samples, that of the track first.
+    forms: Vec<Description>,
+    /// The form of each entry of `stsd`.
+    of_entry: Vec<Option<usize>>,
+    /// The form of the last returned sample.
+    form: usize,
+    /// Changes of decoder configuration within the samples.
+    in_band: Option<InBand>,
+    headers: Option<SoundHeaders>,
     /// Sound can be decoded from any sample; some fragmented files state otherwise by mistake.
     all_sync: bool,
     /// Number of the next sample of the walk.
@@ -46,22 +69,27 @@ struct Stream {
 const LATE_START_NS: i128 = 1_000_000_000;
 const NS_PER_S: i128 = 1_000_000_000;
 const NS_PER_MS: i128 = 1_000_000;
+/// Streams that are compared for the next sample in a unit of work.
+const CHOICES_A_UNIT: u64 = 8;
 
 impl Mp4 {
     /// Visits every sample of every track once, and prepares to read them.
     pub(super) fn start(
         mut source: Box<dyn Source>,
-        media: Vec<MediaTrack>,
+        found: Found,
+        chapters: Chapters,
         fragments: &Arc<Fragments>,
         mut warnings: Warnings,
     ) -> Result<Self, MediaError> {
         let mut tracks = Vec::new();
         let mut streams = Vec::new();
         let mut timeless = false;
-        for (mut media, plan) in planned(media, fragments, source.as_mut(), &mut warnings)? {
+        let mut cover = found.cover;
+        let media = planned(found.tracks, fragments, source.as_mut(), &mut cover, &mut warnings)?;
+        for (mut media, plan) in media {
             let id = media.id;
             if plan.mixed {
-                warnings.add(format!("track {id} is left out: its decoder configuration changes on the way"));
+                warnings.add(format!("track {id} is left out: the codec of its samples changes, or their decoder configuration changes at no key frame"));
                 continue;
             }
             if plan.duration == 0 {
@@ -70,17 +98,23 @@ impl Mp4 {
                 continue;
             }
             let walk = Walk::new(&media, fragments);
-            if media.track.codec == Codec::Mp3
-                && let Some(why) = check_layer(&mut media.track, walk.clone(), source.as_mut())?
-            {
+            if let Some(why) = first_frame::describe(&mut media.track, walk.clone(), source.as_mut())? {
                 warnings.add(format!("track {id} is left out: {why}"));
                 continue;
             }
             let all_sync = media.track.kind == TrackKind::Audio;
+            let mut forms = std::mem::take(&mut media.others);
+            forms.insert(0, media.track.description());
             streams.push(Stream {
+                id,
                 walk,
                 plan,
                 text: media.text,
+                forms,
+                of_entry: std::mem::take(&mut media.forms),
+                form: 0,
+                in_band: None,
+                headers: None,
                 pre_roll: None,
                 all_sync,
                 index: 0,
@@ -96,22 +130,24 @@ impl Mp4 {
                 None => MediaError::NoTracks(warnings.all().join("; ")),
             });
         }
-        if !fragments.moofs.is_empty() {
-            begin_at_zero(&tracks, &mut streams).into_iter().for_each(|warning| warnings.add(warning));
+        let mut origin_ns = 0;
+        if !fragments.moofs.is_empty()
+            && let Some(ns) = begin_at_zero(&tracks, &mut streams)
+        {
+            origin_ns = ns;
+            warnings.add(format!(
+                "the file counts its time from another origin: its first sample, {} s on, becomes the beginning",
+                ns / NS_PER_S
+            ));
         }
+        let chapters = chapters.finish(i64::try_from(origin_ns).unwrap_or(i64::MAX), &mut warnings);
         if let Some(from) = fragments.cut_at {
             warnings.add(cut_warning(source.bytes(), from, &tracks, &streams));
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
-        settle(&mut tracks, &streams);
-        for (track, stream) in tracks.iter_mut().zip(&mut streams) {
-            if track.kind == TrackKind::Video {
-                stream.hide(track, source.as_mut())?;
-            }
-            stream.next = stream.advance(source.as_mut())?;
-        }
+        begin(&mut tracks, &mut streams, source.as_mut())?;
         let blocks = Blocks::default();
-        Ok(Self { source, blocks, tracks, streams, warnings, bytes_given: 0, bytes_total })
+        Ok(Self { source, blocks, tracks, streams, chapters, cover, warnings, bytes_given: 0, bytes_total })
     }
 
     /// The stream to read from: the one whose next sample is first in the file, unless it is too
@@ -140,8 +176,18 @@ impl Demux for Mp4 {
         self.warnings.all()
     }
 
+    fn chapters(&self) -> &[Chapter] {
+        &self.chapters
+    }
+
+    fn cover(&mut self) -> Result<Option<Cover>, MediaError> {
+        let Some(place) = self.cover else { return Ok(None) };
+        Ok(Some(place.load(|offset, target| self.source.read_at(offset, target))?))
+    }
+
     fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<Packet>, MediaError> {
         while let Some(track) = self.choose() {
+            self.source.work(self.streams.len() as u64 / CHOICES_A_UNIT)?;
             let stream = &mut self.streams[track];
             let Some((index, raw)) = stream.next.take() else { return Ok(None) };
             stream.next = stream.advance(self.source.as_mut())?;
@@ -150,15 +196,20 @@ impl Demux for Mp4 {
             data.resize(raw.bytes as usize, 0);
             self.blocks.read_at(self.source.as_mut(), raw.offset, data)?;
             self.bytes_given += u64::from(raw.bytes);
+            let mut change = stream.change(&raw);
             let sample = match stream.text {
                 Some(text) => stream.cue(&raw, text, data),
                 None => Some(stream.sample(index, &raw)),
             };
-            if self.tracks[track].codec == Codec::Av1 {
+            let described = &self.tracks[track];
+            if let Some(sample) = &sample {
+                change = stream.follow(described, sample, data, change, &mut self.warnings);
+            }
+            if described.codec == Codec::Av1 {
                 av1::remove_temporal_delimiters(data);
             }
             if let Some(sample) = sample {
-                return Ok(Some(Packet { track, sample }));
+                return Ok(Some(Packet { track, sample, change }));
             }
         }
         data.clear();
@@ -191,6 +242,81 @@ impl Stream {
             }
         }
         Ok(None)
+    }
+
+    /// The track is described as its first sample is.
+    fn begin(&mut self, track: &mut Track) {
+        let Some((_, first)) = &self.next else { return };
+        self.form = self.form_of(first);
+        let priming = track.audio.as_ref().map_or(0, |audio| audio.priming);
+        for form in &mut self.forms {
+            if let Some(audio) = &mut form.audio {
+                audio.priming = priming;
+            }
+        }
+        track.describe(self.forms[self.form].clone());
+    }
+
+    /// If the first sample states another decoder configuration, it counts.
+    fn begin_in_band(&mut self, track: &mut Track, source: &mut dyn Source) -> Result<(), MediaError> {
+        self.headers = SoundHeaders::new(track);
+        let Some((_, first)) = &self.next else { return Ok(()) };
+        let pictures = self.plan.end.saturating_sub(self.plan.first) as f64;
+        let rate = pictures * f64::from(track.timescale) / self.plan.duration.max(1) as f64;
+        let most = limits::OUT_CHANGES.saturating_sub(self.plan.changes);
+        let Some(mut in_band) = InBand::new(track, rate, most) else { return Ok(()) };
+        // Bounded as all samples are.
+        let mut data = vec![0; first.bytes as usize];
+        source.read_at(first.offset, &mut data)?;
+        in_band.begin(track, &data);
+        self.in_band = Some(in_band);
+        Ok(())
+    }
+
+    /// How the track is coded from this sample on, if that changes: by the tables, which say
+    /// `change`, or by the sample itself.
+    fn follow(
+        &mut self,
+        track: &Track,
+        sample: &Sample,
+        data: &[u8],
+        change: Option<Box<Description>>,
+        warnings: &mut Warnings,
+    ) -> Option<Box<Description>> {
+        let at_ms = (ns(sample.pts, track.timescale) + NS_PER_MS / 2).div_euclid(NS_PER_MS);
+        let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
+        let is_last = self.next.is_none();
+        if let Some(headers) = &mut self.headers {
+            // The tables have said what comes.
+            if change.is_some() {
+                headers.restart();
+            }
+            headers.see(data, at_ms);
+            if is_last {
+                headers.warn(self.id.into(), warnings);
+            }
+        }
+        let Some(in_band) = &mut self.in_band else { return change };
+        if let Some(change) = &change {
+            in_band.restart(track.codec, (**change).clone());
+        }
+        let within = in_band.follow(data, sample.sync, at_ms);
+        if is_last {
+            in_band.warn(self.id.into(), warnings);
+        }
+        within.or(change)
+    }
+
+    fn form_of(&self, sample: &RawSample) -> usize {
+        // The plan has refused tracks with others.
+        self.of_entry.get(sample.description.saturating_sub(1) as usize).copied().flatten().unwrap_or(0)
+    }
+
+    /// How the track is coded from this sample on, if that changes.
+    fn change(&mut self, sample: &RawSample) -> Option<Box<Description>> {
+        let form = self.form_of(sample);
+        let changes = std::mem::replace(&mut self.form, form) != form;
+        changes.then(|| Box::new(self.forms[form].clone()))
     }
 
     /// Hides the pictures before zero, if there are any. The clock of the track becomes finer.
@@ -232,7 +358,7 @@ impl Stream {
             Text::Tx3g => subtitle::tx3g::text(data),
             Text::Wvtt => subtitle::wvtt::text(data),
         }?;
-        let start = start.max(0).max(self.last_dts);
+        let start = start.max(self.last_dts);
         let duration = u32::try_from(end - start).ok().filter(|duration| *duration > 0)?;
         self.last_dts = start;
         data.clear();
@@ -241,20 +367,24 @@ impl Stream {
     }
 }
 
-/// The plans of all tracks. Still pictures beside moving ones, such as covers, are left out.
+/// The plans of all tracks. Still pictures beside moving ones are no film; the first becomes the
+/// cover, unless there is one.
 fn planned(
     media: Vec<MediaTrack>,
     fragments: &Arc<Fragments>,
     source: &mut dyn Source,
+    cover: &mut Option<CoverPlace>,
     warnings: &mut Warnings,
 ) -> Result<Vec<(MediaTrack, Plan)>, MediaError> {
     let mut planned = Vec::new();
+    let mut budget = SampleBudget::new(source.bytes());
     for media in media {
-        let plan = Plan::make(&media, fragments, source)?;
+        let plan = Plan::make(&media, fragments, &mut budget, source)?;
         planned.push((media, plan));
     }
     let pictures = |(media, plan): &(MediaTrack, Plan)| match media.track.kind {
-        TrackKind::Video => plan.end - plan.first,
+        // The first that can be decoded may come after the last that is shown.
+        TrackKind::Video => plan.end.saturating_sub(plan.first),
         _ => 0,
     };
     let moves = planned.iter().any(|of_track| pictures(of_track) > 1);
@@ -262,7 +392,7 @@ fn planned(
         let (media, plan) = of_track;
         let still = moves && pictures(of_track) == 1;
         if still {
-            warnings.add(format!("track {} is left out: {}", media.id, stills::described(&media.track)));
+            warnings.add(stills::described(media.id.into(), &media.track, media.position, cover));
         } else {
             add_warnings(media, plan, warnings);
         }
@@ -296,35 +426,23 @@ fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     }
 }
 
-/// Layers I and II share their name with layer III; only the frames show the layer. The first frame
-/// with a readable header decides. `Some` says why the track is left out.
-fn check_layer(
-    track: &mut Track,
-    mut walk: Walk,
-    source: &mut dyn Source,
-) -> Result<Option<String>, MediaError> {
-    for _ in 0..limits::MP4_PROBE_SAMPLES {
-        let Some(sample) = walk.next(source)? else { break };
-        let mut head = [0; mp3::HEADER_BYTES];
-        let length = head.len().min(sample.bytes as usize);
-        source.read_at(sample.offset, &mut head[..length])?;
-        let Some(header) = mp3::Header::parse(&head) else { continue };
-        if header.layer != 3 {
-            let layer = header.layer;
-            return Ok(Some(format!(
-                "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
-            )));
+/// Goes to the first sample of every track.
+fn begin(tracks: &mut [Track], streams: &mut [Stream], source: &mut dyn Source) -> Result<(), MediaError> {
+    settle(tracks, streams);
+    for (track, stream) in tracks.iter_mut().zip(streams) {
+        if track.kind == TrackKind::Video {
+            stream.hide(track, source)?;
         }
-        if let Some(audio) = &mut track.audio {
-            (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
-        }
-        return Ok(None);
+        stream.next = stream.advance(source)?;
+        stream.begin(track);
+        stream.begin_in_band(track, source)?;
     }
-    Ok(Some("none of its first samples is a frame of MPEG audio".to_owned()))
+    Ok(())
 }
 
-/// Moves a fragmented file whose first sample is late to zero; all tracks by the same time.
-fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<String> {
+/// Moves a fragmented file whose first sample is late to zero; all tracks by the same time, which
+/// is returned in nanoseconds.
+fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<i128> {
     let starts = tracks.iter().zip(&*streams).map(|(track, stream)| (stream.plan.start, track.timescale));
     let (start, timescale) = starts.min_by_key(|(start, timescale)| ns(*start, *timescale))?;
     if ns(start, timescale) < LATE_START_NS {
@@ -338,10 +456,7 @@ fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<String> {
         stream.plan.start -= ticks;
         stream.plan.until -= ticks;
     }
-    let seconds = start / i64::from(timescale);
-    Some(format!(
-        "the file counts its time from another origin: its first sample, {seconds} s on, becomes the beginning"
-    ))
+    Some(ns(start, timescale))
 }
 
 /// States up to which time a file with fragments was taken that ends inside of one.

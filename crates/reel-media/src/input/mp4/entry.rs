@@ -6,7 +6,7 @@ use super::esds::{self, Stream};
 use crate::codec::config::{self, ConfigError, Sound, audio_specific};
 use crate::codec::vui::reduced;
 use crate::codec::{h264, hevc};
-use crate::{Audio, Codec, Colour, MediaError, Video, limits};
+use crate::{Audio, Codec, Colour, Hdr, MediaError, Video, limits};
 
 /// The codecs that Reel stores, for messages about others.
 pub(super) const TAKEN_VIDEO: &str = "H.264, HEVC, AV1 or VP9";
@@ -36,6 +36,8 @@ pub(super) struct Description {
     pub(super) text: Option<Text>,
     /// No pixel aspect was stated, so it follows from the size in the track header.
     pub(super) aspect_open: bool,
+    /// What the person who ingests should know.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Encodings of subtitles.
@@ -58,9 +60,9 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     refuse_protected(entry)?;
     let mut fields = entry.fields();
     let (name, codec) = match &entry.kind.0 {
-        b"avc1" | b"avc3" => (b"avcC", Codec::H264),
-        b"hvc1" | b"hev1" => (b"hvcC", Codec::Hevc),
-        b"av01" => (b"av1C", Codec::Av1),
+        b"avc1" | b"avc3" | b"dva1" | b"dvav" => (b"avcC", Codec::H264),
+        b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => (b"hvcC", Codec::Hevc),
+        b"av01" | b"dav1" => (b"av1C", Codec::Av1),
         b"vp09" => (b"vpcC", Codec::Vp9),
         _ => return Ok(Entry::Left(not_taken("video", entry.kind, TAKEN_VIDEO))),
     };
@@ -77,6 +79,10 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     }
     let boxes = || entry.children_after(VISUAL_BYTES);
     let config = config_box(entry, boxes()?, name)?;
+    let (hdr, damaged) = super::hdr::read(boxes()?)?;
+    if let Some(why) = without_base(entry, codec, &hdr) {
+        return Ok(Entry::Left(why.to_owned()));
+    }
     let mut colour = colour(boxes()?)?;
     let bad = |error: ConfigError| malformed(config.offset, error.to_string());
     match codec {
@@ -103,14 +109,26 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
         // version 1.
         config[0] = 1;
     }
-    let video = Video { width, height, pixel_aspect, rotation: 0, colour };
+    let video = Video { width, height, pixel_aspect, rotation: 0, colour, hdr };
+    let damaged = damaged.map(|name| format!("the values of its `{name}` box are impossible and ignored"));
+    let warnings = damaged.into_iter().chain(crate::hdr::warning(codec, &video)).collect();
     Ok(Entry::Taken(Box::new(Description {
         codec: Some(codec),
         config,
         video: Some(video),
         aspect_open: aspect.is_none(),
+        warnings,
         ..Description::default()
     })))
+}
+
+/// Why a track of Dolby Vision cannot be played without another one; `None` if it can.
+fn without_base(entry: &Atom<'_>, codec: Codec, hdr: &Hdr) -> Option<&'static str> {
+    let of_dolby = matches!(&entry.kind.0, b"dva1" | b"dvav" | b"dvh1" | b"dvhe" | b"dav1");
+    if of_dolby && hdr.dolby_vision.is_none() {
+        return Some("it is Dolby Vision without its configuration (`dvcC`)");
+    }
+    crate::hdr::no_base_layer(codec, hdr)
 }
 
 /// Reads a sound sample entry. `table_version` is that of the `stsd` box that contains it.
@@ -140,11 +158,15 @@ pub(super) fn sound(entry: &Atom<'_>, table_version: u8) -> Result<Entry, MediaE
         let sound = read(config.body).map_err(|error| malformed(config.offset, error.to_string()))?;
         Ok(taken(codec, config.body, sound))
     };
+    let has = |name| Ok::<_, MediaError>(boxes().find(name)?.is_some());
     match &entry.kind.0 {
         b"mp4a" => mpeg4(entry, boxes, stated),
         b".mp3" | b"ms\0\x55" => Ok(taken(Codec::Mp3, &[], stated)),
         b"Opus" => whole(b"dOps", config::opus::parse, Codec::Opus),
         b"fLaC" => whole(b"dfLa", config::flac::parse, Codec::Flac),
+        // QuickTime needs no configuration of AC-3, and ffmpeg writes none into such files.
+        b"ac-3" if !has(b"dac3")? => Ok(taken(Codec::Ac3, &[], stated)),
+        b"ec-3" if !has(b"dec3")? => Ok(taken(Codec::Eac3, &[], stated)),
         b"ac-3" => whole(b"dac3", config::ac3::dac3, Codec::Ac3),
         b"ec-3" => whole(b"dec3", config::ac3::dec3, Codec::Eac3),
         _ => Ok(Entry::Left(not_taken("sound", entry.kind, TAKEN_AUDIO))),

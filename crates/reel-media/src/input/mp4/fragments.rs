@@ -24,6 +24,8 @@ pub(super) struct Fragments {
     pub(super) defaults: Vec<Defaults>,
     /// Offset from which a file that is cut off is left out.
     pub(super) cut_at: Option<u64>,
+    /// The tracks that are looked for; the place of each is its bit in [`Moof::tracks`].
+    ids: Vec<u32>,
 }
 
 /// One `moof` box.
@@ -35,6 +37,8 @@ pub(super) struct Moof {
     pub(super) body: u64,
     /// Length of its body.
     pub(super) bytes: u32,
+    /// The tracks with samples in it, a bit for each: others need not read it.
+    pub(super) tracks: u128,
 }
 
 /// Walks the samples of one track through all fragments.
@@ -42,6 +46,8 @@ pub(super) struct Moof {
 pub(super) struct FragmentCursor {
     fragments: Arc<Fragments>,
     track_id: u32,
+    /// The bit of the track in [`Moof::tracks`].
+    bit: u128,
     next_moof: usize,
     /// Body of the current `moof`.
     moof: Arc<Vec<u8>>,
@@ -49,6 +55,12 @@ pub(super) struct FragmentCursor {
     runs: std::vec::IntoIter<SampleRun>,
     current: Option<SampleRun>,
     dts: i64,
+    /// Frames without a duration are put in the gap before them.
+    fills_gaps: bool,
+    /// Duration of the last sample.
+    last: u32,
+    /// Ticks from the end of the last sample to the next one, if a frame may have been there.
+    gap: u32,
 }
 
 /// A `trun` with everything that it inherits.
@@ -86,6 +98,9 @@ mod head_flag {
     pub(super) const BASE_IS_MOOF: u32 = 0x2_0000;
 }
 
+/// Fragments without the track that are passed over in a unit of work.
+const SKIPS_A_UNIT: usize = 16;
+
 /// sample_is_non_sync_sample, and sample_depends_on = 1, which some writers set alone.
 const NOT_SYNC: u32 = 0x0101_0000;
 
@@ -102,23 +117,44 @@ impl Defaults {
 impl Fragments {
     /// The whole fragments among `moofs`. The file ends inside of the box at `cut_at`, if it is
     /// `Some`. The last fragments are left out as long as their samples lie beyond the end of the
-    /// file. Each `moof` is read at most once.
+    /// file. Each `moof` is read, and the tracks among `ids` that it has are noted.
     pub(super) fn whole(
         mut moofs: Vec<Moof>,
         defaults: Vec<Defaults>,
         mut cut_at: Option<u64>,
+        ids: Vec<u32>,
         source: &mut dyn Source,
     ) -> Result<Self, MediaError> {
         while let Some(moof) = moofs.last() {
             let body = moof.read(source)?;
-            let all = runs(&body, moof, &defaults, |_| true)?;
+            let all = runs(&body, moof, &defaults, |_| true, source)?;
             if all.iter().all(|run| run.offset.saturating_add(run.bytes(&body)) <= source.bytes()) {
                 break;
             }
             cut_at = Some(moof.start);
             moofs.pop();
         }
-        Ok(Self { moofs, defaults, cut_at })
+        let mut fragments = Self { moofs, defaults, cut_at, ids };
+        fragments.note_tracks(source)?;
+        Ok(fragments)
+    }
+
+    fn note_tracks(&mut self, source: &mut dyn Source) -> Result<(), MediaError> {
+        let mut moofs = std::mem::take(&mut self.moofs);
+        for moof in &mut moofs {
+            let body = moof.read(source)?;
+            for run in runs(&body, moof, &self.defaults, |_| true, source)? {
+                moof.tracks |= self.bit(run.defaults.track_id);
+            }
+        }
+        self.moofs = moofs;
+        Ok(())
+    }
+
+    /// The bit of a track; none of one that is not looked for.
+    fn bit(&self, track_id: u32) -> u128 {
+        let place = self.ids.iter().position(|id| *id == track_id);
+        place.and_then(|place| 1_u128.checked_shl(place as u32)).unwrap_or(0)
     }
 }
 
@@ -132,9 +168,12 @@ impl Moof {
 }
 
 impl FragmentCursor {
-    /// Starts before the first fragment.
-    pub(super) fn new(fragments: Arc<Fragments>, track_id: u32) -> Self {
+    /// Starts before the first fragment. The frames of sound last equally long: one without a
+    /// duration after a gap of one frame takes the place of the gap. Writers of one fragment for
+    /// each frame (ffmpeg 5.1) count the frame before twice.
+    pub(super) fn new(fragments: Arc<Fragments>, track_id: u32, is_sound: bool) -> Self {
         Self {
+            bit: fragments.bit(track_id),
             fragments,
             track_id,
             next_moof: 0,
@@ -142,6 +181,9 @@ impl FragmentCursor {
             runs: Vec::new().into_iter(),
             current: None,
             dts: 0,
+            fills_gaps: is_sound,
+            last: 0,
+            gap: 0,
         }
     }
 
@@ -155,23 +197,23 @@ impl FragmentCursor {
         loop {
             match &mut self.current {
                 Some(run) if run.left > 0 => {
-                    let Some(sample) = run.sample(&self.moof, self.dts) else {
+                    let Some(mut sample) = run.sample(&self.moof, self.dts) else {
                         return Err(malformed(run.offset, "a `trun` box is shorter than its samples"));
                     };
-                    self.dts = (self.dts + i64::from(sample.duration)).min(limits::MP4_TICKS);
+                    let gap = std::mem::take(&mut self.gap);
+                    if sample.duration == 0 {
+                        sample.dts -= i64::from(gap);
+                        sample.duration = gap;
+                    }
+                    self.last = sample.duration;
+                    self.dts = (sample.dts + i64::from(sample.duration)).min(limits::MP4_TICKS);
                     return Ok(Some(sample));
                 }
                 _ => {}
             }
             if let Some(run) = self.runs.next() {
                 if let Some(time) = run.decode_time {
-                    self.dts = i64::try_from(time).ok().filter(|time| *time <= limits::MP4_TICKS).ok_or(
-                        MediaError::Limit {
-                            what: "the decode time of a fragment (tfdt)",
-                            value: time,
-                            limit: limits::MP4_TICKS as u64,
-                        },
-                    )?;
+                    self.go_to(time)?;
                 }
                 self.current = Some(run);
                 continue;
@@ -179,10 +221,30 @@ impl FragmentCursor {
             self.current = None;
             let Some(moof) = self.fragments.moofs.get(self.next_moof).copied() else { return Ok(None) };
             self.next_moof += 1;
+            if moof.tracks & self.bit == 0 {
+                if self.next_moof.is_multiple_of(SKIPS_A_UNIT) {
+                    source.work(1)?;
+                }
+                continue;
+            }
             self.moof = Arc::new(moof.read(source)?);
             let of_track = |track_id| track_id == self.track_id;
-            self.runs = runs(&self.moof, &moof, &self.fragments.defaults, of_track)?.into_iter();
+            self.runs = runs(&self.moof, &moof, &self.fragments.defaults, of_track, source)?.into_iter();
         }
+    }
+
+    /// The next sample is decoded at this time.
+    fn go_to(&mut self, time: u64) -> Result<(), MediaError> {
+        let dts =
+            i64::try_from(time).ok().filter(|time| *time <= limits::MP4_TICKS).ok_or(MediaError::Limit {
+                what: "the decode time of a fragment (tfdt)",
+                value: time,
+                limit: limits::MP4_TICKS as u64,
+            })?;
+        let gap = u32::try_from(dts - self.dts).unwrap_or(0);
+        self.gap = if self.fills_gaps && gap <= self.last { gap } else { 0 };
+        self.dts = dts;
+        Ok(())
     }
 }
 
@@ -224,12 +286,14 @@ fn runs(
     moof: &Moof,
     trex: &[Defaults],
     wanted: impl Fn(u32) -> bool,
+    source: &mut dyn Source,
 ) -> Result<Vec<SampleRun>, MediaError> {
     let mut found = Vec::new();
     let mut seen = 0;
     let mut end_of_data = moof.start;
     let atom = Atom { kind: FourCc(*b"moof"), body, offset: moof.body };
     for traf in atom.children() {
+        source.work(1)?;
         let traf = traf?;
         if traf.kind.0 != *b"traf" {
             continue;
@@ -244,6 +308,7 @@ fn runs(
         };
         end_of_data = base;
         for trun in traf.children() {
+            source.work(1)?;
             let trun = trun?;
             if trun.kind.0 != *b"trun" {
                 continue;
@@ -258,6 +323,8 @@ fn runs(
                 });
             }
             let mut run = run(&trun, moof, head, base, end_of_data)?;
+            // The sizes of its samples are added up, which costs less than a visit to each.
+            source.work(u64::from(run.left) * u64::from(run.row_bytes()) / 64)?;
             end_of_data = run.offset.saturating_add(run.bytes(body));
             if wanted(head.track_id) {
                 run.decode_time = decode_time.take();
@@ -340,6 +407,11 @@ fn check_rows(fields: &Fields<'_>, flags: u32, count: u32, head: Defaults) -> Re
 }
 
 impl SampleRun {
+    /// Bytes of a row of its table; 0 if all samples are alike.
+    fn row_bytes(&self) -> u32 {
+        row_bytes(self.fields) as u32
+    }
+
     /// Bytes of all its samples.
     fn bytes(&self, moof: &[u8]) -> u64 {
         if self.fields & run_flag::BYTES == 0 {

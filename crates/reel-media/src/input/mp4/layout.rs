@@ -57,6 +57,7 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
             let (value, limit) = (boxes as u64, limits::MP4_TOP_LEVEL_BOXES as u64);
             return Err(MediaError::Limit { what: "the number of boxes of the file", value, limit });
         }
+        source.work(1)?;
         let Some(header) = header(source, offset)? else {
             walk.end_without_box(offset, file_bytes)?;
             break;
@@ -155,7 +156,7 @@ fn fragment(header: &Header, end: u64, before: usize) -> Result<Moof, MediaError
         let limit = limits::MP4_FRAGMENTS as u64;
         return Err(MediaError::Limit { what: "the number of fragments", value: limit + 1, limit });
     }
-    Ok(Moof { start: header.start, body: header.body, bytes })
+    Ok(Moof { start: header.start, body: header.body, bytes, tracks: 0 })
 }
 
 /// The header of the box at `offset`; `None` if none can begin there.

@@ -6,11 +6,15 @@
 //! off, the whole fragments are taken.
 
 mod atom;
+mod chapters;
+mod cover;
 mod demux;
 mod edits;
 mod entry;
 mod esds;
+mod first_frame;
 mod fragments;
+mod hdr;
 mod language;
 mod layout;
 mod plan;
@@ -18,6 +22,9 @@ mod preroll;
 mod tables;
 mod trak;
 
+use crate::cover::CoverPlace;
+use crate::input::chapters::Chapters;
+use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::{Demux, MediaError, Source, TrackKind, limits};
 use atom::{Atom, FourCc, malformed};
@@ -42,25 +49,102 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
     }
     let mut warnings = Warnings::default();
     layout.warning.into_iter().for_each(|warning| warnings.add(warning));
-    let tracks = tracks(&root, &moov, layout.quicktime, &mut warnings)?;
-    if has_cover(&root) {
-        warnings.add("the cover picture in the metadata (`covr`) is not stored".to_owned());
-    }
+    let cover = cover::place(&root).unwrap_or_else(|why| {
+        warnings.add(why);
+        None
+    });
+    let mut found = Found { cover, ..Found::default() };
+    found.read(&root, &moov, layout.quicktime, &mut warnings)?;
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
     };
-    let fragments = Fragments::whole(layout.moofs, defaults, layout.cut_at, source.as_mut())?;
+    let ids = found.tracks.iter().chain(found.chapters.as_deref()).map(|media| media.id).collect();
+    let fragments = Fragments::whole(layout.moofs, defaults, layout.cut_at, ids, source.as_mut())?;
     let fragments = Arc::new(fragments);
-    demux::Mp4::start(source, tracks, &fragments, warnings).map(|mp4| Box::new(mp4) as Box<dyn Demux>)
+    let chapters =
+        match found.chapters.take().map(|media| chapters::of_track(&media, &fragments, source.as_mut())) {
+            Some(Ok(chapters)) => chapters,
+            Some(Err(error)) => {
+                warnings.add(format!("the track of the chapters is damaged ({error}); they are left out"));
+                Chapters::default()
+            }
+            None => chapters::nero(&root),
+        };
+    demux::Mp4::start(source, found, chapters, &fragments, warnings)
+        .map(|mp4| Box::new(mp4) as Box<dyn Demux>)
 }
 
-fn tracks(
-    root: &Atom<'_>,
+/// What the `moov` box holds.
+#[derive(Default)]
+struct Found {
+    /// The tracks that Reel stores.
+    tracks: Vec<MediaTrack>,
+    /// The first track that holds chapters.
+    chapters: Option<Box<MediaTrack>>,
+    cover: Option<CoverPlace>,
+}
+
+impl Found {
+    fn read(
+        &mut self,
+        root: &Atom<'_>,
+        moov: &Arc<Vec<u8>>,
+        quicktime: bool,
+        warnings: &mut Warnings,
+    ) -> Result<(), MediaError> {
+        let (movie, traks) = movie(root, moov, quicktime)?;
+        let (mut pictures_refused, mut encrypted) = (None, None);
+        let mut videos = 0;
+        for trak in &traks {
+            let pictures = trak::pictures(trak);
+            let position = videos;
+            videos += usize::from(pictures.is_some());
+            match trak::parse(trak, &movie, position)? {
+                Parsed::Taken(track) => {
+                    track.warnings.iter().for_each(|warning| warnings.add(warning.clone()));
+                    self.tracks.push(*track);
+                }
+                Parsed::Chapters(track) => self.chapters = self.chapters.take().or(Some(track)),
+                Parsed::Left(why) if pictures == Some(1) => {
+                    warnings.add(stills::of_other_codec(&why, position, &mut self.cover));
+                }
+                Parsed::Left(why) => warnings.add(why),
+                Parsed::Encrypted { id, scheme } => {
+                    warnings.add(crate::input::encrypted(u64::from(id), &scheme));
+                    encrypted = encrypted.or(Some(MediaError::Encrypted { track: id, scheme }));
+                }
+                Parsed::NoPictures(why) => {
+                    warnings.add(match pictures {
+                        Some(1) => stills::of_other_codec(&why, position, &mut self.cover),
+                        _ => why.clone(),
+                    });
+                    pictures_refused = Some(why);
+                }
+            }
+        }
+        let has = |kind| self.tracks.iter().any(|media| media.track.kind == kind);
+        // Sound alone is not what the owner of a film expects.
+        if let Some(why) = pictures_refused.filter(|_| !has(TrackKind::Video)) {
+            return Err(MediaError::NoTracks(why));
+        }
+        // What is clear beside encrypted tracks is taken.
+        if let Some(error) = encrypted.filter(|_| !has(TrackKind::Video) && !has(TrackKind::Audio)) {
+            return Err(error);
+        }
+        if traks.is_empty() {
+            warnings.add("the file has no tracks at all".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The headers of the movie, and its `trak` boxes.
+fn movie<'a>(
+    root: &Atom<'a>,
     moov: &Arc<Vec<u8>>,
     quicktime: bool,
-    warnings: &mut Warnings,
-) -> Result<Vec<MediaTrack>, MediaError> {
+) -> Result<(Movie, Vec<Atom<'a>>), MediaError> {
     let mut movie = Movie {
         moov: Arc::clone(moov),
         offset: root.offset,
@@ -84,45 +168,7 @@ fn tracks(
         let (value, limit) = (traks.len() as u64, limits::TRACKS as u64);
         return Err(MediaError::Limit { what: "the number of tracks", value, limit });
     }
-    let mut tracks: Vec<MediaTrack> = Vec::new();
-    let mut pictures_refused = None;
-    for trak in &traks {
-        match trak::parse(trak, &movie)? {
-            Parsed::Taken(track) => {
-                track.warning.iter().for_each(|warning| warnings.add(warning.clone()));
-                tracks.push(*track);
-            }
-            Parsed::Left(why) => warnings.add(why),
-            Parsed::NoPictures(why) => {
-                warnings.add(why.clone());
-                pictures_refused = Some(why);
-            }
-        }
-    }
-    // Sound alone is not what the owner of a film expects.
-    if let Some(why) = pictures_refused
-        && !tracks.iter().any(|track| track.track.kind == TrackKind::Video)
-    {
-        return Err(MediaError::NoTracks(why));
-    }
-    if traks.is_empty() {
-        warnings.add("the file has no tracks at all".to_owned());
-    }
-    Ok(tracks)
-}
-
-/// Whether the metadata for players (`udta/meta/ilst`) hold a cover. Damage in them means no cover,
-/// because they are no part of the film.
-fn has_cover(moov: &Atom<'_>) -> bool {
-    let cover = || {
-        let udta = moov.child(b"udta").ok()??;
-        let meta = udta.child(b"meta").ok()??;
-        // Version and flags come before the children, but not in QuickTime.
-        let ilst = meta.children_after(4).ok().and_then(|children| children.find(b"ilst").ok()?);
-        let ilst = ilst.or_else(|| meta.child(b"ilst").ok()?)?;
-        ilst.child(b"covr").ok()?
-    };
-    cover().is_some()
+    Ok((movie, traks))
 }
 
 fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {

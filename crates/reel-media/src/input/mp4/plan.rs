@@ -11,12 +11,13 @@
 //!   as priming.
 //! - At the end, everything after the last sample in decoding order that begins before the edit's
 //!   end is dropped.
-//! - Cues that end before zero are dropped; those that begin before it begin at zero.
+//! - All cues are kept: the packager cuts them at zero, and counts those that are left out.
 
 use super::atom::malformed;
 use super::fragments::{FragmentCursor, Fragments};
 use super::tables::{RawSample, TableCursor};
 use super::trak::MediaTrack;
+use crate::input::metered::SampleBudget;
 use crate::{MediaError, Source, TrackKind, limits};
 use std::sync::Arc;
 
@@ -56,8 +57,12 @@ pub(super) struct Plan {
     pub(super) undecodable: u64,
     /// Samples that the tables count but do not place.
     pub(super) missing: u32,
-    /// Some sample needs another sample description than the track's.
+    /// Some sample needs a sample description that cannot follow the others.
     pub(super) mixed: bool,
+    /// Times at which the sample description changes.
+    pub(super) changes: usize,
+    /// The form of the latest sample, see [`MediaTrack::forms`].
+    form: Option<usize>,
 }
 
 /// The part of a second, as a divisor, that sound keeps before zero.
@@ -66,11 +71,13 @@ const WARM_UP_PARTS: i64 = 4;
 impl Walk {
     pub(super) fn new(track: &MediaTrack, fragments: &Arc<Fragments>) -> Self {
         let table = TableCursor::new(Arc::clone(&track.tables));
-        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id);
+        let is_sound = track.track.kind == TrackKind::Audio;
+        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id, is_sound);
         Self { table: Some(table), fragments, missing: 0 }
     }
 
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+        source.work(1)?;
         if let Some(table) = &mut self.table {
             if let Some(sample) = table.next() {
                 return Ok(Some(sample));
@@ -114,7 +121,7 @@ impl Beginnings {
         let begins = match self.kind {
             TrackKind::Video => sample.sync && at.pts <= 0,
             TrackKind::Audio => self.chosen.is_none() && end > -self.warm_up,
-            TrackKind::Subtitle => self.chosen.is_none() && end > 0,
+            TrackKind::Subtitle => self.chosen.is_none(),
         };
         if begins {
             self.chosen = Some(at);
@@ -123,10 +130,11 @@ impl Beginnings {
 }
 
 impl Plan {
-    /// Walks all samples of the track.
+    /// Walks all samples of the track, which take their part of the budget of the file.
     pub(super) fn make(
         track: &MediaTrack,
         fragments: &Arc<Fragments>,
+        budget: &mut SampleBudget,
         source: &mut dyn Source,
     ) -> Result<Self, MediaError> {
         let kind = track.track.kind;
@@ -144,6 +152,7 @@ impl Plan {
                 return Err(MediaError::Limit { what, value: count, limit: limits::MP4_SAMPLES });
             }
             plan.add(track, &sample, source.bytes())?;
+            budget.add(sample.bytes.into())?;
             let pts = sample.dts + i64::from(sample.reorder) + plan.shift;
             beginnings.see(&sample, Beginning { index, pts, elapsed });
             elapsed += u64::from(sample.duration);
@@ -167,7 +176,13 @@ impl Plan {
             return Err(malformed(sample.offset, what));
         }
         self.empty += u64::from(sample.bytes == 0);
-        self.mixed |= !track.same.get(sample.description.saturating_sub(1) as usize).is_none_or(|same| *same);
+        let form = track.form(sample);
+        if self.form.is_some() && self.form != form {
+            self.changes += 1;
+            self.mixed |= track.track.kind == TrackKind::Video && !sample.sync;
+        }
+        self.mixed |= form.is_none() || self.changes > limits::OUT_CHANGES;
+        self.form = form;
         self.early = self.early.max(-i64::from(sample.reorder));
         Ok(())
     }

@@ -4,9 +4,9 @@ use super::atom::{Atom, FourCc, malformed};
 use super::edits::Edit;
 use super::entry::{self, Description, Entry, Text};
 use super::language;
-use super::tables::{SampleTables, first_description};
+use super::tables::{RawSample, SampleTables, first_description};
 use crate::codec::vui::reduced;
-use crate::{MediaError, Track, TrackKind};
+use crate::{MediaError, Track, TrackKind, limits};
 use std::sync::Arc;
 
 /// What the headers of the movie state for its tracks.
@@ -28,10 +28,14 @@ pub(super) struct Movie {
 pub(super) enum Parsed {
     /// Reel stores it.
     Taken(Box<MediaTrack>),
+    /// It holds the chapters of other tracks.
+    Chapters(Box<MediaTrack>),
     /// Reel leaves it out; a sentence that says why.
     Left(String),
     /// The same for video in a codec that Reel does not store.
     NoPictures(String),
+    /// Its samples are encrypted, by this scheme.
+    Encrypted { id: u32, scheme: String },
 }
 
 /// Still pictures, which sound files carry as a track to show their cover.
@@ -44,10 +48,23 @@ pub(super) struct MediaTrack {
     pub(super) text: Option<Text>,
     pub(super) tables: Arc<SampleTables>,
     pub(super) edit: Edit,
-    /// For each sample description, whether it equals the one from which `track` was made.
-    pub(super) same: Vec<bool>,
-    /// A warning about the track, for the person who ingests.
-    pub(super) warning: Option<String>,
+    /// The other forms of the samples: the descriptions that differ from that of `track`.
+    pub(super) others: Vec<crate::Description>,
+    /// For each entry of `stsd`, its form: 0 for that of `track`, else its place in `others`, from
+    /// 1. `None` for one that cannot follow.
+    pub(super) forms: Vec<Option<usize>>,
+    /// For pictures: how many video tracks come before it in the file.
+    pub(super) position: usize,
+    /// What the person who ingests should know.
+    pub(super) warnings: Vec<String>,
+}
+
+impl MediaTrack {
+    /// The form of a sample; `None` if it cannot be decoded beside the others. An entry that the
+    /// file does not have is taken for the first one.
+    pub(super) fn form(&self, sample: &RawSample) -> Option<usize> {
+        self.forms.get(sample.description.saturating_sub(1) as usize).copied().unwrap_or(Some(0))
+    }
 }
 
 /// `tkhd`.
@@ -65,30 +82,39 @@ const MEANINGLESS_NAMES: [&str; 8] =
     ["", "core media", "gpac", "mainconcept", "vide", "soun", "stereo", "mono"];
 const MAX_NAME_CHARS: usize = 200;
 
-/// Reads a `trak` box.
-pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError> {
+/// The number of pictures in the tables of a `trak` box; `None` if it is no video track.
+pub(super) fn pictures(trak: &Atom<'_>) -> Option<u32> {
+    let mdia = trak.child(b"mdia").ok()??;
+    let (handler, _) = handler(&mdia.child(b"hdlr").ok()??, false).ok()?;
+    let count = || {
+        let stbl = mdia.child(b"minf").ok()??.child(b"stbl").ok()??;
+        let (_, _, mut fields) = stbl.child(b"stsz").ok()??.full().ok()?;
+        fields.skip(4).ok()?;
+        fields.u32().ok()
+    };
+    (handler.0 == *b"vide").then(|| count().unwrap_or(0))
+}
+
+/// Reads a `trak` box. `position` is the number of video tracks before it.
+pub(super) fn parse(trak: &Atom<'_>, movie: &Movie, position: usize) -> Result<Parsed, MediaError> {
     let header = header(&trak.required(b"tkhd")?)?;
     let id = header.id;
     let mdia = trak.required(b"mdia")?;
     let (handler, handler_name) = handler(&mdia.required(b"hdlr")?, movie.quicktime)?;
     let left = |why: String| Ok(Parsed::Left(format!("track {id} is left out: {why}")));
-    if movie.chapters.contains(&id) {
-        return left("it holds chapter marks".to_owned());
-    }
-    let kind = match &handler.0 {
-        b"vide" => TrackKind::Video,
-        b"soun" => TrackKind::Audio,
-        b"sbtl" | b"subt" | b"text" | b"clcp" => TrackKind::Subtitle,
-        b"tmcd" => return left("it holds time codes".to_owned()),
-        b"hint" => return left("it holds hints for streaming".to_owned()),
-        _ => return left(format!("it is neither picture, sound nor text (`{handler}`)")),
+    let chapters = movie.chapters.contains(&id);
+    let kind = match kind_of(handler) {
+        Ok(kind) => kind,
+        Err(why) => return left(why),
     };
+    if chapters && kind != TrackKind::Subtitle {
+        return left("it holds pictures or sound of chapters".to_owned());
+    }
     let minf = mdia.required(b"minf")?;
     let stbl = minf.required(b"stbl")?;
     let stsd = stbl.required(b"stsd")?;
-    let (table_version, _, mut fields) = stsd.full()?;
-    fields.skip(4)?;
-    let entries = fields.children().collect::<Result<Vec<_>, _>>()?;
+    let (table_version, entries) = descriptions(&stsd)?;
+    let elsewhere = references_elsewhere(&minf)?;
     let chosen = first_description(&stbl)?.saturating_sub(1) as usize;
     let Some(entry) = entries.get(chosen).or(entries.first()) else {
         return left("it has no sample description".to_owned());
@@ -104,14 +130,16 @@ pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError
             return Ok(Parsed::NoPictures(format!("track {id} cannot be stored: {why}")));
         }
         Ok(Entry::Left(why)) => return left(why),
-        Err(MediaError::Encrypted { scheme, .. }) => return Err(MediaError::Encrypted { track: id, scheme }),
+        Err(MediaError::Encrypted { scheme, .. }) => return Ok(Parsed::Encrypted { id, scheme }),
         Err(error) => return Err(error),
     };
-    if is_elsewhere(&minf, entry)? {
+    if is_elsewhere(&elsewhere, entry)? {
         return left("its media lies in another file".to_owned());
     }
     let (timescale, packed) = media_header(&mdia.required(b"mdhd")?)?;
-    let warning = turn(&mut description, &header, movie).map(|warning| format!("track {id}: {warning}"));
+    let turned = turn(&mut description, &header, movie);
+    let warnings = turned.into_iter().chain(std::mem::take(&mut description.warnings));
+    let warnings = warnings.map(|warning| format!("track {id}: {warning}")).collect();
     let extended = match mdia.child(b"elng")? {
         Some(elng) => language::extended(elng.full()?.2.rest()),
         None => None,
@@ -132,10 +160,74 @@ pub(super) fn parse(trak: &Atom<'_>, movie: &Movie) -> Result<Parsed, MediaError
         video,
         audio,
     };
-    let same = entries.iter().map(|other| other.kind == entry.kind && other.body == entry.body).collect();
+    let (others, forms) = forms(&track, (&elsewhere, table_version), &entries, entry)?;
     let tables = Arc::new(SampleTables::parse(&movie.moov, movie.offset, &stbl)?);
     let edit = Edit::parse(trak, movie.timescale, timescale)?;
-    Ok(Parsed::Taken(Box::new(MediaTrack { id, track, text, tables, edit, same, warning })))
+    let media = Box::new(MediaTrack { id, track, text, tables, edit, others, forms, position, warnings });
+    Ok(if chapters { Parsed::Chapters(media) } else { Parsed::Taken(media) })
+}
+
+/// The version of the `stsd` box, and its entries.
+fn descriptions<'a>(stsd: &Atom<'a>) -> Result<(u8, Vec<Atom<'a>>), MediaError> {
+    let (version, _, mut fields) = stsd.full()?;
+    fields.skip(4)?;
+    let limit = limits::MP4_DESCRIPTIONS;
+    let entries = fields.children().take(limit + 1).collect::<Result<Vec<_>, _>>()?;
+    if entries.len() > limit {
+        let what = "the number of sample descriptions of a track";
+        return Err(MediaError::Limit { what, value: entries.len() as u64, limit: limit as u64 });
+    }
+    Ok((version, entries))
+}
+
+/// The different descriptions of a track beside that of `entry`, and which of them each entry is.
+/// See [`MediaTrack`].
+fn forms(
+    track: &Track,
+    (elsewhere, table_version): (&[bool], u8),
+    entries: &[Atom<'_>],
+    entry: &Atom<'_>,
+) -> Result<(Vec<crate::Description>, Vec<Option<usize>>), MediaError> {
+    let (mut others, mut forms): (Vec<crate::Description>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+    for other in entries {
+        if other.kind == entry.kind && other.body == entry.body {
+            forms.push(Some(0));
+            continue;
+        }
+        let read = match track.kind {
+            TrackKind::Video => entry::video(other),
+            TrackKind::Audio => entry::sound(other, table_version),
+            TrackKind::Subtitle => Ok(Entry::Left(String::new())),
+        };
+        // Whatever is wrong with an entry concerns only the samples that need it.
+        let Ok(Entry::Taken(mut described)) = read else {
+            forms.push(None);
+            continue;
+        };
+        if described.codec != Some(track.codec) || is_elsewhere(elsewhere, other)? {
+            forms.push(None);
+            continue;
+        }
+        if let (Some(video), Some(first)) = (&mut described.video, &track.video) {
+            video.rotation = first.rotation;
+        }
+        let Description { config, video, audio, .. } = *described;
+        others.push(crate::Description { config, video, audio });
+        forms.push(Some(others.len()));
+    }
+    Ok((others, forms))
+}
+
+/// What a track with this handler carries, or why it is left out.
+fn kind_of(handler: FourCc) -> Result<TrackKind, String> {
+    match &handler.0 {
+        b"vide" => Ok(TrackKind::Video),
+        b"soun" => Ok(TrackKind::Audio),
+        b"sbtl" | b"subt" | b"text" | b"clcp" => Ok(TrackKind::Subtitle),
+        b"tmcd" => Err("it holds time codes".to_owned()),
+        b"hint" => Err("it holds hints for streaming".to_owned()),
+        _ => Err(format!("it is neither picture, sound nor text (`{handler}`)")),
+    }
 }
 
 /// Tracks that `tref/chap` of this track names.
@@ -238,23 +330,28 @@ fn is_forced(udta: Option<&Atom<'_>>) -> bool {
     })
 }
 
-/// Whether the data reference of the entry points to another file (8.7.2): flag 1 means "in this
-/// file".
-fn is_elsewhere(minf: &Atom<'_>, entry: &Atom<'_>) -> Result<bool, MediaError> {
+/// For each data reference, whether it points to another file (8.7.2): flag 1 means "in this file".
+/// They are read once for all entries. One that is damaged, and those after it, count as this file.
+fn references_elsewhere(minf: &Atom<'_>) -> Result<Vec<bool>, MediaError> {
+    let Some(dinf) = minf.child(b"dinf")? else { return Ok(Vec::new()) };
+    let Some(dref) = dinf.child(b"dref")? else { return Ok(Vec::new()) };
+    let (_, _, mut fields) = dref.full()?;
+    fields.skip(4)?;
+    let points_away = |reference: Result<Atom<'_>, MediaError>| {
+        let (_, flags, place) = reference.ok()?.full().ok()?;
+        // Some QuickTime files have empty references without the flag; an empty reference is no
+        // other file.
+        Some(flags & 1 == 0 && place.rest().iter().any(|byte| *byte != 0))
+    };
+    Ok(fields.children().take(usize::from(u16::MAX)).map_while(points_away).collect())
+}
+
+/// Whether the samples of the entry lie in another file.
+fn is_elsewhere(elsewhere: &[bool], entry: &Atom<'_>) -> Result<bool, MediaError> {
     let mut fields = entry.fields();
     fields.skip(6)?;
     let index = usize::from(fields.u16()?);
-    let Some(dinf) = minf.child(b"dinf")? else { return Ok(false) };
-    let Some(dref) = dinf.child(b"dref")? else { return Ok(false) };
-    let (_, _, mut fields) = dref.full()?;
-    fields.skip(4)?;
-    let Some(reference) = index.checked_sub(1).and_then(|index| fields.children().nth(index)) else {
-        return Ok(false);
-    };
-    let (_, flags, place) = reference?.full()?;
-    // Some QuickTime files have empty references without the flag; an empty reference is no other
-    // file.
-    Ok(flags & 1 == 0 && place.rest().iter().any(|byte| *byte != 0))
+    Ok(index.checked_sub(1).and_then(|index| elsewhere.get(index)).copied().unwrap_or(false))
 }
 
 /// Applies the track header to the picture: rotation, and the pixel aspect if nothing else states

@@ -14,11 +14,11 @@ pub(crate) struct Frame {
     pub(crate) pts: Option<i64>,
     /// Samples it decodes to.
     pub(crate) samples: u32,
-    /// Its channels and rate, if it cannot be decoded as the frames at the start of the stream.
-    pub(crate) foreign: Option<Audio>,
+    /// How it is coded; `None` if it cannot be stored.
+    pub(crate) described: Option<Described>,
 }
 
-/// What the first frame states about the stream.
+/// What a frame states about the stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     /// How it is coded.
@@ -39,7 +39,8 @@ pub(crate) struct AudioCutter {
     marks: Marks,
     /// The previous frame ended where `pending` begins.
     locked: bool,
-    described: Option<Described>,
+    /// A frame that can be stored was found.
+    found: bool,
     /// Why the stream cannot be stored, if it cannot.
     refused: Option<&'static str>,
     /// Bytes that belong to no frame.
@@ -70,16 +71,16 @@ impl AudioCutter {
             base: 0,
             marks: Marks::default(),
             locked: false,
-            described: None,
+            found: false,
             refused: None,
             skipped_bytes: 0,
             group: None,
         }
     }
 
-    /// What the stream is, once a frame was found; or why it cannot be stored.
-    pub(crate) fn described(&self) -> Result<Option<&Described>, &'static str> {
-        self.refused.map_or(Ok(self.described.as_ref()), Err)
+    /// Why the stream cannot be stored, if its first frame shows that.
+    pub(crate) fn refused(&self) -> Option<&'static str> {
+        self.refused
     }
 
     /// Takes payload; returns the frames that it completes.
@@ -170,18 +171,16 @@ impl AudioCutter {
         let pts = self.marks.take(self.base + range.start as u64).map(|stamps| stamps.pts);
         let whole = &self.pending[range];
         let data = whole[found.header_bytes..].to_vec();
-        let mut frame = Frame { data, pts, samples: found.samples, foreign: None };
+        let mut frame = Frame { data, pts, samples: found.samples, described: None };
         if self.carries != Carries::Ac3 {
-            match (describe(self.carries, whole), &self.described) {
-                (Ok(found), None) => self.described = Some(found),
-                (Err(why), None) => {
+            match describe(self.carries, whole) {
+                Err(why) if !self.found => {
                     self.refused = Some(why);
                     return;
                 }
-                (Ok(found), Some(first)) => frame.foreign = found.differs_from(first),
-                // The rate is the stream's, as far as is known.
-                (Err(_), Some(first)) => frame.foreign = Some(first.audio.clone()),
+                described => frame.described = described.ok(),
             }
+            self.found = true;
             complete.push(frame);
             return;
         }
@@ -191,11 +190,7 @@ impl AudioCutter {
 
     fn give_group(&mut self, group: Group, complete: &mut Vec<Frame>) {
         let mut frame = group.frame;
-        let found = describe_ac3(&frame.data);
-        match &self.described {
-            None => self.described = found,
-            Some(first) => frame.foreign = found.and_then(|found| found.differs_from(first)),
-        }
+        frame.described = describe_ac3(&frame.data);
         complete.push(frame);
     }
 
@@ -222,15 +217,14 @@ impl AudioCutter {
 }
 
 impl Described {
-    /// The channels and rate, if frames like this need another decoder than `first`.
-    fn differs_from(&self, first: &Self) -> Option<Audio> {
+    /// Whether one decoder configuration serves for both.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         // E-AC-3 states its bit rate in the configuration, which may vary.
         let config_counts = self.codec == Codec::Aac;
-        let same = self.codec == first.codec
+        self.codec == other.codec
             && (self.audio.channels, self.audio.sample_rate)
-                == (first.audio.channels, first.audio.sample_rate)
-            && (!config_counts || self.config == first.config);
-        (!same).then(|| self.audio.clone())
+                == (other.audio.channels, other.audio.sample_rate)
+            && (!config_counts || self.config == other.config)
     }
 }
 

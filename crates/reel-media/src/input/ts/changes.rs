@@ -1,11 +1,21 @@
 //! Changes of the programme's tables in the course of a file (ISO 13818-1 section 2.4.4): streams
 //! that move to other PIDs, begin or end.
 
+use super::continuity::Jump;
 use super::stream::Stream;
 use super::streams::{Carries, language};
 use super::tables::{self, ProgrammeMap, StreamEntry, Table};
 use super::{File, PAT_PID, packet::Packet, seconds};
 use crate::limits;
+
+/// Places at which the tables show that the file may have been joined.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joints {
+    /// How many there were so far.
+    pub(crate) count: u64,
+    /// How the counter of the table jumped at the latest one.
+    pub(crate) jump: Jump,
+}
 
 /// The tables that are in force.
 #[derive(Debug)]
@@ -28,12 +38,22 @@ impl Tables {
     }
 
     /// Places at which the tables show that the file may have been joined.
-    pub(crate) fn joints(&self) -> u64 {
-        self.programmes.breaks()
+    pub(crate) fn joints(&self) -> Joints {
+        Joints { count: self.programmes.breaks(), jump: self.programmes.jump() }
+    }
+
+    /// PID of the programme's map.
+    pub(crate) fn map_pid(&self) -> u16 {
+        self.map_pid
+    }
+
+    /// The programme's map.
+    pub(crate) fn map(&self) -> &ProgrammeMap {
+        &self.map
     }
 
     /// Takes a packet; returns the programme's map if it changes.
-    fn push(&mut self, packet: &Packet) -> Option<ProgrammeMap> {
+    pub(crate) fn push(&mut self, packet: &Packet) -> Option<ProgrammeMap> {
         if packet.pid == PAT_PID {
             for section in self.programmes.push(packet) {
                 self.follow(&tables::programmes(&section).unwrap_or_default());
@@ -79,7 +99,7 @@ impl File {
         let places = places(&self.streams, &entries);
         for (index, place) in places.iter().enumerate() {
             match place {
-                Some(place) => self.streams[index].continue_on(entries[*place].1.pid),
+                Some(place) => self.streams[index].continue_on(entries[*place].1.pid, &mut self.programme),
                 None if self.streams[index].listed => self.end_stream(index),
                 None => {}
             }

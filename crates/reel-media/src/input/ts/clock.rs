@@ -7,8 +7,8 @@
 //! picture keep their distance.
 //!
 //! A stream may be interleaved late, and continue the part before although another stream has begun
-//! the new one. That is so if its time stamp follows the last one as usual, unless the tables show
-//! that the file was joined here.
+//! the new one. That is so if its time stamp is where the next sample of that part is due, unless
+//! the tables show that the file was joined here.
 
 use super::pes::Stamps;
 
@@ -48,6 +48,13 @@ pub(crate) struct Line {
     joints: u64,
 }
 
+/// Where the next sample of a stream is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    part: u64,
+    at: i64,
+}
+
 /// The clock of a programme.
 #[derive(Debug, Default)]
 pub(crate) struct ProgrammeClock {
@@ -84,6 +91,19 @@ impl Line {
         self.last
     }
 
+    /// Where the next sample of the part is due.
+    pub(crate) fn next(&self) -> Option<Due> {
+        self.last.map(|last| Due { part: self.part, at: self.due(last) })
+    }
+
+    /// Whether the latest sample, in the same part, is later than it was due: samples before it are
+    /// missing.
+    pub(crate) fn is_later_than(&self, due: Due) -> bool {
+        // Sound may be cut a frame later.
+        let slack = if self.video { self.step / 2 } else { 2 * self.step };
+        self.ordered && self.part == due.part && self.last.is_some_and(|last| last - due.at > slack)
+    }
+
     fn key(&self, stamps: Stamps) -> i64 {
         if self.video { stamps.dts } else { stamps.pts }
     }
@@ -95,10 +115,20 @@ impl Line {
 
     /// Whether `at` can follow in the same part.
     fn follows(&self, at: i64, last: i64) -> bool {
+        self.is_after(at, last, SOUND_BACK)
+    }
+
+    /// Whether `at` can be the first of a part that another stream began.
+    fn joins(&self, at: i64, last: i64) -> bool {
+        self.is_after(at, last, -SOUND_CUT)
+    }
+
+    /// Whether `at` can come after `last`, sound with up to `sound_back` of its end again.
+    fn is_after(&self, at: i64, last: i64, sound_back: i64) -> bool {
         let back = match (self.video, self.ordered) {
             (true, true) => at >= last,
             (true, false) => at - last >= UNORDERED_BACK,
-            (false, _) => at - self.due(last).max(last) >= SOUND_BACK,
+            (false, _) => at - self.due(last).max(last) >= sound_back,
         };
         back && at - last <= JUMP_FORWARD
     }
@@ -171,10 +201,8 @@ impl ProgrammeClock {
         let at = nearest(key + line.added, last);
         if line.part < self.jumps {
             let moved = nearest(key + self.added, last);
-            let nearer = (moved - line.due(last)).abs() < (at - line.due(last)).abs();
             let joined = self.joint.is_some_and(|joint| joints >= joint);
-            let leaves = joined || (!line.continues(at, last) && (nearer || !line.follows(at, last)));
-            if leaves && line.follows(moved, last) {
+            if (joined || !line.continues(at, last)) && line.joins(moved, last) {
                 let (added, part) = (self.added, self.jumps);
                 let line = &mut self.lines[stream];
                 (line.added, line.part) = (added, part);
@@ -313,6 +341,19 @@ mod tests {
         assert_eq!(put(&mut clock, 1, 4_955_420, &[(0, 4_955_000)]), 97_620);
         assert_eq!(put(&mut clock, 0, 4_955_000, &[]), 97_200);
         assert_eq!(clock.jumps, 2);
+    }
+
+    #[test]
+    fn sound_that_is_cut_at_a_joint_causes_no_other_jump() {
+        let mut clock = clock(&[true, false]);
+        put(&mut clock, 0, 90_000, &[]);
+        put(&mut clock, 1, 105_000, &[]);
+        clock.lines[0].ordered = true;
+        // Sound ends at 108600, and 15000 of the new sound are before that.
+        assert_eq!(put(&mut clock, 0, 5_000_000, &[(1, 5_000_000)]), 93_600);
+        assert_eq!(put(&mut clock, 1, 5_000_000, &[]), 93_600);
+        assert_eq!(put(&mut clock, 0, 5_003_600, &[(1, 5_003_600)]), 97_200);
+        assert_eq!(clock.jumps, 1);
     }
 
     #[test]

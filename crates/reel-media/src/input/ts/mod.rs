@@ -9,33 +9,36 @@
 //!   from a time stamp that differs by more than one frame.
 
 mod audio;
-mod changes;
+pub(crate) mod changes;
 mod clock;
 mod continuity;
 mod marks;
-mod packet;
+pub(crate) mod packet;
 mod pes;
+mod sound;
 mod stream;
-mod streams;
-mod tables;
+pub(crate) mod streams;
+pub(crate) mod tables;
 mod video;
 
 use self::changes::Tables;
 use self::clock::{ProgrammeClock, RATE};
 use self::packet::Packets;
 use self::pes::{Pes, Piece, Stamps};
+use self::sound::SoundLine;
 use self::stream::{Stream, Unit};
 use self::streams::Carries;
 use self::tables::{ProgrammeMap, Table};
 use crate::input::spacing::{Spacing, Timed};
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
-use crate::limits;
-use crate::{Demux, MediaError, Source, Track, TrackKind};
+use crate::{Demux, MediaError, Source, Track, TrackKind, hdr, limits};
 use std::collections::{HashMap, VecDeque};
 
-const CONTAINER: &str = "MPEG-TS";
-const PAT_PID: u16 = 0;
+/// The container's name in messages.
+pub(crate) const CONTAINER: &str = "MPEG-TS";
+/// PID of the table of programmes.
+pub(crate) const PAT_PID: u16 = 0;
 
 /// Opens a transport stream: finds its programme, and inspects the beginning of each of its
 /// streams.
@@ -56,7 +59,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         lanes: Vec::new(),
         programme: ProgrammeClock::new(streams.iter().map(|stream| stream.carries.is_video())),
         streams,
-        scan_bytes: 0,
+        scan_bytes: limits::TS_JOINT_BYTES,
         tables: Tables::new(map, map_pid),
         units: VecDeque::new(),
         zero: 0,
@@ -75,7 +78,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
 enum Lane {
     Out,
     Video { track: usize },
-    Audio { track: usize, rate: u32, sound: SoundLine },
+    Audio { track: usize, sound: SoundLine },
 }
 
 struct File {
@@ -85,7 +88,8 @@ struct File {
     streams: Vec<Stream>,
     /// One for each stream.
     lanes: Vec<Lane>,
-    /// Bytes that may still be read ahead: never more in all than were read.
+    /// Bytes that may still be read ahead: those of one joint, and never more beside them than were
+    /// read.
     scan_bytes: u64,
     tables: Tables,
     programme: ProgrammeClock,
@@ -112,8 +116,9 @@ impl Demux for File {
     fn next(&mut self, data: &mut Vec<u8>) -> Result<Option<crate::Packet>, MediaError> {
         loop {
             if let Some(ready) = self.spacing.pop() {
-                *data = ready.data;
-                return Ok(Some(crate::Packet { track: ready.track, sample: ready.sample }));
+                let packet;
+                (packet, *data) = ready.packet();
+                return Ok(Some(packet));
             }
             if let Some(unit) = self.units.pop_front() {
                 self.place(unit);
@@ -197,8 +202,13 @@ impl File {
                 Ok(Some(description)) if stream.given > 0 => {
                     let lane = match description.kind {
                         TrackKind::Video => Lane::Video { track },
-                        _ => Lane::Audio { track, rate: description.timescale, sound: SoundLine::default() },
+                        _ => Lane::Audio { track, sound: SoundLine::new(description.timescale) },
                     };
+                    let warning =
+                        description.video.as_ref().and_then(|video| hdr::warning(description.codec, video));
+                    warning
+                        .into_iter()
+                        .for_each(|text| self.warnings.add(format!("stream {}: {text}", stream.pid)));
                     let first_of_kind = self.tracks.iter().all(|other| other.kind != description.kind);
                     self.tracks.push(Track { default: first_of_kind, ..description });
                     lane
@@ -212,7 +222,8 @@ impl File {
                     };
                     let why = other.err().unwrap_or(nothing);
                     let text = format!("stream {} is left out: {why}", stream.pid);
-                    if stream.carries.is_video() {
+                    // What is clear beside encrypted pictures is taken: it is all there is to have.
+                    if stream.carries.is_video() && stream.scrambled_packets == 0 {
                         video_missing = Some(text.clone());
                     }
                     self.warnings.add(text);
@@ -221,8 +232,7 @@ impl File {
             });
         }
         let has_video = self.tracks.iter().any(|track| track.kind == TrackKind::Video);
-        let nothing_left = self.tracks.is_empty() || (video_missing.is_some() && !has_video);
-        if let Some(pid) = encrypted.filter(|_| nothing_left) {
+        if let Some(pid) = encrypted.filter(|_| self.tracks.is_empty()) {
             let scheme = "transport stream scrambling".to_owned();
             return Err(MediaError::Encrypted { track: u32::from(pid), scheme });
         }
@@ -261,92 +271,63 @@ impl File {
         }
     }
 
-    /// One warning for each track whose parameters change.
+    /// Warnings about changes of decoder configuration: the first ones of each track.
     fn warn_of_changes(&mut self) {
         for (stream, lane) in self.streams.iter().zip(&self.lanes) {
-            let Some((first, to)) = stream.changes.first.as_ref().filter(|_| !matches!(lane, Lane::Out))
-            else {
+            if matches!(lane, Lane::Out) {
                 continue;
-            };
-            let (pid, at) = (stream.pid, seconds(first - self.zero));
-            self.warnings.add(if stream.carries.is_video() {
-                format!("the pictures of stream {pid} change at {at} to {to}: some players cannot follow")
-            } else {
-                let left_out = seconds(stream.changes.left_out_ticks);
-                format!(
-                    "the sound of stream {pid} changes at {at} to {to}: {left_out} of it are left out, the picture continues"
-                )
-            });
+            }
+            let at = |ticks: i64| seconds(ticks - self.zero);
+            let (pid, changes) = (stream.pid, stream.changes());
+            let what = if stream.carries.is_video() { "pictures of stream" } else { "sound of stream" };
+            let verb = if stream.carries.is_video() { "change" } else { "changes" };
+            for (time, to) in &changes.named {
+                let time = at(*time);
+                self.warnings.add(format!(
+                    "the {what} {pid} {verb} at {time} to {to}: a new decoder configuration begins there"
+                ));
+            }
+            if changes.count > changes.named.len() {
+                let more = changes.count - changes.named.len();
+                self.warnings.add(format!("the {what} {pid} {verb} {more} more times"));
+            }
+            if let Some((first, left_out)) = stream.left_out() {
+                let (first, left_out) = (at(first), seconds(left_out));
+                self.warnings.add(format!(
+                    "sound of stream {pid} is left out, {left_out} in all, the first at {first}: it is coded \
+                     in another way for a short time, or with another codec"
+                ));
+            }
+            if stream.unfollowed > 0 {
+                let limit = limits::OUT_CHANGES;
+                self.warnings.add(format!(
+                    "the {what} {pid} {verb} more than {limit} times: some players cannot follow the later ones"
+                ));
+            }
         }
     }
 
-    fn place(&mut self, unit: Unit) {
+    fn place(&mut self, mut unit: Unit) {
         match &mut self.lanes[unit.stream] {
             Lane::Out => {}
             Lane::Video { track } => {
-                let pts = unit.pts.unwrap_or(unit.dts) - self.zero;
-                let dts = unit.dts - self.zero;
-                let timed = Timed { dts, pts, sync: unit.sync, nominal: unit.duration, data: unit.data };
-                self.spacing.push(*track, timed);
+                let (pts, dts) = (unit.pts.unwrap_or(unit.dts) - self.zero, unit.dts - self.zero);
+                let Unit { sync, duration: nominal, data, change, .. } = unit;
+                self.spacing.push(*track, Timed { dts, pts, sync, nominal, data, change });
             }
-            Lane::Audio { track, rate, sound } => {
-                let stated = unit.pts.map(|pts| to_samples(pts - self.zero, *rate));
-                let Some(pts) = sound.place(stated, i64::from(unit.duration), *rate, &mut self.warnings)
-                else {
-                    return;
-                };
-                let timed = Timed { dts: pts, pts, sync: true, nominal: unit.duration, data: unit.data };
-                self.spacing.push(*track, timed);
+            Lane::Audio { track, sound } => {
+                let stated = unit.pts.map(|pts| pts - self.zero);
+                let Some(placed) = sound.place(stated, &mut unit, &mut self.warnings) else { return };
+                let (dts, pts, nominal, change) = (placed.pts, placed.pts, placed.duration, placed.change);
+                self.spacing.push(*track, Timed { dts, pts, sync: true, nominal, data: unit.data, change });
             }
         }
-    }
-}
-
-/// The times of a sound track, in its samples.
-#[derive(Default)]
-struct SoundLine {
-    /// Where the next frame belongs.
-    next: Option<i64>,
-    /// End of the frames that were given.
-    end: i64,
-}
-
-impl SoundLine {
-    /// The time of a frame; `None` if sound was already given for that time.
-    fn place(
-        &mut self,
-        stated: Option<i64>,
-        duration: i64,
-        rate: u32,
-        warnings: &mut Warnings,
-    ) -> Option<i64> {
-        let pts = match (self.next, stated) {
-            (Some(next), Some(stated)) if (stated - next).abs() > duration => {
-                warnings.once("resync", || {
-                    let rate = i64::from(rate.max(1));
-                    let tenths = (stated - next) * 10 / rate;
-                    format!(
-                        "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
-                        next / rate
-                    )
-                });
-                stated
-            }
-            (Some(next), _) => next,
-            (None, stated) => stated.unwrap_or(0),
-        };
-        let is_first = self.next.replace(pts + duration).is_none();
-        if !is_first && pts < self.end - duration {
-            return None;
-        }
-        self.end = pts + duration;
-        Some(pts)
     }
 }
 
 /// Reads tables until all programmes are known or enough was read, and chooses the first with
-/// media.
-fn choose_programme(
+/// media. Also returns the PID of its map.
+pub(crate) fn choose_programme(
     window: &mut Window,
     mut packets: Packets,
     warnings: &mut Warnings,
@@ -480,10 +461,4 @@ fn streams_of(map: &ProgrammeMap, warnings: &mut Warnings) -> Result<(Vec<Stream
 fn seconds(ticks: i64) -> String {
     let tenths = ticks.max(0) * 10 / i64::from(RATE);
     format!("{}.{} s", tenths / 10, tenths % 10)
-}
-
-fn to_samples(ticks: i64, rate: u32) -> i64 {
-    let exact = i128::from(ticks) * i128::from(rate);
-    let half = i128::from(RATE) / 2;
-    i64::try_from((exact + half).div_euclid(i128::from(RATE))).unwrap_or(i64::MAX)
 }

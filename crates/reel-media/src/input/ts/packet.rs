@@ -7,7 +7,8 @@ use crate::limits::WINDOW_BYTES;
 
 /// Bytes of a packet itself.
 pub(crate) const PACKET_BYTES: usize = 188;
-const SYNC: u8 = 0x47;
+/// The first byte of every packet.
+pub(crate) const SYNC: u8 = 0x47;
 /// Distances between packets: plain, with the four-byte arrival time of discs before each, or with
 /// checksums after each.
 const STRIDES: [usize; 3] = [188, 192, 204];
@@ -74,6 +75,25 @@ impl Packet {
         self.bytes == other.bytes || without(&self.bytes) == without(&other.bytes)
     }
 
+    /// The programme clock reference (PCR) that it carries, in ticks of 27 MHz.
+    pub(crate) fn clock(&self) -> Option<u64> {
+        let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = self.bytes;
+        let base = u64::from(u32::from_be_bytes([a, b, c, d])) << 1 | u64::from(e >> 7);
+        let extension = u64::from(e & 1) << 8 | u64::from(f);
+        self.has_clock().then_some(base * 300 + extension)
+    }
+
+    /// Whether it is marked as a place where decoding can begin.
+    pub(crate) fn is_marked_random_access(&self) -> bool {
+        self.bytes[3] & 0x20 != 0 && self.bytes[4] > 0 && self.bytes[5] & 0x40 != 0
+    }
+
+    /// Whether all of it is payload, but for a clock reference: it is not stuffed, as the last of a
+    /// PES packet usually is.
+    pub(crate) fn is_full(&self) -> bool {
+        self.payload_at == 4 || (self.has_clock() && self.bytes[4] == 7)
+    }
+
     fn has_clock(&self) -> bool {
         self.bytes[3] & 0x20 != 0 && self.bytes[4] >= 7 && self.bytes[5] & 0x10 != 0
     }
@@ -107,6 +127,12 @@ impl Packets {
         Ok(None)
     }
 
+    /// Bytes before the first packet that are no arrival time. To be asked before the walk.
+    pub(crate) fn start_cut(&self) -> u64 {
+        let arrival_time = if self.stride == 192 { 4 } else { 0 };
+        self.position.saturating_sub(arrival_time)
+    }
+
     /// How far the walk has come, in bytes of the file.
     pub(crate) fn position(&self) -> u64 {
         self.position
@@ -118,26 +144,36 @@ impl Packets {
         window: &mut Window,
         warnings: &mut Warnings,
     ) -> Result<Option<Packet>, MediaError> {
-        loop {
-            let Ok(bytes) = <[u8; PACKET_BYTES]>::try_from(window.peek(self.position, PACKET_BYTES)?) else {
-                self.position = window.bytes();
-                return Ok(None);
-            };
-            if bytes[0] != SYNC {
-                let from = self.position;
-                self.position = self.find_again(window)?;
-                warnings.once("sync", || {
-                    format!("damage skipped: no packets from byte {from} to {}", self.position)
-                });
-                continue;
-            }
-            self.position += self.stride;
+        while let Some(bytes) = self.next_bytes(window, warnings)? {
             match Packet::parse(bytes) {
                 Some(packet) => return Ok(Some(packet)),
                 None => warnings.once("packet", || {
                     format!("damaged packets are left out, the first at byte {}", self.position - self.stride)
                 }),
             }
+        }
+        Ok(None)
+    }
+
+    /// The bytes of the next packet, whatever is in it.
+    pub(crate) fn next_bytes(
+        &mut self,
+        window: &mut Window,
+        warnings: &mut Warnings,
+    ) -> Result<Option<[u8; PACKET_BYTES]>, MediaError> {
+        loop {
+            let Ok(bytes) = <[u8; PACKET_BYTES]>::try_from(window.peek(self.position, PACKET_BYTES)?) else {
+                self.position = window.bytes();
+                return Ok(None);
+            };
+            if bytes[0] == SYNC {
+                self.position += self.stride;
+                return Ok(Some(bytes));
+            }
+            let from = self.position;
+            self.position = self.find_again(window)?;
+            warnings
+                .once("sync", || format!("damage skipped: no packets from byte {from} to {}", self.position));
         }
     }
 

@@ -51,6 +51,11 @@ impl Pes {
         };
     }
 
+    /// Whether bytes are missing that the PES packet has announced.
+    pub(crate) fn is_short(&self) -> bool {
+        matches!(self.state, State::Head(_) | State::Body(Some(1..)))
+    }
+
     /// Takes the payload of one transport packet.
     pub(crate) fn push<'a>(&mut self, payload: &'a [u8], start: bool) -> Piece<'a> {
         if start {
@@ -159,7 +164,9 @@ mod tests {
             assert_eq!(pes.push(std::slice::from_ref(byte), index == 0), Piece::Nothing);
         }
         assert_eq!(pes.push(&whole[18..20], false), Piece::Payload(stamps, &[1]));
+        assert!(pes.is_short());
         assert_eq!(pes.push(&whole[20..], false), Piece::Payload(None, &[2]));
+        assert!(!pes.is_short());
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! One elementary stream: turns transport payloads into samples on the programme's clock.
 
 use super::audio::{self, AudioCutter};
+use super::changes::Joints;
 use super::clock::{ProgrammeClock, RATE};
-use super::continuity::{Continuity, Follows};
+use super::continuity::{Continuity, Follows, Joint, Signs};
 use super::pes::{Pes, Piece, Stamps};
+use super::sound::{Changes, Runs};
 use super::streams::Carries;
 use super::tables::StreamEntry;
 use super::video::{AccessUnit, VideoCutter};
+use crate::input::parameter_sets::Described;
 use crate::input::warnings::Warnings;
-use crate::{Codec, MediaError, Track, TrackKind, Video};
+use crate::{Codec, Description, Hdr, MediaError, Track, TrackKind, Video, limits};
 use std::collections::VecDeque;
 
 /// 25 frames a second, until the stream states or shows its rate.
@@ -27,8 +30,12 @@ pub(crate) struct Unit {
     pub(crate) sync: bool,
     /// Samples of an audio frame, ticks of a video frame.
     pub(crate) duration: u32,
+    /// How many of them are a second.
+    pub(crate) rate: u32,
     /// The bytes.
     pub(crate) data: Vec<u8>,
+    /// How the stream is coded from here on, if that changes.
+    pub(crate) change: Option<Box<Description>>,
 }
 
 /// One stream of the programme.
@@ -42,16 +49,26 @@ pub(crate) struct Stream {
     pub(crate) listed: bool,
     /// ISO 639-2 language.
     pub(crate) language: Option<String>,
+    /// The record of Dolby Vision in its descriptors.
+    dolby_vision: Option<[u8; 24]>,
     index: usize,
     pes: Pes,
     cutter: Cutter,
     continuity: Continuity,
     /// Joints of the file that the stream has passed.
     joints: u64,
+    /// What the packets beside the latest one say, until the next time stamp.
+    signs: Option<Signs>,
     /// Places at which packets are missing.
     pub(crate) losses: Losses,
-    /// Samples with other parameters than the first.
-    pub(crate) changes: Changes,
+    /// The sound, by how it is coded.
+    sound: Runs,
+    /// How the latest pictures are coded.
+    picture: Option<Described>,
+    /// Where that changes.
+    picture_changes: Changes,
+    /// Changes of pictures beyond the limit.
+    pub(crate) unfollowed: u64,
     /// Packets that are encrypted.
     pub(crate) scrambled_packets: u64,
     /// The packet before was one of them.
@@ -59,9 +76,10 @@ pub(crate) struct Stream {
     /// Presentation time of the first returned picture.
     first_pts: Option<i64>,
     last_dts: Option<i64>,
+    /// The usual step between pictures.
     frame_ticks: i64,
-    /// Visible size of the first picture.
-    size: Option<(u32, u32)>,
+    /// The latest step between pictures.
+    last_step: i64,
     /// Pictures later than the first were returned, so no leading pictures follow.
     past_start: bool,
     /// Samples returned.
@@ -77,20 +95,9 @@ pub(crate) struct Losses {
     pub(crate) first: Option<i64>,
 }
 
-/// Where a stream's parameters are others than at its start.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    /// Time of the first, and what it changes to.
-    pub(crate) first: Option<(i64, String)>,
-    /// Ticks of sound that are left out therefore.
-    pub(crate) left_out_ticks: i64,
-    /// The sample before was one of them.
-    within: bool,
-}
-
 #[derive(Debug)]
 enum Cutter {
-    Video(VideoCutter),
+    Video(Box<VideoCutter>),
     Audio(AudioCutter),
 }
 
@@ -98,7 +105,7 @@ impl Stream {
     /// The `index`th stream of the programme.
     pub(crate) fn new(index: usize, carries: Carries, entry: &StreamEntry) -> Self {
         let cutter = if carries.is_video() {
-            Cutter::Video(VideoCutter::new(carries == Carries::Hevc))
+            Cutter::Video(Box::new(VideoCutter::new(carries == Carries::Hevc)))
         } else {
             Cutter::Audio(AudioCutter::new(carries))
         };
@@ -107,42 +114,49 @@ impl Stream {
             pid: entry.pid,
             listed: true,
             language: super::streams::language(entry),
+            dolby_vision: super::streams::dolby_vision(entry),
             index,
             pes: Pes::default(),
             cutter,
             continuity: Continuity::default(),
             joints: 0,
+            signs: None,
             losses: Losses::default(),
-            changes: Changes::default(),
+            sound: Runs::default(),
+            picture: None,
+            picture_changes: Changes::default(),
+            unfollowed: 0,
             scrambled_packets: 0,
             in_scrambled: false,
             first_pts: None,
             last_dts: None,
             frame_ticks: USUAL_FRAME_TICKS,
-            size: None,
+            last_step: 0,
             past_start: false,
             given: 0,
         }
     }
 
-    /// Takes a packet of the stream; samples it completes are appended to `units`. `joints` counts
-    /// the places before it at which the file may have been joined; `ahead` finds the next time
-    /// stamps of the streams.
+    /// Takes a packet of the stream; samples it completes are appended to `units`. `joints` are the
+    /// places before it at which the file may have been joined; `ahead` finds the next time stamps
+    /// of the streams.
     pub(crate) fn push(
         &mut self,
         packet: &super::packet::Packet,
-        joints: u64,
+        joints: Joints,
         programme: &mut ProgrammeClock,
         ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
         units: &mut VecDeque<Unit>,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
         // Where recordings were joined, a table comes, and counters restart at starts of packets.
-        let joined = packet.start && joints != self.joints;
-        self.joints = joints;
-        match self.continuity.check(packet, joined) {
+        let possible = packet.start && joints.count != self.joints;
+        self.joints = joints.count;
+        match self.continuity.check(packet, Joint { possible, jump: joints.jump }) {
             Follows::Nothing => return Ok(()),
             Follows::AfterLoss => self.lose(programme),
+            Follows::AtJoint(_) if self.pes.is_short() => self.lose(programme),
+            Follows::AtJoint(signs) => self.signs = Some(signs),
             Follows::Next => {}
         }
         if packet.scrambled {
@@ -157,18 +171,21 @@ impl Stream {
             }
             Piece::Payload(stamps, payload) => {
                 self.in_scrambled = false;
-                let stamps = stamps.map(|stamps| programme.place(self.index, stamps, joints, ahead));
+                let stamps = stamps.map(|stamps| self.stamp(stamps, joints, programme, ahead));
                 self.cut(stamps, payload, programme, units, warnings)
             }
         }
     }
 
     /// The stream's packets have another PID from here on.
-    pub(crate) fn continue_on(&mut self, pid: u16) {
+    pub(crate) fn continue_on(&mut self, pid: u16, programme: &mut ProgrammeClock) {
         if pid == self.pid {
             return;
         }
         self.pid = pid;
+        if self.pes.is_short() {
+            self.lose(programme);
+        }
         self.continuity = Continuity::default();
         self.pes = Pes::default();
         if let Cutter::Audio(cutter) = &mut self.cutter {
@@ -194,6 +211,9 @@ impl Stream {
                 let mut complete = Vec::new();
                 cutter.finish(&mut complete);
                 complete.into_iter().for_each(|frame| self.give_sound(frame, programme, units));
+                let before = units.len();
+                self.sound.finish(units);
+                self.given += (units.len() - before) as u64;
             }
         }
     }
@@ -213,21 +233,20 @@ impl Stream {
             audio: None,
         };
         match &self.cutter {
-            Cutter::Video(cutter) => {
-                let hevc = self.carries == Carries::Hevc;
-                let Some(sets) = cutter.sets().describe(hevc) else { return Ok(None) };
-                let codec = if hevc { Codec::Hevc } else { Codec::H264 };
-                let video = Video {
-                    width: sets.size.0,
-                    height: sets.size.1,
-                    pixel_aspect: sets.pixel_aspect.unwrap_or((1, 1)),
-                    rotation: 0,
-                    colour: sets.colour,
-                };
-                Ok(Some(Track { video: Some(video), ..track(TrackKind::Video, codec, sets.config, RATE) }))
+            Cutter::Video(_) => {
+                let Some(found) = &self.picture else { return Ok(None) };
+                let codec = if self.carries == Carries::Hevc { Codec::Hevc } else { Codec::H264 };
+                let config = found.config.clone();
+                Ok(Some(Track {
+                    video: Some(self.video(found)),
+                    ..track(TrackKind::Video, codec, config, RATE)
+                }))
             }
             Cutter::Audio(cutter) => {
-                let Some(found) = cutter.described()? else { return Ok(None) };
+                if let Some(why) = cutter.refused() {
+                    return Err(why);
+                }
+                let Some(found) = self.sound.current() else { return Ok(None) };
                 let rate = found.audio.sample_rate;
                 let config = found.config.clone();
                 Ok(Some(Track {
@@ -238,13 +257,50 @@ impl Stream {
         }
     }
 
+    /// Where the stream's description changes.
+    pub(crate) fn changes(&self) -> &Changes {
+        if self.carries.is_video() { &self.picture_changes } else { &self.sound.changes }
+    }
+
+    /// Where sound is left out, and how many ticks in all.
+    pub(crate) fn left_out(&self) -> Option<(i64, i64)> {
+        Some((self.sound.left_out.first?, self.sound.left_out.ticks))
+    }
+
+    /// Places time stamps. At a joint, also finds out whether packets are missing there: two signs
+    /// of three show it.
+    fn stamp(
+        &mut self,
+        stamps: Stamps,
+        joints: Joints,
+        programme: &mut ProgrammeClock,
+        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
+    ) -> Stamps {
+        let line = programme.line(self.index);
+        let (last, due) = (line.last(), line.next());
+        let placed = programme.place(self.index, stamps, joints.count, ahead);
+        let Some(signs) = self.signs.take() else { return placed };
+        let is_late = due.is_some_and(|due| programme.line(self.index).is_later_than(due));
+        let found = [signs.counter_jumps, signs.last_is_full, is_late];
+        if found.into_iter().filter(|found| *found).count() >= 2 {
+            self.count_loss(last);
+        }
+        placed
+    }
+
     /// Packets are missing before the next payload.
     fn lose(&mut self, programme: &mut ProgrammeClock) {
+        self.count_loss(programme.line(self.index).last());
+        self.pes.lose();
+    }
+
+    /// Packets are missing after the sample at `last`.
+    fn count_loss(&mut self, last: Option<i64>) {
+        self.signs = None;
         self.losses.places += 1;
         if self.losses.places == 1 {
-            self.losses.first = programme.line(self.index).last();
+            self.losses.first = last;
         }
-        self.pes.lose();
         if let Cutter::Audio(cutter) = &mut self.cutter {
             cutter.lose();
         }
@@ -296,6 +352,7 @@ impl Stream {
         if self.first_pts.is_none() && !(unit.sync && unit.stamps.is_some()) {
             return leading(warnings);
         }
+        let change = unit.described.and_then(|described| self.follow_picture(described));
         if self.first_pts.is_none()
             && let Some(ticks) = self.stated_frame_ticks()
         {
@@ -307,7 +364,11 @@ impl Stream {
                 if let Some(step) =
                     last.map(|last| dts - last).filter(|step| (1..i64::from(RATE)).contains(step))
                 {
-                    self.frame_ticks = step;
+                    // A longer step may be a pause, unless it repeats.
+                    if step <= self.frame_ticks || step == self.last_step {
+                        self.frame_ticks = step;
+                    }
+                    self.last_step = step;
                 }
                 let pts = stamps.pts;
                 // A decoding time after the presentation time is invalid; the presentation time is
@@ -322,14 +383,13 @@ impl Stream {
                 (at, at)
             }
         };
+        if change.is_some() {
+            self.picture_changes.add(pts, self.picture.as_ref().map(Described::named).unwrap_or_default());
+            (self.first_pts, self.past_start) = (Some(pts), false);
+        }
         let first = *self.first_pts.get_or_insert(pts);
         if !self.past_start && pts < first && (self.carries != Carries::Hevc || unit.skipped_at_start) {
             return leading(warnings);
-        }
-        if let Some((width, height)) = unit.size
-            && *self.size.get_or_insert((width, height)) != (width, height)
-        {
-            self.changes.first.get_or_insert_with(|| (pts, format!("{width} x {height}")));
         }
         // Leading pictures follow their random access point at once.
         self.past_start |= pts > first;
@@ -341,8 +401,34 @@ impl Stream {
             dts,
             sync: unit.sync,
             duration: u32::try_from(self.frame_ticks).unwrap_or(0),
+            rate: RATE,
             data: unit.data,
+            change,
         });
+    }
+
+    /// Notes how a key frame is coded; returns it if a decoder must be told.
+    fn follow_picture(&mut self, described: Described) -> Option<Box<Description>> {
+        let Some(current) = &mut self.picture else {
+            self.picture = Some(described);
+            return None;
+        };
+        if described.is_like(current) || self.given == 0 {
+            return None;
+        }
+        if self.picture_changes.count >= limits::OUT_CHANGES {
+            self.unfollowed += 1;
+            return None;
+        }
+        *current = described.clone();
+        let video = Some(self.video(&described));
+        Some(Box::new(Description { config: described.config, video, audio: None }))
+    }
+
+    /// The picture as it is described to players.
+    fn video(&self, described: &Described) -> Video {
+        let video = described.video();
+        Video { hdr: Hdr { dolby_vision: self.dolby_vision, ..video.hdr }, ..video }
     }
 
     fn give_sound(
@@ -351,50 +437,35 @@ impl Stream {
         programme: &mut ProgrammeClock,
         units: &mut VecDeque<Unit>,
     ) {
-        let rate = frame.foreign.as_ref().map_or_else(|| self.sample_rate(), |audio| audio.sample_rate);
-        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(rate.max(1));
+        let described = frame.described.as_ref().or(self.sound.current());
+        let rate = described.map_or(48_000, |found| found.audio.sample_rate).max(1);
+        let step = i64::from(frame.samples) * i64::from(RATE) / i64::from(rate);
         let line = programme.line(self.index);
         // Frames without a time stamp follow those that were left out.
-        let pts = frame.pts.or(line.sound_end.filter(|_| self.changes.within));
+        let pts = frame.pts.or(line.sound_end.filter(|_| self.sound.is_apart()));
         line.step = step;
         line.sound_end = frame.pts.or(line.sound_end).map(|start| start + step);
-        self.changes.within = frame.foreign.is_some();
-        if let Some(audio) = frame.foreign {
-            let at = pts.or(line.last()).unwrap_or(0);
-            self.changes.left_out_ticks = self.changes.left_out_ticks.saturating_add(step);
-            self.changes.first.get_or_insert_with(|| {
-                (at, format!("{} channels at {} Hz", audio.channels, audio.sample_rate))
-            });
-            return;
-        }
         // Frames before the first time stamp have no place in time.
-        if pts.is_none() && self.given == 0 {
+        if pts.is_none() && self.given == 0 && !self.sound.is_apart() {
             return;
         }
-        self.given += 1;
-        units.push_back(Unit {
+        let unit = Unit {
             stream: self.index,
             pts,
             dts: 0,
             sync: true,
             duration: frame.samples,
+            rate,
             data: frame.data,
-        });
-    }
-
-    fn sample_rate(&self) -> u32 {
-        match &self.cutter {
-            Cutter::Audio(cutter) => {
-                cutter.described().ok().flatten().map_or(48_000, |found| found.audio.sample_rate)
-            }
-            Cutter::Video(_) => RATE,
-        }
+            change: None,
+        };
+        let before = units.len();
+        self.sound.push(frame.described, unit, step, units);
+        self.given += (units.len() - before) as u64;
     }
 
     fn stated_frame_ticks(&self) -> Option<i64> {
-        let Cutter::Video(cutter) = &self.cutter else { return None };
-        let (numerator, denominator) =
-            cutter.sets().describe(self.carries == Carries::Hevc)?.frame_duration?;
+        let (numerator, denominator) = self.picture.as_ref()?.frame_duration?;
         let ticks = i64::from(RATE) * i64::from(numerator) / i64::from(denominator);
         (1..i64::from(RATE)).contains(&ticks).then_some(ticks)
     }

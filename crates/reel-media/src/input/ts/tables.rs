@@ -1,11 +1,13 @@
 //! Programme tables (ISO 13818-1 section 2.4.4): sections, PAT and PMT.
 
-use super::continuity::{Continuity, Follows};
+use super::continuity::{Continuity, Follows, Joint, Jump};
 use super::packet::Packet;
 use crate::limits;
 
-const PAT_ID: u8 = 0;
-const PMT_ID: u8 = 2;
+/// table_id of the table of programmes.
+pub(crate) const PAT_ID: u8 = 0;
+/// table_id of a programme map.
+pub(crate) const PMT_ID: u8 = 2;
 
 /// The packets of one PID that carries tables.
 #[derive(Debug, Default)]
@@ -20,10 +22,10 @@ impl Table {
         if packet.scrambled {
             return Vec::new();
         }
-        match self.continuity.check(packet, false) {
+        match self.continuity.check(packet, Joint::default()) {
             Follows::Nothing => return Vec::new(),
             Follows::AfterLoss => self.sections.lose(),
-            Follows::Next => {}
+            Follows::Next | Follows::AtJoint(_) => {}
         }
         self.sections.push(packet.payload(), packet.start)
     }
@@ -31,6 +33,11 @@ impl Table {
     /// Times that the counter did not advance by one.
     pub(crate) fn breaks(&self) -> u64 {
         self.continuity.breaks
+    }
+
+    /// How the counter jumped the latest time.
+    pub(crate) fn jump(&self) -> Jump {
+        self.continuity.jump
     }
 }
 
@@ -107,6 +114,8 @@ pub(crate) fn programmes(section: &[u8]) -> Option<Vec<(u16, u16)>> {
 pub(crate) struct ProgrammeMap {
     /// The number of its programme.
     pub(crate) number: u16,
+    /// PID of the packets with its clock.
+    pub(crate) clock_pid: u16,
     /// Descriptors of the programme.
     pub(crate) descriptors: Vec<u8>,
     /// Its streams.
@@ -129,6 +138,7 @@ impl ProgrammeMap {
     pub(crate) fn parse(section: &[u8]) -> Option<Self> {
         let body = table_body(section, PMT_ID)?;
         let (descriptors, mut rest) = sized(body.get(2..)?)?;
+        let clock_pid = word(body) & 0x1fff;
         let mut streams = Vec::new();
         while rest.len() >= 5 && streams.len() < limits::TRACKS {
             let (kind, pid) = (rest[0], word(&rest[1..]) & 0x1fff);
@@ -136,7 +146,8 @@ impl ProgrammeMap {
             streams.push(StreamEntry { kind, pid, descriptors: descriptors.to_vec() });
             rest = tail;
         }
-        Some(Self { number: word(&section[3..]), descriptors: descriptors.to_vec(), streams })
+        let number = word(&section[3..]);
+        Some(Self { number, clock_pid, descriptors: descriptors.to_vec(), streams })
     }
 }
 
@@ -176,7 +187,7 @@ fn word(bytes: &[u8]) -> u16 {
 }
 
 /// The checksum of annex A: 0 over a section with its checksum.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     const POLYNOMIAL: u32 = 0x04c1_1db7;
     bytes.iter().fold(u32::MAX, |mut crc, byte| {
         crc ^= u32::from(*byte) << 24;
@@ -241,7 +252,7 @@ mod tests {
             0x0f, 0xe1, 0x01, 0xf0, 0x06, 0x0a, 0x04, b'd', b'e', b'u', 0,
         ]);
         let map = ProgrammeMap::parse(&section).unwrap();
-        assert_eq!((map.number, map.streams.len()), (5, 2));
+        assert_eq!((map.number, map.clock_pid, map.streams.len()), (5, 0x100, 2));
         assert_eq!((map.streams[1].kind, map.streams[1].pid), (0x0f, 0x101));
         assert_eq!(descriptors(&map.streams[1].descriptors).next(), Some((0x0a, &b"deu\0"[..])));
     }

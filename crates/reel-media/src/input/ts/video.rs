@@ -4,8 +4,9 @@
 use super::marks::Marks;
 use super::pes::Stamps;
 use crate::MediaError;
-use crate::codec::{h264, hevc, nal};
-use crate::limits;
+use crate::codec::{h264, hevc, nal, sei};
+use crate::input::parameter_sets::{Described, SetsInForce};
+use crate::{Hdr, limits};
 
 /// A picture with the units that belong to it.
 #[derive(Debug, Default)]
@@ -19,20 +20,14 @@ pub(crate) struct AccessUnit {
     /// Cannot be decoded if decoding starts at the random access point before it (HEVC RASL
     /// pictures).
     pub(crate) skipped_at_start: bool,
-    /// Visible size, as of the latest parameter set.
-    pub(crate) size: Option<(u32, u32)>,
+    /// How it and the following pictures are coded, if decoding can start here.
+    pub(crate) described: Option<Described>,
+    /// pic_parameter_set_id of the first slice.
+    pps: Option<u32>,
     /// A slice has been seen.
     has_picture: bool,
     /// frame_num and whether it is the bottom field, if the picture is a field.
     field: Option<(u32, bool)>,
-}
-
-/// Parameter sets, newest last; one per id.
-#[derive(Debug, Default)]
-pub(crate) struct ParameterSets {
-    vps: Vec<Vec<u8>>,
-    sps: Vec<Vec<u8>>,
-    pps: Vec<Vec<u8>>,
 }
 
 /// The cutter of one stream.
@@ -50,9 +45,12 @@ pub(crate) struct VideoCutter {
     unit: AccessUnit,
     /// A first field waiting for its second.
     first_field: Option<AccessUnit>,
-    sets: ParameterSets,
+    sets: SetsInForce,
     sps: Option<h264::Sps>,
-    size: Option<(u32, u32)>,
+    /// Metadata of high dynamic range, up to the first key frame.
+    hdr: Hdr,
+    /// A key frame has been seen.
+    begun: bool,
 }
 
 impl VideoCutter {
@@ -67,15 +65,11 @@ impl VideoCutter {
             marks: Marks::default(),
             unit: AccessUnit::default(),
             first_field: None,
-            sets: ParameterSets::default(),
+            sets: SetsInForce::new(hevc),
             sps: None,
-            size: None,
+            hdr: Hdr::default(),
+            begun: false,
         }
-    }
-
-    /// What the stream's parameter sets state so far.
-    pub(crate) fn sets(&self) -> &ParameterSets {
-        &self.sets
     }
 
     /// Takes payload; returns the access units that it completes.
@@ -152,18 +146,16 @@ impl VideoCutter {
         self.begin(begins, place, complete);
         match kind {
             kinds::SPS => {
-                if let Some(sps) = h264::Sps::parse(unit) {
-                    remember(&mut self.sets.sps, unit, |set| h264::Sps::parse(set).map(|sps| sps.id));
-                    self.size = Some((sps.width, sps.height));
-                    self.sps = Some(sps);
-                }
+                self.sets.take(unit);
+                self.sps = h264::Sps::parse(unit).or(self.sps.take());
             }
-            kinds::PPS => remember(&mut self.sets.pps, unit, |set| h264::pps_ids(set).map(|(id, _)| id)),
+            kinds::PPS => self.sets.take(unit),
+            kinds::SEI => self.take_messages(unit.get(1..)),
             _ => {}
         }
         if is_slice && !self.unit.has_picture {
-            self.unit.size = self.size;
             self.unit.has_picture = true;
+            self.unit.pps = slice.map(|slice| slice.pps_id);
             let place =
                 slice.zip(self.sps.as_ref()).and_then(|(slice, sps)| slice.frame_and_field(unit, sps));
             self.unit.field = place.and_then(|(frame, bottom)| Some((frame, bottom?)));
@@ -183,24 +175,31 @@ impl VideoCutter {
         // them.
         self.begin(begins && hevc::is_base_layer(unit), place, complete);
         match kind {
-            kinds::VPS => {
-                remember(&mut self.sets.vps, unit, |set| set.get(2).map(|byte| u32::from(byte >> 4)))
-            }
-            kinds::SPS if let Some(sps) = hevc::Sps::parse(unit) => {
-                if hevc::is_base_layer(unit) {
-                    self.size = Some((sps.width, sps.height));
-                }
-                remember(&mut self.sets.sps, unit, |set| hevc::Sps::parse(set).map(|sps| sps.id));
-            }
-            kinds::PPS => remember(&mut self.sets.pps, unit, hevc::pps_id),
+            kinds::VPS | kinds::SPS | kinds::PPS => self.sets.take(unit),
+            kinds::PREFIX_SEI => self.take_messages(unit.get(2..)),
             _ => {}
         }
         if is_slice {
-            self.unit.size = self.size;
+            if !self.unit.has_picture {
+                self.unit.pps = hevc::slice_pps_id(unit);
+            }
             self.unit.has_picture = true;
             self.unit.skipped_at_start |= kinds::RASL.contains(&kind);
         }
         nal::push_length_prefixed(unit, &mut self.unit.data);
+    }
+
+    fn describe(&mut self, pps: Option<u32>) -> Option<Described> {
+        let mut described = self.sets.describe(pps)?;
+        described.hdr = self.hdr;
+        Some(described)
+    }
+
+    fn take_messages(&mut self, payload: Option<&[u8]>) {
+        if let Some(payload) = payload.filter(|_| !self.begun) {
+            let searched = &payload[..payload.len().min(sei::SEARCH_BYTES)];
+            sei::read_hdr(&nal::unescape(searched), &mut self.hdr);
+        }
     }
 
     /// Closes the access unit before a unit that begins a new one, and gives the new one its times.
@@ -216,10 +215,14 @@ impl VideoCutter {
     fn end_unit(&mut self, complete: &mut Vec<AccessUnit>) {
         let mut unit = std::mem::take(&mut self.unit);
         if !unit.has_picture {
+            self.sets.end_unit();
             return;
         }
         let units = nal::length_prefixed(&unit.data, 4);
         unit.sync = if self.hevc { hevc::is_random_access(units) } else { h264::is_random_access(units) };
+        self.begun |= unit.sync;
+        unit.described = if unit.sync { self.describe(unit.pps) } else { None };
+        self.sets.end_unit();
         match (self.first_field.take(), unit.field) {
             // The second field of a frame belongs to the sample of the first.
             (Some(mut first), Some((frame, bottom))) if first.field == Some((frame, !bottom)) => {
@@ -234,58 +237,6 @@ impl VideoCutter {
                 if field.is_some() { self.first_field = Some(unit) } else { complete.push(unit) }
             }
         }
-    }
-}
-
-/// Properties from a stream's first parameter sets.
-pub(crate) struct Described {
-    /// Body of `avcC` or `hvcC`.
-    pub(crate) config: Vec<u8>,
-    /// Visible size.
-    pub(crate) size: (u32, u32),
-    /// Pixel shape.
-    pub(crate) pixel_aspect: Option<(u32, u32)>,
-    /// Colour description.
-    pub(crate) colour: Option<crate::Colour>,
-    /// Seconds per frame as a fraction.
-    pub(crate) frame_duration: Option<(u32, u32)>,
-}
-
-impl ParameterSets {
-    /// The decoder configuration, once all sets were found.
-    pub(crate) fn describe(&self, hevc: bool) -> Option<Described> {
-        if self.pps.is_empty() {
-            return None;
-        }
-        if hevc {
-            let sps = hevc::Sps::parse(self.sps.first()?)?;
-            return Some(Described {
-                config: hevc::hevc_config(&self.vps, &self.sps, &self.pps)?,
-                size: (sps.width, sps.height),
-                pixel_aspect: sps.pixel_aspect,
-                colour: sps.colour,
-                frame_duration: sps.frame_duration,
-            });
-        }
-        let sps = h264::Sps::parse(self.sps.first()?)?;
-        Some(Described {
-            config: h264::avc_config(&self.sps, &self.pps)?,
-            size: (sps.width, sps.height),
-            pixel_aspect: sps.pixel_aspect,
-            colour: sps.colour,
-            frame_duration: sps.frame_duration,
-        })
-    }
-}
-
-/// Keeps a set, and replaces an older one with the same id.
-fn remember(sets: &mut Vec<Vec<u8>>, unit: &[u8], id: impl Fn(&[u8]) -> Option<u32>) {
-    let Some(own) = id(unit) else { return };
-    match sets.iter().position(|set| id(set) == Some(own)) {
-        Some(place) if sets[place] == unit => {}
-        Some(place) => sets[place] = unit.to_vec(),
-        None if sets.len() < limits::PARAMETER_SETS => sets.push(unit.to_vec()),
-        None => {}
     }
 }
 
@@ -334,7 +285,7 @@ mod tests {
             assert_eq!(times, [Some(100), Some(200), None]);
             assert_eq!(kinds(&units[0]), [9, 7, 8, 5]);
             assert_eq!(units.iter().map(|unit| unit.sync).collect::<Vec<_>>(), [true, false, false]);
-            assert_eq!(cutter.sets().describe(false).unwrap().size, (320, 180));
+            assert_eq!(units[0].described.as_ref().unwrap().named(), "320 x 180");
         }
     }
 
@@ -355,9 +306,26 @@ mod tests {
         let mut cutter = VideoCutter::new(false);
         let mut other = SPS.to_vec();
         other[3] = 0x1e;
-        cutter.push(None, &stream(&[SPS, PPS, &other, PPS, TOP]), &mut Vec::new()).unwrap();
-        cutter.finish(&mut Vec::new());
-        let config = cutter.sets().describe(false).unwrap().config;
+        let mut units = Vec::new();
+        cutter.push(None, &stream(&[SPS, PPS, &other, PPS, TOP]), &mut units).unwrap();
+        cutter.finish(&mut units);
+        let config = &units[0].described.as_ref().unwrap().config;
         assert_eq!((config[3], config[5]), (0x1e, 0xe1));
+    }
+
+    #[test]
+    fn each_key_frame_has_the_sets_in_force() {
+        let mut cutter = VideoCutter::new(false);
+        let mut other = SPS.to_vec();
+        other[3] = 0x1e;
+        let mut units = Vec::new();
+        let key = |sps: &[u8]| stream(&[AUD, sps, PPS, TOP, AUD, BOTTOM]);
+        for sps in [SPS, SPS, &other] {
+            cutter.push(None, &key(sps), &mut units).unwrap();
+        }
+        cutter.finish(&mut units);
+        let described: Vec<_> = units.iter().map(|unit| unit.described.as_ref().unwrap()).collect();
+        assert_eq!(described.iter().map(|one| one.config[3]).collect::<Vec<_>>(), [0x15, 0x15, 0x1e]);
+        assert!(described[0].is_like(described[1]) && !described[1].is_like(described[2]));
     }
 }

@@ -30,7 +30,14 @@ pub(crate) fn video(timescale: u32) -> Track {
         name: None,
         default: true,
         forced: false,
-        video: Some(Video { width: 1280, height: 720, pixel_aspect: (1, 1), rotation: 0, colour: None }),
+        video: Some(Video {
+            width: 1280,
+            height: 720,
+            pixel_aspect: (1, 1),
+            rotation: 0,
+            colour: None,
+            hdr: Default::default(),
+        }),
         audio: None,
     }
 }
@@ -77,7 +84,7 @@ pub(crate) fn samples(
         .map(|(i, (dts, pts, duration, sync))| {
             let mut data = vec![track as u8; 3 + (i * 7 + track) % 23];
             data[1..3].copy_from_slice(&(i as u16).to_be_bytes());
-            (Packet { track, sample: Sample { dts, pts, duration, sync } }, data)
+            (Packet { track, sample: Sample { dts, pts, duration, sync }, change: None }, data)
         })
         .collect()
 }

@@ -102,7 +102,7 @@ impl DecodedPictures {
 /// The decoded sound of a stream as 16-bit samples.
 #[derive(Clone, PartialEq)]
 pub(crate) struct DecodedSound {
-    pcm: Vec<u8>,
+    pub(crate) pcm: Vec<u8>,
 }
 
 impl DecodedSound {

@@ -257,18 +257,6 @@ fn subtitles() {
 }
 
 #[test]
-fn chapters_are_left_out() {
-    let chapters = ";FFMETADATA1\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=1000\ntitle=One\n\
-                    [CHAPTER]\nTIMEBASE=1/1000\nSTART=1000\nEND=2000\ntitle=Two\n";
-    let path = text("chapters.txt", chapters);
-    let read = agrees(
-        &film("mov", &[PICTURE, &["-f", "ffmetadata", "-i", &path, "-map_chapters", "1"], H264]),
-        &[0],
-    );
-    assert!(read.warnings.iter().any(|warning| warning.contains("chapter")), "{:?}", read.warnings);
-}
-
-#[test]
 fn time_codes_are_left_out() {
     let read = agrees(&film("mov", &[PICTURE, H264, &["-timecode", "01:00:00:00"]]), &[0]);
     assert!(read.warnings.iter().any(|warning| warning.contains("time codes")), "{:?}", read.warnings);

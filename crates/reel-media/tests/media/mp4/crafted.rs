@@ -87,6 +87,30 @@ fn mp3_with_all_its_codec_names() {
 }
 
 #[test]
+fn ac3_of_quicktime_without_a_configuration_gets_one() {
+    // 48 kHz, 192 kbit/s, 3/2 with LFE; and 48 kHz, six blocks, stereo.
+    let sized = |head: &[u8], bytes| [head, &vec![0; bytes - head.len()]].concat();
+    let plain = sized(&[0x0b, 0x77, 0, 0, 0x14, 0x40, 0xe1, 0], 768);
+    let enhanced = sized(&[0x0b, 0x77, 0x00, 0x7f, 0x34, 0x80], 256);
+    let track = |kind: &[u8; 4], samples: Vec<Vec<u8>>| Trak {
+        samples,
+        ..Trak::new(1, b"soun", sound_entry(kind, 1, &[0; 16], &[]), 48_000, 1536, 0)
+    };
+    for (kind, frame, codec, config, channels) in [
+        (b"ac-3", &plain, Codec::Ac3, &[0x10, 0x3d, 0x40][..], 6),
+        (b"ec-3", &enhanced, Codec::Eac3, &[0x02, 0x00, 0x20, 0x04, 0x00], 2),
+    ] {
+        // The first sample may be damaged.
+        let read = read_movie(&[track(kind, vec![vec![1; 9], frame.clone(), frame.clone()])]);
+        let audio = read.tracks[0].audio.as_ref().expect("sound");
+        assert_eq!((read.tracks[0].codec, read.tracks[0].config.as_slice()), (codec, config));
+        assert_eq!((audio.channels, audio.sample_rate), (channels, 48_000));
+        let error = refused(&[track(kind, vec![vec![1; 9]; 3])]).to_string();
+        assert!(error.contains("none of its first samples is a frame of AC-3"), "{error}");
+    }
+}
+
+#[test]
 fn parameter_sets_in_the_samples() {
     let trak = Trak { entry: avc_entry(b"avc3", &[1, 66, 192, 11, 0xff, 0xe0, 0]), ..Trak::video(1, 2) };
     let read = read_movie(&[trak]);
@@ -100,11 +124,30 @@ fn parameter_sets_in_the_samples() {
 fn encrypted() {
     let sinf = boxed(b"sinf", &[boxed(b"frma", b"avc1"), full(b"schm", 0, 0, b"cenc\0\x01\0\0")].concat());
     let entry = visual_entry(b"encv", &[boxed(b"avcC", &AVCC), sinf.clone()].concat());
-    let error = refused(&[Trak { entry, ..Trak::video(7, 2) }]);
+    let error = refused(&[Trak { entry: entry.clone(), ..Trak::video(7, 2) }]);
     assert!(matches!(&error, MediaError::Encrypted { track: 7, scheme } if scheme == "cenc"), "{error}");
-    let entry = sound_entry(b"enca", 0, &[], &[esds(0x40, &[0x11, 0x90]), sinf].concat());
-    let error = refused(&[Trak::video(1, 2), Trak { entry, ..Trak::audio(2, 2) }]);
-    assert!(matches!(error, MediaError::Encrypted { track: 2, .. }), "{error}");
+    let sound = sound_entry(b"enca", 0, &[], &[esds(0x40, &[0x11, 0x90]), sinf].concat());
+    let error = refused(&[
+        Trak { entry: entry.clone(), ..Trak::video(1, 2) },
+        Trak { entry: sound.clone(), ..Trak::audio(2, 2) },
+    ]);
+    assert!(matches!(error, MediaError::Encrypted { track: 1, .. }), "{error}");
+    // What is clear beside an encrypted track is taken: pictures, sound, and sound beside sound.
+    let named = "is left out: it is encrypted (cenc)";
+    let read = read_movie(&[Trak::video(1, 2), Trak { entry: sound.clone(), ..Trak::audio(2, 2) }]);
+    assert_eq!(read.tracks.iter().map(|track| track.kind).collect::<Vec<_>>(), [TrackKind::Video]);
+    assert_eq!(
+        (bytes(&read, 0), read.warnings),
+        (Trak::video(1, 2).samples, vec![format!("track 2 {named}")])
+    );
+    let encrypted = || Trak { entry: entry.clone(), ..Trak::video(7, 2) };
+    let read = read_movie(&[encrypted(), Trak::audio(3, 5), Trak { entry: sound, ..Trak::audio(4, 2) }]);
+    assert_eq!(read.tracks.iter().map(|track| track.kind).collect::<Vec<_>>(), [TrackKind::Audio]);
+    assert_eq!(bytes(&read, 0), Trak::audio(3, 5).samples);
+    assert_eq!(read.warnings, [format!("track 7 {named}"), format!("track 4 {named}")]);
+    // One encrypted picture is no poster.
+    let still = Trak { entry: entry.clone(), ..Trak::video(7, 1) };
+    assert_eq!(read_movie(&[still, Trak::audio(3, 5)]).warnings, [format!("track 7 {named}")]);
     let error = refused(&[Trak { entry: visual_entry(b"drmi", &[]), ..Trak::video(1, 2) }]);
     assert!(matches!(error, MediaError::Encrypted { .. }), "{error}");
 }
@@ -233,6 +276,12 @@ fn pictures_before_the_first_key_frame() {
     let read = read_movie(&[Trak { syncs: Some(vec![3]), ..Trak::video(1, 5) }]);
     assert_eq!(pts(&read, 0), [80, 120, 160]);
     assert!(read.warnings.iter().any(|warning| warning.contains("2 pictures")), "{:?}", read.warnings);
+    // An end before the first key frame: no picture is left.
+    let cut = Trak { syncs: Some(vec![4]), edits: vec![(2 * 40, 0)], ..Trak::video(1, 5) };
+    let read = read_movie(&[cut, Trak::audio(2, 5)]);
+    assert!(read.packets.iter().all(|(packet, _)| read.tracks[packet.track].kind == TrackKind::Audio));
+    assert_eq!(read.packets.len(), 5);
+    assert!(read.warnings.iter().any(|warning| warning.contains("cannot be decoded")), "{:?}", read.warnings);
     // An empty table of key frames: at least the first picture is one.
     let read = read_movie(&[Trak { syncs: Some(Vec::new()), ..Trak::video(1, 5) }]);
     assert_eq!(
@@ -391,6 +440,43 @@ fn fragments_that_begin_late() {
     // The earliest of all tracks is the beginning; here it is the sound.
     assert_eq!(pts(&late, 1), pts(&near, 1));
     assert_eq!(pts(&late, 0), pts(&near, 0));
+}
+
+/// ffmpeg 5.1 writes some frames of sound with the time of the next one and no duration.
+#[test]
+fn a_frame_of_sound_without_a_duration_takes_the_place_of_the_gap_before_it() {
+    let flags = "frag_every_frame+empty_moov+default_base_moof";
+    let file = fs::read(film("mp4", &[TONE, &["-c:a", "aac", "-movflags", flags]])).expect("made");
+    let right = read(Memory(file.clone())).expect("a valid file");
+    // Two frames in a row, and one alone.
+    let mended = read(Memory(without_durations(&file, &[5, 6, 9], 1024))).expect("a valid file");
+    assert!(mended.packets == right.packets);
+    // A longer gap is meant.
+    let pause = read(Memory(without_durations(&file, &[5], 4096))).expect("a valid file");
+    assert_eq!(pts(&pause, 0)[4..6], [4 * 1024, 5 * 1024 + 4096]);
+}
+
+/// Fragments of one frame, of which some begin later and last no time.
+fn without_durations(file: &[u8], frames: &[usize], late: u64) -> Vec<u8> {
+    const FRAME: [u8; 4] = 1024u32.to_be_bytes();
+    let mut changed = file.to_vec();
+    let mut frame = 0;
+    for at in 0..file.len() - 16 {
+        if file[at..].starts_with(b"tfhd") && frames.contains(&frame) {
+            assert_eq!(file[at + 12..at + 16], FRAME);
+            changed[at + 12..at + 16].fill(0);
+        }
+        if file[at..].starts_with(b"tfdt\x01\0\0\0") {
+            let time = u64::from_be_bytes(std::array::from_fn(|byte| file[at + 8 + byte]));
+            assert_eq!(time, frame as u64 * 1024);
+            if frames.contains(&frame) {
+                changed[at + 8..at + 16].copy_from_slice(&(time + late).to_be_bytes());
+            }
+            frame += 1;
+        }
+    }
+    assert!(frame > 10, "each frame is a fragment");
+    changed
 }
 
 #[test]

@@ -55,9 +55,11 @@ pub(crate) fn film(extension: &str, arguments: &[&[&str]]) -> PathBuf {
     path
 }
 
-/// A text file for ffmpeg to read.
+/// A text file for ffmpeg to read. Another content has another path, and so makes another film.
 pub(crate) fn text(name: &str, content: &str) -> String {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mp4");
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mp4/{:016x}", hasher.finish()));
     fs::create_dir_all(&directory).expect("the build's directory for temporary files can be written");
     let path = directory.join(name);
     let making = tempfile::NamedTempFile::new_in(&directory).expect("a temporary file");

@@ -1,11 +1,13 @@
 //! The MP4 and QuickTime demuxer with files made by ffmpeg, with boxes built by hand, and with
 //! damage.
 
-mod boxes;
+pub(crate) mod boxes;
+mod chapters;
 mod compare;
+mod costs;
 mod crafted;
 mod files;
 mod hostile;
-mod movie;
+pub(crate) mod movie;
 mod sources;
 mod stored;

@@ -51,6 +51,7 @@ impl Source for Sparse {
 /// Everything that a demuxer returned.
 pub(crate) struct Read {
     pub(crate) tracks: Vec<Track>,
+    pub(crate) chapters: Vec<(u64, String)>,
     pub(crate) warnings: Vec<String>,
     pub(crate) packets: Vec<(Packet, Vec<u8>)>,
 }
@@ -79,5 +80,7 @@ pub(crate) fn read(source: impl Source + 'static) -> Result<Read, MediaError> {
     }
     assert_eq!(demux.position(), bytes);
     assert!(demux.next(&mut data)?.is_none(), "the end stays the end");
-    Ok(Read { tracks: demux.tracks().to_vec(), warnings: demux.warnings().to_vec(), packets })
+    let chapters = demux.chapters().iter().map(|chapter| (chapter.start_ns, chapter.name.clone()));
+    let (tracks, warnings) = (demux.tracks().to_vec(), demux.warnings().to_vec());
+    Ok(Read { tracks, chapters: chapters.collect(), warnings, packets })
 }

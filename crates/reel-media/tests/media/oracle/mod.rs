@@ -183,7 +183,7 @@ pub fn drain(demux: &mut dyn Demux) -> Result<Vec<Taken>, MediaError> {
                 "decoding times never decrease: {before:?} {packet:?}"
             );
         }
-        *place = Some(packet);
+        *place = Some(packet.clone());
         taken.push(Taken { packet, data: data.clone() });
     }
     Ok(taken)

@@ -44,6 +44,16 @@ impl Part {
     }
 
     /// What it costs of a resource in an absolute round.
+    /// The same with no byte to read or send.
+    pub(crate) fn without_bytes(&self) -> Part {
+        let no_bytes = |read: &DiskDemand| DiskDemand { bytes: 0, ..*read };
+        let members =
+            (0..self.demand.members()).map(|member| self.demand.reads(member).iter().map(no_bytes).collect());
+        let sent = vec![0; self.demand.rounds()];
+        let demand = Demand::new(members.collect(), sent, self.demand.held_bytes());
+        Part { demand: Arc::new(demand), ..self.clone() }
+    }
+
     pub(crate) fn cost(&self, capacities: &Capacities, resource: Resource, round: u64) -> u64 {
         if round < self.start_round || round >= self.end_round() {
             return 0;

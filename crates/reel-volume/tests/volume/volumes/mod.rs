@@ -2,10 +2,12 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
+pub mod devices;
 pub mod immediate;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use reel_qos::Class;
 use reel_testkit::Rng;
@@ -41,8 +43,16 @@ impl Scratch {
         self.path().join(format!("member-{index}.reel"))
     }
 
+    /// A child process of another test inherits the locks of this process until it executes its
+    /// program. This function waits for that.
     pub fn open(&self) -> Volume {
-        self.try_open().unwrap()
+        for _ in 0..1000 {
+            match self.try_open() {
+                Err(VolumeError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+                opened => return opened.unwrap(),
+            }
+        }
+        panic!("the volume stays locked");
     }
 
     pub fn try_open(&self) -> Result<Volume, VolumeError> {

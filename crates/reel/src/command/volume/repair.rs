@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use reel_library::Library;
 use reel_volume::{
-    CheckReport, Finding, MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement, Volume,
-    VolumeError,
+    CheckProgress, CheckReport, Finding, MemberState, OpenOptions, RebuildReport, RepairOptions, Replacement,
+    Volume, VolumeError,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -54,12 +54,16 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
     };
     let begun = Instant::now();
     let mut meter = Meter::new(format!("rebuilding member {member}"), Unit::Bytes, quiet || arguments.json);
-    let report = volume
-        .rebuild(member, options(arguments.rate), &mut |progress| {
-            meter.set(progress.bytes_done, progress.bytes_total);
-            true
-        })
-        .map_err(Failure::volume)?;
+    let mut show = |progress: CheckProgress| {
+        meter.set(progress.bytes_done, progress.bytes_total);
+        true
+    };
+    let options = options(arguments.rate);
+    let report = match arguments.verify {
+        true => volume.rebuild(member, options, &mut show),
+        false => volume.catch_up(member, options, &mut show),
+    }
+    .map_err(Failure::volume)?;
     meter.finish(&format!("filled {}", rate_text(report.good_bytes + report.written_bytes, begun.elapsed())));
     if arguments.json {
         print(&rebuild_json(&report).to_string())?;
@@ -71,7 +75,7 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
         print(&format!(
             "member {member} is in use: {} written, {} unchanged{lost}",
             Size(report.written_bytes),
-            Size(report.good_bytes)
+            Size(report.good_bytes + report.unchanged_bytes)
         ))?;
     }
     Ok(if report.lost_rows == 0 { Exit::Done } else { Exit::Damaged })
@@ -83,6 +87,7 @@ pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit,
     let replacement = Replacement {
         member: arguments.member,
         path: arguments.path.clone(),
+        create: arguments.create,
         force: arguments.force,
         replace_healthy: arguments.replace_healthy,
     };
@@ -139,7 +144,7 @@ fn the_one_to_rebuild(volume: &Volume) -> Result<usize, Failure> {
                 _ => "bring the right disk back, or replace it with `reel volume replace`",
             })),
             None => Err(Failure::usage("every member is in use")
-                .help("`reel volume scrub` verifies and repairs them")),
+                .help("`reel volume scrub` verifies and repairs them; what it cannot repair is replaced by `reel volume replace --replace-healthy`")),
         },
     }
 }
@@ -156,6 +161,15 @@ fn scrub_text(report: &CheckReport, repaired_rows: u64) -> String {
         "sound: every row is as it was written".into()
     } else if is_sound(report) {
         format!("repaired: {repaired_rows} rows were rewritten, and every row is as it was written")
+    } else if report.nothing_lost()
+        && let Some(member) =
+            report.members.iter().find(|member| member.finding.state == MemberState::Failed)
+    {
+        let member = member.finding.member;
+        format!(
+            "{repaired_rows} rows were repaired, and member {member} failed meanwhile: replace it with \
+             `reel volume replace --replace-healthy`"
+        )
     } else if report.nothing_lost() {
         format!(
             "{repaired_rows} rows were repaired; others need a member that is not in use: rebuild or replace it"
@@ -170,6 +184,7 @@ fn rebuild_json(report: &RebuildReport) -> Value {
     json!({
         "member": report.member,
         "complete": report.complete,
+        "unchanged_bytes": report.unchanged_bytes,
         "good_bytes": report.good_bytes,
         "written_bytes": report.written_bytes,
         "lost_rows": report.lost_rows,

@@ -1,6 +1,7 @@
 //! Invalid films, and paths that do not exist.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use crate::cli::films::{large, short};
 use crate::cli::rig::TestDir;
@@ -99,6 +100,29 @@ fn an_export_that_cannot_be_written_leaves_nothing() {
     dir.reel(&["export", "volume", "short", "no/such/dir.mp4"]).refused(3, &["no/such/dir.mp4"]);
     dir.reel(&["export", "volume", "short", "volume"]).refused(2, &["volume"]);
     assert_eq!(dir.names(""), ["volume"]);
+}
+
+/// The volume could not be opened any more, or would be without a member.
+#[test]
+fn an_export_replaces_no_part_of_a_volume() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    dir.reel(&["volume", "create", "other", "--size", "90M", "--members", "x", "y", "z"]).done();
+    std::os::unix::fs::symlink("volume", dir.path("link")).unwrap();
+    dir.reel(&["export", "volume", "short", "volume/short.mp4"]).done();
+    for (name, words) in [
+        ("volume/member-2.reel", "is member 2 of the Reel volume"),
+        ("link/volume.toml", "names the members of a Reel volume"),
+        ("other/volume.toml", "names the members of a Reel volume"),
+        ("y", "is member 1 of the Reel volume"),
+        ("volume/short.mp4", "is in the directory of the Reel volume"),
+    ] {
+        let before = fs::metadata(dir.path(name)).unwrap();
+        dir.reel(&["export", "volume", "short", name, "--force"]).refused(2, &[name, words]);
+        let after = fs::metadata(dir.path(name)).unwrap();
+        assert_eq!((before.ino(), before.len()), (after.ino(), after.len()));
+    }
+    assert_eq!(dir.titles(), ["short"]);
 }
 
 /// A rename over a pipe or over a link such as `/dev/stdout` would replace it by a file.

@@ -30,7 +30,8 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     // 4 s.
     assert_eq!((viewers(&answer), &answer["stopped_by"]), (74, &disk(0)));
     assert_eq!(answer["rate_bps"], 8_000_000);
-    assert_eq!(answer["viewers_together"], 33);
+    // Two segments of one viewer may seek in the same second.
+    assert_eq!(answer["viewers_together"], 21);
     assert_eq!((&answer["viewers_carried"], &answer["carried_stopped_by"]), (&116.into(), &disk(0)));
     let notes = answer["notes"].to_string();
     assert!(
@@ -43,7 +44,7 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     assert!(
         said.starts_with(
             "74 viewers of 8.0 Mb/s can be admitted, even with any one member lost and all other clients busy; the limit is \
-             member 0\n33 if all of them start in the same second; "
+             member 0\n21 if all of them start in the same second; "
         ),
         "{said}"
     );

@@ -18,6 +18,21 @@ pub(crate) fn short_small() -> PathBuf {
     MADE.get_or_init(|| make("short-small.mp4", &coding)).clone()
 }
 
+/// Six seconds as a transport stream of 2 Mb/s with frequent tables.
+pub(crate) fn short_stream() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let coding =
+        ["-t", "6", "-c:v", "libx264", "-preset", "veryfast", "-muxrate", "2M", "-pat_period", "0.05"];
+    MADE.get_or_init(|| make("short-stream.ts", &coding)).clone()
+}
+
+/// Twelve seconds as a transport stream of 1.5 Mb/s, with a key frame in each half second.
+pub(crate) fn broadcast_stream() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let coding = ["-t", "12", "-c:v", "libx264", "-preset", "veryfast", "-g", "12", "-muxrate", "1500k"];
+    MADE.get_or_init(|| make("broadcast.ts", &coding)).clone()
+}
+
 /// Twenty seconds of noise, more than a small volume holds.
 pub(crate) fn large() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();

@@ -4,8 +4,12 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::cli::films::{large, short, short_small};
+use crate::cli::films::{large, short, short_small, short_stream};
 use crate::cli::rig::TestDir;
+use crate::cli::serving::Running;
+use reel_testkit::http::exchange;
+use rustix::process::Signal;
+use serde_json::json;
 
 #[test]
 fn a_title_is_ingested_listed_exported_and_removed() {
@@ -58,6 +62,79 @@ fn an_export_names_what_it_leaves_out() {
     // There is no note if the export is complete.
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     assert!(!dir.reel(&["export", "volume", "short"]).done().stderr.contains("not in the file"));
+}
+
+#[test]
+fn a_transport_stream_is_stored_and_exported_as_it_is() {
+    let dir = TestDir::with_volume();
+    fs::copy(short_stream(), dir.path("film.ts")).unwrap();
+    dir.reel(&["ingest", "volume", "film.ts", "--form", "ts"]).done();
+    let title = dir.reel(&["titles", "volume", "--json"]).done().json()["titles"][0].clone();
+    let forms = title["forms"].as_array().unwrap();
+    assert_eq!((&forms[0]["form"], &forms[1]["form"]), (&json!("cmaf"), &json!("ts")));
+    let rate_bps = forms[1]["average_bps"].as_u64().unwrap();
+    assert!((1_900_000..2_100_000).contains(&rate_bps), "{title}");
+    assert!(dir.reel(&["titles", "volume"]).done().stdout.contains("cmaf+ts"));
+    dir.reel(&["export", "volume", "film", "--form", "ts", "out.ts"]).done();
+    assert!(fs::read(dir.path("out.ts")).unwrap() == fs::read(dir.path("film.ts")).unwrap());
+    dir.reel(&["export", "volume", "film"]).done();
+    assert_eq!(&fs::read(dir.path("film.mp4")).unwrap()[4..8], b"ftyp");
+    dir.reel(&["volume", "check", "volume"]).done();
+
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    dir.reel(&["export", "volume", "short", "--form", "ts"]).refused(1, &["no form ts", "reel form add"]);
+}
+
+#[test]
+fn a_form_is_made_of_the_tracks_of_a_title() {
+    let dir = TestDir::with_volume();
+    let film = short();
+    dir.reel(&["ingest", "volume", film.to_str().unwrap()]).done();
+    let said = dir.reel(&["form", "add", "volume", "short", "ts"]).done().stderr;
+    assert!(said.contains("short: form ts, ") && said.contains(" s at "), "{said}");
+    assert!(said.contains("no column FEC of SMPTE ST 2022-1"), "{said}");
+    assert!(dir.reel(&["titles", "volume"]).done().stdout.contains("cmaf+ts"));
+    dir.reel(&["export", "volume", "short", "--form", "ts", "out.ts"]).done();
+    assert_eq!(fs::read(dir.path("out.ts")).unwrap()[0], 0x47);
+    dir.reel(&["form", "add", "volume", "short", "ts"]).refused(1, &["has the form ts already", "export"]);
+    dir.reel(&["form", "add", "volume", "none", "ts"]).refused(3, &["\"none\"", "reel titles"]);
+    dir.reel(&["volume", "check", "volume"]).done();
+
+    let as_stream = ["ingest", "volume", film.to_str().unwrap(), "--form", "ts", "--name", "Both"];
+    dir.reel(&as_stream).done();
+    let titles = dir.reel(&["titles", "volume", "--json"]).done().json();
+    assert_eq!(titles["titles"][0]["forms"].as_array().unwrap().len(), 2, "{titles}");
+    dir.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "Later"]).done();
+    let made = dir.reel(&["form", "add", "volume", "later", "ts", "--json"]).done().json();
+    assert!(made["peak_bps"].as_u64() >= made["average_bps"].as_u64(), "{made}");
+    assert!((made["duration_s"].as_f64().unwrap() - 7.0).abs() < 0.3, "{made}");
+}
+
+#[test]
+fn a_running_server_makes_a_form() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let begun = Instant::now();
+    let add = || exchange(server.address(), "POST", "/api/v1/titles/short/forms/ts", None).unwrap();
+    let mut added = add();
+    // On a machine whose disks are busy for seconds, the server has to ask its members first
+    // whether they are still its own.
+    while added.head.status == 503 && added.text().unwrap().contains("owner record could not be renewed") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", added.text());
+        std::thread::sleep(Duration::from_millis(200));
+        added = add();
+    }
+    assert_eq!(added.head.status, 202, "{:?}", added.text());
+    let title = || server.text("/api/v1/titles/short");
+    while !title().contains(r#""form":"ts""#) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.text("/api/v1/jobs"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.get("/files/short.mp4").head.status, 200);
+    assert_eq!(server.signal(Signal::TERM), Some(0));
+    dir.reel(&["export", "volume", "short", "--form", "ts", "out.ts"]).done();
+    dir.reel(&["volume", "check", "volume"]).done();
 }
 
 #[test]

@@ -3,14 +3,21 @@
 
 mod bad_input;
 mod capacity;
+mod casting;
 mod configuration;
 mod films;
+mod freezing;
 mod https;
 mod kernel;
 mod life;
 mod names;
+mod on_air;
 mod probing;
+mod receiving;
+mod replaying;
 mod rig;
 mod serving;
+mod subtitles;
 mod tapping;
 mod volumes;
+mod watching;

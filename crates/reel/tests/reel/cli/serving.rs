@@ -44,6 +44,10 @@ impl Running {
         self.address
     }
 
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
     pub(crate) fn get(&self, path: &str) -> Response {
         self.try_get(path).expect("an answer")
     }
@@ -66,8 +70,7 @@ impl Running {
 
     /// Sends a signal and waits for the end; returns the exit code.
     pub(crate) fn signal(&mut self, signal: rustix::process::Signal) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).unwrap();
+        rustix::process::kill_process(self.pid(), signal).unwrap();
         self.ended()
     }
 
@@ -164,6 +167,43 @@ fn a_volume_has_one_owner() {
     assert_eq!(server.get("/healthz").head.status, 200);
 }
 
+/// A disk that was late at one start is in use again soon after the next one, by itself.
+#[test]
+fn a_member_that_was_late_is_brought_back_by_the_next_server() {
+    let dir = TestDir::new();
+    dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+    dir.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "before"]).done();
+    let (member, aside) = (dir.path("volume/member-2.reel"), dir.path("aside"));
+    fs::rename(&member, &aside).unwrap();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "after"]).done();
+    fs::rename(&aside, &member).unwrap();
+    let status = dir.reel(&["volume", "status", "volume", "--json"]).json();
+    assert_eq!(status["members"][2]["state"], "stale");
+
+    let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let begun = Instant::now();
+    while !server.text("/api/v1/volume").contains("\"state\":\"ok\"") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.text("/api/v1/jobs"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The member is in use a moment before the job that did it has ended.
+    while !server.text("/api/v1/jobs").contains("member 2 is in use (it was missing for a while") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.text("/api/v1/jobs"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
+    dir.reel(&["volume", "check", "volume"]).done();
+
+    // Without a server a command does it.
+    fs::rename(&member, &aside).unwrap();
+    dir.reel(&["remove", "volume", "after"]).done();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "again"]).done();
+    fs::rename(&aside, &member).unwrap();
+    let report = dir.reel(&["volume", "rebuild", "volume", "--json"]).done().json();
+    assert!(report["unchanged_bytes"].as_u64() > report["written_bytes"].as_u64(), "{report}");
+    dir.reel(&["volume", "check", "volume"]).done();
+}
+
 #[test]
 fn a_port_in_use_is_named() {
     let dir = TestDir::with_volume();
@@ -234,6 +274,28 @@ fn a_killed_server_leaves_a_volume_that_opens() {
 }
 
 #[test]
+fn a_player_continues_after_its_server_was_killed() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let serve = ["serve", "volume", "--listen", "127.0.0.1:0"];
+    let mut server = Running::start(&dir, &serve);
+    let playlist = server.location("/watch/short/master.m3u8");
+    let folder = playlist.strip_suffix("master.m3u8").unwrap().to_owned();
+    let segment = |server: &Running| server.get(&format!("{folder}0/1.m4s")).head.status;
+    assert_eq!(segment(&server), 200);
+    let kept = dir.path("volume/sessions");
+    let key = folder.trim_matches('/').rsplit('/').next().unwrap().to_owned();
+    let begun = Instant::now();
+    while !fs::read_to_string(&kept).is_ok_and(|text| text.contains(&key)) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the session is not kept");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.signal(rustix::process::Signal::KILL);
+    let server = Running::start(&dir, &serve);
+    assert_eq!(segment(&server), 200);
+}
+
+#[test]
 fn the_portable_driver_serves_the_same() {
     let dir = TestDir::with_volume();
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
@@ -252,7 +314,7 @@ fn requests_are_logged_if_configured() {
     let dir = TestDir::with_volume();
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     for (access, format) in [(true, "json"), (false, "text")] {
-        let log = format!("[log]\naccess = {access}\nformat = \"{format}\"\n");
+        let log = format!("arena_bytes = \"64M\"\n[log]\naccess = {access}\nformat = \"{format}\"\n");
         fs::write(dir.path("reel.toml"), format!("volume = \"volume\"\nlisten = \"127.0.0.1:0\"\n{log}"))
             .unwrap();
         let mut server = Running::start(&dir, &["serve", "--config", "reel.toml"]);
@@ -265,6 +327,7 @@ fn requests_are_logged_if_configured() {
         for path in ["/files/short.mp4", "/healthz"] {
             assert_eq!(logged.contains(path), access, "{logged}");
         }
+        assert!(logged.contains("memory at most: ") && logged.contains(" if all limits"), "{logged}");
         let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
         assert!(
             logged.lines().count() > 0 && logged.lines().all(|line| is_json(line) == (format == "json")),

@@ -5,7 +5,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::cli::films::short;
+use serde_json::json;
+
+use crate::cli::films::{short, short_stream};
+use crate::cli::freezing::Mounted;
 use crate::cli::rig::{Outcome, TestDir};
 
 #[test]
@@ -22,6 +25,30 @@ fn a_new_volume_shows_its_properties() {
     assert_eq!(status["members"].as_array().unwrap().len(), 5);
     let said = dir.reel(&["volume", "status", "volume"]).done().stdout;
     assert!(said.contains("member-0.reel") && said.contains("present"), "{said}");
+}
+
+#[test]
+fn a_geometry_says_what_its_parity_can_do_on_the_network() {
+    let dir = TestDir::new();
+    let create = ["volume", "create", "volume", "--size", "200M", "--force"];
+    let with = |more: &[&str]| dir.reel(&[&create[..], more].concat()).done();
+    let made = with(&["--geometry", "ts", "--json"]).json();
+    let geometry = &made["geometry"];
+    assert_eq!((&geometry["symbol_bytes"], &geometry["row_symbols"]), (&json!(1316), &json!(20)));
+    assert_eq!((&geometry["unit_rows"], &geometry["allows_st_2022_1"]), (&json!(7), &json!(true)));
+    let said = with(&["--geometry", "ts"]).stdout;
+    assert!(said.contains("column FEC of SMPTE ST 2022-1 with L = 20, D = 4"), "{said}");
+    let said = with(&["--geometry", "ts", "--members", "4"]).stdout;
+    assert!(said.contains("no column FEC") && said.contains("L = 20, D = 3"), "{said}");
+    let said = with(&[]).stdout;
+    assert!(said.contains("L = 32, D = 4") && said.contains("GStreamer"), "{said}");
+    let said = with(&["--symbol-bytes", "1024"]).stdout;
+    assert!(said.contains("fewer than 1316"), "{said}");
+    let film = dir.path("film.ts");
+    fs::copy(short_stream(), &film).unwrap();
+    let refused = ["ingest", "volume", "film.ts", "--form", "ts"];
+    dir.reel(&refused).refused(1, &["1024 bytes", "--geometry ts"]);
+    assert!(dir.titles().is_empty());
 }
 
 #[test]
@@ -146,7 +173,9 @@ fn a_lost_member_is_replaced_and_rebuilt() {
     dir.reel(&["volume", "rebuild", "volume"]).refused(2, &["no disk to rebuild on", "replace"]);
     let scrub = dir.reel(&["volume", "scrub", "volume"]);
     assert_eq!(scrub.code, Some(4), "{}", scrub.stdout);
-    let made = dir.reel(&["volume", "replace", "volume", "3", "new", "--json"]).done().json();
+    dir.reel(&["volume", "replace", "volume", "3", "new"]).refused(1, &["there is nothing at", "--create"]);
+    assert!(!dir.path("new").exists());
+    let made = dir.reel(&["volume", "replace", "volume", "3", "new", "--create", "--json"]).done().json();
     assert_eq!((&made["member"], &made["state"]), (&3.into(), &"rebuilding".into()));
     let status = dir.reel(&["volume", "status", "volume", "--json"]).done().json();
     assert_eq!((&status["state"], &status["members"][3]["in_use"]), (&"degraded".into(), &false.into()));
@@ -159,6 +188,28 @@ fn a_lost_member_is_replaced_and_rebuilt() {
     assert_eq!(sound["sound"], true);
     fs::remove_file(dir.path("volume/member-0.reel")).unwrap();
     dir.reel(&["export", "volume", "short"]).done();
+}
+
+/// The advice is for the replacement. The size of the volume is what it is.
+#[test]
+fn a_replacement_without_space_for_it_is_refused_in_its_own_words() {
+    let dir = TestDir::with_volume();
+    let Some(_mounted) = Mounted::ext4(&dir, 20 << 20) else { return };
+    fs::remove_file(dir.path("volume/member-3.reel")).unwrap();
+    let words = ["there is not enough space", "free space there, or use another disk"];
+    let refused =
+        dir.reel(&["volume", "replace", "volume", "3", "mounted/new", "--create"]).refused(1, &words);
+    assert!(!refused.stderr.contains("--size"), "{refused:?}");
+    assert!(!dir.path("mounted/new").exists());
+}
+
+#[test]
+fn a_file_system_that_cannot_reserve_space_is_named() {
+    let dir = TestDir::new();
+    let Some(_mounted) = Mounted::of_kind("ext2", &dir, 300 << 20) else { return };
+    let made = dir.reel(&["volume", "create", "mounted/volume", "--size", "200M"]).done();
+    let words = "this file system cannot reserve space";
+    assert_eq!(made.stderr.matches(words).count(), 5, "{}", made.stderr);
 }
 
 #[test]
@@ -199,7 +250,7 @@ fn quiet_commands_print_only_errors_and_no_message_appears_twice() {
     let titles = dir.reel(&["-q", "titles", "volume"]).done();
     assert!(titles.stderr.is_empty() && !titles.stdout.is_empty(), "{titles:?}");
     silent(&["ingest", "volume", short().to_str().unwrap()]);
-    silent(&["volume", "replace", "volume", "3", "new"]);
+    silent(&["volume", "replace", "volume", "3", "new", "--create"]);
     silent(&["volume", "rebuild", "volume"]);
     dir.reel(&["-q", "volume", "rebuild", "volume"]).refused(2, &["every member is in use"]);
 }
@@ -216,5 +267,66 @@ fn silent_damage_is_repaired_by_a_scrub() {
     assert!(repaired.stdout.contains("repaired:"), "{}", repaired.stdout);
     let again = dir.reel(&["volume", "scrub", "volume", "--json"]).done().json();
     assert_eq!((&again["sound"], &again["repaired_rows"]), (&true.into(), &0.into()));
+    dir.reel(&["volume", "check", "volume"]).done();
+}
+
+/// Following the hints must lead to the volume, and not to its end.
+#[test]
+fn a_lost_volume_file_is_written_again_from_the_members() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let file = dir.path("volume/volume.toml");
+    let good = fs::read(&file).unwrap();
+    for torn in [None, Some(&b""[..]), Some(&good[..good.len() / 2]), Some(&[0; 300])] {
+        fs::remove_file(&file).unwrap();
+        if let Some(torn) = torn {
+            fs::write(&file, torn).unwrap();
+        }
+        for arguments in [&["titles", "volume"][..], &["volume", "create", "volume", "--size", "200M"]] {
+            let said =
+                dir.reel(arguments).refused(1, &["holds 5 members", "reel volume find DIR", "--write"]);
+            assert!(!said.stderr.contains("create") && !said.stderr.contains("--force"), "{}", said.stderr);
+        }
+        let found = dir.reel(&["volume", "find", "volume", "--json"]).done().json();
+        let members = found["members"].as_array().unwrap();
+        assert!(members.len() == 5 && members.iter().all(|member| member["text"] == "whole"), "{found}");
+        let said = dir.reel(&["volume", "find", "volume", "--write"]).done().stdout;
+        assert!(said.contains("member 4 of 5 of the volume") && said.contains("wrote volume/"), "{said}");
+        assert_eq!(fs::read(&file).unwrap(), good, "as it was made");
+        assert_eq!(dir.titles(), ["short"]);
+        dir.reel(&["volume", "check", "volume"]).done();
+    }
+    dir.reel(&["volume", "find", "volume", "--write"]).refused(2, &["volume.toml that can be read"]);
+}
+
+#[test]
+fn what_was_found_must_be_one_volume() {
+    let dir = TestDir::new();
+    let names = ["a", "b", "c", "d"];
+    names.iter().for_each(|name| fs::create_dir(dir.path(name)).unwrap());
+    let members = ["--members", "a/x", "b/y", "c/z", "d/w"];
+    dir.reel(&[&["volume", "create", "volume", "--size", "90M"][..], &members].concat()).done();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    fs::remove_file(dir.path("volume/volume.toml")).unwrap();
+    let find = |more: &[&str]| dir.reel(&[&["volume", "find", "volume"][..], more].concat());
+    assert_eq!(find(&[]).code, Some(3));
+    find(&["a/x", "b/y", "--write"]).refused(2, &["2 of 4 members were found, and 3 are needed"]);
+    find(&["a/x", "nothing"]).refused(3, &["nothing"]);
+    fs::write(dir.path("film"), "a film").unwrap();
+    find(&["film"]).refused(2, &["does not start like a member"]);
+    // A copy of a member, which may be older.
+    fs::copy(dir.path("a/x"), dir.path("copy")).unwrap();
+    find(&["a/x", "copy", "b/y", "c/z", "--write"]).refused(2, &["are copies of one member"]);
+    dir.reel(&["volume", "create", "other", "--size", "90M", "--members", "1x", "2x", "3x"]).done();
+    let said = find(&["a/x", "b/y", "c/z", "1x", "--write"]).refused(2, &["several volumes", "--volume ID"]);
+    let found = find(&["c/z", "--json"]).done().json();
+    let id = found["members"][0]["volume"].as_str().unwrap();
+    assert!(said.stderr.contains(id));
+    // Three of four are enough, in any order, and the fourth is named as missing.
+    find(&["c/z", "a/x", "1x", "b/y", "--write", "--volume", id]).done();
+    assert_eq!(dir.titles(), ["short"]);
+    let status = dir.reel(&["volume", "status", "volume"]).done().stdout;
+    assert!(status.contains("member-3.reel): missing"), "{status}");
+    fs::rename(dir.path("d/w"), dir.path("volume/member-3.reel")).unwrap();
     dir.reel(&["volume", "check", "volume"]).done();
 }

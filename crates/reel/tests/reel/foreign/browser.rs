@@ -2,8 +2,10 @@
 //! real server.
 
 use crate::foreign::rig::{cache_dir, outcome, reel, run, start};
+use reel_compare::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// A film as people watch it: video of `height` lines, two languages, subtitles.
 fn film(dir: &Path, height: u32) -> PathBuf {
@@ -62,13 +64,18 @@ pub(crate) fn assert_suite_passes(arguments: &[&str]) {
     let films = [720, 360].map(|height| film(dir.path(), height));
     run(reel().arg("ingest").arg(&volume).args(["--title", "A film for people"]).args(&films));
     let server = start(&volume, &[]);
+    assert_script_passes("test:browser", arguments, &server);
+}
+
+/// Fails unless a script of the pages' `package.json` passes against a server. One at a time: each
+/// compiles the tests of the pages first, into the same directory.
+pub(crate) fn assert_script_passes(script: &str, arguments: &[&str], server: &Server) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     let mut npm = Command::new("npm");
-    npm.args(["run", "--silent", "test:browser", "--"])
-        .args(arguments)
-        .current_dir(web)
-        .env("REEL_URL", &server.url);
-    let output = outcome(&mut npm);
+    npm.args(["run", "--silent", script, "--"]).args(arguments);
+    let output = outcome(npm.current_dir(web).env("REEL_URL", &server.url));
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");

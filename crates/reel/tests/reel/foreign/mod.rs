@@ -1,4 +1,4 @@
-//! Foreign programs test what Reel serves: ffmpeg, curl, GStreamer, Chromium.
+//! Foreign programs test what Reel serves: ffmpeg, curl, GStreamer, tshark, Chromium.
 //!
 //! The tests of the day share one volume with one server, which holds a few films of [`films`].
 //! Those of the night share another one, which holds all. Tests that damage members create volumes
@@ -6,6 +6,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod browser;
+mod casts;
+mod changes;
+mod corpus;
 mod crowd;
 mod curl;
 mod damage;
@@ -15,6 +18,8 @@ mod gstreamer;
 mod https;
 mod ladder;
 mod night;
+mod odd;
 mod players;
 mod rig;
+mod sessions;
 mod taps;

@@ -1,9 +1,11 @@
 //! All films, in every form, for every foreign player; and the whole browser suite.
 
 use crate::foreign::browser::assert_suite_passes;
+use crate::foreign::changes::{CHANNELS, Changing, assert_played};
 use crate::foreign::damage::{HARMS, assert_no_member_is_needed};
 use crate::foreign::films::{FILMS, Film};
 use crate::foreign::gstreamer::assert_every_frame_is_shown;
+use crate::foreign::odd::assert_joined_streams_are_right;
 use crate::foreign::players::{assert_plays_as_the_source, assert_subtitles_are_webvtt};
 use crate::foreign::rig::shared_at_night;
 use reel_compare::Form;
@@ -58,4 +60,28 @@ fn the_whole_browser_suite_passes_against_the_real_server() {
 #[ignore = "night"]
 fn no_single_member_is_needed() {
     assert_no_member_is_needed(0..HARMS.len());
+}
+
+#[test]
+#[ignore = "night"]
+fn players_show_the_right_pictures_of_joined_streams() {
+    assert_joined_streams_are_right();
+}
+
+#[test]
+#[ignore = "night"]
+fn players_pass_changes_of_every_kind() {
+    assert_played(
+        &[
+            CHANNELS,
+            Changing::at_once("rate", &["-c:a aac -ar 48000", "-c:a aac -ar 44100"]),
+            Changing::at_once("size", &["-c:a aac", "-c:a aac -s 320x180"]),
+            Changing::at_once("back", &["-c:a aac -ac 2", "-c:a aac -ac 6", "-c:a aac -ac 2"]),
+            Changing::at_once(
+                "size-and-sound",
+                &["-c:a aac -ac 6", "-c:a aac -ac 2 -s 320x180", "-c:a aac -ac 6"],
+            ),
+        ],
+        false,
+    );
 }

@@ -2,6 +2,7 @@
 
 use crate::server::rig::Rig;
 use reel_disk::Fault;
+use reel_play::UplinkRate;
 use reel_volume::Replacement;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -51,6 +52,7 @@ fn a_session_is_shown_with_its_reservations_until_it_is_closed() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(8_000_000_000);
+        config.promise.uplink = UplinkRate::Known(8_000_000_000);
     });
     let before = get(&rig, "/api/v1/dashboard");
     assert_eq!(before["sessions"], json!([]));
@@ -103,6 +105,7 @@ fn shares_are_changed_while_it_runs_and_capacity_follows_them() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(50_000_000);
+        config.promise.uplink = UplinkRate::Known(50_000_000);
     });
     let viewers = || get(&rig, "/api/v1/capacity?rate_bps=1000000");
     let of_many = viewers();
@@ -153,6 +156,10 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
     assert_eq!(rig.metric("reel_member_present"), 4.0);
     // It is the old device that fails.
     rig.faults.clear(2);
+    let nothing = work(&rig, "replace", &body);
+    assert!(nothing["error"].as_str().expect("words").contains("there is nothing at"), "{nothing}");
+    assert!(!new.exists());
+    let body = json!({ "member": 2, "path": new, "create": true }).to_string();
     let job = work(&rig, "replace", &body);
     assert_eq!((&job["state"], &job["result"]), (&json!("done"), &json!("member 2 is in use")), "{job}");
     assert_eq!(get(&rig, "/api/v1/volume")["state"], "ok");
@@ -165,8 +172,13 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
 fn a_server_continues_a_rebuild_that_the_previous_one_did_not_finish() {
     let mut rig = Rig::new(|_| {});
     rig.stop();
-    let replacement =
-        Replacement { member: 1, path: rig.path("replacement"), force: false, replace_healthy: true };
+    let replacement = Replacement {
+        member: 1,
+        path: rig.path("replacement"),
+        create: true,
+        force: false,
+        replace_healthy: true,
+    };
     rig.library.volume().replace(&replacement).expect("replaced");
     assert_eq!(rig.library.volume().rebuilding(), [1]);
     rig.start();

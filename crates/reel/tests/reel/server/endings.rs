@@ -1,6 +1,7 @@
 //! What ends while it is used: titles, and the server.
 
 use crate::server::rig::{Client, DRIVERS, Rig, head};
+use reel_volume::{RepairOptions, Replacement};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -105,5 +106,30 @@ fn a_server_that_stops_answers_the_uploads_that_it_breaks_off() {
         drop(client);
     });
     assert!(!rig.library.has("again"));
+    rig.reopen();
+}
+
+/// The open files work on, and after the end of the server their bytes are gone.
+#[test]
+fn a_member_whose_file_is_removed_is_noticed_and_replaced() {
+    let rig = Rig::new(|_| {});
+    std::fs::remove_file(rig.path("volume/member-3.reel")).expect("removed");
+    rig.await_metric("reel_volume_members_lost", |lost| lost > 0.0);
+    assert_eq!(rig.metric("reel_volume_members_taken_out_total"), 1.0);
+    let report = rig.connect().ask("GET /api/v1/volume", "").body;
+    let report = String::from_utf8_lossy(&report);
+    assert!(report.contains("degraded") && report.contains("its file was removed"), "{report}");
+    // A rebuild would fill the file that is gone.
+    let volume = rig.library.volume();
+    let rebuilt = volume.rebuild(3, RepairOptions::default(), &mut |_| true);
+    let text = rebuilt.expect_err("it is removed").to_string();
+    assert!(text.contains("its file was removed") && text.contains("reel volume replace"), "{text}");
+    let path = rig.path("volume/member-3.reel");
+    let replacement = Replacement { member: 3, path, create: false, force: false, replace_healthy: false };
+    volume.replace(&replacement).expect("replaced");
+    volume.rebuild(3, RepairOptions::default(), &mut |_| true).expect("filled");
+    rig.await_metric("reel_volume_members_lost", |lost| lost == 0.0);
+    let mut rig = rig;
+    rig.stop();
     rig.reopen();
 }

@@ -1,6 +1,9 @@
 //! Requests over a limit are refused with a reason, and succeed when there is room again.
 
-use crate::server::rig::{DRIVERS, Rig};
+use crate::server::rig::{Client, DRIVERS, Rig, head};
+use reel_http::limits::ASIDE_CONNECTIONS_MAX;
+use reel_qos::ClientShare;
+use reel_serve::PlaceShares;
 use std::time::Duration;
 
 #[test]
@@ -10,28 +13,116 @@ fn connections_over_the_limit_are_refused_with_a_time_to_ask_again() {
             config.driver = driver;
             config.connections_max = 3;
         });
-        let mut held: Vec<_> = (0..3).map(|_| rig.connect()).collect();
-        for client in &mut held {
-            // The answer shows that the connection was taken.
-            assert_eq!(client.ask("HEAD /files/film.mp4", "").status, 200);
-        }
+        // Connections with a response under way stay. The answer shows that they were taken.
+        let mut held: Vec<_> = (0..3).map(|_| playing(rig.connect_narrow())).collect();
         let mut fourth = rig.connect();
-        let answer = fourth.answer(false);
+        let answer = fourth.ask(GET, "");
         assert_eq!((answer.status, answer.field("Retry-After")), (503, Some("5")));
         assert!(fourth.rest().is_empty());
-        assert_eq!(held[1].ask("HEAD /files/film.mp4", "").status, 200, "an accepted client stays connected");
+        // One that says nothing learns it a little later.
+        let mut silent = rig.connect();
+        assert_eq!(silent.answer(false).status, 503);
+        assert!(silent.rest().is_empty());
+        assert!(held[1].read(rig.film.len()) == rig.film, "an accepted client stays connected");
+        assert_eq!(held[1].ask(HEAD, "").status, 200);
         drop(held.pop());
         // Its place is free as soon as the server has noticed that it left.
-        while rig.connect().try_status("HEAD /files/film.mp4") != Some(200) {}
+        while rig.connect().try_status(HEAD) != Some(200) {}
         drop(held);
         // Every accepted connection is counted down again. Otherwise there would never be room for
         // three.
         let three_are_in = || {
             let mut held: Vec<_> = (0..3).map(|_| rig.connect()).collect();
-            held.iter_mut().all(|client| client.try_status("HEAD /files/film.mp4") == Some(200))
+            held.iter_mut().all(|client| client.try_status(HEAD) == Some(200))
         };
         while !three_are_in() {}
     }
+}
+
+/// What watches the server is answered when all connections are taken, and many are silent beyond.
+#[test]
+fn health_is_answered_when_all_connections_are_taken() {
+    for driver in DRIVERS {
+        let rig = Rig::new(|config| {
+            config.driver = driver;
+            config.connections_max = 3;
+        });
+        let held: Vec<_> = (0..3).map(|_| playing(rig.connect_narrow())).collect();
+        let silent: Vec<_> = (0..2 * ASIDE_CONNECTIONS_MAX).map(|_| rig.connect()).collect();
+        for path in ["/healthz", "/readyz", "/metrics"] {
+            let answer = rig.connect().ask(&format!("GET {path}"), "");
+            assert_eq!(answer.status, 200, "{path}: {}", answer.head);
+        }
+        assert_eq!(rig.connect().ask("GET /api/v1/titles", "").status, 503);
+        // The oldest of the silent ones was refused for the newest.
+        let refused = silent.into_iter().next().expect("there are some").answer(false);
+        assert_eq!(refused.status, 503);
+        drop(held);
+    }
+}
+
+/// One client takes all connections that one client may have. Another one is served.
+#[test]
+fn a_client_with_its_share_of_connections_is_refused_and_others_are_not() {
+    let rig = Rig::new(|config| {
+        config.connections_max = 16;
+        config.control.shares = sharing();
+    });
+    let mut held: Vec<Client> = (0..12).map(|_| playing(rig.connect_from(2))).collect();
+    let refused = rig.connect_from(2).ask(GET, "");
+    assert_eq!((refused.status, refused.field("Retry-After")), (429, Some("5")));
+    assert!(String::from_utf8_lossy(&refused.body).contains("this client has 12 connections"));
+    assert_eq!(rig.connect_from(3).ask(HEAD, "").status, 200);
+    drop(held.pop());
+    // Its place is free as soon as the server has noticed that it left.
+    while rig.connect_from(2).try_status(HEAD) != Some(200) {}
+}
+
+/// Connections without a request end for new ones: those of the client itself if it has its share,
+/// else those of the client that has the most.
+#[test]
+fn quiet_connections_make_room_for_new_ones_and_playing_ones_stay() {
+    for driver in DRIVERS {
+        let rig = Rig::new(|config| {
+            config.driver = driver;
+            config.connections_max = 16;
+            config.control.shares = sharing();
+        });
+        let mut playing_one = playing(rig.connect_from(2));
+        let mut quiet: Vec<Client> = (0..11).map(|_| asked(rig.connect_from(2))).collect();
+        // A new connection of the same client.
+        quiet.push(asked(rig.connect_from(2)));
+        assert!(quiet.remove(0).rest().is_empty(), "the first one was quiet for the longest");
+        // All places are taken.
+        let mut others: Vec<Client> = (3..7).map(|number| asked(rig.connect_from(number))).collect();
+        others.push(asked(rig.connect_from(7)));
+        assert!(quiet.remove(0).rest().is_empty());
+        for client in quiet.iter_mut().chain(&mut others) {
+            assert_eq!(client.ask(HEAD, "").status, 200, "the others stay");
+        }
+        assert!(playing_one.read(rig.film.len()) == rig.film);
+    }
+}
+
+const HEAD: &str = "HEAD /files/film.mp4";
+const GET: &str = "GET /files/film.mp4";
+
+/// A connection with a response under way, whose head was read.
+fn playing(mut client: Client) -> Client {
+    client.send(head("GET /files/film.mp4", "").as_bytes());
+    assert_eq!(client.answer_head().status, 200);
+    client
+}
+
+/// A connection that was answered, and waits.
+fn asked(mut client: Client) -> Client {
+    assert_eq!(client.ask(HEAD, "").status, 200);
+    client
+}
+
+/// One client may hold three times what it leaves free, also on this machine.
+pub(crate) fn sharing() -> PlaceShares {
+    PlaceShares { share: ClientShare::permille(750), binds_loopback: true, ..PlaceShares::default() }
 }
 
 #[test]

@@ -2,24 +2,33 @@
 //! be disturbed.
 
 use crate::server::rig::{Answer, Client, Rig, head, patient};
+use reel::server::ServeConfig;
+use reel_http::faults::hold_text;
 use reel_library::{IngestOptions, Input};
 use reel_qos::DiskPrice;
 use reel_volume::{Members, Volume, VolumeOptions};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A server on fast disks with admission, so that a request is refused only for its own fault.
 fn promising() -> Rig {
-    promising_with(64 << 20, 100)
+    promising_with(64 << 20, 100, |_| {})
 }
 
-fn promising_with(arena_bytes: usize, sessions_max: usize) -> Rig {
+/// A server whose disks are measured.
+pub(crate) fn promising_with(
+    arena_bytes: usize,
+    sessions_max: usize,
+    change: impl FnOnce(&mut ServeConfig),
+) -> Rig {
     let mut rig = Rig::with_memory(arena_bytes, |config| {
         config.promise.admission = true;
         config.sessions_max = sessions_max;
+        change(config);
     });
     rig.stop();
     let price = DiskPrice {
@@ -79,7 +88,7 @@ fn client_of_pages(rig: &Rig, path: &str) -> Answer {
     rig.connect().ask(&format!("GET {path}"), "")
 }
 
-fn text(answer: &Answer) -> String {
+pub(crate) fn text(answer: &Answer) -> String {
     String::from_utf8_lossy(&answer.body).into_owned()
 }
 
@@ -110,7 +119,7 @@ fn connect_from(last: u8, rig: &Rig) -> TcpStream {
 fn ten_thousand_sessions_opened_and_dropped_do_not_disturb_a_viewer() {
     // The reservations of 64 viewers that have not requested anything yet are a small part of a
     // server, and a large part of a small one.
-    let rig = promising_with(512 << 20, 1000);
+    let rig = promising_with(512 << 20, 1000, |_| {});
     let open = head("GET /watch/film/master.m3u8", "");
     let (mut opened, mut refused) = (0, 0);
     beside_a_slow_viewer(&rig, || {
@@ -125,7 +134,7 @@ fn ten_thousand_sessions_opened_and_dropped_do_not_disturb_a_viewer() {
                 let answer = client.answer(false);
                 match answer.status {
                     307 => opened += 1,
-                    503 => {
+                    429 => {
                         refused += 1;
                         let retry_after_s: u64 =
                             answer.field("Retry-After").expect("a time").parse().expect("a number");
@@ -234,17 +243,65 @@ fn quotas_that_do_not_add_up_are_refused_and_nothing_changes() {
     });
 }
 
-/// A day and an hour, one picture every ten seconds.
-#[test]
-fn a_title_that_is_too_long_to_reserve_is_refused_with_an_alternative() {
-    let rig = promising();
+/// A film of this length with one picture every ten seconds.
+fn long_film(rig: &Rig, length_s: u32) -> PathBuf {
     let path = rig.path("long.mp4");
+    let source = format!("color=size=64x64:rate=1/10:duration={length_s}");
     let made = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "color=size=64x64:rate=1/10:duration=90000"])
+        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", &source])
         .args(["-c:v", "libx264", "-preset", "ultrafast", "-g", "1", "-pix_fmt", "yuv420p"])
         .arg(&path)
         .status();
     assert!(made.expect("ffmpeg is installed").success());
+    path
+}
+
+/// While a text of a long title is written, the only serve thread answers others.
+#[test]
+fn the_playlists_of_a_long_title_are_written_beside_the_serve_threads() {
+    let rig = promising_with(64 << 20, 100, |config| config.serve_threads = 1);
+    let path = long_film(&rig, 6000);
+    let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
+    beside_a_viewer(&rig, || {
+        rig.library.ingest(&[Input::new(path.clone())], &named, &mut |_| {}).expect("taken");
+        let opened = rig.connect().ask("GET /watch/long/master.m3u8?class=aperiodic", "");
+        let master = opened.field("Location").expect("a session").to_owned();
+        let session = master.trim_end_matches("master.m3u8").to_owned();
+        let held = hold_text(&format!("{session}0/media.m3u8"));
+        std::thread::scope(|scope| {
+            let asks = || rig.connect().ask(&format!("GET {session}0/media.m3u8"), "").status;
+            let asking = scope.spawn(asks);
+            while !held.is_waited_for() && !asking.is_finished() {
+                std::thread::yield_now();
+            }
+            assert_eq!(rig.connect().ask("HEAD /files/film.mp4", "").status, 200);
+            assert!(!asking.is_finished(), "the text was written by another thread than it should be");
+            drop(held);
+            assert_eq!(asking.join().expect("no panic"), 200);
+        });
+        let mut client = rig.connect();
+        for (file, line, count) in [
+            ("master.m3u8", "0/media.m3u8", 1),
+            ("0/media.m3u8", ".m4s", 600),
+            ("0/iframes.m3u8", ".m4s", 600),
+            ("manifest.mpd", "<Period", 1),
+        ] {
+            let head = client.ask(&format!("HEAD {session}{file}"), "");
+            let first = client.ask(&format!("GET {session}{file}"), "");
+            assert_eq!((head.status, first.status), (200, 200), "{file}: {}", text(&first));
+            assert_eq!(text(&first).matches(line).count(), count, "{file}");
+            let again = client.ask(&format!("GET {session}{file}"), "");
+            assert_eq!(again.body, first.body, "{file}");
+        }
+        assert_eq!(client.ask(&format!("GET {session}7/media.m3u8"), "").status, 404);
+    });
+}
+
+/// A day and an hour.
+#[test]
+fn a_title_that_is_too_long_to_reserve_is_refused_with_an_alternative() {
+    let rig = promising();
+    let path = long_film(&rig, 90000);
     let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
     beside_a_viewer(&rig, || {
         rig.library.ingest(&[Input::new(path.clone())], &named, &mut |_| {}).expect("taken");
@@ -335,7 +392,7 @@ fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwri
     });
     assert!(std::fs::read(&foreign).expect("read") == foreign_before, "another volume was written to");
     rig.faults.clear(2);
-    let job = work(&rig, "replace", &json!({ "member": 2, "path": rig.path("replacement") }).to_string());
+    let job = work(&rig, "replace", &json!({ "member": 2, "path": rig.path("volume/new") }).to_string());
     assert_eq!(job["state"], "done", "{job}");
     rig.faults.inject(4, reel_disk::Fault::Vanish);
     rig.stop();

@@ -4,6 +4,7 @@ use crate::server::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
 use reel_arena::{Others, SharedMemory};
 use reel_client::{Client, ClientError, Heard, RefusalCode, Reply, Request, Wanted, dial, hear, say};
+use reel_play::UplinkRate;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -168,6 +169,7 @@ fn a_stream_is_admitted_like_a_session() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(1000);
+        config.promise.uplink = UplinkRate::Known(1000);
     });
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let unhurried = Wanted { class: "aperiodic".to_owned(), ..film(0) };

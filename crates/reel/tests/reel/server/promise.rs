@@ -5,13 +5,14 @@
 
 use crate::server::rig::{Answer, Rig, head};
 use reel_library::{IngestOptions, Input};
+use reel_play::UplinkRate;
 use reel_qos::DiskPrice;
 
 fn watch(rig: &Rig, file_and_query: &str) -> Answer {
     watch_title(rig, "film", file_and_query)
 }
 
-fn watch_title(rig: &Rig, title: &str, file_and_query: &str) -> Answer {
+pub(crate) fn watch_title(rig: &Rig, title: &str, file_and_query: &str) -> Answer {
     rig.connect().ask(&format!("GET /watch/{title}/{file_and_query}"), "")
 }
 
@@ -45,6 +46,7 @@ fn a_session_that_does_not_fit_is_refused_with_what_would_fit() {
     let rig = Rig::new(|config| {
         config.promise.admission = true;
         config.promise.network_bps = Some(20_000);
+        config.promise.uplink = UplinkRate::Known(20_000);
     });
     for file in ["master.m3u8", "manifest.mpd", "film.mp4"] {
         let refused = watch(&rig, file);
@@ -203,10 +205,19 @@ fn a_class_is_named_in_the_query() {
 
 /// A server with a title of two minutes in `languages` languages. Its members are configured to
 /// take so long for a read that they carry few viewers of it.
-fn dear_members(languages: usize) -> Rig {
+pub(crate) fn dear_members(languages: usize) -> Rig {
+    dear_members_on(languages, None)
+}
+
+/// The same on a network that carries so many bits in a second.
+pub(crate) fn dear_members_on(languages: usize, network_bps: Option<u64>) -> Rig {
     // Later starts are not what these tests are about.
     let mut rig = Rig::with_memory(256 << 20, |config| {
         (config.promise.admission, config.promise.start_wait_s) = (true, 0);
+        config.promise.network_bps = network_bps;
+        if let Some(rate_bps) = network_bps {
+            config.promise.uplink = UplinkRate::Known(rate_bps);
+        }
     });
     let source = rig.path("long.mp4");
     let mut ffmpeg = std::process::Command::new("ffmpeg");
@@ -222,17 +233,22 @@ fn dear_members(languages: usize) -> Rig {
     let named = IngestOptions { name: Some("long".to_owned()), ..IngestOptions::default() };
     rig.library.ingest(&[Input::new(source)], &named, &mut |_| {}).expect("taken");
     rig.stop();
+    set_request_price(&rig, 40_000_000);
+    rig.start();
+    rig
+}
+
+/// What each member is said to take for a request.
+pub(crate) fn set_request_price(rig: &Rig, request_ns: u64) {
     let disks = rig.library.volume().disks().clone();
     let price = DiskPrice {
-        read_request_ns: 40_000_000,
+        read_request_ns: request_ns,
         read_mib_ns: 1_000_000,
-        write_request_ns: 40_000_000,
+        write_request_ns: request_ns,
         write_mib_ns: 1_000_000,
         independent_limits: false,
     };
     (0..disks.members()).for_each(|member| disks.set_price(member, price));
-    rig.start();
-    rig
 }
 
 /// How many of `most` viewers in a row are admitted to a file of the title, and their addresses.
@@ -317,4 +333,23 @@ fn track_of(rig: &Rig, session: &str, track: usize, segment: usize) -> Vec<u8> {
     let answer = rig.connect().ask(&format!("GET {session}{track}/{segment}.m4s"), "");
     assert_eq!(answer.status, 200, "segment {segment}: {}", String::from_utf8_lossy(&answer.body));
     answer.body
+}
+
+#[test]
+fn a_jump_for_which_there_is_no_room_is_answered_without_a_reservation() {
+    let rig = dear_members(1);
+    let session = watch_title(&rig, "long", "master.m3u8").field("Location").expect("a session").to_owned();
+    let folder = session.strip_suffix("master.m3u8").expect("the playlist").to_owned();
+    let mut client = rig.connect();
+    let mut segment = |number| client.ask(&format!("GET {folder}0/{number}.m4s"), "").status;
+    assert_eq!((segment(1), segment(2)), (200, 200));
+    // What is promised is more than there is from here on.
+    set_request_price(&rig, 4_000_000_000);
+    rig.await_metric("reel_promised_peak_ratio{resource=\"disk\",member=\"0\"}", |ratio| ratio > 1.0);
+    assert_eq!(watch_title(&rig, "long", "master.m3u8").status, 503, "a new session is refused");
+    assert_eq!((segment(20), segment(21), segment(5)), (200, 200, 200));
+    assert!(rig.metric("reel_unpromised_total") >= 3.0);
+    let dashboard = rig.connect().ask("GET /api/v1/dashboard", "").body;
+    let dashboard: serde_json::Value = serde_json::from_slice(&dashboard).expect("JSON");
+    assert_eq!(dashboard["sessions"][0]["state"], "displaced", "{dashboard}");
 }

@@ -223,3 +223,18 @@ fn a_player_of_another_origin_may_send_what_players_send() {
         assert!(allowed.contains(&"cmcd-session") && allowed.contains(&"cmcd-status"), "{allowed:?}");
     }
 }
+
+/// An entry of the playlist is relative to it, and leads to the whole film.
+#[test]
+fn the_playlist_of_the_library_leads_to_films() {
+    let rig = Rig::new(|_| {});
+    let playlist = rig.connect().ask("GET /library.m3u", "");
+    assert_eq!(playlist.status, 200);
+    let lines = String::from_utf8(playlist.body).expect("text");
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines, ["#EXTM3U", "#EXTINF:3,film", "watch/film/film.mp4"]);
+    let sent = rig.connect().ask(&format!("GET /{}", lines[2]), "");
+    assert_eq!(sent.status, 307);
+    let film = rig.connect().ask(&format!("GET {}", sent.field("Location").expect("a place")), "");
+    assert!(film.body == rig.film, "{} bytes", film.body.len());
+}

@@ -4,8 +4,10 @@ use reel::server::{PromiseConfig, ServeConfig, Server};
 use reel_api::{ControlConfig, OwnNames};
 use reel_disk::{DisksConfig, Faults};
 use reel_library::{IngestOptions, Input, Library};
+use reel_play::UplinkRate;
 use reel_ring::DriverChoice;
-use reel_volume::{ArenaBudget, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use reel_serve::{ClassRights, PlaceShares, Proxies};
+use reel_volume::{ArenaBudget, GeometryPreset, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -54,14 +56,43 @@ impl Rig {
 
     /// The same with this much media memory, or the least that a volume accepts.
     pub(crate) fn with_memory(arena_bytes: usize, change: impl FnOnce(&mut ServeConfig)) -> Rig {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let volume_dir = dir.path().join("volume");
+        Rig::with_geometry(GeometryPreset::Cmaf, arena_bytes, change)
+    }
+
+    /// The same over a volume of this geometry.
+    pub(crate) fn with_geometry(
+        preset: GeometryPreset,
+        arena_bytes: usize,
+        change: impl FnOnce(&mut ServeConfig),
+    ) -> Rig {
+        Rig::with_volume(preset, 64 << 20, arena_bytes, change)
+    }
+
+    /// The same over a volume of this geometry and size.
+    pub(crate) fn with_volume(
+        preset: GeometryPreset,
+        size_bytes: u64,
+        arena_bytes: usize,
+        change: impl FnOnce(&mut ServeConfig),
+    ) -> Rig {
         let options = VolumeOptions {
             members: Members::Count(5),
-            size_bytes: 64 << 20,
+            preset,
+            size_bytes,
             catalogue_bytes: Some(64 << 10),
             ..VolumeOptions::default()
         };
+        Rig::over(options, arena_bytes, change)
+    }
+
+    /// The same over such a volume.
+    pub(crate) fn over(
+        options: VolumeOptions,
+        arena_bytes: usize,
+        change: impl FnOnce(&mut ServeConfig),
+    ) -> Rig {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let volume_dir = dir.path().join("volume");
         Volume::create(&volume_dir, options).expect("created");
         let faults = Faults::default();
         let library = Arc::new(Library::new(Arc::new(open(&volume_dir, arena_bytes, &faults))));
@@ -73,6 +104,8 @@ impl Rig {
             upload_bytes_max: 1 << 30,
             ingests_max: 1,
             names: OwnNames::default(),
+            proxies: Proxies::default(),
+            shares: PlaceShares::default(),
         };
         let mut config = ServeConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -81,10 +114,13 @@ impl Rig {
             pin_threads: false,
             real_time_priority: 0,
             driver: DriverChoice::Auto,
+            cast_train_packets: None,
             zero_copy: true,
             connections_max: 1000,
             sessions_max: 100,
             gateways: Vec::new(),
+            sessions_file: Some(dir.path().join("sessions")),
+            class_rights: ClassRights::default(),
             session_idle: Duration::from_secs(300),
             access_log: true,
             congestion_control: None,
@@ -92,6 +128,8 @@ impl Rig {
             promise: PromiseConfig { admission: false, ..PromiseConfig::default() },
             watch: None,
             programs: Some(dir.path().join("reel.sock")),
+            nfs: None,
+            casts: Vec::new(),
             control,
         };
         change(&mut config);
@@ -124,6 +162,11 @@ impl Rig {
 
     pub(crate) fn connect(&self) -> Client {
         Client::new(TcpStream::connect(self.address).expect("connected"))
+    }
+
+    /// A client at another address of this machine, whose system takes only a few packets ahead.
+    pub(crate) fn connect_from(&self, number: u8) -> Client {
+        Client::new(socket_from(number, self.address))
     }
 
     /// A client whose system takes only a few packets ahead of it.
@@ -266,9 +309,27 @@ impl Answer {
         })
     }
 
+    /// Its body as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let text = String::from_utf8_lossy(&self.body);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
     pub(crate) fn announced_bytes(&self) -> usize {
         self.field("Content-Length").map_or(0, |bytes| bytes.parse().expect("a number"))
     }
+}
+
+/// The configuration of a server that admits.
+pub(crate) fn admitting(config: &mut ServeConfig) {
+    config.promise.admission = true;
+}
+
+/// The same, whose network has room for no viewer.
+pub(crate) fn full(config: &mut ServeConfig) {
+    admitting(config);
+    config.promise.network_bps = Some(20_000);
+    config.promise.uplink = UplinkRate::Known(20_000);
 }
 
 /// A socket of whose data the system takes only a few packets ahead.
@@ -280,9 +341,20 @@ pub(crate) fn narrow(address: SocketAddr) -> TcpStream {
     socket.into()
 }
 
-/// A socket that fails when nothing arrives for long.
+/// The same at another address of this machine.
+pub(crate) fn socket_from(number: u8, address: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    sockopt::set_socket_recv_buffer_size(&socket, 16 * 1024).expect("set");
+    bind(&socket, &SocketAddr::from(([127, 0, 0, number], 0))).expect("an address");
+    connect(&socket, &address).expect("connected");
+    socket.into()
+}
+
+/// A socket that fails when nothing arrives for long. What is done with the lowest priority takes
+/// long beside a compiler.
 pub(crate) fn patient(stream: TcpStream) -> TcpStream {
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
     stream.set_nodelay(true).expect("set");
     stream
 }

@@ -1,9 +1,12 @@
 //! The data plane over TLS: the same bytes, the same limits, and a certificate that changes while
 //! clients are connected.
 
-use crate::server::rig::{Client, DRIVERS, Rig, narrow, patient};
+use crate::server::files::take;
+use crate::server::limits::sharing;
+use crate::server::rig::{Client, DRIVERS, Rig, admitting, narrow, patient, socket_from};
 use reel::server::TlsConfig;
 use reel_http::CertificateFiles;
+use reel_http::limits::HANDSHAKES_MAX;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion, version};
@@ -29,7 +32,7 @@ impl Secured {
         let files = files(dir.path(), Some(vec!["localhost".to_owned()]));
         let rig = Rig::new(|config| {
             let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-            config.tls = Some(TlsConfig { listen, files, http2: true });
+            config.tls = Some(TlsConfig { listen, files, http2: true, handshakes_max: HANDSHAKES_MAX });
             change(config);
         });
         Secured { rig, dir }
@@ -99,6 +102,19 @@ fn the_same_bytes_arrive_with_and_without_tls() {
         let metric = |name| secured.rig.metric(name);
         assert_eq!((metric("reel_tls_handshakes_total"), metric("reel_tls_failures_total")), (2.0, 0.0));
     }
+}
+
+/// What is sealed is watched as what is not.
+#[test]
+fn a_player_of_a_file_is_admitted_over_tls() {
+    let secured = Secured::new(admitting);
+    let mut client =
+        Client::on(secured.shake_hands(patient(narrow(secured.rig.tls_address())), &version::TLS13));
+    client.send(crate::server::rig::head("GET /dav/play/film.mp4", "Range: bytes=0-\r\n").as_bytes());
+    let answer = client.answer_head();
+    assert!(take(&mut client, &answer, Duration::from_millis(2500)) == secured.rig.film);
+    let metric = |name| secured.rig.metric(name);
+    assert_eq!((metric("reel_http_readers_admitted_total"), metric("reel_sessions")), (1.0, 1.0));
 }
 
 #[test]
@@ -287,7 +303,8 @@ fn a_certificate_that_cannot_be_used_changes_nothing_while_the_server_runs() {
     put(&good.certificate, &good.key);
     let files = files(dir.path(), None);
     let rig = Rig::new(|config| {
-        config.tls = Some(TlsConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), files, http2: true });
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.tls = Some(TlsConfig { listen, files, http2: true, handshakes_max: HANDSHAKES_MAX });
     });
     let secured = Secured { rig, dir: tempfile::tempdir().expect("tempdir") };
     // The certificate that clients trust is always the good one.
@@ -323,4 +340,48 @@ fn a_certificate_that_cannot_be_used_changes_nothing_while_the_server_runs() {
     assert!(viewer.read(bytes - at) == film[at..]);
     put(&other.certificate, &other.key);
     assert_eq!(server.reload_certificates(), Some(true), "the next good one is taken");
+}
+
+/// A proxy that passes TLS through names its client before the handshake (version 2).
+#[test]
+fn a_proxy_names_its_client_before_the_handshake() {
+    let secured = Secured::new(|config| {
+        config.control.proxies = reel_serve::Proxies::new(vec!["127.0.0.1".parse().expect("a range")]);
+    });
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
+    header.extend([192, 0, 2, 7, 192, 0, 2, 1, 0x9c, 0x40, 1, 187]);
+    for version in BOTH {
+        let mut socket = patient(secured.tcp());
+        socket.write_all(&header[..9]).expect("sent");
+        thread::sleep(Duration::from_millis(20));
+        socket.write_all(&header[9..]).expect("sent");
+        let mut client = Client::on(secured.shake_hands(socket, version));
+        assert_eq!(client.ask("GET /watch/film/master.m3u8", "").status, 307);
+    }
+    let dashboard = secured.connect(&version::TLS13).ask("GET /api/v1/dashboard", "");
+    let dashboard = String::from_utf8_lossy(&dashboard.body).into_owned();
+    assert_eq!(dashboard.matches("\"client\":\"192.0.2.7\"").count(), 2, "{dashboard}");
+}
+
+/// Clients that connect and send nothing make room for handshakes: first for those of the same
+/// client, and when all places are taken, for those of any.
+#[test]
+fn silent_handshakes_make_room_for_others() {
+    let secured = Secured::new(|config| {
+        config.serve_threads = 1;
+        config.control.shares = sharing();
+        if let Some(tls) = &mut config.tls {
+            tls.handshakes_max = 16;
+        }
+    });
+    let from = |number| patient(socket_from(number, secured.rig.tls_address()));
+    let mut silent: Vec<TcpStream> = (0..13).map(|_| from(2)).collect();
+    assert_eq!(silent.remove(0).read(&mut [0]).expect("closed"), 0, "its client has its share");
+    let _others: Vec<TcpStream> = (3..7).map(from).collect();
+    let mut client = Client::on(secured.shake_hands(from(7), &version::TLS13));
+    assert_eq!(silent.remove(0).read(&mut [0]).expect("closed"), 0, "its client has the most");
+    assert_eq!(client.ask("HEAD /files/film.mp4", "").status, 200);
+    let mut same = Client::on(secured.shake_hands(from(2), &version::TLS13));
+    assert_eq!(same.ask("HEAD /files/film.mp4", "").status, 200);
+    assert_eq!(secured.rig.metric("reel_http_connections_made_room_total"), 3.0);
 }

@@ -3,6 +3,7 @@
 
 use crate::server::rig::{DRIVERS, Rig, head};
 use reel_ring::{DriverChoice, Ring, RingConfig};
+use std::time::Instant;
 
 const FILM: &str = "GET /files/film.mp4";
 
@@ -26,6 +27,7 @@ fn tries(driver: DriverChoice) -> bool {
 fn a_local_socket_is_probed_once_and_copied_to_afterwards() {
     for driver in DRIVERS {
         let rig = Rig::with_memory(LARGE_BYTES, |config| config.driver = driver);
+        let begun = Instant::now();
         let mut client = rig.connect();
         for _ in 0..4 {
             assert!(client.ask(FILM, "").body == rig.film, "every byte is right, however it was sent");
@@ -34,7 +36,10 @@ fn a_local_socket_is_probed_once_and_copied_to_afterwards() {
         assert_eq!(sent(&rig, "zero_copy"), 0.0, "loopback copies");
         let late = sent(&rig, "copied_late");
         if tries(driver) {
-            assert!(late > 0.0 && late <= 65_536.0, "one try, as small as it may be: {late}");
+            // It is tried again after a second at the earliest, which a busy machine takes.
+            let tries = 1 + begun.elapsed().as_secs();
+            let most = 65_536.0 * tries as f64;
+            assert!(late > 0.0 && late <= most, "{tries} tries, as small as they may be: {late}");
         } else {
             assert_eq!(late, 0.0);
         }

@@ -1,0 +1,81 @@
+//! What each client holds of the resources, and whether it may hold more. Pure.
+
+use crate::client::Client;
+use reel_qos::{
+    AdmitError, Class, ClientShare, Demand, DemandStart, Ledger, MeanCosts, ReservationId, ShareClaim,
+};
+use std::collections::HashMap;
+
+/// The holdings of all clients that have a share.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    share: ClientShare,
+    by_client: HashMap<Client, Holding>,
+    of_reservation: HashMap<ReservationId, (Client, MeanCosts)>,
+}
+
+/// What the reservations of one client cost together.
+#[derive(Debug, Default)]
+struct Holding {
+    costs: MeanCosts,
+    reservations: usize,
+}
+
+/// A reservation that a client asks for, or has got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// `None` if the client has no share.
+    pub(crate) sharer: Option<Client>,
+    pub(crate) class: Class,
+    pub(crate) demand: &'a Demand,
+    pub(crate) start: DemandStart,
+    /// The reservation that is replaced.
+    pub(crate) held: Option<ReservationId>,
+    /// Whether it follows another session in memory, and reads nothing.
+    pub(crate) is_held: bool,
+}
+
+impl Shares {
+    pub(crate) fn new(share: ClientShare) -> Self {
+        Self { share, by_client: HashMap::new(), of_reservation: HashMap::new() }
+    }
+
+    /// Whether the client may hold this, too.
+    pub(crate) fn check(&self, ledger: &Ledger, asked: &Asked<'_>) -> Result<(), AdmitError> {
+        let holding = asked.sharer.and_then(|client| self.by_client.get(&client));
+        let Some(holding) = holding else { return Ok(()) };
+        let had = asked.held.and_then(|held| self.of_reservation.get(&held)).map(|(_, costs)| costs);
+        let own = asked.is_held.then(|| asked.demand.without_disks());
+        let claim = ShareClaim {
+            class: asked.class,
+            demand: own.as_ref().unwrap_or(asked.demand),
+            start: asked.start,
+            had,
+            held: &holding.costs,
+        };
+        ledger.check_share(self.share, &claim)
+    }
+
+    /// The client holds this as that reservation.
+    pub(crate) fn holds(&mut self, ledger: &Ledger, reservation: ReservationId, asked: &Asked<'_>) {
+        self.released(reservation);
+        let Some(client) = asked.sharer else { return };
+        let own = asked.is_held.then(|| asked.demand.without_disks());
+        let costs = ledger.mean_costs(own.as_ref().unwrap_or(asked.demand));
+        let holding = self.by_client.entry(client).or_default();
+        holding.costs.add(&costs);
+        holding.reservations += 1;
+        self.of_reservation.insert(reservation, (client, costs));
+    }
+
+    /// A reservation is held no more.
+    pub(crate) fn released(&mut self, reservation: ReservationId) {
+        let Some((client, costs)) = self.of_reservation.remove(&reservation) else { return };
+        let Some(holding) = self.by_client.get_mut(&client) else { return };
+        holding.costs.subtract(&costs);
+        holding.reservations -= 1;
+        if holding.reservations == 0 {
+            self.by_client.remove(&client);
+        }
+    }
+}

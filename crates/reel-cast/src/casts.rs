@@ -1,0 +1,410 @@
+//! Casts, from any thread: added, listed, described and stopped.
+
+use crate::broadcast::{Broadcast, BroadcastConfig};
+use crate::config::{CastConfig, CastFec, CastRefused, is_name};
+use crate::description::{describe, repair_window_us};
+use crate::limits::{CAST_PASSES_MAX, CAST_RESERVED_NS, CASTS_MAX};
+use crate::on_air::{CastReport, OnAir};
+use crate::playlist::Playlist;
+use crate::slots::SlotsReport;
+use reel_admit::{Client, OpenRefused, Session, SessionClient, Sessions};
+use reel_cache::Depth;
+use reel_library::{Library, Stream};
+use reel_play::{Form, Playable, PlayableTitle, PushedStream};
+use reel_qos::Class;
+use reel_rt::now_ns;
+use reel_rtp::fec::Geometry;
+use reel_serve::Waker;
+use reel_udp::MulticastSocket;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// All casts of a server. Clones are the same casts.
+#[derive(Clone)]
+pub struct Casts(Arc<Inner>);
+
+/// The parts of the server that casts use.
+pub struct CastParts {
+    /// The titles.
+    pub library: Arc<Library>,
+    /// All sessions.
+    pub sessions: Arc<Sessions<PlayableTitle>>,
+    /// How far readers read ahead.
+    pub depth: Depth,
+    /// The most packets of a train; `None` for
+    /// [`CAST_TRAIN_PACKETS`](crate::limits::CAST_TRAIN_PACKETS). For experiments.
+    pub train_packets: Option<NonZeroU64>,
+}
+
+/// There is no cast of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no cast {0:?}; `reel cast list` shows all")]
+pub struct NoSuchCast(pub String);
+
+/// Why a cast has no slots.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSlots {
+    /// There is no such cast.
+    #[error(transparent)]
+    NoSuchCast(#[from] NoSuchCast),
+    /// It is sent to one group.
+    #[error("the cast {0:?} has no schedule: it is sent to one group, as its clock says")]
+    NoSchedule(String),
+}
+
+struct Inner {
+    parts: CastParts,
+    registry: Mutex<BTreeMap<String, Place>>,
+    /// Wakes the thread that sends.
+    waker: OnceLock<Waker>,
+    is_stopping: AtomicBool,
+}
+
+/// The place of a name.
+enum Place {
+    /// The cast is being added.
+    Adding(CastConfig),
+    Cast(Arc<OnAir>),
+}
+
+impl Casts {
+    /// No casts yet.
+    pub fn new(parts: CastParts) -> Casts {
+        Casts(Arc::new(Inner {
+            parts,
+            registry: Mutex::default(),
+            waker: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
+        }))
+    }
+
+    /// Has a title sent, from a moment after `now_ns` on. Reads the index of the title, so it must
+    /// not be called by a thread that must not wait.
+    ///
+    /// # Errors
+    /// [`CastRefused`].
+    pub fn add(&self, config: CastConfig, now_ns: u64) -> Result<CastReport, CastRefused> {
+        config.check()?;
+        let name = self.take_name(&config)?;
+        let added = self.open(&name, config, now_ns);
+        // Found here, and not by the thread that sends.
+        added.iter().for_each(|cast| _ = repair_window_us(cast));
+        let mut registry = self.registry();
+        let added = added.and_then(|cast| self.without_others(&registry, cast));
+        let cast = match added {
+            Ok(cast) if !self.0.is_stopping.load(Ordering::Relaxed) => Arc::new(cast),
+            added => {
+                registry.remove(&name);
+                let cast = added?;
+                cast.ends("the server stops").iter().for_each(|session| self.close(session));
+                return Err(CastRefused::Stopping);
+            }
+        };
+        registry.insert(name, Place::Cast(Arc::clone(&cast)));
+        drop(registry);
+        self.wake();
+        Ok(cast.report(now_ns))
+    }
+
+    /// All casts by name, those that have ended included.
+    pub fn list(&self, now_ns: u64) -> Vec<CastReport> {
+        self.all().iter().map(|cast| cast.report(now_ns)).collect()
+    }
+
+    /// The SDP of a cast (RFC 8866).
+    ///
+    /// # Errors
+    /// [`NoSuchCast`].
+    pub fn description(&self, name: &str) -> Result<String, NoSuchCast> {
+        let cast = self.all().into_iter().find(|cast| cast.name == name && !cast.has_ended());
+        let cast = cast.ok_or_else(|| NoSuchCast(name.to_owned()))?;
+        let described = describe(&cast, now_ns()).map_err(|error| {
+            tracing::error!(cast = name, %error, "a cast cannot be described");
+            NoSuchCast(name.to_owned())
+        })?;
+        Ok(described.text)
+    }
+
+    /// What the channels of a cast send in so many slots from `first_slot` on; without it, around
+    /// the present one. Slots are counted up to 2^63.
+    ///
+    /// # Errors
+    /// There is no such cast, or it has no schedule.
+    pub fn slots(
+        &self,
+        name: &str,
+        first_slot: Option<u64>,
+        slots: u32,
+        now_ns: u64,
+    ) -> Result<SlotsReport, NoSlots> {
+        let cast = self.all().into_iter().find(|cast| cast.name == name);
+        let cast = cast.ok_or_else(|| NoSuchCast(name.to_owned()))?;
+        cast.slots(first_slot, slots, now_ns).ok_or_else(|| NoSlots::NoSchedule(name.to_owned()))
+    }
+
+    /// Ends a cast, or removes one that has ended from the list.
+    ///
+    /// # Errors
+    /// [`NoSuchCast`].
+    pub fn stop(&self, name: &str) -> Result<(), NoSuchCast> {
+        let mut registry = self.registry();
+        let Some(Place::Cast(cast)) = registry.get(name) else { return Err(NoSuchCast(name.to_owned())) };
+        cast.is_stopped.store(true, Ordering::Relaxed);
+        registry.remove(name);
+        drop(registry);
+        self.wake();
+        Ok(())
+    }
+
+    /// The thread that sends runs.
+    pub(crate) fn sent_by(&self, waker: Waker) {
+        // A second thread would have other casts.
+        let _ = self.0.waker.set(waker);
+        self.wake();
+    }
+
+    /// All casts.
+    pub(crate) fn all(&self) -> Vec<Arc<OnAir>> {
+        let cast = |place: &Place| match place {
+            Place::Cast(cast) => Some(Arc::clone(cast)),
+            Place::Adding(_) => None,
+        };
+        self.registry().values().filter_map(cast).collect()
+    }
+
+    /// Whether no stream of a cast is in the volume any more.
+    pub(crate) fn is_removed(&self, cast: &OnAir) -> bool {
+        !cast.playlist.all().any(|playing| self.0.parts.library.has_stream(playing.title()))
+    }
+
+    /// Asks for the session of the next passes, which begins at `start_ns`. Titles of a playlist
+    /// that were removed are left out.
+    pub(crate) fn ask(&self, cast: &OnAir, (start_ns, place): (u64, u64), now_ns: u64) {
+        let next = match &cast.broadcast {
+            Some(broadcast) => Some((place, self.of_window(cast.playlist.first(), Some((broadcast, place))))),
+            None => {
+                let is_there = |playing: &PlayableTitle| self.0.parts.library.has_stream(playing.title());
+                let next = cast.playlist.next(place, cast.config.is_looped, is_there);
+                next.map(|(place, playing)| (place, Arc::clone(playing)))
+            }
+        };
+        match next {
+            Some((place, playing)) => {
+                let answer = self.session(playing.title().id(), &playing, start_ns, now_ns);
+                cast.answered(answer.map(|session| (session, place)).map_err(|refused| refused.to_string()));
+            }
+            None => cast.is_over(),
+        }
+        // It may have ended meanwhile.
+        if cast.has_ended() {
+            cast.ends("").iter().for_each(|session| self.close(session));
+        }
+        self.wake();
+    }
+
+    /// The server stops: nothing is added any more.
+    pub(crate) fn stops(&self) {
+        self.0.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn close(&self, session: &Session<PlayableTitle>) {
+        self.0.parts.sessions.close(&session.key());
+    }
+
+    /// The cast, unless its channels need the group of another one.
+    fn without_others(&self, registry: &BTreeMap<String, Place>, cast: OnAir) -> Result<OnAir, CastRefused> {
+        let meets = |(name, place): (&String, &Place)| match place {
+            Place::Cast(other) if !other.has_ended() => {
+                let meets = cast.config.meets(cast.channels(), &other.config, other.channels());
+                meets.then(|| (name.clone(), other.config.group))
+            }
+            Place::Cast(_) | Place::Adding(_) => None,
+        };
+        match registry.iter().find_map(meets) {
+            None => Ok(cast),
+            Some((other, group)) => {
+                cast.ends("its groups are taken").iter().for_each(|session| self.close(session));
+                Err(CastRefused::GroupTaken { other, group })
+            }
+        }
+    }
+
+    /// Reserves a name and a group.
+    fn take_name(&self, config: &CastConfig) -> Result<String, CastRefused> {
+        let mut registry = self.registry();
+        for (other, place) in registry.iter() {
+            let (held, channels, has_ended) = match place {
+                Place::Adding(config) => (config, 1, false),
+                Place::Cast(cast) => (&cast.config, cast.channels(), cast.has_ended()),
+            };
+            if !has_ended && held.meets(channels, config, 1) {
+                return Err(CastRefused::GroupTaken { other: other.clone(), group: held.group });
+            }
+        }
+        let is_free = |name: &str| match registry.get(name) {
+            None => true,
+            Some(Place::Adding(_)) => false,
+            Some(Place::Cast(cast)) => cast.has_ended(),
+        };
+        let name = match &config.name {
+            Some(name) if is_free(name) => name.clone(),
+            Some(name) => return Err(CastRefused::NameTaken(name.clone())),
+            None if !is_name(&config.title) => return Err(CastRefused::Name(config.title.clone())),
+            None => {
+                let title = &config.title;
+                let numbered = (2..).map(|number| format!("{title}-{number}"));
+                // Fewer than the casts that there may be are taken.
+                let mut names = [title.clone()].into_iter().chain(numbered).take(CASTS_MAX + 2);
+                names.find(|name| is_free(name)).ok_or(CastRefused::TooMany)?
+            }
+        };
+        if registry.len() >= CASTS_MAX && !registry.contains_key(&name) {
+            return Err(CastRefused::TooMany);
+        }
+        registry.insert(name.clone(), Place::Adding(config.clone()));
+        Ok(name)
+    }
+
+    fn open(&self, name: &str, config: CastConfig, now_ns: u64) -> Result<OnAir, CastRefused> {
+        let socket = MulticastSocket::open(&config.socket())?;
+        let group = socket.destination(config.group)?;
+        // A schedule has no end.
+        let is_looped = config.is_looped || config.broadcast.is_some();
+        let config = CastConfig { group, is_looped, ..config };
+        let stream = self.0.parts.library.stream(&config.title)?;
+        let fec = fec_of(&stream, config.fec)?;
+        let is_single = config.broadcast.is_none();
+        let is_repeated = config.is_looped && is_single && config.then.is_empty();
+        let passes = if is_repeated { passes_of(&stream) } else { 1 };
+        let playing = self.playing(stream, passes, fec.is_some());
+        let others = self.others(&config, fec.is_some())?;
+        let broadcast = config.broadcast.map(|wanted| broadcast_of(&playing, wanted)).transpose()?;
+        let channels = broadcast.as_ref().map_or(1, |broadcast| broadcast.schedule().channels().len());
+        for channel in 1..channels {
+            socket.destination(config.port_above(channel, 0))?;
+        }
+        // SDP's numbers are read as 63 bits by some receivers.
+        let id = u64::from_be_bytes(random()?) >> 1;
+        let stamp = |_| random().map(u32::from_be_bytes);
+        let time_stamps = (0..channels).map(stamp).collect::<Result<_, _>>()?;
+        let first = self.of_window(&playing, broadcast.as_ref().map(|broadcast| (broadcast, 0)));
+        let session = self.session(&config.title, &first, now_ns, now_ns)?;
+        let name = name.to_owned();
+        let playlist = Playlist::new(playing, others);
+        let mut cast =
+            OnAir::new((name, config), (id, time_stamps), playlist, (fec, broadcast), socket, session);
+        cast.train_packets = self.0.parts.train_packets;
+        Ok(cast)
+    }
+
+    /// Passes of a stream. Casts that send the same have one demand, so that one of them can read
+    /// for all.
+    fn playing(&self, stream: Arc<Stream>, passes: u64, with_parity: bool) -> Arc<PlayableTitle> {
+        let is_same = |pushed: &PushedStream| {
+            let is_same_stream = Arc::ptr_eq(&pushed.stream, &stream);
+            is_same_stream && pushed.times.passes() == passes && pushed.with_parity == with_parity
+        };
+        let others: Vec<_> = {
+            let registry = self.registry();
+            let casts = registry.values().filter_map(|place| match place {
+                Place::Cast(cast) => Some(cast.playlist.all().cloned()),
+                Place::Adding(_) => None,
+            });
+            casts.flatten().collect()
+        };
+        let same = others.into_iter().find(|playing| playing.pushed().is_some_and(is_same));
+        let depth = self.0.parts.depth;
+        same.unwrap_or_else(|| Arc::new(PlayableTitle::of_stream(stream, passes, with_parity, depth)))
+    }
+
+    /// The titles that follow the first one. Each is opened once.
+    fn others(&self, config: &CastConfig, with_parity: bool) -> Result<Vec<Arc<PlayableTitle>>, CastRefused> {
+        let mut opened: BTreeMap<&str, Arc<PlayableTitle>> = BTreeMap::new();
+        let mut others = Vec::with_capacity(config.then.len());
+        for id in &config.then {
+            let playing = match opened.get(id.as_str()) {
+                Some(playing) => Arc::clone(playing),
+                None => self.playing(self.0.parts.library.stream(id)?, 1, with_parity),
+            };
+            playing.choices(Form::Stream).ok_or(CastRefused::TooLong)?;
+            opened.insert(id, Arc::clone(&playing));
+            others.push(playing);
+        }
+        Ok(others)
+    }
+
+    /// What is sent next: all of it, or the window of a schedule that begins with a slot.
+    fn of_window(
+        &self,
+        playing: &Arc<PlayableTitle>,
+        window: Option<(&Broadcast, u64)>,
+    ) -> Arc<PlayableTitle> {
+        let (Some((broadcast, first_slot)), Some(pushed)) = (window, playing.pushed()) else {
+            return Arc::clone(playing);
+        };
+        let (stream, pieces) = (Arc::clone(&pushed.stream), broadcast.window(first_slot));
+        Arc::new(PlayableTitle::of_slots(stream, &pieces, pushed.with_parity, self.0.parts.depth))
+    }
+
+    fn session(
+        &self,
+        title: &str,
+        playing: &Arc<PlayableTitle>,
+        start_ns: u64,
+        now_ns: u64,
+    ) -> Result<Arc<Session<PlayableTitle>>, CastRefused> {
+        let offers = playing.choices(Form::Stream).ok_or(CastRefused::TooLong)?;
+        let client = SessionClient::new(Client::Server, Class::PERIODIC);
+        let sessions = &self.0.parts.sessions;
+        Ok(sessions.open_pushed(title, Arc::clone(playing), offers, client, start_ns, now_ns)?)
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.0.waker.get() {
+            waker.wake();
+        }
+    }
+
+    fn registry(&self) -> MutexGuard<'_, BTreeMap<String, Place>> {
+        // Each change is one insert or remove, so a panic leaves it whole.
+        self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The matrix of the FEC of a stream, if FEC is sent.
+fn fec_of(stream: &Stream, wanted: CastFec) -> Result<Option<Geometry>, CastRefused> {
+    let geometry = stream.map.geometry();
+    let (columns, rows) = (geometry.row_symbols(), geometry.data_rows());
+    let side = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    let matrix = Geometry::new(side(columns), side(rows));
+    match (wanted, matrix) {
+        (CastFec::Off, _) => Ok(None),
+        (CastFec::Strict, Ok(matrix)) if !matrix.conforms() => Err(CastRefused::NotStrict { columns, rows }),
+        (_, matrix) => matrix.map(Some).map_err(CastRefused::Matrix),
+    }
+}
+
+/// Random bytes.
+fn random<const BYTES: usize>() -> Result<[u8; BYTES], CastRefused> {
+    let mut bytes = [0; BYTES];
+    let none = |error: getrandom::Error| CastRefused::NotAdmitted(OpenRefused::NoRandom(error.to_string()));
+    getrandom::fill(&mut bytes).map_err(none)?;
+    Ok(bytes)
+}
+
+/// The schedule of a stream.
+fn broadcast_of(playing: &PlayableTitle, wanted: BroadcastConfig) -> Result<Broadcast, CastRefused> {
+    let pushed = playing.pushed().ok_or(CastRefused::TooLong)?;
+    let matrix_symbols = pushed.stream.map.geometry().matrix_symbols();
+    Broadcast::new(&pushed.stream.index, matrix_symbols, wanted)
+        .map_err(|reason| CastRefused::Schedule(reason.to_string()))
+}
+
+/// How many passes of a loop are reserved together.
+fn passes_of(stream: &Stream) -> u64 {
+    let ticks = u128::from(stream.index.duration_ticks().max(1));
+    let wanted = u128::from(CAST_RESERVED_NS) * 27 / 1000 / ticks + 1;
+    u64::try_from(wanted).unwrap_or(u64::MAX).min(CAST_PASSES_MAX)
+}

@@ -1,0 +1,350 @@
+//! One cast, as all threads see it.
+
+use crate::asking::Asking;
+use crate::broadcast::Broadcast;
+use crate::config::CastConfig;
+use crate::playlist::Playlist;
+use reel_admit::Session;
+use reel_play::PlayableTitle;
+use reel_play::limits::PUSH_LEAD_NS;
+use reel_rtp::fec::Geometry;
+use reel_udp::{MulticastOptions, MulticastSocket};
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A cast that was admitted. It stays listed when it has ended.
+pub(crate) struct OnAir {
+    pub(crate) name: String,
+    pub(crate) config: CastConfig,
+    /// Tells its SDP from that of an earlier cast of the same name.
+    pub(crate) id: u64,
+    /// The time stamps of its channels at their beginning, random numbers (RFC 3550, section 5.1).
+    pub(crate) time_stamps: Vec<u32>,
+    pub(crate) playlist: Playlist,
+    /// The matrix of its FEC packets, if there are any.
+    pub(crate) fec: Option<Geometry>,
+    /// Its schedule, if it is sent to several groups.
+    pub(crate) broadcast: Option<Broadcast>,
+    /// The repair window of its FEC. To find it takes some milliseconds for a long title.
+    pub(crate) repair_window_us: OnceLock<u32>,
+    /// Opened to check the group; the thread sends by it, or by one with the same options.
+    pub(crate) socket: MulticastSocket,
+    pub(crate) options: MulticastOptions,
+    /// The most packets of a train; [`CAST_TRAIN_PACKETS`](crate::limits::CAST_TRAIN_PACKETS) if
+    /// `None`.
+    pub(crate) train_packets: Option<NonZeroU64>,
+    pub(crate) counts: CastCounts,
+    /// Whether it is to end.
+    pub(crate) is_stopped: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// Counters of a cast.
+#[derive(Debug, Default)]
+pub(crate) struct CastCounts {
+    /// Media packets handed to the kernel, and FEC packets.
+    pub(crate) packets: AtomicU64,
+    pub(crate) fec_packets: AtomicU64,
+    /// Packets that left late.
+    pub(crate) late: AtomicU64,
+    /// Packets that were not sent, because the kernel did not take those before in time.
+    pub(crate) dropped: AtomicU64,
+    /// Packets that the kernel refused.
+    pub(crate) refused: AtomicU64,
+    /// Announcements, and those that could not be written.
+    pub(crate) announcements: AtomicU64,
+    pub(crate) unannounced: AtomicU64,
+}
+
+/// What changes while it is on the air.
+struct State {
+    state: CastState,
+    /// The present passes or slots, whose reading begins [`PUSH_LEAD_NS`] before they are sent.
+    run: Option<Begun>,
+    /// Those before, which are sent until then.
+    before: Option<Begun>,
+    /// The session of the next ones, and the place with which it begins.
+    next: Option<(Arc<Session<PlayableTitle>>, u64)>,
+    /// There are no next ones: the titles that follow were removed.
+    is_over: bool,
+    /// When another thread asks for that.
+    asking: Asking,
+    /// Why it was refused last.
+    refused: Option<String>,
+    /// Why the kernel does not take its packets.
+    fault: Option<String>,
+}
+
+/// A session that is sent.
+#[derive(Clone)]
+pub(crate) struct Begun {
+    pub(crate) session: Arc<Session<PlayableTitle>>,
+    /// When it began, on the clock of the server.
+    pub(crate) start_ns: u64,
+    /// Where it began: the slot of the schedule if there is one, or the place in the playlist.
+    pub(crate) place: u64,
+}
+
+/// How far a cast has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CastState {
+    /// It is admitted, and its first packets are being read.
+    Starting,
+    /// It is sent.
+    OnAir,
+    /// Its loop could not be promised again in time, for this reason. It is asked for each second.
+    Waiting(String),
+    /// It has ended, for this reason.
+    Ended(String),
+}
+
+/// What is known of a cast.
+#[derive(Clone, Debug)]
+pub struct CastReport {
+    /// Its name.
+    pub name: String,
+    /// The id of the title that is sent now.
+    pub title: String,
+    /// The name of the title.
+    pub title_name: String,
+    /// The ids of the titles that it sends one after another; empty if there is only one.
+    pub playlist: Vec<String>,
+    /// The place in that list of the title that is sent now.
+    pub playlist_place: usize,
+    /// Group and port of the media.
+    pub group: SocketAddr,
+    /// Whether it begins again at its end.
+    pub is_looped: bool,
+    /// L and D of its FEC, and whether SMPTE ST 2022-1 allows them.
+    pub fec: Option<(u8, u8, bool)>,
+    /// Its schedule, if it is sent to several groups.
+    pub broadcast: Option<BroadcastReport>,
+    /// How far it has come.
+    pub state: CastState,
+    /// The media time that is sent now, in nanoseconds; 0 of a schedule, which sends several.
+    pub position_ns: u64,
+    /// The length of one pass, in nanoseconds.
+    pub duration_ns: u64,
+    /// The mean rate of its media in bits per second, without headers and FEC.
+    pub rate_bps: u64,
+    /// Media packets sent.
+    pub packets: u64,
+    /// FEC packets sent.
+    pub fec_packets: u64,
+    /// Packets that left more than 20 ms after they were due.
+    pub late_packets: u64,
+    /// Packets that were not sent: too late for the kernel, or refused by it.
+    pub lost_packets: u64,
+    /// Announcements sent.
+    pub announcements: u64,
+    /// Announcements that were not sent, because its description is too long for one datagram.
+    pub unannounced: u64,
+    /// Why the kernel does not take its packets now.
+    pub fault: Option<String>,
+}
+
+/// The schedule of a cast.
+#[derive(Clone, Debug)]
+pub struct BroadcastReport {
+    /// The scheme.
+    pub scheme: String,
+    /// How many groups it is sent to, one address after another.
+    pub channels: usize,
+    /// How many segments it has.
+    pub segments: u32,
+    /// The length of a slot, in nanoseconds.
+    pub slot_ns: u64,
+    /// The longest wait of a client that plays one slot behind, in nanoseconds.
+    pub wait_ns: u64,
+    /// What all channels send on average, in bits per second, without headers and FEC.
+    pub bandwidth_bps: u64,
+}
+
+impl BroadcastReport {
+    fn of(broadcast: &Broadcast) -> BroadcastReport {
+        let plan = broadcast.plan();
+        BroadcastReport {
+            scheme: plan.schedule.scheme().to_string(),
+            channels: plan.schedule.channels().len(),
+            segments: plan.schedule.segments(),
+            slot_ns: broadcast.slot_ns(),
+            wait_ns: plan.wait_ns(),
+            bandwidth_bps: plan.bandwidth_bps(),
+        }
+    }
+}
+
+impl OnAir {
+    pub(crate) fn new(
+        (name, config): (String, CastConfig),
+        (id, time_stamps): (u64, Vec<u32>),
+        playlist: Playlist,
+        (fec, broadcast): (Option<Geometry>, Option<Broadcast>),
+        socket: MulticastSocket,
+        session: Arc<Session<PlayableTitle>>,
+    ) -> OnAir {
+        let options = config.socket();
+        OnAir {
+            name,
+            config,
+            id,
+            time_stamps,
+            playlist,
+            fec,
+            broadcast,
+            repair_window_us: OnceLock::new(),
+            socket,
+            options,
+            train_packets: None,
+            counts: CastCounts::default(),
+            is_stopped: AtomicBool::new(false),
+            state: Mutex::new(State {
+                state: CastState::Starting,
+                run: None,
+                before: None,
+                next: Some((session, 0)),
+                is_over: false,
+                asking: Asking::default(),
+                refused: None,
+                fault: None,
+            }),
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.lock().state, CastState::Ended(_))
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether something follows what is sent up to this place: a schedule has no end.
+    pub(crate) fn continues(&self, next_place: u64) -> bool {
+        let is_endless = self.config.is_looped || self.broadcast.is_some();
+        (is_endless || next_place < self.playlist.titles()) && !self.lock().is_over
+    }
+
+    /// How many groups it is sent to.
+    pub(crate) fn channels(&self) -> usize {
+        self.broadcast.as_ref().map_or(1, |broadcast| broadcast.schedule().channels().len())
+    }
+
+    /// The next session begins, at a time that `start_ns` says.
+    pub(crate) fn begin_next(&self, start_ns: impl FnOnce(&Session<PlayableTitle>) -> u64) -> Option<Begun> {
+        let mut state = self.lock();
+        let (session, place) = state.next.take()?;
+        let begun = Begun { start_ns: start_ns(&session), session, place };
+        state.before = state.run.replace(begun.clone());
+        Some(begun)
+    }
+
+    /// What a thread was sending that has ended.
+    pub(crate) fn run(&self) -> Option<Begun> {
+        self.lock().run.clone()
+    }
+
+    /// The next session, if there is one.
+    pub(crate) fn next(&self) -> Option<Arc<Session<PlayableTitle>>> {
+        self.lock().next.as_ref().map(|(session, _)| Arc::clone(session))
+    }
+
+    /// Whether another session is to be asked for now; then the caller asks.
+    pub(crate) fn asks(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        state.next.is_none() && state.asking.begins(now_ns)
+    }
+
+    /// The answer to that. `Err` is the reason of the refusal.
+    pub(crate) fn answered(&self, answer: Result<(Arc<Session<PlayableTitle>>, u64), String>) {
+        let mut state = self.lock();
+        state.asking.ends();
+        match answer {
+            Ok(next) => (state.next, state.refused) = (Some(next), None),
+            Err(reason) => state.refused = Some(reason),
+        }
+    }
+
+    /// Nothing follows what is sent now.
+    pub(crate) fn is_over(&self) {
+        let mut state = self.lock();
+        state.asking.ends();
+        state.is_over = true;
+    }
+
+    pub(crate) fn is_on_air(&self) {
+        let mut state = self.lock();
+        if !matches!(state.state, CastState::Ended(_)) {
+            state.state = CastState::OnAir;
+        }
+    }
+
+    pub(crate) fn waits(&self) {
+        let mut state = self.lock();
+        let reason = state.refused.clone().unwrap_or_else(|| "its next pass is asked for".to_owned());
+        (state.state, state.run, state.before) = (CastState::Waiting(reason), None, None);
+    }
+
+    /// It ends. Returns its sessions, which are to be closed.
+    pub(crate) fn ends(&self, reason: &str) -> Vec<Arc<Session<PlayableTitle>>> {
+        let mut state = self.lock();
+        if !matches!(state.state, CastState::Ended(_)) {
+            state.state = CastState::Ended(reason.to_owned());
+        }
+        state.before = None;
+        let run = state.run.take().map(|run| run.session);
+        run.into_iter().chain(state.next.take().map(|(session, _)| session)).collect()
+    }
+
+    pub(crate) fn has_fault(&self, fault: Option<String>) {
+        self.lock().fault = fault;
+    }
+
+    pub(crate) fn report(&self, now_ns: u64) -> CastReport {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let state = self.lock();
+        let is_sent = |run: &&Begun| now_ns >= run.start_ns.saturating_add(PUSH_LEAD_NS);
+        let run = state.run.as_ref().filter(is_sent).or(state.before.as_ref()).or(state.run.as_ref());
+        let since_ns = run.map_or(0, |run| now_ns.saturating_sub(run.start_ns));
+        let playing = run.map_or(self.playlist.first(), |run| run.session.playing());
+        let (index, position_ns, duration_ns) = match playing.pushed() {
+            Some(pushed) if self.broadcast.is_none() => {
+                let pass_ns = pushed.times.pass_ns().max(1);
+                let sent_ns = since_ns.saturating_sub(PUSH_LEAD_NS);
+                (Some(&pushed.stream.index), sent_ns % pass_ns, pass_ns)
+            }
+            Some(pushed) => (Some(&pushed.stream.index), 0, pushed.times.pass_ns()),
+            None => (None, 0, 0),
+        };
+        let record = playing.title().record();
+        CastReport {
+            name: self.name.clone(),
+            title: record.id.clone(),
+            title_name: record.name.clone(),
+            playlist: self.playlist.ids(),
+            playlist_place: run.map_or(0, |run| self.playlist.place_in_list(run.place)),
+            group: self.config.group,
+            is_looped: self.config.is_looped,
+            fec: self.fec.map(|fec| (fec.columns(), fec.rows(), fec.conforms())),
+            broadcast: self.broadcast.as_ref().map(BroadcastReport::of),
+            state: state.state.clone(),
+            position_ns,
+            duration_ns,
+            rate_bps: index.map_or(0, |index| index.mean_bps()),
+            packets: load(&self.counts.packets),
+            fec_packets: load(&self.counts.fec_packets),
+            late_packets: load(&self.counts.late),
+            lost_packets: load(&self.counts.dropped) + load(&self.counts.refused),
+            announcements: load(&self.counts.announcements),
+            unannounced: load(&self.counts.unannounced),
+            fault: state.fault.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment, so a panic leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

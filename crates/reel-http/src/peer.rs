@@ -1,0 +1,140 @@
+//! Who is at the other end of a connection, and behind it. Pure.
+
+use reel_serve::{Proxies, ProxyHeader};
+use std::net::{IpAddr, SocketAddr};
+
+/// The other end of a connection, and the client of its present request.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    socket: SocketAddr,
+    /// The other end, or the client that a proxy has named in front of the connection.
+    address: SocketAddr,
+    /// The client of the present request. A proxy may send requests of several clients.
+    client: IpAddr,
+    /// Whether the first bytes may be a header of the PROXY protocol.
+    awaits_header: bool,
+}
+
+/// What was done about the header in front of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Headed {
+    /// There is none, or it is taken off.
+    Done,
+    /// More bytes are needed.
+    Partial,
+    /// It is not valid.
+    Bad,
+}
+
+impl Peer {
+    /// The other end of a socket.
+    pub(crate) fn new(socket: SocketAddr, proxies: &Proxies) -> Peer {
+        Peer { socket, address: socket, client: socket.ip(), awaits_header: proxies.has(socket.ip()) }
+    }
+
+    /// Whether the next bytes may be a header of the PROXY protocol.
+    pub(crate) fn awaits_header(&self) -> bool {
+        self.awaits_header
+    }
+
+    /// Takes the header of a proxy off the first bytes of the connection.
+    pub(crate) fn take_header(&mut self, input: &mut Vec<u8>) -> Headed {
+        if !self.awaits_header {
+            return Headed::Done;
+        }
+        match ProxyHeader::read(input) {
+            ProxyHeader::Partial => return Headed::Partial,
+            ProxyHeader::Bad => return Headed::Bad,
+            ProxyHeader::Absent => {}
+            ProxyHeader::Present { client, bytes } => {
+                input.drain(..bytes);
+                self.address = client.unwrap_or(self.address);
+                self.client = self.address.ip();
+            }
+        }
+        self.awaits_header = false;
+        Headed::Done
+    }
+
+    /// A request begins, with these values of `X-Forwarded-For`.
+    pub(crate) fn begin_request(&mut self, proxies: &Proxies, forwarded_for: Option<&str>) {
+        self.client = proxies.client(self.address.ip(), forwarded_for);
+    }
+
+    /// The client of the connection, for the control plane.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The client of the present request. Its port is that of the connection.
+    pub(crate) fn client(&self) -> SocketAddr {
+        SocketAddr::new(self.client, self.address.port())
+    }
+
+    /// Whether the client is on another machine, so that responses use a link.
+    pub(crate) fn is_remote(&self) -> bool {
+        !self.client.to_canonical().is_loopback()
+    }
+
+    /// Whether the socket shows the whole path to the client. A proxy between them ends it.
+    pub(crate) fn shows_path(&self) -> bool {
+        self.is_remote() && self.client == self.socket.ip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &[u8] = b"PROXY TCP4 192.0.2.7 192.0.2.1 40000 443\r\n";
+
+    fn peer(address: &str) -> (Peer, Proxies) {
+        let proxies = Proxies::new(vec!["127.0.0.1".parse().expect("a range")]);
+        (Peer::new(address.parse().expect("an address"), &proxies), proxies)
+    }
+
+    #[test]
+    fn a_proxy_names_the_client_of_the_connection_and_of_each_request() {
+        let (mut peer, proxies) = peer("127.0.0.1:9");
+        assert!(!peer.is_remote() && !peer.shows_path());
+        let mut input = HEADER[..20].to_vec();
+        assert_eq!(peer.take_header(&mut input), Headed::Partial);
+        input.extend(&HEADER[20..]);
+        input.extend(b"GET /");
+        assert_eq!((peer.take_header(&mut input), &input[..]), (Headed::Done, &b"GET /"[..]));
+        assert_eq!(peer.address(), "192.0.2.7:40000".parse().expect("an address"));
+        peer.begin_request(&proxies, Some("203.0.113.9"));
+        assert_eq!(peer.client(), peer.address(), "that client is no proxy");
+        assert!(peer.is_remote() && !peer.shows_path());
+        let mut again = HEADER.to_vec();
+        assert_eq!((peer.take_header(&mut again), again.len()), (Headed::Done, HEADER.len()), "only once");
+    }
+
+    #[test]
+    fn requests_of_one_connection_have_clients_of_their_own() {
+        let (mut peer, proxies) = peer("127.0.0.1:9");
+        assert_eq!(peer.take_header(&mut b"GET / HTTP/1.1".to_vec()), Headed::Done);
+        for client in ["192.0.2.7", "2001:db8::1"] {
+            peer.begin_request(&proxies, Some(client));
+            assert_eq!(peer.client().ip(), client.parse::<IpAddr>().expect("an address"));
+        }
+        peer.begin_request(&proxies, None);
+        assert_eq!(peer.client(), peer.address());
+    }
+
+    #[test]
+    fn a_client_that_is_no_proxy_is_itself() {
+        let (mut peer, proxies) = peer("192.0.2.9:9");
+        let mut input = HEADER.to_vec();
+        assert_eq!((peer.take_header(&mut input), input.len()), (Headed::Done, HEADER.len()));
+        peer.begin_request(&proxies, Some("192.0.2.7"));
+        assert_eq!(peer.client(), peer.address());
+        assert!(peer.is_remote() && peer.shows_path());
+    }
+
+    #[test]
+    fn a_header_that_is_not_valid_is_refused() {
+        let (mut peer, _) = peer("127.0.0.1:9");
+        assert_eq!(peer.take_header(&mut b"PROXY TCP4 a b c d\r\n".to_vec()), Headed::Bad);
+    }
+}

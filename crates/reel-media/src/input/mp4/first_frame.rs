@@ -1,0 +1,60 @@
+//! What only the frames of a track tell: the layer of MPEG audio, whose layers share their name,
+//! and the configuration of AC-3 and E-AC-3 in QuickTime files, which state none.
+
+use super::plan::Walk;
+use crate::codec::{ac3, mp3};
+use crate::{Codec, MediaError, Source, Track, limits};
+
+/// Describes a track by the first of its frames with a readable header. `Some` says why the track
+/// is left out.
+pub(super) fn describe(
+    track: &mut Track,
+    mut walk: Walk,
+    source: &mut dyn Source,
+) -> Result<Option<String>, MediaError> {
+    let (needed, name) = match track.codec {
+        Codec::Mp3 => (mp3::HEADER_BYTES, "MPEG audio"),
+        Codec::Ac3 | Codec::Eac3 if track.config.is_empty() => (limits::AC3_SAMPLE_BYTES, "AC-3"),
+        _ => return Ok(None),
+    };
+    let mut frame = Vec::new();
+    for _ in 0..limits::MP4_PROBE_SAMPLES {
+        let Some(sample) = walk.next(source)? else { break };
+        frame.resize(needed.min(sample.bytes as usize), 0);
+        source.read_at(sample.offset, &mut frame)?;
+        let described = if track.codec == Codec::Mp3 { by_mp3(track, &frame) } else { by_ac3(track, &frame) };
+        if let Some(outcome) = described {
+            return Ok(outcome.err());
+        }
+    }
+    Ok(Some(format!("none of its first samples is a frame of {name}")))
+}
+
+/// `None` if it is no frame.
+fn by_mp3(track: &mut Track, frame: &[u8]) -> Option<Result<(), String>> {
+    let header = mp3::Header::parse(frame)?;
+    if header.layer != 3 {
+        let layer = header.layer;
+        return Some(Err(format!(
+            "it is MPEG audio of layer {layer}, of which Reel takes only layer 3 (MP3)"
+        )));
+    }
+    if let Some(audio) = &mut track.audio {
+        (audio.sample_rate, audio.channels) = (header.sample_rate, header.channels);
+    }
+    Some(Ok(()))
+}
+
+/// `None` if it is no frame.
+fn by_ac3(track: &mut Track, frame: &[u8]) -> Option<Result<(), String>> {
+    let header = ac3::Frame::parse(frame)?;
+    let channels = ac3::channels(frame)?;
+    (track.codec, track.config) = match header.enhanced {
+        true => (Codec::Eac3, ac3::dec3(frame)?),
+        false => (Codec::Ac3, ac3::dac3(&header)),
+    };
+    if let Some(audio) = &mut track.audio {
+        (audio.sample_rate, audio.channels) = (header.sample_rate, channels);
+    }
+    Some(Ok(()))
+}

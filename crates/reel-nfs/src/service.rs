@@ -1,0 +1,404 @@
+//! NFS on one serve thread. Nothing in it ever waits.
+//!
+//! Every connection is a task of the core, as those of HTTP are. A section reads what has arrived,
+//! answers it, and sends at most one piece of a reply. Replies may come in another order than their
+//! calls: the one whose bytes are in memory goes first.
+//!
+//! The path of a READ: [`NfsThread::take_calls`] -> [`NfsThread::answer`] ->
+//! [`NfsThread::await_title`] -> [`NfsThread::send_title`] -> [`NfsThread::deliver`] ->
+//! [`NfsThread::pump`].
+
+mod playing;
+mod reading;
+mod sending;
+
+use crate::answer::{Answer, Asking, answer, xid_of};
+use crate::connection::{Asked, Connection, Reply, ReplyState};
+use crate::counters::NfsCounters;
+use crate::handle::{Handles, TitleKey};
+use crate::limits::{RECEIVE_BYTES, REQUESTS_MAX, SWEEP_EVERY_NS};
+use crate::listing::Listing;
+use crate::readers::Readers;
+use crate::tree::Tree;
+use reading::{LostRead, Opened, Opening};
+use reel_admit::AddressRange;
+use reel_library::Library;
+use reel_play::{DeliveryOrder, Slots};
+use reel_ring::{Done, Op};
+use reel_rt::{Core, Next, TaskId, TaskKind, Workers};
+use reel_serve::{Accepted, NoPlace, OpenResult, Protocol, Serve, Step, Waker};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The state that all threads share.
+pub(crate) struct NfsShared {
+    pub(crate) library: Arc<Library>,
+    pub(crate) counters: Arc<NfsCounters>,
+    pub(crate) handles: Handles,
+    pub(crate) fsid: u64,
+    pub(crate) port: u16,
+    /// The addresses that may read.
+    pub(crate) clients: Vec<AddressRange>,
+    pub(crate) listing: Mutex<Arc<Listing>>,
+    /// Reads listings.
+    pub(crate) lister: Workers,
+    pub(crate) is_listing: AtomicBool,
+    pub(crate) waker: OnceLock<Waker>,
+}
+
+/// NFS on one serve thread.
+pub(crate) struct NfsThread {
+    shared: Arc<NfsShared>,
+    connections: Slots<Connection>,
+    replies: Slots<Reply>,
+    /// The connection of each task, by the task's number.
+    of_task: Vec<u64>,
+    /// Titles that are being opened, and the replies that wait for them...
+    openings: Slots<Opening>,
+    /// ...by title.
+    opening: HashMap<TitleKey, u64>,
+    opened: HashMap<TitleKey, Opened>,
+    /// Reads that were cut off because stored bytes are lost.
+    lost: Vec<LostRead>,
+    readers: Readers,
+    is_looking: bool,
+}
+
+const SWEEP: u64 = 0;
+const LOOK: u64 = 1;
+
+impl NfsShared {
+    /// The newest listing, and whether it is of the titles of now. If not, the next one is read.
+    fn listing(self: &Arc<Self>) -> (Arc<Listing>, bool) {
+        let listing = Arc::clone(&self.listing.lock().unwrap_or_else(PoisonError::into_inner));
+        let is_fresh = listing.is_of(&self.library);
+        if !is_fresh {
+            self.list();
+        }
+        (listing, is_fresh)
+    }
+
+    /// Has the titles listed again, unless that is under way.
+    pub(crate) fn list(self: &Arc<Self>) {
+        if self.is_listing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let is_taken = self.lister.run(move || {
+            // A panic must not leave clients waiting for ever.
+            let done = Listed(&shared);
+            let listing = Arc::new(Listing::read(&shared.library));
+            *shared.listing.lock().unwrap_or_else(PoisonError::into_inner) = listing;
+            drop(done);
+        });
+        if !is_taken {
+            self.is_listing.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Wakes the threads when a listing was read, or could not be.
+struct Listed<'a>(&'a NfsShared);
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.0.is_listing.store(false, Ordering::Release);
+        if let Some(waker) = self.0.waker.get() {
+            waker.wake();
+        }
+    }
+}
+
+impl NfsThread {
+    pub(crate) fn new(core: &mut Core, shared: Arc<NfsShared>) -> Self {
+        core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
+        Self {
+            shared,
+            connections: Slots::new(),
+            replies: Slots::new(),
+            of_task: Vec::new(),
+            openings: Slots::new(),
+            opening: HashMap::new(),
+            opened: HashMap::new(),
+            lost: Vec::new(),
+            readers: Readers::default(),
+            is_looking: false,
+        }
+    }
+
+    fn connect(&mut self, serve: &mut Serve<'_>, accepted: Accepted) {
+        let Accepted { socket, counted, .. } = accepted;
+        let Some(address) = peer_of(&socket) else { return };
+        let client = address.ip();
+        // The last bytes of a reply must not wait for the client's acknowledgement.
+        let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        let is_allowed = self.shared.clients.iter().any(|range| range.contains(client));
+        let asking = Asking { is_allowed, port: self.shared.port };
+        let Some(task) = serve.core.tasks.add(TaskKind::Interactive, 0) else { return };
+        let connection = Connection::new(socket, counted, client, asking, task, serve.now_ns());
+        let token = self.connections.insert(connection);
+        if self.of_task.len() <= task.index() {
+            self.of_task.resize(task.index() + 1, token);
+        }
+        self.of_task[task.index()] = token;
+        if let Some(connection) = self.connections.get(token) {
+            connection.quiet(token);
+        }
+        self.receive(serve, token);
+    }
+
+    /// Waits for what a client sends, unless it has as many calls under way as it may. Without a
+    /// part of a call, no memory is held for it.
+    fn receive(&mut self, serve: &mut Serve<'_>, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        if connection.is_receiving || connection.replies.len() >= REQUESTS_MAX {
+            return;
+        }
+        connection.is_receiving = true;
+        let socket = Arc::clone(&connection.socket);
+        serve.core.ring.push(token, Op::AwaitReadable { socket });
+    }
+
+    /// Reads the calls that have arrived, as far as there may be more.
+    fn take_calls(&mut self, serve: &mut Serve<'_>, token: u64) {
+        while let Some(connection) = self.connections.get_mut(token) {
+            if connection.replies.len() >= REQUESTS_MAX || connection.input.is_empty() {
+                break;
+            }
+            let Ok((taken, record)) = connection.records.take(&connection.input) else {
+                return self.close_garbage(serve, token);
+            };
+            connection.input.drain(..taken);
+            if let Some(record) = record {
+                connection.busy();
+                self.answer(serve, token, record, None);
+            }
+        }
+    }
+
+    /// Answers a call, or has it wait for what its answer needs. `again` is its reply if it has
+    /// waited.
+    fn answer(&mut self, serve: &mut Serve<'_>, token: u64, record: Vec<u8>, again: Option<u64>) {
+        let Some(connection) = self.connections.get(token) else { return };
+        let (listing, is_fresh) = self.shared.listing();
+        let tree = Tree {
+            listing: &listing,
+            is_fresh,
+            handles: &self.shared.handles,
+            fsid: self.shared.fsid,
+            free_bytes: self.shared.library.volume().free_bytes(),
+            readers: &self.readers,
+            client: connection.client,
+        };
+        let Ok(answer) = answer(&tree, connection.asking, &record) else {
+            return self.close_garbage(serve, token);
+        };
+        let reply = again.or_else(|| self.owe(token, xid_of(&record)));
+        let Some(reply) = reply else { return };
+        match answer {
+            Answer::Reply(bytes) => self.reply(serve, reply, &bytes),
+            Answer::Read(head, call) => self.await_title(serve, reply, head, Asked::Read(call)),
+            Answer::Hold(head, call) => self.await_title(serve, reply, head, Asked::Hold(call)),
+            Answer::AwaitListing => self.set_state(reply, ReplyState::AwaitsListing(record)),
+        }
+    }
+
+    /// A new reply of a connection.
+    fn owe(&mut self, token: u64, xid: u32) -> Option<u64> {
+        let connection = self.connections.get_mut(token)?;
+        let state = ReplyState::AwaitsListing(Vec::new());
+        let reply = self.replies.insert(Reply { connection: token, xid, asked: Asked::Nothing, state });
+        connection.replies.push_back(reply);
+        Some(reply)
+    }
+
+    fn set_state(&mut self, reply: u64, state: ReplyState) {
+        if let Some(owed) = self.replies.get_mut(reply) {
+            owed.state = state;
+        }
+    }
+
+    /// A new listing was read: calls that wait for it are answered.
+    fn listed(&mut self, serve: &mut Serve<'_>) {
+        let waits = |reply: &Reply| matches!(reply.state, ReplyState::AwaitsListing(_));
+        for reply in self.replies.tokens(waits) {
+            let Some(owed) = self.replies.get_mut(reply) else { continue };
+            let ReplyState::AwaitsListing(record) = &mut owed.state else { continue };
+            let (record, connection) = (std::mem::take(record), owed.connection);
+            self.answer(serve, connection, record, Some(reply));
+            self.wake(serve, connection);
+        }
+    }
+
+    /// An event that a connection waited for has arrived.
+    fn wake(&mut self, serve: &mut Serve<'_>, token: u64) {
+        if let Some(connection) = self.connections.get(token) {
+            serve.core.tasks.ready(connection.task);
+        }
+    }
+
+    /// What a client has sent is no call, or no client sends such calls.
+    fn close_garbage(&mut self, serve: &mut Serve<'_>, token: u64) {
+        self.shared.counters.garbage.fetch_add(1, Ordering::Relaxed);
+        self.close(serve, token);
+    }
+
+    fn close(&mut self, serve: &mut Serve<'_>, token: u64) {
+        let Some(connection) = self.connections.remove(token) else { return };
+        serve.core.tasks.remove(connection.task);
+        // Ends an operation that is still in the ring. Its completion finds no connection.
+        let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
+        for reply in connection.replies {
+            self.end_reply(serve, reply);
+        }
+    }
+
+    /// Closes connections that exceeded a time limit, and titles that are not read any more.
+    fn sweep(&mut self, serve: &mut Serve<'_>) {
+        let now_ns = serve.now_ns();
+        for token in self.connections.tokens(|connection| connection.is_overdue(now_ns)) {
+            self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+            self.close(serve, token);
+        }
+        self.forget_titles(now_ns);
+        self.forget_readers(serve);
+        serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
+    }
+
+    fn received(&mut self, serve: &mut Serve<'_>, token: u64, done: Done) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        match (done.op, done.result) {
+            (Op::AwaitReadable { socket }, Ok(_)) => {
+                let mut buffer = std::mem::take(&mut connection.input);
+                buffer.reserve_exact(RECEIVE_BYTES);
+                serve.core.ring.push(token, Op::Receive { socket, buffer });
+            }
+            (Op::Receive { buffer, .. }, Ok(bytes)) if bytes > 0 => {
+                connection.input = buffer;
+                connection.is_receiving = false;
+                connection.since_ns = serve.now_ns();
+                self.wake(serve, token);
+            }
+            _ => self.close(serve, token),
+        }
+    }
+
+    /// One section of a connection's task.
+    fn proceed(&mut self, serve: &mut Serve<'_>, token: u64) {
+        // Replies that are done make room for calls.
+        self.pump(serve, token);
+        self.take_calls(serve, token);
+        self.pump(serve, token);
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        if connection.is_quiet() {
+            if connection.is_leaving || serve.is_draining() {
+                return self.close(serve, token);
+            }
+            connection.quiet(token);
+            // Most connections have nothing under way most of the time.
+            connection.input.shrink_to_fit();
+        }
+        self.receive(serve, token);
+    }
+}
+
+impl Protocol for NfsThread {
+    fn connected(&mut self, serve: &mut Serve<'_>, accepted: Accepted) {
+        self.connect(serve, accepted);
+    }
+
+    fn turned_away(&mut self, _: &mut Serve<'_>, _: OwnedFd, _: usize, _: NoPlace) {
+        self.shared.counters.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn make_room(&mut self, serve: &mut Serve<'_>, token: u64) {
+        let Some(connection) = self.connections.get_mut(token) else { return };
+        connection.is_leaving = true;
+        if connection.is_quiet() {
+            self.close(serve, token);
+        }
+    }
+
+    fn opened(&mut self, serve: &mut Serve<'_>, tag: u64, result: OpenResult) {
+        self.note_opened(serve, tag, result);
+    }
+
+    fn done(&mut self, serve: &mut Serve<'_>, done: Done) {
+        let token = done.token;
+        match done.op {
+            Op::Send { .. } => self.sent(serve, token, done.result),
+            Op::AwaitWritable { .. } => self.writable(serve, token),
+            _ => self.received(serve, token, done),
+        }
+    }
+
+    fn timer(&mut self, serve: &mut Serve<'_>, token: u64) {
+        match token {
+            LOOK => self.look(serve),
+            _ => self.sweep(serve),
+        }
+    }
+
+    fn task(&mut self, serve: &mut Serve<'_>, task: TaskId) -> Next {
+        let Some(&token) = self.of_task.get(task.index()) else { return Next::Done };
+        self.proceed(serve, token);
+        // The connection may be closed already.
+        let Some(connection) = self.connections.get(token) else { return Next::Done };
+        let delivery = connection.current.or(connection.replies.front().copied());
+        let order = delivery.and_then(|reply| serve.engine.order(self.delivery(reply)?));
+        let kind = match order {
+            Some(DeliveryOrder::Background) => TaskKind::Background,
+            Some(DeliveryOrder::Due(_) | DeliveryOrder::Interactive) | None => TaskKind::Interactive,
+        };
+        serve.core.tasks.set_kind(task, kind);
+        Next::Wait { critical_ns: 0 }
+    }
+
+    fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {
+        if let Some(reply) = self.replies.get(tag) {
+            let connection = reply.connection;
+            self.wake(serve, connection);
+        }
+    }
+
+    fn lost(&mut self, serve: &mut Serve<'_>, tag: u64) {
+        self.lose(serve, tag);
+    }
+
+    fn woken(&mut self, serve: &mut Serve<'_>) {
+        self.listed(serve);
+    }
+
+    fn drain(&mut self, serve: &mut Serve<'_>) {
+        // Clients of NFS do not know their sessions, so the next process has no use for them.
+        self.end_sessions(serve, self.readers.sessions());
+        for token in self.connections.tokens(Connection::is_quiet) {
+            self.close(serve, token);
+        }
+    }
+
+    fn has_drained(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    fn cut_off_all(&mut self, serve: &mut Serve<'_>) {
+        for token in self.connections.tokens(|_| true) {
+            self.close(serve, token);
+        }
+    }
+
+    fn title_of(&self, step: Step) -> Option<String> {
+        match step {
+            Step::Delivery(reply) => Some(self.replies.get(reply)?.asked.title()?.to_owned()),
+            Step::Opened(opening) => Some(self.openings.get(opening)?.id.clone()),
+            Step::Done(_) | Step::Task(_) => None,
+        }
+    }
+}
+
+fn peer_of(socket: &OwnedFd) -> Option<SocketAddr> {
+    SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()
+}

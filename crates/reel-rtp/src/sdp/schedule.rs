@@ -1,0 +1,134 @@
+//! The schedule of a broadcast, in attributes of the description.
+//!
+//! ```text
+//! a=x-reel-schedule:SCHEME SLOT_NS EPOCH MATRIX PACKETS    EPOCH: slot 0 in NTP, 16 hex digits
+//! a=x-reel-stamps:STAMP,STAMP,...                          of each channel at slot 0, in hex
+//! a=x-reel-segments:0,7,14,...                             the first matrix of each segment
+//! ```
+//! In slot s, channel c sends the segment that the scheme's table says, as whole matrices of the
+//! title: from the first one to that in which the next segment begins. Packet j of N leaves at the
+//! time `(s + j / (N + MATRIX)) * SLOT_NS` after slot 0, and its time stamp says so.
+
+use crate::NtpTime;
+use crate::limits::{SDP_MATRICES_MAX, SDP_MEDIA_MAX, SDP_SEGMENTS_MAX};
+use std::ops::Range;
+
+/// What clients need to know of the schedule of a broadcast.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotSchedule {
+    /// The name of the scheme, one word.
+    pub scheme: String,
+    /// The length of a slot, in nanoseconds.
+    pub slot_ns: u64,
+    /// When slot 0 began, or would have begun.
+    pub epoch: NtpTime,
+    /// Packets of a matrix (L x D).
+    pub matrix_packets: u64,
+    /// Transport packets of the title. What follows them in its last matrix are null packets.
+    pub packets: u64,
+    /// The time stamp of each channel at the beginning of slot 0.
+    pub time_stamps: Vec<u32>,
+    /// The first matrix of each segment. The first one is 0.
+    pub first_matrices: Vec<u64>,
+}
+
+/// Transport packets in a packet of RTP.
+const PACKETS_OF_SYMBOL: u64 = 7;
+
+impl SlotSchedule {
+    /// Matrices of the title.
+    #[must_use]
+    pub fn matrices(&self) -> u64 {
+        self.packets.div_ceil(PACKETS_OF_SYMBOL * self.matrix_packets.max(1))
+    }
+
+    /// The matrices of a segment (from 1); `None` if there is no such segment.
+    #[must_use]
+    pub fn segment(&self, segment: u32) -> Option<Range<u64>> {
+        let at = usize::try_from(segment).ok()?.checked_sub(1)?;
+        let first = *self.first_matrices.get(at)?;
+        let end = self.first_matrices.get(at + 1).map_or(self.matrices(), |next| next + 1);
+        Some(first..end.min(self.matrices()))
+    }
+
+    /// The attributes that describe it, without `a=`.
+    #[must_use]
+    pub fn attributes(&self) -> Vec<String> {
+        let Self { scheme, slot_ns, epoch, matrix_packets, packets, .. } = self;
+        let stamps: Vec<String> = self.time_stamps.iter().map(|stamp| format!("{stamp:08x}")).collect();
+        let firsts: Vec<String> = self.first_matrices.iter().map(u64::to_string).collect();
+        vec![
+            format!("{SCHEDULE}:{scheme} {slot_ns} {:016x} {matrix_packets} {packets}", epoch.0),
+            format!("{STAMPS}:{}", stamps.join(",")),
+            format!("{SEGMENTS}:{}", firsts.join(",")),
+        ]
+    }
+}
+
+const SCHEDULE: &str = "x-reel-schedule";
+const STAMPS: &str = "x-reel-stamps";
+const SEGMENTS: &str = "x-reel-segments";
+
+/// The attributes of a schedule, as they were found.
+#[derive(Debug, Default)]
+pub(super) struct Attributes<'a> {
+    schedule: Option<&'a str>,
+    stamps: &'a str,
+    segments: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// Takes an attribute if it is one of a schedule.
+    pub(super) fn take(&mut self, name: &str, value: &'a str) {
+        match name {
+            SCHEDULE => self.schedule = Some(value),
+            STAMPS => self.stamps = value,
+            SEGMENTS => self.segments = value,
+            _ => {}
+        }
+    }
+
+    /// The schedule of so many channels, if there is one.
+    pub(super) fn read(&self, channels: usize) -> Result<Option<SlotSchedule>, &'static str> {
+        let Some(schedule) = self.schedule else { return Ok(None) };
+        let words: Vec<&str> = schedule.split_ascii_whitespace().collect();
+        let [scheme, slot_ns, epoch, matrix_packets, packets] = words[..] else {
+            return Err("its schedule has not five parts");
+        };
+        let number = |text: &str| text.parse::<u64>().map_err(|_| "its schedule has a number that is none");
+        let time_stamps = list(self.stamps, SDP_MEDIA_MAX, |text| u32::from_str_radix(text, 16).ok());
+        let first_matrices = list(self.segments, SDP_SEGMENTS_MAX, |text| text.parse().ok());
+        let schedule = SlotSchedule {
+            scheme: scheme.to_owned(),
+            slot_ns: number(slot_ns)?,
+            epoch: NtpTime(u64::from_str_radix(epoch, 16).map_err(|_| "its epoch is no time of NTP")?),
+            matrix_packets: number(matrix_packets)?,
+            packets: number(packets)?,
+            time_stamps: time_stamps.ok_or("its time stamps are not a list")?,
+            first_matrices: first_matrices.ok_or("its segments are not a list")?,
+        };
+        schedule.check(channels).map(|()| Some(schedule))
+    }
+}
+
+impl SlotSchedule {
+    fn check(&self, channels: usize) -> Result<(), &'static str> {
+        let must = |holds: bool, why| if holds { Ok(()) } else { Err(why) };
+        must((1..=DAY_NS).contains(&self.slot_ns), "its slots last no time, or more than a day")?;
+        must((1..=1024).contains(&self.matrix_packets), "its matrices are empty or too large")?;
+        must(self.packets > 0 && self.matrices() <= SDP_MATRICES_MAX, "it is empty or too long")?;
+        must(self.time_stamps.len() == channels, "it has not one time stamp for each channel")?;
+        let firsts = &self.first_matrices;
+        must(firsts.first() == Some(&0), "its first segment is not at the beginning")?;
+        let in_order = firsts.windows(2).all(|pair| pair[0] <= pair[1]);
+        must(in_order && *firsts.last().unwrap_or(&0) < self.matrices(), "its segments are not in order")
+    }
+}
+
+/// A day, in nanoseconds.
+const DAY_NS: u64 = 86_400_000_000_000;
+
+fn list<T>(text: &str, most: usize, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let items: Vec<T> = text.trim().split(',').take(most + 1).map(read).collect::<Option<_>>()?;
+    (items.len() <= most).then_some(items)
+}

@@ -1,0 +1,65 @@
+//! `reel receive`: receives a cast, repairs it with FEC, and writes its transport stream.
+
+mod announced;
+mod following;
+mod output;
+mod plan;
+mod playing;
+mod silence;
+mod statistics;
+
+use reel_receive::limits::RECEIVE_BUFFER_BYTES;
+use reel_receive::{Arrivals, Member, Plan, Port};
+
+use self::following::Following;
+use self::output::Output;
+use self::playing::Playing;
+use crate::args::ReceiveArguments;
+use crate::failure::{Exit, Failure};
+use crate::signals::Signals;
+
+/// `reel receive`.
+pub(super) fn run(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Failure> {
+    // Without a cast, casts are to be listed.
+    let Some(cast) = arguments.cast.as_deref() else { return announced::list(arguments, quiet) };
+    let output = Output::open(arguments.output.as_deref(), arguments.force)?;
+    let read = plan::read(cast, arguments)?;
+    if let Some((broadcast, plans)) = read.broadcast {
+        return Following::new(arguments, broadcast, plans, quiet)?.run(output);
+    }
+    let members = join(&read.plan, arguments.interface.as_deref())?;
+    if !quiet {
+        read.notes.iter().for_each(|note| eprintln!("{note}"));
+        if let Some(note) = small_buffer(&members) {
+            eprintln!("{note}");
+        }
+    }
+    let signals =
+        Signals::catch().map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?;
+    let arrivals = Arrivals::read(members)
+        .map_err(|error| Failure::failed(format!("cannot start a thread to receive: {error}")))?;
+    Playing::new(arguments, read.plan, arrivals, output, quiet).run(signals)
+}
+
+fn join(plan: &Plan, interface: Option<&str>) -> Result<Vec<(Port, Member)>, Failure> {
+    let join = |(port, address)| Ok((port, Member::join(address, &plan.sources, interface)?));
+    plan.ports()
+        .into_iter()
+        .map(join)
+        .collect::<Result<_, reel_receive::JoinError>>()
+        .map_err(|error| Failure::advised(Exit::Failed, &error.to_string()))
+}
+
+/// A note if the kernel grants less than was asked for. It counts twice what is asked for
+/// (socket(7)).
+fn small_buffer(members: &[(Port, Member)]) -> Option<String> {
+    let (_, media) = members.first()?;
+    let bytes = media.buffer_bytes().ok()? / 2;
+    (bytes < RECEIVE_BUFFER_BYTES).then(|| {
+        format!(
+            "note: the kernel grants a receive buffer of {} KiB, so packets may be lost while this machine is busy; \
+             allow more: sysctl -w net.core.rmem_max={RECEIVE_BUFFER_BYTES}",
+            bytes >> 10
+        )
+    })
+}

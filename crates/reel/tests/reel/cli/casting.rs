@@ -1,0 +1,157 @@
+//! `reel cast plan`: the table of schemes, its JSON and drawing, and refusals.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::cli::films::{short, short_stream};
+use crate::cli::rig::TestDir;
+
+/// The clip of the INSTANCE thesis, section 4.2.2.
+const CLIP: [&str; 6] = ["cast", "plan", "--duration", "180s", "--rate", "3.5M"];
+
+fn plan(dir: &TestDir, arguments: &[&str]) -> Value {
+    dir.reel(&[arguments, &["--json"]].concat()).done().json()
+}
+
+/// The row of a scheme.
+fn row<'a>(answer: &'a Value, scheme: &str) -> &'a Value {
+    let rows = answer["plans"].as_array().unwrap();
+    rows.iter().find(|row| row["scheme"] == scheme).unwrap_or_else(|| panic!("no {scheme}: {answer}"))
+}
+
+/// Segments, channels, kb/s and milliseconds of waiting.
+fn cost(answer: &Value, scheme: &str) -> [u64; 4] {
+    let row = row(answer, scheme);
+    let number = |key: &str| row[key].as_u64().unwrap();
+    let wait_ms = (row["wait_s"].as_f64().unwrap() * 1e3).round() as u64;
+    [number("segments"), number("channels"), (number("bandwidth_bps") + 500) / 1000, wait_ms]
+}
+
+#[test]
+fn the_clip_of_the_paper_is_compared() {
+    let dir = TestDir::new();
+    let answer = plan(&dir, &[&CLIP[..], &["--wait", "5s"]].concat());
+    assert_eq!(cost(&answer, "harmonic (paper)"), [36, 35, 16_264, 5000]);
+    assert_eq!(cost(&answer, "harmonic"), [72, 71, 18_714, 5000]);
+    assert_eq!(cost(&answer, "staggered"), [36, 36, 126_000, 5000]);
+    assert_eq!(cost(&answer, "fast"), [72, 7, 24_500, 5000]);
+    assert_eq!(cost(&answer, "skyscraper-12"), [72, 10, 35_000, 5000]);
+    assert_eq!(cost(&answer, "skyscraper-52"), [72, 9, 31_500, 5000]);
+    assert_eq!(cost(&answer, "rfs"), [72, 5, 17_500, 5000]);
+    for row in answer["plans"].as_array().unwrap() {
+        let slots = if ["staggered", "harmonic (paper)"].contains(&row["scheme"].as_str().unwrap()) {
+            1.0
+        } else {
+            2.0
+        };
+        assert!(
+            (row["slot_s"].as_f64().unwrap() * slots - row["wait_s"].as_f64().unwrap()).abs() < 1e-6,
+            "{row}"
+        );
+        assert!(row["buffer_share"].as_f64().unwrap() < 0.6, "{row}");
+    }
+    assert_eq!(row(&answer, "skyscraper-52")["client_bps"], 7_000_000);
+    let text = dir.reel(&[&CLIP[..], &["--wait", "5s"]].concat()).done().stdout;
+    assert!(text.starts_with("3:00, 3.5 Mb/s on average, for a wait of at most 5.00 s\n"), "{text}");
+    let line = text.lines().find(|line| line.starts_with("harmonic (paper)")).unwrap();
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(cells[2..5], ["36", "35", "16.26"], "{text}");
+    assert!(text.contains("note: WAIT is the longest time from joining"), "{text}");
+}
+
+#[test]
+fn a_bandwidth_gives_the_shortest_wait() {
+    let dir = TestDir::new();
+    let answer = plan(&dir, &[&CLIP[..], &["--bandwidth", "17.5M", "--scheme", "rfs"]].concat());
+    assert_eq!(cost(&answer, "rfs"), [73, 5, 17_500, 4932]);
+    assert_eq!(answer["plans"].as_array().unwrap().len(), 1);
+    let all = plan(&dir, &[&CLIP[..], &["--bandwidth", "17.5M"]].concat());
+    for row in all["plans"].as_array().unwrap() {
+        assert!(row["bandwidth_bps"].as_u64().unwrap() <= 17_500_000, "{row}");
+    }
+    assert_eq!(all["plans"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn a_schedule_is_drawn() {
+    let dir = TestDir::new();
+    let drawn = [&CLIP[..], &["--wait", "5s", "--scheme", "skyscraper", "--svg", "plan.svg"]].concat();
+    dir.reel(&drawn).done();
+    let svg = fs::read_to_string(dir.path("plan.svg")).unwrap();
+    assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
+    for words in ["skyscraper-52: 72 segments on 9 channels", "channel 9<", "played<", "joins at slot 3"] {
+        assert!(svg.contains(words), "{words}");
+    }
+    assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+    assert!(!svg.contains("href"), "nothing is loaded from elsewhere");
+    dir.reel(&drawn).refused(2, &["plan.svg already exists", "--force"]);
+    dir.reel(&[&drawn[..], &["--force"]].concat()).done();
+    // A staggered schedule of 360 channels is cut to what can be read.
+    let many = ["--wait", "500ms", "--scheme", "staggered", "--svg", "many.svg"];
+    dir.reel(&[&CLIP[..], &many].concat()).done();
+    let svg = fs::read_to_string(dir.path("many.svg")).unwrap();
+    assert!(svg.contains("328 more channels are not drawn"));
+    assert_eq!(dir.names(""), ["many.svg", "plan.svg"]);
+}
+
+#[test]
+fn a_transport_stream_is_planned_with_its_key_frames() {
+    let dir = TestDir::with_volume();
+    fs::copy(short_stream(), dir.path("film.ts")).unwrap();
+    dir.reel(&["ingest", "volume", "film.ts", "--form", "ts"]).done();
+    // Key frames are 2 s apart, so the first of two segments has 4 of 6 s, sent in 3 s.
+    let answer = plan(&dir, &["cast", "plan", "film", "--volume", "volume", "--wait", "6500ms"]);
+    assert_eq!(answer["title"], "film");
+    let rate_bps = answer["rate_bps"].as_u64().unwrap();
+    assert!((1_900_000..2_100_000).contains(&rate_bps), "{answer}");
+    let [segments, channels, ..] = cost(&answer, "fast");
+    assert_eq!((segments, channels), (2, 2), "{answer}");
+    let peak_bps = row(&answer, "fast")["peak_bps"].as_u64().unwrap();
+    assert!((rate_bps * 19 / 10..rate_bps * 22 / 10).contains(&peak_bps), "{answer}");
+    // Segments of half a second have no key frames.
+    let answer = plan(&dir, &["cast", "plan", "film", "--volume", "volume", "--wait", "1s"]);
+    assert_eq!(row(&answer, "rfs")["peak_bps"], Value::Null);
+    let notes = answer["notes"].to_string();
+    assert_eq!(notes.matches("segment 2 of 12 would be empty: its key frames are too far apart").count(), 1);
+}
+
+#[test]
+fn a_title_without_a_transport_stream_is_estimated() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+    let answer = plan(&dir, &["cast", "plan", "short", "--volume", "volume", "--wait", "2s"]);
+    assert!(answer["notes"].to_string().contains("no form ts"), "{answer}");
+    assert!((5.9..6.2).contains(&answer["duration_s"].as_f64().unwrap()), "{answer}");
+    assert!(answer["rate_bps"].as_u64().unwrap() > 100_000, "{answer}");
+    dir.reel(&["cast", "plan", "long", "--volume", "volume", "--wait", "2s"])
+        .refused(3, &["long", "reel titles"]);
+    dir.reel(&["cast", "plan", "short", "--volume", "nowhere", "--wait", "2s"]).refused(3, &["nowhere"]);
+}
+
+#[test]
+fn impossible_plans_are_refused() {
+    let dir = TestDir::new();
+    for arguments in [
+        &["cast", "plan"][..],
+        &["cast", "plan", "film", "--wait", "5s"],
+        &["cast", "plan", "--duration", "180s", "--wait", "5s"],
+        &["cast", "plan", "--rate", "3M", "--wait", "5s"],
+        &CLIP,
+        &[&CLIP[..], &["--wait", "5"]].concat(),
+        &[&CLIP[..], &["--wait", "0s"]].concat(),
+        &[&CLIP[..], &["--wait", "5s", "--bandwidth", "20M"]].concat(),
+        &[&CLIP[..], &["--wait", "5s", "--force"]].concat(),
+    ] {
+        assert_eq!(dir.reel(arguments).code, Some(2), "{arguments:?}");
+    }
+    dir.reel(&[&CLIP[..], &["--wait", "5s", "--scheme", "pyramid"]].concat())
+        .refused(2, &["no scheme \"pyramid\"", "rfs"]);
+    dir.reel(&[&CLIP[..], &["--wait", "5s", "--scheme", "skyscraper-13"]].concat())
+        .refused(2, &["use 1, 2, 5"]);
+    dir.reel(&[&CLIP[..], &["--wait", "5s", "--scheme", "linear"]].concat())
+        .refused(2, &["joined where it is", "help: use another scheme"]);
+    dir.reel(&[&CLIP[..], &["--wait", "10ms"]].concat()).refused(2, &["18000 segments", "longer wait"]);
+    dir.reel(&[&CLIP[..], &["--bandwidth", "3M"]].concat()).refused(2, &["3500000 b/s", "more bandwidth"]);
+    assert_eq!(dir.names(""), Vec::<String>::new());
+}

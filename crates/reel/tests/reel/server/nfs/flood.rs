@@ -1,0 +1,167 @@
+//! Clients that ask for more than they take, that are too many, or that leave.
+
+use super::{Client, rig, serving};
+use crate::server::misuse::promising_with;
+use crate::server::nfs::playing::play;
+use crate::server::rig::Rig;
+use nfs3_types::nfs3::{GETATTR3args, GETATTR3res, NFS_PROGRAM, Nfs3Result, READ3res, nfs_fh3};
+use nfs3_types::xdr_codec::Unpack;
+use reel_nfs::limits::{CONNECTIONS_MAX, READ_BYTES_MAX, REQUESTS_MAX};
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Connections of the client that floods.
+const FLOODS: usize = 8;
+/// The length of the film.
+const FILM: Duration = Duration::from_secs(3);
+/// The client that floods takes so much in so long, of each connection.
+const TAKEN_BYTES: usize = 64 << 10;
+const TAKEN_EVERY: Duration = Duration::from_millis(50);
+/// A busy machine may make one attempt late.
+const ATTEMPTS: usize = 4;
+
+/// Connections on each of which as many reads are under way as the server takes, and that take
+/// little. Every second one reads what is played.
+fn flood(address: SocketAddr, has_ended: &AtomicBool) {
+    let begin = |number: usize| {
+        let mut client = Client { user: 3000, ..Client::connect(address) };
+        let (file, _) = client.film_in(["/copy", "/play"][number % 2]);
+        // The server takes 16 of them, and the sockets hold the others.
+        for _ in 0..4 * REQUESTS_MAX {
+            client.send_read(&file, 0, READ_BYTES_MAX);
+        }
+        client
+    };
+    let mut clients: Vec<Client> = (0..FLOODS).map(begin).collect();
+    let mut bytes = vec![0; TAKEN_BYTES];
+    while !has_ended.load(Ordering::Acquire) {
+        for client in &mut clients {
+            client.stream.read_exact(&mut bytes).expect("it continues");
+        }
+        std::thread::sleep(TAKEN_EVERY);
+    }
+}
+
+/// Asks for attributes until it ends. Returns how often it was answered.
+fn look(address: SocketAddr, file: &nfs_fh3, has_ended: &AtomicBool) -> u64 {
+    let mut client = Client { user: 4000, ..Client::connect(address) };
+    let mut answered = 0;
+    while !has_ended.load(Ordering::Acquire) {
+        let arguments = GETATTR3args { object: file.clone() };
+        let found: GETATTR3res = client.ask(NFS_PROGRAM::NFSPROC3_GETATTR, &arguments);
+        assert!(matches!(found, Nfs3Result::Ok(_)), "{found:?}");
+        answered += 1;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    answered
+}
+
+/// Plays the film beside the flood. Returns how many units came late.
+fn play_beside_a_flood(rig: &Rig, address: SocketAddr) -> f64 {
+    let before = rig.metric("reel_deadline_misses_total");
+    let mut client = Client::connect(address);
+    let (file, bytes) = client.film_in("/play");
+    let (has_ended, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(address, &has_ended));
+        scope.spawn(|| answered.store(look(address, &file, &has_ended), Ordering::Release));
+        // All of them are under way.
+        rig.await_metric("reel_nfs_connections", |open| open >= FLOODS as f64 + 2.0);
+        play(rig, &mut client, &file, (0, bytes), FILM);
+        has_ended.store(true, Ordering::Release);
+    });
+    let answered = answered.into_inner();
+    assert!(answered > 10, "{answered} calls of a third client were answered");
+    rig.metric("reel_deadline_misses_total") - before
+}
+
+#[test]
+fn a_player_is_in_time_beside_a_client_that_floods() {
+    let address = super::free_address();
+    let rig = promising_with(64 << 20, 100, |config| config.nfs = Some(serving(address)));
+    let late: Vec<f64> = (0..ATTEMPTS)
+        .map(|_| play_beside_a_flood(&rig, address))
+        .scan(false, |was_in_time, late| (!std::mem::replace(was_in_time, late == 0.0)).then_some(late))
+        .collect();
+    assert!(late.ends_with(&[0.0]), "units late in each attempt: {late:?}");
+    // The player, and not the client that reads the beginning repeatedly.
+    assert_eq!((rig.metric("reel_sessions"), rig.metric("reel_nfs_admitted_total")), (1.0, 1.0));
+}
+
+#[test]
+fn reads_across_the_end_are_cut_there_and_long_ones_at_what_the_server_says() {
+    let (rig, address) = rig(|_| {});
+    let mut client = Client::connect(address);
+    let (file, bytes) = client.film();
+    let end = bytes as usize;
+    let most = READ_BYTES_MAX as usize;
+    for (offset, count, wanted) in [
+        (0, u32::MAX, 0..most),
+        (7, READ_BYTES_MAX + 1, 7..7 + most),
+        (bytes - 1, 1, end - 1..end),
+        (bytes - 10, 11, end - 10..end),
+        (bytes - 10, u32::MAX, end - 10..end),
+        (bytes, 1, end..end),
+        (bytes + 1, 100, end..end),
+        (u64::MAX, u32::MAX, end..end),
+    ] {
+        let xid = client.send_read(&file, offset, count);
+        let (answered, result) = client.receive();
+        assert_eq!(answered, xid);
+        let read = READ3res::unpack(&mut &result[..]).expect("a result").0.unwrap();
+        assert!(read.data[..] == rig.film[wanted.clone()], "{count} bytes at {offset}");
+        assert_eq!((read.count as usize, read.eof), (wanted.len(), wanted.end == end), "{count} at {offset}");
+    }
+}
+
+#[test]
+fn clients_that_ask_and_vanish_leave_nothing() {
+    let (rig, address) = rig(|_| {});
+    let mut stays = Client::connect(address);
+    let (file, bytes) = stays.film();
+    for round in 0..100 {
+        let mut client = Client { user: round, ..Client::connect(address) };
+        let (played, _) = client.film_in("/play");
+        for read in 0..u64::from(round) % 20 {
+            client.send_read(&played, read << 20, READ_BYTES_MAX);
+        }
+        // Some have taken a part of what they asked for.
+        if round % 20 > 10 {
+            client.stream.read_exact(&mut [0; 10_000]).expect("the beginning");
+        }
+    }
+    rig.await_metric("reel_nfs_connections", |open| open == 1.0);
+    assert!(stays.read_until(&file, Vec::new(), bytes) == rig.film);
+}
+
+/// Beyond what the server takes, a connection that asks for nothing ends for a new one.
+#[test]
+fn of_10000_connections_those_that_ask_are_served() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    // Both ends are in this process, beside those of other tests.
+    let may_open = limit.current.map_or(usize::MAX, |files| files as usize);
+    let connections = 10_000.min(may_open.saturating_sub(CONNECTIONS_MAX + 1500));
+    if connections <= CONNECTIONS_MAX {
+        return println!("skipped: this process may open {may_open} files");
+    }
+    let (rig, address) = rig(|_| {});
+    let mut reader = Client::connect(address);
+    let (file, bytes) = reader.film();
+    let (mut held, from) = (Vec::new(), Instant::now());
+    for number in 0..connections {
+        held.push(TcpStream::connect(address).expect("connected"));
+        if number % 100 == 0 {
+            let offset = number as u64 * 100 % (bytes - 8);
+            assert!(reader.read(&file, offset, 8) == rig.film[offset as usize..][..8]);
+        }
+    }
+    println!("{connections} connections in {:?}", from.elapsed());
+    assert!(rig.metric("reel_nfs_connections") <= CONNECTIONS_MAX as f64);
+    let mut newest = Client::connect(address);
+    assert!(newest.read(&file, 0, 1000) == rig.film[..1000]);
+    assert!(reader.read_until(&file, Vec::new(), bytes) == rig.film);
+    drop(held);
+    rig.await_metric("reel_nfs_connections", |open| open == 2.0);
+}

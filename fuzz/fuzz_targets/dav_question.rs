@@ -1,0 +1,6 @@
+//! Bodies of PROPFIND, the question of WebDAV.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::dav_question(bytes));

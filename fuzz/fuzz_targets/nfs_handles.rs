@@ -1,0 +1,6 @@
+//! Handles of files by NFS.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::nfs_handles(bytes));

@@ -1,0 +1,6 @@
+//! Datagrams for a receiver of casts.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::receive(bytes));

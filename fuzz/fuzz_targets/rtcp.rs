@@ -1,0 +1,6 @@
+//! RTCP packets.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::rtcp(bytes));

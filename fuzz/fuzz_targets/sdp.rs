@@ -1,0 +1,6 @@
+//! Descriptions of casts (SDP).
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::sdp(bytes));

@@ -1,0 +1,6 @@
+//! Subtitle files and their code pages.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| reel_fuzz::sidecar(bytes));

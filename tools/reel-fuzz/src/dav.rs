@@ -1,0 +1,72 @@
+//! Any bytes are a question of WebDAV or are refused, and every question has an answer that is
+//! well-formed and small.
+
+#[allow(dead_code, unreachable_pub, reason = "all bounds of the crate")]
+#[path = "../../../crates/reel-api/src/limits.rs"]
+mod limits;
+
+#[path = "../../../crates/reel-api/src/dav/answer.rs"]
+mod answer;
+#[allow(dead_code, reason = "addresses are escaped, too")]
+#[path = "../../../crates/reel-api/src/dav/escape.rs"]
+mod escape;
+#[path = "../../../crates/reel-api/src/dav/property.rs"]
+mod property;
+#[path = "../../../crates/reel-api/src/dav/question.rs"]
+mod question;
+
+use answer::{FileFacts, Resource};
+use limits::{DAV_ELEMENTS_MAX, DAV_NAMES_BYTES_MAX, DAV_PROPERTIES_MAX};
+use question::{BadQuestion, Question};
+use quick_xml::NsReader;
+use quick_xml::events::Event;
+use quick_xml::name::ResolveResult;
+
+/// The response for a resource without the names that the client gave.
+const RESPONSE_BYTES_MAX: usize = 2 << 10;
+
+/// Reads the bytes as the body of a PROPFIND, and answers it.
+pub fn dav_question(bytes: &[u8]) {
+    let question = match Question::parse(bytes) {
+        Ok(question) => question,
+        Err(BadQuestion::Encoding(why) | BadQuestion::Malformed(why)) => {
+            return assert!(why.chars().count() <= 200, "{} bytes", why.len());
+        }
+    };
+    if let Question::Values(wanted) = &question {
+        assert!(wanted.known.len() <= DAV_PROPERTIES_MAX && wanted.unknown.len() <= DAV_NAMES_BYTES_MAX);
+    }
+    let directory = Resource { href: "/dav/play/".to_owned(), name: "play".to_owned(), file: None };
+    let facts = FileFacts {
+        bytes: u64::MAX,
+        etag: "\"film-1-2-3-1-mp4\"".to_owned(),
+        last_modified: "Thu, 01 Jan 1970 00:00:00 GMT".to_owned(),
+        created: "1970-01-01T00:00:00Z".to_owned(),
+    };
+    let name = "<A> & \"B's\" \u{0} 七".to_owned();
+    let file = Resource { href: "/dav/play/film.mp4".to_owned(), name, file: Some(facts) };
+    for resource in [&directory, &file] {
+        let response = answer::response(&question, resource);
+        assert!(response.len() <= RESPONSE_BYTES_MAX + DAV_NAMES_BYTES_MAX, "{} bytes", response.len());
+        read(&[answer::BEGIN, &response, answer::END].concat());
+    }
+}
+
+/// Reads an answer as a client does.
+fn read(answer: &str) {
+    let mut reader = NsReader::from_str(answer);
+    let (mut elements, mut depth) = (0, 0_usize);
+    loop {
+        let (namespace, event) = reader.read_resolved_event().expect("well-formed");
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            Event::Empty(_) => {}
+            Event::Eof => break,
+            _ => continue,
+        }
+        elements += 1;
+        assert!(!matches!(namespace, ResolveResult::Unknown(_)), "{answer}");
+    }
+    assert!(depth == 0 && elements <= DAV_ELEMENTS_MAX, "{answer}");
+}
