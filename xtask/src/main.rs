@@ -4,6 +4,7 @@
 //! `test` runs tests with time limits and counts skipped ones, and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
+mod again;
 mod api_types;
 mod changes;
 mod check;

@@ -2,7 +2,8 @@
 //! them at a time, and names the tests that took longest.
 //!
 //! Each program runs below `xtask run-tests`, with a time limit for each test. Most programs wait
-//! most of the time: for disks, sockets and other programs.
+//! most of the time: for disks, sockets and other programs. A test that failed runs again by
+//! itself in the end.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::again::{self, Attempt, Failed};
 use crate::workspace::{self, Package};
 
 /// Test programs that run at once.
@@ -37,10 +39,11 @@ pub(crate) struct TestProgram {
     runner: PathBuf,
 }
 
-/// What a program printed, and whether all of its tests passed.
-struct Outcome {
-    output: String,
-    passed: bool,
+/// A program that has ended.
+struct Ended {
+    program: TestProgram,
+    arguments: Vec<String>,
+    outcome: Attempt,
 }
 
 /// Builds what the arguments of `cargo test` select, and runs it.
@@ -92,26 +95,43 @@ fn program(message: &Value, packages: &[Package], root: &Path, runner: &Path) ->
     })
 }
 
-/// Runs programs, each with the filters that `filters` gives for it. Whether all tests passed.
+/// Runs programs, each with the filters that `filters` gives for it, and what failed again by
+/// itself. Whether all tests passed.
 pub(crate) fn run_all(
     programs: Vec<TestProgram>,
     filters: impl Fn(&TestProgram) -> Vec<String> + Sync,
 ) -> Result<bool> {
+    let ended = run_side_by_side(programs, filters)?;
+    print_slowest(&ended);
+    let failed: Vec<_> = ended.iter().filter(|ended| !ended.outcome.passed).map(Ended::failed).collect();
+    for Failed { program, .. } in &failed {
+        println!("error: {} did not pass", program.program.name());
+    }
+    let run = |ended: &&Ended, test: &str| ended.program.run(&exactly(test, &ended.arguments));
+    again::settle(&failed, |ended| ended.program.name(), run, |line| println!("{line}"))
+}
+
+/// Runs programs, and prints what they say.
+fn run_side_by_side(
+    programs: Vec<TestProgram>,
+    filters: impl Fn(&TestProgram) -> Vec<String> + Sync,
+) -> Result<Vec<Ended>> {
     let count = programs.len();
     println!("     Running {count} test programs, {PROGRAMS_AT_ONCE} at a time");
     let waiting = Mutex::new(programs.into_iter().collect::<VecDeque<_>>());
     let next = || waiting.lock().ok()?.pop_front();
     // One block of output is printed at a time.
-    let printed: Mutex<Vec<(String, Outcome)>> = Mutex::new(Vec::new());
+    let printed: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
     let worker = || -> Result<()> {
         while let Some(program) = next() {
             let begun = Instant::now();
-            let outcome = program.run(&filters(&program))?;
+            let arguments = filters(&program);
+            let outcome = program.run(&arguments)?;
             let Ok(mut printed) = printed.lock() else { break };
             let (name, seconds) = (program.name(), begun.elapsed().as_secs_f64());
-            let number = printed.len() + 1;
-            println!("     Program {name} ({number} of {count}, {seconds:.1} s)\n{}", outcome.output);
-            printed.push((name, outcome));
+            let (number, said) = (printed.len() + 1, again::quoted(&outcome.output));
+            println!("     Program {name} ({number} of {count}, {seconds:.1} s)\n{said}");
+            printed.push(Ended { program, arguments, outcome });
         }
         Ok(())
     };
@@ -122,12 +142,19 @@ pub(crate) fn run_all(
         }
         Ok(())
     })?;
-    let outcomes = printed.into_inner().context("a thread that runs tests ended early")?;
-    print_slowest(&outcomes);
-    for (name, _) in outcomes.iter().filter(|(_, outcome)| !outcome.passed) {
-        println!("error: {name} did not pass");
+    printed.into_inner().context("a thread that runs tests ended early")
+}
+
+/// The arguments that run one test: its name, and the options of the run in which it failed.
+fn exactly(test: &str, arguments: &[String]) -> Vec<String> {
+    let options = arguments.iter().filter(|argument| argument.starts_with('-') && *argument != "--exact");
+    options.cloned().chain([test.to_owned(), "--exact".to_owned()]).collect()
+}
+
+impl Ended {
+    fn failed(&self) -> Failed<&Self> {
+        Failed { program: self, tests: again::failed_tests(&self.outcome.output) }
     }
-    Ok(outcomes.iter().all(|(_, outcome)| outcome.passed))
 }
 
 impl TestProgram {
@@ -151,7 +178,7 @@ impl TestProgram {
     }
 
     /// Runs it as cargo would.
-    fn run(&self, arguments: &[String]) -> Result<Outcome> {
+    fn run(&self, arguments: &[String]) -> Result<Attempt> {
         let output = Command::new(&self.runner)
             .arg("run-tests")
             .arg(&self.executable)
@@ -164,15 +191,16 @@ impl TestProgram {
             .output()
             .with_context(|| format!("cannot run the tests of {}", self.name()))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(Outcome { output: text, passed: output.status.success() })
+        Ok(Attempt { output: text, passed: output.status.success() })
     }
 }
 
 /// Names the tests that took longest.
-fn print_slowest(outcomes: &[(String, Outcome)]) {
-    let mut tests: Vec<(u64, String)> = outcomes
+fn print_slowest(ended: &[Ended]) {
+    let mut tests: Vec<(u64, String)> = ended
         .iter()
-        .flat_map(|(name, outcome)| {
+        .flat_map(|Ended { program, outcome, .. }| {
+            let name = program.name();
             let timed = outcome.output.lines().filter_map(duration);
             timed.map(move |(test, took_ms)| (took_ms, format!("{name} {test}")))
         })
@@ -203,6 +231,12 @@ mod tests {
         assert_eq!(duration("test a ... FAILED <61.000s>"), Some(("a", 61_000)));
         assert_eq!(duration("test a ... ok"), None);
         assert_eq!(duration("test result: ok. 5 passed"), None);
+    }
+
+    #[test]
+    fn a_test_runs_again_with_the_options_of_its_run() {
+        let arguments = ["--ignored", "night::"].map(str::to_owned);
+        assert_eq!(exactly("night::a", &arguments), ["--ignored", "night::a", "--exact"]);
     }
 
     #[test]
