@@ -116,7 +116,9 @@ proptest! {
         let mut pacer = pacer(rate, 0);
         pacer.sent(0, bytes);
         let own_ns = time_ns(rate, bytes as u64);
-        let (mut now_ns, mut sent) = (own_ns + 1 + stall, bytes as u64);
+        // The next train is due at the first whole nanosecond after its time.
+        let due_ns = (bytes as u128 * 8_000_000_000).div_ceil(u128::from(rate)) as u64;
+        let (mut now_ns, mut sent) = (due_ns + stall, bytes as u64);
         let behind_ns = stall.min(UDP_BEHIND_NS_MAX);
         // The pacer sends faster until it is on time again. That takes four times as long as it was
         // behind. Then it keeps the rate.

@@ -262,7 +262,7 @@ fn closing_gives_everything_back_at_any_time() {
         let begun = Instant::now();
         while core.engine.reads_in_flight() > 0 {
             core.take_arrivals();
-            assert!(begun.elapsed() < Duration::from_secs(20), "reads stay under way");
+            assert!(begun.elapsed() < Duration::from_secs(120), "reads stay under way");
         }
         assert_eq!(units.budget().reserved(), 0, "after {turns} turns");
         drop((core, units));

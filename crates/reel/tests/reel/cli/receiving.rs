@@ -41,7 +41,7 @@ fn silence_is_a_failure_that_says_what_to_check() {
     let begun = Instant::now();
     let refused = dir.reel(&["receive", "rtp://127.0.0.1:59998", "--timeout", "300ms"]);
     refused.refused(1, &["no packet of the cast arrived at 127.0.0.1:59998", "IGMP snooping", "firewall"]);
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(30), "it waits for the usual time");
 }
 
 #[test]
@@ -201,7 +201,7 @@ mod inside {
         let begun = Instant::now();
         let mut receiver = receiver;
         while receiver.try_wait().unwrap().is_none() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "it waits");
+            assert!(begun.elapsed() < Duration::from_secs(120), "it waits");
             send(b"noise");
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -236,7 +236,7 @@ fn another_certificate_is_taken_over_on_sighup_without_a_drop() {
     run(Command::new("kill").args(["-HUP", &secured.server.pid().to_string()]));
     let started = Instant::now();
     while fingerprint().is_none_or(|shown| shown == before) {
-        assert!(started.elapsed() < Duration::from_secs(20), "the old certificate is still shown");
+        assert!(started.elapsed() < Duration::from_secs(120), "the old certificate is still shown");
     }
     let output = slow.wait_with_output().unwrap();
     assert!(

@@ -40,7 +40,8 @@ fn await_sent(rig: &Rig) -> Value {
     let from = Instant::now();
     loop {
         let shown = get(rig, "/api/v1/dashboard");
-        if shown["sessions"][0]["sent_bytes"].as_u64() > Some(0) || from.elapsed() > Duration::from_secs(5) {
+        if shown["sessions"][0]["sent_bytes"].as_u64() > Some(0) || from.elapsed() > Duration::from_secs(120)
+        {
             return shown;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -129,7 +130,7 @@ fn shares_are_changed_while_it_runs_and_capacity_follows_them() {
     // The ledger applies the change within a round.
     let begun = Instant::now();
     while viewers()["more_now"] != of_few["viewers"] {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{}", viewers());
+        assert!(begun.elapsed() < Duration::from_secs(120), "{}", viewers());
         std::thread::sleep(Duration::from_millis(50));
     }
 }

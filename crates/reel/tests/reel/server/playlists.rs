@@ -129,7 +129,7 @@ fn await_title(rig: &Rig, id: &str) {
         if cast["title"] == id {
             return;
         }
-        assert!(from.elapsed() < Duration::from_secs(30), "{id} is not sent");
+        assert!(from.elapsed() < Duration::from_secs(120), "{id} is not sent");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

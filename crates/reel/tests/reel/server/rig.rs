@@ -209,7 +209,7 @@ impl Rig {
     pub(crate) fn await_metric(&self, name: &str, wanted: impl Fn(f64) -> bool) {
         let from = Instant::now();
         while !wanted(self.metric(name)) {
-            assert!(from.elapsed() < Duration::from_secs(20), "{name} stays at {}", self.metric(name));
+            assert!(from.elapsed() < Duration::from_secs(120), "{name} stays at {}", self.metric(name));
             std::thread::sleep(Duration::from_millis(5));
         }
     }
