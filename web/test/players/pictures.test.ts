@@ -108,7 +108,11 @@ function check({ length_s, at, parts, hidden }: Film, seen: Seen, fromTheFirst: 
   assert.deepEqual(jumps, [], `jumped: ${said}`);
   assert.equal(seen.buffered.length, 1, `a gap: ${said}`);
   const pictures = seen.pictures.filter(([time_s]) => !hidden || time_s > HIDDEN_S);
-  const wrong = pictures.filter(([time_s, number]) => Math.abs(number - at(time_s)) > TOLERANCE);
+  const wrong = pictures.filter(([time_s, number], i) => {
+    // On a busy machine a picture is read later than its time says, and others were shown since.
+    const read_by_s = pictures[i + 1]?.[0] ?? length_s;
+    return number < at(time_s) - TOLERANCE || number > Math.max(at(time_s) + TOLERANCE, at(read_by_s));
+  });
   assert.deepEqual(wrong, [], `other pictures: ${said}`);
   const numbers = pictures.map(([, number]) => number);
   assert.ok(
