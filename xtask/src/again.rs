@@ -6,6 +6,8 @@
 
 use anyhow::Result;
 
+use crate::progress::WHOLE_PROGRAM;
+
 /// How often a test may run in all.
 const TRIES: usize = 3;
 
@@ -47,9 +49,10 @@ pub(crate) fn settle<P>(
             let mut passed = false;
             for attempt in 2..=TRIES {
                 say(&format!("     Again, by itself: {full_name} (try {attempt} of {TRIES})"));
-                let Attempt { output, passed: now } = run(program, test)?;
-                output.lines().filter_map(|line| shown(line, now)).for_each(|line| say(&line));
-                passed = now;
+                let Attempt { output, passed: succeeded } = run(program, test)?;
+                // A program that runs no test succeeds, too.
+                passed = succeeded && with_outcome(&output, "ok").any(|ran| ran == test);
+                output.lines().filter_map(|line| shown(line, passed)).for_each(|line| say(&line));
                 if passed {
                     say(&format!("flaky test: {full_name}: passed at try {attempt} of {TRIES}"));
                     break;
@@ -67,14 +70,23 @@ fn shown(line: &str, passed: bool) -> Option<String> {
     (!line.is_empty()).then(|| if is_skip { line.to_owned() } else { format!("{QUOTE}{line}") })
 }
 
-/// The names of the tests that failed, from the output of a program.
+/// The names of the tests that failed, from the output of a program. None if the program failed
+/// though each of its tests has a result: what failed then is no test that could run again.
 pub(crate) fn failed_tests(output: &str) -> Vec<String> {
+    let failed: Vec<&str> = with_outcome(output, "FAILED").collect();
+    if failed.contains(&WHOLE_PROGRAM) {
+        return Vec::new();
+    }
+    failed.into_iter().map(str::to_owned).collect()
+}
+
+/// The tests whose outcome begins so, from the output of a program.
+fn with_outcome<'a>(output: &'a str, wanted: &'a str) -> impl Iterator<Item = &'a str> {
     let results = output.lines().take_while(|line| *line != FAILURES);
-    let failed = results.filter_map(|line| {
+    results.filter_map(move |line| {
         let (test, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
-        outcome.starts_with("FAILED").then(|| test.strip_suffix(" - should panic").unwrap_or(test).to_owned())
-    });
-    failed.collect()
+        outcome.starts_with(wanted).then(|| test.strip_suffix(" - should panic").unwrap_or(test))
+    })
 }
 
 /// Stands before what failed tests printed, and again before their names.
@@ -113,7 +125,8 @@ mod tests {
             let place = tests.iter().position(|(name, _)| *name == test).unwrap();
             tries[place] += 1;
             let passed = tries[place] >= tests[place].1;
-            let output = "test result: FAILED. 0 passed; 1 failed\nskipped test: p a: no fuse\n".to_owned();
+            let outcome = if passed { "ok" } else { "FAILED" };
+            let output = format!("test {test} ... {outcome}\ntest result: 1\nskipped test: p a: no fuse\n");
             Ok(Attempt { output, passed })
         };
         let passed =
@@ -135,6 +148,15 @@ mod tests {
         let (passed, said) = settled(&[("a", 4), ("b", 2)]);
         assert!(!passed);
         assert_eq!(said.last().map(String::as_str), Some("flaky test: p b: passed at try 2 of 3"));
+    }
+
+    #[test]
+    fn a_program_that_runs_no_test_again_has_not_passed() {
+        let failed = [Failed { program: "p", tests: vec!["a".to_owned()] }];
+        let run = |_: &&str, _: &str| Ok(Attempt { output: "running 0 tests\n".to_owned(), passed: true });
+        assert!(!settle(&failed, |name| (*name).to_owned(), run, |_| {}).unwrap());
+        let died = format!("test a ... ok\ntest {WHOLE_PROGRAM} ... FAILED (ended by signal 11)\n");
+        assert!(failed_tests(&died).is_empty());
     }
 
     #[test]

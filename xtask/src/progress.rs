@@ -11,6 +11,9 @@ const ANNOUNCED_AFTER: Duration = Duration::from_secs(60);
 /// takes this part of the limit longer.
 const SILENCE_MORE: u32 = 6;
 
+/// Stands for the test that failed when the program did, and each of its tests has a result.
+pub(crate) const WHOLE_PROGRAM: &str = "(the whole program)";
+
 /// What may pass before a test ends, or before a program says something.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Limits {
@@ -161,7 +164,7 @@ impl Progress {
             lines.push(format!("test {test} ... FAILED ({what}: {why})"));
         }
         if lines.is_empty() {
-            lines.push(format!("test (the whole program) ... FAILED ({why})"));
+            lines.push(format!("test {WHOLE_PROGRAM} ... FAILED ({why})"));
         }
         let failed = self.failed.len() + lines.len();
         lines.push(format!(
