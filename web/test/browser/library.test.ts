@@ -314,7 +314,7 @@ test("the free space is asked for again as soon as a title has come or gone", as
   let shown = { titles, free_bytes: 4e11 };
   const { page, calm, close } = await stage.open("/", {
     prepare: async (page) => {
-      // The clock goes until it stands, so it stands where it cannot have come by itself.
+      // The clock runs as soon as it is installed, and cannot be stopped at a time that has passed.
       await page.clock.install({ time: 0 });
       await page.clock.pauseAt(600_000);
       await page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles: shown.titles } }));
