@@ -25,7 +25,7 @@ check: ## what a change needs: format, clippy, tests of the changed crates and o
 	scripts/web build
 	$(CARGO) xtask check $(if $(ALL),--all) $(if $(BASE),--base $(BASE))
 
-test: ## everything that a change may break: format, lint, tidy checks, the pages, the tests of the day
+test: ## everything that a change may break: format, lint, tidy checks, the pages, the tests of the day; BUSY=1 beside other work
 	scripts/test
 
 nightly: ## what `make test` leaves to the night, in parts of at most 25 minutes; PART=1 to 5, or all without it

@@ -23,6 +23,7 @@ mod progress;
 mod results;
 mod runner;
 mod rust_text;
+mod scratch;
 mod skips;
 mod sources;
 mod suite;

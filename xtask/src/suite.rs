@@ -15,6 +15,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::again::{self, Attempt, Failed};
+use crate::scratch::Scratch;
 use crate::workspace::{self, Package};
 
 /// Test programs that run at once.
@@ -101,13 +102,14 @@ pub(crate) fn run_all(
     programs: Vec<TestProgram>,
     filters: impl Fn(&TestProgram) -> Vec<String> + Sync,
 ) -> Result<bool> {
-    let ended = run_side_by_side(programs, filters)?;
+    let scratch = Scratch::new()?;
+    let ended = run_side_by_side(programs, filters, &scratch)?;
     print_slowest(&ended);
     let failed: Vec<_> = ended.iter().filter(|ended| !ended.outcome.passed).map(Ended::failed).collect();
     for Failed { program, .. } in &failed {
         println!("error: {} did not pass", program.program.name());
     }
-    let run = |ended: &&Ended, test: &str| ended.program.run(&exactly(test, &ended.arguments));
+    let run = |ended: &&Ended, test: &str| ended.program.run(&exactly(test, &ended.arguments), &scratch);
     again::settle(&failed, |ended| ended.program.name(), run, |line| println!("{line}"))
 }
 
@@ -115,6 +117,7 @@ pub(crate) fn run_all(
 fn run_side_by_side(
     programs: Vec<TestProgram>,
     filters: impl Fn(&TestProgram) -> Vec<String> + Sync,
+    scratch: &Scratch,
 ) -> Result<Vec<Ended>> {
     let count = programs.len();
     println!("     Running {count} test programs, {PROGRAMS_AT_ONCE} at a time");
@@ -126,7 +129,7 @@ fn run_side_by_side(
         while let Some(program) = next() {
             let begun = Instant::now();
             let arguments = filters(&program);
-            let outcome = program.run(&arguments)?;
+            let outcome = program.run(&arguments, scratch)?;
             let Ok(mut printed) = printed.lock() else { break };
             let (name, seconds) = (program.name(), begun.elapsed().as_secs_f64());
             let (number, said) = (printed.len() + 1, again::quoted(&outcome.output));
@@ -177,8 +180,8 @@ impl TestProgram {
         }
     }
 
-    /// Runs it as cargo would.
-    fn run(&self, arguments: &[String]) -> Result<Attempt> {
+    /// Runs it as cargo would, with its temporary files in `scratch`.
+    fn run(&self, arguments: &[String], scratch: &Scratch) -> Result<Attempt> {
         let output = Command::new(&self.runner)
             .arg("run-tests")
             .arg(&self.executable)
@@ -186,6 +189,7 @@ impl TestProgram {
             .current_dir(&self.directory)
             .env("CARGO_PKG_NAME", &self.package)
             .env("CARGO_MANIFEST_DIR", &self.directory)
+            .env("TMPDIR", scratch.path())
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
