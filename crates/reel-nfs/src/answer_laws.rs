@@ -230,6 +230,18 @@ fn an_old_listing_answers_only_what_it_knows() {
             call(PROGRAM, NFS_PROGRAM::NFSPROC3_GETATTR as u32, &GETATTR3args { object: handle(node) });
         answer(&tree, ALLOWED, &record).expect("a call")
     };
+    // Entries of directories have the times of their last changes, also in that of spaces.
+    for node in [Node::Root, Node::Directory(Space::Copy)] {
+        let list = READDIRPLUS3args {
+            dir: handle(node),
+            cookie: 0,
+            cookieverf: cookieverf3::default(),
+            dircount: 8192,
+            maxcount: 8192,
+        };
+        let record = call(PROGRAM, NFS_PROGRAM::NFSPROC3_READDIRPLUS as u32, &list);
+        assert!(matches!(answer(&tree, ALLOWED, &record), Ok(Answer::AwaitListing)), "{node:?}");
+    }
     assert!(matches!(asks(film(2)), Answer::Reply(_)));
     assert!(matches!(asks(film(3)), Answer::AwaitListing));
     assert!(matches!(asks(Node::Directory(Space::Copy)), Answer::AwaitListing));

@@ -123,6 +123,10 @@ impl Tree<'_> {
         directory: Node,
         cookie: u64,
     ) -> Result<Box<dyn Iterator<Item = Entry> + '_>, Failure> {
+        if !matches!(directory, Node::Title(..)) {
+            // Also of directories of directories: the attributes of these say when they changed.
+            self.fresh()?;
+        }
         let own = match directory {
             Node::Title(..) => return Err(nfsstat3::NFS3ERR_NOTDIR.into()),
             Node::Root => ROOT_NUMBER,
@@ -145,7 +149,6 @@ impl Tree<'_> {
             });
             return Ok(Box::new(dots.chain(spaces.filter(move |entry| entry.cookie > cookie))));
         };
-        self.fresh()?;
         let titles = self.listing.after(cookie >> 3).iter().map(move |title| {
             let number = file_number(space, title.key.number);
             Entry {
