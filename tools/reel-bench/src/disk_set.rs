@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+/// The name of the directory of a set, before the number of the process that made it.
+const NAME: &str = "disk_set-";
+
 /// What the disks are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
@@ -69,8 +72,9 @@ impl DiskSet {
     pub(crate) fn make(dir: &Path, kind: Kind, count: usize, bytes: u64) -> Result<Self> {
         fs::create_dir_all(dir)?;
         let dir = fs::canonicalize(dir)?;
+        remove_abandoned(&dir);
         has_room(&dir, bytes * count as u64 * 3 / 4)?;
-        let dir = dir.join(format!("disk_set-{}", std::process::id()));
+        let dir = dir.join(format!("{NAME}{}", std::process::id()));
         let owner = if kind == Kind::Plain { None } else { Some(DeviceOwner::start()?) };
         let all = count + 1;
         let mut devices = match &owner {
@@ -258,6 +262,17 @@ impl Drop for DiskSet {
     }
 }
 
+/// Removes the disks of experiments that were killed. What is still mounted stays.
+fn remove_abandoned(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// Says so if `dir` has no room for what is written to disks, which are filled to three quarters:
 /// halfway, every write would fail.
 fn has_room(dir: &Path, bytes: u64) -> Result<()> {
@@ -290,4 +305,25 @@ fn drop_below(dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_that_a_killed_experiment_left_go_with_the_next_one() {
+        let dir = std::env::temp_dir().join(format!("reel-bench-left-{}", std::process::id()));
+        // The largest number of a process is 4194304.
+        let [left, used] = ["disk_set-9999999", "disk_set-1"].map(|name| dir.join(name));
+        for path in [&left, &used] {
+            fs::create_dir_all(path).expect("a directory");
+            fs::write(path.join("member-0"), "x").expect("a file");
+        }
+        let disks = DiskSet::make(&dir, Kind::Plain, 2, 1 << 20).expect("disks");
+        assert!(!left.exists() && used.exists() && disks.devices[1].exists());
+        drop(disks);
+        assert_eq!(fs::read_dir(&dir).expect("the directory").count(), 1);
+        fs::remove_dir_all(&dir).expect("it was there");
+    }
 }
