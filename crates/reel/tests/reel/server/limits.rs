@@ -1,9 +1,11 @@
 //! Requests over a limit are refused with a reason, and succeed when there is room again.
 
-use crate::server::rig::{Client, DRIVERS, Rig, head};
+use crate::server::rig::{Client, DRIVERS, Rig, head, patient, socket_from};
 use reel_http::limits::ASIDE_CONNECTIONS_MAX;
 use reel_qos::ClientShare;
 use reel_serve::PlaceShares;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::net::TcpStream;
 use std::time::Duration;
 
 #[test]
@@ -83,25 +85,59 @@ fn a_client_with_its_share_of_connections_is_refused_and_others_are_not() {
 #[test]
 fn quiet_connections_make_room_for_new_ones_and_playing_ones_stay() {
     for driver in DRIVERS {
-        let rig = Rig::new(|config| {
-            config.driver = driver;
-            config.connections_max = 16;
-            config.control.shares = sharing();
-        });
-        let mut playing_one = playing(rig.connect_from(2));
-        let mut quiet: Vec<Client> = (0..11).map(|_| asked(rig.connect_from(2))).collect();
-        // A new connection of the same client.
-        quiet.push(asked(rig.connect_from(2)));
-        assert!(quiet.remove(0).rest().is_empty(), "the first one was quiet for the longest");
-        // All places are taken.
-        let mut others: Vec<Client> = (3..7).map(|number| asked(rig.connect_from(number))).collect();
-        others.push(asked(rig.connect_from(7)));
-        assert!(quiet.remove(0).rest().is_empty());
-        for client in quiet.iter_mut().chain(&mut others) {
-            assert_eq!(client.ask(HEAD, "").status, 200, "the others stay");
+        // Threads learn at different times that their connections are quiet. Only one thread alone
+        // knows them in the order in which they were answered.
+        for serve_threads in [1, 2] {
+            let rig = Rig::new(|config| {
+                config.driver = driver;
+                config.serve_threads = serve_threads;
+                config.connections_max = 16;
+                config.control.shares = sharing();
+            });
+            let mut playing_one = playing(rig.connect_from(2));
+            let mut quiet: Vec<Quiet> = (0..11).map(|_| Quiet::new(&rig, 2)).collect();
+            // A new connection of the same client.
+            quiet.push(Quiet::new(&rig, 2));
+            let first = remove_ended(&mut quiet);
+            // All places are taken.
+            let mut others: Vec<Quiet> = (3..8).map(|number| Quiet::new(&rig, number)).collect();
+            let second = remove_ended(&mut quiet);
+            if serve_threads == 1 {
+                assert_eq!((first, second), (0, 0), "the one that was quiet for the longest ends");
+            }
+            for other in quiet.iter_mut().chain(&mut others) {
+                assert_eq!(other.client.ask(HEAD, "").status, 200, "the others stay");
+            }
+            assert!(playing_one.read(rig.film.len()) == rig.film);
         }
-        assert!(playing_one.read(rig.film.len()) == rig.film);
     }
+}
+
+/// A connection that was answered, and waits.
+struct Quiet {
+    client: Client,
+    /// To see whether it has ended.
+    socket: TcpStream,
+}
+
+impl Quiet {
+    fn new(rig: &Rig, number: u8) -> Quiet {
+        let stream = patient(socket_from(number, rig.address()));
+        let socket = stream.try_clone().expect("a second descriptor");
+        let mut client = Client::on(stream);
+        assert_eq!(client.ask(HEAD, "").status, 200);
+        Quiet { client, socket }
+    }
+}
+
+/// Waits until one of these connections has ended, and returns its place among them.
+fn remove_ended(quiet: &mut Vec<Quiet>) -> usize {
+    let mut sockets: Vec<_> = quiet.iter().map(|quiet| PollFd::new(&quiet.socket, PollFlags::IN)).collect();
+    poll(&mut sockets, None).expect("polled");
+    let place = sockets.iter().position(|socket| !socket.revents().is_empty()).expect("one");
+    drop(sockets);
+    assert!(quiet.remove(place).client.rest().is_empty());
+    place
 }
 
 const HEAD: &str = "HEAD /files/film.mp4";
@@ -111,12 +147,6 @@ const GET: &str = "GET /files/film.mp4";
 fn playing(mut client: Client) -> Client {
     client.send(head("GET /files/film.mp4", "").as_bytes());
     assert_eq!(client.answer_head().status, 200);
-    client
-}
-
-/// A connection that was answered, and waits.
-fn asked(mut client: Client) -> Client {
-    assert_eq!(client.ask(HEAD, "").status, 200);
     client
 }
 
