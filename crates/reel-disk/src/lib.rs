@@ -35,7 +35,9 @@ pub use error::DiskError;
 pub use faults::{Fault, Faults};
 pub use member::{MemberFile, OpenMode, open_plain};
 pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
-pub use profile::{Cell, DeviceIdentity, DeviceKind, Locality, Profile, ProfileError, Window, WindowKind};
+pub use profile::{
+    Cell, DeviceIdentity, DeviceKind, Disturbances, Locality, Profile, ProfileError, Window, WindowKind,
+};
 pub use request::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 pub use scheduler::{
     ClassView, DepthBound, Drr, LastLate, Ordered, OrderedBy, Policy, Queued, Rounds, Scheduler,

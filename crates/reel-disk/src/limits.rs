@@ -205,6 +205,29 @@ pub const PROBE_MIXTURES: u64 = 2;
 /// Windows of each size that a measurement aims at.
 pub const PROBE_WINDOWS: u64 = 3;
 
+/// How many times as long as it should a measurement may take, when its windows do not agree. A
+/// neighbour that disturbs every third window makes it take four times as long.
+pub const PROBE_TIMES_MAX: u64 = 10;
+
+/// The same when a server starts, which is not to wait for long.
+pub const PROBE_QUICK_TIMES_MAX: u64 = 2;
+
+/// By how much windows of one kind may differ that agree, in thousandths. The price is that of the
+/// slowest of them.
+pub const PROBE_AGREE_PERMILLE: u64 = 100;
+
+/// Fewer windows than this settle nothing if some others do not agree with them.
+pub const PROBE_AGREE_WINDOWS_MIN: usize = 5;
+
+/// How many times the middle one a window may take that counts although the windows do not agree: a
+/// device has no windows that differ more.
+pub const PROBE_UNSETTLED_MAX: u64 = 3;
+
+/// By how much a window in one zone of a rotational disk may exceed those of the whole disk, in
+/// thousandths: the innermost tracks pass half as fast as the outermost, and transfers are a part
+/// of the time only.
+pub const PROBE_ZONES_PERMILLE: u64 = 500;
+
 /// Least written bytes that are worth reading: fewer are all in the drive's own memory.
 pub const PROBE_DATA_BYTES_MIN: u64 = 4 << 20;
 

@@ -16,8 +16,8 @@ use std::borrow::Cow;
 
 /// The version of the format that is written. Since 2 it has reads in runs, and rotational disks
 /// are measured as deep as they are used. Since 3 it has reads of mixed sizes, and prices with
-/// independent limits.
-const VERSION: u32 = 3;
+/// independent limits. Since 4 disturbed windows are left out.
+const VERSION: u32 = 4;
 
 /// The earliest version that is read. What it lacks was not measured, and its price says so.
 const VERSION_MIN: u32 = 2;
@@ -50,6 +50,9 @@ pub struct Profile {
     /// Times of windows: what the price follows from.
     #[serde(default)]
     pub windows: Vec<Window>,
+    /// What disturbed the measurement. Earlier versions did not look for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbances: Option<Disturbances>,
 }
 
 /// What distinguishes one device from another.
@@ -155,6 +158,21 @@ pub struct Window {
     pub p99_ns: u64,
 }
 
+/// What disturbed a measurement: probably something else that used the device. Such stalls have to
+/// be covered by what is buffered. They are not in the price of each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturbances {
+    /// Windows of reads that were measured.
+    pub windows: u32,
+    /// Those that took longer than the others, and do not count.
+    pub left_out: u32,
+    /// The longest request in those.
+    pub stall_ns: u64,
+    /// Kinds and sizes of reads whose windows do not agree. All of these count.
+    pub unsettled: u32,
+}
+
 /// Why a profile is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -215,13 +233,14 @@ pub(crate) struct Measured {
     pub(crate) device: DeviceIdentity,
     pub(crate) cells: Vec<Cell>,
     pub(crate) windows: Vec<Window>,
+    pub(crate) disturbances: Option<Disturbances>,
 }
 
 impl Profile {
     /// A profile of a measurement, if that is plausible.
     pub(crate) fn new(measured: Measured) -> Result<Profile, ProfileError> {
-        let Measured { measured_unix_s, quick, huge_pages, together, data_bytes, device, cells, windows } =
-            measured;
+        let Measured { measured_unix_s, quick, huge_pages, together, data_bytes, device, .. } = measured;
+        let Measured { cells, windows, disturbances, .. } = measured;
         let price = price_of(&windows).ok_or_else(|| check::too_few_windows(&windows))?;
         let profile = Profile {
             version: VERSION,
@@ -234,6 +253,7 @@ impl Profile {
             price,
             cells,
             windows,
+            disturbances,
         };
         profile.check(measured_unix_s)?;
         Ok(profile)

@@ -3,13 +3,16 @@
 //! All members are measured at the same time. So members that share a disk, a controller or a bus
 //! are measured as they will be used: each gets its part, and its price says so.
 
+mod agreement;
 mod batch;
 mod block_ranges;
 mod device;
 mod error;
 pub(crate) mod mixture;
 mod plan;
+mod rounds;
 mod scratch;
+mod series;
 mod work;
 
 use crate::error::DiskError;
@@ -27,6 +30,7 @@ pub use error::ProbeError;
 
 use block_ranges::BlockRanges;
 use plan::Plan;
+use rounds::Rounds;
 use scratch::Scratch;
 use work::Subject;
 
@@ -54,7 +58,8 @@ pub struct Probe {
 /// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Measures these members, all at the same time. Members are opened for reading only.
+/// Measures these members, all at the same time. Members are opened for reading only. Windows that
+/// do not agree are measured again, so it may take several times as long as it should.
 ///
 /// `progress` gets the nanoseconds since the start and, roughly, those that the measurement will
 /// take. It says whether to continue. One result for each path, in their order. Waits until all is
@@ -72,6 +77,7 @@ pub fn probe(
     let count = subjects.iter().filter(|subject| subject.is_ok()).count();
     let stop = AtomicBool::new(false);
     let start = Barrier::new(count);
+    let rounds = Rounds::new(count);
     let plan = Plan::new(probe);
     std::thread::scope(|scope| {
         let threads: Vec<_> = subjects
@@ -79,18 +85,20 @@ pub fn probe(
             .map(|subject| {
                 subject.map(|mut subject| {
                     let (stop, start, plan) = (&stop, &start, &plan);
+                    let participant = rounds.participant();
                     scope.spawn(move || {
                         let bench = subject.prepare(probe);
                         // Also the failed ones: the others wait for them.
                         start.wait();
-                        subject.measure(bench?, plan, now_unix_s, count as u32, stop)
+                        subject.measure(bench?, plan, now_unix_s, (count as u32, participant), stop)
                     })
                 })
             })
             .collect();
         let begun_ns = reel_rt::now_ns();
         while threads.iter().flatten().any(|thread| !thread.is_finished()) {
-            if !progress(reel_rt::now_ns() - begun_ns, plan.time_ns) {
+            let repeated_ns = u64::from(rounds.begun() - 1) * plan.windows_ns;
+            if !progress(reel_rt::now_ns() - begun_ns, plan.time_ns + repeated_ns) {
                 stop.store(true, Ordering::Relaxed);
             }
             std::thread::sleep(PROGRESS_EVERY);
@@ -138,5 +146,7 @@ pub fn written_bytes(member: &Path) -> Result<u64, ProbeError> {
     Ok(BlockRanges::of_file(&file, member)?.bytes())
 }
 
+#[cfg(test)]
+mod disturbed_laws;
 #[cfg(test)]
 mod tests;

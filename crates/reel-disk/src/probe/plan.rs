@@ -6,8 +6,8 @@
 
 use super::Probe;
 use crate::limits::{
-    BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_MIXTURES, PROBE_RUN_UNITS, PROBE_SIZES, PROBE_WINDOW_NS,
-    PROBE_WINDOWS,
+    BLOCK_BYTES, DEVICE_REQUESTS_MAX, PROBE_MIXTURES, PROBE_QUICK_TIMES_MAX, PROBE_RUN_UNITS, PROBE_SIZES,
+    PROBE_TIMES_MAX, PROBE_WINDOW_NS, PROBE_WINDOWS,
 };
 use crate::profile::{Locality, WindowKind};
 use std::ops::Range;
@@ -20,7 +20,11 @@ pub(super) struct Plan {
     /// Cells, each with the time at which it ends. They come after all windows, since they are only
     /// displayed. None when there is little time.
     pub(super) cells: Vec<(CellPlan, u64)>,
-    /// When everything is over.
+    /// When the windows are over.
+    pub(super) windows_ns: u64,
+    /// How often windows are measured at most, if they do not agree.
+    pub(super) rounds_max: u64,
+    /// When everything is over, if they agree at once.
     pub(super) time_ns: u64,
     /// Length of a window.
     pub(super) window_ns: u64,
@@ -80,11 +84,14 @@ impl Plan {
             windows.add(WindowKind::ReadBesideWrites, &sizes, part(beside_share));
             windows.add(WindowKind::Write, &sizes, part(writes_share));
         }
-        let Windows { all: windows, at_ns: windows_end_ns, .. } = windows;
+        let Windows { all: windows, at_ns: windows_ns, .. } = windows;
         let each_ns = part(cells_share) / cells.len().max(1) as u64;
-        let time_ns = windows_end_ns + each_ns * cells.len() as u64;
-        let ends = (1..).map(|number| windows_end_ns + each_ns * number);
-        Plan { windows, cells: cells.into_iter().zip(ends).collect(), time_ns, window_ns }
+        let time_ns = windows_ns + each_ns * cells.len() as u64;
+        let ends = (1..).map(|number| windows_ns + each_ns * number);
+        let times_max = if quick { PROBE_QUICK_TIMES_MAX } else { PROBE_TIMES_MAX };
+        let rounds_max = (probe.time_ns.saturating_mul(times_max) / windows_ns.max(1)).max(1);
+        let cells = cells.into_iter().zip(ends).collect();
+        Plan { windows, cells, windows_ns, rounds_max, time_ns, window_ns }
     }
 }
 

@@ -6,14 +6,14 @@ use super::block_ranges::{BlockRanges, Random};
 use super::error::ProbeError;
 use super::mixture::Mixture;
 use super::plan::{CellPlan, Plan, WindowPlan};
+use super::rounds::Participant;
 use super::scratch::Scratch;
-use crate::limits::{
-    DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_RUN_UNITS, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX,
+use super::series::{
+    Series, Sweep, disturbances, measured, percentile, requests_of_run, settle, worth_mixing,
 };
+use crate::limits::{DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX};
 use crate::member::MemberFile;
-use crate::profile::{
-    Cell, DeviceIdentity, Locality, Measured, Profile, Window, WindowKind, runs_need_one_seek,
-};
+use crate::profile::{Cell, DeviceIdentity, Locality, Measured, Profile, WindowKind};
 use reel_qos::limits::ROTATIONAL_REQUEST_NS;
 use reel_rt::now_ns;
 use std::path::PathBuf;
@@ -33,32 +33,8 @@ pub(super) struct Subject {
 /// New places are chosen after this many: a sweep of them is sorted, as a round is.
 const SWEEP_REQUESTS: usize = 64;
 
-/// Requests in step that make a window; if there are fewer, all of it counts.
-const IN_STEP_MIN: usize = 8;
-
 /// The part of a window in which a device gets into step: a fifth.
 const WARM_UP_PART: u64 = 5;
-
-/// Windows of one kind and size while they are measured.
-struct Series {
-    kind: WindowKind,
-    /// Of each request or run, or of the largest that are mixed.
-    bytes: usize,
-    block_ranges: BlockRanges,
-    sweep: Sweep,
-    times_ns: Vec<u64>,
-    least_writes: u32,
-}
-
-/// Requests that are sorted together, and how they are handed over.
-#[derive(Clone, Copy)]
-struct Sweep {
-    /// A multiple of the requests of a run.
-    requests: usize,
-    /// In the device at once, at most.
-    depth: usize,
-    mixture: Option<Mixture>,
-}
 
 /// A measurement in progress.
 struct Work<'a> {
@@ -87,14 +63,14 @@ impl Subject {
         bench: Bench,
         plan: &Plan,
         now_unix_s: u64,
-        together: u32,
+        (together, participant): (u32, Participant<'_>),
         stop: &AtomicBool,
     ) -> Result<Profile, ProbeError> {
         // Another seed every time: places that were read a moment ago may be in the drive's memory.
         let huge_pages = bench.has_huge_pages();
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
         let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), is_rotational: None, stop };
-        let windows = work.windows(plan)?;
+        let all = work.rounds(plan, &participant)?;
         let cells = work.cells(plan)?;
         let measured = Measured {
             measured_unix_s: now_unix_s,
@@ -104,7 +80,8 @@ impl Subject {
             data_bytes: self.block_ranges.bytes(),
             device: self.device.clone(),
             cells,
-            windows,
+            windows: measured(&all),
+            disturbances: Some(disturbances(&all)),
         };
         Profile::new(measured).map_err(|source| ProbeError::Profile { path: self.path.clone(), source })
     }
@@ -168,20 +145,41 @@ impl Work<'_> {
         }
     }
 
-    fn windows(&mut self, plan: &Plan) -> Result<Vec<Window>, ProbeError> {
-        let mut all: Vec<Series> = Vec::new();
-        let (mut mixture, mut turn) = (None, 0);
+    /// Windows by the plan, and again while they do not agree.
+    fn rounds(&mut self, plan: &Plan, participant: &Participant<'_>) -> Result<Vec<Series>, ProbeError> {
+        let mut all = Vec::new();
+        let mut left = plan.rounds_max;
+        loop {
+            self.windows(plan, &mut all)?;
+            left -= 1;
+            let is_settled = settle(&mut all);
+            if !participant.another(left > 0 && !is_settled) {
+                // Cells have their times on the same clock.
+                self.begun_ns = now_ns().saturating_sub(plan.windows_ns);
+                return Ok(all);
+            }
+            self.begun_ns = now_ns();
+        }
+    }
+
+    fn windows(&mut self, plan: &Plan, all: &mut Vec<Series>) -> Result<(), ProbeError> {
+        let is_first = all.is_empty();
+        let mut is_mixed = all.iter().any(|series| series.kind == WindowKind::ReadMixed);
+        let mut turn = 0;
         for window in &plan.windows {
             self.proceed()?;
             let mixes = window.kind == WindowKind::ReadMixed;
             if window.is_trial {
-                mixture = if mixes { worth_mixing(&all) } else { None };
-                if !mixes || mixture.is_some() {
-                    all.extend(self.trial(plan, window, mixture)?);
+                if is_first {
+                    let mixture = if mixes { worth_mixing(all) } else { None };
+                    is_mixed = mixture.is_some();
+                    if !mixes || is_mixed {
+                        all.extend(self.trial(plan, window, mixture)?);
+                    }
                 }
                 continue;
             }
-            let series = if mixes && mixture.is_none() {
+            let series = if mixes && !is_mixed {
                 // Nothing is worth mixing: single sizes are known the better for it.
                 turn += 1;
                 let is_read = |series: &Series| series.kind == WindowKind::Read;
@@ -196,7 +194,7 @@ impl Work<'_> {
                 self.window(&window, series)?;
             }
         }
-        Ok(measured(&all))
+        Ok(())
     }
 
     /// How many requests make a window of the planned length; nothing if the member has no place
@@ -222,26 +220,15 @@ impl Work<'_> {
         let is_rotational = *self.is_rotational.get_or_insert(each_ns >= ROTATIONAL_REQUEST_NS);
         let depth_max = if is_rotational { SEEKING_REQUESTS_MAX } else { DEVICE_REQUESTS_MAX };
         let sweep = Sweep { requests, depth: depth.clamp(1, depth_max), mixture };
-        Ok(Some(Series { kind, bytes, block_ranges, sweep, times_ns: Vec::new(), least_writes: u32::MAX }))
+        Ok(Some(Series::new(kind, bytes, block_ranges, sweep)))
     }
 
     fn window(&mut self, window: &WindowPlan, series: &mut Series) -> Result<(), ProbeError> {
         let zone = series.block_ranges.eighths(window.zone.start, window.zone.end, window.bytes);
-        let is_first = series.times_ns.is_empty();
-        let Some(result) = self.run(window, &zone, series.sweep, is_first)? else { return Ok(()) };
-        // Windows end by the clock; each counts as if it had as many requests as the others.
-        let (elapsed_ns, done, writes) = match result.in_step {
-            // Writes are over when they are durable.
-            step if step.requests >= IN_STEP_MIN && window.kind != WindowKind::Write => {
-                (step.elapsed_ns(), step.requests, step.writes)
-            }
-            _ => (result.elapsed_ns, result.service_ns.len().max(1), result.writes),
-        };
-        let requests = series.sweep.requests as u128;
-        let whole = |part: u128| u64::try_from(part * requests / done as u128).unwrap_or(u64::MAX);
-        series.times_ns.push(whole(elapsed_ns.into()).max(1));
-        let writes = u32::try_from(whole(writes.into())).unwrap_or(u32::MAX);
-        series.least_writes = series.least_writes.min(writes);
+        let is_first = series.is_empty();
+        if let Some(result) = self.run(window, &zone, series.sweep, is_first)? {
+            series.add(window, &result, self.is_rotational == Some(true));
+        }
         Ok(())
     }
 
@@ -303,50 +290,6 @@ impl Work<'_> {
     }
 }
 
-impl Series {
-    fn window(&self) -> Window {
-        let mut times_ns = self.times_ns.clone();
-        times_ns.sort_unstable();
-        Window {
-            kind: self.kind,
-            bytes: self.sweep.mixture.map_or(self.bytes, |mixture| mixture.average_bytes()) as u64,
-            requests: (self.sweep.requests / requests_of_run(self.kind)) as u32,
-            writes: if self.kind == WindowKind::ReadBesideWrites { self.least_writes } else { 0 },
-            windows: times_ns.len() as u32,
-            p50_ns: percentile(&times_ns, 50),
-            p99_ns: percentile(&times_ns, 99),
-        }
-    }
-}
-
-fn measured(all: &[Series]) -> Vec<Window> {
-    all.iter().filter(|series| !series.times_ns.is_empty()).map(Series::window).collect()
-}
-
-/// The mixture that is worth measuring: first by single sizes, then by the mixture before. None on
-/// a rotational disk, where requests and bytes add up in any case.
-fn worth_mixing(all: &[Series]) -> Option<Mixture> {
-    if runs_need_one_seek(&measured(all)) {
-        return None;
-    }
-    let of = |kind| all.iter().filter(move |series| series.kind == kind && !series.times_ns.is_empty());
-    let each = |series: &Series| {
-        let Window { bytes, p50_ns, requests, .. } = series.window();
-        (bytes as usize, p50_ns / u64::from(requests.max(1)))
-    };
-    let smallest = of(WindowKind::Read).min_by_key(|series| series.bytes).map(each)?;
-    let largest = of(WindowKind::Read).max_by_key(|series| series.bytes).map(each)?;
-    let Some(mixed) = of(WindowKind::ReadMixed).next_back() else {
-        return Mixture::at_the_knee(smallest, largest);
-    };
-    mixed.sweep.mixture?.nearer_the_knee(smallest.1, each(mixed).1)
-}
-
-/// Requests of a run.
-fn requests_of_run(kind: WindowKind) -> usize {
-    if kind == WindowKind::ReadRun { PROBE_RUN_UNITS } else { 1 }
-}
-
 /// As [`sorted`], with `count` requests in all. Groups of `of_run` are behind one another and have
 /// `bytes` together.
 fn sorted_runs(
@@ -365,11 +308,4 @@ fn sorted(block_ranges: &BlockRanges, count: usize, bytes: usize, random: &mut R
     let mut sweep: Vec<u64> = (0..count).map(|_| block_ranges.random(bytes, random)).collect();
     sweep.sort_unstable();
     sweep
-}
-
-/// The least of these, in ascending order, that is not below this part of them, in per cent; 0 of
-/// none.
-fn percentile(sorted: &[u64], percent: usize) -> u64 {
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! What no device does, and what is inconsistent.
 
-use super::{Cell, Locality, Profile, ProfileError, Window, WindowKind, price_of};
+use super::{Cell, Disturbances, Locality, Profile, ProfileError, Window, WindowKind, price_of};
 use crate::limits::{
     PROFILE_COMPARED_REQUESTS_MIN, PROFILE_COMPARED_WINDOWS_MIN, PROFILE_ENTRIES_MAX, PROFILE_FUTURE_S_MAX,
     PROFILE_INVERSION_MAX, PROFILE_MIB_NS_MIN, PROFILE_NAME_BYTES_MAX, PROFILE_NS_MAX, PROFILE_READ_NS_MIN,
@@ -24,6 +24,9 @@ impl Profile {
         }
         if self.together == 0 || self.data_bytes == 0 || self.data_bytes > self.device.bytes {
             return wrong("it was measured on nothing, or on more than the device holds");
+        }
+        if self.disturbances.is_some_and(|disturbances| !disturbances.are_plausible()) {
+            return wrong("its disturbances are more than was measured");
         }
         self.cells.iter().try_for_each(Cell::check)?;
         self.windows.iter().try_for_each(Window::check)?;
@@ -59,6 +62,12 @@ impl Profile {
             }
         }
         Ok(())
+    }
+}
+
+impl Disturbances {
+    fn are_plausible(self) -> bool {
+        self.left_out <= self.windows && self.unsettled <= self.windows && self.stall_ns <= PROFILE_NS_MAX
     }
 }
 

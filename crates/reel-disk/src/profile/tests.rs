@@ -36,6 +36,7 @@ fn measured() -> Measured {
         device: identity(),
         cells: vec![cell(4096, 100_000), cell(1 << 20, 1_000_000)],
         windows: vec![window(4096, 10_000_000), window(1 << 20, 100_000_000)],
+        disturbances: Some(Disturbances { windows: 12, left_out: 2, stall_ns: 400_000_000, unsettled: 0 }),
     }
 }
 
@@ -72,6 +73,10 @@ fn what_no_device_does_is_refused() {
         (refusal(|all| all.windows[0].requests = 0), "nothing"),
         (refusal(|all| all.data_bytes = 1 << 41), "more than the device holds"),
         (refusal(|all| all.cells = vec![cell(4096, 100_000); 1000]), "more cells"),
+        (
+            refusal(|all| all.disturbances = Some(Disturbances { left_out: 1, ..Default::default() })),
+            "disturb",
+        ),
         (refusal(|all| all.device.serial = "x".repeat(1000)), "longer than a name"),
     ] {
         assert!(text.contains(says), "{says}: {text}");
@@ -194,7 +199,7 @@ fn independent_limits_are_stored() {
     );
     let text = profile.to_text();
     assert!(
-        text.contains("version = 3")
+        text.contains("version = 4")
             && text.contains("independent_limits = true")
             && text.contains("\"read-mixed\""),
         "{text}"
@@ -208,8 +213,8 @@ fn independent_limits_are_stored() {
 
 #[test]
 fn another_version_and_an_endless_file_are_refused_with_the_reason() {
-    let text = Profile::new(measured()).unwrap().to_text().replace("version = 3", "version = 4\nnew = true");
-    assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 4 }));
+    let text = Profile::new(measured()).unwrap().to_text().replace("version = 4", "version = 5\nnew = true");
+    assert_eq!(Profile::parse(text.as_bytes(), NOW), Err(ProfileError::Version { found: 5 }));
     assert_eq!(Profile::parse(&vec![b'#'; PROFILE_BYTES_MAX + 1], NOW), Err(ProfileError::TooLarge));
     assert!(matches!(Profile::parse(b"\xff", NOW), Err(ProfileError::Malformed(_))));
     assert!(matches!(Profile::parse(b"", NOW), Err(ProfileError::Malformed(_))));

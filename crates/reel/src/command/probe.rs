@@ -10,7 +10,7 @@ use reel_volume::GeometryFields;
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
-use super::profiles::{now_unix_s, path_of, price_text, spread_text, store};
+use super::profiles::{disturbance_text, now_unix_s, path_of, price_text, spread_text, store};
 use super::{Access, open_library};
 use crate::args::ProbeArguments;
 use crate::failure::{Exit, Failure, with_help};
@@ -89,6 +89,11 @@ fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
         print(&json!({ "members": outcomes.iter().map(as_json).collect::<Vec<_>>() }).to_string())?;
     } else {
         print(&table(&outcomes))?;
+        for Outcome { member, result, .. } in &outcomes {
+            if let Some(disturbance) = result.as_ref().ok().and_then(disturbance_text) {
+                print(&format!("member {member}: {disturbance}"))?;
+            }
+        }
     }
     let failed: Vec<&Unmeasured> =
         outcomes.iter().filter_map(|outcome| outcome.result.as_ref().err()).collect();
@@ -127,6 +132,9 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
             price_text(&profile.price()),
             spread_text(&profile)
         ))?,
+    }
+    if let Some(disturbance) = disturbance_text(&profile).filter(|_| !arguments.json) {
+        eprintln!("{}: {disturbance}", path.display());
     }
     Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reel_arena::PageKind;
 use reel_disk::limits::{PRICE_UNKNOWN, PROFILE_BYTES_MAX};
-use reel_disk::{Probe, Profile, ProfileError, identity, probe, written_bytes};
+use reel_disk::{Disturbances, Probe, Profile, ProfileError, identity, probe, written_bytes};
 use reel_qos::DiskPrice;
 use reel_ring::DriverChoice;
 use reel_volume::{Finding, Volume};
@@ -125,6 +125,22 @@ pub(super) fn price_text(price: &DiskPrice) -> String {
     }
 }
 
+/// What disturbed a measurement, if anything did.
+pub(super) fn disturbance_text(profile: &Profile) -> Option<String> {
+    disturbance_of(profile.disturbances)
+}
+
+fn disturbance_of(disturbances: Option<Disturbances>) -> Option<String> {
+    let Disturbances { windows, left_out, stall_ns, unsettled } = disturbances?;
+    let stall_s = Duration::from_nanos(stall_ns).as_secs_f64();
+    let left_out = (left_out > 0).then(|| {
+        format!("{left_out} of {windows} windows were disturbed and are left out, with requests of up to {stall_s:.1} s")
+    });
+    let unsettled = (unsettled > 0).then(|| "its windows do not agree, so the slower ones count".to_owned());
+    let found: Vec<String> = left_out.into_iter().chain(unsettled).collect();
+    (!found.is_empty()).then(|| format!("{}: something else uses this disk", found.join("; ")))
+}
+
 /// The profile of a member in one line. `volume` is the argument of the command that measures it.
 pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
     let again = format!("reel probe {}", volume.display());
@@ -179,6 +195,9 @@ fn measure_quickly(
         match measured {
             Ok(profile) => {
                 use_profile(volume, member, &profile);
+                if let Some(disturbance) = disturbance_text(&profile) {
+                    tracing::warn!("member {member}: {disturbance}");
+                }
                 if let Err(error) = store(path, &profile) {
                     tracing::warn!("the profile of member {member} cannot be stored: {error}");
                 }
@@ -267,6 +286,28 @@ mod tests {
         assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
         let apart = DiskPrice { independent_limits: true, ..price };
         assert_eq!(price_text(&apart), "0.10 ms or 1.23 ms/MiB, the longer of both");
+    }
+
+    #[test]
+    fn what_disturbed_a_measurement_is_named() {
+        let text = |left_out, unsettled| {
+            let disturbances =
+                Some(Disturbances { windows: 19, left_out, stall_ns: 76_020_000_000, unsettled });
+            disturbance_of(disturbances)
+        };
+        assert_eq!(text(0, 0), None);
+        assert_eq!(
+            text(2, 0).as_deref(),
+            Some(
+                "2 of 19 windows were disturbed and are left out, with requests of up to 76.0 s: \
+                 something else uses this disk"
+            )
+        );
+        assert_eq!(
+            text(0, 1).as_deref(),
+            Some("its windows do not agree, so the slower ones count: something else uses this disk")
+        );
+        assert_eq!(disturbance_of(None), None);
     }
 
     #[test]
