@@ -1,13 +1,7 @@
-//! The access log. A thread of its own writes it, so that a slow terminal never holds a core.
+//! The access log: one line for each answered request.
 
-use crate::limits::ACCESS_LOG_LINES_MAX;
 use reel_qos::Class;
-use reel_rt::RtError;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
 
 /// One answered request.
 pub(crate) struct AccessRecord {
@@ -26,63 +20,23 @@ pub(crate) struct AccessRecord {
     pub(crate) complete: bool,
 }
 
-/// The sender of records to the log's thread. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct AccessLog {
-    lines: Option<SyncSender<AccessRecord>>,
-    dropped: Arc<AtomicU64>,
-}
-
-impl AccessLog {
-    /// Starts a log that writes to the `access` target of tracing, or nowhere.
-    /// Also returns its thread, which ends when the last line is written.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub(crate) fn start(enabled: bool) -> Result<(Self, Option<JoinHandle<()>>), RtError> {
-        let dropped = Arc::new(AtomicU64::new(0));
-        if !enabled {
-            return Ok((Self { lines: None, dropped }, None));
-        }
-        let (lines, records) = sync_channel(ACCESS_LOG_LINES_MAX);
-        let lost = Arc::clone(&dropped);
-        let name = "reel-access-log".to_owned();
-        let writer = thread::Builder::new()
-            .name(name.clone())
-            .spawn(move || write(&records, &lost))
-            .map_err(|source| RtError::Thread { name, source })?;
-        Ok((Self { lines: Some(lines), dropped }, Some(writer)))
-    }
-
-    /// Logs a record. It never waits: a line for which there is no room is counted instead.
-    pub(crate) fn record(&self, record: AccessRecord) {
-        if let Some(lines) = &self.lines
-            && lines.try_send(record).is_err()
-        {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-fn write(records: &Receiver<AccessRecord>, dropped: &AtomicU64) {
-    while let Ok(record) = records.recv() {
+impl AccessRecord {
+    /// Writes the line to the target `access` of tracing. The subscriber of a server never waits
+    /// for the log.
+    pub(crate) fn log(&self) {
         tracing::info!(
             target: "access",
-            client = %record.client,
-            method = %record.method,
-            path = %redacted(&record.path),
-            range = record.range.as_deref().unwrap_or("-"),
-            status = record.status,
-            bytes = record.sent_bytes,
-            ms = record.took_ns / 1_000_000,
-            class = ?record.class,
-            complete = record.complete,
-            agent = record.user_agent.as_deref().unwrap_or("-"),
+            client = %self.client,
+            method = %self.method,
+            path = %redacted(&self.path),
+            range = self.range.as_deref().unwrap_or("-"),
+            status = self.status,
+            bytes = self.sent_bytes,
+            ms = self.took_ns / 1_000_000,
+            class = ?self.class,
+            complete = self.complete,
+            agent = self.user_agent.as_deref().unwrap_or("-"),
         );
-        let lost = dropped.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            tracing::warn!(target: "access", lost, "the log could not keep up; lines were dropped");
-        }
     }
 }
 

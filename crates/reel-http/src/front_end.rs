@@ -1,6 +1,5 @@
 //! The serve threads of HTTP, with one ring each.
 
-use crate::access_log::AccessLog;
 use crate::counters::HttpCounters;
 use crate::file_readers::FileReaders;
 use crate::route::Route;
@@ -13,7 +12,6 @@ use reel_serve::{FrontEnd, Listening, OpenConnections, Parts, Proxies, ServeThre
 use rustix::net::sockopt;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// Whether this front end alone answers requests for this path.
 pub fn is_media(path: &str) -> bool {
@@ -86,7 +84,6 @@ pub enum Transport {
 /// The running threads.
 pub struct HttpFrontEnd {
     threads: ServeThreads,
-    log_thread: Option<JoinHandle<()>>,
 }
 
 impl HttpFrontEnd {
@@ -106,7 +103,6 @@ impl HttpFrontEnd {
                 system_congestion = use_congestion(wanted, listener).or(system_congestion);
             }
         }
-        let (access_log, log_thread) = AccessLog::start(config.access_log)?;
         let (listeners, transports) =
             listeners.into_iter().map(|(listener, transport)| (Arc::new(listener.into()), transport)).unzip();
         let listening = Listening { listeners, open: Arc::clone(&http.open) };
@@ -114,7 +110,7 @@ impl HttpFrontEnd {
             (config.tls.as_ref().map_or(0, |(_, buffers)| *buffers), http.arena.clone());
         let shared = Arc::new(HttpShared {
             http,
-            access_log,
+            access_log: config.access_log,
             transports,
             lent_buffers: config.lent_buffers,
             system_congestion,
@@ -131,13 +127,13 @@ impl HttpFrontEnd {
                 HttpThread::new(core, Arc::clone(&shared), scratch)
             }
         })?;
-        Ok(Self { threads, log_thread })
+        Ok(Self { threads })
     }
 }
 
 impl FrontEnd for HttpFrontEnd {
     fn is_whole(&self) -> bool {
-        self.threads.is_whole() && !self.log_thread.as_ref().is_some_and(JoinHandle::is_finished)
+        self.threads.is_whole()
     }
 
     fn restarts(&self) -> u32 {
@@ -149,12 +145,7 @@ impl FrontEnd for HttpFrontEnd {
     }
 
     fn join(self: Box<Self>) -> Result<(), RtError> {
-        let ended = Box::new(self.threads).join();
-        if let Some(thread) = self.log_thread {
-            // A panic of the thread was logged when it happened.
-            let _ = thread.join();
-        }
-        ended
+        Box::new(self.threads).join()
     }
 }
 

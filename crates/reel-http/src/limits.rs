@@ -64,9 +64,6 @@ pub const FILE_READERS_OF_CLIENT_MAX: usize = 64;
 /// a second of the largest films.
 pub const LOOK_BYTES_MAX: u64 = 16 << 20;
 
-/// Lines of the access log that may wait for its writer. More lines are counted and dropped.
-pub const ACCESS_LOG_LINES_MAX: usize = 8 * 1024;
-
 /// Connections that may wait to be accepted: a burst of players at the start of a title.
 pub const LISTEN_BACKLOG: i32 = 1024;
 

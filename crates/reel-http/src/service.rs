@@ -25,7 +25,6 @@ mod zero_copy;
 
 pub(crate) use reading::Watched;
 
-use crate::access_log::AccessLog;
 use crate::connection::{Connection, State};
 use crate::file_readers::FileReaders;
 use crate::front_end::{HttpParts, Transport};
@@ -42,7 +41,8 @@ use std::sync::atomic::Ordering;
 /// The state that all serve threads share.
 pub(crate) struct HttpShared {
     pub(crate) http: HttpParts,
-    pub(crate) access_log: AccessLog,
+    /// Whether every media request is logged.
+    pub(crate) access_log: bool,
     /// The protocol of each listening socket.
     pub(crate) transports: Vec<Transport>,
     /// Buffers of the arena that may be lent to the kernel at once.

@@ -13,7 +13,7 @@ use crate::command::{self, Access, Job};
 use crate::config::{Config, LogConfig, LogLevel};
 use crate::failure::{Exit, Failure};
 use crate::limits::DEMO_FILMS_MAX;
-use crate::logging;
+use crate::logging::{self, say};
 
 /// Members of the demo's volume.
 const MEMBERS: usize = 5;
@@ -24,7 +24,7 @@ const VOLUME_BYTES_MIN: u64 = 1 << 30;
 /// `reel demo`.
 pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failure> {
     let log = LogConfig { level: LogLevel::Warn, ..LogConfig::default() };
-    logging::start(&log);
+    logging::start(&log)?;
     let films = match &arguments.media {
         Some(dir) => films_in(dir)?,
         None => films::make(&arguments.dir.join("films"), films::FILM_S, quiet)?
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DemoArguments, quiet: bool) -> Result<Exit, Failur
     // The server opens the volume again, with the memory for serving.
     drop(library);
     if !quiet {
-        eprintln!("Ctrl-C ends the server; films and volume stay in {}", arguments.dir.display());
+        say(format!("Ctrl-C ends the server; films and volume stay in {}", arguments.dir.display()));
     }
     command::serve(&Config { listen: arguments.listen, volume: Some(volume), log, ..Config::default() })
 }
@@ -51,11 +51,11 @@ fn films_in(dir: &Path) -> Result<Vec<Job>, Failure> {
             .help("use a directory with mp4, mov, mkv, webm or ts files, or omit --media"));
     }
     if files.len() > DEMO_FILMS_MAX {
-        eprintln!(
+        say(format!(
             "note: {} has {} films; the demo uses the first {DEMO_FILMS_MAX}",
             dir.display(),
             files.len()
-        );
+        ));
     }
     let job = |file| Job { files: vec![file], name: None, stream: false };
     Ok(files.into_iter().take(DEMO_FILMS_MAX).map(job).collect())
@@ -72,7 +72,7 @@ fn library(volume: &Path, films: &[Job], quiet: bool) -> Result<Library, Failure
             VolumeOptions { members: Members::Count(MEMBERS), size_bytes, ..VolumeOptions::default() };
         Volume::create(volume, options).map_err(Failure::volume)?;
         if !quiet {
-            eprintln!("created a volume of {MEMBERS} members in {}", volume.display());
+            say(format!("created a volume of {MEMBERS} members in {}", volume.display()));
         }
     }
     command::open_library(volume, Access::Write)
@@ -91,7 +91,7 @@ fn take(library: &Library, films: &[Job], quiet: bool) -> Result<(), Failure> {
             if films.len() == 1 {
                 return Err(failure);
             }
-            eprintln!("{failure}");
+            say(failure);
         }
     }
     Ok(())

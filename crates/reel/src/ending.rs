@@ -15,6 +15,8 @@ use reel_volume::{Health, Volume};
 use rustix::net::Shutdown;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
+use crate::logging;
+
 /// Time from the first signal to the end: all is over within 15 s. It is a little longer than an
 /// orderly shutdown may take, which ends uploads after ten seconds, and shorter than the 90 s of a
 /// service manager.
@@ -68,6 +70,7 @@ impl Ending {
             }
         }
         tracing::error!("not everything ended in time: ending at once. Whatever was published is kept");
+        logging::flush();
         std::process::exit(1);
     }
 }

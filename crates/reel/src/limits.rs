@@ -17,7 +17,19 @@ pub(crate) const ROUTES_BYTES_MAX: u64 = 1 << 20;
 /// Most network interfaces whose speed is read: a machine with containers has hundreds.
 pub(crate) const INTERFACES_MAX: usize = 4096;
 
+/// Lines of the log that may wait to be written: a second of a busy access log. More are dropped
+/// and counted.
+pub(crate) const LOG_LINES_MAX: usize = 8 * 1024;
+
+/// Bytes of these lines. Most lines have 250; those of the access log can have many times that,
+/// because a client chooses its path and the name of its program.
+pub(crate) const LOG_BYTES_MAX: usize = 2 << 20;
+
 // ---- Tuning
+
+/// How long the end of the process waits for the log, which may stand still. A log that works takes
+/// milliseconds.
+pub(crate) const LOG_FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Descriptors that are not connections: members, rings, posters, uploads, programs and their
 /// memory.
@@ -121,8 +133,8 @@ pub(crate) const FORMER_SESSION_BYTES: usize = 256;
 pub(crate) const STACK_BYTES: u64 = 2 << 20;
 
 /// Threads beside those that serve, read disks, open titles and answer requests: the main thread,
-/// housekeeping, the keeper of sessions, the watchers of members and of a directory, the log of
-/// requests, signals, the owner record, accounts of programs, and some to spare.
+/// housekeeping, the keeper of sessions, the watchers of members and of a directory, the log,
+/// signals, the owner record, accounts of programs, and some to spare.
 pub(crate) const THREADS_OTHER: usize = 16;
 
 /// The queues of io_uring of a thread: 1024 entries of 64 bytes, and four completions of 16 bytes

@@ -1,30 +1,104 @@
-//! Logging to standard error.
+//! Logging to standard error. A server writes to it by way of a queue, and so never waits for it; a
+//! command writes to it at once.
 
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, OnceLock};
 
+use reel_metrics::MetricsSource;
 use reel_volume::MEMBERS_LOG;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::config::{LogConfig, LogFormat, LogLevel};
+use crate::failure::Failure;
+use crate::limits::LOG_FLUSH_TIME_MAX;
+use crate::log_queue::LogQueue;
 
-/// Installs the log of this process; the first call wins.
-pub(crate) fn start(config: &LogConfig) {
-    start_for_command(config, false);
+/// The queue of a server's log.
+static QUEUE: OnceLock<LogQueue> = OnceLock::new();
+
+/// Installs the log of a server; the first call wins. The end of [`FlushedAtEnd`] belongs to it.
+///
+/// # Errors
+/// The system gives no thread.
+pub(crate) fn start(config: &LogConfig) -> Result<(), Failure> {
+    let format = config.format;
+    let queue = LogQueue::start(io::stderr(), move |lost| notice(format, lost))
+        .map_err(|error| Failure::failed(format!("cannot start the thread of the log: {error}")))?;
+    let queue = QUEUE.get_or_init(|| queue);
+    install(config, false, BoxMakeWriter::new(|| queue.clone()));
+    Ok(())
 }
 
 /// The same for a command. If it prints the state of the members itself, the log omits that.
 pub(crate) fn start_for_command(config: &LogConfig, shows_members: bool) {
+    install(config, shows_members, BoxMakeWriter::new(io::stderr));
+}
+
+/// Writes a line to standard error. A reader that is gone, or a full disk, is no failure.
+pub(crate) fn say(text: impl Display) {
+    let line = format!("{text}\n");
+    match QUEUE.get() {
+        Some(queue) => queue.push(line.as_bytes()),
+        None => drop(io::stderr().write_all(line.as_bytes())),
+    }
+}
+
+/// Waits until the log is written, at most [`LOG_FLUSH_TIME_MAX`]. To be called before the process
+/// ends.
+pub(crate) fn flush() {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(LOG_FLUSH_TIME_MAX);
+    }
+}
+
+/// The metrics of a server's log.
+pub(crate) fn metrics() -> Option<Arc<dyn MetricsSource>> {
+    QUEUE.get().map(|queue| Arc::new(queue.clone()) as _)
+}
+
+/// Calls [`flush`] when it is dropped, also by a panic.
+pub(crate) struct FlushedAtEnd;
+
+impl Drop for FlushedAtEnd {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+fn install(config: &LogConfig, shows_members: bool, writer: BoxMakeWriter) {
     let filter = EnvFilter::new(directives(config, shows_members));
-    let writer = BoxMakeWriter::new(std::io::stderr);
-    let colours = std::io::stderr().is_terminal();
+    let colours = io::stderr().is_terminal();
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours);
+    // An error would be written to standard error, which panics if that fails.
+    let subscriber = subscriber.log_internal_errors(false);
     let installed = match config.format {
         LogFormat::Text => subscriber.with_target(false).try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
     };
     if installed.is_err() {
         tracing::debug!("a log is already installed");
+    }
+}
+
+/// The line that says how many lines were dropped. The thread that writes the log makes it, because
+/// an event of its own would wait behind others.
+fn notice(format: LogFormat, lost: u64) -> String {
+    let mut time = String::new();
+    // Without a time it says the same.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    let what = "lines of the log were dropped, because they could not be written or too many waited";
+    match format {
+        LogFormat::Text => format!("{time}  WARN {lost} {what}\n"),
+        LogFormat::Json => {
+            let line = serde_json::json!({
+                "timestamp": time, "level": "WARN", "message": what, "lines": lost, "target": "reel::logging"
+            });
+            format!("{line}\n")
+        }
     }
 }
 
@@ -78,8 +152,7 @@ const OWN: [&str; 18] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     /// A log in memory.
     #[derive(Clone, Default)]
@@ -93,6 +166,14 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_notice_has_the_format_of_the_log() {
+        let text = notice(LogFormat::Text, 7);
+        assert!(text.starts_with("20") && text.contains("  WARN 7 lines of the log were dropped"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&notice(LogFormat::Json, 7)).unwrap();
+        assert!(json["lines"] == 7 && json["timestamp"].as_str().unwrap().starts_with("20"), "{json}");
     }
 
     #[test]

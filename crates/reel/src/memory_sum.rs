@@ -11,8 +11,8 @@ use reel_serve::limits::{OPENERS, WRITERS};
 
 use crate::config::Config;
 use crate::limits::{
-    CONNECTION_STATE_BYTES, FORMER_SESSION_BYTES, HANDSHAKE_BYTES, RING_BYTES_PER_THREAD, SESSION_BYTES,
-    STACK_BYTES, THREADS_OTHER, TLS_CONNECTION_BYTES,
+    CONNECTION_STATE_BYTES, FORMER_SESSION_BYTES, HANDSHAKE_BYTES, LOG_BYTES_MAX, LOG_LINES_MAX,
+    RING_BYTES_PER_THREAD, SESSION_BYTES, STACK_BYTES, THREADS_OTHER, TLS_CONNECTION_BYTES,
 };
 use crate::size::Size;
 
@@ -37,7 +37,7 @@ pub(crate) struct MemoryUsers<'a> {
 
 /// The parts of the sum, each with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MemorySum([(&'static str, u64); 9]);
+pub(crate) struct MemorySum([(&'static str, u64); 10]);
 
 impl MemorySum {
     pub(crate) fn of(users: &MemoryUsers<'_>) -> Self {
@@ -61,6 +61,7 @@ impl MemorySum {
                 "threads",
                 threads * STACK_BYTES + (serve_threads + users.members as u64) * RING_BYTES_PER_THREAD,
             ),
+            ("log", (LOG_BYTES_MAX + LOG_LINES_MAX * size_of::<Vec<u8>>()) as u64),
             ("program", program_bytes),
         ])
     }

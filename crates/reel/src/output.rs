@@ -1,17 +1,33 @@
 //! Results on standard output.
 
 use std::io::{self, Write};
+use std::thread;
 
 use crate::failure::Failure;
 
 /// Prints `text` and a newline. A reader that closes the pipe early (`reel titles | head`) is no
 /// failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    try_print(text).map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
+}
+
+/// Prints `text` and a newline on a thread of its own. Standard output may have no reader, and a
+/// server neither waits for one nor ends without one.
+pub(crate) fn print_aside(text: String) {
+    let run = move || {
+        if let Err(error) = try_print(&text) {
+            tracing::warn!(text, %error, "cannot write to standard output");
+        }
+    };
+    if let Err(error) = thread::Builder::new().name("reel-print".to_owned()).spawn(run) {
+        tracing::warn!(%error, "cannot write to standard output");
+    }
+}
+
+fn try_print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("cannot write the result: {error}")))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::logging::say;
 use crate::size::Size;
 
 /// Without a terminal a line is printed at least this often, so that a log shows progress without
@@ -62,7 +63,7 @@ impl Meter {
             }
             Show::Lines { last } if last.elapsed() >= LINE_EVERY => {
                 *last = Instant::now();
-                eprintln!("{}", line(&self.label, self.unit, done, total, self.begun.elapsed()));
+                say(line(&self.label, self.unit, done, total, self.begun.elapsed()));
             }
             Show::Lines { .. } | Show::Nothing => {}
         }
@@ -71,8 +72,8 @@ impl Meter {
     /// Prints a message beside the progress.
     pub(crate) fn note(&self, text: &str) {
         match &self.show {
-            Show::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
-            Show::Lines { .. } | Show::Nothing => eprintln!("{text}"),
+            Show::Bar(bar) => bar.suspend(|| say(text)),
+            Show::Lines { .. } | Show::Nothing => say(text),
         }
     }
 
@@ -81,9 +82,9 @@ impl Meter {
         match &self.show {
             Show::Bar(bar) => {
                 bar.finish_and_clear();
-                eprintln!("{text}");
+                say(text);
             }
-            Show::Lines { .. } => eprintln!("{text}"),
+            Show::Lines { .. } => say(text),
             Show::Nothing => {}
         }
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::ending::shut_down_sockets;
+use crate::logging;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -70,8 +71,9 @@ impl Signals {
                 if let Event::Stop(name) = self.wait()
                     && first.elapsed() >= ECHO_TIME
                 {
-                    eprintln!("{name} again: ending at once");
+                    logging::say(format!("{name} again: ending at once"));
                     shut_down_sockets();
+                    logging::flush();
                     std::process::exit(1);
                 }
             }

@@ -110,8 +110,9 @@ impl HttpThread {
         if let Some(watched) = &sending.watched {
             self.end_watching(watched, now_ns);
         }
-        if let Some(report) = serve.engine.close(sending.delivery) {
-            self.shared.access_log.record(sending.into_record(report, client, now_ns));
+        let report = serve.engine.close(sending.delivery);
+        if let Some(report) = report.filter(|_| self.shared.access_log) {
+            sending.into_record(report, client, now_ns).log();
         }
     }
 

@@ -7,6 +7,7 @@ use super::ingest::{Job, require_files};
 use super::titles::as_json;
 use crate::args::CheckArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::output::{clock_text, print};
 use crate::progress::{Meter, Unit};
 use crate::size::Size;
@@ -26,7 +27,7 @@ pub(super) fn run(arguments: &CheckArguments, quiet: bool) -> Result<Exit, Failu
             Ok(checked) => print(&text(&job.label(), &checked))?,
             Err(failure) if arguments.files.len() == per_title => return Err(failure),
             Err(failure) => {
-                eprintln!("{failure}");
+                say(&failure);
                 exit = failure.exit;
             }
         }

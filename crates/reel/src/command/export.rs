@@ -10,6 +10,7 @@ use reel_volume::part_of_a_volume;
 use super::{Access, open_library};
 use crate::args::{ExportArguments, FormName};
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::new_file::NewFile;
 use crate::progress::{Meter, Unit, rate_text};
 
@@ -76,10 +77,10 @@ fn export(
     }
     let left_out = library.omitted_from_export(id)?;
     if !quiet && !left_out.is_empty() {
-        eprintln!(
+        say(format!(
             "{id}: not in the file: {}; an export has the best rendition and all audio",
             left_out.join(", ")
-        );
+        ));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::volume::{network_use, sends_parity};
 use super::{Access, open_library};
 use crate::args::{AddedForm, FormAddArguments, FormCommand};
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::output::print;
 use crate::progress::{Meter, Unit};
 use crate::rate::Rate;
@@ -56,7 +57,7 @@ fn add_stream(arguments: &FormAddArguments, quiet: bool) -> Result<Exit, Failure
     meter
         .finish(&format!("{id}: form ts, {size}, {duration_s:.1} s at {mean}, at most {peak} over a second"));
     if !sends_parity(&geometry) {
-        eprintln!("{}", network_use(&geometry));
+        say(network_use(&geometry));
     }
     Ok(Exit::Done)
 }

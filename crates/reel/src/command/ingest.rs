@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Access, open_library};
 use crate::args::{FormName, IngestArguments};
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::output::print;
 use crate::progress::{Meter, Unit, rate_text};
 
@@ -35,7 +36,7 @@ pub(super) fn run(arguments: &IngestArguments, quiet: bool) -> Result<Exit, Fail
             Err(failure) if alone => return Err(failure),
             // One bad file does not stop the others; the exit code reports it.
             Err(failure) => {
-                eprintln!("{failure}");
+                say(&failure);
                 exit = failure.exit;
             }
         }

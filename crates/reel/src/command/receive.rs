@@ -16,6 +16,7 @@ use self::output::Output;
 use self::playing::Playing;
 use crate::args::ReceiveArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::signals::Signals;
 
 /// `reel receive`.
@@ -29,9 +30,9 @@ pub(super) fn run(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Fai
     }
     let members = join(&read.plan, arguments.interface.as_deref())?;
     if !quiet {
-        read.notes.iter().for_each(|note| eprintln!("{note}"));
+        read.notes.iter().for_each(say);
         if let Some(note) = small_buffer(&members) {
-            eprintln!("{note}");
+            say(note);
         }
     }
     let signals =

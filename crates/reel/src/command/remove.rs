@@ -3,6 +3,7 @@
 use super::{Access, open_library};
 use crate::args::RemoveArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 
 /// `reel remove`.
 pub(super) fn run(arguments: &RemoveArguments, quiet: bool) -> Result<Exit, Failure> {
@@ -14,7 +15,7 @@ pub(super) fn run(arguments: &RemoveArguments, quiet: bool) -> Result<Exit, Fail
     for id in &arguments.titles {
         library.remove(id).map_err(|error| Failure::library(&error))?;
         if !quiet {
-            eprintln!("removed {id}");
+            say(format!("removed {id}"));
         }
     }
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 //! `reel serve`: serves a volume over HTTP.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -26,14 +27,14 @@ use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
 use crate::memory_sum::{MemorySum, MemoryUsers, program_bytes};
 use crate::network::Network;
-use crate::output::print;
+use crate::output::print_aside;
 use crate::signals::{Event, Signals};
 use crate::size::Size;
 
 /// `reel serve`.
 pub(super) fn run(arguments: &ServeArguments) -> Result<Exit, Failure> {
     let config = configuration(arguments)?;
-    logging::start(&config.log);
+    logging::start(&config.log)?;
     serve(&config)
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
             Failure::usage("no volume was given").help("reel serve VOLUME, or set `volume` in reel.toml")
         );
     };
-    end_with_a_disk_thread();
+    report_panics();
     // From now on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
@@ -54,6 +55,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     let settings = serve_config(config, volume)?;
     memory_sum(config, &settings, library.volume()).log();
     let server = Server::start(settings, library).map_err(|error| refused(&error))?;
+    logging::metrics().into_iter().for_each(|log| server.control().metrics().register(log));
     let secure = server.tls_address().map(|address| format!(" and {}", address_text("https", address)));
     let nfs = server.nfs_address().map(|address| format!(", by NFS at {address}"));
     let places = format!(
@@ -62,7 +64,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
         secure.unwrap_or_default(),
         nfs.unwrap_or_default()
     );
-    print(&format!("serving {count} titles at {places}"))?;
+    print_aside(format!("serving {count} titles at {places}"));
     let name = loop {
         match signals.wait() {
             Event::Stop(name) => break name,
@@ -90,14 +92,20 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Makes a panic on a disk thread end the process. Its members cannot be read and written without
-/// it, and the service manager restarts the process at once. The volume is consistent at any
-/// moment. Threads that serve clients begin again after a panic (docs/design/panics.md).
-fn end_with_a_disk_thread() {
-    let report = std::panic::take_hook();
+/// Writes panics to the log, which no thread waits for. A panic on a disk thread ends the process:
+/// its members cannot be read and written without it, and the service manager restarts the process
+/// at once. The volume is consistent at any moment. Threads that serve clients begin again after a
+/// panic (docs/design/panics.md).
+fn report_panics() {
     std::panic::set_hook(Box::new(move |panic| {
-        report(panic);
-        if std::thread::current().name().is_some_and(|name| name.starts_with(DISK_THREADS)) {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        let trace = Backtrace::capture();
+        match trace.status() {
+            BacktraceStatus::Captured => tracing::error!("thread {name} {panic}\n{trace}"),
+            _ => tracing::error!("thread {name} {panic}"),
+        }
+        if name.starts_with(DISK_THREADS) {
             end_at_once();
         }
     }));
@@ -105,9 +113,10 @@ fn end_with_a_disk_thread() {
 
 /// Ends without an orderly shutdown, which would wait for clients that cannot be served any more.
 fn end_at_once() -> ! {
-    eprintln!(
-        "error: a data-plane thread failed (the reason is above); the server ends so that it can be restarted; no stored data is lost"
+    logging::say(
+        "error: a data-plane thread failed (the reason is above); the server ends so that it can be restarted; no stored data is lost",
     );
+    logging::flush();
     std::process::abort();
 }
 

@@ -11,6 +11,7 @@ use super::ingest::require_files;
 use super::{Access, open_library};
 use crate::args::SubtitlesArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 
 /// `reel subtitles`.
 pub(super) fn run(arguments: &SubtitlesArguments, quiet: bool) -> Result<Exit, Failure> {
@@ -27,8 +28,8 @@ pub(super) fn run(arguments: &SubtitlesArguments, quiet: bool) -> Result<Exit, F
     let warnings =
         library.add_subtitles(&arguments.title, &file).map_err(|error| Failure::subtitles(&error))?;
     if !quiet {
-        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        eprintln!("added to {}", arguments.title);
+        warnings.iter().for_each(|warning| say(format!("warning: {warning}")));
+        say(format!("added to {}", arguments.title));
     }
     Ok(Exit::Done)
 }

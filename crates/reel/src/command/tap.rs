@@ -8,6 +8,7 @@ use reel_client::{Client, ClientError, RefusalCode, Wanted};
 
 use crate::args::TapArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 
 /// `reel tap`.
 pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
@@ -52,10 +53,10 @@ pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
     if arguments.stats {
         let state = client.state(&[stream]).pop().flatten();
         let bytes = state.map_or(0, |state| state.done_bytes);
-        eprintln!(
+        say(format!(
             "{messages} messages, {bytes} bytes, {} system calls to wait and to wake",
             client.kernel_calls()
-        );
+        ));
     }
     Ok(Exit::Done)
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{Fault, keys};
 
 /// `[tls]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TlsSection {
     /// The address for TLS. Not set: no TLS.
@@ -23,14 +23,8 @@ pub(crate) struct TlsSection {
     pub(crate) key: Option<PathBuf>,
     /// Whether the server generates its own certificate.
     pub(crate) generate: bool,
-    /// Whether HTTP/2 is offered.
+    /// Whether HTTP/2 is offered. Not by default: media is not answered over it.
     pub(crate) http2: bool,
-}
-
-impl Default for TlsSection {
-    fn default() -> Self {
-        Self { listen: None, certificate: None, key: None, generate: false, http2: true }
-    }
 }
 
 impl TlsSection {
@@ -144,5 +138,14 @@ mod tests {
         let names = tls.files.generate_for.unwrap();
         assert!(names.contains(&"localhost".to_owned()) && names.contains(&"192.0.2.7".to_owned()));
         assert!(Config::default().tls.config(Path::new("films")).is_none());
+    }
+
+    #[test]
+    fn http2_is_offered_only_if_it_is_switched_on() {
+        let offers = |more: &str| {
+            let text = format!("[tls]\nlisten = \"192.0.2.7:8443\"\ngenerate = true\n{more}");
+            Config::parse(&text).unwrap().tls.config(Path::new("films")).unwrap().http2
+        };
+        assert!(!offers("") && offers("http2 = true\n"));
     }
 }

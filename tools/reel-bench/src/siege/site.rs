@@ -128,7 +128,7 @@ impl Site {
     fn start(&self, volume: &Path, name: &str) -> Result<Server> {
         let (config, log) = (volume.with_extension("toml"), self.disks.dir().join(format!("{name}.log")));
         let text = format!(
-            "arena_bytes = \"{MEMORY}\"\n[promise]\nnetwork_bps = {}\n[tls]\nlisten = \"{}\"\ngenerate = true\n",
+            "arena_bytes = \"{MEMORY}\"\n[promise]\nnetwork_bps = {}\n[tls]\nlisten = \"{}\"\ngenerate = true\nhttp2 = true\n",
             self.network_bps,
             https()
         );

@@ -2,6 +2,7 @@
 
 use crate::args::{CastAddArguments, CastListArguments, CastSdpArguments, CastStopArguments};
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::output::print;
 use crate::remote::Remote;
 use reel_api::wire::{Cast, CastFec, CastList, CastStage, NewCast};
@@ -129,7 +130,7 @@ fn place(cast: &Cast) -> String {
 pub(super) fn stop(arguments: &CastStopArguments, quiet: bool) -> Result<Exit, Failure> {
     Remote::new(&arguments.server)?.delete(&format!("/api/v1/casts/{}", arguments.name))?;
     if !quiet {
-        eprintln!("{} was stopped", arguments.name);
+        say(format!("{} was stopped", arguments.name));
     }
     Ok(Exit::Done)
 }

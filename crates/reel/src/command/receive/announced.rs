@@ -11,6 +11,7 @@ use reel_rtp::sdp::Session;
 use super::playing::stopped_by;
 use crate::args::ReceiveArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::output::print;
 use crate::signals::Signals;
 
@@ -42,10 +43,10 @@ pub(super) fn list(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Fa
     if casts.is_empty() {
         print(&format!("no casts were announced in {:.1} s", arrivals.now_ns() as f64 / 1e9))?;
     } else if !quiet {
-        eprintln!("receive one: reel receive 'sap://NAME' | mpv -");
+        say("receive one: reel receive 'sap://NAME' | mpv -");
     }
     if !quiet && let Some(note) = note(guide.counts(), arrivals.dropped()) {
-        eprintln!("{note}");
+        say(note);
     }
     Ok(Exit::Done)
 }

@@ -18,6 +18,7 @@ use super::playing::stopped_by;
 use super::statistics;
 use crate::args::ReceiveArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::signals::Signals;
 
 /// How often statistics are printed.
@@ -98,10 +99,10 @@ impl<'a> Following<'a> {
         if !quiet {
             let wait_s = broadcast.slot_starts_ns(slot + 1).saturating_sub(now_ns) as f64 / 1e9;
             let tuners = visit.tuners();
-            eprintln!(
+            say(format!(
                 "receiving a broadcast of {} channels, {tuners} at a time; it plays in {wait_s:.1} s",
                 channels.len()
-            );
+            ));
         }
         let kept = tempfile::tempfile().map_err(|error| {
             Failure::failed(format!("cannot make a file for what arrives early: {error}"))
@@ -245,7 +246,7 @@ impl<'a> Following<'a> {
         let sum = self.channels.iter().map(|channel| channel.receiver.counts());
         let counts = sum.reduce(Counts::and).unwrap_or_default();
         let line = statistics::line(&counts, self.arrivals.dropped());
-        eprintln!("{line}, written {:.1} MB, missing {}", self.written_bytes as f64 / 1e6, self.missing);
+        say(format!("{line}, written {:.1} MB, missing {}", self.written_bytes as f64 / 1e6, self.missing));
     }
 
     /// The time of day, by a clock that never steps.

@@ -13,6 +13,7 @@ use super::silence::Silence;
 use super::statistics;
 use crate::args::ReceiveArguments;
 use crate::failure::{Exit, Failure};
+use crate::logging::say;
 use crate::signals::{Event, Signals};
 
 /// How often statistics are printed.
@@ -89,7 +90,7 @@ impl Playing {
             return Err(self.nothing_arrived());
         }
         if !self.quiet {
-            eprintln!("{}", statistics::line(&counts, self.arrivals.dropped()));
+            say(statistics::line(&counts, self.arrivals.dropped()));
         }
         Ok(Exit::Done)
     }
@@ -163,7 +164,7 @@ impl Playing {
             return Err(self.nothing_arrived());
         }
         if !self.quiet {
-            eprintln!("{}", statistics::line(&counts, self.arrivals.dropped()));
+            say(statistics::line(&counts, self.arrivals.dropped()));
         }
         let silent_s = self.silence.lasts_ns(self.arrivals.now_ns()) as f64 / 1e9;
         let media = self.media;
@@ -179,7 +180,7 @@ impl Playing {
         }
         self.statistics_ns = now_ns + STATISTICS_NS;
         if !self.quiet && self.first_ns.is_some() {
-            eprintln!("{}", statistics::line(&self.receiver.counts(), self.arrivals.dropped()));
+            say(statistics::line(&self.receiver.counts(), self.arrivals.dropped()));
         }
     }
 

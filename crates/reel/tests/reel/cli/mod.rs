@@ -10,6 +10,7 @@ mod freezing;
 mod https;
 mod kernel;
 mod life;
+mod logs;
 mod names;
 mod on_air;
 mod probing;

@@ -22,8 +22,13 @@ impl Running {
         Self::launch(dir.command(arguments))
     }
 
-    pub(crate) fn launch(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    pub(crate) fn launch(command: Command) -> Self {
+        Self::launch_with_log(command, Stdio::piped())
+    }
+
+    /// As [`Running::launch`], with this standard error.
+    pub(crate) fn launch_with_log(mut command: Command, stderr: impl Into<Stdio>) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line
@@ -34,7 +39,7 @@ impl Running {
         let Some(address) = address else {
             let _ = child.kill();
             let mut said = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
             panic!("no server: {line}{said}");
         };
         Self { child, address, line }

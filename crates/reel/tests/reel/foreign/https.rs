@@ -28,17 +28,25 @@ impl Secured {
             let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("secured-volume");
             let _ = fs::remove_dir_all(&dir);
             fs::create_dir_all(&dir).unwrap();
-            Secured::new(dir)
+            Secured::new(dir, &[])
         })
     }
 
-    fn new(dir: PathBuf) -> Secured {
+    /// A server that offers HTTP/2 as well.
+    fn with_http2(dir: PathBuf) -> Secured {
+        let config = dir.join("reel.toml");
+        fs::write(&config, "[tls]\nhttp2 = true\n").unwrap();
+        Secured::new(dir, &["--config", &config.to_string_lossy()])
+    }
+
+    fn new(dir: PathBuf, more: &[&str]) -> Secured {
         let film = FILMS.iter().find(|film| film.file == "longer.mp4").unwrap();
         let volume = volume(&dir, &[film.path()]);
         let export = dir.join("export.mp4");
         run(reel().arg("export").arg(&volume).arg(film.id()).arg(&export));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = start(&volume, &["--https", &format!("127.0.0.1:{port}")]);
+        let https = format!("127.0.0.1:{port}");
+        let server = start(&volume, &[&["--https", &https], more].concat());
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(started.elapsed() < Duration::from_secs(60), "the server does not listen for TLS");
@@ -126,8 +134,21 @@ fn curl_gets_ranges_and_resumes_with_both_versions() {
 }
 
 #[test]
-fn pages_and_api_come_with_http2_and_media_asks_for_http1() {
+fn http1_is_all_that_is_offered_by_default() {
     let secured = Secured::shared();
+    let text = secured.openssl(&["-alpn", "h2,http/1.1"], &[QUIT]);
+    assert!(text.contains("ALPN protocol: http/1.1"), "{text}");
+    let written = ["--http2", "--output", "/dev/null", "--write-out", "%{http_version} %{http_code}"];
+    for url in [secured.url("/healthz"), secured.download()] {
+        let text = String::from_utf8(secured.curled(&[&written[..], &[&url]].concat())).unwrap();
+        assert_eq!(text, "1.1 200", "{url}");
+    }
+}
+
+#[test]
+fn pages_and_api_come_with_http2_and_media_asks_for_http1() {
+    let dir = tempfile::tempdir_in(cache_dir()).unwrap();
+    let secured = Secured::with_http2(dir.path().to_owned());
     let version = |path: &str| {
         let url = secured.url(path);
         let output = secured.curled(&[
@@ -211,7 +232,7 @@ fn openssl_accepts_the_certificate_and_unsafe_options_are_refused() {
 #[test]
 fn another_certificate_is_taken_over_on_sighup_without_a_drop() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
-    let secured = Secured::new(dir.path().to_owned());
+    let secured = Secured::new(dir.path().to_owned(), &[]);
     // None while the server shows another certificate than the one in the file: openssl verifies.
     let fingerprint = || {
         let shown = secured.openssl(&["-tls1_3"], &[QUIT]);
@@ -254,7 +275,7 @@ const PAGE: &str = r#"<body><pre id=o></pre><script>(async () => { for (const [p
 #[test]
 fn chromium_gets_media_after_pages_without_noticing_the_other_version() {
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
-    let secured = Secured::new(dir.path().to_owned());
+    let secured = Secured::with_http2(dir.path().to_owned());
     let media = format!("/files/{}.mp4", secured.film);
     let paths = format!(
         "[[\"/healthz\"], [\"/api/v1/titles\"], [\"{media}\", \"bytes=0-99999\"], [\"{media}\", \"bytes=5-9\"], [\"/healthz\"]]"
