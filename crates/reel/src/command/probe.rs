@@ -15,6 +15,7 @@ use super::{Access, open_library};
 use crate::args::ProbeArguments;
 use crate::failure::{Exit, Failure, with_help};
 use crate::limits::{PROBE_S_ALL, PROBE_S_EACH};
+use crate::logging::say;
 use crate::output::{columns, print};
 use crate::progress::{Meter, Unit};
 
@@ -134,7 +135,7 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
         ))?,
     }
     if let Some(disturbance) = disturbance_text(&profile).filter(|_| !arguments.json) {
-        eprintln!("{}: {disturbance}", path.display());
+        say(format!("{}: {disturbance}", path.display()));
     }
     Ok(Exit::Done)
 }
