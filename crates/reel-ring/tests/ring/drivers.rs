@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use reel_arena::{Arena, ArenaConfig, Buffer, PieceState};
 use reel_ring::{Chunk, Done, Driver, DriverChoice, Op, Ring, RingConfig};
+use reel_testkit::ring_or_skip;
 
 const BUFFER: usize = 65536;
 
 /// The drivers that this machine has. Containers often forbid io_uring; then only the other one can
 /// be tested.
 fn drivers() -> Vec<DriverChoice> {
-    match Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None) {
-        Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
-        Err(_) => {
-            println!("skipped: no io_uring");
-            vec![DriverChoice::Portable]
-        }
+    let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
+    match ring_or_skip(Ring::new(uring, None)) {
+        Some(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
+        None => vec![DriverChoice::Portable],
     }
 }
 

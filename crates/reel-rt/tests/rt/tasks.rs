@@ -7,6 +7,7 @@ use reel_rt::limits::TURN_SEND_BYTES;
 use reel_rt::{
     Core, CoreConfig, Mailbox, Next, Service, TaskId, TaskKind, UpcallCounts, UpcallSpec, now_ns, spawn,
 };
+use reel_testkit::ring_or_skip;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -18,9 +19,7 @@ const LONG: Duration = Duration::from_secs(30);
 const HOUR_NS: u64 = 3_600_000_000_000;
 
 fn config() -> CoreConfig {
-    if Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None).is_err() {
-        println!("skipped: no io_uring");
-    }
+    ring_or_skip(Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None));
     let ring = RingConfig { entries: 8, driver: DriverChoice::Auto };
     CoreConfig { name: "test-tasks".into(), cpu: None, ring, arena: None }
 }

@@ -3,6 +3,7 @@
 
 use reel_arena::{Arena, ArenaConfig, Lease};
 use reel_ring::{DriverChoice, Op, Ring, RingConfig};
+use reel_testkit::ring_or_skip;
 use reel_udp::{Pacer, Packets, SendFault, UdpSender, UdpStep};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
@@ -16,12 +17,9 @@ const TOKENS: u64 = 77 << 32;
 
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let config = RingConfig { entries: 1, driver: DriverChoice::Uring };
-    match Ring::new(config, None) {
-        Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
-        Err(_) => {
-            println!("skipped: no io_uring");
-            vec![DriverChoice::Portable]
-        }
+    match ring_or_skip(Ring::new(config, None)) {
+        Some(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
+        None => vec![DriverChoice::Portable],
     }
 }
 
