@@ -46,7 +46,7 @@ pub(crate) fn drive(ring: &mut Ring, sender: &mut UdpSender, mut sent: impl FnMu
             }
             UdpStep::At(_) | UdpStep::Idle => {}
         }
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("the ring works");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("the ring works");
         assert!(!done.is_empty(), "an operation under way does not end");
         for done in done.drain(..) {
             assert_eq!(done.token & TOKENS, TOKENS);
@@ -60,7 +60,7 @@ pub(crate) fn drive(ring: &mut Ring, sender: &mut UdpSender, mut sent: impl FnMu
     now_ns
 }
 
-fn receiver() -> (UdpSocket, SocketAddr) {
+pub(crate) fn receiver() -> (UdpSocket, SocketAddr) {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     receiver.set_nonblocking(true).expect("set");
     let to = receiver.local_addr().expect("bound");
