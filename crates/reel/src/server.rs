@@ -104,6 +104,10 @@ pub struct ServeConfig {
     pub casts: Vec<CastConfig>,
     /// How long responses, uploads and streams may take to end after [`Server::stop`].
     pub drain_time: Duration,
+    /// The clock by which housekeeping ends reservations of clients that pause, and measures what
+    /// work costs: [`reel_rt::now_ns`], or one that stands where a test must not depend on how busy
+    /// the machine is.
+    pub housekeeping_clock: fn() -> u64,
     /// The control plane.
     pub control: ControlConfig,
 }
@@ -239,13 +243,14 @@ impl Server {
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
         let watching = config.watch.as_ref().map(|path| watch(path, &control, &runtime)).transpose()?;
-        let housekeeping = Housekeeping::start(Housekeeper {
+        let housekeeper = Housekeeper {
             sessions: Arc::clone(&parts.sessions),
             disks: volume.disks().clone(),
             uplink: Arc::clone(&parts.uplink),
             capacity,
             counters: Arc::clone(&parts.play),
-        })?;
+        };
+        let housekeeping = Housekeeping::start(housekeeper, config.housekeeping_clock)?;
         let keeper = match &config.sessions_file {
             Some(path) => Some(keep_sessions(path, &parts, &config)?),
             None => None,

@@ -242,6 +242,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         nfs: config.nfs.config(),
         casts: config.casts.iter().map(CastSection::cast).collect::<Result<_, _>>().map_err(wrong_cast)?,
         drain_time: Duration::from_nanos(DRAIN_TIME_MAX_NS),
+        housekeeping_clock: reel_rt::now_ns,
         control: ControlConfig {
             spool_dir,
             upload_bytes_max: config.upload.max_bytes.bytes(),

@@ -132,6 +132,7 @@ impl Rig {
             nfs: None,
             casts: Vec::new(),
             drain_time: Duration::from_nanos(DRAIN_TIME_MAX_NS),
+            housekeeping_clock: reel_rt::now_ns,
             control,
         };
         change(&mut config);
