@@ -17,10 +17,17 @@ use crate::workspace;
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let text = fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;
     let allowed = allow_list(&text)?;
-    let output = workspace::cargo(root)
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .output()
-        .context("cannot run cargo metadata")?;
+    let metadata = || {
+        let offline = ["metadata", "--format-version", "1", "--locked", "--offline"];
+        workspace::cargo(root).args(offline).output().context("cannot run cargo metadata")
+    };
+    // A registry is asked only for crates that were never downloaded.
+    let mut output = metadata()?;
+    if !output.status.success() {
+        let fetched = workspace::cargo(root).args(["fetch", "--quiet", "--locked"]).status();
+        ensure!(fetched.context("cannot run cargo fetch")?.success(), "cargo fetch failed");
+        output = metadata()?;
+    }
     ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
     let mut findings = Vec::new();

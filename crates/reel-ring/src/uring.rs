@@ -465,6 +465,7 @@ mod tests {
     use super::*;
     use crate::op::Chunk;
     use reel_arena::ArenaConfig;
+    use reel_testkit::ring_or_skip;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
     use std::sync::Arc;
@@ -478,17 +479,11 @@ mod tests {
     /// returns `None`.
     fn zero_copy_pair() -> Option<(UringDriver, Arena, Arc<OwnedFd>, TcpStream)> {
         let waker = Waker::new().expect("an eventfd");
-        let driver = match UringDriver::new(8, waker) {
-            Ok(driver) if driver.sends_zero_copy() => driver,
-            Ok(_) => {
-                println!("skipped: io_uring without zero-copy sends");
-                return None;
-            }
-            Err(_) => {
-                println!("skipped: no io_uring");
-                return None;
-            }
-        };
+        let driver = ring_or_skip(UringDriver::new(8, waker))?;
+        if !driver.sends_zero_copy() {
+            println!("skipped: io_uring without zero-copy sends");
+            return None;
+        }
         let shape =
             ArenaConfig { buffer_bytes: BYTES, buffer_count: 4, cells_per_buffer: 1, huge_pages: false };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

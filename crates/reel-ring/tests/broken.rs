@@ -7,6 +7,7 @@
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_ring::{Chunk, Done, Driver, DriverChoice, Op, Ring, RingConfig};
+use reel_testkit::ring_or_skip;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -40,13 +41,8 @@ fn rings() -> BTreeSet<i32> {
 /// `None`.
 fn ring(arena: Option<&Arena>) -> Option<(Ring, BTreeSet<i32>)> {
     let before = rings();
-    match Ring::new(RingConfig { entries: 8, driver: DriverChoice::Uring }, arena) {
-        Ok(ring) => Some((ring, before)),
-        Err(_) => {
-            println!("skipped: no io_uring");
-            None
-        }
-    }
+    let config = RingConfig { entries: 8, driver: DriverChoice::Uring };
+    ring_or_skip(Ring::new(config, arena)).map(|ring| (ring, before))
 }
 
 /// Closes the descriptor of the ring that was made after `before`, and returns its number. The ring

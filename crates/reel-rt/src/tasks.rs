@@ -181,3 +181,59 @@ impl Tasks {
         self.upcalls[id.index()] = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    const HOUR_NS: u64 = 3_600_000_000_000;
+
+    /// The order of the first `count` sections of these tasks: name, kind, critical time, and the
+    /// results of its sections, the last one first. A section takes no time.
+    fn order(
+        tasks: Vec<(&'static str, TaskKind, u64, Vec<Next>)>,
+        now_ns: u64,
+        count: usize,
+    ) -> Vec<&'static str> {
+        let mut all = Tasks::default();
+        let add = |(name, kind, critical_ns, script)| {
+            (all.add(kind, critical_ns).expect("room for a task"), (name, script))
+        };
+        let mut scripts: HashMap<TaskId, (&'static str, Vec<Next>)> = tasks.into_iter().map(add).collect();
+        let section = |_| {
+            let task = all.choose(now_ns).expect("a task that is runnable");
+            let (name, script) = scripts.get_mut(&task).expect("it was added");
+            all.ran(task, now_ns, now_ns, script.pop().unwrap_or(Next::Done));
+            *name
+        };
+        (0..count).map(section).collect()
+    }
+
+    #[test]
+    fn critical_before_interactive_before_workahead_before_background() {
+        let now_ns = 5 * HOUR_NS;
+        let deadline = |delay_ns| TaskKind::Deadline { delay_ns };
+        let ahead = |critical_ns| vec![Next::Done, Next::Advance { critical_ns }];
+        let tasks = vec![
+            ("background", TaskKind::Background, 0, vec![Next::Done, Next::Yield]),
+            ("early", deadline(2 * HOUR_NS), now_ns, ahead(now_ns + 5 * HOUR_NS)),
+            ("late", deadline(HOUR_NS), now_ns, ahead(now_ns + 7 * HOUR_NS)),
+            ("interactive", TaskKind::Interactive, 0, vec![]),
+            ("second interactive", TaskKind::Interactive, 0, vec![]),
+        ];
+        let expected = [
+            // Critical: late is due in one hour, early in two.
+            "late",
+            "early",
+            "interactive",
+            "second interactive",
+            // Ahead of their time: early is due in 7 hours, late in 8.
+            "early",
+            "late",
+            "background",
+            "background",
+        ];
+        assert_eq!(order(tasks, now_ns, expected.len()), expected);
+    }
+}

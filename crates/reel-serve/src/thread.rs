@@ -6,7 +6,7 @@
 //! requests and responses.
 
 use crate::accept::{Accepted, Acceptor, Placed};
-use crate::limits::{DRAIN_TIME_MAX_NS, REPORT_EVERY_NS};
+use crate::limits::REPORT_EVERY_NS;
 use crate::openings::Openings;
 use crate::places::NoPlace;
 use crate::{Opener, Refusal};
@@ -38,6 +38,8 @@ pub struct Parts {
     pub openers: Workers,
     /// Write the playlists of long titles.
     pub writers: Workers,
+    /// How long responses and streams may take to end after the server was asked to stop.
+    pub drain_time_ns: u64,
 }
 
 /// A title that was opened, or the reason why it was not.
@@ -391,11 +393,11 @@ impl<P: Protocol> ServeThread<P> {
         core.at(core.now_ns() + REPORT_EVERY_NS, REPORT);
     }
 
-    /// Ends the thread when it has drained, at the latest after [`DRAIN_TIME_MAX_NS`]. Sessions of
-    /// other threads may have joined its reads.
+    /// Ends the thread when it has drained, at the latest after [`Parts::drain_time_ns`]. Sessions
+    /// of other threads may have joined its reads.
     fn end_if_drained(&mut self, core: &mut Core) {
         let Some(since_ns) = self.own.draining_since_ns else { return };
-        let is_over = core.now_ns().saturating_sub(since_ns) > DRAIN_TIME_MAX_NS;
+        let is_over = core.now_ns().saturating_sub(since_ns) > self.own.parts.drain_time_ns;
         if is_over {
             let (protocol, mut serve) = self.split(core);
             protocol.cut_off_all(&mut serve);

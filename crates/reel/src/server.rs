@@ -38,7 +38,7 @@ use reel_qos::ClientShare;
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, Workers};
-use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENERS, OPENERS_AHEAD, OPENINGS_MAX, WRITERS, WRITINGS_MAX};
+use reel_serve::limits::{OPENERS, OPENERS_AHEAD, OPENINGS_MAX, WRITERS, WRITINGS_MAX};
 use reel_serve::{ClassRights, Opener, Parts, Titles};
 use std::io;
 use std::net::SocketAddr;
@@ -102,6 +102,12 @@ pub struct ServeConfig {
     pub nfs: Option<NfsConfig>,
     /// Titles that are sent to groups as long as the server runs.
     pub casts: Vec<CastConfig>,
+    /// How long responses, uploads and streams may take to end after [`Server::stop`].
+    pub drain_time: Duration,
+    /// The clock by which housekeeping ends reservations of clients that pause, and measures what
+    /// work costs: [`reel_rt::now_ns`], or one that stands where a test must not depend on how busy
+    /// the machine is.
+    pub housekeeping_clock: fn() -> u64,
     /// The control plane.
     pub control: ControlConfig,
 }
@@ -202,6 +208,7 @@ pub struct Server {
     control: ControlPlane,
     runtime: Runtime,
     disks: Disks,
+    drain_time: Duration,
     /// Whether what all threads share is as it should be.
     is_sound: Box<dyn Fn() -> bool + Send + Sync>,
     _watching: Option<Watching>,
@@ -236,13 +243,14 @@ impl Server {
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
         let watching = config.watch.as_ref().map(|path| watch(path, &control, &runtime)).transpose()?;
-        let housekeeping = Housekeeping::start(Housekeeper {
+        let housekeeper = Housekeeper {
             sessions: Arc::clone(&parts.sessions),
             disks: volume.disks().clone(),
             uplink: Arc::clone(&parts.uplink),
             capacity,
             counters: Arc::clone(&parts.play),
-        })?;
+        };
+        let housekeeping = Housekeeping::start(housekeeper, config.housekeeping_clock)?;
         let keeper = match &config.sessions_file {
             Some(path) => Some(keep_sessions(path, &parts, &config)?),
             None => None,
@@ -272,6 +280,7 @@ impl Server {
             control,
             runtime,
             disks: volume.disks().clone(),
+            drain_time: config.drain_time,
             is_sound: soundness(&parts),
             _watching: watching,
         })
@@ -320,7 +329,7 @@ impl Server {
     /// A thread of a front end failed.
     pub fn stop(self) -> Result<(), ServeError> {
         let control = &self.control;
-        let until = Instant::now() + Duration::from_nanos(DRAIN_TIME_MAX_NS);
+        let until = Instant::now() + self.drain_time;
         control.drain();
         let drained = self.front_ends.drain();
         if let Some(keeper) = self.keeper {
@@ -421,7 +430,9 @@ fn parts(
     threads.extend(writer_threads);
     let opener = Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play));
     let opener = opener.with_rights(config.class_rights.clone());
-    Ok((Parts { units, opener, openers, writers, sessions, play, uplink }, capacity, threads))
+    let drain_time_ns = u64::try_from(config.drain_time.as_nanos()).unwrap_or(u64::MAX);
+    let parts = Parts { units, opener, openers, writers, sessions, play, uplink, drain_time_ns };
+    Ok((parts, capacity, threads))
 }
 
 /// Looks at what all threads share. The opening threads end when no parts are left, so these hold

@@ -5,7 +5,9 @@ mod server;
 
 use super::{Arrivals, Hls, Outcome, Paced, Plan, Reading, Viewing, fleet::Fleet, run};
 use server::{Answer, Server};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const MASTER: &str = "#EXTM3U\n\
@@ -43,6 +45,22 @@ fn played(plan: Plan) -> Outcome {
     run(plan).unwrap()
 }
 
+/// Longer than any test: what takes so long never comes.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// Plays without end, until a second after `told`.
+fn played_until_told(mut plan: Plan, told: Receiver<()>) -> Outcome {
+    plan.duration = Some(NEVER);
+    let fleet = Fleet::start(plan).unwrap();
+    let stopper = fleet.stopper();
+    std::thread::spawn(move || {
+        let _ = told.recv();
+        std::thread::sleep(Duration::from_secs(1));
+        stopper.stop();
+    });
+    fleet.wait(|_| {}).unwrap()
+}
+
 #[test]
 fn players_play_films_to_their_end() {
     let server = Server::start(|request| film(&request.path));
@@ -65,14 +83,25 @@ fn players_play_films_to_their_end() {
 
 #[test]
 fn a_segment_that_is_withheld_stalls_the_player_and_its_bytes_are_late() {
-    let server = Server::start(|request| {
+    let (release, released) = channel();
+    let released = Mutex::new(released);
+    let server = Server::start(move |request| {
         let answer = film(&request.path);
-        if request.path.ends_with("0/2.m4s") { answer.after(Duration::from_millis(1500)) } else { answer }
+        if !request.path.ends_with("0/2.m4s") {
+            return answer;
+        }
+        let _ = released.lock().unwrap().recv();
+        answer.after(Duration::from_millis(1500))
     });
-    let outcome = played(Plan::players(vec![server.url("/s/key/master.m3u8")], 1));
+    let fleet = Fleet::start(Plan::players(vec![server.url("/s/key/master.m3u8")], 1)).unwrap();
+    // It is withheld until the player has stalled, and for another 1.5 s.
+    let outcome = fleet.wait(|now| {
+        if now.stalled > 0 {
+            let _ = release.send(());
+        }
+    });
+    let outcome = outcome.unwrap();
     let viewers = &outcome.viewers;
-    // It was asked for at the earliest when segment 1 was asked for, and was due 0.2 s after that
-    // had come.
     assert!(viewers.stalls >= 1 && viewers.stalled_s > 1.0, "{viewers:?}");
     assert!(viewers.late_bytes >= SEGMENT_BYTES as u64 && viewers.latest_s > 1.0, "{viewers:?}");
     assert!(viewers.first_late_s.is_some() && viewers.longest_stall_s <= viewers.stalled_s);
@@ -229,12 +258,19 @@ fn a_fleet_can_be_stopped_and_says_what_was() {
 
 #[test]
 fn a_remote_control_pauses_seeks_and_changes_titles() {
-    let server = Server::start(|request| film(&request.path));
+    let (tell, told) = channel();
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |request| {
+        // Three films for each viewer, which take 0.6 s if nothing is pressed.
+        if request.path.starts_with("/watch") && asked.fetch_add(1, Ordering::SeqCst) == 24 {
+            let _ = tell.send(());
+        }
+        film(&request.path)
+    });
     let mut plan = careful(&server, 8);
     let vcr = Some(Duration::from_millis(100));
     plan.viewing = Viewing::Hls(Hls { vcr, startup: Duration::from_secs(10), ..Hls::default() });
-    plan.duration = Some(Duration::from_secs(2));
-    let viewers = played(plan).viewers;
+    let viewers = played_until_told(plan, told).viewers;
     assert!(viewers.pauses > 0 && viewers.seeks > 0 && viewers.sessions > 8, "{viewers:?}");
     assert_eq!((viewers.failed, viewers.late_bytes), (0, 0), "{:?}", viewers.failures);
 }
@@ -283,12 +319,15 @@ fn a_rate_limit_holds() {
 
 #[test]
 fn a_file_that_never_opens_is_late_as_a_whole() {
-    let server = Server::start(|_| Answer::bytes(FILE_BYTES).after(Duration::from_secs(60)));
+    let (tell, told) = channel();
+    let server = Server::start(move |_| {
+        let _ = tell.send(());
+        Answer::bytes(FILE_BYTES).after(NEVER)
+    });
     let mut plan = Plan::players(vec![server.url("/a.mp4")], 1);
     plan.viewing =
         Viewing::Paced(Paced { rate_bps: 4096 * 8 * 50, block_bytes: 4096, startup: None, ahead: None });
-    plan.duration = Some(Duration::from_secs(1));
-    let reads = played(plan).paced.unwrap();
+    let reads = played_until_told(plan, told).paced.unwrap();
     assert!(
         reads.unread >= 30 && reads.late_reads == reads.unread && reads.reads == reads.unread,
         "{reads:?}"
@@ -297,16 +336,20 @@ fn a_file_that_never_opens_is_late_as_a_whole() {
 
 #[test]
 fn reads_that_never_come_are_late() {
-    let server = Server::start(|request| {
+    let (tell, told) = channel();
+    let server = Server::start(move |request| {
         let answer = Answer::bytes(FILE_BYTES);
-        if request.is_range_from(0) { answer } else { answer.after(Duration::from_secs(60)) }
+        if request.is_range_from(0) {
+            return answer;
+        }
+        let _ = tell.send(());
+        answer.after(NEVER)
     });
     let mut plan = Plan::players(vec![server.url("/a.mp4")], 1);
     plan.viewing =
         Viewing::Paced(Paced { rate_bps: 4096 * 8 * 50, block_bytes: 4096, startup: None, ahead: None });
-    plan.duration = Some(Duration::from_secs(1));
-    let reads = played(plan).paced.unwrap();
-    // 50 a second, and more if this machine was late to end it; one came.
+    let reads = played_until_told(plan, told).paced.unwrap();
+    // 50 a second, for a second after the second one was asked for; one came.
     assert!(reads.unread >= 30, "{reads:?}");
     assert!(reads.late_reads >= reads.unread && reads.reads == reads.unread + 1, "{reads:?}");
 }

@@ -1,7 +1,8 @@
 //! What tests, the simulator and the tools share, so that each job is done once.
 //!
 //! No product crate depends on it, except for its tests. Everything here but [`http`],
-//! [`run_in_own_network`] and [`Capture::dissect`] is pure: no I/O, no clock, no threads.
+//! [`run_in_own_network`], [`run_in_own_process`] and [`Capture::dissect`] is pure: no I/O, no
+//! clock, no threads.
 #![forbid(unsafe_code)]
 
 mod capture;
@@ -10,7 +11,9 @@ mod histogram;
 pub mod http;
 pub mod limits;
 mod own_network;
+mod own_process;
 mod playlist;
+mod ring;
 mod rng;
 mod url;
 mod zipf;
@@ -19,7 +22,9 @@ pub use capture::Capture;
 pub use disk::{Begun, DiskModel, ModelledDisk};
 pub use histogram::{Histogram, Percentiles};
 pub use own_network::run_in_own_network;
+pub use own_process::run_in_own_process;
 pub use playlist::{Master, Media, Piece, Playlist, Variant};
+pub use ring::ring_or_skip;
 pub use rng::{Rng, mix};
 pub use url::Url;
 pub use zipf::Zipf;

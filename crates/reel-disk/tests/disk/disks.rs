@@ -8,6 +8,7 @@ use reel_disk::{
 };
 use reel_qos::{Class, ClassSpec, ClassTable, DEADLINE_NONE_NS, DiskPrice, Kind};
 use reel_ring::{DriverChoice, Ring, RingConfig};
+use reel_testkit::ring_or_skip;
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -49,8 +50,8 @@ fn faulty_rig(driver: DriverChoice) -> Rig {
 
 fn rig_with(driver: DriverChoice, change: impl FnOnce(&mut DisksConfig)) -> Rig {
     let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
-    if driver == DriverChoice::Auto && Ring::new(uring, None).is_err() {
-        println!("skipped: no io_uring");
+    if driver == DriverChoice::Auto {
+        ring_or_skip(Ring::new(uring, None));
     }
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let open = |member: u8| {

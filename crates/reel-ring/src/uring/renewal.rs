@@ -170,11 +170,7 @@ mod tests {
     use std::time::Duration;
 
     fn driver() -> Option<UringDriver> {
-        let driver = UringDriver::new(8, Waker::new().expect("an eventfd")).ok();
-        if driver.is_none() {
-            println!("skipped: no io_uring");
-        }
-        driver
+        reel_testkit::ring_or_skip(UringDriver::new(8, Waker::new().expect("an eventfd")))
     }
 
     /// Accepts once, and lets the kernel begin.

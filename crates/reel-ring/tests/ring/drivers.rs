@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use reel_arena::{Arena, ArenaConfig, Buffer, PieceState};
 use reel_ring::{Chunk, Done, Driver, DriverChoice, Op, Ring, RingConfig};
+use reel_testkit::{ring_or_skip, run_in_own_process};
 
 const BUFFER: usize = 65536;
 
 /// The drivers that this machine has. Containers often forbid io_uring; then only the other one can
 /// be tested.
 fn drivers() -> Vec<DriverChoice> {
-    match Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None) {
-        Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
-        Err(_) => {
-            println!("skipped: no io_uring");
-            vec![DriverChoice::Portable]
-        }
+    let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
+    match ring_or_skip(Ring::new(uring, None)) {
+        Some(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
+        None => vec![DriverChoice::Portable],
     }
 }
 
@@ -690,40 +689,39 @@ fn the_end_of_a_zero_copy_send_cannot_be_pushed() {
     });
 }
 
-/// Root may lock any amount of memory, so the thread gives up that right. Without root there is
+/// Root may lock any amount of memory, so the process gives up that right. Without root there is
 /// nothing to give up.
 #[test]
 fn without_lockable_memory_a_zero_copy_send_fails_and_a_plain_one_works() {
     if !rustix::process::geteuid().is_root() {
         return println!("skipped: no root");
     }
-    let small = std::thread::spawn(|| {
-        let before = rustix::process::getrlimit(rustix::process::Resource::Memlock);
-        let limit = rustix::process::Rlimit { current: Some(64 << 10), maximum: before.maximum };
-        rustix::process::setrlimit(rustix::process::Resource::Memlock, limit).expect("a lower limit");
-        give_up_locking();
-        let arena = arena();
-        let mut ring =
-            Ring::new(RingConfig { entries: 8, driver: DriverChoice::Auto }, None).expect("a ring");
-        if ring.sends_zero_copy() {
-            let (socket, mut peer) = pair();
-            let lease = filled(&arena, BUFFER, |i| i as u8).freeze();
-            let chunks = vec![Chunk::Lease(lease.clone()); 4];
-            let (result, _, _) = send_zero_copy(&mut ring, &socket, chunks.clone());
-            let refused = result.expect_err("256 KiB are more than 64").raw_os_error();
-            assert!(matches!(refused, Some(libc::ENOMEM | libc::ENOBUFS)), "{refused:?}");
-            let sent = one(&mut ring, Op::Send { socket, chunks }).result.expect("a copy needs no lock");
-            let mut got = vec![0; sent];
-            peer.read_exact(&mut got).expect("read");
-            assert_eq!(got[..BUFFER], lease[..]);
-            assert_eq!(ring.in_flight(), 0);
-        } else {
-            println!("skipped: no zero-copy sends");
-        }
-        rustix::process::setrlimit(rustix::process::Resource::Memlock, before)
-            .expect("the limit from before");
-    });
-    small.join().expect("no panic");
+    run_in_own_process("drivers::with_little_lockable_memory");
+}
+
+#[test]
+#[ignore = "child of without_lockable_memory_a_zero_copy_send_fails_and_a_plain_one_works"]
+fn with_little_lockable_memory() {
+    let maximum = rustix::process::getrlimit(rustix::process::Resource::Memlock).maximum;
+    let limit = rustix::process::Rlimit { current: Some(64 << 10), maximum };
+    rustix::process::setrlimit(rustix::process::Resource::Memlock, limit).expect("a lower limit");
+    give_up_locking();
+    let arena = arena();
+    let mut ring = Ring::new(RingConfig { entries: 8, driver: DriverChoice::Auto }, None).expect("a ring");
+    if !ring.sends_zero_copy() {
+        return println!("skipped: no zero-copy sends");
+    }
+    let (socket, mut peer) = pair();
+    let lease = filled(&arena, BUFFER, |i| i as u8).freeze();
+    let chunks = vec![Chunk::Lease(lease.clone()); 4];
+    let (result, _, _) = send_zero_copy(&mut ring, &socket, chunks.clone());
+    let refused = result.expect_err("256 KiB are more than 64").raw_os_error();
+    assert!(matches!(refused, Some(libc::ENOMEM | libc::ENOBUFS)), "{refused:?}");
+    let sent = one(&mut ring, Op::Send { socket, chunks }).result.expect("a copy needs no lock");
+    let mut got = vec![0; sent];
+    peer.read_exact(&mut got).expect("read");
+    assert_eq!(got[..BUFFER], lease[..]);
+    assert_eq!(ring.in_flight(), 0);
 }
 
 /// Takes CAP_IPC_LOCK from the calling thread.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use reel_arena::{Arena, ArenaConfig};
 use reel_ring::{DriverChoice, Op, Ring, RingConfig};
+use reel_testkit::ring_or_skip;
 
 /// More than one kernel worker for each processor of a large machine.
 const HANGING: usize = 64;
@@ -65,10 +66,7 @@ fn files_that_hang_keep_no_other_file_waiting() {
         ArenaConfig { buffer_bytes: 4096, buffer_count: HANGING, cells_per_buffer: 1, huge_pages: false };
     let arena = Arena::new(shape).unwrap();
     let config = RingConfig { entries: 256, driver: DriverChoice::Uring };
-    let Ok(mut ring) = Ring::new(config, Some(&arena)) else {
-        println!("skipped: no io_uring");
-        return;
-    };
+    let Some(mut ring) = ring_or_skip(Ring::new(config, Some(&arena))) else { return };
     for (number, file) in files.into_iter().enumerate() {
         let lease = arena.take(4096).unwrap().freeze();
         ring.push(number as u64, Op::Write { file, offset: 0, lease });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reel_arena::{Arena, ArenaConfig, Lease};
 use reel_ring::limits::TRAIN_BYTES_MAX;
 use reel_ring::{Chunk, Done, DriverChoice, Op, Ring, RingConfig, Train};
-use reel_testkit::run_in_own_network;
+use reel_testkit::{ring_or_skip, run_in_own_network};
 
 const BUFFER_BYTES: usize = 1 << 17;
 const HEADER_BYTES: usize = 12;
@@ -17,12 +17,10 @@ pub(crate) const PACKET_BYTES: usize = HEADER_BYTES + PAYLOAD_BYTES;
 
 /// The drivers this machine has.
 pub(crate) fn drivers() -> Vec<DriverChoice> {
-    match Ring::new(RingConfig { entries: 1, driver: DriverChoice::Uring }, None) {
-        Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
-        Err(_) => {
-            println!("skipped: no io_uring");
-            vec![DriverChoice::Portable]
-        }
+    let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
+    match ring_or_skip(Ring::new(uring, None)) {
+        Some(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
+        None => vec![DriverChoice::Portable],
     }
 }
 

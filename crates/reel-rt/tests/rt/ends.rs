@@ -4,6 +4,7 @@
 use reel_arena::{Arena, ArenaConfig};
 use reel_ring::{Done, DriverChoice, Op, Ring, RingConfig};
 use reel_rt::{Core, CoreConfig, Mailbox, RtError, Service, spawn};
+use reel_testkit::ring_or_skip;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ const LONG: Duration = Duration::from_secs(30);
 
 fn config(driver: DriverChoice, cpu: Option<usize>) -> CoreConfig {
     let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };
-    if driver == DriverChoice::Auto && Ring::new(uring, None).is_err() {
-        println!("skipped: no io_uring");
+    if driver == DriverChoice::Auto {
+        ring_or_skip(Ring::new(uring, None));
     }
     let name = "a name that is longer than the kernel's".to_owned();
     CoreConfig { name, cpu, ring: RingConfig { entries: 8, driver }, arena: None }

@@ -10,7 +10,7 @@ use reel_play::{PlayCounters, PlayableTitle, Uplink, UplinkRate};
 use reel_qos::{ClassTable, ClientShare};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::Workers;
-use reel_serve::limits::OPENING_TIME_MAX_NS;
+use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENING_TIME_MAX_NS};
 use reel_serve::{
     FrontEnd, Listening, OpenConnections, OpenIndex, Opener, Parts, PlaceShares, ServeThreads, ThreadsConfig,
     Titles,
@@ -69,6 +69,7 @@ impl Serving {
             opener,
             openers,
             writers,
+            drain_time_ns: DRAIN_TIME_MAX_NS,
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         // Connections inherit it. A film does not fit, so sending stops and continues.

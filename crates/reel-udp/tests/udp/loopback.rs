@@ -3,6 +3,7 @@
 
 use reel_arena::{Arena, ArenaConfig, Lease};
 use reel_ring::{DriverChoice, Op, Ring, RingConfig};
+use reel_testkit::ring_or_skip;
 use reel_udp::{Pacer, Packets, SendFault, UdpSender, UdpStep};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
@@ -16,12 +17,9 @@ const TOKENS: u64 = 77 << 32;
 
 pub(crate) fn drivers() -> Vec<DriverChoice> {
     let config = RingConfig { entries: 1, driver: DriverChoice::Uring };
-    match Ring::new(config, None) {
-        Ok(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
-        Err(_) => {
-            println!("skipped: no io_uring");
-            vec![DriverChoice::Portable]
-        }
+    match ring_or_skip(Ring::new(config, None)) {
+        Some(_) => vec![DriverChoice::Uring, DriverChoice::Portable],
+        None => vec![DriverChoice::Portable],
     }
 }
 
@@ -48,7 +46,7 @@ pub(crate) fn drive(ring: &mut Ring, sender: &mut UdpSender, mut sent: impl FnMu
             }
             UdpStep::At(_) | UdpStep::Idle => {}
         }
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("the ring works");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("the ring works");
         assert!(!done.is_empty(), "an operation under way does not end");
         for done in done.drain(..) {
             assert_eq!(done.token & TOKENS, TOKENS);
@@ -62,7 +60,7 @@ pub(crate) fn drive(ring: &mut Ring, sender: &mut UdpSender, mut sent: impl FnMu
     now_ns
 }
 
-fn receiver() -> (UdpSocket, SocketAddr) {
+pub(crate) fn receiver() -> (UdpSocket, SocketAddr) {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     receiver.set_nonblocking(true).expect("set");
     let to = receiver.local_addr().expect("bound");

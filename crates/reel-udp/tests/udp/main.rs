@@ -4,3 +4,4 @@
 mod groups;
 mod judge;
 mod loopback;
+mod night;

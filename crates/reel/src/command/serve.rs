@@ -14,6 +14,7 @@ use reel_disk::{DepthBound, DisksConfig};
 use reel_http::CertificateError;
 use reel_library::Library;
 use reel_qos::ClientShare;
+use reel_serve::limits::DRAIN_TIME_MAX_NS;
 use reel_serve::{PlaceShares, Proxies};
 use reel_volume::{ArenaBudget, OpenOptions, Volume, VolumeError};
 
@@ -249,6 +250,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         programs: config.programs_socket.clone(),
         nfs: config.nfs.config(),
         casts: config.casts.iter().map(CastSection::cast).collect::<Result<_, _>>().map_err(wrong_cast)?,
+        drain_time: Duration::from_nanos(DRAIN_TIME_MAX_NS),
+        housekeeping_clock: reel_rt::now_ns,
         control: ControlConfig {
             spool_dir,
             upload_bytes_max: config.upload.max_bytes.bytes(),

@@ -24,9 +24,12 @@ pub(super) struct Housekeeping {
 }
 
 impl Housekeeping {
-    /// Starts the thread.
-    pub(super) fn start(mut housekeeper: Housekeeper<PlayableTitle>) -> Result<Self, ServeError> {
-        Self::stepping(STEP_EVERY, move || housekeeper.step(reel_rt::now_ns()))
+    /// Starts the thread, which has the time of each step from `clock`.
+    pub(super) fn start(
+        mut housekeeper: Housekeeper<PlayableTitle>,
+        clock: fn() -> u64,
+    ) -> Result<Self, ServeError> {
+        Self::stepping(STEP_EVERY, move || housekeeper.step(clock()))
     }
 
     /// A thread that does such a step periodically. What a step measures, the next one measures

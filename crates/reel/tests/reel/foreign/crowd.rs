@@ -1,9 +1,11 @@
 //! A thousand connections, most of them so slow that they never end, and a hundred players beside
 //! them.
 
-use crate::foreign::films::FILMS;
+use crate::foreign::films::{FILMS, Film};
 use crate::foreign::rig::{cache_dir, outcome, start, volume};
 use reel_compare::Server;
+use reel_testkit::run_in_own_process;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -14,10 +16,29 @@ use std::time::Duration;
 const SLOW: usize = 900;
 const PLAYERS: usize = 100;
 
+/// Files that the process may have open: the sockets, and what it has beside them.
+const FILES: u64 = (SLOW + PLAYERS + 500) as u64;
+
+/// In a process of its own, which has as many files as it needs.
 #[test]
 fn slow_readers_do_not_disturb_players() {
+    // Films are made by one process, and kept.
+    longer().path();
+    run_in_own_process("foreign::crowd::a_crowd");
+}
+
+fn longer() -> &'static Film {
+    FILMS.iter().find(|film| film.file == "longer.mp4").unwrap()
+}
+
+#[test]
+#[ignore = "child of slow_readers_do_not_disturb_players"]
+fn a_crowd() {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.map(|files| files.max(FILES));
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a thousand sockets");
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
-    let film = FILMS.iter().find(|film| film.file == "longer.mp4").unwrap();
+    let film = longer();
     let server = start(&volume(dir.path(), &[film.path()]), &[]);
     let url = crate::foreign::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
     let path = url.strip_prefix(&server.url).unwrap().to_owned();

@@ -5,6 +5,11 @@ use reel_volume::{RepairOptions, Replacement};
 use std::net::TcpStream;
 use std::time::Duration;
 
+/// The time to drain where everything ends by itself: only ends a test that hangs.
+const LONG: Duration = Duration::from_secs(600);
+/// The time to drain where something never ends by itself.
+const SHORT: Duration = Duration::from_secs(1);
+
 #[test]
 fn a_title_that_is_removed_plays_to_its_end() {
     let rig = Rig::with_memory(0, |_| {});
@@ -26,7 +31,7 @@ fn a_title_that_is_removed_plays_to_its_end() {
 #[test]
 fn a_server_that_stops_finishes_the_responses_under_way() {
     for driver in DRIVERS {
-        let mut rig = Rig::new(|config| config.driver = driver);
+        let mut rig = Rig::new(|config| (config.driver, config.drain_time) = (driver, LONG));
         let mut idle = rig.connect();
         assert_eq!(idle.ask("HEAD /files/film.mp4", "").status, 200);
         let mut clients: Vec<_> = (0..3).map(|_| rig.connect_narrow()).collect();
@@ -50,7 +55,7 @@ fn a_server_that_stops_finishes_the_responses_under_way() {
 /// The client reads nothing, and is cut off after the limit for draining.
 #[test]
 fn a_server_that_stops_cuts_off_a_client_that_reads_nothing() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::new(|config| config.drain_time = SHORT);
     let mut client = rig.connect_narrow();
     client.send(head("GET /files/film.mp4", "").as_bytes());
     let bytes = client.answer_head().announced_bytes();
@@ -75,7 +80,7 @@ fn half_an_upload(rig: &Rig) -> (Client, usize) {
 
 #[test]
 fn a_server_that_stops_accepts_the_uploads_that_are_under_way() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::new(|config| config.drain_time = LONG);
     let (mut client, half) = half_an_upload(&rig);
     let server = rig.server.take().expect("running");
     std::thread::scope(|scope| {
@@ -95,7 +100,7 @@ fn a_server_that_stops_accepts_the_uploads_that_are_under_way() {
 /// ends.
 #[test]
 fn a_server_that_stops_answers_the_uploads_that_it_breaks_off() {
-    let mut rig = Rig::new(|_| {});
+    let mut rig = Rig::new(|config| config.drain_time = SHORT);
     let (mut client, _) = half_an_upload(&rig);
     let server = rig.server.take().expect("running");
     std::thread::scope(|scope| {

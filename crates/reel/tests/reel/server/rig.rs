@@ -6,6 +6,7 @@ use reel_disk::{DisksConfig, Faults};
 use reel_library::{IngestOptions, Input, Library};
 use reel_play::UplinkRate;
 use reel_ring::DriverChoice;
+use reel_serve::limits::DRAIN_TIME_MAX_NS;
 use reel_serve::{ClassRights, PlaceShares, Proxies};
 use reel_volume::{ArenaBudget, GeometryPreset, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
 use std::io::{Read, Write};
@@ -130,6 +131,8 @@ impl Rig {
             programs: Some(dir.path().join("reel.sock")),
             nfs: None,
             casts: Vec::new(),
+            drain_time: Duration::from_nanos(DRAIN_TIME_MAX_NS),
+            housekeeping_clock: reel_rt::now_ns,
             control,
         };
         change(&mut config);
