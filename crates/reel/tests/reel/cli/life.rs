@@ -201,7 +201,7 @@ fn a_check_needs_no_volume_and_names_every_bad_file() {
 #[test]
 fn a_killed_ingest_is_complete_or_not_there() {
     let dir = TestDir::new();
-    dir.reel(&["volume", "create", "volume", "--size", "600M"]).done();
+    dir.create_volume(&["--size", "600M"]);
     let free = dir.free_bytes();
     let film = large();
     for delay_ms in [5, 30, 80, 150, 250, 400] {

@@ -141,7 +141,7 @@ fn requests_sent_together_are_all_answered() {
 fn a_signal_that_arrives_twice_at_once_counts_once() {
     use rustix::process::{Pid, Signal, kill_process};
     let dir = TestDir::new();
-    dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+    dir.create_volume(&["--size", "400M"]);
     dir.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
     let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     // An unfinished response keeps the server from ending before the second signal.
@@ -171,7 +171,7 @@ fn a_volume_has_one_owner() {
 #[test]
 fn a_member_that_was_late_is_brought_back_by_the_next_server() {
     let dir = TestDir::new();
-    dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+    dir.create_volume(&["--size", "400M"]);
     dir.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "before"]).done();
     let (member, aside) = (dir.path("volume/member-2.reel"), dir.path("aside"));
     fs::rename(&member, &aside).unwrap();

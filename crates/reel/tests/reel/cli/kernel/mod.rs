@@ -49,7 +49,7 @@ struct Faulty {
 impl Faulty {
     fn new(film: PathBuf) -> Self {
         let dir = TestDir::new();
-        dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+        dir.create_volume(&["--size", "400M"]);
         dir.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "film"]).done();
         dir.reel(&["export", "volume", "film", "film.mp4"]).done();
         fs::create_dir(dir.path("orders")).unwrap();
