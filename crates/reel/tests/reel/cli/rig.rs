@@ -65,6 +65,11 @@ impl TestDir {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
     }
 
+    /// An empty directory where the system has its temporary ones, which may be in memory.
+    pub(crate) fn in_system_directory() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
     /// A directory with a volume named `volume` of five members with 40 MiB each. What a read of
     /// them takes is the same on every machine.
     pub(crate) fn with_volume() -> Self {
