@@ -400,7 +400,7 @@ pub(crate) fn ended(child: Child) -> Outcome {
 fn await_bytes(dir: &TestDir, name: &str, bytes: u64) {
     let begun = Instant::now();
     while fs::metadata(dir.path(name)).map_or(0, |file| file.len()) < bytes {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not grow");
+        assert!(begun.elapsed() < Duration::from_secs(120), "{name} does not grow");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

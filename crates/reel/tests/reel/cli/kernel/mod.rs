@@ -17,7 +17,7 @@ use reel_testkit::http::Client;
 const EBADR: i32 = 53;
 const ENOMEM: i32 = 12;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// The library that intercepts the kernel calls, compiled once.
 fn library() -> PathBuf {
