@@ -7,7 +7,7 @@ use reel_rt::{Core, CoreConfig, Next, Service, TaskId, TaskKind, spawn};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(120);
 const SECTIONS: u32 = 101;
 
 /// A service with one task of `SECTIONS` sections, which reports each of them.

@@ -21,7 +21,7 @@ pub struct Server {
 /// the process that started it, for whatever reason that ends.
 const SUPERVISOR: &str = r#"exec 3<&0; "$@" </dev/null & echo $!; cat <&3 >/dev/null; kill $!; wait $!"#;
 /// A server that does not listen after that will not.
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_secs(120);
 
 impl Server {
     /// Serves a volume on a free port of loopback, with more options.

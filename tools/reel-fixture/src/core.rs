@@ -220,7 +220,7 @@ impl Core {
             if self.turn(behaviour, &mut ends) {
                 moved = Instant::now();
             }
-            assert!(moved.elapsed() < Duration::from_secs(20), "nothing moves: {}", self.state());
+            assert!(moved.elapsed() < Duration::from_secs(120), "nothing moves: {}", self.state());
         }
         self.sending.clear();
         ends
@@ -228,7 +228,7 @@ impl Core {
 
     /// Takes turns until the condition holds. Panics when that takes long.
     pub fn wait_until(&mut self, behaviour: ClientBehaviour, mut is_so: impl FnMut(&Core) -> bool) {
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(120);
         while !is_so(self) {
             self.turn(behaviour, &mut Ends::default());
             assert!(Instant::now() < until, "the condition does not become true: {}", self.state());

@@ -18,7 +18,7 @@ use std::time::Duration;
 const BLOCK: usize = 4096;
 const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
 /// Only ends a test that hangs.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 struct Answers(Mutex<Sender<DiskDone>>);
 

@@ -19,7 +19,7 @@ fn sockets(address: IpAddr) -> (Arc<OwnedFd>, [(UdpSocket, SocketAddr); 2]) {
     let socket = UdpSocket::bind((address, 0)).expect("a port");
     let receiver = || {
         let receiver = UdpSocket::bind((address, 0)).expect("a port");
-        receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        receiver.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
         let to = receiver.local_addr().expect("bound");
         (receiver, to)
     };
@@ -119,7 +119,7 @@ fn inside_the_space() {
         // Bound to the group: a socket bound to any address gets all groups that others joined.
         let receiver = UdpSocket::bind((group, 7000)).expect("the group's port");
         receiver.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).expect("joined");
-        receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+        receiver.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
         receiver
     });
     all_ways(|ring, arena, zero_copy| {

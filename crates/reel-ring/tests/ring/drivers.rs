@@ -46,7 +46,7 @@ fn collect(ring: &mut Ring, count: usize) -> Vec<Done> {
     let mut done = Vec::new();
     while done.len() < count {
         let before = done.len();
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("the ring works");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("the ring works");
         assert!(done.len() > before || ring.in_flight() > 0, "nothing in flight and nothing done");
     }
     assert_eq!(done.len(), count);
@@ -452,7 +452,7 @@ fn send_zero_copy(
         if !done.is_empty() {
             break done.remove(0);
         }
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
     };
     let Done { result, op: Op::SendZeroCopy { chunks, .. }, .. } = first else {
         panic!("another operation was returned")
@@ -461,7 +461,7 @@ fn send_zero_copy(
         return (result, chunks, None);
     }
     while done.is_empty() {
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
     }
     let Some(Done { token: 1, result: back, op: Op::Lent { chunks, copied }, .. }) = done.pop() else {
         panic!("another operation was returned")
@@ -507,7 +507,7 @@ fn answer_of_send(ring: &mut Ring, lent: &mut u64) -> io::Result<usize> {
     let mut answer = None;
     let mut done = Vec::new();
     loop {
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
         for done in done.drain(..) {
             match done.op {
                 Op::SendZeroCopy { chunks, .. } => {
@@ -567,7 +567,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
         let (mut sent, mut reports) = (false, 0);
         let mut done = Vec::new();
         while !sent || reports < lent {
-            ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+            ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
             for done in done.drain(..) {
                 match done.op {
                     Op::AwaitWritable { .. } => {
@@ -588,7 +588,7 @@ fn memory_is_lent_until_the_peer_has_the_bytes_and_the_socket_is_released() {
         // Sends were cut at any byte, and each began from zero.
         assert!(got[..taken].windows(2).all(|two| two[1] == two[0].wrapping_add(1) || two[1] == 0));
         while ring.in_flight() > 0 {
-            ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+            ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
         }
         assert_eq!((lease.state(), arena.pieces_sending()), (PieceState::Full, 0));
     });
@@ -610,7 +610,7 @@ fn a_peer_that_closes_releases_the_memory() {
             pushed += 1;
             let mut answered = false;
             while !answered {
-                ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+                ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
                 for done in done.drain(..) {
                     match (done.op, done.result) {
                         (Op::Lent { .. }, _) => back += 1,
@@ -631,7 +631,7 @@ fn a_peer_that_closes_releases_the_memory() {
             }
         }
         while back < pushed {
-            ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+            ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
             back += done.drain(..).filter(|done| matches!(done.op, Op::Lent { .. })).count() as u64;
         }
         assert_eq!((ring.in_flight(), lease.state()), (0, PieceState::Full));
@@ -654,7 +654,7 @@ fn a_dropped_ring_leaves_unread_bytes_unchanged() {
             ring.push(1, Op::SendZeroCopy { socket: Arc::clone(&socket), chunks });
             let mut answered = false;
             while !answered {
-                ring.wait(Some(Duration::from_secs(20)), &mut done).expect("wait");
+                ring.wait(Some(Duration::from_secs(120)), &mut done).expect("wait");
                 for done in done.drain(..).filter(|done| matches!(done.op, Op::SendZeroCopy { .. })) {
                     answered = true;
                     full = done.result.map(|bytes| taken += bytes).is_err();

@@ -42,7 +42,7 @@ impl Drop for Frozen {
     fn drop(&mut self) {
         self.thaw();
         let begun = Instant::now();
-        while run("umount", &[], &[&self.0]).is_none() && begun.elapsed() < Duration::from_secs(60) {
+        while run("umount", &[], &[&self.0]).is_none() && begun.elapsed() < Duration::from_secs(120) {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -74,7 +74,7 @@ fn files_that_hang_keep_no_other_file_waiting() {
     let healthy: OwnedFd = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap().into();
     ring.push(HANGING as u64, Op::Sync { file: Arc::new(healthy) });
     let (mut done, begun) = (Vec::new(), Instant::now());
-    while done.is_empty() && begun.elapsed() < Duration::from_secs(20) {
+    while done.is_empty() && begun.elapsed() < Duration::from_secs(120) {
         ring.wait(Some(Duration::from_secs(1)), &mut done).unwrap();
     }
     let tokens: Vec<u64> = done.iter().map(|done| done.token).collect();

@@ -53,7 +53,7 @@ pub(crate) fn filled(arena: &Arena, salt: u8) -> Lease {
 /// A connected socket to send on, and the receiving one.
 fn pair(address: IpAddr) -> (Arc<std::os::fd::OwnedFd>, UdpSocket) {
     let receiver = UdpSocket::bind((address, 0)).expect("a port");
-    receiver.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    receiver.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
     let sender = UdpSocket::bind((address, 0)).expect("a port");
     sender.connect(receiver.local_addr().expect("bound")).expect("connect");
     (Arc::new(sender.into()), receiver)
@@ -67,7 +67,7 @@ pub(crate) fn send(ring: &mut Ring, trains: Vec<Train>) -> Vec<(Done, Option<boo
     }
     let mut done = Vec::new();
     while ring.in_flight() > 0 {
-        ring.wait(Some(Duration::from_secs(20)), &mut done).expect("the ring works");
+        ring.wait(Some(Duration::from_secs(120)), &mut done).expect("the ring works");
     }
     let (lent, mut answers): (Vec<Done>, Vec<Done>) =
         done.into_iter().partition(|done| matches!(done.op, Op::Lent { .. }));

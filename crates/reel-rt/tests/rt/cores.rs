@@ -49,7 +49,7 @@ fn config(driver: DriverChoice) -> CoreConfig {
 }
 
 const DRIVERS: [DriverChoice; 2] = [DriverChoice::Auto, DriverChoice::Portable];
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(120);
 
 #[test]
 fn messages_of_one_sender_arrive_in_order_and_none_is_lost() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(120);
 
 fn config(driver: DriverChoice, cpu: Option<usize>) -> CoreConfig {
     let uring = RingConfig { entries: 1, driver: DriverChoice::Uring };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(120);
 const HOUR_NS: u64 = 3_600_000_000_000;
 
 fn config() -> CoreConfig {

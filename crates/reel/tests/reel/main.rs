@@ -4,4 +4,5 @@
 
 mod cli;
 mod foreign;
+mod held_prices;
 mod server;

@@ -22,7 +22,7 @@ fn disk(number: u64) -> Value {
 
 #[test]
 fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     fs::write(dir.path("reel.toml"), "[promise]\nnetwork_bps = \"100G\"\n").unwrap();
     let answer = ask(&dir, &["--rate", "8M", "--config", "reel.toml"]);
     // A segment of 4 MB touches 4.7 stripes of 1,081,344 bytes, seven of ten times a fifth, which
@@ -58,7 +58,7 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
 
 #[test]
 fn each_resource_can_be_the_limit() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     for (configuration, stopped_by) in
         [("[promise]\nnetwork_bps = \"100M\"\n", "network"), ("arena_bytes = \"64M\"\n", "memory")]
     {
@@ -73,7 +73,7 @@ fn each_resource_can_be_the_limit() {
 
 #[test]
 fn viewers_have_the_share_of_their_class() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     let half = "[classes]\nperiodic = { kind = \"periodic\", share_permille = 350 }\n\
                 interactive = { kind = \"interactive\", share_permille = 150 }\n\
                 aperiodic = { kind = \"aperiodic\", share_permille = 500 }\n";
@@ -84,7 +84,7 @@ fn viewers_have_the_share_of_their_class() {
 
 #[test]
 fn a_lost_member_does_not_change_the_admitted_number() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     let before = ask(&dir, &["--rate", "8M"]);
     fs::remove_file(dir.path("volume/member-0.reel")).unwrap();
     let after = ask(&dir, &["--rate", "8M"]);
@@ -95,7 +95,7 @@ fn a_lost_member_does_not_change_the_admitted_number() {
 
 #[test]
 fn a_title_is_counted_round_by_round() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     let answer = ask(&dir, &["--title", "short"]);
     assert!(viewers(&answer) >= answer["viewers_together"].as_u64().unwrap());
@@ -106,7 +106,7 @@ fn a_title_is_counted_round_by_round() {
 
 #[test]
 fn invalid_requests_are_refused() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     for arguments in [
         &["capacity", "volume"][..],
         &["capacity", "volume", "--rate", "fast"],

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cli::films::short;
 use crate::cli::rig::TestDir;
 use crate::cli::serving::Running;
+use crate::held_prices::hold_prices_of;
 
 /// Far longer than an answer takes, and shorter than writes hang here.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
@@ -102,9 +103,10 @@ fn a_server_answers_and_ends_while_the_writes_of_a_member_hang() {
     let dir = TestDir::new();
     let Some(mounted) = Mounted::ext4(&dir, 128 << 20) else { return };
     let members = ["a.reel", "b.reel", "c.reel", "mounted/d.reel"].map(|name| dir.path(name));
-    let members = members.iter().map(|path| path.to_str().unwrap());
+    let paths = members.iter().map(|path| path.to_str().unwrap());
     let create = ["volume", "create", "volume", "--size", "160M", "--members"];
-    dir.reel(&create.into_iter().chain(members).collect::<Vec<_>>()).done();
+    dir.reel(&create.into_iter().chain(paths).collect::<Vec<_>>()).done();
+    hold_prices_of(&dir.path("volume"), &members);
     dir.reel(&["volume", "create", "other", "--size", "200M"]).done();
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);

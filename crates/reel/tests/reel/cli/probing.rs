@@ -12,7 +12,7 @@ use crate::cli::serving::Running;
 /// A volume with members that are partly written outside of any title, so that there is data to
 /// read as if films were stored.
 fn used_volume() -> TestDir {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     for member in 0..5 {
         write_at_the_end(&dir.path(&format!("volume/member-{member}.reel")), 5 << 20);
     }
@@ -60,9 +60,19 @@ fn a_volume_is_measured_and_its_profiles_are_stored() {
     dir.reel(&["volume", "check", "volume"]).done();
 }
 
+/// Other tests rely on it.
+#[test]
+fn stored_profiles_are_used_whichever_pages_the_memory_has() {
+    let said = serve(&TestDir::with_volume());
+    for member in 0..5 {
+        let price = format!("member {member}: a read takes 0.20 ms and 2.10 ms/MiB");
+        assert!(said.contains(&price) && !said.contains("measuring again"), "{said}");
+    }
+}
+
 #[test]
 fn a_new_volume_has_nothing_to_measure() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     dir.reel(&["probe", "volume"])
         .refused(1, &["5 members were not measured", "ever written", "ingest titles first"]);
     assert!(!dir.path("volume/profile-0.toml").exists());
@@ -140,7 +150,7 @@ fn profiles_are_measured_for_small_pages_on_request() {
 
 #[test]
 fn a_server_of_an_empty_volume_says_which_price_it_uses() {
-    let dir = TestDir::with_volume();
+    let dir = TestDir::with_unmeasured_volume();
     let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
     let said = server.said();

@@ -287,7 +287,7 @@ mod inside {
 /// A server with a stored transport stream, in a volume whose matrices ST 2022-1 allows.
 pub(crate) fn serving(stream: &Path) -> (TestDir, Running) {
     let dir = TestDir::new();
-    dir.reel(&["volume", "create", "volume", "--size", "200M", "--geometry", "ts"]).done();
+    dir.create_volume(&["--size", "200M", "--geometry", "ts"]);
     dir.reel(&["ingest", "volume", stream.to_str().unwrap(), "--form", "ts"]).done();
     let server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     (dir, server)
@@ -400,7 +400,7 @@ pub(crate) fn ended(child: Child) -> Outcome {
 fn await_bytes(dir: &TestDir, name: &str, bytes: u64) {
     let begun = Instant::now();
     while fs::metadata(dir.path(name)).map_or(0, |file| file.len()) < bytes {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{name} does not grow");
+        assert!(begun.elapsed() < Duration::from_secs(120), "{name} does not grow");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -81,7 +81,7 @@ fn live(dir: TestDir, url: &str, broadcast: &Broadcast) -> (TestDir, Vec<Duratio
     let mut running: Vec<(Child, Instant, Option<Duration>)> = Vec::new();
     let begun = Instant::now();
     while running.len() < times_ns.len() || running.iter().any(|(_, _, wait)| wait.is_none()) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "a client does not begin");
+        assert!(begun.elapsed() < Duration::from_secs(120), "a client does not begin");
         if times_ns.get(running.len()).is_some_and(|at_ns| *at_ns <= unix_ns()) {
             let begins = Instant::now();
             let name = format!("out-{}.ts", running.len());

@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::held_prices::hold_prices;
+
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -63,11 +65,31 @@ impl TestDir {
         Self { dir: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
     }
 
-    /// A directory with a volume named `volume` of five members with 40 MiB each.
+    /// An empty directory where the system has its temporary ones, which may be in memory.
+    pub(crate) fn in_system_directory() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A directory with a volume named `volume` of five members with 40 MiB each. What a read of
+    /// them takes is the same on every machine.
     pub(crate) fn with_volume() -> Self {
+        let dir = Self::new();
+        dir.create_volume(&["--size", "200M"]);
+        dir
+    }
+
+    /// The same with members that were not measured.
+    pub(crate) fn with_unmeasured_volume() -> Self {
         let dir = Self::new();
         dir.reel(&["volume", "create", "volume", "--size", "200M"]).done();
         dir
+    }
+
+    /// Creates a volume named `volume` with these options. What a read of its members takes is the
+    /// same on every machine.
+    pub(crate) fn create_volume(&self, options: &[&str]) {
+        self.reel(&[&["volume", "create", "volume"], options].concat()).done();
+        hold_prices(&self.path("volume"));
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -93,7 +93,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not end");
+            assert!(begun.elapsed() < Duration::from_secs(120), "the server does not end");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -146,7 +146,7 @@ fn requests_sent_together_are_all_answered() {
 fn a_signal_that_arrives_twice_at_once_counts_once() {
     use rustix::process::{Pid, Signal, kill_process};
     let dir = TestDir::new();
-    dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+    dir.create_volume(&["--size", "400M"]);
     dir.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "large"]).done();
     let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     // An unfinished response keeps the server from ending before the second signal.
@@ -176,7 +176,7 @@ fn a_volume_has_one_owner() {
 #[test]
 fn a_member_that_was_late_is_brought_back_by_the_next_server() {
     let dir = TestDir::new();
-    dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+    dir.create_volume(&["--size", "400M"]);
     dir.reel(&["ingest", "volume", large().to_str().unwrap(), "--name", "before"]).done();
     let (member, aside) = (dir.path("volume/member-2.reel"), dir.path("aside"));
     fs::rename(&member, &aside).unwrap();
@@ -188,12 +188,12 @@ fn a_member_that_was_late_is_brought_back_by_the_next_server() {
     let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     let begun = Instant::now();
     while !server.text("/api/v1/volume").contains("\"state\":\"ok\"") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.text("/api/v1/jobs"));
+        assert!(begun.elapsed() < Duration::from_secs(120), "{}", server.text("/api/v1/jobs"));
         std::thread::sleep(Duration::from_millis(50));
     }
     // The member is in use a moment before the job that did it has ended.
     while !server.text("/api/v1/jobs").contains("member 2 is in use (it was missing for a while") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.text("/api/v1/jobs"));
+        assert!(begun.elapsed() < Duration::from_secs(120), "{}", server.text("/api/v1/jobs"));
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
@@ -236,7 +236,7 @@ fn films_in_the_watched_directory_are_ingested() {
     arrive(&dir, "arrival.mp4", 1_000_000_000);
     let begun = Instant::now();
     while !server.text("/api/v1/titles").contains("\"arrival\"") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the film is not ingested");
+        assert!(begun.elapsed() < Duration::from_secs(120), "the film is not ingested");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -250,7 +250,7 @@ fn a_removed_title_is_not_ingested_again_from_the_watched_directory() {
             Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0", "--watch", "incoming"]);
         let begun = Instant::now();
         while !server.text("/api/v1/titles").contains(&format!("\"{id}\"")) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{id} is not ingested");
+            assert!(begun.elapsed() < Duration::from_secs(120), "{id} is not ingested");
             std::thread::sleep(Duration::from_millis(100));
         }
         assert_eq!(server.signal(rustix::process::Signal::TERM), Some(0));
@@ -292,7 +292,7 @@ fn a_player_continues_after_its_server_was_killed() {
     let key = folder.trim_matches('/').rsplit('/').next().unwrap().to_owned();
     let begun = Instant::now();
     while !fs::read_to_string(&kept).is_ok_and(|text| text.contains(&key)) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the session is not kept");
+        assert!(begun.elapsed() < Duration::from_secs(120), "the session is not kept");
         std::thread::sleep(Duration::from_millis(20));
     }
     server.signal(rustix::process::Signal::KILL);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 
@@ -115,10 +115,25 @@ fn damage_is_reported_with_its_member_and_code_4() {
     dir.reel(&["export", "volume", "short"]).done();
 }
 
+/// A directory with a volume in it and a copy of the program, where every user may read: those of
+/// the build may be in one that others may not enter.
+fn readable_by_others() -> TestDir {
+    let dir = TestDir::in_system_directory();
+    dir.create_volume(&["--size", "200M"]);
+    fs::set_permissions(dir.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    // Not by this process: while it writes the copy, a child that it starts meanwhile holds the
+    // file open, and then it cannot be executed.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_reel")).arg(dir.path("program")).status();
+    assert!(copied.unwrap().success());
+    fs::set_permissions(dir.path("program"), fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
 /// A command for reel in `dir` as a user without write permission. A test that runs as root, whom
 /// permissions do not stop, changes to another user.
 fn as_reader(dir: &TestDir, arguments: &[&str]) -> Command {
-    let mut command = dir.command(arguments);
+    let mut command = Command::new(dir.path("program"));
+    command.args(arguments).current_dir(dir.path("")).stdin(Stdio::null());
     if fs::metadata("/proc/self").unwrap().uid() == 0 {
         command.uid(65534).gid(65534);
     }
@@ -127,8 +142,7 @@ fn as_reader(dir: &TestDir, arguments: &[&str]) -> Command {
 
 #[test]
 fn members_that_may_not_be_written_are_not_called_missing() {
-    let dir = TestDir::with_volume();
-    fs::set_permissions(dir.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let dir = readable_by_others();
     let modes = |mode: u32| {
         for member in 0..5 {
             let path = dir.path(&format!("volume/member-{member}.reel"));

@@ -27,7 +27,7 @@ struct Watched {
 impl Watched {
     fn new() -> Self {
         let dir = TestDir::new();
-        dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+        dir.create_volume(&["--size", "400M"]);
         fs::create_dir(dir.path("incoming")).unwrap();
         Self { dir }
     }

@@ -23,7 +23,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Every wait ends after this time with a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Half of what a socket has by default.
 const ROOM_BYTES: u64 = 100_000;
 

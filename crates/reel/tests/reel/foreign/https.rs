@@ -49,7 +49,7 @@ impl Secured {
         let server = start(&volume, &[&["--https", &https], more].concat());
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(60), "the server does not listen for TLS");
+            assert!(started.elapsed() < Duration::from_secs(120), "the server does not listen for TLS");
             std::thread::sleep(Duration::from_millis(20));
         }
         let whole = fs::read(export).unwrap();

@@ -1,6 +1,7 @@
 //! A volume, a server, and commands run to their end.
 
 use crate::foreign::films::{FILMS, Film, by_day};
+use crate::held_prices::hold_prices;
 use reel_compare::Server;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,10 +34,12 @@ pub(crate) fn reel() -> Command {
     Command::new(env!("CARGO_BIN_EXE_reel"))
 }
 
-/// A new volume in `dir` with every given film.
+/// A new volume in `dir` with every given film. What a read of its members takes is the same on
+/// every machine.
 pub(crate) fn volume(dir: &Path, films: &[PathBuf]) -> PathBuf {
     let volume = dir.join("volume");
     run(reel().args(["volume", "create"]).arg(&volume).args(["--size", "900M"]));
+    hold_prices(&volume);
     for film in films {
         run(reel().arg("ingest").arg(&volume).arg(film));
     }

@@ -408,7 +408,7 @@ fn work_of(rig: &Rig, job: &Value) -> Value {
         if job["state"] != "running" {
             return job;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+        assert!(begun.elapsed() < Duration::from_secs(120), "it does not end");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

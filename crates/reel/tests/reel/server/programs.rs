@@ -8,7 +8,7 @@ use reel_play::UplinkRate;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn film(from_bytes: u64) -> Wanted {
     Wanted { title: "film".to_owned(), class: String::new(), from_bytes }

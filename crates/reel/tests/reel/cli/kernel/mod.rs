@@ -17,7 +17,7 @@ use reel_testkit::http::Client;
 const EBADR: i32 = 53;
 const ENOMEM: i32 = 12;
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 /// The library that intercepts the kernel calls, compiled once.
 fn library() -> PathBuf {
@@ -49,7 +49,7 @@ struct Faulty {
 impl Faulty {
     fn new(film: PathBuf) -> Self {
         let dir = TestDir::new();
-        dir.reel(&["volume", "create", "volume", "--size", "400M"]).done();
+        dir.create_volume(&["--size", "400M"]);
         dir.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "film"]).done();
         dir.reel(&["export", "volume", "film", "film.mp4"]).done();
         fs::create_dir(dir.path("orders")).unwrap();

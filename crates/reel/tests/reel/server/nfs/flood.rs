@@ -20,8 +20,6 @@ const FILM: Duration = Duration::from_secs(3);
 /// The client that floods takes so much in so long, of each connection.
 const TAKEN_BYTES: usize = 64 << 10;
 const TAKEN_EVERY: Duration = Duration::from_millis(50);
-/// A busy machine may make one attempt late.
-const ATTEMPTS: usize = 4;
 
 /// Connections on each of which as many reads are under way as the server takes, and that take
 /// little. Every second one reads what is played.
@@ -60,7 +58,7 @@ fn look(address: SocketAddr, file: &nfs_fh3, has_ended: &AtomicBool) -> u64 {
 }
 
 /// Plays the film beside the flood. Returns how many units came late.
-fn play_beside_a_flood(rig: &Rig, address: SocketAddr) -> f64 {
+pub(super) fn play_beside_a_flood(rig: &Rig, address: SocketAddr) -> f64 {
     let before = rig.metric("reel_deadline_misses_total");
     let mut client = Client::connect(address);
     let (file, bytes) = client.film_in("/play");
@@ -78,15 +76,17 @@ fn play_beside_a_flood(rig: &Rig, address: SocketAddr) -> f64 {
     rig.metric("reel_deadline_misses_total") - before
 }
 
-#[test]
-fn a_player_is_in_time_beside_a_client_that_floods() {
+/// A server whose disks are measured, and its address.
+pub(super) fn measured() -> (Rig, SocketAddr) {
     let address = super::free_address();
-    let rig = promising_with(64 << 20, 100, |config| config.nfs = Some(serving(address)));
-    let late: Vec<f64> = (0..ATTEMPTS)
-        .map(|_| play_beside_a_flood(&rig, address))
-        .scan(false, |was_in_time, late| (!std::mem::replace(was_in_time, late == 0.0)).then_some(late))
-        .collect();
-    assert!(late.ends_with(&[0.0]), "units late in each attempt: {late:?}");
+    (promising_with(64 << 20, 100, |config| config.nfs = Some(serving(address))), address)
+}
+
+/// Whether the bytes also come in time depends on the machine, and is judged at night.
+#[test]
+fn a_player_is_admitted_and_gets_every_byte_beside_a_client_that_floods() {
+    let (rig, address) = measured();
+    play_beside_a_flood(&rig, address);
     // The player, and not the client that reads the beginning repeatedly.
     assert_eq!((rig.metric("reel_sessions"), rig.metric("reel_nfs_admitted_total")), (1.0, 1.0));
 }

@@ -102,7 +102,7 @@ fn a_link_holds_a_place_for_ten_seconds_or_is_refused() {
     other.read(&file, 100_000, READ_BYTES);
     assert!(status(&mut other).contains("user 1001 of 127.0.0.1: admitted: every"));
     while rig.metric("reel_sessions") > 1.0 {
-        assert!(held.elapsed() < Duration::from_secs(60), "it is held for ever");
+        assert!(held.elapsed() < Duration::from_secs(120), "it is held for ever");
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(held.elapsed() > Duration::from_secs(9), "{:?}", held.elapsed());
