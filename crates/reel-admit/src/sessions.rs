@@ -320,6 +320,13 @@ impl<T> Sessions<T> {
 
     /// The session of a key, marked as used now.
     pub fn touch(&self, key: &SessionKey, now_ns: u64) -> Option<Arc<Session<T>>> {
+        let session = self.find(key, now_ns)?;
+        session.touch(now_ns);
+        Some(session)
+    }
+
+    /// The session of a key, for a request that is no sign that its client still plays.
+    pub fn find(&self, key: &SessionKey, now_ns: u64) -> Option<Arc<Session<T>>> {
         let (session, is_idle) = {
             let table = self.table();
             let session = Arc::clone(table.get(key)?);
@@ -331,7 +338,6 @@ impl<T> Sessions<T> {
             expired.iter().for_each(|session| self.end(session));
             return None;
         }
-        session.touch(now_ns);
         Some(session)
     }
 

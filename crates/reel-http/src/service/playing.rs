@@ -143,7 +143,7 @@ impl HttpThread {
         (key, title): (SessionKey, Arc<PlayableTitle>),
         file: SessionFile,
     ) {
-        if let Some(session) = serve.opener().sessions().touch(&key, serve.now_ns()) {
+        if let Some(session) = session_of(serve, &key, &request) {
             return self.play(serve, token, request, file, session);
         }
         if request.method == "HEAD" {
@@ -189,6 +189,20 @@ impl HttpThread {
             }
             Err(refusal) => Response::refusal(request, &refusal),
         }
+    }
+}
+
+/// The open session of a request. A client that only looks, by HEAD, does not play: its session
+/// ends as if it had not asked.
+pub(super) fn session_of(
+    serve: &Serve<'_>,
+    key: &SessionKey,
+    request: &Request,
+) -> Option<Arc<Session<PlayableTitle>>> {
+    let sessions = &serve.parts().sessions;
+    match request.method.as_str() {
+        "HEAD" => sessions.find(key, serve.now_ns()),
+        _ => sessions.touch(key, serve.now_ns()),
     }
 }
 

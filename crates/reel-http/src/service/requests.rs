@@ -1,6 +1,7 @@
 //! Requests: received, parsed, and passed to what answers them.
 
 use super::HttpThread;
+use super::playing::session_of;
 use crate::connection::State;
 use crate::limits::RECEIVE_BYTES;
 use crate::peer::Headed;
@@ -87,7 +88,7 @@ impl HttpThread {
         }
         let response = match request.method.as_str() {
             "GET" | "HEAD" => match route {
-                Route::Session { key, file } => match serve.parts().sessions.touch(&key, serve.now_ns()) {
+                Route::Session { key, file } => match session_of(serve, &key, &request) {
                     Some(session) => return self.play(serve, token, request, file, session),
                     None => match serve.parts().sessions.former(&key) {
                         Some(former) => return self.open(serve, token, request, former.title_id),

@@ -5,6 +5,7 @@ use reel_http::limits::ASIDE_CONNECTIONS_MAX;
 use reel_qos::ClientShare;
 use reel_serve::PlaceShares;
 use rustix::event::{PollFd, PollFlags, poll};
+use std::cell::RefCell;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -180,6 +181,16 @@ fn sessions_refused_by_the_api_are_counted_as_well() {
     let open = || rig.connect().ask_with("POST /api/v1/sessions", &fields, body).status;
     assert_eq!((open(), open()), (201, 503));
     assert_eq!(rig.metric("reel_sessions_refused_total"), 1.0);
+}
+
+/// Something that watches a page, such as a checker of links, keeps no place for its viewer.
+#[test]
+fn head_is_no_sign_of_life_of_a_session() {
+    let rig = Rig::new(|config| config.session_idle = Duration::from_millis(300));
+    let session = rig.session();
+    let client = RefCell::new(rig.connect());
+    let look = || client.borrow_mut().ask(&format!("HEAD {session}0/1.m4s"), "").status;
+    rig.await_metric("reel_sessions", |sessions| look() == 200 && sessions == 0.0);
 }
 
 #[test]
