@@ -186,7 +186,7 @@ fn sessions_refused_by_the_api_are_counted_as_well() {
 /// Something that watches a page, such as a checker of links, keeps no place for its viewer.
 #[test]
 fn head_is_no_sign_of_life_of_a_session() {
-    let rig = Rig::new(|config| config.session_idle = Duration::from_millis(300));
+    let rig = Rig::new(|config| config.session_idle = Duration::from_secs(2));
     let session = rig.session();
     let client = RefCell::new(rig.connect());
     let look = || client.borrow_mut().ask(&format!("HEAD {session}0/1.m4s"), "").status;
