@@ -73,6 +73,9 @@ pub(crate) const MKV_SEARCH_BYTES: u64 = 256 * 1024 * 1024;
 /// Samples of an MP4 track that are searched for a frame with a header that can be read: a second
 /// of MP3.
 pub(crate) const MP4_PROBE_SAMPLES: usize = 40;
+/// Bytes at the beginning of a picture in which its headers are. A sequence header of AV1 has less
+/// than 1 kB, and metadata may stand before it.
+pub(crate) const MP4_FIRST_PICTURE_BYTES: usize = 64 * 1024;
 /// A sample of E-AC-3: at most 16 substreams of 4 KiB.
 pub(crate) const AC3_SAMPLE_BYTES: usize = 64 * 1024;
 

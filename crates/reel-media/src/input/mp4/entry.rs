@@ -78,21 +78,29 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
         }
     }
     let boxes = || entry.children_after(VISUAL_BYTES);
-    let config = config_box(entry, boxes()?, name)?;
+    let config = match boxes()?.find(name)? {
+        // The first picture tells. ffmpeg writes such entries before it has one.
+        None if matches!(codec, Codec::Av1 | Codec::Vp9) => None,
+        Some(found) if found.body.is_empty() && matches!(codec, Codec::Av1 | Codec::Vp9) => None,
+        _ => Some(config_box(entry, boxes()?, name)?),
+    };
     let (hdr, damaged) = super::hdr::read(boxes()?)?;
     if let Some(why) = without_base(entry, codec, &hdr) {
         return Ok(Entry::Left(why.to_owned()));
     }
     let mut colour = colour(boxes()?)?;
-    let bad = |error: ConfigError| malformed(config.offset, error.to_string());
-    match codec {
-        Codec::H264 => drop(config::video::avcc(config.body).map_err(bad)?),
-        Codec::Hevc => config::video::hvcc(config.body).map_err(bad)?,
-        Codec::Av1 => config::video::av1c(config.body).map_err(bad)?,
-        _ => colour = colour.or(config::video::vpcc(config.body).map_err(bad)?),
+    if let Some(config) = &config {
+        let bad = |error: ConfigError| malformed(config.offset, error.to_string());
+        match codec {
+            Codec::H264 => drop(config::video::avcc(config.body).map_err(bad)?),
+            Codec::Hevc => config::video::hvcc(config.body).map_err(bad)?,
+            Codec::Av1 => config::video::av1c(config.body).map_err(bad)?,
+            _ => colour = colour.or(config::video::vpcc(config.body).map_err(bad)?),
+        }
     }
+    let mut config = config.map_or_else(Vec::new, |config| config.body.to_vec());
     // The parameter sets may state what the boxes leave open.
-    let (coded_aspect, coded_colour) = coded(codec, config.body);
+    let (coded_aspect, coded_colour) = coded(codec, &config);
     let colour = colour.or(coded_colour);
     let aspect = match boxes()?.find(b"pasp")? {
         Some(pasp) => {
@@ -103,7 +111,6 @@ pub(super) fn video(entry: &Atom<'_>) -> Result<Entry, MediaError> {
     }
     .or(coded_aspect);
     let pixel_aspect = aspect.map_or((1, 1), reduced);
-    let mut config = config.body.to_vec();
     if codec == Codec::Hevc {
         // Version 0 dates from the draft and is otherwise the same. The code below knows only
         // version 1.

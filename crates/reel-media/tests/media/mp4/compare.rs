@@ -142,6 +142,15 @@ fn hevc() {
 fn av1() {
     let svt = &["-c:v", "libsvtav1", "-preset", "12", "-g", "20"];
     assert_eq!(codecs(&agrees(&film("mp4", &[PICTURE, svt]), &[0])), [Codec::Av1]);
+    // This encoder states no configuration, so a header that is written before the first picture
+    // has an empty one.
+    let aom = &["-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", "-g", "20"];
+    let whole = agrees(&film("mp4", &[PICTURE, aom]), &[0]);
+    let fragments = film("mp4", &[PICTURE, aom, &["-movflags", "frag_keyframe+empty_moov"]]);
+    assert!(fs::read(&fragments).expect("made").windows(8).any(|part| part == b"\0\0\0\x08av1C"));
+    let fragmented = agrees(&fragments, &[0]);
+    assert_eq!(fragmented.tracks[0].config, whole.tracks[0].config);
+    assert_eq!(fragmented.tracks[0].video, whole.tracks[0].video);
 }
 
 #[test]
@@ -151,6 +160,19 @@ fn vp9_and_opus() {
     let read = agrees(&film("mp4", &[PICTURE, TONE, codec]), &[0, 1]);
     assert_eq!(codecs(&read), [Codec::Vp9, Codec::Opus]);
     assert_eq!(read.tracks[1].audio.as_ref().map(|audio| (audio.channels, audio.priming)), Some((1, 312)));
+}
+
+#[test]
+fn vp9_without_its_configuration() {
+    let vp9 = &["-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "20"];
+    let mut file = fs::read(film("mp4", &[PICTURE, vp9])).expect("made");
+    let whole = read(Memory(file.clone())).expect("a film");
+    let at = file.windows(4).position(|name| name == b"vpcC").expect("its configuration");
+    file[at..at + 4].copy_from_slice(b"free");
+    let without = read(Memory(file)).expect("a film");
+    let described = |config: &[u8]| (config[..5].to_vec(), config[6] >> 1);
+    assert_eq!(described(&without.tracks[0].config), described(&whole.tracks[0].config));
+    assert!(without.packets == whole.packets && !without.packets.is_empty());
 }
 
 #[test]
