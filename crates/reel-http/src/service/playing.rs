@@ -28,6 +28,10 @@ impl HttpThread {
         let (title, choice) = (session.playing(), session.offered().unwrap_or(0));
         let of_session = match title.session_file(file, session.key(), choice) {
             Ok(Some(of_session)) => of_session,
+            Ok(None) if request.method == "HEAD" => {
+                let response = Response::absent(&request);
+                return self.respond_interactive(serve, token, request, response);
+            }
             Ok(None) => {
                 let response = Response::absent(&request);
                 let begins = (Some(session), DeliveryPolicy::begins());
@@ -36,6 +40,11 @@ impl HttpThread {
             Err(Unwritten) => return self.write(serve, token, request, Arc::clone(title), (file, choice)),
         };
         let resource = files::resource(title, of_session, files::SESSION_CACHE);
+        if request.method == "HEAD" {
+            // Nothing is sent to the session, which would keep it.
+            let response = resource.respond(&request);
+            return self.respond_interactive(serve, token, request, response);
+        }
         let answer = resource.answer(&request);
         let media = files::media_request(&request, file, &answer, resource.body.bytes());
         match serve.engine.policy(&session, &media, serve.now_ns()) {
