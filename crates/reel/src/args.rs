@@ -534,7 +534,7 @@ pub(crate) struct ProbeArguments {
     pub(crate) path: PathBuf,
 
     /// How long to measure; 3 for each member, at most 30, if not given. 60 is better for hard
-    /// disks
+    /// disks. Where something else uses a disk, it may take ten times as long
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=PROBE_S_MAX))]
     pub(crate) seconds: Option<u32>,
 

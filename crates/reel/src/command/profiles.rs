@@ -138,7 +138,7 @@ fn disturbance_of(disturbances: Option<Disturbances>) -> Option<String> {
     });
     let unsettled = (unsettled > 0).then(|| "its windows do not agree, so the slower ones count".to_owned());
     let found: Vec<String> = left_out.into_iter().chain(unsettled).collect();
-    (!found.is_empty()).then(|| format!("{}: something else uses this disk", found.join("; ")))
+    (!found.is_empty()).then(|| format!("{}: something else may be using this disk", found.join("; ")))
 }
 
 /// The profile of a member in one line. `volume` is the argument of the command that measures it.
@@ -300,12 +300,12 @@ mod tests {
             text(2, 0).as_deref(),
             Some(
                 "2 of 19 windows were disturbed and are left out, with requests of up to 76.0 s: \
-                 something else uses this disk"
+                 something else may be using this disk"
             )
         );
         assert_eq!(
             text(0, 1).as_deref(),
-            Some("its windows do not agree, so the slower ones count: something else uses this disk")
+            Some("its windows do not agree, so the slower ones count: something else may be using this disk")
         );
         assert_eq!(disturbance_of(None), None);
     }
