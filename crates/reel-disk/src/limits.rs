@@ -205,8 +205,8 @@ pub const PROBE_MIXTURES: u64 = 2;
 /// Windows of each size that a measurement aims at.
 pub const PROBE_WINDOWS: u64 = 3;
 
-/// How many times as long as it should a measurement may take, when its windows do not agree. A
-/// neighbour that disturbs every third window makes it take four times as long.
+/// How many times as long as it should a measurement may take, when its windows do not agree. In
+/// simulation, beside a neighbour that disturbs every third window, two to six rounds suffice.
 pub const PROBE_TIMES_MAX: u64 = 10;
 
 /// The same when a server starts, which is not to wait for long.
