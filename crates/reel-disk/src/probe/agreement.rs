@@ -62,9 +62,9 @@ pub(crate) fn agreement(windows: &[Taken]) -> Agreement {
         limit = None;
     }
     let is_settled = limit.is_some();
-    let bearable_ns = bearable_ns(windows);
+    let unsettled_max_ns = unsettled_max_ns(windows);
     let limit_of = |zone: Option<Zone>| match zone {
-        _ if !is_settled => Some(bearable_ns),
+        _ if !is_settled => Some(unsettled_max_ns),
         None => limit,
         Some(Zone::First) => zones[0].0,
         Some(Zone::Last) => zones[1].0,
@@ -102,7 +102,7 @@ fn agreed(times_ns: &[u64]) -> Option<u64> {
 }
 
 /// The longest time that counts although the windows do not agree.
-fn bearable_ns(windows: &[Taken]) -> u64 {
+fn unsettled_max_ns(windows: &[Taken]) -> u64 {
     let times_ns: Vec<u64> = windows.iter().map(|window| window.time_ns).collect();
     let majority = Majority::of(&times_ns).filter(|majority| majority.has_recovered(&times_ns));
     majority

@@ -20,7 +20,7 @@ pub(super) struct Series {
     pub(super) sweep: Sweep,
     taken: Vec<Taken>,
     least_writes: u32,
-    /// Further windows are only company for those of other members and kinds.
+    /// Further windows only keep the load on what members share. They do not count.
     is_settled: bool,
 }
 
