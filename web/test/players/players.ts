@@ -36,6 +36,8 @@ declare global {
   interface Window {
     seen: Seen;
     video: HTMLVideoElement;
+    /** Notes that the title has ended. */
+    end: () => void;
     pictures?: [number, number][];
     Hls: {
       new (): {
@@ -49,6 +51,7 @@ declare global {
       MediaPlayer(): {
         create(): {
           on(event: "error", heard: (event: { error: { message: string } }) => void): void;
+          on(event: "playbackEnded", heard: () => void): void;
           initialize(video: HTMLVideoElement, url: string, autoplay: boolean): void;
         };
       };
@@ -94,10 +97,13 @@ export const players: Record<string, Player> = {
     script: script("dashjs/dist/modern/umd/dash.all.min.js"),
     form: "manifest.mpd",
     begin: (url) => {
-      const { dashjs, seen, video } = window;
+      const { dashjs, seen, video, end } = window;
       const player = dashjs.MediaPlayer().create();
       Object.assign(window, { player });
       player.on("error", (event) => seen.errors.push(event.error.message));
+      // Every 200 ms, dash.js looks whether the time is that of the end, and then pauses the element.
+      // If that is before the element has ended by itself, the element never does.
+      player.on("playbackEnded", end);
       player.initialize(video, url, true);
     },
   },
@@ -139,7 +145,6 @@ function watch(video: HTMLVideoElement) {
     duration: 0,
     pictures: [],
   };
-  Object.assign(window, { seen, video });
   const look = () => {
     seen.time = video.currentTime;
     seen.duration = video.duration;
@@ -152,10 +157,12 @@ function watch(video: HTMLVideoElement) {
   video.addEventListener("waiting", () => video.currentTime > 0.5 && seen.waits.push(video.currentTime));
   video.addEventListener("seeking", () => video.currentTime > 0.5 && seen.jumps.push(video.currentTime));
   video.addEventListener("timeupdate", look);
-  video.addEventListener("ended", () => {
+  const end = () => {
     look();
     seen.ended = true;
-  });
+  };
+  video.addEventListener("ended", end);
+  Object.assign(window, { seen, video, end });
 }
 
 let browser: Browser | undefined;
