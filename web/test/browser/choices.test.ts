@@ -157,7 +157,7 @@ test("a quality is shown soon, though the network was slow and all that follows 
           // The player begins with the smallest quality near the end of the film.
           localStorage.setItem("reel.preferences", JSON.stringify({ bandwidth_bps: 100_000 }));
           localStorage.setItem(`reel.position.${id}`, JSON.stringify({ at_s, of_s }));
-          // It stands there until all is loaded, whether the browser lets it begin by itself or not.
+          // It stands there until all is loaded, whether the browser lets it begin or not.
           const held = new AbortController();
           const pause = ({ target }: Event) => (target as HTMLVideoElement).pause();
           document.addEventListener("play", pause, { capture: true, signal: held.signal });

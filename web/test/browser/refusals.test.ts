@@ -45,7 +45,8 @@ for (const window of Object.keys(windows) as Window[]) {
       window,
       expected: /503/,
       prepare: async (page) => {
-        // The clock runs as soon as it is installed, and cannot be stopped at a time that has passed.
+        // The clock runs as soon as it is installed, and cannot be stopped at a time that has
+        // passed.
         await page.clock.install({ time: 0 });
         await page.clock.pauseAt(600_000);
         await page.route("**/api/v1/sessions", async (route: Route) => {

@@ -193,7 +193,9 @@ test("one MP4 whose session ended continues too", async () => {
   await close();
 });
 
-/** Waits until a page was drawn so often, and says in how many of these pictures an element showed. */
+/**
+ * Waits until a page was drawn so often, and says in how many of these pictures an element showed.
+ */
 function untilDrawn(page: Page, selector: string, pictures = 12): Promise<number> {
   return page.evaluate(
     ([selector, pictures]) =>
