@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
+import type { Job } from "../../src/api/types.ts";
 import { cast } from "../mock/casts.ts";
 import { type Opened, until, useStage, type Window, windows } from "./harness.ts";
 
@@ -153,14 +154,29 @@ for (const window of Object.keys(windows) as Window[])
 
 test("a schedule goes from slot to slot where motion is not wanted", ofMock, async () => {
   const { page, calm, close } = await stage.open("/casts", {
-    prepare: (page) => page.emulateMedia({ reducedMotion: "reduce" }),
+    prepare: async (page) => {
+      await page.emulateMedia({ reducedMotion: "reduce" });
+      await page.clock.install();
+    },
   });
   const strip = page.locator('.cast[data-name="lights"] .slots-strip');
   await strip.locator(".slots-cell").first().waitFor();
-  const places = new Set<string>();
-  const begun_ms = Date.now();
-  while (Date.now() - begun_ms < 2500) places.add((await strip.getAttribute("transform")) ?? "");
-  assert.ok(places.size <= 2, [...places].join());
+  let told = 0;
+  page.on("response", (response) => {
+    if (response.url().includes("/schedule")) told += 1;
+  });
+  // Every place that the strip is given; the schedule is asked for once in each slot.
+  const places = await strip.evaluateHandle((strip) => {
+    const places: string[] = [];
+    const keep = () => places.push(strip.getAttribute("transform") ?? "");
+    new MutationObserver(keep).observe(strip, { attributes: true, attributeFilter: ["transform"] });
+    return places;
+  });
+  await until(() => told >= 2, "the schedule is told again");
+  await page.clock.runFor(1000);
+  const seen = await places.jsonValue();
+  assert.ok(seen.length >= 1, "it moves");
+  assert.ok(seen.length <= told, `${seen.length} moves in ${told} slots: ${seen.join()}`);
   calm();
   await close();
 });
@@ -215,13 +231,24 @@ test("a refusal is shown with its reason and what could be granted", ofMock, asy
 });
 
 test("a film without a transport stream is given one", ofMock, async () => {
-  const { page, shot, calm, close } = await stage.open("/title/ueber-den-fluss", { expected: /./ });
+  let hold = true;
+  const { page, shot, calm, close } = await stage.open("/title/ueber-den-fluss", {
+    expected: /./,
+    // The job is over when its progress was seen, and no sooner.
+    prepare: (page) =>
+      page.route("**/api/v1/jobs/*", async (route) => {
+        const response = await route.fetch();
+        const job = (await response.json()) as Job;
+        return route.fulfill({ response, json: hold ? { ...job, state: "ingesting" } : job });
+      }),
+  });
   await page.click(".details-actions >> text=Cast…");
   await page.waitForSelector("dialog >> text=and this film has none yet");
   await page.waitForSelector("dialog >> text=The title has no form ts");
   await shot("casts-no-stream");
   await page.click("text=Make a transport stream");
   await page.waitForSelector("dialog progress:visible");
+  hold = false;
   await page.waitForSelector(".cast-offer", { state: "hidden" });
   await page.click("dialog .button.primary");
   await page.waitForSelector("text=The cast begins");

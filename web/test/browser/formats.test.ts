@@ -15,7 +15,7 @@ const mp3 = join(results, "mp3.mp4");
 
 before(() => {
   const inputs = "-f lavfi -i testsrc2=size=320x180:rate=25 -f lavfi -i sine=440:sample_rate=48000";
-  const codecs = "-t 8 -c:v libx264 -threads 1 -g 50 -c:a libmp3lame -movflags faststart";
+  const codecs = "-t 120 -c:v libx264 -threads 1 -g 50 -c:a libmp3lame -movflags faststart";
   const options = ["-nostdin", "-v", "error", "-y", ...inputs.split(" "), ...codecs.split(" ")];
   execFileSync("ffmpeg", [...options, mp3]);
 });

@@ -185,6 +185,8 @@ async function openPage(
     if (protocol.startsWith("http") && origin !== new URL(url).origin)
       complain(`left the server: ${request.url()}`);
   });
+  // By default the browser keeps the first 250 only, of which `sessionKey` wants the last.
+  await page.addInitScript(() => performance.setResourceTimingBufferSize(100_000));
   await prepare?.(page);
   await page.goto(url);
   return {
@@ -245,15 +247,22 @@ export async function untilPlayed(page: Page, seconds: number): Promise<void> {
 }
 
 /**
- * Waits until the title has played from this place on: on a slow machine it may be further already
- * when it is looked at.
+ * Waits until the title has played so many seconds from this place on: on a slow machine it may be
+ * further already, or at its end, when it is looked at.
  */
-export async function untilPlayedFrom(page: Page, at_s: number): Promise<void> {
-  await page.waitForFunction((at_s) => {
-    const played = document.querySelector("video")?.played;
-    const starts = Array.from({ length: played?.length ?? 0 }, (_, i) => played?.start(i) ?? 0);
-    return starts.some((start_s) => Math.abs(start_s - at_s) < 1);
-  }, at_s);
+export async function untilPlayedFrom(page: Page, at_s: number, seconds = 0): Promise<void> {
+  await page.waitForFunction(
+    ([at_s, seconds]) => {
+      const played = document.querySelector("video")?.played;
+      if (!played) return false;
+      const ranges = Array.from(
+        { length: played.length },
+        (_, i) => [played.start(i), played.end(i)] as const,
+      );
+      return ranges.some(([start_s, end_s]) => Math.abs(start_s - at_s) < 1 && end_s - start_s >= seconds);
+    },
+    [at_s, seconds] as const,
+  );
 }
 
 /** Waits for something that only the server knows. */
@@ -281,21 +290,35 @@ export async function begin(page: Page): Promise<void> {
 }
 
 /**
- * Opens a menu of the player. The controls are hidden 2.6 s after the pointer rested, which on a
- * slow machine may be before they are pressed. A press that came through is not repeated: it would
- * close the menu.
+ * Keeps the controls of the player shown, as a pointer does that never rests, until the function
+ * that it gives is called. The page sends itself the moves: they are due before the controls hide,
+ * however slow the machine is.
  */
-export function openMenu(page: Page, control: string): Promise<void> {
+export async function keepControls(page: Page): Promise<() => Promise<void>> {
+  const timer = await page.evaluate(() => {
+    const move = () =>
+      document
+        .querySelector(".stage")
+        ?.dispatchEvent(new PointerEvent("pointermove", { pointerType: "mouse" }));
+    move();
+    return window.setInterval(move, 200);
+  });
+  return () => page.evaluate((timer) => clearInterval(timer), timer);
+}
+
+/**
+ * Opens a menu of the player. A press does nothing at the moment in which another session is
+ * opened; one that came through is not repeated, since it would close the menu.
+ */
+export async function openMenu(page: Page, control: string): Promise<void> {
   const button = page.locator(`[data-control="${control}"]`);
-  let moves = 0;
-  return until(async () => {
+  const release = await keepControls(page);
+  await until(async () => {
     if ((await button.getAttribute("aria-expanded")) === "true") return true;
-    if (await page.evaluate(() => navigator.maxTouchPoints > 0))
-      await page.evaluate(() => document.querySelector(".stage")?.removeAttribute("data-idle"));
-    else await page.hover("video", { position: { x: 300 + (moves++ % 2), y: 200 } });
-    await button.click({ timeout: 2000 }).catch(() => undefined);
-    return false;
+    await button.click();
+    return (await button.getAttribute("aria-expanded")) === "true";
   }, `the menu ${control} is opened`);
+  await release();
 }
 
 /** Chooses a quality by its menu. */

@@ -43,7 +43,6 @@ for (const window of Object.keys(windows) as Window[]) {
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );
       assert.ok(overflow <= 0, `the page is ${overflow} px wider than the window`);
-      await page.waitForTimeout(400);
       await shot(`library-${window}-${scheme}`);
       calm();
       await close();
@@ -411,9 +410,14 @@ test("a disk that is missing is told of, and a server that fails is too", async 
   await failing.shot("library-failure");
   // The page asks again after a while; the button keeps the focus meanwhile.
   await failing.page.focus(".failure .button");
-  await failing.page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-  await until(() => asked >= 2, "the titles are asked for again");
-  await failing.page.waitForTimeout(500);
+  // Once it has drawn after the answers, it has handled them.
+  for (const times of [2, 3]) {
+    const answered = failing.page.waitForResponse("**/api/v1/titles");
+    await failing.page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await (await answered).finished();
+    await until(() => asked >= times, "the titles are asked for again");
+    await failing.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(drawn)));
+  }
   assert.ok(
     await told.evaluate((element) => element.isConnected && element.contains(document.activeElement)),
     "it is not read out again, and keeps the focus",

@@ -46,7 +46,7 @@ for (const window of Object.keys(windows) as Window[]) {
         assert.ok(Math.min(...sizes) >= LEAST_PX - 0.5, `the dialog has controls of ${sizes.join(", ")} px`);
       }
 
-      const cues = "1\n00:00:00,000 --> 00:00:39,000\nThe words that were added\n";
+      const cues = "1\n00:00:00,000 --> 00:01:59,000\nThe words that were added\n";
       await dialog.getByLabel("File").setInputFiles(file("film.fr.srt", cues));
       await action.click();
       await dialog.waitFor({ state: "detached" });
@@ -55,6 +55,8 @@ for (const window of Object.keys(windows) as Window[]) {
       assert.equal(stored?.subtitles.filter((s) => s.name === label && s.language === "fr").length, 1);
 
       await untilPlayed(page, 0.3);
+      // The whole film is before the viewer again, and the cue lasts as long.
+      await page.keyboard.press("Home");
       await openMenu(page, "subtitles");
       const items = page.locator(".menu .menu-item", { hasText: label });
       await until(async () => (await items.count()) === 1, "the menu of subtitles lists them");
