@@ -1,7 +1,7 @@
 //! Who sessions are opened for.
 
 use crate::address_range::AddressRange;
-use reel_qos::Class;
+use reel_qos::{Class, Sender};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,19 +17,30 @@ pub enum Client {
     Server,
 }
 
-/// The client of a new session, and the class in which it plays.
+/// The client of a new session, the class in which it plays, and the front end that sends to it.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionClient {
     /// The client.
     pub client: Client,
     /// The class.
     pub class: Class,
+    /// The place of the front end in [`Capacities::core_mib_ns`](reel_qos::Capacities::core_mib_ns).
+    pub front_end: usize,
 }
 
 impl SessionClient {
-    /// A client that plays in a class.
+    /// A client that plays in a class, and is sent to by the first front end.
     pub fn new(client: impl Into<Client>, class: Class) -> Self {
-        Self { client: client.into(), class }
+        Self { client: client.into(), class, front_end: 0 }
+    }
+
+    /// The same client, sent to by another front end.
+    pub fn through(self, front_end: usize) -> Self {
+        Self { front_end, ..self }
+    }
+
+    pub(crate) fn sender(&self) -> Sender {
+        Sender { class: self.class, front_end: self.front_end }
     }
 }
 

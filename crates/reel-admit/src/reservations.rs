@@ -14,8 +14,8 @@ use crate::shares::{Asked, Shares};
 use reel_cache::{Audience, GroupMember, GroupWidth, KeptBuffers, SessionKey, SharedTracks, Start, Units};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{
-    AdmitError, Ahead, Capacities, Class, ClassTable, ClientShare, DemandStart, Ledger, Meeting,
-    MemberCapacity, Overcommitment, ReservationId, Resource, SharedReservations,
+    AdmitError, Ahead, Capacities, ClassTable, ClientShare, DemandStart, Ledger, Meeting, MemberCapacity,
+    Overcommitment, ReservationId, Resource, Sender, SharedReservations,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -107,7 +107,8 @@ pub(crate) struct Offer<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Applicant<'a> {
     pub(crate) key: SessionKey,
-    pub(crate) class: Class,
+    /// Its class, and the front end that sends to it.
+    pub(crate) sender: Sender,
     /// Its label in the ledger.
     pub(crate) label: &'a str,
     /// The client in whose share the reservation counts.
@@ -148,11 +149,11 @@ impl Reservations {
         let demand = &choices.demands[choice];
         let shared = choices.shared(choice);
         let starts = shared.filter(|_| is_played).map_or_else(Vec::new, |shared| shared.starts(media_ns));
-        let ahead = self.groups.next_ahead(applicant.class, demand, start, held);
+        let ahead = self.groups.next_ahead(applicant.sender.class, demand, start, held);
         let before = ahead.and_then(|Ahead { stream, group }| {
             let session = self.holders.get(&stream)?.key;
             // Asked only for sessions that might follow, since it goes through the whole title.
-            let is_worth = self.groups.is_worth_following(applicant.class, demand, group, start);
+            let is_worth = self.groups.is_worth_following(applicant.sender.class, demand, group, start);
             (is_worth && self.can_keep(group, start)).then_some(())?;
             self.memory.as_ref()?.audience.follows(
                 applicant.key,
@@ -162,7 +163,8 @@ impl Reservations {
             )
         });
         let is_held = before.is_some();
-        let asked = Asked { sharer: applicant.sharer, class: applicant.class, demand, start, held, is_held };
+        let Applicant { sharer, sender, .. } = applicant;
+        let asked = Asked { sharer, sender, demand, start, held, is_held };
         let has_share = if is_continued { Ok(()) } else { self.shares.check(self.groups.ledger(), &asked) };
         let put = match has_share {
             Err(refused) => Err(refused),
@@ -170,7 +172,7 @@ impl Reservations {
                 Some(reservation) => {
                     self.groups.change(reservation, demand, start, is_held).map(|()| reservation)
                 }
-                None => self.groups.admit(applicant.class, demand, start, is_held, applicant.label),
+                None => self.groups.admit(sender, demand, start, is_held, applicant.label),
             },
         };
         match &put {
@@ -209,8 +211,8 @@ impl Reservations {
         let has_left = next.is_some_and(|next| self.groups.leave(reservation, next).is_ok());
         if let Some(demand) = next.filter(|_| has_left) {
             let start = DemandStart::new(0, now_ns / ROUND_NS);
-            let Applicant { sharer, class, .. } = applicant;
-            let asked = Asked { sharer, class, demand, start, held: Some(reservation), is_held: false };
+            let Applicant { sharer, sender, .. } = applicant;
+            let asked = Asked { sharer, sender, demand, start, held: Some(reservation), is_held: false };
             self.shares.holds(self.groups.ledger(), reservation, &asked);
             self.holders.insert(
                 reservation,

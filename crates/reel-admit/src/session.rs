@@ -14,7 +14,7 @@ use crate::played::{Played, PlayedBy};
 use crate::schedule::{Continuity, Schedule, TrackSpan};
 use reel_cache::{PromisedBuffers, SessionKey};
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Class, Demand, ReservationId};
+use reel_qos::{Class, Demand, ReservationId, Sender};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -26,7 +26,7 @@ pub struct Session<T> {
     pub(crate) client: Client,
     /// The client in whose share its reservation counts; `None` if that has no share.
     pub(crate) sharer: Option<Client>,
-    class: Class,
+    pub(crate) sender: Sender,
     opened_ns: u64,
     /// When it was last requested something, or sent something.
     used_ns: AtomicU64,
@@ -210,7 +210,7 @@ pub(crate) struct Opening<'a, T> {
     pub(crate) playing: Arc<T>,
     pub(crate) client: Client,
     pub(crate) sharer: Option<Client>,
-    pub(crate) class: Class,
+    pub(crate) sender: Sender,
     pub(crate) promise: Option<Promise>,
     pub(crate) memory: Option<PromisedBuffers>,
     pub(crate) now_ns: u64,
@@ -218,13 +218,13 @@ pub(crate) struct Opening<'a, T> {
 
 impl<T> Session<T> {
     pub(crate) fn new(opening: Opening<'_, T>) -> Self {
-        let Opening { key, title_id, playing, client, sharer, class, promise, memory, now_ns } = opening;
+        let Opening { key, title_id, playing, client, sharer, sender, promise, memory, now_ns } = opening;
         Self {
             key,
             title_id: title_id.to_owned(),
             client,
             sharer,
-            class,
+            sender,
             opened_ns: now_ns,
             used_ns: AtomicU64::new(now_ns),
             asked_ns: AtomicU64::new(now_ns),
@@ -255,7 +255,7 @@ impl<T> Session<T> {
 
     /// The class of its reads.
     pub fn class(&self) -> Class {
-        self.class
+        self.sender.class
     }
 
     /// The id of the title it plays.
@@ -310,7 +310,7 @@ impl<T> Session<T> {
     /// What is remembered of it when it ends.
     pub(crate) fn former(&self) -> Option<FormerSession> {
         let edition = self.edition.get()?.clone();
-        Some(FormerSession { title_id: self.title_id.clone(), edition, class: self.class })
+        Some(FormerSession { title_id: self.title_id.clone(), edition, class: self.class() })
     }
 
     /// What is kept of it over a restart; `None` if it cannot be opened again.
@@ -399,7 +399,7 @@ impl<T> Session<T> {
             key: self.key,
             title_id: self.title_id.clone(),
             client: self.client,
-            class: self.class,
+            class: self.class(),
             reservation,
             rate_bps,
             starts_in_ns: state.start_ns(now_ns) - now_ns,

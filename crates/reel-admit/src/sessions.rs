@@ -260,7 +260,7 @@ impl<T> Sessions<T> {
         offers: impl Into<Choices>,
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
-        let client = SessionClient { client: kept.client, class: kept.former.class };
+        let client = SessionClient::new(kept.client, kept.former.class);
         let beginning = kept.playing.map_or(Beginning::Played, Beginning::Continued);
         self.open_at(kept.key, (&kept.former.title_id, playing), offers.into(), client, beginning, now_ns)
     }
@@ -276,7 +276,7 @@ impl<T> Sessions<T> {
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let idle = self.table().remove_idle(now_ns);
         idle.iter().for_each(|session| self.end(session));
-        let SessionClient { client, class } = client;
+        let (sender, client) = (client.sender(), client.client);
         let sharer = {
             let table = self.table();
             if let Some(other) = table.get(&key) {
@@ -287,7 +287,7 @@ impl<T> Sessions<T> {
         };
         // The table is not locked here, since every request of every core needs it. A ladder that
         // is refused takes the ledger some milliseconds.
-        let applicant = Applicant { key, class, label: title_id, sharer };
+        let applicant = Applicant { key, sender, label: title_id, sharer };
         let promise = match &beginning {
             Beginning::Played => self.admission.reserve_best(offers, applicant, 0, now_ns)?,
             Beginning::Continued(at) => self.admission.reserve_again(offers, applicant, at, now_ns)?,
@@ -296,7 +296,7 @@ impl<T> Sessions<T> {
             }
         };
         let memory = self.memory.as_ref().map(|(budget, _)| budget.promise(0));
-        let opening = Opening { key, title_id, playing, client, sharer, class, promise, memory, now_ns };
+        let opening = Opening { key, title_id, playing, client, sharer, sender, promise, memory, now_ns };
         let session = Arc::new(Session::new(opening));
         if let Beginning::Continued(PlayingAt { media_ns, until_ns, .. }) = beginning {
             session.state().schedule = Schedule::resumed(media_ns, until_ns, now_ns);
@@ -666,6 +666,6 @@ impl<T> Sessions<T> {
 
 /// A session as the ledger knows it.
 pub(crate) fn applicant<T>(session: &Session<T>) -> Applicant<'_> {
-    let (key, class, label) = (session.key, session.class(), session.title_id());
-    Applicant { key, class, label, sharer: session.sharer }
+    let (key, sender, label) = (session.key, session.sender, session.title_id());
+    Applicant { key, sender, label, sharer: session.sharer }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use reel_qos::{
-    AdmitError, Class, ClientShare, Demand, DemandStart, Ledger, MeanCosts, ReservationId, ShareClaim,
+    AdmitError, ClientShare, Demand, DemandStart, Ledger, MeanCosts, ReservationId, Sender, ShareClaim,
 };
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ struct Holding {
 pub(crate) struct Asked<'a> {
     /// `None` if the client has no share.
     pub(crate) sharer: Option<Client>,
-    pub(crate) class: Class,
+    pub(crate) sender: Sender,
     pub(crate) demand: &'a Demand,
     pub(crate) start: DemandStart,
     /// The reservation that is replaced.
@@ -47,7 +47,7 @@ impl Shares {
         let had = asked.held.and_then(|held| self.of_reservation.get(&held)).map(|(_, costs)| costs);
         let own = asked.is_held.then(|| asked.demand.without_disks());
         let claim = ShareClaim {
-            class: asked.class,
+            sender: asked.sender,
             demand: own.as_ref().unwrap_or(asked.demand),
             start: asked.start,
             had,
@@ -61,7 +61,7 @@ impl Shares {
         self.released(reservation);
         let Some(client) = asked.sharer else { return };
         let own = asked.is_held.then(|| asked.demand.without_disks());
-        let costs = ledger.mean_costs(own.as_ref().unwrap_or(asked.demand));
+        let costs = ledger.mean_costs(own.as_ref().unwrap_or(asked.demand), asked.sender.front_end);
         let holding = self.by_client.entry(client).or_default();
         holding.costs.add(&costs);
         holding.reservations += 1;

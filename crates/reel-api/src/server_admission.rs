@@ -84,9 +84,11 @@ impl AdmissionService for ServerAdmission {
             // measured again.
             *capacity = MemberCapacity::found(capacity.price, disks.price(member));
         }
-        if let Some(front_end) = self.counters.front_ends.first() {
-            let learnt_ns = front_end.mib_ns.load(Ordering::Relaxed);
-            capacities.core_mib_ns = capacities.core_mib_ns.max(learnt_ns);
+        // Viewers of the first front end are counted.
+        if let (Some(price_ns), Some(front_end)) =
+            (capacities.core_mib_ns.first_mut(), self.counters.front_ends.first())
+        {
+            *price_ns = front_end.mib_ns.load(Ordering::Relaxed).max(*price_ns);
         }
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has no reservation that a change of shares could overcommit.

@@ -33,6 +33,8 @@ pub struct CastParts {
     pub sessions: Arc<Sessions<PlayableTitle>>,
     /// How far readers read ahead.
     pub depth: Depth,
+    /// The place of their front end among those of the server.
+    pub front_end: usize,
     /// The most packets of a train; `None` for
     /// [`CAST_TRAIN_PACKETS`](crate::limits::CAST_TRAIN_PACKETS). For experiments.
     pub train_packets: Option<NonZeroU64>,
@@ -356,7 +358,7 @@ impl Casts {
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, CastRefused> {
         let offers = playing.choices(Form::Stream).ok_or(CastRefused::TooLong)?;
-        let client = SessionClient::new(Client::Server, Class::PERIODIC);
+        let client = SessionClient::new(Client::Server, Class::PERIODIC).through(self.0.parts.front_end);
         let sessions = &self.0.parts.sessions;
         Ok(sessions.open_pushed(title, Arc::clone(playing), offers, client, start_ns, now_ns)?)
     }

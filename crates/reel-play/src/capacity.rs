@@ -1,7 +1,7 @@
 //! What can be promised, as it changes while the server runs: prices of members, and the shares of
 //! classes.
 
-use crate::counters::{FrontEndCounters, PlayCounters};
+use crate::counters::PlayCounters;
 use crate::limits::{LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
 use crate::processor::{Done, ProcessorPrice};
 use crate::uplink::Uplink;
@@ -17,23 +17,34 @@ pub struct Capacity {
     /// The price measured before the server started. A device that turns out faster is not promised
     /// more until it is measured again.
     measured: Vec<DiskPrice>,
-    /// One for each front end.
-    processors: Vec<ProcessorPrice>,
+    front_ends: Vec<FrontEndPrice>,
+    /// Time of the disk threads when it was last divided.
+    disks_ns: u64,
     reported: Capacities,
     classes: Arc<ClassTable>,
+}
+
+/// What sending costs a front end, and what that follows from.
+#[derive(Debug)]
+struct FrontEndPrice {
+    price: ProcessorPrice,
+    /// What it had sent when the time of the disk threads was last divided.
+    sent_bytes: u64,
+    /// Its part of that time.
+    disks_ns: u64,
 }
 
 /// The resources of a server beside its disks.
 #[derive(Debug)]
 pub struct CapacityConfig {
-    /// Nanoseconds of serving threads in a round.
+    /// Nanoseconds that the threads of the first front end have in a round. All front ends share
+    /// these processors.
     pub core_ns: u64,
     /// Bytes of memory that can be promised to readers.
     pub arena_bytes: u64,
     /// The rate of the network; `None` if it is not known.
     pub network_bps: Option<u64>,
-    /// The cost of sending before it is learnt, for each of the front ends. Admission counts with
-    /// that of the first.
+    /// The cost of sending before it is learnt, for each of the front ends.
     pub processors: Vec<ProcessorPrice>,
 }
 
@@ -49,10 +60,14 @@ impl Capacity {
                 .collect(),
             network_bytes: network_bps.map_or(UNLIMITED, network_bytes),
             core_ns,
-            core_mib_ns: processors.first().map_or(0, ProcessorPrice::mib_ns),
+            core_mib_ns: Vec::new(),
             arena_bytes,
         };
-        Self { measured, processors, reported, classes: disks.classes() }
+        let front_ends =
+            processors.into_iter().map(|price| FrontEndPrice { price, sent_bytes: 0, disks_ns: 0 }).collect();
+        let mut capacity = Self { measured, front_ends, disks_ns: 0, reported, classes: disks.classes() };
+        capacity.reported.core_mib_ns = capacity.core_mib_ns();
+        capacity
     }
 
     /// What can be promised now.
@@ -95,38 +110,58 @@ impl Capacity {
         }
         changed |= self.follow_uplink(uplink.view().round_bytes);
         self.learn_prices(counters, disks.cpu_ns(), now_ns);
-        let core_mib_ns = self.processors.first().map_or(0, ProcessorPrice::mib_ns);
-        if is_far(self.reported.core_mib_ns, core_mib_ns) {
-            self.reported.core_mib_ns = core_mib_ns;
-            changed = true;
-            let us = core_mib_ns / 1000;
-            tracing::info!(
-                "sending a MiB takes {us} us of the processors; admission uses this price from now on"
-            );
-        }
+        changed |= self.follow_processors(counters);
         if changed {
             sessions.admission().set_capacities(self.reported.clone());
         }
         changed || reclassed
     }
 
-    /// Measures what each front end has done. The time of the disk threads belongs to the front
-    /// ends by what each has sent.
+    /// Measures what each front end has done. The time that the disk threads have taken since the last
+    /// call belongs to the front ends by what each has sent since then.
     fn learn_prices(&mut self, counters: &PlayCounters, disks_ns: u64, at_ns: u64) {
-        let sent = |front_end: &FrontEndCounters| front_end.sent_bytes.load(Ordering::Relaxed);
-        let all_bytes: u64 = counters.front_ends.iter().map(sent).sum();
-        for (price, front_end) in self.processors.iter_mut().zip(&counters.front_ends) {
-            let sent_bytes = sent(front_end);
-            let part = u128::from(disks_ns) * u128::from(sent_bytes) / u128::from(all_bytes.max(1));
-            price.update(Done {
-                at_ns,
-                serve_ns: front_end.threads_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum(),
-                // Fits: a part of it.
-                disks_ns: part as u64,
-                sent_bytes,
-            });
-            front_end.mib_ns.store(price.mib_ns(), Ordering::Relaxed);
+        let took_ns = disks_ns.saturating_sub(self.disks_ns);
+        self.disks_ns = disks_ns;
+        let sent: Vec<u64> = counters
+            .front_ends
+            .iter()
+            .map(|front_end| front_end.sent_bytes.load(Ordering::Relaxed))
+            .collect();
+        let since = |own: &FrontEndPrice, sent_bytes: u64| sent_bytes.saturating_sub(own.sent_bytes);
+        let all: u64 = self.front_ends.iter().zip(&sent).map(|(own, &sent)| since(own, sent)).sum();
+        for ((own, front_end), sent_bytes) in self.front_ends.iter_mut().zip(&counters.front_ends).zip(sent) {
+            let part = u128::from(took_ns) * u128::from(since(own, sent_bytes)) / u128::from(all.max(1));
+            // Fits: a part of it.
+            own.disks_ns += part as u64;
+            own.sent_bytes = sent_bytes;
+            let serve_ns = front_end.threads_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum();
+            own.price.update(Done { at_ns, serve_ns, disks_ns: own.disks_ns, sent_bytes });
+            front_end.mib_ns.store(own.price.mib_ns(), Ordering::Relaxed);
         }
+    }
+
+    /// What a MiB costs each front end, in the time of the threads of the first.
+    fn core_mib_ns(&self) -> Vec<u64> {
+        let Some(first) = self.front_ends.first() else { return Vec::new() };
+        self.front_ends.iter().map(|own| own.price.mib_ns_beside(&first.price)).collect()
+    }
+
+    /// Takes over what sending costs the front ends; whether that has changed for any.
+    fn follow_processors(&mut self, counters: &PlayCounters) -> bool {
+        let found = self.core_mib_ns();
+        let mut changed = false;
+        for (number, (reported, found)) in self.reported.core_mib_ns.iter_mut().zip(found).enumerate() {
+            if !is_far(*reported, found) {
+                continue;
+            }
+            (*reported, changed) = (found, true);
+            let (name, us) =
+                (counters.front_ends.get(number).map_or("", |front_end| front_end.name), found / 1000);
+            tracing::info!(
+                "sending a MiB by {name} takes {us} us of the processors; admission uses this price from now on"
+            );
+        }
+        changed
     }
 
     /// Takes over how many bytes the uplink carries in a round; whether that has changed.
@@ -176,9 +211,97 @@ mod tests {
     use reel_disk::{DisksConfig, start_disks};
     use reel_qos::{Class, Demand};
 
+    const MIB: u64 = 1 << 20;
+    const MS_NS: u64 = 1_000_000;
+    const GIVEN_NS: u64 = 500_000;
+
+    /// HTTP and programs on one processor, and what their threads and those of the disks have done.
+    struct Machine {
+        capacity: Capacity,
+        counters: PlayCounters,
+        disks_ns: u64,
+        seconds: u64,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let capacities = Capacities {
+                members: Vec::new(),
+                network_bytes: UNLIMITED,
+                core_ns: ROUND_NS,
+                core_mib_ns: vec![GIVEN_NS; 2],
+                arena_bytes: UNLIMITED,
+            };
+            let price = || ProcessorPrice::new(GIVEN_NS, 1, 1);
+            let own = || FrontEndPrice { price: price(), sent_bytes: 0, disks_ns: 0 };
+            let capacity = Capacity {
+                measured: Vec::new(),
+                front_ends: vec![own(), own()],
+                disks_ns: 0,
+                reported: capacities,
+                classes: Arc::default(),
+            };
+            let counters = PlayCounters::new(&[("http", 1), ("programs", 1)]);
+            Self { capacity, counters, disks_ns: 0, seconds: 0 }
+        }
+
+        /// So many seconds, in each of which each front end sends so many MiB for so much of its
+        /// threads' time, and the disk threads take so much.
+        fn play(&mut self, seconds: u64, sent: [(u64, u64); 2], disks_ns: u64) -> Vec<u64> {
+            for _ in 0..=seconds {
+                self.capacity.learn_prices(&self.counters, self.disks_ns, self.seconds * ROUND_NS);
+                self.seconds += 1;
+                self.disks_ns += disks_ns;
+                for (front_end, (mib, each_ns)) in self.counters.front_ends.iter().zip(sent) {
+                    front_end.sent_bytes.fetch_add(mib * MIB, Ordering::Relaxed);
+                    front_end.threads_ns[0].fetch_add(mib * each_ns, Ordering::Relaxed);
+                }
+            }
+            self.capacity.core_mib_ns()
+        }
+    }
+
+    #[test]
+    fn a_long_tap_pays_for_none_of_the_reads_of_http() {
+        let mut machine = Machine::new();
+        // For an hour, programs read what is in memory.
+        machine.play(3600, [(0, 0), (2000, 150_000)], 0);
+        // Then HTTP sends what comes from the disks: 0.4 ms of the disk threads for each MiB.
+        let prices = machine.play(60, [(1000, 400_000), (0, 0)], 400 * MS_NS);
+        assert!((780_000..=800_000).contains(&prices[0]), "{prices:?}");
+        assert!((150_000..=160_000).contains(&prices[1]), "{prices:?}");
+    }
+
+    #[test]
+    fn front_ends_that_send_the_same_pay_half_of_the_disks_each() {
+        let prices = Machine::new().play(300, [(500, 600_000), (500, 200_000)], 400 * MS_NS);
+        assert!((990_000..=1_000_000).contains(&prices[0]), "{prices:?}");
+        assert!((595_000..=605_000).contains(&prices[1]), "{prices:?}");
+    }
+
+    #[test]
+    fn a_front_end_that_stops_keeps_its_price_and_pays_nothing_more() {
+        let mut machine = Machine::new();
+        let before = machine.play(300, [(500, 600_000), (500, 200_000)], 400 * MS_NS);
+        // What it does not send costs nothing, and the other one has all of the disks.
+        let prices = machine.play(300, [(500, 600_000), (0, 0)], 400 * MS_NS);
+        assert_eq!(prices[1], before[1]);
+        assert!((1_390_000..=1_400_000).contains(&prices[0]), "{prices:?}");
+    }
+
+    #[test]
+    fn a_front_end_of_one_thread_is_promised_no_more_than_that_thread_can_do() {
+        let http = ProcessorPrice::new(GIVEN_NS, 4, 4);
+        assert_eq!(ProcessorPrice::new(GIVEN_NS, 1, 4).mib_ns_beside(&http), 4 * GIVEN_NS);
+        assert_eq!(http.mib_ns_beside(&http), GIVEN_NS);
+        assert_eq!(
+            ProcessorPrice::new(GIVEN_NS, 1, 1).mib_ns_beside(&ProcessorPrice::new(GIVEN_NS, 1, 1)),
+            GIVEN_NS
+        );
+    }
+
     #[test]
     fn less_is_promised_of_a_slow_processor() {
-        const GIVEN_NS: u64 = 500_000;
         const SLOW_NS: u64 = 1_500_000;
         let shape =
             ArenaConfig { buffer_bytes: 1 << 16, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
@@ -203,6 +326,7 @@ mod tests {
         let viewers = || {
             sessions.admission().how_many(Class::PERIODIC, &film).expect("it promises").expect("room").viewers
         };
+        let programs_mib_ns = |capacity: &Capacity| capacity.capacities().core_mib_ns[1];
         // 0.7 of a second in each round.
         assert_eq!(viewers(), 1_400);
         let (counters, uplink) =
@@ -217,6 +341,8 @@ mod tests {
             programs.threads_ns[0].fetch_add(2_000 * SLOW_NS / 16, Ordering::Relaxed);
         }
         assert!((466..=490).contains(&viewers()), "{}", viewers());
+        let least_ns = GIVEN_NS / crate::limits::CORE_PRICE_SPAN;
+        assert!((least_ns..GIVEN_NS / 2).contains(&programs_mib_ns(&capacity)), "they pay their own price");
         disks.stop().expect("it ends");
     }
 }

@@ -14,8 +14,10 @@ pub struct MemoryUse {
     pub buffers: usize,
     /// Units of a stripe, those of parity included.
     pub width: usize,
-    /// Threads that serve media.
+    /// Threads that serve media, of all front ends.
     pub serve_threads: usize,
+    /// Those of them that seal, if TLS is spoken.
+    pub sealing_threads: usize,
     /// Ingests that may run at once.
     pub ingests: usize,
     /// Whether TLS is spoken.
@@ -43,20 +45,21 @@ impl MemoryPlan {
     /// Divides an arena. In a small arena ingests and maintenance get at most a half, and sealing a
     /// quarter.
     pub fn of(arena: &MemoryUse) -> Self {
-        let MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy } = *arena;
+        let MemoryUse { buffers, width, serve_threads, sealing_threads, ingests, .. } = *arena;
+        let MemoryUse { is_tls, driver, zero_copy, .. } = *arena;
         let writing = ingests.max(1) * STRIPES_PER_INGEST * width;
         let decoding = serve_threads * width;
         let maintenance = MAINTENANCE_STRIPES * width;
         let spare = (writing + decoding + maintenance).min(buffers / 2);
         let scratch_per_core = if is_tls {
-            SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / serve_threads.max(1))
+            SCRATCH_BUFFERS_PER_CORE.min(buffers / SCRATCH_PART / sealing_threads.max(1))
         } else {
             0
         };
         // A driver that copies needs none. Where readers have little, they get all of it.
         let is_lent = zero_copy && driver != DriverChoice::Portable && buffers >= LENT_ARENA_BUFFERS_MIN;
         let lent = if is_lent { buffers / LENT_PART } else { 0 };
-        let readers = buffers.saturating_sub(spare + serve_threads * scratch_per_core + lent);
+        let readers = buffers.saturating_sub(spare + sealing_threads * scratch_per_core + lent);
         Self { spare, scratch_per_core, lent, readers }
     }
 }
@@ -76,9 +79,19 @@ mod tests {
             any::<bool>(),
             any::<bool>(),
         )
-            .prop_map(|(buffers, width, serve_threads, ingests, is_tls, is_ring, zero_copy)| {
+            .prop_map(|(buffers, width, sealing_threads, ingests, is_tls, is_ring, zero_copy)| {
+                let serve_threads = sealing_threads + 3;
                 let driver = if is_ring { DriverChoice::Uring } else { DriverChoice::Portable };
-                MemoryUse { buffers, width, serve_threads, ingests, is_tls, driver, zero_copy }
+                MemoryUse {
+                    buffers,
+                    width,
+                    serve_threads,
+                    sealing_threads,
+                    ingests,
+                    is_tls,
+                    driver,
+                    zero_copy,
+                }
             })
     }
 
@@ -86,7 +99,7 @@ mod tests {
         #[test]
         fn the_parts_are_the_whole_and_readers_have_a_fifth(arena in uses()) {
             let parts = MemoryPlan::of(&arena);
-            let others = parts.spare + arena.serve_threads * parts.scratch_per_core + parts.lent;
+            let others = parts.spare + arena.sealing_threads * parts.scratch_per_core + parts.lent;
             prop_assert_eq!(parts.readers + others, arena.buffers);
             // No reader is refused for memory that other uses only might need.
             prop_assert!(parts.readers >= arena.buffers / 5, "{parts:?}");
@@ -99,6 +112,7 @@ mod tests {
             buffers: 16_000,
             width: 5,
             serve_threads: 4,
+            sealing_threads: 4,
             ingests: 1,
             is_tls: false,
             driver: DriverChoice::Portable,

@@ -55,6 +55,13 @@ impl ProcessorPrice {
         self.mib_ns
     }
 
+    /// The same in the time of `other`'s threads: what takes the whole time of these threads takes the
+    /// whole time of those. So front ends that share processors share one budget, and none is promised
+    /// more than its own threads can do.
+    pub fn mib_ns_beside(&self, other: &ProcessorPrice) -> u64 {
+        self.mib_ns.saturating_mul(other.threads) / self.threads
+    }
+
     /// Measures the work since the last call.
     pub fn update(&mut self, done: Done) {
         let Some(seen) = self.seen else {

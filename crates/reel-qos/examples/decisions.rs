@@ -138,7 +138,7 @@ fn plenty() -> Capacities {
         members: vec![MemberCapacity { price, round_ns: 1 << 44 }; MEMBERS],
         network_bytes: UNLIMITED - 1,
         core_ns: 1 << 44,
-        core_mib_ns: 250_000,
+        core_mib_ns: vec![250_000],
         arena_bytes: 1 << 45,
     }
 }

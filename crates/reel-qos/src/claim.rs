@@ -1,7 +1,7 @@
 //! A demand on the clock: what is to be reserved, and what was.
 
 use crate::resource::{Capacities, Resource};
-use crate::{Class, Demand};
+use crate::{Class, Demand, Sender};
 use std::sync::Arc;
 
 /// The part of a demand that is not in the past, on the clock, for a class that may have
@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub(crate) struct Claim<'a> {
     pub(crate) demand: &'a Demand,
     pub(crate) class: Class,
+    pub(crate) front_end: usize,
     /// The round of the demand that is on `start_round`.
     pub(crate) from_round: usize,
     /// Never before the ledger's present.
@@ -67,6 +68,7 @@ impl DemandStart {
 pub(crate) struct Reservation {
     pub(crate) demand: Arc<Demand>,
     pub(crate) class: Class,
+    pub(crate) front_end: usize,
     pub(crate) from_round: usize,
     pub(crate) start_round: u64,
     pub(crate) end_round: u64,
@@ -92,7 +94,7 @@ impl Claim<'_> {
         let mut costs = [0; TOGETHER];
         for done in (0..self.rounds).step_by(TOGETHER) {
             let costs = &mut costs[..TOGETHER.min(self.rounds - done)];
-            self.demand.write_costs(resource, prices, self.from_round + done, costs);
+            self.demand.write_costs(resource, (prices, self.front_end), self.from_round + done, costs);
             if !each(self.start_round + done as u64, costs) {
                 return;
             }
@@ -102,6 +104,7 @@ impl Claim<'_> {
     /// The costs of a resource in all rounds.
     pub(crate) fn costs(&self, prices: &Capacities, series: usize) -> Vec<u64> {
         let mut costs = vec![0; self.rounds];
+        let prices = (prices, self.front_end);
         self.demand.write_costs(Resource::of_series(series), prices, self.from_round, &mut costs);
         costs
     }
@@ -112,6 +115,7 @@ impl Reservation {
         Reservation {
             demand: demand.clone(),
             class: claim.class,
+            front_end: claim.front_end,
             from_round: claim.from_round,
             start_round: claim.start_round,
             end_round: claim.start_round + claim.rounds as u64,
@@ -124,8 +128,14 @@ impl Reservation {
         let from_round = start.from_round.min(demand.rounds());
         let rounds = demand.rounds() - from_round;
         let start_round = start.start_round;
-        let claim = Claim { demand, class: self.class, from_round, start_round, rounds, kept: &[] };
+        let Sender { class, front_end } = self.sender();
+        let claim = Claim { demand, class, front_end, from_round, start_round, rounds, kept: &[] };
         Reservation::new(&claim, demand, self.label.clone())
+    }
+
+    /// Who it is charged to.
+    pub(crate) fn sender(&self) -> Sender {
+        Sender { class: self.class, front_end: self.front_end }
     }
 
     /// The part that is not in the past.
@@ -134,6 +144,7 @@ impl Reservation {
         Claim {
             demand: &self.demand,
             class: self.class,
+            front_end: self.front_end,
             from_round: self.from_round.saturating_add((start_round - self.start_round) as usize),
             start_round,
             rounds: self.end_round.saturating_sub(start_round) as usize,

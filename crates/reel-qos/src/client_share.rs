@@ -15,7 +15,7 @@ use crate::claim::{Claim, DemandStart};
 use crate::ledger::Ledger;
 use crate::price::DiskPrice;
 use crate::resource::Resource;
-use crate::{AdmitError, Class, Demand, Refusal};
+use crate::{AdmitError, Demand, Refusal, Sender};
 
 /// The part of an idle machine that one client may hold, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub struct ShareRefusal {
 /// A stream of a client that asks for a reservation.
 #[derive(Clone, Copy, Debug)]
 pub struct ShareClaim<'a> {
-    /// Its class.
-    pub class: Class,
+    /// Its class, and the front end that sends it.
+    pub sender: Sender,
     /// What it will be charged with.
     pub demand: &'a Demand,
     /// From where on, and when.
@@ -111,9 +111,10 @@ impl ShareRefusal {
 }
 
 impl Ledger {
-    /// What a demand costs of each resource in a round, on average, at the present prices.
-    pub fn mean_costs(&self, demand: &Demand) -> MeanCosts {
-        let of = |series| self.mean_cost(demand, Resource::of_series(series));
+    /// What a demand that a front end sends costs of each resource in a round, on average, at the
+    /// present prices.
+    pub fn mean_costs(&self, demand: &Demand, front_end: usize) -> MeanCosts {
+        let of = |series| self.mean_cost(demand, front_end, Resource::of_series(series));
         MeanCosts((0..self.capacities.series()).map(of).collect())
     }
 
@@ -122,9 +123,9 @@ impl Ledger {
     /// # Errors
     /// [`AdmitError::Share`].
     pub fn check_share(&self, share: ClientShare, asked: &ShareClaim<'_>) -> Result<(), AdmitError> {
-        let &ShareClaim { class, demand, start, had, held } = asked;
+        let &ShareClaim { sender, demand, start, had, held } = asked;
         let others = |series| held.of(series).saturating_sub(had.map_or(0, |had| had.of(series)));
-        let needs = self.mean_costs(demand);
+        let needs = self.mean_costs(demand, sender.front_end);
         let series = 0..self.capacities.series();
         let grows = series.clone().any(|series| needs.of(series) > had.map_or(0, |had| had.of(series)));
         if share == ClientShare::ALL || !grows || series.clone().all(|series| others(series) == 0) {
@@ -137,7 +138,7 @@ impl Ledger {
                 kept.saturating_sub(had.map_or(0, |had| had.of(series)))
             })
             .collect();
-        let claim = self.claim(class, demand, start.from_round, start.start_round)?;
+        let claim = self.claim(sender, demand, start.from_round, start.start_round)?;
         let Err(refusal) = self.require(&Claim { kept: &kept, ..claim }) else { return Ok(()) };
         // Where it does not fit at all, the ledger says so.
         if had.is_none() && self.require(&claim).is_err() {
@@ -147,7 +148,7 @@ impl Ledger {
         Err(AdmitError::Share(Box::new(ShareRefusal { refusal, held, share })))
     }
 
-    fn mean_cost(&self, demand: &Demand, resource: Resource) -> u64 {
+    fn mean_cost(&self, demand: &Demand, front_end: usize, resource: Resource) -> u64 {
         let prices = &self.capacities;
         if !prices.counts(resource) {
             return 0;
@@ -157,7 +158,8 @@ impl Ledger {
             Resource::Arena => return demand.held_bytes(),
             Resource::Network => demand.sent_total(),
             Resource::Core => {
-                DiskPrice { read_mib_ns: prices.core_mib_ns, ..DiskPrice::FREE }.read_ns(demand.sent_total())
+                let read_mib_ns = prices.core_mib_ns_of(front_end);
+                DiskPrice { read_mib_ns, ..DiskPrice::FREE }.read_ns(demand.sent_total())
             }
             Resource::Member(member) | Resource::MemberBytes(member) => {
                 let part = usize::from(matches!(resource, Resource::MemberBytes(_)));
@@ -172,8 +174,8 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Capacities;
     use crate::limits::ROUND_NS;
+    use crate::{Capacities, Class};
     use std::sync::Arc;
 
     /// A network of 1000 bytes in a round for the periodic class.
@@ -182,7 +184,7 @@ mod tests {
             members: Vec::new(),
             network_bytes: 1177,
             core_ns: ROUND_NS,
-            core_mib_ns: 0,
+            core_mib_ns: Vec::new(),
             arena_bytes: 1 << 30,
         };
         Ledger::new(capacities, 100)
@@ -198,11 +200,16 @@ mod tests {
     /// client holds then, and the refusal.
     fn fill(ledger: &mut Ledger, share: ClientShare, bytes: u64) -> (u64, AdmitError) {
         let demand = sends(bytes);
-        let costs = ledger.mean_costs(&demand);
+        let costs = ledger.mean_costs(&demand, 0);
         let mut held = MeanCosts::default();
         loop {
-            let asked =
-                ShareClaim { class: Class::PERIODIC, demand: &demand, start: NOW, had: None, held: &held };
+            let asked = ShareClaim {
+                sender: Class::PERIODIC.into(),
+                demand: &demand,
+                start: NOW,
+                had: None,
+                held: &held,
+            };
             let granted = ledger.check_share(share, &asked);
             match granted.and_then(|()| ledger.admit(Class::PERIODIC, &demand, 0, 0, "")) {
                 Ok(_) => held.add(&costs),
@@ -235,8 +242,13 @@ mod tests {
         for _ in 0..10 {
             let held = MeanCosts::default();
             let demand = sends(100);
-            let asked =
-                ShareClaim { class: Class::PERIODIC, demand: &demand, start: NOW, had: None, held: &held };
+            let asked = ShareClaim {
+                sender: Class::PERIODIC.into(),
+                demand: &demand,
+                start: NOW,
+                had: None,
+                held: &held,
+            };
             ledger.check_share(ClientShare::permille(1), &asked).unwrap();
             ledger.admit(Class::PERIODIC, &demand, 0, 0, "").unwrap();
         }
@@ -253,7 +265,7 @@ mod tests {
         let mut ledger = ledger();
         let share = ClientShare::permille(500);
         let (small, large) = (sends(200), sends(300));
-        let costs = ledger.mean_costs(&small);
+        let costs = ledger.mean_costs(&small, 0);
         let mut held = costs.clone();
         held.add(&costs);
         for _ in 0..2 {
@@ -261,8 +273,13 @@ mod tests {
         }
         ledger.admit(Class::PERIODIC, &sends(600), 0, 0, "of another client").unwrap();
         let check = |ledger: &Ledger, demand: &Demand| {
-            let asked =
-                ShareClaim { class: Class::PERIODIC, demand, start: NOW, had: Some(&costs), held: &held };
+            let asked = ShareClaim {
+                sender: Class::PERIODIC.into(),
+                demand,
+                start: NOW,
+                had: Some(&costs),
+                held: &held,
+            };
             ledger.check_share(share, &asked)
         };
         check(&ledger, &small).unwrap();

@@ -250,12 +250,12 @@ impl Demand {
     }
 
     /// Writes the costs of the rounds from `from_round` on of a resource, in its unit, at these
-    /// prices. It fills `costs`, which must be within the demand. No cost is above
+    /// prices, for a stream that this front end sends. It fills `costs`, which must be within the demand. No cost is above
     /// [`ROUND_COST_MAX`].
     pub(crate) fn write_costs(
         &self,
         resource: Resource,
-        prices: &Capacities,
+        (prices, front_end): (&Capacities, usize),
         from_round: usize,
         costs: &mut [u64],
     ) {
@@ -269,7 +269,7 @@ impl Demand {
                 costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| *cost = bytes.min(ROUND_COST_MAX));
             }
             Resource::Core => {
-                let price = DiskPrice { read_mib_ns: prices.core_mib_ns, ..DiskPrice::FREE };
+                let price = DiskPrice { read_mib_ns: prices.core_mib_ns_of(front_end), ..DiskPrice::FREE };
                 let sent = self.sent_bytes[from_round..].iter();
                 costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| {
                     *cost = price.read_ns(bytes).min(ROUND_COST_MAX);

@@ -6,7 +6,7 @@ use crate::limits::{
 };
 use crate::resource::{Capacities, MemberCapacity, Overcommitment, Resource};
 use crate::timeline::Timeline;
-use crate::{AdmitError, Class, ClassTable, Demand, Kind};
+use crate::{AdmitError, Class, ClassTable, Demand, Kind, Sender};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Ledger {
         ledger
     }
 
-    /// Reserves for a class the rest of a demand, from its round `from_round` on, which will be on
+    /// Reserves for a class, or for what a front end sends in it, the rest of a demand, from its round `from_round` on, which will be on
     /// the absolute round `start_round`. What would be in the past is not counted. The label is for
     /// display.
     ///
@@ -74,13 +74,13 @@ impl Ledger {
     /// volume, or there are too many reservations.
     pub fn admit(
         &mut self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &Arc<Demand>,
         from_round: usize,
         start_round: u64,
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
-        let claim = self.claim(class, demand, from_round, start_round)?;
+        let claim = self.claim(sender, demand, from_round, start_round)?;
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(AdmitError::TooMany);
         }
@@ -95,12 +95,12 @@ impl Ledger {
     /// As of [`admit`](Self::admit).
     pub fn check(
         &self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &Demand,
         from_round: usize,
         start_round: u64,
     ) -> Result<(), AdmitError> {
-        let claim = self.claim(class, demand, from_round, start_round)?;
+        let claim = self.claim(sender, demand, from_round, start_round)?;
         if self.reservations.len() >= RESERVATIONS_MAX {
             return Err(AdmitError::TooMany);
         }
@@ -127,7 +127,7 @@ impl Ledger {
         start_round: u64,
     ) -> Result<(), AdmitError> {
         let old = self.reservations.get(&id).ok_or(AdmitError::Ended(id))?;
-        let claim = self.claim(old.class, demand, from_round, start_round)?;
+        let claim = self.claim(old.sender(), demand, from_round, start_round)?;
         let new = Reservation::new(&claim, demand, old.label.clone());
         let old = self.strike(id).ok_or(AdmitError::Ended(id))?;
         let decision = match self.require(&claim) {
@@ -238,11 +238,12 @@ impl Ledger {
     /// Puts a demand on the clock, if this ledger can reserve such a demand at all.
     pub(crate) fn claim<'a>(
         &self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &'a Demand,
         from_round: usize,
         start_round: u64,
     ) -> Result<Claim<'a>, AdmitError> {
+        let Sender { class, front_end } = sender.into();
         if self.classes.kind(class) != Kind::Periodic {
             return Err(AdmitError::NotPeriodic { class: class.index() });
         }
@@ -263,11 +264,11 @@ impl Ledger {
                 timeline_s: seconds(self.rounds as u64),
             });
         }
-        Ok(Claim { demand, class, from_round, start_round, rounds, kept: &[] })
+        Ok(Claim { demand, class, front_end, from_round, start_round, rounds, kept: &[] })
     }
 
     /// Clears a timeline of every class and adds all reservations again, at the present prices.
-    /// Each demand is priced once for all its streams.
+    /// Each demand is priced once for all its streams that one front end sends.
     fn recompute(&mut self, series: usize) {
         let resource = Resource::of_series(series);
         let (now_round, rounds) = (self.now_round, self.rounds);
@@ -278,15 +279,16 @@ impl Ledger {
             return;
         }
         let mut all: Vec<&Reservation> = self.reservations.values().collect();
-        all.sort_by_key(|reservation| Arc::as_ptr(&reservation.demand));
+        let priced_as = |reservation: &Reservation| (Arc::as_ptr(&reservation.demand), reservation.front_end);
+        all.sort_by_key(|reservation| priced_as(reservation));
         let mut costs: Vec<u64> = Vec::new();
-        let mut priced: Option<*const Demand> = None;
+        let mut priced = None;
         for reservation in all {
-            let demand = Arc::as_ptr(&reservation.demand);
-            if priced != Some(demand) {
+            if priced != Some(priced_as(reservation)) {
                 costs.resize(reservation.demand.rounds(), 0);
-                reservation.demand.write_costs(resource, &self.capacities, 0, &mut costs);
-                priced = Some(demand);
+                let prices = (&self.capacities, reservation.front_end);
+                reservation.demand.write_costs(resource, prices, 0, &mut costs);
+                priced = Some(priced_as(reservation));
             }
             let rest = reservation.rest(now_round);
             if rest.rounds == 0 {
@@ -321,19 +323,20 @@ impl Ledger {
 
     /// Whether a reservation has everything that the rest of a demand needs.
     pub(crate) fn has(&self, old: &Reservation, demand: &Arc<Demand>, start: DemandStart) -> bool {
-        let claim = self.claim(old.class, demand, start.from_round, start.start_round);
+        let claim = self.claim(old.sender(), demand, start.from_round, start.start_round);
         claim.is_ok_and(|claim| self.needs_no_more(&claim, old))
     }
 
     /// See [`Transaction::admit_unchecked`](crate::Transaction).
     pub(crate) fn admit_unchecked(
         &mut self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &Arc<Demand>,
         start_round: u64,
         label: &str,
     ) -> ReservationId {
-        let claim = Claim { demand, class, from_round: 0, start_round, rounds: demand.rounds(), kept: &[] };
+        let (Sender { class, front_end }, rounds) = (sender.into(), demand.rounds());
+        let claim = Claim { demand, class, front_end, from_round: 0, start_round, rounds, kept: &[] };
         self.enter_new(&claim, demand, label)
     }
 

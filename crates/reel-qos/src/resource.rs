@@ -36,8 +36,9 @@ pub struct Capacities {
     pub network_bytes: u64,
     /// Nanoseconds that all serve threads together have in a round.
     pub core_ns: u64,
-    /// Nanoseconds of processor that sending a MiB costs.
-    pub core_mib_ns: u64,
+    /// Nanoseconds of processor that sending a MiB costs each of the front ends. One that is missing
+    /// costs as much as the first.
+    pub core_mib_ns: Vec<u64>,
     /// Bytes of media memory that sessions may hold; all periodic classes share them.
     pub arena_bytes: u64,
 }
@@ -191,6 +192,11 @@ impl MemberCapacity {
 }
 
 impl Capacities {
+    /// Nanoseconds of processor that sending a MiB costs a front end.
+    pub(crate) fn core_mib_ns_of(&self, front_end: usize) -> u64 {
+        self.core_mib_ns.get(front_end).or(self.core_mib_ns.first()).copied().unwrap_or(0)
+    }
+
     /// How many timelines it takes to keep account of these.
     pub(crate) fn series(&self) -> usize {
         SERIES_BEFORE_MEMBERS + SERIES_OF_MEMBER * self.members.len()

@@ -39,7 +39,7 @@ use crate::demand::DiskDemand;
 use crate::ledger::{Ledger, ReservationId};
 use crate::limits::{INTERVALS_PERMILLE, LAG_ROUNDS_MAX, REACH_ROUNDS};
 use crate::resource::{Overcommitment, UNLIMITED};
-use crate::{AdmitError, Capacities, Class, ClassTable, Demand};
+use crate::{AdmitError, Capacities, Class, ClassTable, Demand, Sender};
 use group::{Group, NotShared, Room, Single};
 use shape::{epoch, interval_bytes, signed};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -169,17 +169,18 @@ impl SharedReservations {
     /// As of [`Ledger::admit`].
     pub fn admit(
         &mut self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &Arc<Demand>,
         start: DemandStart,
         is_held: bool,
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
-        let epoch = epoch(start);
+        let (sender, epoch) = (sender.into(), epoch(start));
+        let class = sender.class;
         if let Some(ahead) =
             self.ahead(class, demand, epoch, |_, _| true).filter(|_| is_held && start.early_rounds == 0)
         {
-            match self.admit_into(ahead.group, start, label) {
+            match self.admit_into(ahead.group, sender, start, label) {
                 Err(NotShared::Interval) => {}
                 Err(NotShared::Refused(error)) => return Err(error),
                 Ok(stream) => return Ok(stream),
@@ -189,13 +190,13 @@ impl SharedReservations {
         // also fits as the two reservations that follow.
         let DemandStart { from_round, start_round, early_rounds, .. } = start;
         if early_rounds == 0 {
-            self.ledger.check(class, demand, from_round, start_round)?;
+            self.ledger.check(sender, demand, from_round, start_round)?;
         }
         let own = Arc::new(demand.without_disks());
         let begins = own_from(&own, demand, start);
         let single = Single { class, demand, epoch, label, had: None };
         let (stream, reservation) = self.ledger.try_change(|ledger| -> Result<_, AdmitError> {
-            let stream = ledger.admit(class, &begins, from_round, start.first_round(), label)?;
+            let stream = ledger.admit(sender, &begins, from_round, start.first_round(), label)?;
             Ok((stream, single.reserve(ledger)?))
         })?;
         self.open_group(&single, own, stream, reservation);
@@ -206,12 +207,18 @@ impl SharedReservations {
     }
 
     /// Admits a stream as one of a group, behind the stream that is ahead of it there.
-    fn admit_into(&mut self, id: u64, start: DemandStart, label: &str) -> Result<ReservationId, NotShared> {
+    fn admit_into(
+        &mut self,
+        id: u64,
+        sender: Sender,
+        start: DemandStart,
+        label: &str,
+    ) -> Result<ReservationId, NotShared> {
         let (room, epoch) = (self.room_beside(id), epoch(start));
         let Some(group) = self.groups.get_mut(&id) else { return Err(NotShared::Interval) };
         let stream = self.ledger.try_change(|ledger| {
-            let (class, own) = (group.class, own_from(&group.own, &group.demand, start));
-            let stream = ledger.admit(class, &own, start.from_round, start.first_round(), label)?;
+            let own = own_from(&group.own, &group.demand, start);
+            let stream = ledger.admit(sender, &own, start.from_round, start.first_round(), label)?;
             group.extend(ledger, room, epoch, stream)?;
             Ok::<_, NotShared>(stream)
         })?;

@@ -2,7 +2,7 @@
 
 use crate::claim::{DemandStart, Reservation};
 use crate::ledger::{Ledger, ReservationId};
-use crate::{AdmitError, Class, Demand};
+use crate::{AdmitError, Demand, Sender};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -55,13 +55,13 @@ impl Transaction<'_> {
     /// As there.
     pub fn admit(
         &mut self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &Arc<Demand>,
         from_round: usize,
         start_round: u64,
         label: &str,
     ) -> Result<ReservationId, AdmitError> {
-        let id = self.ledger.admit(class, demand, from_round, start_round, label)?;
+        let id = self.ledger.admit(sender, demand, from_round, start_round, label)?;
         self.undo.push((id, None));
         Ok(id)
     }
@@ -106,12 +106,12 @@ impl Transaction<'_> {
     /// checked whether that fits.
     pub(crate) fn admit_unchecked(
         &mut self,
-        class: Class,
+        sender: impl Into<Sender>,
         demand: &Arc<Demand>,
         start_round: u64,
         label: &str,
     ) -> ReservationId {
-        let id = self.ledger.admit_unchecked(class, demand, start_round, label);
+        let id = self.ledger.admit_unchecked(sender, demand, start_round, label);
         self.undo.push((id, None));
         id
     }
@@ -142,7 +142,7 @@ impl Drop for Transaction<'_> {
 mod tests {
     use super::*;
     use crate::limits::ROUND_NS;
-    use crate::{Capacities, DiskDemand, DiskPrice, MemberCapacity, Resource};
+    use crate::{Capacities, Class, DiskDemand, DiskPrice, MemberCapacity, Resource};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// One member that reads `reads` times in a round for the periodic class, which has 70 % of it.
@@ -152,7 +152,7 @@ mod tests {
             members: vec![MemberCapacity { price, round_ns: (reads * 1_000).div_ceil(7) * 10 }],
             network_bytes: 1 << 40,
             core_ns: ROUND_NS,
-            core_mib_ns: 0,
+            core_mib_ns: Vec::new(),
             arena_bytes: 1 << 30,
         };
         Ledger::new(capacities, 100)

@@ -91,7 +91,7 @@ impl Ledger {
     /// What the rest of a demand costs of a resource in a round.
     fn needs_on_average(&self, demand: &Demand, resource: Resource, from_round: usize) -> u64 {
         let mut costs = vec![0; demand.rounds().min(DEMAND_ROUNDS_MAX).saturating_sub(from_round)];
-        demand.write_costs(resource, self.capacities(), from_round, &mut costs);
+        demand.write_costs(resource, (self.capacities(), 0), from_round, &mut costs);
         costs.iter().fold(0, |sum: u64, cost| sum.saturating_add(*cost)) / costs.len().max(1) as u64
     }
 }

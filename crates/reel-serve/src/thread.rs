@@ -10,9 +10,10 @@ use crate::limits::REPORT_EVERY_NS;
 use crate::openings::Openings;
 use crate::places::NoPlace;
 use crate::{Opener, Refusal};
-use reel_admit::Sessions;
+use reel_admit::{Client, SessionClient, Sessions};
 use reel_cache::{Arrival, Inbox, Units};
 use reel_play::{Engine, Event, PlayCounters, PlayableTitle, SessionFile, Uplink};
+use reel_qos::Class;
 use reel_ring::Done;
 use reel_rt::{Core, Mailbox, Next, Service, TaskId, Workers};
 use std::any::Any;
@@ -198,6 +199,11 @@ impl Serve<'_> {
     /// The parts of the server.
     pub fn parts(&self) -> &Parts {
         &self.own.parts
+    }
+
+    /// A client of a session that this thread's front end sends to.
+    pub fn session_client(&self, client: impl Into<Client>, class: Class) -> SessionClient {
+        SessionClient::new(client, class).through(self.own.place.front_end)
     }
 
     /// Opens titles and sessions.

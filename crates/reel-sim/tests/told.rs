@@ -83,7 +83,7 @@ fn find(link_bps: u64, rate_bps: u64, price: DiskPrice) -> Found {
         members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
         network_bytes: network_bytes(link_bps),
         core_ns: UNLIMITED,
-        core_mib_ns: 0,
+        core_mib_ns: Vec::new(),
         arena_bytes: UNLIMITED,
     };
     let sessions: Sessions<()> = Sessions::new(SessionsConfig {

@@ -19,7 +19,8 @@ const BUFFERS_PER_VIEWER: u64 = ((READER_STRIPES_MAX + 1) * GeometryFields::cmaf
 /// The smallest arena: two readers, a writer and a decode of the default geometry.
 const BYTES_MIN: u64 = 64 << 20;
 
-/// Bytes of the arena for `config` on a machine with `memory_bytes`.
+/// Bytes of the arena for `config` with so many serve threads of HTTP, on a machine with
+/// `memory_bytes`.
 pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64) -> u64 {
     if config.arena_bytes.bytes() > 0 {
         return config.arena_bytes.bytes();
@@ -30,7 +31,7 @@ pub(crate) fn arena_bytes(config: &Config, serve_threads: u64, memory_bytes: u64
     let stripe_bytes = (unit_bytes * (fields.data_rows + fields.parity_rows)) as u64;
     let viewers = VIEWERS * BUFFERS_PER_VIEWER * unit_bytes as u64;
     let writing = (config.upload.ingests_max * STRIPES_PER_INGEST) as u64;
-    let decoding = serve_threads;
+    let decoding = serve_threads + config.other_serve_threads() as u64;
     let sealing =
         if config.tls.listen.is_some() { serve_threads * SCRATCH_BUFFERS_PER_CORE as u64 } else { 0 };
     let maintenance = MAINTENANCE_STRIPES as u64;

@@ -10,7 +10,7 @@ mod members;
 mod nfs;
 
 use casts::{ServerCasts, begin_configured};
-use front_ends::{FrontEndPlan, FrontEnds, Sockets};
+use front_ends::{CASTS, FrontEndPlan, FrontEnds, HTTP, Sockets};
 use housekeeping::Housekeeping;
 use kept_sessions::SessionKeeper;
 use members::MemberWatch;
@@ -230,8 +230,9 @@ impl Server {
             0 => processors(),
             threads => threads,
         };
-        let plan = memory_plan(&config, &library, threads, certificates.is_some());
-        let (parts, capacity, openers) = parts(&config, &library, threads, &plan, sockets.plan(threads))?;
+        let front_ends = sockets.plan(threads);
+        let plan = memory_plan(&config, &library, &front_ends, certificates.is_some());
+        let (parts, capacity, openers) = parts(&config, &library, &plan, front_ends)?;
         let runtime = runtime()?;
         let casts = casts(&library, &parts, config.cast_train_packets);
         let services = services(&library, &parts, &capacity, &casts);
@@ -365,12 +366,18 @@ pub fn processors() -> usize {
 /// of it together is less than the 14.5 s after which the program ends in any case.
 const CONTROL_STOP_TIME: Duration = Duration::from_secs(3);
 
-fn memory_plan(config: &ServeConfig, library: &Library, serve_threads: usize, is_tls: bool) -> MemoryPlan {
+fn memory_plan(
+    config: &ServeConfig,
+    library: &Library,
+    front_ends: &[FrontEndPlan],
+    is_tls: bool,
+) -> MemoryPlan {
     let volume = library.volume();
     MemoryPlan::of(&MemoryUse {
         buffers: volume.arena().usage().buffers_total,
         width: volume.geometry().width(),
-        serve_threads,
+        serve_threads: front_ends.iter().map(|front_end| front_end.threads).sum(),
+        sealing_threads: front_ends[HTTP].threads,
         ingests: config.control.ingests_max,
         is_tls,
         driver: config.driver,
@@ -395,7 +402,6 @@ fn watch(path: &Path, control: &ControlPlane, runtime: &Runtime) -> Result<Watch
 fn parts(
     config: &ServeConfig,
     library: &Arc<Library>,
-    threads: usize,
     plan: &MemoryPlan,
     front_ends: Vec<FrontEndPlan>,
 ) -> Result<(Parts, Capacity, Vec<JoinHandle<()>>), ServeError> {
@@ -407,7 +413,7 @@ fn parts(
     let units = Units::new(arena, disks, volume.health().clone(), others);
     let titles = Arc::new(Titles::new(Arc::clone(library), units.depth()));
     let capacity = CapacityConfig {
-        core_ns: ROUND_NS * threads as u64,
+        core_ns: ROUND_NS * front_ends[HTTP].threads as u64,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         network_bps: config.promise.network_bps,
         processors: front_ends.into_iter().map(|front_end| front_end.price).collect(),
@@ -469,7 +475,8 @@ fn registry(library: &Arc<Library>, parts: &Parts) -> MetricsRegistry {
 /// No casts yet.
 fn casts(library: &Arc<Library>, parts: &Parts, train_packets: Option<NonZeroU64>) -> Casts {
     let (library, sessions) = (Arc::clone(library), Arc::clone(&parts.sessions));
-    Casts::new(CastParts { library, sessions, depth: parts.units.depth(), train_packets })
+    let depth = parts.units.depth();
+    Casts::new(CastParts { library, sessions, depth, front_end: CASTS, train_packets })
 }
 
 /// The parts that the control plane speaks for.

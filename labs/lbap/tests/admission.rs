@@ -14,7 +14,7 @@ fn ledger(network_bytes: u64) -> Ledger {
         members: vec![MemberCapacity { price, round_ns: ROUND_NS }; 5],
         network_bytes,
         core_ns: ROUND_NS,
-        core_mib_ns: 1_000_000,
+        core_mib_ns: vec![1_000_000],
         arena_bytes: 1 << 30,
     };
     Ledger::new(capacities, 100)

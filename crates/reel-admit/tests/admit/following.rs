@@ -213,7 +213,7 @@ fn capacities(units: &Units, round_ns: u64) -> Capacities {
         members: vec![MemberCapacity { price, round_ns }; MEMBERS],
         network_bytes: UNLIMITED,
         core_ns: UNLIMITED,
-        core_mib_ns: 1,
+        core_mib_ns: vec![1],
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
     }
 }

@@ -46,7 +46,7 @@ fn sessions(units: &Units) -> Sessions<()> {
             members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
-            core_mib_ns: 1,
+            core_mib_ns: vec![1],
             arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         }),
         classes: ClassTable::default(),

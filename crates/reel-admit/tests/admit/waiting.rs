@@ -23,7 +23,7 @@ fn waiting_with(start_wait_s: u64, client_share: ClientShare) -> Sessions<()> {
         members: Vec::new(),
         network_bytes: ROOM_BYTES * 20 / 17,
         core_ns: UNLIMITED,
-        core_mib_ns: 0,
+        core_mib_ns: vec![0],
         arena_bytes: UNLIMITED,
     };
     Sessions::new(SessionsConfig {

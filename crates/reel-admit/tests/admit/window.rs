@@ -160,7 +160,7 @@ fn memory_carries_as_many_viewers_as_windows_fit_into_it() {
             members: vec![MemberCapacity { price, round_ns: ROUND_NS }; 5],
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
-            core_mib_ns: 1,
+            core_mib_ns: vec![1],
             arena_bytes: buffers * unit_bytes,
         };
         let mut ledger = Ledger::new(capacities, STEADY_ROUNDS);

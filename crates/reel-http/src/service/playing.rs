@@ -7,7 +7,7 @@ use crate::files;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Route;
-use reel_admit::{Session, SessionClient};
+use reel_admit::Session;
 use reel_cache::SessionKey;
 use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, Unwritten};
 use reel_serve::{OpenResult, Serve};
@@ -183,7 +183,7 @@ impl HttpThread {
     ) -> Response {
         let opener = serve.opener();
         let opened = opener.class(request.class.as_deref(), client).and_then(|class| {
-            let client = SessionClient::new(client, class);
+            let client = serve.session_client(client, class);
             opener.session(id, title, form_of(file), client, serve.now_ns())
         });
         match opened {

@@ -10,7 +10,6 @@ use crate::file_readers::{ReaderKey, ReaderSession};
 use crate::files;
 use crate::limits::LOOK_EVERY_NS;
 use crate::request::Request;
-use reel_admit::SessionClient;
 use reel_play::{DeliveryId, DeliveryPolicy, Form, MediaRequest, Playable, PlayableTitle};
 use reel_qos::Class;
 use reel_serve::Serve;
@@ -159,7 +158,7 @@ impl HttpThread {
         let now_ns = serve.now_ns();
         let Some(watched) = self.watched(token) else { return Stage::Copies };
         let (key, title) = (watched.key.clone(), Arc::clone(&watched.title));
-        let client = SessionClient::new(key.client, Class::PERIODIC);
+        let client = serve.session_client(key.client, Class::PERIODIC);
         let opened = serve.opener().session(&key.title, title, Form::File, client, now_ns);
         let session = opened.ok();
         let counters = &self.shared.http.counters;

@@ -5,7 +5,7 @@ use super::{Named, PROGRAM_STREAMS_MAX, Programs};
 use crate::limits::PROGRAM_MEMORY_SHARE;
 use crate::outlet::MappedOutlet;
 use crate::streams::Opening as StreamOpening;
-use reel_admit::{Client, OpenRefused, SessionClient};
+use reel_admit::{Client, OpenRefused};
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_client::{RefusalCode, Reply, say};
 use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused};
@@ -123,7 +123,7 @@ impl Programs {
         })?;
         let opener = serve.opener();
         let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()), client)?;
-        let client = SessionClient::new(client, class);
+        let client = serve.session_client(client, class);
         let session = opener.session(&wanted.title, title, Form::File, client, serve.now_ns())?;
         let media = MediaRequest::File(wanted.from_bytes..file_bytes);
         let policy = serve.engine.policy(&session, &media, serve.now_ns()).map_err(|refusal| {

@@ -7,7 +7,7 @@ use crate::nfs::{HoldCall, ReadCall};
 use crate::reader::Reading;
 use crate::readers::{Place, ReaderKey, Standing};
 use nfs3_types::nfs3::nfsstat3;
-use reel_admit::{OpenRefused, Session, SessionClient};
+use reel_admit::{OpenRefused, Session};
 use reel_play::{DeliveryPolicy, Form, MediaRequest, Playable, PlayableTitle};
 use reel_qos::Class;
 use reel_serve::{Refusal, Serve};
@@ -167,7 +167,7 @@ fn promised(
         // Its client was silent for too long, or the session was closed.
         _ => {}
     }
-    let client = SessionClient::new(key.client, Class::PERIODIC);
+    let client = serve.session_client(key.client, Class::PERIODIC);
     match serve.opener().session(id, Arc::clone(title), Form::File, client, now_ns) {
         Ok(session) => Place::Promised(session),
         Err(Refusal::Session(refused)) => Place::refused(refused, now_ns),

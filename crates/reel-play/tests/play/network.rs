@@ -27,7 +27,7 @@ fn sessions_on(units: &Units, network_bytes: u64) -> Arc<Sessions<Clip>> {
         members: Vec::new(),
         network_bytes,
         core_ns: UNLIMITED,
-        core_mib_ns: 0,
+        core_mib_ns: Vec::new(),
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
     };
     let config = SessionsConfig {

@@ -6,7 +6,7 @@ use crate::model::{GOLD, Held, Model, Part, ROUNDS};
 use proptest::prelude::*;
 use reel_qos::{
     AdmitError, Answer, Capacities, Class, ClassTable, ClientShare, Demand, DemandStart, DiskDemand, Ledger,
-    MeanCosts, MemberCapacity, Refusal, ShareClaim, Starts,
+    MeanCosts, MemberCapacity, Refusal, Sender, ShareClaim, Starts,
 };
 use std::sync::Arc;
 
@@ -96,8 +96,9 @@ impl Both {
         let class = if gold { Class::new(GOLD).unwrap() } else { Class::PERIODIC };
         let start_round = self.model.now_round + ahead;
         let part = Part { demand, class, from_round, start_round };
-        let checked = self.ledger.check(class, &part.demand, from_round, start_round);
-        let answer = self.ledger.admit(class, &part.demand, from_round, start_round, "a viewer");
+        let sender = Sender { class, front_end: model::front_end_of(class) };
+        let checked = self.ledger.check(sender, &part.demand, from_round, start_round);
+        let answer = self.ledger.admit(sender, &part.demand, from_round, start_round, "a viewer");
         assert_eq!(checked.err(), answer.as_ref().err().cloned());
         match answer {
             Ok(id) => {
@@ -266,12 +267,12 @@ proptest! {
             let demand = Arc::new(scaled(demand, LARGE, 1));
             let is_admitted = ledger.admit(Class::PERIODIC, &demand, 0, 0, "").is_ok();
             if is_admitted && *is_own {
-                held.add(&ledger.mean_costs(&demand));
+                held.add(&ledger.mean_costs(&demand, 0));
             }
         }
         let check = |demand: &Demand| {
             let start = DemandStart::new(0, 0);
-            let claim = ShareClaim { class: Class::PERIODIC, demand, start, had: None, held: &held };
+            let claim = ShareClaim { sender: Class::PERIODIC.into(), demand, start, had: None, held: &held };
             ledger.check_share(ClientShare::permille(permille), &claim)
         };
         let asked = scaled(&asked, LARGE, 1);
@@ -347,7 +348,7 @@ proptest! {
             }; 2],
             network_bytes: numbers[7],
             core_ns: numbers[8],
-            core_mib_ns: numbers[9],
+            core_mib_ns: vec![numbers[9]],
             arena_bytes: numbers[10],
         };
         let mut ledger = Ledger::new(capacities.clone(), 50);
@@ -362,7 +363,7 @@ proptest! {
                 3 => ledger.advance(number),
                 4 => {
                     capacities.members[0].price.read_request_ns = number;
-                    capacities.core_mib_ns = number;
+                    capacities.core_mib_ns = vec![number];
                     ledger.set_capacities(capacities.clone());
                 }
                 _ => {

@@ -3,7 +3,7 @@
 
 use reel_qos::{
     AdmitError, Capacities, Class, ClassSpec, ClassTable, Demand, DiskDemand, DiskPrice, Kind, Ledger,
-    MemberCapacity, Resource, Starts, UNLIMITED, limits,
+    MemberCapacity, Resource, Sender, Starts, UNLIMITED, limits,
 };
 use reel_testkit::mix;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn capacities() -> Capacities {
         members: vec![MemberCapacity { price: PRICE, round_ns: limits::ROUND_NS }; 5],
         network_bytes: UNLIMITED,
         core_ns: 4 * limits::ROUND_NS,
-        core_mib_ns: 1_000_000,
+        core_mib_ns: vec![1_000_000],
         arena_bytes: 4 << 30,
     }
 }
@@ -400,4 +400,35 @@ fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
     for start in 1..wait_s.min(200) {
         assert!(ledger.check(Class::PERIODIC, &needs, 0, start).is_err(), "{start}");
     }
+}
+
+#[test]
+fn a_stream_is_charged_with_the_price_of_the_front_end_that_sends_it() {
+    // Programs on this machine share memory: a MiB costs an eighth of what HTTP takes.
+    let prices = vec![1_000_000, 125_000];
+    let mut ledger =
+        Ledger::new(Capacities { core_ns: limits::ROUND_NS, core_mib_ns: prices, ..capacities() }, DAY);
+    let film = sends([70 << 20; 60]);
+    let through = |front_end| Sender { class: Class::PERIODIC, front_end };
+    let used = |ledger: &Ledger| ledger.used(None, Resource::Core, 0);
+    let admitted = |ledger: &mut Ledger, front_end| {
+        let all = std::iter::repeat_with(|| ledger.admit(through(front_end), &film, 0, 0, "").ok());
+        all.map_while(|id| id).take(100).collect::<Vec<_>>()
+    };
+    // Seven tenths of a second. Both front ends are charged to the same processors.
+    let programs = admitted(&mut ledger, 1);
+    assert_eq!((programs.len(), used(&ledger)), (80, 700_000_000));
+    assert!(ledger.check(Class::PERIODIC, &film, 0, 0).is_err(), "nothing is left to HTTP");
+    assert!(programs.into_iter().take(40).all(|id| ledger.release(id)));
+    assert_eq!(admitted(&mut ledger, 0).len(), 5);
+    assert_eq!(used(&ledger), 700_000_000);
+    // One that is not listed costs as much as the first.
+    assert!(ledger.check(through(9), &film, 0, 0).is_err());
+
+    // At another price, all that is sent by that front end is counted again.
+    let prices = vec![500_000, 125_000];
+    let capacities = Capacities { core_mib_ns: prices, ..ledger.capacities().clone() };
+    ledger.set_capacities(capacities);
+    assert_eq!(used(&ledger), 525_000_000);
+    assert!(ledger.adds_up());
 }

@@ -27,7 +27,7 @@ fn machine(streams: u64, arena_bytes: u64) -> SharedReservations {
         members: vec![member; MEMBERS],
         network_bytes: 1 << 40,
         core_ns: ROUND_NS,
-        core_mib_ns: 1,
+        core_mib_ns: vec![1],
         arena_bytes,
     };
     SharedReservations::new(Ledger::new(capacities, 4_000))

@@ -194,7 +194,8 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
     let parts = MemoryPlan::of(&MemoryUse {
         buffers,
         width: geometry.width(),
-        serve_threads: threads,
+        serve_threads: threads + config.other_serve_threads(),
+        sealing_threads: threads,
         ingests: config.upload.ingests_max,
         is_tls: config.tls.listen.is_some(),
         driver: config.experimental.driver.into(),
@@ -204,7 +205,9 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         members,
         network_bytes: network.bps().map_or(UNLIMITED, network_bytes),
         core_ns: ROUND_NS * threads as u64,
-        core_mib_ns: ProcessorPrice::assumed(threads, processors(), config.tls.listen.is_some()).mib_ns(),
+        core_mib_ns: vec![
+            ProcessorPrice::assumed(threads, processors(), config.tls.listen.is_some()).mib_ns(),
+        ],
         arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
     let now = if all_are_there { Loss::NoMember { arms } } else { Loss::AnyOne };
@@ -267,7 +270,7 @@ mod tests {
             members: expected.clone(),
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
-            core_mib_ns: ProcessorPrice::assumed(1, 1, false).mib_ns(),
+            core_mib_ns: vec![ProcessorPrice::assumed(1, 1, false).mib_ns()],
             arena_bytes: UNLIMITED,
         };
         // A stripe a second: the four units of a segment are one seek. 700 ms of a round hold 102

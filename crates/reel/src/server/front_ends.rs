@@ -41,9 +41,10 @@ pub(super) struct FrontEndPlan {
     pub(super) price: ProcessorPrice,
 }
 
-/// The place of each front end in [`Sockets::plan`]. Admission counts with the price of the first.
-const HTTP: usize = 0;
-const CASTS: usize = 1;
+/// The place of each front end in [`Sockets::plan`]. Admission counts with the time of the threads of
+/// the first.
+pub(super) const HTTP: usize = 0;
+pub(super) const CASTS: usize = 1;
 /// The names of those that a server may do without. Their places depend on which there are.
 const PROGRAMS: &str = "programs";
 const NFS: &str = "nfs";
@@ -137,13 +138,13 @@ impl Sockets {
         if let Some(socket) = self.programs {
             let counters = Arc::new(LocalCounters::default());
             metrics.register(Arc::new(LocalMetrics(Arc::clone(&counters))));
-            let front_end = socket.front_end(place_of(parts, PROGRAMS), counters);
+            let front_end = socket.front_end(parts.play.place_of(PROGRAMS), counters);
             front_ends.push(Box::new(front_end.start(parts, config.driver)?));
         }
         let shares = config.control.shares.clone().exempting(&config.control.proxies);
         if let Some(socket) = self.nfs {
             let shares = config.control.shares.clone();
-            let place = (place_of(parts, NFS), real_time_priority);
+            let place = (parts.play.place_of(NFS), real_time_priority);
             front_ends.push(Box::new(socket.start(
                 place,
                 (parts, library),
@@ -183,12 +184,6 @@ fn http_config(
         handshakes_max: config.tls.as_ref().map_or(0, |tls| tls.handshakes_max),
         tls: certificates.map(|certificates| (certificates.acceptor().clone(), plan.scratch_per_core)),
     }
-}
-
-/// The place of a front end among the counters.
-fn place_of(parts: &Parts, name: &str) -> usize {
-    let places = &parts.play.front_ends;
-    places.iter().position(|front_end| front_end.name == name).unwrap_or(places.len())
 }
 
 pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {

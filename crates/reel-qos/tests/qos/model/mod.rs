@@ -64,7 +64,7 @@ impl Part {
         match resource {
             Resource::Arena => self.demand.held_bytes(),
             Resource::Network => sent,
-            Resource::Core => mib(sent, capacities.core_mib_ns),
+            Resource::Core => mib(sent, capacities.core_mib_ns[front_end_of(self.class)]),
             Resource::Member(member) | Resource::MemberBytes(member) => {
                 self.demand.reads(member).get(index).map_or(0, |read| {
                     let price = capacities.members[member].price;
@@ -80,6 +80,11 @@ impl Part {
             }
         }
     }
+}
+
+/// The front end that sends the streams of a class.
+pub(crate) fn front_end_of(class: Class) -> usize {
+    usize::from(class != Class::PERIODIC)
 }
 
 impl Model {
@@ -169,12 +174,12 @@ pub(crate) fn capacities() -> impl Strategy<Value = Capacities> {
             MemberCapacity { price, round_ns }
         },
     );
-    (prop::collection::vec(member, 2), 10_u64..60, 10_u64..60, 0_u64..3, 4_u64..30).prop_map(
-        |(members, network_bytes, core_ns, core_byte, arena_bytes)| Capacities {
+    (prop::collection::vec(member, 2), 10_u64..60, 10_u64..60, [0_u64..3, 0_u64..3], 4_u64..30).prop_map(
+        |(members, network_bytes, core_ns, core_bytes, arena_bytes)| Capacities {
             members,
             network_bytes,
             core_ns,
-            core_mib_ns: core_byte << 20,
+            core_mib_ns: core_bytes.map(|byte| byte << 20).to_vec(),
             arena_bytes,
         },
     )
