@@ -5,4 +5,5 @@
 mod cli;
 mod foreign;
 mod held_prices;
+mod kept;
 mod server;
