@@ -6,4 +6,5 @@ mod cli;
 mod foreign;
 mod held_prices;
 mod kept;
+mod media_memory;
 mod server;
