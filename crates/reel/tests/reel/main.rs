@@ -5,4 +5,6 @@
 mod cli;
 mod foreign;
 mod held_prices;
+mod kept;
+mod media_memory;
 mod server;

@@ -4,11 +4,13 @@
 pub(crate) mod web;
 
 use reel_media::Source;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A directory of films that is deleted when it is dropped.
 pub(crate) struct FilmDir(tempfile::TempDir);
@@ -26,8 +28,35 @@ impl FilmDir {
     pub(crate) fn make(&self, name: &str, arguments: &str) -> PathBuf {
         let path = self.path(name);
         let arguments = arguments.replace("{dir}", &self.0.path().to_string_lossy());
-        run(ffmpeg().args(["-y", "-fflags", "+bitexact"]).args(arguments.split_whitespace()).arg(&path));
+        make_once(ffmpeg().args(["-y", "-fflags", "+bitexact"]).args(arguments.split_whitespace()), &path);
         path
+    }
+}
+
+/// Has ffmpeg write a film, unless another test of this process had the same made already: then it
+/// is copied. Films that are made of files are always made.
+pub(crate) fn make_once(ffmpeg: &mut Command, path: &Path) {
+    type Films = Mutex<HashMap<String, Arc<OnceLock<Vec<u8>>>>>;
+    static FILMS: OnceLock<Films> = OnceLock::new();
+    let arguments: Vec<String> = ffmpeg.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut inputs = (0..arguments.len()).filter(|at| arguments[*at] == "-i");
+    let is_drawn = inputs.all(|at| at >= 2 && arguments[at - 2..at] == ["-f", "lavfi"]);
+    if !is_drawn {
+        run(ffmpeg.arg(path));
+        return;
+    }
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let key = format!("{extension} {}", arguments.join(" "));
+    let films = FILMS.get_or_init(Mutex::default);
+    let film = Arc::clone(films.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    let mut is_made = false;
+    let bytes = film.get_or_init(|| {
+        is_made = true;
+        run(ffmpeg.arg(path));
+        std::fs::read(path).expect("the film")
+    });
+    if !is_made {
+        std::fs::write(path, bytes).expect("writable");
     }
 }
 
@@ -121,7 +150,7 @@ impl DecodedSound {
 
     /// The other one may continue for `tail` samples: what Matroska discards of the last packet.
     pub(crate) fn assert_same(&self, other: &DecodedSound, tail: usize, what: &str) {
-        let first = self.pcm.iter().zip(&other.pcm).position(|(a, b)| a != b);
+        let first = first_difference(&self.pcm, &other.pcm);
         assert_eq!(first, None, "{what}: first differing byte of {} and {}", self.pcm.len(), other.pcm.len());
         let allowed = self.pcm.len()..=self.pcm.len() + 2 * tail;
         assert!(
@@ -130,6 +159,16 @@ impl DecodedSound {
             other.pcm.len()
         );
     }
+}
+
+/// The first place where two byte strings differ, as far as both go.
+pub(crate) fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
+    // Without optimization, a comparison of whole slices is many times as fast as one of each byte.
+    let common = a.len().min(b.len());
+    if a[..common] == b[..common] {
+        return None;
+    }
+    a.iter().zip(b).position(|(a, b)| a != b)
 }
 
 /// The time at which the title starts in the file's own clock, because a transport stream's clock

@@ -1,6 +1,7 @@
 //! ffmpeg makes the files and ffprobe shows their contents; both are independent of this crate.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
+use crate::film_dir::make_once;
 use reel_media::{Demux, MediaError, Packet, Source};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,14 +77,9 @@ impl FilmDir {
     /// 400; with one thread, equal arguments make equal files.
     pub fn make(&self, name: &str, arguments: &[Vec<String>]) -> PathBuf {
         let path = self.path(name);
-        let output = Command::new("ffmpeg")
-            .args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y", "-threads", "2"])
-            .args(arguments.iter().flatten())
-            .args(["-threads", "1"])
-            .arg(&path)
-            .output()
-            .expect("ffmpeg is installed");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut ffmpeg = Command::new("ffmpeg");
+        ffmpeg.args(["-hide_banner", "-loglevel", "error", "-nostdin", "-y", "-threads", "2"]);
+        make_once(ffmpeg.args(arguments.iter().flatten()).args(["-threads", "1"]), &path);
         path
     }
 }

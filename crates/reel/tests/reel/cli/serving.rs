@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::films::{large, short};
 use crate::cli::rig::TestDir;
+use crate::media_memory;
 use reel_testkit::http::{Response, exchange};
 
 /// A server that is killed when the test ends, for whatever reason.
@@ -18,8 +19,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// A server with little media memory, unless the arguments name a configuration.
     pub(crate) fn start(dir: &TestDir, arguments: &[&str]) -> Self {
-        Self::launch(dir.command(arguments))
+        let mut command = dir.command(arguments);
+        if arguments[0] == "serve" {
+            command.args(media_memory::little(arguments));
+        }
+        Self::launch(command)
     }
 
     pub(crate) fn launch(command: Command) -> Self {
@@ -306,7 +312,7 @@ fn the_portable_driver_serves_the_same() {
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     fs::write(
         dir.path("reel.toml"),
-        "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nexperimental.driver = \"portable\"\n",
+        "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\narena_bytes = \"64M\"\nexperimental.driver = \"portable\"\n",
     )
     .unwrap();
     let server = Running::start(&dir, &["serve", "--config", "reel.toml"]);

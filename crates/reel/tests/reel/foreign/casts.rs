@@ -3,6 +3,7 @@
 
 use crate::foreign::frames::assert_same;
 use crate::foreign::rig::run;
+use crate::kept::kept;
 use crate::server::casts::{PAYLOAD_BYTES, Received, Receiver, add, await_state, in_a_network, rig, store};
 use crate::server::rig::Rig;
 use reel_compare::pictures;
@@ -201,16 +202,21 @@ mod inside {
 
 /// Stores pictures and sound of so many seconds at a constant rate, and returns the file.
 fn stored(rig: &Rig, seconds: u32) -> PathBuf {
+    let made = kept(&format!("cast-{seconds}.ts"), |path| {
+        let pictures = format!("testsrc2=s=640x360:r=25:d={seconds},noise=alls=12:allf=t:all_seed=1");
+        let sound = format!("anoisesrc=d={seconds}:seed=1:a=0.3");
+        run(Command::new("ffmpeg")
+            .args([
+                "-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", &pictures, "-f", "lavfi", "-i", &sound,
+            ])
+            .args(["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "25", "-bf", "2"])
+            .args(["-b:v", "2200k", "-maxrate", "2200k", "-bufsize", "400k", "-c:a", "aac", "-b:a", "128k"])
+            // A receiver cannot know that a picture without a length has ended, if none follows it.
+            .args(["-omit_video_pes_length", "0", "-muxrate", "3000k", "-pat_period", "0.08", "-f", "mpegts"])
+            .arg(path));
+    });
     let file = rig.path("stream.ts");
-    let pictures = format!("testsrc2=s=640x360:r=25:d={seconds},noise=alls=12:allf=t:all_seed=1");
-    let sound = format!("anoisesrc=d={seconds}:seed=1:a=0.3");
-    run(Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", &pictures, "-f", "lavfi", "-i", &sound])
-        .args(["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "25", "-bf", "2"])
-        .args(["-b:v", "2200k", "-maxrate", "2200k", "-bufsize", "400k", "-c:a", "aac", "-b:a", "128k"])
-        // A receiver cannot know that a picture without a length has ended, if none follows it.
-        .args(["-omit_video_pes_length", "0", "-muxrate", "3000k", "-pat_period", "0.08", "-f", "mpegts"])
-        .arg(&file));
+    fs::copy(made, &file).unwrap();
     store(rig, &file);
     file
 }

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::foreign::films::{FILMS, Film};
-use crate::foreign::rig::{cache_dir, outcome, start, volume};
+use crate::foreign::rig::{cache_dir, outcome, start_as_usual, volume};
 use reel_compare::Server;
 use reel_testkit::run_in_own_process;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -39,7 +39,7 @@ fn a_crowd() {
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a thousand sockets");
     let dir = tempfile::tempdir_in(cache_dir()).unwrap();
     let film = longer();
-    let server = start(&volume(dir.path(), &[film.path()]), &[]);
+    let server = start_as_usual(&volume(dir.path(), &[film.path()]), &[]);
     let url = crate::foreign::curl::effective_url(&format!("{}/watch/{1}/{1}.mp4", server.url, film.id()));
     let path = url.strip_prefix(&server.url).unwrap().to_owned();
     let whole = outcome(Command::new("curl").args(["--silent", "--fail", &url])).stdout;

@@ -2,6 +2,7 @@
 
 use crate::foreign::films::{FILMS, Film, by_day};
 use crate::held_prices::hold_prices;
+use crate::media_memory;
 use reel_compare::Server;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,8 +47,14 @@ pub(crate) fn volume(dir: &Path, films: &[PathBuf]) -> PathBuf {
     volume
 }
 
-/// Serves a volume on a free port.
+/// Serves a volume on a free port, with little media memory unless the options name a
+/// configuration.
 pub(crate) fn start(volume: &Path, more: &[&str]) -> Server {
+    start_as_usual(volume, &[more, &media_memory::little(more)].concat())
+}
+
+/// The same with the media memory that a server has by itself.
+pub(crate) fn start_as_usual(volume: &Path, more: &[&str]) -> Server {
     Server::start(Path::new(env!("CARGO_BIN_EXE_reel")), volume, more).unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! A server over a small volume with one title, and a client that exposes every byte.
 
+use crate::kept::kept;
 use reel::server::{PromiseConfig, ServeConfig, Server};
 use reel_api::{ControlConfig, OwnNames};
 use reel_disk::{DisksConfig, Faults};
@@ -13,7 +14,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// io_uring, where it is available, and the portable driver.
@@ -392,19 +393,14 @@ fn ingest_film(library: &Library) {
 }
 
 fn source() -> PathBuf {
-    static FILM: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = FILM.get_or_init(|| {
-        let dir = tempfile::tempdir().expect("tempdir");
-        let path = dir.path().join("film.mp4");
+    kept("noise.mp4", |path| {
         let status = Command::new("ffmpeg")
-            .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i"])
+            .args(["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i"])
             .arg("testsrc2=size=640x360:rate=25:duration=3,noise=alls=60:allf=t")
             .args(["-f", "lavfi", "-i", "sine=duration=3", "-c:v", "libx264", "-preset", "ultrafast"])
             .args(["-qp", "16", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac"])
-            .arg(&path)
+            .arg(path)
             .status();
         assert!(status.expect("ffmpeg is installed").success());
-        (dir, path)
-    });
-    path.clone()
+    })
 }

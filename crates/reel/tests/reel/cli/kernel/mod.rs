@@ -53,7 +53,7 @@ impl Faulty {
         dir.reel(&["ingest", "volume", film.to_str().unwrap(), "--name", "film"]).done();
         dir.reel(&["export", "volume", "film", "film.mp4"]).done();
         fs::create_dir(dir.path("orders")).unwrap();
-        let config = "volume = \"volume\"\nlisten = \"127.0.0.1:0\"\nserve_threads = 2\ndisk_threads = 2\nexperimental.driver = \"uring\"\n";
+        let config = "arena_bytes = \"64M\"\nvolume = \"volume\"\nlisten = \"127.0.0.1:0\"\nserve_threads = 2\ndisk_threads = 2\nexperimental.driver = \"uring\"\n";
         fs::write(dir.path("reel.toml"), config).unwrap();
         let film = fs::read(dir.path("film.mp4")).unwrap();
         Self { dir, film }

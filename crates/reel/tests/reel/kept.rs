@@ -1,0 +1,23 @@
+//! Films that are made once and kept between runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The film of this name, which `make` writes if there is none yet. Another film needs another
+/// name.
+pub(crate) fn kept(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    // Tests run side by side: one of them makes the film, the others wait for it. Other processes
+    // may make the same film at once: the last rename stays.
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kept-films");
+    let path = dir.join(name);
+    if !path.exists() {
+        fs::create_dir_all(&dir).unwrap();
+        let making = dir.join(format!("{}-{name}", std::process::id()));
+        make(&making);
+        fs::rename(&making, &path).unwrap();
+    }
+    path
+}
