@@ -24,7 +24,8 @@ pub struct SessionClient {
     pub client: Client,
     /// The class.
     pub class: Class,
-    /// The place of the front end in [`Capacities::core_mib_ns`](reel_qos::Capacities::core_mib_ns).
+    /// The place of the front end in
+    /// [`Capacities::core_mib_ns`](reel_qos::Capacities::core_mib_ns).
     pub front_end: usize,
 }
 

@@ -117,8 +117,8 @@ impl Capacity {
         changed || reclassed
     }
 
-    /// Measures what each front end has done. The time that the disk threads have taken since the last
-    /// call belongs to the front ends by what each has sent since then.
+    /// Measures what each front end has done. The time that the disk threads have taken since the
+    /// last call belongs to the front ends by what each has sent since then.
     fn learn_prices(&mut self, counters: &PlayCounters, disks_ns: u64, at_ns: u64) {
         let took_ns = disks_ns.saturating_sub(self.disks_ns);
         self.disks_ns = disks_ns;

@@ -64,8 +64,8 @@ impl PlayCounters {
         Self { front_ends, ..Self::default() }
     }
 
-    /// The place of the front end of this name. One that the server does without has the first place
-    /// that no other has.
+    /// The place of the front end of this name. One that the server does without has the first
+    /// place that no other has.
     pub fn place_of(&self, name: &str) -> usize {
         self.front_ends.iter().position(|front_end| front_end.name == name).unwrap_or(self.front_ends.len())
     }

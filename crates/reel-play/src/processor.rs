@@ -55,9 +55,9 @@ impl ProcessorPrice {
         self.mib_ns
     }
 
-    /// The same in the time of `other`'s threads: what takes the whole time of these threads takes the
-    /// whole time of those. So front ends that share processors share one budget, and none is promised
-    /// more than its own threads can do.
+    /// The same in the time of `other`'s threads: what takes the whole time of these threads takes
+    /// the whole time of those. So front ends that share processors share one budget, and none is
+    /// promised more than its own threads can do.
     pub fn mib_ns_beside(&self, other: &ProcessorPrice) -> u64 {
         self.mib_ns.saturating_mul(other.threads) / self.threads
     }

@@ -250,8 +250,8 @@ impl Demand {
     }
 
     /// Writes the costs of the rounds from `from_round` on of a resource, in its unit, at these
-    /// prices, for a stream that this front end sends. It fills `costs`, which must be within the demand. No cost is above
-    /// [`ROUND_COST_MAX`].
+    /// prices, for a stream that this front end sends. It fills `costs`, which must be within the
+    /// demand. No cost is above [`ROUND_COST_MAX`].
     pub(crate) fn write_costs(
         &self,
         resource: Resource,

@@ -65,9 +65,9 @@ impl Ledger {
         ledger
     }
 
-    /// Reserves for a class, or for what a front end sends in it, the rest of a demand, from its round `from_round` on, which will be on
-    /// the absolute round `start_round`. What would be in the past is not counted. The label is for
-    /// display.
+    /// Reserves for a class, or for what a front end sends in it, the rest of a demand, from its
+    /// round `from_round` on, which will be on the absolute round `start_round`. What would be in
+    /// the past is not counted. The label is for display.
     ///
     /// # Errors
     /// The demand does not fit, the class is not periodic, the demand is too long or of another

@@ -36,8 +36,8 @@ pub struct Capacities {
     pub network_bytes: u64,
     /// Nanoseconds that all serve threads together have in a round.
     pub core_ns: u64,
-    /// Nanoseconds of processor that sending a MiB costs each of the front ends. One that is missing
-    /// costs as much as the first.
+    /// Nanoseconds of processor that sending a MiB costs each of the front ends. One that is
+    /// missing costs as much as the first.
     pub core_mib_ns: Vec<u64>,
     /// Bytes of media memory that sessions may hold; all periodic classes share them.
     pub arena_bytes: u64,

@@ -174,8 +174,8 @@ impl Config {
         }
     }
 
-    /// Threads that serve media beside those of HTTP: one for casts, and one for each front end that
-    /// is switched on.
+    /// Threads that serve media beside those of HTTP: one for casts, and one for each front end
+    /// that is switched on.
     pub(crate) fn other_serve_threads(&self) -> usize {
         1 + usize::from(self.programs_socket.is_some()) + usize::from(self.nfs.listen.is_some())
     }

@@ -101,8 +101,8 @@ export const players: Record<string, Player> = {
       const player = dashjs.MediaPlayer().create();
       Object.assign(window, { player });
       player.on("error", (event) => seen.errors.push(event.error.message));
-      // Every 200 ms, dash.js looks whether the time is that of the end, and then pauses the element.
-      // If that is before the element has ended by itself, the element never does.
+      // Every 200 ms, dash.js looks whether the time is that of the end, and then pauses the
+      // element. If that is before the element has ended by itself, the element never does.
       player.on("playbackEnded", end);
       player.initialize(video, url, true);
     },

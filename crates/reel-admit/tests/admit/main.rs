@@ -6,6 +6,7 @@ mod crowd;
 mod demand;
 mod displaced;
 mod following;
+mod front_ends;
 mod memory;
 mod one_copy;
 mod pushed;

@@ -19,12 +19,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
 
-const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(crate) const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 pub(crate) const START_NS: u64 = 1_000 * ROUND_NS + 300_000_000;
-const MEMBERS: usize = 5;
+pub(crate) const MEMBERS: usize = 5;
 /// A title of ten minutes.
-const ROUNDS: usize = 600;
+pub(crate) const ROUNDS: usize = 600;
 
 /// A table that can promise this many streams of 8 Mb/s. The network is the scarce resource.
 pub(crate) fn promising(streams: u64) -> Sessions<()> {
@@ -58,7 +58,7 @@ pub(crate) fn waiting(streams: u64, client_share: ClientShare, start_wait_s: u64
     Sessions::new(config)
 }
 
-fn table(sessions_max: usize, capacities: Option<Capacities>) -> Sessions<()> {
+pub(crate) fn table(sessions_max: usize, capacities: Option<Capacities>) -> Sessions<()> {
     Sessions::new(SessionsConfig { capacities, ..config(sessions_max) })
 }
 
@@ -773,47 +773,4 @@ fn a_reservation_is_exchanged_for_another_form_until_one_is_played() {
     let unbound = table(10, None);
     let session = open(&unbound, &[8_000_000]).unwrap();
     assert!(unbound.reserves_one_of(&session, Some(&file), START_NS).unwrap());
-}
-
-#[test]
-fn a_session_is_charged_with_the_price_of_the_front_end_that_sends_to_it() {
-    let price = DiskPrice {
-        read_request_ns: 1,
-        read_mib_ns: 1,
-        write_request_ns: 1,
-        write_mib_ns: 1,
-        independent_limits: false,
-    };
-    let capacities = Capacities {
-        members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
-        network_bytes: UNLIMITED,
-        core_ns: ROUND_NS,
-        core_mib_ns: vec![70_000_000, 7_000_000],
-        arena_bytes: UNLIMITED,
-    };
-    let sessions = table(10_000, Some(capacities));
-    let film = of_bytes(vec![1 << 20; ROUNDS]);
-    let play = |front_end| {
-        let client = SessionClient::new(CLIENT, Class::PERIODIC).through(front_end);
-        sessions.open("film", Arc::new(()), Choices::from(Arc::from([film.clone()])), client, START_NS)
-    };
-    let used = || {
-        let usage = sessions.admission().usage(START_NS);
-        usage.iter().find(|usage| usage.resource == Resource::Core).unwrap().used
-    };
-    let cheap = play(1).unwrap();
-    assert_eq!(used(), 7_000_000);
-    let dear = play(0).unwrap();
-    assert_eq!(used(), 77_000_000);
-    // A jump changes nothing of that.
-    sessions.request(&cheap, Some(0), &segment(0), START_NS).unwrap();
-    sessions.request(&cheap, Some(0), &segment(40), START_NS + ROUND_NS).unwrap();
-    assert_eq!(used(), 77_000_000);
-    let mut held = vec![dear];
-    held.extend(std::iter::repeat_with(|| play(0).ok()).map_while(|session| session));
-    // Seven tenths of a second, less what the first one has.
-    assert_eq!(held.len(), 9);
-    assert!(play(1).is_ok());
-    sessions.close(&cheap.key());
-    assert_eq!(used(), 9 * 70_000_000 + 7_000_000);
 }

@@ -41,8 +41,8 @@ pub(super) struct FrontEndPlan {
     pub(super) price: ProcessorPrice,
 }
 
-/// The place of each front end in [`Sockets::plan`]. Admission counts with the time of the threads of
-/// the first.
+/// The place of each front end in [`Sockets::plan`]. Admission counts with the time of the threads
+/// of the first.
 pub(super) const HTTP: usize = 0;
 pub(super) const CASTS: usize = 1;
 /// The names of those that a server may do without. Their places depend on which there are.
