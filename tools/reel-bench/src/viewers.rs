@@ -7,6 +7,7 @@
 //! doubled while they are carried, then halved in between. All servers take turns.
 
 mod disk;
+mod measured_disks;
 mod probe;
 mod reservations;
 
@@ -20,11 +21,10 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use disk::{Disk, Reading};
 use probe::{BUFFER, Probe, Probed, Times};
-use reel_report::{Chart, Claim, CommonOptions, Report, output};
+use reel_report::{Chart, Claim, CommonOptions, Report};
 use reel_wire::Wire;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The options of `viewers`.
@@ -173,9 +173,7 @@ fn measure(arguments: &ViewersArguments, report: &mut Report) -> Result<()> {
     }
     let probe_s = if common.quick { 1 } else { arguments.probe_seconds };
     if probe_s > 0 {
-        let mut command = Command::new(&reel);
-        command.args(["--quiet", "probe", "--seconds", &probe_s.to_string()]).arg(&material.volume);
-        output(&mut command)?;
+        report.note(measured_disks::measure(&reel, &material.volume, probe_s)?);
     }
     let memory_mib = if common.quick { QUICK_MEMORY_MIB } else { arguments.memory_mib };
     let film = fs::read(&material.film)?;
