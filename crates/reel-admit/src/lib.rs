@@ -7,6 +7,7 @@ mod allowance;
 mod choices;
 mod client;
 mod demand;
+mod fetched;
 mod former;
 mod kept;
 pub mod limits;

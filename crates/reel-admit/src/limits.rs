@@ -140,6 +140,14 @@ pub const POINT_NS: u64 = 8_000_000_000;
 /// rounds is jitter.
 pub const LATE_TOLERATED_NS: u64 = 2_000_000_000;
 
+/// Segments that a client requests in parallel, in any order: more than browsers and programs that
+/// download have under way.
+pub const PARALLEL_SEGMENTS: u64 = 8;
+
+/// Parts of a track, apart from each other, that are remembered as requested. As many as segments
+/// that are requested in parallel.
+pub(crate) const FETCHED_PARTS_MAX: usize = PARALLEL_SEGMENTS as usize;
+
 /// Segments of lower renditions that a client must have taken before the difference to the reserved
 /// rendition is released.
 pub const BELOW_SEGMENTS: u32 = 4;

@@ -21,6 +21,7 @@
 //! and requests that kind again from what is shown now on, while the other kind continues. The
 //! viewer has jumped only if the other kind comes back as well.
 
+use crate::fetched::Fetched;
 use crate::limits::{
     BUFFER_UNSEEN_NS, JOIN_NS, JOINING_NS, LATE_STAYS_NS, LATE_TOLERATED_NS, MOVE_COST_NS, PAUSE_GRACE_NS,
     POINT_NS, REACH_TOLERATED_NS, SEND_LEAD_NS, STEADY_REQUESTS, STEADY_WITHIN_NS,
@@ -39,6 +40,8 @@ pub(crate) struct Schedule {
     /// The farthest that the client has ever requested ahead of what is shown. Its buffer reaches
     /// as far, although it may not have been seen full.
     farthest_ns: [i128; 3],
+    /// What the client has requested in segments, also before a seek.
+    fetched: [Fetched; 3],
     /// Where the tracks end that the client plays, as far as they are known.
     ends_ns: [Option<u64>; 3],
 }
@@ -310,7 +313,9 @@ impl Schedule {
             || Requested { until_ns: 0, from_ns: 0, at_ns: now_ns, ahead_ns, steady: 0, reach_ns: None };
         let requested = anchor.requested[span.kind.index()].get_or_insert_with(begins);
         let was_read = (requested.until_ns..=read_until_ns).contains(&span.from_ns);
-        if requested.until_ns > 0 && !requested.continues_with(span) && !was_read {
+        let follows = requested.continues_with(span) || was_read;
+        let is_new = requested.until_ns == 0;
+        if !is_new && !follows {
             *requested = begins();
             anchor.back = Some(Back { kind: span.kind, from_ns: span.from_ns, at_ns: now_ns });
         }
@@ -321,6 +326,15 @@ impl Schedule {
         }
         let reach_ns = &mut self.reach_ns[span.kind.index()];
         *reach_ns = (*reach_ns).max(requested.reach_ns);
+        self.fetched(span, follows && !is_new);
+    }
+
+    /// Notes that the client will have this, whether or not it was promised. `follows` says whether
+    /// it continues what was requested before.
+    pub(crate) fn fetched(&mut self, span: &TrackSpan, follows: bool) {
+        if !span.is_point() {
+            self.fetched[span.kind.index()].requested(span, follows);
+        }
     }
 
     /// Notes that the bytes up to this media time are being read, beyond the client's position.
@@ -348,10 +362,12 @@ impl Schedule {
         let Some(anchor) = &self.anchor else { return false };
         let mut tracks = [MediaKind::Video, MediaKind::Audio]
             .into_iter()
-            .filter_map(|kind| Some((anchor.requested[kind.index()].as_ref()?, self.ends_ns[kind.index()])))
+            .filter_map(|kind| Some((kind.index(), anchor.requested[kind.index()].as_ref()?)))
             .peekable();
-        let is_complete = |(requested, end_ns): (&Requested, Option<u64>)| {
-            end_ns.is_some_and(|end_ns| requested.until_ns >= end_ns)
+        let is_complete = |(kind, requested): (usize, &Requested)| {
+            self.ends_ns[kind].is_some_and(|end_ns| {
+                requested.until_ns >= end_ns || self.fetched[kind].covers(anchor.media_ns, end_ns)
+            })
         };
         tracks.peek().is_some() && tracks.all(is_complete)
     }

@@ -415,6 +415,8 @@ impl<T> Sessions<T> {
         // While a session waits for its start, its schedule stands at that start.
         let start_ns = state.start_ns(now_ns);
         let Some(continuity) = state.affords(span, start_ns).filter(|_| !state.is_closed) else {
+            // It is sent all the same, when nothing else waits.
+            state.schedule.fetched(span, false);
             return Ok(Permit::UNPROMISED);
         };
         let renewal = Renewal { applicant: applicant(session), choice, span, start_ns, now_ns };

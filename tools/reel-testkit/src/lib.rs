@@ -1,10 +1,11 @@
 //! What tests, the simulator and the tools share, so that each job is done once.
 //!
 //! No product crate depends on it, except for its tests. Everything here but [`http`],
-//! [`run_in_own_network`], [`run_in_own_process`] and [`Capture::dissect`] is pure: no I/O, no
-//! clock, no threads.
+//! [`free_address`], [`run_in_own_network`], [`run_in_own_process`] and [`Capture::dissect`] is
+//! pure: no I/O, no clock, no threads.
 #![forbid(unsafe_code)]
 
+mod address;
 mod capture;
 mod disk;
 mod histogram;
@@ -18,6 +19,7 @@ mod rng;
 mod url;
 mod zipf;
 
+pub use address::free_address;
 pub use capture::Capture;
 pub use disk::{Begun, DiskModel, ModelledDisk};
 pub use histogram::{Histogram, Percentiles};

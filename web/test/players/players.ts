@@ -51,7 +51,7 @@ declare global {
       MediaPlayer(): {
         create(): {
           on(event: "error", heard: (event: { error: { message: string } }) => void): void;
-          on(event: "playbackEnded", heard: () => void): void;
+          on(event: "playbackEnded", heard: (event: { isLast: boolean }) => void): void;
           initialize(video: HTMLVideoElement, url: string, autoplay: boolean): void;
         };
       };
@@ -103,7 +103,8 @@ export const players: Record<string, Player> = {
       player.on("error", (event) => seen.errors.push(event.error.message));
       // Every 200 ms, dash.js looks whether the time is that of the end, and then pauses the
       // element. If that is before the element has ended by itself, the element never does.
-      player.on("playbackEnded", end);
+      // A period that is not the last one ends, too.
+      player.on("playbackEnded", ({ isLast }) => isLast && end());
       player.initialize(video, url, true);
     },
   },

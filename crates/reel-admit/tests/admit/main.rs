@@ -9,6 +9,7 @@ mod following;
 mod front_ends;
 mod memory;
 mod one_copy;
+mod parallel;
 mod pushed;
 mod sessions;
 mod shares;

@@ -16,7 +16,6 @@ use reel_qos::{
     MemberCapacity, Resource, UNLIMITED,
 };
 use std::net::{IpAddr, Ipv4Addr};
-use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -397,7 +396,12 @@ fn a_silent_client_loses_its_reservation_within_the_stated_time_and_is_admitted_
 
 /// Requests segments of a track of a title of ten minutes at once, as a program does that fetches a
 /// film. They are sent at once.
-fn fetch(sessions: &Sessions<()>, session: &Session<()>, kind: MediaKind, segments: Range<u64>) {
+pub(crate) fn fetch(
+    sessions: &Sessions<()>,
+    session: &Session<()>,
+    kind: MediaKind,
+    segments: impl IntoIterator<Item = u64>,
+) {
     let end_ns = segment(ROUNDS as u64 / 4 - 1).until_ns;
     for number in segments {
         let span = TrackSpan { kind, ..segment(number) };

@@ -9,8 +9,8 @@ use std::process::Command;
 /// How many times the disks are measured, if the windows of a measurement do not agree.
 const TRIES: u32 = 3;
 
-/// Measures all members of a volume with `reel probe`. If something disturbed the measurement so that
-/// windows do not agree, it is repeated. Returns what was measured, in words.
+/// Measures all members of a volume with `reel probe`. If something disturbed the measurement so
+/// that windows do not agree, it is repeated. Returns what was measured, in words.
 ///
 /// # Errors
 /// `reel probe` fails, or prints something else than its profiles.

@@ -395,9 +395,10 @@ mod tests {
             }
         }
 
-        // Within a part, samples follow within JUMP_FORWARD. At a joint, the part before lasts for one
-        // more step, which is at most that long. What sound needs to follow its own end is added, if that
-        // is no more than JUMP_FORWARD. The pictures may have been shown out of order until there.
+        // Within a part, samples follow within JUMP_FORWARD. At a joint, the part before lasts for
+        // one more step, which is at most that long. What sound needs to follow its own end is
+        // added, if that is no more than JUMP_FORWARD. The pictures may have been shown out of
+        // order until there.
         #[test]
         fn time_increases_for_any_stamps(stamps in proptest::collection::vec((0..WRAP, 0..WRAP), 1..50)) {
             let mut clock = clock(&[true, false]);

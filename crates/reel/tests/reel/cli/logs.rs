@@ -3,10 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use reel_testkit::free_address;
 use reel_testkit::http::{Client, exchange};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
@@ -140,7 +141,7 @@ fn a_server_needs_no_reader_of_its_standard_output() {
     let dir = site();
     let (_unread, full) = full_pipe();
     for stdout in [Stdio::from(disk_that_is_full()), pipe_without_reader().into(), full.into()] {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = free_address();
         let mut command = dir.command(&["serve", "--config", "reel.toml", "--listen", &address.to_string()]);
         let mut child = command.stdout(stdout).stderr(Stdio::null()).spawn().unwrap();
         await_health(address);

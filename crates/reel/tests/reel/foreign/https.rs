@@ -3,9 +3,10 @@
 use crate::foreign::films::FILMS;
 use crate::foreign::rig::{cache_dir, outcome, reel, run, start, volume};
 use reel_compare::Server;
+use reel_testkit::free_address;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -44,7 +45,7 @@ impl Secured {
         let volume = volume(&dir, &[film.path()]);
         let export = dir.join("export.mp4");
         run(reel().arg("export").arg(&volume).arg(film.id()).arg(&export));
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_address().port();
         let https = format!("127.0.0.1:{port}");
         let server = start(&volume, &[&["--https", &https], more].concat());
         let started = Instant::now();

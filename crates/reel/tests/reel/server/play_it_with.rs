@@ -1,7 +1,8 @@
 //! The lines that `docs/play-it-with.md` gives to copy, run as they stand.
 
-use super::nfs::{free_address, serving};
+use super::nfs::serving;
 use crate::server::rig::Rig;
+use reel_testkit::free_address;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -78,7 +78,7 @@ pub(super) fn play_beside_a_flood(rig: &Rig, address: SocketAddr) -> f64 {
 
 /// A server whose disks are measured, and its address.
 pub(super) fn measured() -> (Rig, SocketAddr) {
-    let address = super::free_address();
+    let address = reel_testkit::free_address();
     (promising_with(64 << 20, 100, |config| config.nfs = Some(serving(address))), address)
 }
 

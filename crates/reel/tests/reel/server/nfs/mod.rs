@@ -18,11 +18,11 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 use nfs3_types::{mount, nfs3};
 use reel::server::{NfsConfig, ServeConfig};
 use reel_library::{IngestOptions, Input};
-use reel_testkit::Rng;
+use reel_testkit::{Rng, free_address};
 use reel_volume::VolumeOptions;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -44,10 +44,6 @@ fn rig_over(options: VolumeOptions, change: impl FnOnce(&mut ServeConfig)) -> (R
         change(config);
     });
     (rig, address)
-}
-
-pub(super) fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port")
 }
 
 pub(super) fn serving(listen: SocketAddr) -> NfsConfig {

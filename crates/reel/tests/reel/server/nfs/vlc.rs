@@ -1,9 +1,10 @@
 //! A film as VLC plays it by NFS.
 
-use super::{free_address, serving, url};
+use super::{serving, url};
 use crate::server::rig::Rig;
 use crate::server::vlc::play;
 use reel_library::{IngestOptions, Input};
+use reel_testkit::free_address;
 use reel_volume::GeometryPreset;
 use std::process::Command;
 
