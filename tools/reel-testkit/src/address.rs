@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 10_000;
 const COUNT: u32 = 20_000;
 
-/// An address on loopback where nothing listens, and which no other test takes before the server of a
-/// test listens there, or while that server is restarted.
+/// An address on loopback where nothing listens, and which no other test takes before the server of
+/// a test listens there, or while that server is restarted.
 ///
 /// # Panics
 /// All ports are in use.
