@@ -32,6 +32,9 @@ const TESTS_PER_PROCESSOR: usize = 2;
 /// How often the end of the program is looked for while it says nothing.
 const POLL: Duration = Duration::from_millis(50);
 
+/// How often adopted processes are let go that have ended. Some tests wait until a process has.
+const REAP_EVERY: Duration = Duration::from_millis(200);
+
 /// Runs one test program and reads along. Fails as the program does, and when a test takes too
 /// long.
 pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
@@ -57,6 +60,7 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (TESTS_PER_PROCESSOR * processors).to_string());
     }
+    descendants::adopt()?;
     let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
     let lines = lines_of(child.stdout.take().context("the program has no output")?);
     let mut progress = Progress::new(limits, Instant::now());
@@ -70,6 +74,9 @@ pub(crate) fn run(program: &str, arguments: &[String]) -> Result<ExitCode> {
             Some(format!("the time limit is {limit_s} s"))
         }
     };
+    for name in descendants::kill_adopted()? {
+        println!("left behind by {package}, and killed: {name}");
+    }
     for (test, reasons) in progress.skips() {
         println!("skipped test: {package} {test}: {reasons}");
     }
@@ -129,7 +136,12 @@ fn follow(
     lines: &Receiver<String>,
     progress: &mut Progress,
 ) -> Result<Option<ExitStatus>> {
+    let mut reaped = Instant::now();
     loop {
+        if reaped.elapsed() >= REAP_EVERY {
+            descendants::reap(child.id())?;
+            reaped = Instant::now();
+        }
         match lines.recv_timeout(POLL) {
             Ok(line) => {
                 show(&line, progress);

@@ -20,6 +20,16 @@ fn hangs() {
 }
 
 #[test]
+fn leaves_behind() {
+    if std::env::var_os("LEAVE").is_some() {
+        // A child of a child, which has the standard error of all.
+        let left = "sleep 1000 & echo $! > $LEAVE";
+        assert!(std::process::Command::new("sh").args(["-c", left]).status().unwrap().success());
+        panic!("before it is ended");
+    }
+}
+
+#[test]
 fn aborts() {
     if std::env::var_os("ABORT").is_some() {
         std::process::abort();
@@ -55,7 +65,7 @@ fn skips_are_named_hanging_tests_end_and_dead_programs_are_summed_up() {
 
     let (output, text) = run(&program, |_| {});
     assert!(output.status.success(), "{text}");
-    assert!(text.contains("test result: ok. 4 passed"), "{text}");
+    assert!(text.contains("test result: ok. 5 passed"), "{text}");
     assert!(text.ends_with("skipped test: package leaves_out: no such device\n"), "{text}");
     assert!(!text.contains("not a skip"), "what passed is not shown: {text}");
 
@@ -64,7 +74,7 @@ fn skips_are_named_hanging_tests_end_and_dead_programs_are_summed_up() {
     });
     assert!(!output.status.success());
     assert!(text.contains("test hangs ... FAILED (it had not ended: the time limit is 3 s)"), "{text}");
-    assert!(text.contains("test result: FAILED. 3 passed; 1 failed; 0 ignored;"), "{text}");
+    assert!(text.contains("test result: FAILED. 4 passed; 1 failed; 0 ignored;"), "{text}");
 
     let (output, text) = run(&program, |command| {
         command.env("ABORT", "1").args(["aborts", "--exact"]);
@@ -75,4 +85,19 @@ fn skips_are_named_hanging_tests_end_and_dead_programs_are_summed_up() {
         "{text}"
     );
     assert!(text.contains("test result: FAILED. 0 passed; 1 failed;"), "{text}");
+}
+
+#[test]
+fn what_a_failed_test_has_started_holds_nothing_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let (program, left) = (program(&dir), dir.path().join("left"));
+    // Returns when all have closed the standard error.
+    let (output, text) = run(&program, |command| {
+        command.env("LEAVE", &left).args(["leaves_behind", "--exact"]);
+    });
+    assert!(!output.status.success());
+    assert!(text.contains("left behind by package, and killed: sleep"), "{text}");
+    let id = fs::read_to_string(left).unwrap();
+    let command = fs::read(format!("/proc/{}/cmdline", id.trim())).unwrap_or_default();
+    assert!(!command.starts_with(b"sleep"), "{id}");
 }
