@@ -28,7 +28,7 @@ check: ## what a change needs: format, clippy, tests of the changed crates and o
 test: ## everything that a change may break: format, lint, tidy checks, the pages, the tests of the day; BUSY=1 beside other work
 	scripts/test
 
-nightly: ## what `make test` leaves to the night, in parts of at most 25 minutes; PART=1 to 5, or all without it
+nightly: ## what `make test` leaves to the night, in parts of at most 25 minutes; PART=1 to 6, or all without it
 	scripts/nightly $(PART)
 
 bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, priority, degraded or capacity

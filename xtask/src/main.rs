@@ -1,7 +1,8 @@
 //! Repository chores: `cargo xtask tidy` checks the rules of the repository, `limits` prints the
 //! constants of limits.rs with their reasons, `api-types` writes the types of the web client,
 //! `check` checks what a change needs, `compare` compares what is served of a film with the film,
-//! `test` runs tests with time limits and counts skipped ones, and `tally LOG` adds up test runs.
+//! `test` runs tests with time limits and counts skipped ones, `properties` runs those that draw
+//! their inputs, and `tally LOG` adds up test runs.
 #![forbid(unsafe_code)]
 
 mod again;
@@ -20,6 +21,7 @@ mod licences;
 mod limits;
 mod names;
 mod progress;
+mod properties;
 mod results;
 mod runner;
 mod rust_text;
@@ -51,11 +53,12 @@ fn main() -> Result<ExitCode> {
         ["compare", _, ..] => compare::run(&repository()?, &arguments[1..]),
         ["check", ..] => check::run(&repository()?, &arguments[1..]),
         ["test", ..] => suite::run(&repository()?, &arguments[1..]),
+        ["properties", ..] => properties::run(&repository()?, &arguments[1..]),
         ["run-tests", program, ..] => runner::run(program, &arguments[2..]),
         ["tally", log] => tally::run(Path::new(log), None),
         ["tally", log, expected] => tally::run(Path::new(log), Some(Path::new(expected))),
         _ => bail!(
-            "usage: cargo xtask api-types [--check] | check [--all] [--base COMMIT] | compare FILE... | limits | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
+            "usage: cargo xtask api-types [--check] | check [--all] [--base COMMIT] | compare FILE... | limits | properties ARGUMENTS OF CARGO TEST | results [--check] | tidy | words | test ARGUMENTS OF CARGO TEST | tally LOG [EXPECTED SKIPS]"
         ),
     }
 }
