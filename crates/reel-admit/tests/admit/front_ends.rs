@@ -9,15 +9,8 @@ use std::sync::Arc;
 
 #[test]
 fn a_session_is_charged_with_the_price_of_the_front_end_that_sends_to_it() {
-    let price = DiskPrice {
-        read_request_ns: 1,
-        read_mib_ns: 1,
-        write_request_ns: 1,
-        write_mib_ns: 1,
-        independent_limits: false,
-    };
     let capacities = Capacities {
-        members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
+        members: vec![MemberCapacity { price: DiskPrice::FREE, round_ns: ROUND_NS }; MEMBERS],
         network_bytes: UNLIMITED,
         core_ns: ROUND_NS,
         core_mib_ns: vec![70_000_000, 7_000_000],
