@@ -69,7 +69,7 @@ impl Found {
             kinds => format!(", and those of {kinds} kinds do not agree: these prices are too high"),
         };
         format!(
-            "prices of the disks, measured {tried} times: {}; {} of {} windows were disturbed and left out{quality}",
+            "prices of the disks, from measurement {tried} of at most {TRIES}: {}; {} of {} windows were disturbed and left out{quality}",
             prices.join("; "),
             self.left_out,
             self.windows
@@ -93,7 +93,7 @@ mod tests {
         let found = Found::of(&json!({ "members": [member(140_000, 0), member(23_000_000, 2)] })).unwrap();
         assert_eq!(
             found.text(3),
-            "prices of the disks, measured 3 times: 0.140 ms a read and 0.400 ms a MiB; 23.000 ms a read and 0.400 ms a MiB; \
+            "prices of the disks, from measurement 3 of at most 3: 0.140 ms a read and 0.400 ms a MiB; 23.000 ms a read and 0.400 ms a MiB; \
              2 of 40 windows were disturbed and left out, and those of 2 kinds do not agree: these prices are too high"
         );
         assert_eq!(Found::of(&json!({ "members": [] })), None);
