@@ -34,8 +34,8 @@ pub struct Capacities {
     pub members: Vec<MemberCapacity>,
     /// Bytes that can be sent in a round; [`UNLIMITED`] where the rate is not known.
     pub network_bytes: u64,
-    /// Nanoseconds that the serve threads of the first front end have in a round. All front ends are
-    /// charged to these.
+    /// Nanoseconds that the serve threads of the first front end have in a round. All front ends
+    /// are charged to these.
     pub core_ns: u64,
     /// Nanoseconds of processor that sending a MiB costs each of the front ends. One that is
     /// missing costs as much as the first.
