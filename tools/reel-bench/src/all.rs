@@ -38,7 +38,7 @@ const fn beside_rivals(name: &'static str, words: &'static [&'static str]) -> Ex
 }
 
 /// Checks of the instruments first, then servers, then laboratories.
-const EXPERIMENTS: [Experiment; 20] = [
+const EXPERIMENTS: [Experiment; 16] = [
     alone("devices"),
     beside_rivals("wire", &[]),
     beside_rivals("peers", &["--parts", "hls,ingest,file,tls"]),
@@ -51,11 +51,7 @@ const EXPERIMENTS: [Experiment; 20] = [
     alone("capacity"),
     alone("onecopy"),
     beside_rivals("transfers", &[]),
-    alone("upcalls"),
-    alone("splitlevel"),
-    alone("mms"),
     alone("nfs"),
-    alone("udp"),
     alone("cast"),
     alone("fec"),
     alone("framing"),
@@ -187,12 +183,12 @@ mod tests {
             outcome("peers", None, vec![claim], &[]),
             outcome("devices", None, Vec::new(), &["skipped: no root"]),
             outcome("viewers", Some("no reel"), Vec::new(), &[]),
-            outcome("udp", None, Vec::new(), &[]),
+            outcome("cast", None, Vec::new(), &[]),
         ]);
         let lines: Vec<_> = table.lines().collect();
         assert!(lines[0].starts_with("peers      reel / nginx") && lines[0].ends_with("bar   1.500  holds"));
         assert_eq!(lines[1], "devices    skipped: no root");
         assert_eq!(lines[2], "viewers    ended early: no reel");
-        assert_eq!(lines[3], "udp        claims nothing in a run of this length");
+        assert_eq!(lines[3], "cast       claims nothing in a run of this length");
     }
 }

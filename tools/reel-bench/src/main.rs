@@ -33,7 +33,6 @@ mod server;
 mod siege;
 mod testbed;
 mod transfers;
-mod udp;
 mod viewers;
 mod window;
 mod wire_check;
@@ -78,12 +77,6 @@ enum Experiment {
     Devices(CommonOptions),
     /// Parallel downloads on rotational disks, compared with a read/write loop and rivals (root).
     Transfers(transfers::TransfersArguments),
-    /// Laboratory: functions called every 1, 5 and 20 ms while other processes are busy, with
-    /// SCHED_FIFO and without.
-    Upcalls(CommonOptions),
-    /// Laboratory: the cost of scheduling messages by deadline, compared with one thread for each
-    /// stream and with tokio.
-    Splitlevel(CommonOptions),
     /// Whether the network of other experiments (the wire) sends what it should and copies nothing
     /// (root, clang).
     Wire(wire_check::WireArguments),
@@ -93,17 +86,11 @@ enum Experiment {
     /// Laboratory: headers, checksums and boundaries of packets, stored compared with made for each
     /// packet (root, ethtool).
     Framing(CommonOptions),
-    /// Laboratory: UDP packets in trains that are lent to the device, compared with copies, on ifb,
-    /// loopback and veth (root).
-    Udp(CommonOptions),
     /// Casts, compared with ffmpeg and GStreamer: processor time for a Gbit, and how punctual
     /// packets are (root).
     Cast(cast::CastArguments),
     /// A player by NFS beside other readers, of Reel and of nfs-ganesha (root).
     Nfs(nfs::NfsArguments),
-    /// Laboratory: messages to another process: memory-mapped streams, compared with pipe, Unix
-    /// socket and iceoryx2.
-    Mms(CommonOptions),
     /// Disk bytes and memory of many viewers of one title, compared with one viewer.
     Onecopy(onecopy::OneCopyArguments),
     /// Ordinary viewers, newcomers and answers about health while attackers do what they can
@@ -133,15 +120,11 @@ fn main() -> Result<()> {
         Experiment::Degraded(arguments) => degraded::run(&arguments),
         Experiment::Capacity(arguments) => capacity::run(&arguments),
         Experiment::Devices(arguments) => device_check::run(&arguments),
-        Experiment::Upcalls(arguments) => lab_split_level::upcalls(&arguments),
-        Experiment::Splitlevel(arguments) => lab_split_level::split_level(&arguments),
         Experiment::Wire(arguments) => wire_check::run(&arguments),
-        Experiment::Udp(arguments) => udp::run(&arguments),
         Experiment::Cast(arguments) => cast::run(&arguments),
         Experiment::Fec(arguments) => fec::run(&arguments),
         Experiment::Framing(arguments) => lab_packets::framing(&arguments),
         Experiment::Nfs(arguments) => nfs::run(&arguments),
-        Experiment::Mms(arguments) => lab_message_streams::run(&arguments),
         Experiment::Transfers(arguments) => transfers::run(&arguments),
         Experiment::Onecopy(arguments) => onecopy::run(&arguments),
         Experiment::Siege(arguments) => siege::run(&arguments),
