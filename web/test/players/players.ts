@@ -158,8 +158,8 @@ function watch(video: HTMLVideoElement) {
   video.addEventListener("waiting", () => video.currentTime > 0.5 && seen.waits.push(video.currentTime));
   video.addEventListener("seeking", () => video.currentTime > 0.5 && seen.jumps.push(video.currentTime));
   video.addEventListener("timeupdate", look);
-  // What a player does after the end is not kept: dash.js goes back half a second after a title that it
-  // ended itself, if the media is longer than the manifest says.
+  // What a player does after the end is not kept: dash.js goes back half a second after a title
+  // that it ended itself, if the media is longer than the manifest says.
   const end = () => {
     if (seen.ended) return;
     look();
