@@ -14,6 +14,7 @@ use crate::stream_made::Tracks;
 use crate::stream_places::StreamPlaces;
 use crate::stream_store::{StreamInput, places};
 use crate::summary::{cmaf, summarise};
+use crate::warnings;
 use reel_media::cmaf::{CutPolicy, Packaged, Packager, Piece};
 use reel_media::index::IndexError;
 use reel_media::transport::{PACKET_BYTES, StreamIndex, TICKS_PER_S, check_carried};
@@ -65,7 +66,7 @@ pub fn ingest(
             stored => objects = stored?,
         }
     }
-    let mut warnings = warnings(&files);
+    let mut warnings = warnings_of(&files);
     if let Some(stream) = stream {
         let stored = stream.store(volume, &mut meter, &options.stop)?;
         warnings.extend(stored.warnings.iter().map(|text| format!("form ts: {text}")));
@@ -77,6 +78,7 @@ pub fn ingest(
         }
         objects.extend(stored.objects);
     }
+    objects.extend(warnings::entry(&Store::new(volume), &warnings)?);
     if options.stop.is_stopped() {
         return Err(IngestError::Cancelled);
     }
@@ -204,7 +206,9 @@ pub fn check(
     let mut title = summarise(&record, &index, PosterKind::Svg);
     title.bytes = counted.bytes();
     title.forms = vec![cmaf(&index, title.bytes)];
-    Ok(Checked { title, warnings: warnings(&files) })
+    let all = warnings_of(&files);
+    title.warnings = warnings::bounded(all.clone());
+    Ok(Checked { title, warnings: all })
 }
 
 fn source_of(first: &OpenedFile) -> SourceFile {
@@ -262,7 +266,7 @@ fn assemble(
     Ok((index, tables))
 }
 
-fn warnings(files: &[OpenedFile]) -> Vec<String> {
+fn warnings_of(files: &[OpenedFile]) -> Vec<String> {
     files.iter().flat_map(|file| file.warnings(files.len() > 1)).collect()
 }
 
@@ -391,8 +395,8 @@ fn check_space(
     made: Option<StreamPlaces>,
 ) -> Result<(), IngestError> {
     let stripe_bytes = volume.geometry().stripe_bytes() as u64;
-    // Every object ends in a stripe of its own: the tracks, and tables, index and poster.
-    let objects = files.iter().map(|file| file.tracks().len() as u64).sum::<u64>() + 3;
+    // Every object ends in a stripe of its own: the tracks, and tables, index, poster and warnings.
+    let objects = files.iter().map(|file| file.tracks().len() as u64).sum::<u64>() + 4;
     let tracks_bytes =
         files.iter().map(|file| file.bytes).sum::<u64>().saturating_add(objects * stripe_bytes);
     let largest = files.iter().map(|file| file.bytes).max().unwrap_or(0);

@@ -32,6 +32,7 @@ mod subtitles;
 mod summary;
 mod text_file;
 mod title;
+mod warnings;
 mod watch;
 
 pub use card::card_svg;

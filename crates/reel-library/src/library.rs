@@ -11,10 +11,11 @@ use crate::stream::{OpenedStreams, is_stream_only};
 use crate::subtitles::{self, SubtitleFile};
 use crate::summary::{TitleSummary, summarise, unreadable};
 use crate::title::{Title, stamp};
+use crate::warnings::{WARNINGS_BYTES_MAX, decode};
 use crate::watch::{KnownTitles, Stamp, Watcher};
 use reel_media::TitleIndex;
 use reel_qos::Class;
-use reel_volume::{ObjectRecord, Role, SourceFile, TitleRecord, Volume};
+use reel_volume::{ObjectRecord, Role, SourceFile, TitleRecord, Volume, WARNINGS_NUMBER};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -205,7 +206,8 @@ impl Library {
         let _additions = self.lock_additions();
         let record = self.record(id)?;
         let index = self.index(&record, Class::INTERACTIVE)?;
-        subtitles::add(&self.volume, &record, index, file)
+        let warnings = self.warnings(&record, Class::INTERACTIVE)?;
+        subtitles::add(&self.volume, &record, (index, warnings), file)
     }
 
     /// Held while objects are added to a title.
@@ -273,6 +275,7 @@ impl Library {
             }
         };
         let lasting = self.summarise_stream(record, &mut summary) && lasting;
+        let lasting = self.summarise_warnings(record, &mut summary) && lasting;
         let summary = Arc::new(summary);
         if lasting {
             lock(&self.summaries).insert(record.id.clone(), (stamp(record, Role::Index), summary.clone()));
@@ -296,6 +299,26 @@ impl Library {
                 matches!(error, LibraryError::Index { .. })
             }
         }
+    }
+
+    /// Adds the warnings of the ingest. Returns whether the summary may be kept.
+    fn summarise_warnings(&self, record: &TitleRecord, summary: &mut TitleSummary) -> bool {
+        match self.warnings(record, Class::INTERACTIVE) {
+            Ok(warnings) => {
+                summary.warnings = warnings;
+                true
+            }
+            Err(error) => {
+                tracing::warn!(title = record.id, %error, "the warnings of a title cannot be read");
+                false
+            }
+        }
+    }
+
+    /// What was left out of a title or changed, as it was kept.
+    pub(crate) fn warnings(&self, record: &TitleRecord, class: Class) -> Result<Vec<String>, LibraryError> {
+        let Some(object) = record.object(Role::Index, WARNINGS_NUMBER) else { return Ok(Vec::new()) };
+        Ok(decode(&self.whole(&record.id, object, "list of warnings", (WARNINGS_BYTES_MAX, class))?))
     }
 
     fn load(&self, record: Arc<TitleRecord>, class: Class) -> Result<Arc<Title>, LibraryError> {
@@ -360,6 +383,11 @@ impl KnownTitles for Library {
 
     fn was_removed(&self, stamp: &Stamp) -> bool {
         lock(self.removed()).contains(stamp)
+    }
+
+    fn warnings_of(&self, title: &str) -> Vec<String> {
+        let record = self.record(title);
+        record.and_then(|record| self.warnings(&record, Class::APERIODIC)).unwrap_or_default()
     }
 }
 

@@ -7,6 +7,13 @@ use std::time::Duration;
 /// Characters of a title's name. A page shows about 60; the rest is for long episode names.
 pub const NAME_CHARS_MAX: usize = 200;
 
+/// Warnings that are kept with a title: more than anybody reads of one film. All titles are listed
+/// with theirs.
+pub const WARNINGS_MAX: usize = 10;
+
+/// Bytes of each of them; most have fewer than 200.
+pub const WARNING_BYTES_MAX: usize = 400;
+
 /// Characters of a title id: it becomes part of URLs and file names (`{id}.mp4`).
 pub const ID_CHARS_MAX: usize = 64;
 
@@ -135,12 +142,6 @@ pub const WATCH_PAUSES: u64 = 3;
 
 /// Files of a watched directory that are shown: those that are not titles come first.
 pub const WATCH_SHOWN_MAX: usize = 500;
-
-/// Warnings that are kept of the ingest of one file of a watched directory, for display.
-pub const WATCH_WARNINGS_MAX: usize = 10;
-
-/// Bytes of each of them; most have fewer than 200.
-pub const WATCH_WARNING_BYTES_MAX: usize = 400;
 
 /// Time between two scans of a watched directory.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(2);

@@ -5,10 +5,12 @@ use crate::error::{IngestError, LibraryError, StreamError};
 use crate::export::skip;
 use crate::input::Stop;
 use crate::library::Library;
+use crate::store::Store;
 use crate::stream_places::StreamPlaces;
 use crate::stream_store::places;
 use crate::stream_writer::{StoredStream, StreamWriter};
 use crate::title::Title;
+use crate::warnings;
 use reel_media::TitleIndex;
 use reel_media::transport::{Multiplexer, MuxStep, PACKET_BYTES, StreamIndex, TICKS_PER_S, WantedFragment};
 use reel_qos::Class;
@@ -65,8 +67,15 @@ impl Library {
             return Err(StreamError::Changed { id: id.to_owned() });
         }
         refuse_second(&record.objects, id)?;
-        self.volume().replace_objects(&record, stored.objects).map_err(IngestError::from)?;
-        Ok(AddedStream { index: stored.index, warnings: stored.warnings })
+        let StoredStream { mut objects, index, warnings } = stored;
+        if !warnings.is_empty() {
+            let of_form = warnings.iter().map(|text| format!("form ts: {text}"));
+            let all: Vec<String> =
+                self.warnings(&record, Class::APERIODIC)?.into_iter().chain(of_form).collect();
+            objects.extend(warnings::entry(&Store::new(self.volume()), &all)?);
+        }
+        self.volume().replace_objects(&record, objects).map_err(IngestError::from)?;
+        Ok(AddedStream { index, warnings })
     }
 
     /// A title that has no form `ts`.

@@ -5,6 +5,7 @@ use crate::limits::INDEX_BYTES_MAX;
 use crate::naming::{clean_file_name, clean_name, is_blank};
 use crate::sidecar::{Sidecar, is_language, parse_sidecar};
 use crate::store::Store;
+use crate::warnings;
 use reel_media::cmaf::Packager;
 use reel_media::{Packet, TitleIndex, Track, TrackKind};
 use reel_volume::{ObjectEntry, Role, TitleRecord, Volume};
@@ -24,11 +25,11 @@ pub struct SubtitleFile {
     pub forced: bool,
 }
 
-/// Adds subtitles to the title of a record, which has this index.
+/// Adds subtitles to the title of a record, which has this index and these warnings.
 pub(crate) fn add(
     volume: &Volume,
     record: &TitleRecord,
-    mut index: TitleIndex,
+    (mut index, warned): (TitleIndex, Vec<String>),
     file: &SubtitleFile,
 ) -> Result<Vec<String>, SubtitleError> {
     let name = clean_file_name(&file.file_name);
@@ -44,10 +45,15 @@ pub(crate) fn add(
     }
     let store = Store::new(volume);
     let number = index.tracks.last().map_or(0, |track| track.object);
-    let objects = vec![
+    let mut objects = vec![
         ObjectEntry { role: Role::Track, number, object: store.whole(&text)? },
         ObjectEntry { role: Role::Index, number: 0, object: store.whole(&encoded)? },
     ];
+    if !warnings.is_empty() {
+        let of_file = warnings.iter().map(|text| format!("{name}: {text}"));
+        let all: Vec<String> = warned.into_iter().chain(of_file).collect();
+        objects.extend(warnings::entry(&store, &all)?);
+    }
     volume.replace_objects(record, objects).map_err(IngestError::from)?;
     Ok(warnings)
 }

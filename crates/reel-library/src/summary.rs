@@ -39,6 +39,9 @@ pub struct TitleSummary {
     pub stamp: String,
     /// The kind of its poster.
     pub poster: PosterKind,
+    /// What was left out of it or changed when it was ingested, each in a sentence; as many as are
+    /// kept.
+    pub warnings: Vec<String>,
     /// Why the title cannot be played; `None` if it can. The fields above that come from its index
     /// are empty then.
     pub problem: Option<String>,
@@ -231,6 +234,7 @@ pub(crate) fn unreadable(record: &TitleRecord, poster: PosterKind, problem: Stri
         plain_file: None,
         stamp: stamp(record, Role::Index),
         poster,
+        warnings: Vec::new(),
         problem: Some(problem),
     }
 }

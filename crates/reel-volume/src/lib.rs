@@ -60,7 +60,7 @@ pub use access::WriteObserver;
 pub use catalogue::fuzz_catalogue;
 pub use catalogue::{
     Extent, ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER,
-    SourceFile, Sums, TitleRecord, TitleRecordError,
+    SourceFile, Sums, TitleRecord, TitleRecordError, WARNINGS_NUMBER,
 };
 pub use check::{CheckProgress, CheckReport, MemberReport, TitleReport};
 pub use commit::CommitStatus;

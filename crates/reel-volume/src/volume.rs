@@ -15,7 +15,7 @@ use reel_disk::Disks;
 use reel_qos::Class;
 
 use crate::catalogue::{
-    ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord,
+    ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord, WARNINGS_NUMBER,
 };
 use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::CommitStatus;
@@ -339,6 +339,7 @@ pub(crate) fn entry_name(title: &TitleRecord, entry: &ObjectEntry) -> String {
         Role::Index if entry.number == STREAM_SUMS_NUMBER => {
             format!("the checksums of packets of the transport stream of {}", title.id)
         }
+        Role::Index if entry.number == WARNINGS_NUMBER => format!("the warnings of {}", title.id),
         Role::Track if entry.number == STREAM_NUMBER => format!("the transport stream of {}", title.id),
         Role::Index => format!("the index of {}", title.id),
         Role::Tables => format!("tables {} of {}", entry.number, title.id),

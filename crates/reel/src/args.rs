@@ -465,6 +465,10 @@ pub(crate) struct TitlesArguments {
     /// The volume's directory
     pub(crate) volume: PathBuf,
 
+    /// List what was left out of titles or changed when they were added, instead of the titles
+    #[arg(long)]
+    pub(crate) warnings: bool,
+
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,

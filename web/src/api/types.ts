@@ -811,6 +811,10 @@ export interface Title {
   subtitles: SubtitleTrack[];
   /** The renditions of its picture. */
   video: VideoTrack[];
+  /**
+   * What was left out of it or changed when it was added, each in a sentence; as many as are kept.
+   */
+  warnings: string[];
   /** Where it is played: each address opens a session. */
   watch: WatchAddresses;
 }
@@ -936,7 +940,7 @@ export interface WatchFile {
   state: WatchFileState;
   /** The id of the title that was made from it. */
   title_id: string | null;
-  /** What of it was left out or changed, since the server started; the log has all of it. */
+  /** What of it was left out or changed, as many as are kept; the log of its ingest has all. */
   warnings: string[];
 }
 

@@ -66,9 +66,21 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
     h(
       "div",
       { class: title.problem ? "card-meta failed" : "card-meta" },
+      warned(title),
       title.problem ? "Cannot be read" : summary(title),
     ),
     more,
+  );
+}
+
+/** A sign that something was left out of a title or changed; its page says what. */
+function warned(title: Title): HTMLElement | null {
+  if (title.warnings.length === 0) return null;
+  return h(
+    "span",
+    { class: "card-warned", title: title.warnings.join("\n") },
+    icon("warning"),
+    h("span", { class: "visually-hidden" }, `${count(title.warnings.length, "warning")}. `),
   );
 }
 

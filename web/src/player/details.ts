@@ -80,6 +80,7 @@ export function details(title: Title, help: () => void, changed: (title: Title) 
           ]),
         ),
       ),
+      warnings(title),
       h(
         "div",
         { class: "details-block wide" },
@@ -96,6 +97,14 @@ function block(heading: string, lines: HTMLElement[]): HTMLElement | null {
   return lines.length > 0
     ? h("div", { class: "details-block" }, h("h2", {}, heading), h("ul", {}, ...lines))
     : null;
+}
+
+/** What was left out of the title or changed. */
+function warnings(title: Title): HTMLElement | null {
+  const lines = title.warnings.map((warning) => h("li", {}, warning));
+  const list = block("Left out or changed", lines);
+  list?.classList.add("wide", "details-warnings");
+  return list;
 }
 
 /** The codec's name, and whether this browser lacks it. */

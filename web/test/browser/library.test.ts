@@ -50,6 +50,31 @@ for (const window of Object.keys(windows) as Window[]) {
   }
 }
 
+test("what was left out of a title is marked in the library, and its page says it", async () => {
+  const warnings = ["3 packets are missing at 0:04", "0.2 s of sound are left out"];
+  const [first, ...rest] = await stage.titles();
+  assert.ok(first);
+  const title = { ...first, warnings };
+  const { page, shot, calm, close } = await stage.open("/", {
+    prepare: async (page) => {
+      await page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles: [title, ...rest] } }));
+      await page.route(`**/api/v1/titles/${title.id}`, (route) => route.fulfill({ json: title }));
+    },
+  });
+  const marked = page.locator(".card:has(.card-warned)");
+  await marked.waitFor();
+  assert.equal(await marked.count(), 1);
+  assert.equal(await marked.getAttribute("data-id"), title.id);
+  assert.match((await marked.locator(".card-meta").textContent()) ?? "", /^2 warnings\. /);
+  await shot("library-warnings");
+  await marked.locator(".card-link").click();
+  await page.locator(".details-warnings").scrollIntoViewIfNeeded();
+  assert.deepEqual(await page.locator(".details-warnings li").allTextContents(), warnings);
+  await shot("title-warnings");
+  calm();
+  await close();
+});
+
 test("typing filters, accents and case do not matter, and the address keeps it", async () => {
   const { page, calm, shot, close } = await stage.open("/");
   await page.waitForSelector(".card");

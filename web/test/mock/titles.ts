@@ -36,6 +36,7 @@ export function mockTitles(): Title[] {
       progressive: `/watch/${id}/${id}.mp4`,
     },
     download: `/files/${id}.mp4?download`,
+    warnings: [],
     ...change,
   });
   const one = (width: number, height: number, codec: string, bitrate_bps: number) => [

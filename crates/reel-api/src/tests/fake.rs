@@ -294,6 +294,10 @@ impl KnownTitles for FakeLibrary {
     fn was_removed(&self, _: &Stamp) -> bool {
         false
     }
+
+    fn warnings_of(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl LibraryService for FakeLibrary {
@@ -434,6 +438,7 @@ impl LibraryService for FakeLibrary {
             duration_s: 1.23456,
             plain_file: None,
             stamp: format!("{id}-0-4-0"),
+            warnings: Vec::new(),
             video: inputs.iter().map(|_| video_summary()).collect(),
             audio: vec![AudioSummary {
                 track: 1,

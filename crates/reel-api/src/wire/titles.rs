@@ -44,6 +44,9 @@ pub struct Title {
     pub watch: WatchAddresses,
     /// The address of the whole title as one file, without a reservation.
     pub download: String,
+    /// What was left out of it or changed when it was added, each in a sentence; as many as are
+    /// kept.
+    pub warnings: Vec<String>,
     /// Present when the title cannot be played: why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -180,6 +183,7 @@ impl From<&TitleSummary> for Title {
                 progressive: format!("/watch/{id}/{id}.mp4"),
             },
             download: format!("/files/{id}.mp4?download"),
+            warnings: title.warnings.clone(),
             problem: title.problem.clone(),
         }
     }

@@ -32,7 +32,7 @@ pub struct WatchFile {
     pub reason: Option<String>,
     /// The id of the title that was made from it.
     pub title_id: Option<String>,
-    /// What of it was left out or changed, since the server started; the log has all of it.
+    /// What of it was left out or changed, as many as are kept; the log of its ingest has all.
     pub warnings: Vec<String>,
 }
 

@@ -77,7 +77,7 @@ pub enum WatchState {
     Taken {
         /// The id of the title.
         title: String,
-        /// What was left out or changed, as many as are shown; empty after a restart.
+        /// What was left out or changed, as many as are shown.
         warnings: Vec<String>,
     },
     /// It could not be ingested. It is tried again when it changes.

@@ -3,7 +3,7 @@
 use super::taken::Taken;
 use super::*;
 use crate::limits::{
-    WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX, WATCH_WARNING_BYTES_MAX, WATCH_WARNINGS_MAX,
+    WARNING_BYTES_MAX, WARNINGS_MAX, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX,
 };
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,10 @@ impl KnownTitles for Hall {
 
     fn was_removed(&self, stamp: &Stamp) -> bool {
         self.removed.contains(stamp)
+    }
+
+    fn warnings_of(&self, _title: &str) -> Vec<String> {
+        self.warnings.clone()
     }
 }
 
@@ -241,12 +245,24 @@ fn a_failure_is_shown_and_tried_again_when_the_file_changes() {
 }
 
 #[test]
+fn a_title_of_an_earlier_run_is_shown_with_its_warnings() {
+    let (mut hall, mut watcher) = Hall::new();
+    hall.write("film.ts", "a");
+    assert_eq!(hall.settle(&mut watcher), new(&["film.ts"]));
+    hall.warnings = vec!["3 packets are missing".to_owned()];
+    let mut later = Watcher::with(hall.dir.path(), Taken::in_memory());
+    assert_eq!(hall.settle(&mut later), []);
+    let (title, warnings) = ("t0".to_owned(), hall.warnings.clone());
+    assert_eq!(state(&later, "film.ts"), WatchState::Taken { title, warnings });
+}
+
+#[test]
 fn warnings_are_shown_before_titles_without_and_are_bounded() {
     let (mut hall, mut watcher) = Hall::new();
     hall.write("a.ts", "a");
     assert_eq!(hall.settle(&mut watcher), new(&["a.ts"]));
-    let long = "ö".repeat(WATCH_WARNING_BYTES_MAX);
-    hall.warnings = [vec![long], vec!["one packet".to_owned(); WATCH_WARNINGS_MAX]].concat();
+    let long = "ö".repeat(WARNING_BYTES_MAX);
+    hall.warnings = [vec![long], vec!["one packet".to_owned(); WARNINGS_MAX]].concat();
     hall.write("b.ts", "b");
     assert_eq!(hall.settle(&mut watcher), new(&["b.ts"]));
     let files = watcher.report().files;
@@ -256,8 +272,8 @@ fn warnings_are_shown_before_titles_without_and_are_bounded() {
         state => panic!("{}: {state:?}", file.path),
     };
     let shown = warnings(&files[0]);
-    assert_eq!(shown.len(), WATCH_WARNINGS_MAX);
-    assert!(shown[0].len() <= WATCH_WARNING_BYTES_MAX && shown[0].ends_with("ö..."), "{}", shown[0]);
+    assert_eq!(shown.len(), WARNINGS_MAX);
+    assert!(shown[0].len() <= WARNING_BYTES_MAX && shown[0].ends_with("ö..."), "{}", shown[0]);
     assert_eq!(shown.last().expect("not empty"), "and 2 more, which are in the log");
     // Those of so many files are kept, whatever arrives. The first files make room in the report.
     hall.warnings = vec!["one packet".to_owned()];
@@ -269,7 +285,7 @@ fn warnings_are_shown_before_titles_without_and_are_bounded() {
     assert_eq!(watcher.report().files.iter().filter(is_kept).count(), WATCH_SHOWN_MAX - 3);
     for name in ["c98.ts", "c99.ts"] {
         let file = watcher.report().files.into_iter().find(|file| file.path == name).expect("shown");
-        assert_eq!(warnings(&file), ["it has warnings, which are in the log"]);
+        assert_eq!(warnings(&file), ["it has warnings, which its title has"]);
     }
 }
 

@@ -8,10 +8,8 @@ use super::scan::{Found, Scan};
 use super::taken::{Taken, TakenFile};
 use super::{Arrival, Stamp, WatchReport, WatchState, WatchedFile};
 use crate::input::Ingested;
-use crate::limits::{
-    WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX, WATCH_WARNING_BYTES_MAX,
-    WATCH_WARNINGS_MAX,
-};
+use crate::limits::{WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
+use crate::warnings::bounded;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +26,9 @@ pub trait KnownTitles {
 
     /// Whether the title of exactly this file was removed.
     fn was_removed(&self, stamp: &Stamp) -> bool;
+
+    /// What is kept of the warnings of a title's ingest.
+    fn warnings_of(&self, title: &str) -> Vec<String>;
 }
 
 /// The present.
@@ -156,10 +157,7 @@ impl Watcher {
                 let taken = TakenFile { stamp, sidecars: sidecars.unwrap_or_default(), title: title.clone() };
                 self.taken.insert(&self.below(&arrival.path), taken);
                 self.taken.keep();
-                let warnings = match warnings.is_empty() || self.warned() < WATCH_SHOWN_MAX {
-                    true => shown(warnings),
-                    false => vec!["it has warnings, which are in the log".to_owned()],
-                };
+                let warnings = self.shown(warnings);
                 self.settle(&arrival.path, WatchState::Taken { title, warnings });
             }
             Err(reason) => self.settle(&arrival.path, WatchState::Failed { reason }),
@@ -222,7 +220,7 @@ impl Watcher {
             .filter(|title| known.source_of(title).is_some_and(|source| source.file_name == stamp.file_name));
         let outcome = match (before, title) {
             (Some(before), Some(title)) if before.stamp == stamp && before.sidecars == sidecars => {
-                WatchState::Taken { title, warnings: Vec::new() }
+                self.taken_before(title, known)
             }
             (Some(_), Some(title)) => return self.arrive(path, stamp, Some(title)),
             (Some(before), None) if before.stamp == stamp => removed(),
@@ -266,11 +264,25 @@ impl Watcher {
         let is_present = |other: &str| self.seen.contains_key(&self.dir.join(other));
         let is_claimed = |title: &String| self.taken.path_of(title).is_some_and(is_present);
         if let Some(title) = known.titles_of(&found.stamp).into_iter().find(|title| !is_claimed(title)) {
-            return Some(WatchState::Taken { title, warnings: Vec::new() });
+            return Some(self.taken_before(title, known));
         }
         let has_twin =
             || self.taken.all().any(|(other, taken)| taken.stamp == found.stamp && is_present(other));
         (known.was_removed(&found.stamp) && !has_twin()).then(removed)
+    }
+
+    /// A title that was made earlier, with what is kept of its warnings.
+    fn taken_before(&self, title: String, known: &dyn KnownTitles) -> WatchState {
+        let warnings = self.shown(known.warnings_of(&title));
+        WatchState::Taken { title, warnings }
+    }
+
+    /// The warnings of a title as they are shown.
+    fn shown(&self, warnings: Vec<String>) -> Vec<String> {
+        if warnings.is_empty() || self.warned() < WATCH_SHOWN_MAX {
+            return bounded(warnings);
+        }
+        vec!["it has warnings, which its title has".to_owned()]
     }
 
     fn settle(&mut self, path: &Path, outcome: WatchState) {
@@ -282,10 +294,10 @@ impl Watcher {
         }
     }
 
-    /// How many files have warnings.
+    /// How many files have warnings, up to as many as are shown.
     fn warned(&self) -> usize {
         let outcomes = self.seen.values().filter_map(|seen| seen.outcome.as_ref());
-        outcomes.filter(|state| rank(state) == RANK_WARNED).count()
+        outcomes.filter(|state| rank(state) == RANK_WARNED).take(WATCH_SHOWN_MAX).count()
     }
 
     /// The names of each file.
@@ -344,21 +356,6 @@ fn rank(state: &WatchState) -> u8 {
         WatchState::Taken { warnings, .. } if !warnings.is_empty() => RANK_WARNED,
         WatchState::Taken { .. } => 3,
     }
-}
-
-/// Warnings as they are shown: the first ones, and how many more the log has.
-fn shown(mut warnings: Vec<String>) -> Vec<String> {
-    let more = warnings.len().saturating_sub(WATCH_WARNINGS_MAX);
-    if more > 0 {
-        warnings.truncate(WATCH_WARNINGS_MAX - 1);
-        warnings.push(format!("and {} more, which are in the log", more + 1));
-    }
-    for warning in warnings.iter_mut().filter(|warning| warning.len() > WATCH_WARNING_BYTES_MAX) {
-        let ellipsis = "...";
-        warning.truncate(warning.floor_char_boundary(WATCH_WARNING_BYTES_MAX - ellipsis.len()));
-        warning.push_str(ellipsis);
-    }
-    warnings
 }
 
 fn removed() -> WatchState {

@@ -89,6 +89,7 @@ fn sidecars_names_and_progress_are_as_expected() {
     assert_eq!(ingested.id, "my-film");
     assert!(ingested.warnings.iter().any(|w| w.contains("my_film.fr.srt")), "{:?}", ingested.warnings);
     let summary = library.summary("my-film").expect("there");
+    assert_eq!(summary.warnings, ingested.warnings, "they are kept");
     assert_eq!(summary.name, "my film");
     assert_eq!(summary.subtitles.len(), 1);
     assert_eq!((summary.subtitles[0].language.as_deref(), summary.subtitles[0].forced), (Some("de"), true));

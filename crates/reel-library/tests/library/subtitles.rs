@@ -58,6 +58,7 @@ fn a_stored_title_gets_subtitles_and_keeps_them() {
         assert_eq!(now.subtitles[1].name.as_deref(), Some("Commentary"));
         assert_eq!((&now.video, &now.audio), (&before.video, &before.audio));
         assert_eq!((now.duration_s, now.added_unix_s), (before.duration_s, before.added_unix_s));
+        assert_eq!(now.warnings, [format!("other.vtt: {}", added[0])]);
         let text = last_track(library);
         assert!(text.starts_with("WEBVTT\n\n00:00:02.000 --> 00:00:0") && text.ends_with("\nOi\n"), "{text}");
     };

@@ -12,7 +12,7 @@ pub(crate) use body::{decode_body, encode_body};
 pub(crate) use header::{BODY_AT, CommitHeader, Epoch, MemberSet};
 pub use record::{
     Extent, ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER,
-    SourceFile, Sums, TitleRecord, TitleRecordError,
+    SourceFile, Sums, TitleRecord, TitleRecordError, WARNINGS_NUMBER,
 };
 pub(crate) use selection::{Area, Candidate, Selection, SelectionError, select, write_quorum};
 

@@ -67,6 +67,9 @@ pub const STREAM_INDEX_NUMBER: u32 = 1;
 /// The number of the partial checksums of that stream among the objects of role [`Role::Index`].
 pub const STREAM_SUMS_NUMBER: u32 = 2;
 
+/// The number of the warnings of its ingest among the objects of role [`Role::Index`].
+pub const WARNINGS_NUMBER: u32 = 3;
+
 /// Where the bytes of an object are stored and how they are checked. Immutable once published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRecord {

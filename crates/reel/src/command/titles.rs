@@ -2,6 +2,7 @@
 
 use reel_library::TitleSummary;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 use super::{Access, open_library};
 use crate::args::TitlesArguments;
@@ -18,9 +19,28 @@ pub(super) fn run(arguments: &TitlesArguments) -> Result<Exit, Failure> {
         print(&json!({ "titles": titles }).to_string())?;
         return Ok(Exit::Done);
     }
+    if arguments.warnings {
+        return print_warnings(&titles);
+    }
     let head =
         ["TITLE", "LENGTH", "SIZE", "PICTURE", "CHAPTERS", "FORMS", "NAME"].map(str::to_owned).to_vec();
     let rows = titles.iter().map(|title| as_row(title));
+    print(&columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
+    Ok(Exit::Done)
+}
+
+/// A row for each warning.
+fn print_warnings(titles: &[Arc<TitleSummary>]) -> Result<Exit, Failure> {
+    let of = |title: &Arc<TitleSummary>| {
+        let id = title.id.clone();
+        title.warnings.clone().into_iter().map(move |warning| vec![id.clone(), warning])
+    };
+    let rows: Vec<Vec<String>> = titles.iter().flat_map(of).collect();
+    if rows.is_empty() {
+        print("no title has warnings")?;
+        return Ok(Exit::Done);
+    }
+    let head = ["TITLE", "WARNING"].map(str::to_owned).to_vec();
     print(&columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
     Ok(Exit::Done)
 }
@@ -100,6 +120,7 @@ pub(super) fn as_json(title: &TitleSummary) -> Value {
         "subtitles": subtitles.collect::<Vec<_>>(),
         "chapters": chapters.collect::<Vec<_>>(),
         "forms": forms.collect::<Vec<_>>(),
+        "warnings": title.warnings,
         "problem": title.problem,
     })
 }

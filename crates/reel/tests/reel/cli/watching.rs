@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::cli::films::{short, short_stream};
@@ -198,11 +199,21 @@ fn what_was_left_out_of_a_file_is_said_beside_its_title() {
     let hole = [&film[..188 * 2000], &film[188 * 2030..]].concat();
     watched.put("torn.ts", &hole);
     watched.put("whole.ts", &film);
-    let server = watched.serve();
+    let mut server = watched.serve();
     await_state(&server, "whole.ts", "taken");
     let torn = await_state(&server, "torn.ts", "taken");
     let warnings: Vec<&str> =
         torn["warnings"].as_array().unwrap().iter().map(|warning| warning.as_str().unwrap()).collect();
     assert!(warnings.iter().any(|warning| warning.contains("are missing at one place")), "{warnings:?}");
     assert_eq!(file(&server, "whole.ts")["warnings"], Value::Array(Vec::new()));
+    // They are kept with the title.
+    server.signal(Signal::TERM);
+    let listed = watched.dir.reel(&["titles", "volume", "--warnings"]).done().stdout;
+    assert!(listed.lines().skip(1).all(|line| line.starts_with("torn ")), "{listed}");
+    assert_eq!(listed.lines().count(), 1 + warnings.len(), "{listed}");
+    let server = watched.serve();
+    await_state(&server, "whole.ts", "taken");
+    assert_eq!(await_state(&server, "torn.ts", "taken")["warnings"], torn["warnings"]);
+    let title: Value = serde_json::from_str(&server.text("/api/v1/titles/torn")).unwrap();
+    assert_eq!(title["warnings"], torn["warnings"]);
 }
