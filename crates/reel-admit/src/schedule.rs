@@ -358,18 +358,17 @@ impl Schedule {
     }
 
     /// Whether the client has requested all pictures and all sound from where it began to the end.
+    /// After a jump, what it has played before belongs to that: it requests one of the two first.
     pub(crate) fn is_complete(&self) -> bool {
         let Some(anchor) = &self.anchor else { return false };
-        let mut tracks = [MediaKind::Video, MediaKind::Audio]
-            .into_iter()
-            .filter_map(|kind| Some((kind.index(), anchor.requested[kind.index()].as_ref()?)))
-            .peekable();
-        let is_complete = |(kind, requested): (usize, &Requested)| {
-            self.ends_ns[kind].is_some_and(|end_ns| {
-                requested.until_ns >= end_ns || self.fetched[kind].covers(anchor.media_ns, end_ns)
-            })
+        let is_complete = |kind: MediaKind| {
+            let requested = anchor.requested[kind.index()].as_ref();
+            let Some(end_ns) = self.ends_ns[kind.index()] else { return requested.is_none() };
+            requested.is_some_and(|requested| requested.until_ns >= end_ns)
+                || self.fetched[kind.index()].covers(anchor.media_ns, end_ns)
         };
-        tracks.peek().is_some() && tracks.all(is_complete)
+        let kinds = [MediaKind::Video, MediaKind::Audio];
+        kinds.iter().any(|kind| self.ends_ns[kind.index()].is_some()) && kinds.into_iter().all(is_complete)
     }
 
     /// When bytes of this media time must be in memory.

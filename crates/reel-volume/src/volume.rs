@@ -15,7 +15,8 @@ use reel_disk::Disks;
 use reel_qos::Class;
 
 use crate::catalogue::{
-    ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord, WARNINGS_NUMBER,
+    ObjectEntry, ObjectRecord, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord,
+    WARNINGS_NUMBER,
 };
 use crate::check::{CheckProgress, CheckReport, check};
 use crate::commit::CommitStatus;

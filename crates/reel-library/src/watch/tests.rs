@@ -2,9 +2,7 @@
 
 use super::taken::Taken;
 use super::*;
-use crate::limits::{
-    WARNING_BYTES_MAX, WARNINGS_MAX, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX,
-};
+use crate::limits::{WARNING_BYTES_MAX, WARNINGS_MAX, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
