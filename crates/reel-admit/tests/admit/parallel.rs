@@ -1,4 +1,4 @@
-//! Clients that fetch segments in parallel, and those that fetch pictures only.
+//! Clients that fetch segments in parallel, that fetch pictures only, and that jump to the end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use crate::sessions::{ROUNDS, START_NS, fetch, open, promising, reservation};
@@ -51,4 +51,22 @@ fn what_was_fetched_to_the_end_without_sound_needs_nothing_any_more() {
     fetch(&sessions, &session, MediaKind::Video, [SEGMENTS - 1]);
     sessions.tick(SILENT_NS);
     assert_eq!(reservation(&sessions, &session, SILENT_NS), ReservationState::Delivered);
+}
+
+#[test]
+fn who_has_jumped_to_the_end_needs_both_pictures_and_sound() {
+    for (first, second) in [(MediaKind::Audio, MediaKind::Video), (MediaKind::Video, MediaKind::Audio)] {
+        let sessions = promising(1);
+        let session = open(&sessions, &[8_000_000]).unwrap();
+        let state = || {
+            sessions.tick(SILENT_NS);
+            reservation(&sessions, &session, SILENT_NS)
+        };
+        fetch(&sessions, &session, MediaKind::Video, 0..2);
+        fetch(&sessions, &session, MediaKind::Audio, 0..2);
+        fetch(&sessions, &session, first, [SEGMENTS - 1]);
+        assert_eq!(state(), ReservationState::Reserved, "{second:?} comes next");
+        fetch(&sessions, &session, second, [SEGMENTS - 1]);
+        assert_eq!(state(), ReservationState::Delivered);
+    }
 }

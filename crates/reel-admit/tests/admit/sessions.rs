@@ -444,25 +444,6 @@ fn what_was_delivered_to_the_end_needs_nothing_any_more() {
 }
 
 #[test]
-fn who_has_jumped_to_the_end_needs_both_pictures_and_sound() {
-    for (first, second) in [(MediaKind::Audio, MediaKind::Video), (MediaKind::Video, MediaKind::Audio)] {
-        let sessions = promising(1);
-        let session = open(&sessions, &[8_000_000]).unwrap();
-        let all = ROUNDS as u64 / 4;
-        let state = || {
-            sessions.tick(START_NS + PAUSE_GRACE_NS + 1);
-            reservation(&sessions, &session, START_NS)
-        };
-        fetch(&sessions, &session, MediaKind::Video, 0..2);
-        fetch(&sessions, &session, MediaKind::Audio, 0..2);
-        fetch(&sessions, &session, first, all - 1..all);
-        assert_eq!(state(), ReservationState::Reserved, "{second:?} comes next");
-        fetch(&sessions, &session, second, all - 1..all);
-        assert_eq!(state(), ReservationState::Delivered);
-    }
-}
-
-#[test]
 fn a_session_that_never_asks_holds_nothing_for_long() {
     let sessions = promising(1);
     let session = open(&sessions, &[8_000_000]).unwrap();
