@@ -108,6 +108,13 @@ pub const WATCH_DEPTH_MAX: usize = 8;
 /// watched directory after their titles are removed.
 pub const REMOVED_MAX: usize = 10_000;
 
+/// Directories of a watched directory of which the kernel reports what programs write. Each takes
+/// about a kilobyte of the kernel's memory; systems allow users at least 8192 in all.
+pub const WATCH_DIRECTORIES_MAX: usize = 8_000;
+
+/// Reports that are taken at once; the kernel keeps 16,384 by default.
+pub const WATCH_REPORTS_MAX: usize = 100_000;
+
 /// Bytes of the file with these records: two numbers and a name each.
 pub const REMOVED_BYTES_MAX: u64 = ((REMOVED_MAX + 1) * (FILE_NAME_BYTES_MAX + 43)) as u64;
 
@@ -130,10 +137,12 @@ pub const COVER_HEIGHT_MAX: u32 = POSTER_WIDTH * 3 / 2;
 pub const OPENED_AHEAD_BYTES_MAX: usize = OPENED_BYTES_MAX / 2;
 
 /// A file of a watched directory that has not changed for so many seconds counts as complete, if it
-/// did not grow in longer pauses before. Recorders and downloads pause for seconds.
+/// did not grow in longer pauses before, and nothing says that more will come. Recorders and
+/// downloads pause for seconds.
 pub const WATCH_QUIET_MIN_S: u64 = 10;
 
-/// A file counts as complete after this time, in whatever pauses it grew.
+/// A file counts as complete after this time, in whatever pauses it grew, if a program has it open,
+/// and if a part of it is missing: the program that wrote it may be gone.
 pub const WATCH_QUIET_MAX_S: u64 = 300;
 
 /// A file counts as complete when it has not changed for so many times the longest pause in which

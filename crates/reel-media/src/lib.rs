@@ -24,7 +24,7 @@ pub use codec_string::codec_string;
 pub use cover::{Cover, PictureFormat};
 pub use error::MediaError;
 pub use index::{Change, Fragment, FrameRate, TitleIndex, TrackIndex};
-pub use input::open;
+pub use input::{Ending, ending, open};
 pub use limits::FILE_MEMORY_BYTES;
 pub use model::{Audio, Chapter, Codec, Colour, Description, Hdr, Packet, Sample, Track, TrackKind, Video};
 pub use source::{Demux, Source};

@@ -120,6 +120,10 @@ pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
 pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
 /// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
 pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
+/// Boxes or elements that are passed on the way to the end of a file, if only that is looked for.
+/// Whole files have a few; what has more is in fragments or clusters, and may
+/// continue in any case.
+pub(crate) const ENDING_PIECES: usize = 1 << 16;
 /// Runs of samples (`trun`) in one `moof`; each costs about 80 bytes of memory.
 pub(crate) const MP4_RUNS: usize = 1 << 16;
 /// Samples of one track: four days at 192 pictures or sound frames a second.

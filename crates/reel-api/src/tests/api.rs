@@ -26,6 +26,7 @@ async fn titles_are_listed_shown_and_removed() {
             "poster": "/img/big-film.svg",
             "watch": {"hls": "/watch/big-film/master.m3u8", "dash": "/watch/big-film/manifest.mpd", "progressive": "/watch/big-film/big-film.mp4"},
             "download": "/files/big-film.mp4?download",
+            "warnings": [],
         })
     );
     assert_eq!(server.get("/api/v1/titles").await.json()["titles"][0], title.json());

@@ -1,5 +1,8 @@
 //! Ingests files from a directory as they arrive.
 
+mod ending;
+mod growth;
+mod listener;
 mod scan;
 mod taken;
 #[cfg(test)]

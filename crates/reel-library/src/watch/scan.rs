@@ -3,7 +3,7 @@
 use super::{SidecarStamp, Stamp, stamp};
 use crate::limits::{WATCH_DEPTH_MAX, WATCH_FILES_MAX};
 use crate::sidecar::{SUBTITLE_EXTENSIONS, belongs_to};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -15,6 +15,8 @@ const EXTENSIONS: [&str; 10] = ["mp4", "m4v", "m4a", "mov", "mkv", "mka", "webm"
 /// What a scan found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
+    /// The directory and all below it that were read.
+    pub(super) dirs: BTreeSet<PathBuf>,
     /// Media files.
     pub(super) films: BTreeMap<PathBuf, Found>,
     /// Files whose names say that another program is still writing them, with their sizes.
@@ -55,7 +57,9 @@ impl Scan {
     fn walk(&mut self, dir: &Path, depth: usize) -> io::Result<()> {
         let mut films = Vec::new();
         let mut sidecars = BTreeMap::new();
-        for entry in fs::read_dir(dir)? {
+        let entries = fs::read_dir(dir)?;
+        self.dirs.insert(dir.to_owned());
+        for entry in entries {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) => {
@@ -163,7 +167,7 @@ fn names_media(name: &str) -> bool {
     name.split('.').skip(1).any(|part| EXTENSIONS.contains(&part.to_ascii_lowercase().as_str()))
 }
 
-fn has_media_extension(path: &Path) -> bool {
+pub(super) fn has_media_extension(path: &Path) -> bool {
     has_extension(path, &EXTENSIONS)
 }
 

@@ -1,5 +1,6 @@
 //! Watched directories with simulated clocks.
 
+use super::listener::Report;
 use super::taken::Taken;
 use super::*;
 use crate::limits::{WARNING_BYTES_MAX, WARNINGS_MAX, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
@@ -141,6 +142,66 @@ fn a_file_that_pauses_is_one_title_and_is_replaced_if_it_grew_after_all() {
     assert_eq!(hall.scan(&mut watcher), [("film.ts".to_owned(), Some("t0".to_owned()))]);
     assert_eq!(hall.titles.borrow().len(), 1);
     assert_eq!(state(&watcher, "film.ts"), taken("t0"));
+}
+
+#[test]
+fn a_file_that_a_program_has_open_waits_and_one_that_was_closed_does_not() {
+    let (mut hall, mut watcher) = Hall::new();
+    let path = hall.dir.path().join("film.ts");
+    hall.write("film.ts", "a");
+    watcher.hear(vec![Report::Written(path.clone())]);
+    assert_eq!(hall.settle(&mut watcher), [], "a pause of a recorder");
+    let reason = format!(
+        "a program is writing it; it is ingested when the program has closed it, or it has not changed for {WATCH_QUIET_MAX_S} s"
+    );
+    assert_eq!(state(&watcher, "film.ts"), WatchState::Waiting { reason });
+    hall.write("film.ts", "ab");
+    watcher.hear(vec![Report::Written(path.clone()), Report::Closed(path.clone())]);
+    assert_eq!(hall.scan(&mut watcher), []);
+    hall.wait(WATCH_QUIET_MIN_S);
+    assert_eq!(hall.scan(&mut watcher), new(&["film.ts"]));
+}
+
+#[test]
+fn what_nothing_was_reported_of_is_judged_by_its_pauses() {
+    let (mut hall, mut watcher) = Hall::new();
+    let path = hall.dir.path().join("film.ts");
+    for lost in [false, true] {
+        hall.write("film.ts", "a");
+        watcher.hear(vec![Report::Written(path.clone())]);
+        hall.scan(&mut watcher);
+        hall.wait(1);
+        // Another machine continues, or a report is lost.
+        hall.write("film.ts", "ab");
+        watcher.hear(if lost { vec![Report::Closed(path.clone()), Report::Lost] } else { Vec::new() });
+        assert_eq!(hall.scan(&mut watcher), []);
+        hall.wait(WATCH_QUIET_MIN_S - 1);
+        assert_eq!(hall.scan(&mut watcher), []);
+        hall.wait(1);
+        assert_eq!(hall.scan(&mut watcher).len(), 1);
+        hall.wait(WATCH_QUIET_MAX_S);
+        hall.remove("film.ts");
+        hall.scan(&mut watcher);
+    }
+}
+
+#[test]
+fn a_film_of_which_a_part_is_missing_waits_for_it_but_not_for_ever() {
+    let (mut hall, mut watcher) = Hall::new();
+    let boxed = |kind: &str| format!("\0\0\0\x0c{kind}    ");
+    let whole = ["ftyp", "moov", "mdat"].map(boxed).concat();
+    hall.write("film.mp4", &whole[..whole.len() - 1]);
+    hall.write("lost.mp4", &whole[..whole.len() - 1]);
+    assert_eq!(hall.settle(&mut watcher), []);
+    hall.wait(100);
+    assert_eq!(hall.scan(&mut watcher), []);
+    let WatchState::Waiting { reason } = state(&watcher, "film.mp4") else { panic!("it waits") };
+    assert!(reason.starts_with("a part of it is missing, as its container says"), "{reason}");
+    // After a pause of 110 s, a film that does not say where it ends would wait for 300.
+    hall.write("film.mp4", &whole);
+    assert_eq!(hall.settle(&mut watcher), new(&["film.mp4"]));
+    hall.wait(WATCH_QUIET_MAX_S);
+    assert_eq!(hall.scan(&mut watcher), new(&["lost.mp4"]), "its program may be gone");
 }
 
 #[test]

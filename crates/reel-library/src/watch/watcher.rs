@@ -1,14 +1,15 @@
 //! Decides which files of a watched directory are ingested, and when.
 //!
-//! Nothing marks the end of a file that another program writes. A file counts as complete when it
-//! has not changed for a time: longer than the pauses in which it grew so far. If it grows after
-//! all, it is ingested again, and the new title takes the place of the old one.
+//! A file is ingested when it counts as complete (see `growth`), and again when it has changed.
 
+use super::ending::ending_of;
+use super::growth::{Growth, Writing};
+use super::listener::{Listener, Report};
 use super::scan::{Found, Scan};
 use super::taken::{Taken, TakenFile};
 use super::{Arrival, Stamp, WatchReport, WatchState, WatchedFile};
 use crate::input::Ingested;
-use crate::limits::{WATCH_PAUSES, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
+use crate::limits::WATCH_SHOWN_MAX;
 use crate::warnings::bounded;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -58,6 +59,10 @@ pub struct Watcher {
     dir: PathBuf,
     seen: BTreeMap<PathBuf, Seen>,
     pub(super) taken: Taken,
+    /// `None` where the kernel reports nothing.
+    listener: Option<Listener>,
+    /// What programs do with files, as far as it was reported.
+    writing: HashMap<PathBuf, Told>,
     unfinished: BTreeMap<PathBuf, u64>,
     skipped: BTreeMap<PathBuf, String>,
     unreadable: BTreeMap<PathBuf, String>,
@@ -69,13 +74,17 @@ pub struct Watcher {
 #[derive(Debug)]
 struct Seen {
     found: Found,
-    /// When it was seen first, or changed.
-    since_s: u64,
-    has_changed: bool,
-    /// The longest time between two changes.
-    pause_s: u64,
+    growth: Growth,
     /// `None` until it is complete.
     outcome: Option<WatchState>,
+}
+
+/// What was reported last of a file.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    writing: Writing,
+    /// Whether that was since the last scan.
+    is_new: bool,
 }
 
 /// All names of each file that a scan found, by its device and number.
@@ -85,14 +94,18 @@ impl Watcher {
     /// A watcher of `dir` and the directories below it. What became of its files is kept in the
     /// directory of the volume. Nothing is read of `dir` before the first [`Watcher::scan`].
     pub fn new(dir: &Path, volume_dir: &Path, volume: &str) -> Watcher {
-        Watcher::with(dir, Taken::load(volume_dir, volume, dir))
+        let taken = Taken::load(volume_dir, volume, dir);
+        Watcher { listener: Listener::new(), ..Watcher::with(dir, taken) }
     }
 
+    /// A watcher to which the kernel reports nothing.
     pub(super) fn with(dir: &Path, taken: Taken) -> Watcher {
         Watcher {
             dir: dir.to_owned(),
             seen: BTreeMap::new(),
             taken,
+            listener: None,
+            writing: HashMap::new(),
             unfinished: BTreeMap::new(),
             skipped: BTreeMap::new(),
             unreadable: BTreeMap::new(),
@@ -114,18 +127,26 @@ impl Watcher {
     /// If the directory itself cannot be read. Errors below it are returned by
     /// [`Watcher::take_complaints`].
     pub fn scan(&mut self, now: Now, known: &dyn KnownTitles) -> io::Result<Vec<Arrival>> {
+        // Before the scan: it then sees at least what the reports are about.
+        let reports = self.listener.as_mut().map(Listener::heard).unwrap_or_default();
+        self.hear(reports);
         let scan = Scan::of(&self.dir).inspect_err(|error| self.problem = Some(error.to_string()))?;
         self.problem = None;
         if scan.is_complete() {
             // Files that are gone are dropped, so that a file that is put back later is new.
             self.seen.retain(|path, _| scan.films.contains_key(path));
         }
+        if let Some(listener) = &mut self.listener {
+            listener.follow(&scan.dirs);
+        }
+        self.writing.retain(|path, _| scan.films.contains_key(path));
         let mut complete = Vec::new();
         for (path, found) in scan.films {
             if self.see(&path, found, now) {
                 complete.push(path);
             }
         }
+        self.writing.values_mut().for_each(|told| told.is_new = false);
         for (path, reason) in scan.skipped.iter().chain(&scan.unreadable) {
             self.complain(path, reason);
         }
@@ -194,19 +215,56 @@ impl Watcher {
 
     /// Notes a file as a scan found it; `true` if it is complete and nothing was decided on it yet.
     fn see(&mut self, path: &Path, found: Found, now: Now) -> bool {
+        let writing = self.writing_of(path, self.seen.get(path).is_some_and(|seen| seen.found != found));
+        let was_taken = self.taken.get(&self.below(path)).is_some_and(|taken| taken.stamp == found.stamp);
         let Some(seen) = self.seen.get_mut(path) else {
-            let since_s = now.clock_s;
-            let seen = Seen { found, since_s, has_changed: false, pause_s: 0, outcome: None };
-            self.seen.insert(path.to_owned(), seen);
+            let mut growth = Growth::new(now);
+            growth.set_writing(writing);
+            self.seen.insert(path.to_owned(), Seen { found, growth, outcome: None });
             return false;
         };
-        if seen.found != found {
-            seen.pause_s = seen.pause_s.max(now.clock_s.saturating_sub(seen.since_s));
-            (seen.found, seen.since_s, seen.has_changed) = (found, now.clock_s, true);
-            seen.outcome = None;
+        let has_changed = seen.found != found;
+        if has_changed {
+            seen.growth.changed(now);
+            (seen.found, seen.outcome) = (found, None);
+        }
+        seen.growth.set_writing(writing);
+        let modified_unix_s = seen.found.stamp.modified_unix_s;
+        if has_changed || seen.outcome.is_some() || seen.found.stamp.bytes == 0 {
             return false;
         }
-        seen.outcome.is_none() && seen.is_complete(now)
+        // What was taken as it is does not become another title.
+        if !was_taken && seen.growth.asks_for_ending(now, modified_unix_s) {
+            seen.growth.set_ending(ending_of(path));
+        }
+        seen.growth.is_complete(now, modified_unix_s)
+    }
+
+    /// What programs do with a file. If it has changed and nothing was reported, the kernel does
+    /// not report what changes it.
+    fn writing_of(&mut self, path: &Path, has_changed: bool) -> Writing {
+        match self.writing.get(path) {
+            Some(told) if has_changed && !told.is_new => {
+                self.writing.remove(path);
+                Writing::Unknown
+            }
+            told => told.map(|told| told.writing).unwrap_or_default(),
+        }
+    }
+
+    /// Notes what was reported since the last scan.
+    pub(super) fn hear(&mut self, reports: Vec<Report>) {
+        for report in reports {
+            let (path, writing) = match report {
+                Report::Written(path) => (path, Writing::Open),
+                Report::Closed(path) => (path, Writing::Closed),
+                Report::Lost => {
+                    self.writing.clear();
+                    continue;
+                }
+            };
+            self.writing.insert(path, Told { writing, is_new: true });
+        }
     }
 
     /// What becomes of a complete file: it is returned if it is to be ingested.
@@ -323,26 +381,8 @@ impl Watcher {
 }
 
 impl Seen {
-    /// How long it must not change: some times the longest pause so far.
-    fn quiet_s(&self) -> u64 {
-        self.pause_s.saturating_mul(WATCH_PAUSES).clamp(WATCH_QUIET_MIN_S, WATCH_QUIET_MAX_S)
-    }
-
     fn waiting(&self) -> WatchState {
-        let quiet_s = self.quiet_s();
-        let reason = if self.found.stamp.bytes == 0 {
-            format!("it is empty; it is ingested when it has grown, and has not changed for {quiet_s} s")
-        } else {
-            format!("it is ingested when it has not changed for {quiet_s} s")
-        };
-        WatchState::Waiting { reason }
-    }
-
-    fn is_complete(&self, now: Now) -> bool {
-        let is_quiet = now.clock_s.saturating_sub(self.since_s) >= self.quiet_s();
-        // A file that was here before, or was moved here, has not changed for long.
-        let age_s = now.unix_s.saturating_sub(self.found.stamp.modified_unix_s);
-        self.found.stamp.bytes > 0 && (is_quiet || !self.has_changed && age_s >= WATCH_QUIET_MIN_S)
+        WatchState::Waiting { reason: self.growth.waits_for(self.found.stamp.bytes) }
     }
 }
 

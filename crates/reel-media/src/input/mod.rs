@@ -2,6 +2,7 @@
 
 mod blocks;
 mod chapters;
+mod ending;
 mod in_band;
 pub(crate) mod metered;
 mod mkv;
@@ -13,6 +14,8 @@ mod stills;
 pub(crate) mod ts;
 pub(crate) mod warnings;
 pub(crate) mod window;
+
+pub use ending::{Ending, ending};
 
 use crate::{Demux, MediaError, Source};
 use metered::{Bounded, Metered};

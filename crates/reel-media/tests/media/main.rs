@@ -5,6 +5,7 @@ mod beginnings;
 mod chain;
 mod changes;
 mod damaged;
+mod endings;
 mod film;
 mod film_dir;
 mod hdr;

@@ -10,6 +10,7 @@ mod chapters;
 mod clock;
 mod describe;
 mod ebml;
+mod ending;
 mod entry;
 mod hdr;
 mod ids;
@@ -17,6 +18,8 @@ mod probe;
 mod segment;
 mod text;
 mod track_rules;
+
+pub(super) use self::ending::ending;
 
 use self::attached::Attached;
 use self::blocks::{Block, Blocks};

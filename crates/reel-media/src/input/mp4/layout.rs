@@ -21,12 +21,13 @@ pub(super) struct Layout {
     pub(super) cut_at: Option<u64>,
 }
 
-struct Header {
-    kind: FourCc,
+/// The head of a box.
+pub(super) struct Header {
+    pub(super) kind: FourCc,
     start: u64,
     body: u64,
     /// `None`: to the end of the file.
-    end: Option<u64>,
+    pub(super) end: Option<u64>,
 }
 
 /// A box header with a length of 64 bits (ISO/IEC 14496-12, 4.2.2).
@@ -160,7 +161,7 @@ fn fragment(header: &Header, end: u64, before: usize) -> Result<Moof, MediaError
 }
 
 /// The header of the box at `offset`; `None` if none can begin there.
-fn header(source: &mut dyn Source, offset: u64) -> Result<Option<Header>, io::Error> {
+pub(super) fn header(source: &mut dyn Source, offset: u64) -> Result<Option<Header>, io::Error> {
     let left = source.bytes() - offset;
     let mut head = [0; LONGEST_HEADER_BYTES as usize];
     let length = left.min(LONGEST_HEADER_BYTES) as usize;

@@ -121,6 +121,30 @@ fn a_file_that_pauses_is_one_title_and_one_that_grew_after_all_is_replaced() {
 }
 
 #[test]
+fn a_recording_becomes_a_title_when_its_program_has_closed_it() {
+    let watched = Watched::new();
+    let film = fs::read(short_stream()).unwrap();
+    let (first, rest) = film.split_at(film.len() / 2 / 188 * 188);
+    let server = watched.serve();
+    // What is in the directory is known to be watched when one of its files was seen.
+    watched.put("other.ts", &film);
+    await_state(&server, "other.ts", "taken");
+    let mut recording = fs::File::create(watched.path("recording.ts")).unwrap();
+    recording.write_all(first).unwrap();
+    let is_open = |file: &Value| {
+        file["reason"].as_str().is_some_and(|reason| reason.starts_with("a program is writing it"))
+    };
+    await_file(&server, "recording.ts", "being written", is_open);
+    recording.write_all(rest).unwrap();
+    drop(recording);
+    await_file(&server, "recording.ts", "taken", |file| {
+        assert_ne!((&file["state"], &file["bytes"]), (&"taken".into(), &first.len().into()), "half of it");
+        file["state"] == "taken"
+    });
+    assert_eq!(lengths_s(&server), [("other".to_owned(), 6), ("recording".to_owned(), 6)]);
+}
+
+#[test]
 fn subtitles_that_arrive_before_or_after_their_film_belong_to_its_title() {
     let watched = Watched::new();
     let film = fs::read(short()).unwrap();
