@@ -37,6 +37,8 @@ pub(crate) struct FrontEnd {
 pub(crate) struct Client {
     pub(crate) delivery: DeliveryId,
     pub(crate) has: Vec<u8>,
+    /// A client that takes no more has this many bytes, until it is `None`.
+    pub(crate) stops_at: Option<usize>,
     pub(crate) is_done: bool,
 }
 
@@ -94,8 +96,13 @@ impl FrontEnd {
         let Some(state) = self.clients.get_mut(&client) else { return false };
         while self.engine.fill(state.delivery, self.now_ns) == Some(Readiness::Ready) {
             for chunk in self.engine.chunks(state.delivery) {
-                state.has.extend_from_slice(&chunk);
-                self.engine.taken(state.delivery, chunk.len() as u64, self.now_ns);
+                let room_bytes = state.stops_at.map_or(usize::MAX, |stops_at| stops_at - state.has.len());
+                if room_bytes == 0 {
+                    return true;
+                }
+                let taken = &chunk[..chunk.len().min(room_bytes)];
+                state.has.extend_from_slice(taken);
+                self.engine.taken(state.delivery, taken.len() as u64, self.now_ns);
             }
         }
         if self.engine.fill(state.delivery, self.now_ns) == Some(Readiness::Done) {

@@ -28,6 +28,11 @@ impl FrontEnd {
         self.clients[&client].has.len()
     }
 
+    /// A client takes no more once it has this many bytes, until it is told to take all.
+    pub(crate) fn stop_at(&mut self, client: u64, stops_at: Option<usize>) {
+        self.clients.get_mut(&client).expect("it is there").stops_at = stops_at;
+    }
+
     pub(crate) fn is_done(&self, client: u64) -> bool {
         self.clients[&client].is_done
     }
