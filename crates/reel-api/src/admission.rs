@@ -53,8 +53,10 @@ pub struct MemberView {
     pub stats: MemberStats,
     /// The state of its scheduler.
     pub view: SchedulerView,
-    /// What its requests cost.
+    /// What its requests are found to cost.
     pub price: DiskPrice,
+    /// What they cost when it was measured.
+    pub measured_price: DiskPrice,
 }
 
 /// What a class got since the start.

@@ -96,10 +96,11 @@ pub(super) async fn capacity(
 }
 
 fn member_body(report: MemberReport, view: Option<MemberView>, classes: &ClassTable, now_ns: u64) -> Member {
-    let MemberView { stats, view, price } = view.unwrap_or(MemberView {
+    let MemberView { stats, view, price, measured_price } = view.unwrap_or(MemberView {
         stats: MemberStats::default(),
         view: SchedulerView::default(),
         price: PRICE_UNKNOWN,
+        measured_price: PRICE_UNKNOWN,
     });
     let by_class = |(class, spec): (Class, &ClassSpec)| {
         let of = view.classes.get(class.index()).cloned().unwrap_or_default();
@@ -131,6 +132,7 @@ fn member_body(report: MemberReport, view: Option<MemberView>, classes: &ClassTa
         in_device: stats.in_device,
         errors: stats.errors,
         price: price.into(),
+        measured_price: measured_price.into(),
         classes: classes.iter().map(by_class).collect(),
     }
 }

@@ -45,7 +45,12 @@ impl AdmissionService for ServerAdmission {
         AdmissionReport {
             now_ns,
             members: members
-                .map(|(member, (stats, view))| MemberView { stats, view, price: disks.price(member) })
+                .map(|(member, (stats, view))| MemberView {
+                    stats,
+                    view,
+                    price: disks.price(member),
+                    measured_price: disks.measured_price(member).price,
+                })
                 .collect(),
             usage: self.sessions.admission().usage(now_ns),
             counts: std::array::from_fn(|class| ClassCounts {

@@ -1,6 +1,7 @@
 //! The members of a volume, as everything above sees them.
 
 use crate::error::DiskError;
+use crate::measured_price::MeasuredPrice;
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, RequestId};
 use crate::scheduler::SchedulerView;
@@ -54,8 +55,13 @@ pub trait DiskBackend: Send + Sync {
     /// corrected by what the device does.
     fn price(&self, member: usize) -> DiskPrice;
 
+    /// What a member was given as its price, uncorrected.
+    fn measured_price(&self, member: usize) -> MeasuredPrice {
+        self.price(member).into()
+    }
+
     /// Gives a member another price.
-    fn set_price(&self, member: usize, price: DiskPrice);
+    fn set_price(&self, member: usize, price: MeasuredPrice);
 
     /// Whether some member has a moving head, by the price of its reads. Then the distance between
     /// reads matters.

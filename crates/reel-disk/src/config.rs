@@ -2,6 +2,7 @@
 
 #[cfg(feature = "faults")]
 use crate::faults::Faults;
+use crate::measured_price::MeasuredPrice;
 use crate::scheduler::{DepthBound, Policy, Scheduler};
 use reel_qos::{ClassTable, DiskPrice};
 use reel_ring::DriverChoice;
@@ -26,7 +27,7 @@ pub struct DisksConfig {
     pub classes: ClassTable,
     /// What requests to each member cost. Members beyond the end have
     /// [`PRICE_UNKNOWN`](crate::limits::PRICE_UNKNOWN).
-    pub prices: Vec<DiskPrice>,
+    pub prices: Vec<MeasuredPrice>,
 }
 
 impl Default for DisksConfig {

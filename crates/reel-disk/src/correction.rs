@@ -1,9 +1,11 @@
 //! What requests to a member really cost, learnt while it works.
 
 use crate::limits::{
-    CORRECTION_FORGET_NS, CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART,
-    CORRECTION_SHOWN, CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
+    CORRECTION_FALL, CORRECTION_FALL_NS, CORRECTION_FORGET_NS, CORRECTION_MAX, CORRECTION_MIN,
+    CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_RISE_MAX, CORRECTION_SHOWN, CORRECTION_WINDOW_NS,
+    CORRECTION_WINDOW_REQUESTS,
 };
+use crate::measured_price::MeasuredPrice;
 use reel_qos::DiskPrice;
 use std::collections::VecDeque;
 
@@ -25,9 +27,16 @@ use std::collections::VecDeque;
 /// request waits behind takes away a part of it, half of it in [`CORRECTION_FORGET_NS`] of them. A
 /// device that is still slow is full before more is reserved than it can do, and then the
 /// correction is learnt again.
+///
+/// A price that is much too high keeps the device from being full from the start. But whatever
+/// waits, a device that was busy for less time than its reads cost by their price is priced too
+/// high: with more requests at once it would have been busy for no longer. So the price falls to
+/// what the busy time says, by at most a fifth in [`CORRECTION_FALL_NS`], and never below what
+/// single requests took when the device was measured ([`MeasuredPrice::floor_permille`]). A
+/// throttle that saves up while little is requested looks free; that limit is not.
 #[derive(Clone, Debug)]
 pub struct PriceCorrection {
-    given: DiskPrice,
+    given: MeasuredPrice,
     factor: f64,
     shown_factor: f64,
     /// How much less each request in the device is estimated to cost, since it needs no seek. A
@@ -38,11 +47,17 @@ pub struct PriceCorrection {
     /// Requests that were in the device when it became full and have not been answered.
     before_full: usize,
     full: Sums,
+    /// Since when requests are in the device, as far as it was counted.
+    busy_since_ns: Option<u64>,
+    /// Since when `work` is counted.
+    work_since_ns: Option<u64>,
+    /// What the device did since, whether or not requests waited.
+    work: Sums,
     /// Where the last request ended.
     end: u64,
 }
 
-/// What a full device did.
+/// What a device did.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     busy_ns: u64,
@@ -54,39 +69,36 @@ struct Sums {
 
 impl PriceCorrection {
     /// Starts with the price that was given, uncorrected.
-    pub fn new(given: DiskPrice) -> Self {
+    pub fn new(given: impl Into<MeasuredPrice>) -> Self {
         Self {
-            given,
+            given: given.into(),
             factor: 1.0,
             shown_factor: 1.0,
             in_device: VecDeque::new(),
             full_since_ns: None,
             before_full: 0,
             full: Sums::default(),
+            busy_since_ns: None,
+            work_since_ns: None,
+            work: Sums::default(),
             end: u64::MAX,
         }
     }
 
     /// Drops the correction; requests in progress stay.
-    pub fn restart(&mut self, given: DiskPrice) {
-        *self = Self { in_device: std::mem::take(&mut self.in_device), ..Self::new(given) };
+    pub fn restart(&mut self, given: MeasuredPrice) {
+        let (in_device, busy_since_ns) = (std::mem::take(&mut self.in_device), self.busy_since_ns);
+        *self = Self { in_device, busy_since_ns, ..Self::new(given) };
     }
 
     /// The price that was given.
-    pub fn given(&self) -> DiskPrice {
+    pub fn given(&self) -> MeasuredPrice {
         self.given
     }
 
     /// The corrected price.
     pub fn price(&self) -> DiskPrice {
-        let times = |ns: u64| (ns as f64 * self.shown_factor) as u64;
-        DiskPrice {
-            read_request_ns: times(self.given.read_request_ns),
-            read_mib_ns: times(self.given.read_mib_ns),
-            write_request_ns: times(self.given.write_request_ns),
-            write_mib_ns: times(self.given.write_mib_ns),
-            independent_limits: self.given.independent_limits,
-        }
+        self.given.price.times(self.shown_factor)
     }
 
     /// The device has got what it takes; `full` if more waits for it.
@@ -96,7 +108,9 @@ impl PriceCorrection {
             Some(_) => {}
             // A rotational disk serves one request after another: what it does next begins when it
             // has finished this one.
-            None if full && self.given.is_rotational() => self.before_full = self.in_device.len().min(1),
+            None if full && self.given.price.is_rotational() => {
+                self.before_full = self.in_device.len().min(1)
+            }
             None if full => self.before_full = self.in_device.len(),
             None => return,
         }
@@ -105,43 +119,96 @@ impl PriceCorrection {
 
     /// The device is given a request. One that needs no seek is estimated to cost its transfer
     /// alone.
-    pub fn begun(&mut self, offset: u64, bytes: u64, write: bool) {
-        let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= self.given.passed_bytes());
+    pub fn begun(&mut self, offset: u64, bytes: u64, write: bool, now_ns: u64) {
+        let given = &self.given.price;
+        let passed_bytes = offset.checked_sub(self.end).filter(|passed| *passed <= given.passed_bytes());
         self.end = offset.saturating_add(bytes);
         let saved_ns = match passed_bytes {
-            Some(passed_bytes) if !write && self.given.is_rotational() => {
-                self.given.read_request_ns.saturating_sub(self.given.transfer_ns(passed_bytes))
+            Some(passed_bytes) if !write && given.is_rotational() => {
+                given.read_request_ns.saturating_sub(given.transfer_ns(passed_bytes))
             }
             _ => 0,
         };
         self.in_device.push_back(saved_ns);
+        self.busy_since_ns.get_or_insert(now_ns);
+        self.work_since_ns.get_or_insert(now_ns);
+    }
+
+    /// A request has failed. How long that took says nothing about others.
+    pub fn failed(&mut self, now_ns: u64) {
+        self.left(now_ns);
+        self.before_full = self.before_full.saturating_sub(1);
     }
 
     /// The device has done a request. The new price, if it has moved.
     pub fn done(&mut self, bytes: u64, write: bool, now_ns: u64) -> Option<DiskPrice> {
-        let saved_ns = self.in_device.pop_front().unwrap_or(0);
-        let parts_ns = if write { [self.given.write_ns(bytes); 2] } else { self.given.read_parts_ns(bytes) };
+        let saved_ns = self.left(now_ns);
+        let given = &self.given.price;
+        let parts_ns = if write { [given.write_ns(bytes); 2] } else { given.read_parts_ns(bytes) };
         let expected_ns = parts_ns.map(|ns| ns.saturating_sub(saved_ns));
+        self.work.done(expected_ns, write);
+        let before = self.factor;
+        self.learn(expected_ns, write, now_ns);
+        self.fall(now_ns);
+        if self.factor == before { None } else { self.shown() }
+    }
+
+    /// A request has left the device. What it was estimated to cost less.
+    fn left(&mut self, now_ns: u64) -> u64 {
+        let saved_ns = self.in_device.pop_front().unwrap_or(0);
+        if let Some(since_ns) = self.busy_since_ns {
+            self.work.busy(now_ns.saturating_sub(since_ns));
+            self.busy_since_ns = (!self.in_device.is_empty()).then_some(now_ns);
+        }
+        saved_ns
+    }
+
+    /// What is learnt while requests wait behind a full device, and forgotten while none do.
+    fn learn(&mut self, expected_ns: [u64; 2], write: bool, now_ns: u64) {
         if self.full_since_ns.is_some() {
             self.filled(true, now_ns);
             if self.before_full > 0 {
                 self.before_full -= 1;
-                return None;
+                return;
             }
             self.full.done(expected_ns, write);
-            let ratio = self.full.window()?;
-            let seen = ratio.clamp(CORRECTION_MIN, CORRECTION_MAX);
-            return self.moved_to(self.factor + (seen - self.factor) * CORRECTION_PART);
+            if !self.full.is_window(CORRECTION_WINDOW_NS) {
+                return;
+            }
+            let Some(ratio) = self.full.take_ratio() else { return };
+            // One window does not decide, however long the device stood still in it.
+            let most = CORRECTION_MAX.min(self.factor * CORRECTION_RISE_MAX);
+            let seen = ratio.clamp(self.floor().min(CORRECTION_MIN), most);
+            self.factor += (seen - self.factor) * CORRECTION_PART;
+        } else if !write && self.factor > 1.0 {
+            let parts = expected_ns[0].max(expected_ns[1]) as f64 / CORRECTION_FORGET_NS as f64;
+            self.factor = 1.0 + (self.factor - 1.0) * (-parts).exp2();
         }
-        if write || self.factor <= 1.0 {
-            return None;
-        }
-        let parts = expected_ns[0].max(expected_ns[1]) as f64 / CORRECTION_FORGET_NS as f64;
-        self.moved_to(1.0 + (self.factor - 1.0) * (-parts).exp2())
     }
 
-    fn moved_to(&mut self, factor: f64) -> Option<DiskPrice> {
-        self.factor = factor;
+    /// Lowers a price by which the device was to be busy for longer than it was.
+    fn fall(&mut self, now_ns: u64) {
+        let since_ns = self.work_since_ns.unwrap_or(now_ns);
+        if now_ns.saturating_sub(since_ns) < CORRECTION_FALL_NS || !self.work.is_window(0) {
+            return;
+        }
+        self.work_since_ns = Some(now_ns);
+        let Some(ratio) = self.work.take_ratio() else { return };
+        // What was learnt above the given price is forgotten by work.
+        if self.factor > 1.0 {
+            return;
+        }
+        let seen = ratio.max(self.factor * CORRECTION_FALL).max(self.floor());
+        self.factor = self.factor.min(seen);
+    }
+
+    /// The lowest factor that is believed while no request waits.
+    fn floor(&self) -> f64 {
+        f64::from(self.given.floor_permille) / 1000.0
+    }
+
+    /// The price, if it has moved by enough to be reported.
+    fn shown(&mut self) -> Option<DiskPrice> {
         if (self.factor / self.shown_factor - 1.0).abs() < CORRECTION_SHOWN {
             return None;
         }
@@ -165,12 +232,14 @@ impl Sums {
         self.requests += 1;
     }
 
-    /// When a window is complete, the ratio of the time that its requests took to their estimate; a
-    /// new window begins. `None` if they were mostly writes.
-    fn window(&mut self) -> Option<f64> {
-        if self.requests < CORRECTION_WINDOW_REQUESTS || self.busy_ns < CORRECTION_WINDOW_NS {
-            return None;
-        }
+    /// Whether enough was done to say something, in so much time.
+    fn is_window(&self, busy_ns: u64) -> bool {
+        self.requests >= CORRECTION_WINDOW_REQUESTS && self.busy_ns >= busy_ns
+    }
+
+    /// The ratio of the time that requests took to their estimate; a new window begins. `None` if
+    /// they were mostly writes.
+    fn take_ratio(&mut self) -> Option<f64> {
         let Sums { busy_ns, expected_ns, writes_ns, .. } = std::mem::take(self);
         let expected_ns = expected_ns[0].max(expected_ns[1]);
         if (expected_ns.saturating_sub(writes_ns) as f64) < expected_ns as f64 * CORRECTION_READS_PART {
@@ -181,247 +250,4 @@ impl Sums {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const MS: u64 = 1_000_000;
-    const GIVEN: DiskPrice = DiskPrice {
-        read_request_ns: 8 * MS,
-        read_mib_ns: 0,
-        write_request_ns: 8 * MS,
-        write_mib_ns: 0,
-        independent_limits: false,
-    };
-
-    /// The price after `requests` requests that take `took_ns` each on a device that is always
-    /// full, or never.
-    fn after(requests: u64, took_ns: u64, full: bool, write: bool) -> u64 {
-        let mut correction = PriceCorrection::new(GIVEN);
-        let mut now_ns = 0;
-        correction.filled(full, now_ns);
-        let mut shown = GIVEN;
-        for _ in 0..requests {
-            now_ns += took_ns;
-            if let Some(price) = correction.done(4096, write, now_ns) {
-                shown = price;
-            }
-            correction.filled(full, now_ns);
-        }
-        assert_eq!(shown, correction.price(), "every change is reported");
-        shown.read_request_ns
-    }
-
-    #[test]
-    fn neighbours_on_a_rotational_disk_do_not_make_it_cheap() {
-        let given = DiskPrice { read_mib_ns: 4 * MS, ..GIVEN };
-        let factor = |offset: fn(u64) -> u64| {
-            let mut correction = PriceCorrection::new(given);
-            correction.filled(true, 0);
-            for number in 0..1000 {
-                correction.begun(offset(number), 1 << 18, false);
-                // Ten reads of 1 ms for every seek of 8 ms.
-                correction.done(1 << 18, false, (number + 1) * MS + number / 10 * 8 * MS);
-            }
-            correction.price().read_request_ns as f64 / given.read_request_ns as f64
-        };
-        let runs = factor(|number| (number << 18) + ((number / 10) << 30));
-        assert!((0.9..1.1).contains(&runs), "priced as what they are: {runs}");
-        let scattered = factor(|number| number << 30);
-        assert!(scattered < 0.6, "a disk that is faster than its price: {scattered}");
-    }
-
-    #[test]
-    fn the_price_follows_the_device() {
-        let near = |ns: u64, expected: u64| ns.abs_diff(expected) * 20 < expected;
-        assert!(near(after(10_000, 12 * MS, true, false), 12 * MS));
-        assert!(near(after(10_000, 6 * MS, true, false), 6 * MS));
-        assert_eq!(after(10_000, 8 * MS, true, false), 8 * MS);
-    }
-
-    #[test]
-    fn it_keeps_within_bounds_and_moves_slowly() {
-        let (least, most) = (after(100_000, MS / 10, true, false), after(20_000, 900 * MS, true, false));
-        assert!((4 * MS..5 * MS).contains(&least), "{least}");
-        assert!((31 * MS..=32 * MS).contains(&most), "{most}");
-        assert!(after(200, 16 * MS, true, false) < 14 * MS, "one window does not decide");
-    }
-
-    #[test]
-    fn time_without_waiting_requests_corrects_nothing() {
-        assert_eq!(after(10_000, 80 * MS, false, false), 8 * MS);
-        assert_eq!(after(10_000, 80 * MS, true, true), 8 * MS, "nor do writes");
-    }
-
-    #[test]
-    fn reads_of_a_throttle_are_compared_with_the_longer_of_two_sums() {
-        // 10 ms a request, 50 ms a MiB: a block and a quarter of a MiB alternately take 10 ms each,
-        // not 10 and 12.5.
-        let given =
-            DiskPrice { read_request_ns: 10 * MS, read_mib_ns: 50 * MS, independent_limits: true, ..GIVEN };
-        for (each_ns, factor) in [(10 * MS, 0.98..1.02), (20 * MS, 1.9..2.1)] {
-            let mut correction = PriceCorrection::new(given);
-            correction.filled(true, 0);
-            for number in 0..4_000 {
-                let bytes = if number % 2 == 0 { 4096 } else { 1 << 18 };
-                correction.begun(number << 30, bytes, false);
-                correction.done(bytes, false, (number + 1) * each_ns);
-            }
-            let price = correction.price();
-            assert!(
-                price.independent_limits
-                    && factor.contains(&(price.read_request_ns as f64 / given.read_request_ns as f64))
-            );
-            assert!(factor.contains(&(price.read_mib_ns as f64 / given.read_mib_ns as f64)));
-        }
-    }
-
-    #[test]
-    fn idle_time_does_not_count() {
-        let mut correction = PriceCorrection::new(GIVEN);
-        let mut now_ns = 0;
-        for _ in 0..2_000 {
-            correction.filled(true, now_ns);
-            now_ns += 8 * MS;
-            assert_eq!(correction.done(4096, false, now_ns), None);
-            correction.filled(false, now_ns);
-            now_ns += 5_000 * MS;
-        }
-    }
-
-    /// A device that does one request after another.
-    struct Disk {
-        correction: PriceCorrection,
-        now_ns: u64,
-        place: u64,
-    }
-
-    impl Disk {
-        fn new() -> Disk {
-            Disk { correction: PriceCorrection::new(GIVEN), now_ns: 0, place: 0 }
-        }
-
-        /// `count` reads that take `took_ms` each, with others waiting behind them or a pause after
-        /// each.
-        fn reads(&mut self, count: u64, took_ms: u64, full: bool) -> f64 {
-            for _ in 0..count {
-                self.place += 1 << 30;
-                self.correction.begun(self.place, 4096, false);
-                self.correction.filled(full, self.now_ns);
-                self.now_ns += took_ms * MS;
-                self.correction.done(4096, false, self.now_ns);
-            }
-            self.correction.filled(false, self.now_ns);
-            self.now_ns += 1000 * MS;
-            self.factor()
-        }
-
-        fn factor(&self) -> f64 {
-            self.correction.price().read_request_ns as f64 / GIVEN.read_request_ns as f64
-        }
-    }
-
-    /// Reads of the price that was given in which half of what was learnt is forgotten.
-    const HALF: u64 = CORRECTION_FORGET_NS / (8 * MS);
-
-    #[test]
-    fn a_slow_minute_is_forgotten_though_the_device_is_never_full_again() {
-        // However long single requests take: on flash longer than among others, behind a throttle
-        // no time at all.
-        for lone_ms in [1, 8, 30] {
-            let mut disk = Disk::new();
-            let learnt = disk.reads(2_000, 24, true);
-            assert!((2.8..=3.0).contains(&learnt), "{learnt}");
-            let half = disk.reads(HALF, lone_ms, false);
-            assert!((1.9..=2.05).contains(&half), "{half}");
-            let rest = disk.reads(4 * HALF, lone_ms, false);
-            assert!((1.0..1.1).contains(&rest), "{rest}");
-        }
-    }
-
-    #[test]
-    fn nothing_is_forgotten_while_nothing_is_read() {
-        let mut disk = Disk::new();
-        let learnt = disk.reads(2_000, 24, true);
-        disk.now_ns += 3_600_000 * MS;
-        assert!(disk.reads(1, 8, false) > learnt - 0.1);
-    }
-
-    #[test]
-    fn what_was_forgotten_is_learnt_again_within_eight_windows() {
-        let mut disk = Disk::new();
-        disk.reads(2_000, 24, true);
-        assert!(disk.reads(20 * HALF, 24, false) < 1.1);
-        let windows = 8 * u64::from(CORRECTION_WINDOW_REQUESTS);
-        let again = disk.reads(windows + 1, 24, true);
-        assert!(again > 2.7, "nine tenths of it: {again}");
-    }
-
-    #[test]
-    fn a_device_that_is_full_now_and_then_does_not_become_cheap() {
-        // Each second eight reads, four of them with none waiting behind: a reservation of seven
-        // tenths at the corrected price can still be kept.
-        let mut disk = Disk::new();
-        disk.reads(2_000, 24, true);
-        for _ in 0..5_000 {
-            disk.reads(5, 24, true);
-            let factor = disk.reads(4, 24, false);
-            assert!(factor > 0.7 * 3.0, "{factor}");
-        }
-    }
-
-    #[test]
-    fn short_runs_do_not_make_a_rotational_disk_expensive() {
-        // Three neighbours at a time, of which the last waits: what goes into a full device is
-        // answered when it is no longer full.
-        let mut correction = PriceCorrection::new(GIVEN);
-        let transfer_ns = GIVEN.transfer_ns(1 << 18);
-        for run in 0..5_000_u64 {
-            let (place, now_ns) = ((run * 7_919 % 1_000) << 30, run * 100 * MS);
-            correction.begun(place, 1 << 18, false);
-            correction.begun(place + (1 << 18), 1 << 18, false);
-            correction.filled(true, now_ns);
-            let first_ns = now_ns + GIVEN.read_ns(1 << 18);
-            assert_eq!(correction.done(1 << 18, false, first_ns), None);
-            correction.begun(place + (2 << 18), 1 << 18, false);
-            correction.filled(run % 2 == 0, first_ns);
-            assert_eq!(correction.done(1 << 18, false, first_ns + transfer_ns), None);
-            correction.filled(false, first_ns + transfer_ns);
-            assert_eq!(correction.done(1 << 18, false, first_ns + 2 * transfer_ns), None);
-        }
-    }
-
-    #[test]
-    fn short_bursts_do_not_make_a_parallel_device_expensive() {
-        // Eight at a time, each in eight times its share: nine come at once, and the last waits
-        // until the first is done.
-        let given = DiskPrice { read_request_ns: MS / 4, ..GIVEN };
-        let mut correction = PriceCorrection::new(given);
-        for rush in 0..5_000_u64 {
-            let now_ns = rush * 20 * MS;
-            (0..8).for_each(|number| correction.begun((rush * 10 + number) << 30, 4096, false));
-            correction.filled(true, now_ns);
-            assert_eq!(correction.done(4096, false, now_ns + 2 * MS), None);
-            correction.begun((rush * 10 + 9) << 30, 4096, false);
-            correction.filled(false, now_ns + 2 * MS);
-            for number in 0..8 {
-                assert_eq!(correction.done(4096, false, now_ns + (2 + number / 7 * 2) * MS), None);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_device_that_takes_what_its_price_says_becomes_cheaper(
-            rushes in proptest::collection::vec((1_u64..200, 8_u64..60, any::<bool>()), 1..60),
-        ) {
-            let mut disk = Disk::new();
-            for (count, took_ms, full) in rushes {
-                let before = disk.factor();
-                let factor = disk.reads(count, took_ms, full);
-                prop_assert!((1.0..=CORRECTION_MAX).contains(&factor), "{factor}");
-                prop_assert!(full || factor <= before, "{before} to {factor} with no request waiting");
-            }
-        }
-    }
-}
+mod tests;

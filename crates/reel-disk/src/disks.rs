@@ -14,10 +14,11 @@ use crate::error::DiskError;
 use crate::faulty_thread::FaultyThread;
 use crate::job::Job;
 use crate::limits::{PRICE_UNKNOWN, RING_ENTRIES};
+use crate::measured_price::MeasuredPrice;
 use crate::member::MemberFile;
 use crate::request::{DiskRequest, RequestId};
 use crate::scheduler::SchedulerView;
-use crate::shared::{Shared, lock};
+use crate::shared::{MemberPrice, Shared, lock};
 use crate::stats::{Counters, MemberStats};
 use crate::thread::{DiskMessage, DiskThread};
 use reel_arena::Arena;
@@ -62,11 +63,12 @@ impl Threads {
             0 => count.div_ceil(4).max(1),
             threads => threads.min(count.max(1)),
         };
-        let price = |member: usize| config.prices.get(member).copied().unwrap_or(PRICE_UNKNOWN);
+        let price =
+            |member: usize| config.prices.get(member).copied().unwrap_or(MeasuredPrice::from(PRICE_UNKNOWN));
         let shared = Arc::new(Shared {
             counters: (0..count).map(|_| Counters::default()).collect(),
             views: (0..count).map(|_| Mutex::default()).collect(),
-            prices: (0..count).map(|member| Mutex::new(price(member))).collect(),
+            prices: (0..count).map(|member| Mutex::new(MemberPrice::of(price(member)))).collect(),
             classes: RwLock::new(Arc::new(config.classes.clone())),
             cpu_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(),
         });
@@ -74,7 +76,7 @@ impl Threads {
         let present = members.iter().map(|file| AtomicBool::new(file.is_some())).collect();
         for (number, file) in members.into_iter().enumerate() {
             let Some(file) = file else { continue };
-            let mut member = Driven::new(&file, config.scheduler(price(number)), price(number));
+            let mut member = Driven::new(&file, config.scheduler(price(number).price), price(number));
             // The classes are visible before the first request.
             member.show(number, &shared, now_ns());
             by_thread[number % threads].insert(number, member);
@@ -160,12 +162,17 @@ impl DiskBackend for Threads {
     }
 
     fn price(&self, member: usize) -> DiskPrice {
-        self.shared.prices.get(member).map_or(PRICE_UNKNOWN, |price| *lock(price))
+        self.shared.prices.get(member).map_or(PRICE_UNKNOWN, |price| lock(price).now)
     }
 
-    fn set_price(&self, member: usize, price: DiskPrice) {
+    fn measured_price(&self, member: usize) -> MeasuredPrice {
+        let unknown = MeasuredPrice::from(PRICE_UNKNOWN);
+        self.shared.prices.get(member).map_or(unknown, |price| lock(price).measured)
+    }
+
+    fn set_price(&self, member: usize, price: MeasuredPrice) {
         if let (Some(place), Some(&thread)) = (self.shared.prices.get(member), self.thread_of.get(member)) {
-            *lock(place) = price;
+            *lock(place) = MemberPrice::of(price);
             self.mailboxes[thread].post(DiskMessage::Price { member, price });
         }
     }

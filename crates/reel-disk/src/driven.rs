@@ -3,6 +3,7 @@
 use crate::correction::PriceCorrection;
 use crate::error::DiskError;
 use crate::limits::{FAILURE_LOG_INTERVAL_NS, VIEW_INTERVAL_NS};
+use crate::measured_price::MeasuredPrice;
 use crate::member::MemberFile;
 use crate::scheduler::{Queued, Scheduler};
 use crate::shared::{Shared, lock};
@@ -23,6 +24,13 @@ pub(crate) struct Driven {
     shown: Shown,
 }
 
+/// How a request ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Done { bytes: usize, write: bool },
+    Failed,
+}
+
 /// A dead member fails thousands of requests a second; the log gets one line a second.
 #[derive(Default)]
 pub(crate) struct FailureLog {
@@ -38,7 +46,7 @@ struct Shown {
 }
 
 impl Driven {
-    pub(crate) fn new(file: &MemberFile, scheduler: Box<dyn Scheduler>, price: DiskPrice) -> Self {
+    pub(crate) fn new(file: &MemberFile, scheduler: Box<dyn Scheduler>, price: MeasuredPrice) -> Self {
         Self {
             file: Arc::clone(file.ring_file()),
             path: file.path().to_owned(),
@@ -53,7 +61,7 @@ impl Driven {
 
     /// Another file from here on. The correction of the price belongs to the old file and is
     /// dropped.
-    pub(crate) fn reopen(&mut self, file: &MemberFile) -> DiskPrice {
+    pub(crate) fn reopen(&mut self, file: &MemberFile) -> MeasuredPrice {
         (self.path, self.bytes) = (file.path().to_owned(), file.bytes());
         self.file = Arc::clone(file.ring_file());
         let given = self.correction.given();
@@ -62,9 +70,9 @@ impl Driven {
     }
 
     /// A price from outside: what was learnt about the one before is forgotten.
-    pub(crate) fn set_price(&mut self, price: DiskPrice) {
+    pub(crate) fn set_price(&mut self, price: MeasuredPrice) {
         self.correction.restart(price);
-        self.scheduler.set_price(price);
+        self.scheduler.set_price(price.price);
         self.shown.changed = true;
     }
 
@@ -80,14 +88,18 @@ impl Driven {
     /// The next request for the device.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Queued> {
         let next = self.scheduler.pop(now_ns)?;
-        self.correction.begun(next.offset, next.bytes as u64, next.write);
+        self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
         Some(next)
     }
 
     /// The device is through with a request. The price, if it was corrected.
-    pub(crate) fn done(&mut self, id: u64, bytes: usize, write: bool, now_ns: u64) -> Option<DiskPrice> {
+    pub(crate) fn done(&mut self, id: u64, done: Outcome, now_ns: u64) -> Option<DiskPrice> {
         self.changed();
         self.scheduler.done(id, now_ns);
+        let Outcome::Done { bytes, write } = done else {
+            self.correction.failed(now_ns);
+            return None;
+        };
         let price = self.correction.done(bytes as u64, write, now_ns)?;
         self.scheduler.correct_price(price);
         Some(price)

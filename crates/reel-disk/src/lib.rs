@@ -17,6 +17,7 @@ mod faults;
 mod faulty_thread;
 mod job;
 pub mod limits;
+mod measured_price;
 mod member;
 mod probe;
 mod profile;
@@ -33,6 +34,7 @@ pub use disks::start_disks;
 pub use error::DiskError;
 #[cfg(feature = "faults")]
 pub use faults::{Fault, Faults};
+pub use measured_price::MeasuredPrice;
 pub use member::{MemberFile, OpenMode, open_plain};
 pub use probe::{Probe, ProbeError, identity, probe, written_bytes};
 pub use profile::{

@@ -162,12 +162,24 @@ pub const CORRECTION_PART: f64 = 0.25;
 /// tenths are what may be reserved.
 pub const CORRECTION_FORGET_NS: u64 = 15_000_000_000;
 
-/// Lower limit of the correction. If the device is faster than that, the measurement is wrong and
-/// must be repeated.
+/// Lower limit of the correction of a device whose single requests were not measured, and then only
+/// while requests wait.
 pub const CORRECTION_MIN: f64 = 0.5;
 
 /// Upper limit of the correction.
-pub const CORRECTION_MAX: f64 = 4.0;
+pub const CORRECTION_MAX: f64 = 8.0;
+
+/// What one window can say at most, in multiples of the present factor: a device that stood still
+/// for a minute is not a device whose requests take a minute.
+pub const CORRECTION_RISE_MAX: f64 = 4.0;
+
+/// Between two steps by which a price falls that is too high by the device's busy time. Twenty-four
+/// such steps, eight minutes, take a price down to a two-hundredth.
+pub const CORRECTION_FALL_NS: u64 = 20_000_000_000;
+
+/// The least factor of such a step. What is promised at the lower price is there before the next
+/// step, and a device that cannot do it is full then, which raises the price within seconds.
+pub const CORRECTION_FALL: f64 = 0.8;
 
 /// A smaller change of the price is not reported: the scheduler has to reprice everything that
 /// waits.

@@ -5,11 +5,12 @@ mod check;
 mod fit;
 mod price;
 
-use price::expected_price_of;
+use price::{expected_price_of, floor_permille};
 
 pub(crate) use price::{price_of, runs_need_one_seek};
 
 use crate::limits::PROFILE_BYTES_MAX;
+use crate::measured_price::MeasuredPrice;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -44,7 +45,7 @@ pub struct Profile {
     pub device: DeviceIdentity,
     #[serde(with = "PriceFields")]
     price: DiskPrice,
-    /// Times of single requests: for display; admission does not use them.
+    /// Times of single requests: for display, and as the lower limit of a corrected price.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Cell>,
     /// Times of windows: what the price follows from.
@@ -293,6 +294,11 @@ impl Profile {
         format!(
             "# What `reel probe` measured of a member. Only what lies under [price] is counted with; it follows from the windows.\n{fields}"
         )
+    }
+
+    /// What requests cost, and how much less they may be found to cost in service.
+    pub fn measured_price(&self) -> MeasuredPrice {
+        MeasuredPrice { price: self.price, floor_permille: floor_permille(&self.cells, &self.price) }
     }
 
     /// What requests cost, at the p99 of windows.

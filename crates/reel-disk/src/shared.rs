@@ -1,5 +1,6 @@
 //! What the disk threads and their users both see.
 
+use crate::measured_price::MeasuredPrice;
 use crate::scheduler::SchedulerView;
 use crate::stats::Counters;
 use reel_qos::{ClassTable, DiskPrice};
@@ -11,11 +12,25 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Counters>,
     /// Written by the member's thread now and then.
     pub(crate) views: Vec<Mutex<SchedulerView>>,
-    /// As the member's scheduler counts now: what was given, corrected by its thread.
-    pub(crate) prices: Vec<Mutex<DiskPrice>>,
+    pub(crate) prices: Vec<Mutex<MemberPrice>>,
     pub(crate) classes: RwLock<Arc<ClassTable>>,
     /// Processor time of each thread, written by it now and then.
     pub(crate) cpu_ns: Vec<AtomicU64>,
+}
+
+/// The price of a member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberPrice {
+    pub(crate) measured: MeasuredPrice,
+    /// As the member's scheduler counts now: what was measured, corrected by its thread.
+    pub(crate) now: DiskPrice,
+}
+
+impl MemberPrice {
+    /// A price that nothing has corrected yet.
+    pub(crate) fn of(measured: MeasuredPrice) -> Self {
+        Self { measured, now: measured.price }
+    }
 }
 
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,14 +1,15 @@
 //! One disk thread: requests in, schedulers in the middle, a ring out.
 
 use crate::config::DisksConfig;
-use crate::driven::Driven;
+use crate::driven::{Driven, Outcome};
 use crate::error::DiskError;
 use crate::job::{Job, Progress, Work};
 use crate::limits::CPU_TIME_EVERY_NS;
+use crate::measured_price::MeasuredPrice;
 use crate::member::MemberFile;
 use crate::request::RequestId;
-use crate::shared::{Shared, lock};
-use reel_qos::{Class, ClassTable, DiskPrice};
+use crate::shared::{MemberPrice, Shared, lock};
+use reel_qos::{Class, ClassTable};
 use reel_ring::Done;
 use reel_rt::{Core, Service, thread_cpu_ns};
 use std::collections::{BTreeMap, HashMap};
@@ -44,7 +45,7 @@ pub(crate) enum DiskMessage {
     Promote { member: usize, request: RequestId, class: Class, deadline_ns: u64 },
     Withdraw { member: usize, request: RequestId },
     Classes(Arc<ClassTable>),
-    Price { member: usize, price: DiskPrice },
+    Price { member: usize, price: MeasuredPrice },
     Replace { member: usize, file: Box<MemberFile> },
 }
 
@@ -133,9 +134,9 @@ impl DiskThread {
     fn replace(&mut self, number: usize, file: &MemberFile) {
         let mut price = lock(&self.shared.prices[number]);
         match self.members.get_mut(&number) {
-            Some(member) => *price = member.reopen(file),
+            Some(member) => *price = MemberPrice::of(member.reopen(file)),
             None => {
-                let member = Driven::new(file, self.config.scheduler(*price), *price);
+                let member = Driven::new(file, self.config.scheduler(price.measured.price), price.measured);
                 self.members.insert(number, member);
             }
         }
@@ -184,8 +185,10 @@ impl DiskThread {
         let counters = &self.shared.counters[job.member];
         if !job.work.is_sync() {
             let (_, bytes) = job.work.place();
-            if let Some(price) = member.done(id, bytes, !job.work.is_read(), core.now_ns()) {
-                *lock(&self.shared.prices[job.member]) = price;
+            let done = Outcome::Done { bytes, write: !job.work.is_read() };
+            let outcome = if result.is_ok() { done } else { Outcome::Failed };
+            if let Some(price) = member.done(id, outcome, core.now_ns()) {
+                lock(&self.shared.prices[job.member]).now = price;
             }
             counters.in_device.fetch_sub(1, Relaxed);
             counters.served(core.now_ns().saturating_sub(job.started_ns));
@@ -233,7 +236,7 @@ impl Service for DiskThread {
             DiskMessage::Price { member, price } => {
                 if let Some(driven) = self.members.get_mut(&member) {
                     // Again: a correction of the old one may have come between.
-                    *lock(&self.shared.prices[member]) = price;
+                    *lock(&self.shared.prices[member]) = MemberPrice::of(price);
                     driven.set_price(price);
                 }
             }

@@ -2,21 +2,18 @@
 //! classes.
 
 use crate::counters::PlayCounters;
-use crate::limits::{LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
+use crate::limits::{LEARNT_PRICE_PERMILLE, LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
 use crate::processor::{Done, ProcessorPrice};
 use crate::uplink::Uplink;
 use reel_admit::Sessions;
 use reel_disk::Disks;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Capacities, ClassTable, DiskPrice, MemberCapacity, UNLIMITED};
+use reel_qos::{Capacities, ClassTable, MemberCapacity, UNLIMITED};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Keeps the ledger's capacities equal to what the disks and the processors can do.
 pub struct Capacity {
-    /// The price measured before the server started. A device that turns out faster is not promised
-    /// more until it is measured again.
-    measured: Vec<DiskPrice>,
     front_ends: Vec<FrontEndPrice>,
     /// Time of the disk threads when it was last divided.
     disks_ns: u64,
@@ -52,12 +49,8 @@ impl Capacity {
     /// What can be promised of these disks at their present prices, and of the rest of the machine.
     pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
         let CapacityConfig { core_ns, arena_bytes, network_bps, processors } = config;
-        let measured: Vec<DiskPrice> = (0..disks.members()).map(|member| disks.price(member)).collect();
         let reported = Capacities {
-            members: measured
-                .iter()
-                .map(|price| MemberCapacity { price: *price, round_ns: ROUND_NS })
-                .collect(),
+            members: (0..disks.members()).map(|member| member_capacity(disks, member)).collect(),
             network_bytes: network_bps.map_or(UNLIMITED, network_bytes),
             core_ns,
             core_mib_ns: Vec::new(),
@@ -65,7 +58,7 @@ impl Capacity {
         };
         let front_ends =
             processors.into_iter().map(|price| FrontEndPrice { price, sent_bytes: 0, disks_ns: 0 }).collect();
-        let mut capacity = Self { measured, front_ends, disks_ns: 0, reported, classes: disks.classes() };
+        let mut capacity = Self { front_ends, disks_ns: 0, reported, classes: disks.classes() };
         capacity.reported.core_mib_ns = capacity.core_mib_ns();
         capacity
     }
@@ -97,16 +90,20 @@ impl Capacity {
             sessions.admission().set_classes(ClassTable::clone(&self.classes));
         }
         let mut changed = false;
-        for (member, (reported, measured)) in self.reported.members.iter_mut().zip(&self.measured).enumerate()
-        {
-            let found = MemberCapacity::found(*measured, disks.price(member));
+        for (member, reported) in self.reported.members.iter_mut().enumerate() {
+            let found = member_capacity(disks, member);
             if differs(*reported, found) {
+                let measured = disks.measured_price(member).price;
+                tracing::info!(
+                    "member {member}: a read is found to take {}, and was measured to take {}; admission counts with {} from \
+                     now on",
+                    disks.price(member).read_text(),
+                    measured.read_text(),
+                    found.price.read_text(),
+                );
                 *reported = found;
                 changed = true;
             }
-        }
-        if changed {
-            tracing::info!("the prices of members have changed; admission uses the new ones from now on");
         }
         changed |= self.follow_uplink(uplink.view().round_bytes);
         self.learn_prices(counters, disks.cpu_ns(), now_ns);
@@ -190,6 +187,12 @@ pub fn network_bytes(rate_bps: u64) -> u64 {
     (bytes / per_mille_of_bits) as u64
 }
 
+/// What can be promised of a member at the price that it is found to have.
+fn member_capacity(disks: &Disks, member: usize) -> MemberCapacity {
+    let found = disks.price(member);
+    MemberCapacity::found(disks.measured_price(member).promised(found, LEARNT_PRICE_PERMILLE), found)
+}
+
 /// Whether the cost of a member's reads, or its time, differs by more than is worth a change.
 fn differs(one: MemberCapacity, other: MemberCapacity) -> bool {
     one.price.independent_limits != other.price.independent_limits
@@ -235,7 +238,6 @@ mod tests {
             let price = || ProcessorPrice::new(GIVEN_NS, 1, 1);
             let own = || FrontEndPrice { price: price(), sent_bytes: 0, disks_ns: 0 };
             let capacity = Capacity {
-                measured: Vec::new(),
                 front_ends: vec![own(), own()],
                 disks_ns: 0,
                 reported: capacities,

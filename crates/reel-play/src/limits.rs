@@ -72,6 +72,10 @@ pub const CORE_PRICE_FALL: u64 = 32;
 /// busy.
 pub const CORE_PRICE_SPAN: u64 = 4;
 
+/// What is promised at a price that was found in service, in thousandths of that price. It is an
+/// average of seconds, and measured prices cover the slowest windows.
+pub const LEARNT_PRICE_PERMILLE: u32 = 1250;
+
 /// Prices of a member that differ by less are treated as equal: they are corrected all the time,
 /// and the ledger computes everything again with each change.
 pub const PRICE_CHANGE_PERCENT: u128 = 5;

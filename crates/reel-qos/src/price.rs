@@ -98,6 +98,30 @@ impl DiskPrice {
         }
     }
 
+    /// The price of reads in words: `0.10 ms and 0.42 ms/MiB`, or where the limits are independent
+    /// `10.00 ms or 52.43 ms/MiB, the longer of both`.
+    pub fn read_text(&self) -> String {
+        let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
+        let (request, mib) = (ms(self.read_request_ns), ms(self.read_mib_ns));
+        if self.independent_limits {
+            format!("{request} or {mib}/MiB, the longer of both")
+        } else {
+            format!("{request} and {mib}/MiB")
+        }
+    }
+
+    /// This price multiplied by a factor.
+    pub fn times(self, factor: f64) -> DiskPrice {
+        let times = |ns: u64| (ns as f64 * factor) as u64;
+        DiskPrice {
+            read_request_ns: times(self.read_request_ns),
+            read_mib_ns: times(self.read_mib_ns),
+            write_request_ns: times(self.write_request_ns),
+            write_mib_ns: times(self.write_mib_ns),
+            independent_limits: self.independent_limits,
+        }
+    }
+
     /// The slower of two prices in every part, which add up if they do in either.
     pub fn slower(self, other: DiskPrice) -> DiskPrice {
         DiskPrice {
@@ -128,6 +152,14 @@ const fn part(bytes: u64, mib_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_price_in_words_is_in_milliseconds() {
+        let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..DiskPrice::FREE };
+        assert_eq!(price.read_text(), "0.10 ms and 1.23 ms/MiB");
+        let apart = DiskPrice { independent_limits: true, ..price };
+        assert_eq!(apart.read_text(), "0.10 ms or 1.23 ms/MiB, the longer of both");
+    }
 
     #[test]
     fn prices_are_rounded_up_and_agree_around_the_limit_of_the_fast_path() {

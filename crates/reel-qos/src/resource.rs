@@ -171,8 +171,8 @@ impl fmt::Display for Resource {
 }
 
 impl MemberCapacity {
-    /// A member with these measured costs that is now found to have those: never less than
-    /// measured.
+    /// A member that can be promised at these costs and is now found to have those: never less than
+    /// the first.
     ///
     /// A member that was not rotational does not become rotational by being slower. Beyond a
     /// threshold, its price alone would say so; then seeks would be counted in place of requests,

@@ -8,6 +8,7 @@ use crate::scale::OBJECT_SCALE;
 use crate::sessions::ClientSessions;
 use reel_disk::Disks;
 use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice, Uplink, UplinkPort, UplinkRate};
+use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -117,6 +118,17 @@ impl Capacity {
     /// reservation that can be kept.
     pub(crate) fn is_strained(&self, now_ns: u64) -> bool {
         self.strained_ns.is_some_and(|strained_ns| now_ns <= strained_ns + RECOVERY_NS)
+    }
+
+    /// What is counted with, in thousandths of what members cost: the least and the most of any.
+    pub(crate) fn priced_permille(&self, disks: &SimDisks) -> (u64, u64) {
+        let members = self.served.capacities().members;
+        let permilles = members.iter().enumerate().map(|(member, reported)| {
+            let takes = self.measured.read_mib_ns * disks.drift_permille(member) / 1000;
+            let takes = u128::from(takes) * u128::from(reported.round_ns) / u128::from(ROUND_NS);
+            (u128::from(reported.price.read_mib_ns) * 1000 / takes.max(1)) as u64
+        });
+        permilles.fold((u64::MAX, 0), |(least, most), permille| (least.min(permille), most.max(permille)))
     }
 
     /// How long the price of a member without a fault has been much too high.

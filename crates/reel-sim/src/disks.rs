@@ -9,8 +9,8 @@ use crate::member::{Answer, Member};
 use crate::stored_titles::StoredTitles;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MemberFile, MemberStats, RequestId,
-    SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MeasuredPrice, MemberFile, MemberStats,
+    RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,15 +41,15 @@ impl SimDisks {
         // One more for superblocks and catalogues.
         let chunks = units.div_ceil(CHUNK_UNITS) + 1;
         let spread = (device_units / (chunks * CHUNK_UNITS)).max(1);
-        let prices: Vec<DiskPrice> = (0..devices.len())
-            .map(|member| config.prices.get(member).copied().unwrap_or(PRICE_UNKNOWN))
+        let prices: Vec<MeasuredPrice> = (0..devices.len())
+            .map(|member| config.prices.get(member).copied().unwrap_or(PRICE_UNKNOWN.into()))
             .collect();
         let members = devices.into_iter().zip(&prices).zip(media).enumerate();
         let members = members
             .map(|(number, ((device, price), medium))| {
                 Member::new(
                     number,
-                    config.policy.scheduler(&config.classes, *price, config.depth),
+                    config.policy.scheduler(&config.classes, price.price, config.depth),
                     *price,
                     device,
                     (medium, spread),
@@ -271,7 +271,11 @@ impl DiskBackend for SimDisks {
         self.lock().members.get(member).map_or(PRICE_UNKNOWN, Member::price)
     }
 
-    fn set_price(&self, member: usize, price: DiskPrice) {
+    fn measured_price(&self, member: usize) -> MeasuredPrice {
+        self.lock().members.get(member).map_or(PRICE_UNKNOWN.into(), Member::measured_price)
+    }
+
+    fn set_price(&self, member: usize, price: MeasuredPrice) {
         if let Some(member) = self.lock().members.get_mut(member) {
             member.set_price(price);
         }

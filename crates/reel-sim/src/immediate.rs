@@ -4,8 +4,8 @@ use crate::medium::Medium;
 use crate::stored_titles::StoredTitles;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
-    RequestId, SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MeasuredPrice, MemberFile, MemberStats,
+    Reply, RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_volume::{CooperativeWait, Simulated};
@@ -151,7 +151,7 @@ impl DiskBackend for ImmediateDisks {
         PRICE_UNKNOWN
     }
 
-    fn set_price(&self, _: usize, _: DiskPrice) {}
+    fn set_price(&self, _: usize, _: MeasuredPrice) {}
 
     fn replace(&self, member: usize, _: MemberFile) -> Result<(), DiskError> {
         Err(DiskError::Absent { member })

@@ -12,8 +12,8 @@ use crate::start_waits::{StartWait, StartWaits};
 use crate::stored_titles::StoredTitles;
 use reel_arena::{Buffer, Lease};
 use reel_disk::{
-    DiskDone, DiskError, DiskRequest, DiskWork, MemberStats, PriceCorrection, Queued, Reply, RequestId,
-    Scheduler,
+    DiskDone, DiskError, DiskRequest, DiskWork, MeasuredPrice, MemberStats, PriceCorrection, Queued, Reply,
+    RequestId, Scheduler,
 };
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
@@ -92,7 +92,7 @@ impl Member {
     pub(crate) fn new(
         number: usize,
         scheduler: Box<dyn Scheduler>,
-        price: DiskPrice,
+        price: MeasuredPrice,
         device: Box<dyn Device>,
         (medium, spread): (Medium, u64),
     ) -> Member {
@@ -183,7 +183,7 @@ impl Member {
             return Ok(());
         }
         while let Some(next) = self.scheduler.pop(now_ns) {
-            self.correction.begun(next.offset, next.bytes as u64, next.write);
+            self.correction.begun(next.offset, next.bytes as u64, next.write, now_ns);
             // A scheduler gives back what it was given.
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
@@ -395,9 +395,14 @@ impl Member {
     }
 
     /// A price from outside: what was learnt about the one before is forgotten.
-    pub(crate) fn set_price(&mut self, price: DiskPrice) {
+    pub(crate) fn set_price(&mut self, price: MeasuredPrice) {
         self.correction.restart(price);
-        self.scheduler.set_price(price);
+        self.scheduler.set_price(price.price);
+    }
+
+    /// The price that it was given.
+    pub(crate) fn measured_price(&self) -> MeasuredPrice {
+        self.correction.given()
     }
 
     /// The price that its scheduler counts with.
@@ -433,10 +438,10 @@ impl Member {
         };
         self.free.push(id);
         let device_ns = now_ns - job.started_ns;
-        if !matches!(job.work, Work::Sync(_)) {
-            self.left_device(u64::from(id), &job, now_ns);
-        }
         let pulled = matches!(self.fault, Some(FaultSpan { fault: Fault::Pulled, .. }));
+        if !matches!(job.work, Work::Sync(_)) {
+            self.left_device(u64::from(id), &job, now_ns, pulled || matches!(job.result, Some(Err(_))));
+        }
         let result = match job.result.take() {
             Some(result) => result,
             None if pulled => Err(failed(self.number, &job, "reach", ENODEV)),
@@ -460,10 +465,12 @@ impl Member {
         ))
     }
 
-    fn left_device(&mut self, id: u64, job: &Job, now_ns: u64) {
+    fn left_device(&mut self, id: u64, job: &Job, now_ns: u64, has_failed: bool) {
         self.scheduler.done(id, now_ns);
         let write = matches!(job.work, Work::Write(_));
-        if let Some(price) = self.correction.done(job.bytes as u64, write, now_ns) {
+        if has_failed {
+            self.correction.failed(now_ns);
+        } else if let Some(price) = self.correction.done(job.bytes as u64, write, now_ns) {
             self.scheduler.correct_price(price);
         }
         self.wants_turn = true;

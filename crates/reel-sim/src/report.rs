@@ -117,6 +117,9 @@ pub struct Report {
     pub changes: u64,
     /// The longest that a member without a fault was thought much dearer than it is.
     pub dear_most_ns: u64,
+    /// What admission counted with at the end, in thousandths of what members cost: the least and
+    /// the most of any.
+    pub priced_permille: (u64, u64),
     /// Buffers in use at once, at most.
     pub buffers_most: u64,
 }

@@ -4,7 +4,8 @@ use crate::client::PlayerSpec;
 use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
 use crate::fault::FaultKinds;
 use crate::title::TitleSpec;
-use reel_disk::Policy;
+use reel_disk::{MeasuredPrice, Policy};
+use reel_qos::DiskPrice;
 use reel_testkit::Rng;
 
 /// One run.
@@ -65,14 +66,32 @@ pub struct Scenario {
     pub members_at_fault: usize,
     /// Buffers of the arena.
     pub buffers: usize,
+    /// The price that the server is given, in thousandths of what the devices cost. A measurement
+    /// that was disturbed gives another than 1000.
+    pub given_price_permille: u64,
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// What half of single requests cost, in thousandths of the price by windows.
+const SINGLE_PERMILLE: u64 = 700;
 
 impl Scenario {
     /// Whether its policy gives every class its share.
     pub fn keeps_shares(&self) -> bool {
         self.strict || matches!(self.policy, Policy::Rounds | Policy::Drr)
+    }
+
+    /// What the server is told that requests cost which cost so much: single requests were measured
+    /// right where windows were not.
+    pub fn given(&self, price: DiskPrice) -> MeasuredPrice {
+        let permille = self.given_price_permille;
+        let floor_permille = 1000 * SINGLE_PERMILLE / permille.max(SINGLE_PERMILLE);
+        if permille == 1000 {
+            return price.into();
+        }
+        // Fits: it is at most 1000.
+        MeasuredPrice { price: price.times(permille as f64 / 1000.0), floor_permille: floor_permille as u32 }
     }
 
     /// What `seed` decides, for so many viewers.
@@ -160,6 +179,7 @@ impl Scenario {
             change_rest_ns: None,
             members_at_fault: 1,
             buffers: 2048 + viewers * 96,
+            given_price_permille: 1000,
         }
     }
 }

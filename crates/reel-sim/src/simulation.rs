@@ -29,9 +29,8 @@ use anyhow::{Context, Result};
 use clients::{Client, lanes, make_clients};
 use reel_arena::Arena;
 use reel_cache::{Depth, Units};
-use reel_disk::{DepthBound, Disks, DisksConfig, MemberFile};
+use reel_disk::{DepthBound, Disks, DisksConfig, MeasuredPrice, MemberFile};
 use reel_play::PlayCounters;
-use reel_qos::DiskPrice;
 use reel_qos::limits::ROUND_NS;
 use reel_testkit::Rng;
 use reel_volume::limits::{MAINTENANCE_STRIPES, WRITER_STRIPES_IN_FLIGHT};
@@ -113,15 +112,14 @@ impl Simulation {
             scale::geometry(scenario.members, scenario.data_rows).context("the scenario's geometry")?;
         let depth = DepthBound::default();
         let real_price = probe::price(&scenario.device, depth.requests, &seed.part(4));
-        let prices: Vec<DiskPrice> = vec![scale::simulated_price(real_price); scenario.members];
-        let ahead = Depth::of(prices.iter().any(DiskPrice::is_rotational));
+        let price = scale::simulated_price(real_price);
+        let given = scenario.given(price);
+        let ahead = Depth::of(given.price.is_rotational());
         let library = Library::make(geometry, &scenario.titles, ahead, &mut seed.part(2))?;
         let Library { directory, stored, media, units } = library;
         // A clock that has run for a while and is at no border of a round.
         let start_ns = seed.part(3).range(1_000_000_000_000, 2_000_000_000_000);
-        // Devices count real bytes, so their queue's bound in bytes is that much smaller here.
-        let depth = DepthBound { bytes: depth.bytes / MEMBER_SCALE as usize, ..depth };
-        let config = DisksConfig { depth, policy: scenario.policy, prices, ..DisksConfig::default() };
+        let config = disks_config(&scenario, given, depth);
         let devices = (0..scenario.members)
             .map(|member| scenario.device.make(seed.part(100 + member as u64)))
             .collect();
@@ -136,7 +134,7 @@ impl Simulation {
         let faults = faults_of(&scenario, start_ns, &mut seed.part(6));
         let maintenance = Maintenance::new(volume, threads);
         let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
-        let capacity = Capacity::new(config.prices[0], units.disks(), arena_bytes, scenario.uplink_bps);
+        let capacity = Capacity::new(price, units.disks(), arena_bytes, scenario.uplink_bps);
         let sessions = ClientSessions::new(&scenario, capacity.capacities(), &units);
         let counters = Arc::new(PlayCounters::new(&[]));
         let lanes = clients.len() * lanes::LANES as usize;
@@ -316,6 +314,17 @@ impl Simulation {
 
 /// The table of units over the memory of a volume. As the server does, it sets buffers aside: for
 /// one ingest with its checksums and what it is read from, one decoding, and maintenance.
+/// How the simulated disks are set up, at this price of each.
+fn disks_config(scenario: &Scenario, given: MeasuredPrice, depth: DepthBound) -> DisksConfig {
+    DisksConfig {
+        // Devices count real bytes, so their queue's bound in bytes is that much smaller here.
+        depth: DepthBound { bytes: depth.bytes / MEMBER_SCALE as usize, ..depth },
+        policy: scenario.policy,
+        prices: vec![given; scenario.members],
+        ..DisksConfig::default()
+    }
+}
+
 fn shared_units(volume: &Volume) -> Units {
     let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
     let spare_buffers = stripes * volume.geometry().width();

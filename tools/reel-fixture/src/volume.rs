@@ -99,7 +99,7 @@ impl VolumeFixture {
             write_mib_ns: 400_000,
             independent_limits: false,
         };
-        (0..self.members()).for_each(|member| self.volume.disks().set_price(member, price));
+        (0..self.members()).for_each(|member| self.volume.disks().set_price(member, price.into()));
         self
     }
 

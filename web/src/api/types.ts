@@ -439,13 +439,15 @@ export interface Member {
   late: number;
   /** The least slack of the last rounds. */
   least_slack_ms: number;
+  /** What they cost when it was measured. */
+  measured_price: Price;
   /** Its number in the volume. */
   member: number;
   /** Where it is. */
   path: string;
   /** How its requests are scheduled: `rounds` keeps reservations. */
   policy: string;
-  /** What its reads cost. */
+  /** What its reads are found to cost while it works. */
   price: Price;
   /** Requests that wait for the device. */
   queued: number;

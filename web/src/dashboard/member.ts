@@ -1,4 +1,4 @@
-import type { Member, MemberClass } from "../api/types.ts";
+import type { Member, MemberClass, Price } from "../api/types.ts";
 import { count } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
@@ -100,10 +100,6 @@ function memberWork(): {
 
 /** Names, values, and whether they are a fault. */
 function factsOf(member: Member): [string, string, boolean][] {
-  const { read_request_us, read_mib_us, independent_limits } = member.price;
-  const request =
-    read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000);
-  const price = `${request} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB`;
   const isLate = member.last_late !== null && member.last_late.ago_s < LATE_RECENT_S;
   return [
     ["Rounds", member.rounds.toLocaleString("en"), false],
@@ -111,8 +107,24 @@ function factsOf(member: Member): [string, string, boolean][] {
     ["In the disk", count(member.in_device, "request"), false],
     ["Late", lateWords(member), isLate],
     ["Errors", member.errors.toLocaleString("en"), member.errors > 0],
-    ["A read", `${price}${independent_limits ? ", the longer" : ""}`, false],
+    ["A read", priceWords(member.price), false],
+    ...(isFar(member.price, member.measured_price)
+      ? [["As measured", priceWords(member.measured_price), false] satisfies [string, string, boolean]]
+      : []),
   ];
+}
+
+function priceWords({ read_request_us, read_mib_us, independent_limits }: Price): string {
+  const request =
+    read_request_us < 1000 ? `${Math.round(read_request_us)} µs` : milliseconds(read_request_us / 1000);
+  const price = `${request} ${independent_limits ? "or" : "+"} ${milliseconds(read_mib_us / 1000)}/MiB`;
+  return `${price}${independent_limits ? ", the longer" : ""}`;
+}
+
+/** Whether reads cost another amount than when the disk was measured, by more than a quarter. */
+function isFar(found: Price, measured: Price): boolean {
+  const far = (a: number, b: number) => Math.max(a, b) > 1.25 * Math.min(a, b);
+  return far(found.read_request_us, measured.read_request_us) || far(found.read_mib_us, measured.read_mib_us);
 }
 
 function classRow(): { element: HTMLElement; show(of: MemberClass): void } {

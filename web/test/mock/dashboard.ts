@@ -188,6 +188,12 @@ function member(number: number, now_s: number, load: number, state: MockPromises
     in_device: there ? 2 : 0,
     errors: there ? 0 : 17,
     price: { read_request_us: 112.5, read_mib_us: 2210, independent_limits: false },
+    // The first was measured beside something else that used it.
+    measured_price: {
+      read_request_us: number === 0 ? 23_200 : 112.5,
+      read_mib_us: 2210,
+      independent_limits: false,
+    },
     classes: classes.map((spec, i) => ({
       class: spec.name,
       queued: i,

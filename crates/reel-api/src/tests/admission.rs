@@ -39,6 +39,10 @@ async fn the_dashboard_shows_members_resources_classes_and_sessions() {
         member["price"],
         json!({ "read_request_us": 100.0, "read_mib_us": 400.0, "independent_limits": false })
     );
+    assert_eq!(
+        member["measured_price"],
+        json!({ "read_request_us": 23_200.0, "read_mib_us": 0.0, "independent_limits": false })
+    );
     let class = &member["classes"][0];
     assert_eq!((&class["class"], &class["used_ms"]), (&json!("periodic"), &json!(1.235)));
     assert_eq!(member["classes"].as_array().map(Vec::len), Some(3), "also those that got nothing yet");

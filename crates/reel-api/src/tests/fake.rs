@@ -592,6 +592,7 @@ impl AdmissionService for FakeAdmission {
                     write_mib_ns: 0,
                     independent_limits: false,
                 },
+                measured_price: DiskPrice { read_request_ns: 23_200_000, ..DiskPrice::FREE },
             }],
             usage: vec![usage(Resource::Arena, 1000), usage(Resource::Network, UNLIMITED)],
             classes: self.classes(),

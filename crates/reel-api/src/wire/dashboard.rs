@@ -98,8 +98,10 @@ pub struct Member {
     pub in_device: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// What its reads cost.
+    /// What its reads are found to cost while it works.
     pub price: Price,
+    /// What they cost when it was measured.
+    pub measured_price: Price,
     /// What each class has of it.
     pub classes: Vec<MemberClass>,
 }

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use reel_cache::{Due, Fetcher, Reader, Units};
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, RequestId,
-    Requester, SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MeasuredPrice, MemberFile, MemberStats,
+    RequestId, Requester, SchedulerView,
 };
 use reel_fixture::{ArrivalSender, ClientBehaviour, Core, Ends, STRIPE_BYTES, VolumeFixture};
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
@@ -104,7 +104,7 @@ impl DiskBackend for Held {
         self.disks.price(member)
     }
 
-    fn set_price(&self, member: usize, price: DiskPrice) {
+    fn set_price(&self, member: usize, price: MeasuredPrice) {
         self.disks.set_price(member, price);
     }
 

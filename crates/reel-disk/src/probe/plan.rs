@@ -17,8 +17,8 @@ use std::ops::Range;
 pub(super) struct Plan {
     /// Windows in the order of their times.
     pub(super) windows: Vec<WindowPlan>,
-    /// Cells, each with the time at which it ends. They come after all windows, since they are only
-    /// displayed. None when there is little time.
+    /// Cells, each with the time at which it ends. They come after all windows, which make the
+    /// price. None when there is little time.
     pub(super) cells: Vec<(CellPlan, u64)>,
     /// When the windows are over.
     pub(super) windows_ns: u64,

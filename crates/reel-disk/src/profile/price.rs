@@ -1,8 +1,10 @@
 //! From windows to a price.
 
 use super::fit::{Point, cover, knee, worst};
-use super::{Window, WindowKind};
-use crate::limits::{PRICE_INDEPENDENT_PERMILLE, WRITE_READ_RATIO};
+use super::{Cell, Locality, Window, WindowKind};
+use crate::limits::{
+    DEVICE_REQUESTS_MAX, PRICE_INDEPENDENT_PERMILLE, PROFILE_COMPARED_REQUESTS_MIN, WRITE_READ_RATIO,
+};
 use reel_qos::DiskPrice;
 
 /// The price of requests that is below no measured window; `None` without reads of two sizes.
@@ -18,6 +20,28 @@ pub(crate) fn price_of(windows: &[Window]) -> Option<DiskPrice> {
 /// that well. So it is the middle between that and the slow ones.
 pub(crate) fn expected_price_of(windows: &[Window]) -> Option<DiskPrice> {
     price_by(windows, |window| window.p50_ns.midpoint(window.p99_ns))
+}
+
+/// What half of the single requests kept to, as a part of the price in thousandths: of the size for
+/// which that part is largest, at random places, with as many in the device as there ever are. 1000
+/// at most, and if no such requests were measured.
+///
+/// Cells are measured after the windows. What disturbed these has rarely disturbed half of each
+/// cell too. A throttle has spent by then what it had saved.
+pub(crate) fn floor_permille(cells: &[Cell], price: &DiskPrice) -> u32 {
+    let counts = |cell: &&Cell| {
+        cell.locality == Locality::Random
+            && !cell.beside_writes
+            && cell.depth as usize >= DEVICE_REQUESTS_MAX
+            && cell.requests >= PROFILE_COMPARED_REQUESTS_MIN
+    };
+    let part = |cell: &Cell| {
+        let each_ns = cell.p50_ns.div_ceil(u64::from(cell.depth));
+        (u128::from(each_ns) * 1000).div_ceil(u128::from(price.read_ns(cell.bytes).max(1)))
+    };
+    let largest = cells.iter().filter(counts).map(part).max();
+    // Fits: it is at most 1000.
+    largest.unwrap_or(1000).min(1000) as u32
 }
 
 fn price_by(windows: &[Window], window_ns: impl Fn(&Window) -> u64) -> Option<DiskPrice> {
@@ -132,6 +156,30 @@ pub(crate) fn runs_need_one_seek(windows: &[Window]) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn cell(bytes: u64, depth: u32, locality: Locality, p50_ns: u64) -> Cell {
+        Cell { bytes, depth, locality, beside_writes: false, requests: 100, p50_ns, p99_ns: 2 * p50_ns }
+    }
+
+    #[test]
+    fn a_price_may_fall_to_what_single_requests_took_side_by_side() {
+        // As found on a virtual disk: 0.14 ms for single requests, 23.2 ms by its windows.
+        let price = DiskPrice { read_request_ns: 23_200_000, read_mib_ns: 0, ..DiskPrice::FREE };
+        let (random, depth) = (Locality::Random, DEVICE_REQUESTS_MAX as u32);
+        let small = cell(4096, depth, random, 140_000 * u64::from(depth));
+        assert_eq!(floor_permille(&[small], &price), 7);
+        // The size counts that costs most by its price; one after another says nothing.
+        let large = cell(1 << 20, depth, random, 2_320_000 * u64::from(depth));
+        let sequential = cell(1 << 20, depth, Locality::Sequential, 23_200_000 * u64::from(depth));
+        assert_eq!(floor_permille(&[small, large, sequential], &price), 100);
+        // Single requests that were as slow, none, one at a time, too few, beside writes.
+        let alone = cell(4096, 1, random, 140_000);
+        assert_eq!(floor_permille(&[cell(4096, depth, random, u64::from(u32::MAX))], &price), 1000);
+        for useless in [None, Some(alone), Some(Cell { requests: 3, ..small })] {
+            assert_eq!(floor_permille(useless.as_slice(), &price), 1000);
+        }
+        assert_eq!(floor_permille(&[Cell { beside_writes: true, ..small }], &price), 1000);
+    }
 
     proptest! {
         #[test]

@@ -488,7 +488,7 @@ fn a_price_that_is_set_is_the_price() {
         write_mib_ns: 4,
         independent_limits: false,
     };
-    rig.disks.set_price(0, price);
+    rig.disks.set_price(0, price.into());
     rig.read(0, 0, 1).result.unwrap();
     assert_eq!(rig.disks.price(0), price);
     assert_eq!(rig.disks.price(1), reel_disk::limits::PRICE_UNKNOWN);

@@ -87,6 +87,7 @@ impl Simulation {
         self.report.promised_most_permille = self.report.promised_most_permille.max(permille);
         let dear_ns = self.capacity.dear_ns(&self.disks, self.fault.map(|span| span.member), self.now_ns);
         self.report.dear_most_ns = self.report.dear_most_ns.max(dear_ns);
+        self.report.priced_permille = self.capacity.priced_permille(&self.disks);
         let sharing = self.sessions.sharing();
         let arena_bytes = (self.scenario.buffers * UNIT_BYTES) as u64;
         self.report.followers_most = self.report.followers_most.max(sharing.followers as u64);

@@ -28,6 +28,30 @@ fn reservations_at_capacity_are_kept_beside_downloads() {
 }
 
 #[test]
+fn a_price_two_hundred_times_too_high_is_right_after_ten_minutes_of_load() {
+    let report = run(mispriced(200_000)).unwrap_or_else(|broken| panic!("{broken}"));
+    let (least, most) = report.priced_permille;
+    // Reads that do not wait for one another take a little longer than their share of a full disk.
+    assert!(least > 1_000 && most < 1_500, "{least} to {most}: {report}");
+    assert!(report.refused > 100, "the price mattered: {report}");
+    assert_eq!((report.late_units, report.stalls, report.deadline_misses), (0, 0, 0), "{report}");
+}
+
+#[test]
+fn a_price_five_times_too_low_makes_no_viewer_late() {
+    let mut scenario = mispriced(200);
+    scenario.device = DeviceSpec::Ssd(SsdSpec { link_bytes_per_s: 6_000_000, ..SsdSpec::default() });
+    scenario.buffers = 8_000;
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    // At its own price, each of these viewers would be admitted.
+    assert!(report.refused > 1_000 && report.opened < 100, "{report}");
+    assert!(report.priced_permille.0 > 300, "more than it was given: {report}");
+    assert_eq!((report.late_units, report.stalls), (0, 0), "{report}");
+    // Units that were read after their deadline, while it was learnt. Buffers cover them.
+    assert!(report.deadline_misses < 20, "{} of {report}", report.deadline_misses);
+}
+
+#[test]
 fn players_of_files_at_capacity_are_kept_what_they_were_promised_beside_downloads() {
     let report = run(busy_with_files(2)).unwrap_or_else(|broken| panic!("{broken}"));
     let mounted = report.mounted;

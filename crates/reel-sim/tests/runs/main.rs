@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_disk::Policy;
-use reel_sim::device::{DeviceSpec, HddSpec};
+use reel_sim::device::{DeviceSpec, HddSpec, SsdSpec};
 use reel_sim::fault::FaultKinds;
 use reel_sim::{Broken, Report, Scenario, Simulation};
 
@@ -24,6 +24,13 @@ fn busy_disks(seed: u64) -> Scenario {
     scenario.titles.titles = 30;
     scenario.buffers = 8_000;
     (scenario.bulks, scenario.bulk_bps) = (40, 1_000_000_000);
+    scenario
+}
+
+/// Ten minutes of solid state disks that are given a wrong price.
+fn mispriced(permille: u64) -> Scenario {
+    let mut scenario = Scenario::plain(2, 10 * MINUTE_NS, 150);
+    scenario.given_price_permille = permille;
     scenario
 }
 

@@ -18,7 +18,7 @@ use reel_qos::{
 use reel_volume::Finding;
 use serde_json::{Value, json};
 
-use super::profiles::{Known, load, price_text};
+use super::profiles::{Known, load};
 use super::{Access, open_library};
 use crate::args::CapacityArguments;
 use crate::config::Config;
@@ -174,7 +174,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
             Known::Unmeasured | Known::Refused(_) => {
                 notes.push(format!(
                     "member {member} is not measured and counts as a slow hard disk ({} a read); reel probe {}",
-                    price_text(&PRICE_UNKNOWN),
+                    PRICE_UNKNOWN.read_text(),
                     dir.display()
                 ));
                 arms = true;

@@ -10,7 +10,7 @@ use reel_volume::GeometryFields;
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
-use super::profiles::{disturbance_text, now_unix_s, path_of, price_text, spread_text, store};
+use super::profiles::{disturbance_text, now_unix_s, path_of, spread_text, store};
 use super::{Access, open_library};
 use crate::args::ProbeArguments;
 use crate::failure::{Exit, Failure, with_help};
@@ -130,7 +130,7 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
         (false, Some(_)) => print(&format!(
             "{}: a read takes {}, over {}",
             path.display(),
-            price_text(&profile.price()),
+            profile.price().read_text(),
             spread_text(&profile)
         ))?,
     }
@@ -172,7 +172,7 @@ fn table(outcomes: &[Outcome]) -> String {
             Ok(profile) => {
                 let writes =
                     if profile.has_writes() { "" } else { " (writes are assumed to cost twice that)" };
-                let price = price_text(&profile.price());
+                let price = profile.price().read_text();
                 format!("a read takes {price}, over {}{writes}", spread_text(profile))
             }
             Err(_) => "not measured".to_owned(),

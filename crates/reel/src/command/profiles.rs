@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reel_arena::PageKind;
 use reel_disk::limits::{PRICE_UNKNOWN, PROFILE_BYTES_MAX};
 use reel_disk::{Disturbances, Probe, Profile, ProfileError, identity, probe, written_bytes};
-use reel_qos::DiskPrice;
 use reel_ring::DriverChoice;
 use reel_volume::{Finding, Volume};
 
@@ -114,17 +113,6 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
     }
 }
 
-/// `0.10 ms and 0.42 ms/MiB`; `10.00 ms or 52.43 ms/MiB, the longer of both` where the limits are
-/// independent.
-pub(super) fn price_text(price: &DiskPrice) -> String {
-    let [request, mib] = [price.read_request_ns, price.read_mib_ns].map(ms_text);
-    if price.independent_limits {
-        format!("{request} or {mib}/MiB, the longer of both")
-    } else {
-        format!("{request} and {mib}/MiB")
-    }
-}
-
 /// What disturbed a measurement, if anything did.
 pub(super) fn disturbance_text(profile: &Profile) -> Option<String> {
     disturbance_of(profile.disturbances)
@@ -153,7 +141,7 @@ pub(super) fn line(known: &Known, volume: &Path, now_unix_s: u64) -> String {
         Known::Measured(profile) => {
             let how = if profile.quick { ", quick profile" } else { "" };
             let age = age_text(now_unix_s.saturating_sub(profile.measured_unix_s));
-            format!("a read takes {}; measured {age}{how}", price_text(&profile.price()))
+            format!("a read takes {}; measured {age}{how}", profile.price().read_text())
         }
     }
 }
@@ -164,9 +152,9 @@ fn has_huge_pages(volume: &Volume) -> bool {
 }
 
 fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
-    volume.disks().set_price(member, profile.price());
+    volume.disks().set_price(member, profile.measured_price());
     let how = if profile.quick { ", quick profile" } else { "" };
-    tracing::info!("member {member}: a read takes {}{how}", price_text(&profile.price()));
+    tracing::info!("member {member}: a read takes {}{how}", profile.price().read_text());
 }
 
 /// Measures all members, since shared bottlenecks show only then. Members without a profile get
@@ -215,7 +203,7 @@ fn measure_quickly(
         tracing::warn!(
             "{failed} members count as slow hard disks ({} a read), so that too few viewers may be admitted, but never \
              too many; stop the server and run `{again}` when it has titles",
-            price_text(&PRICE_UNKNOWN)
+            PRICE_UNKNOWN.read_text()
         );
     }
     if failed < unknown.len() {
@@ -242,10 +230,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     // One byte more than a profile may have, to detect longer files.
     File::open(path)?.take(PROFILE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
-}
-
-fn ms_text(ns: u64) -> String {
-    format!("{:.2} ms", Duration::from_nanos(ns).as_secs_f64() * 1000.0)
 }
 
 fn age_text(seconds: u64) -> String {
@@ -278,14 +262,6 @@ mod tests {
         ] {
             assert_eq!(age_text(seconds), text);
         }
-    }
-
-    #[test]
-    fn a_price_is_in_milliseconds() {
-        let price = DiskPrice { read_request_ns: 100_000, read_mib_ns: 1_234_567, ..PRICE_UNKNOWN };
-        assert_eq!(price_text(&price), "0.10 ms and 1.23 ms/MiB");
-        let apart = DiskPrice { independent_limits: true, ..price };
-        assert_eq!(price_text(&apart), "0.10 ms or 1.23 ms/MiB, the longer of both");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MemberFile, MemberStats, Reply,
-    RequestId, SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MeasuredPrice, MemberFile, MemberStats,
+    Reply, RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_volume::{CooperativeWait, OpenOptions, Simulated, Volume};
@@ -176,7 +176,7 @@ impl DiskBackend for ImmediateDisks {
         PRICE_UNKNOWN
     }
 
-    fn set_price(&self, _: usize, _: DiskPrice) {}
+    fn set_price(&self, _: usize, _: MeasuredPrice) {}
 
     fn replace(&self, member: usize, file: MemberFile) -> Result<(), DiskError> {
         if self.refuses.load(Ordering::Relaxed) {

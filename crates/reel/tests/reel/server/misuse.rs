@@ -38,7 +38,7 @@ pub(crate) fn promising_with(
         write_mib_ns: 800_000,
         independent_limits: false,
     };
-    (0..5).for_each(|member| rig.library.volume().disks().set_price(member, price));
+    (0..5).for_each(|member| rig.library.volume().disks().set_price(member, price.into()));
     rig.start();
     rig
 }

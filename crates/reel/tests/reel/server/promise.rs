@@ -276,7 +276,7 @@ pub(crate) fn set_request_price(rig: &Rig, request_ns: u64) {
         write_mib_ns: 1_000_000,
         independent_limits: false,
     };
-    (0..disks.members()).for_each(|member| disks.set_price(member, price));
+    (0..disks.members()).for_each(|member| disks.set_price(member, price.into()));
 }
 
 /// How many of `most` viewers in a row are admitted to a file of the title, and their addresses.
