@@ -68,12 +68,14 @@ struct Sums {
 }
 
 impl PriceCorrection {
-    /// Starts with the price that was given, uncorrected.
+    /// Starts with the price that was given, corrected by what an earlier server has learnt.
     pub fn new(given: impl Into<MeasuredPrice>) -> Self {
+        let given = given.into();
+        let factor = given.first_factor();
         Self {
-            given: given.into(),
-            factor: 1.0,
-            shown_factor: 1.0,
+            given,
+            factor,
+            shown_factor: factor,
             in_device: VecDeque::new(),
             full_since_ns: None,
             before_full: 0,

@@ -47,7 +47,7 @@ struct Shown {
 
 impl Driven {
     pub(crate) fn new(file: &MemberFile, scheduler: Box<dyn Scheduler>, price: MeasuredPrice) -> Self {
-        Self {
+        let mut driven = Self {
             file: Arc::clone(file.ring_file()),
             path: file.path().to_owned(),
             bytes: file.bytes(),
@@ -55,16 +55,18 @@ impl Driven {
             log: FailureLog::default(),
             correction: PriceCorrection::new(price),
             kept_until_ns: None,
-            shown: Shown { at_ns: 0, changed: true },
-        }
+            shown: Shown::default(),
+        };
+        driven.set_price(price);
+        driven
     }
 
-    /// Another file from here on. The correction of the price belongs to the old file and is
-    /// dropped.
+    /// Another file from here on. What is known beside the price belongs to the old file and is
+    /// forgotten.
     pub(crate) fn reopen(&mut self, file: &MemberFile) -> MeasuredPrice {
         (self.path, self.bytes) = (file.path().to_owned(), file.bytes());
         self.file = Arc::clone(file.ring_file());
-        let given = self.correction.given();
+        let given = MeasuredPrice::from(self.correction.given().price);
         self.set_price(given);
         given
     }
@@ -73,6 +75,7 @@ impl Driven {
     pub(crate) fn set_price(&mut self, price: MeasuredPrice) {
         self.correction.restart(price);
         self.scheduler.set_price(price.price);
+        self.scheduler.correct_price(self.correction.price());
         self.shown.changed = true;
     }
 

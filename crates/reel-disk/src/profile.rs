@@ -298,7 +298,10 @@ impl Profile {
 
     /// What requests cost, and how much less they may be found to cost in service.
     pub fn measured_price(&self) -> MeasuredPrice {
-        MeasuredPrice { price: self.price, floor_permille: floor_permille(&self.cells, &self.price) }
+        MeasuredPrice {
+            floor_permille: floor_permille(&self.cells, &self.price),
+            ..MeasuredPrice::from(self.price)
+        }
     }
 
     /// What requests cost, at the p99 of windows.

@@ -27,9 +27,9 @@ pub(crate) struct MemberPrice {
 }
 
 impl MemberPrice {
-    /// A price that nothing has corrected yet.
+    /// A price as a server begins with it.
     pub(crate) fn of(measured: MeasuredPrice) -> Self {
-        Self { measured, now: measured.price }
+        Self { measured, now: measured.price.times(measured.first_factor()) }
     }
 }
 

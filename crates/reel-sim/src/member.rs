@@ -317,7 +317,7 @@ impl Member {
     pub(crate) fn replace(&mut self, medium: Medium) {
         self.medium = medium;
         self.life += 1;
-        self.set_price(self.correction.given());
+        self.set_price(MeasuredPrice::from(self.correction.given().price));
     }
 
     /// Requests that have not been answered.

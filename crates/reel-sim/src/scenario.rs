@@ -91,7 +91,10 @@ impl Scenario {
             return price.into();
         }
         // Fits: it is at most 1000.
-        MeasuredPrice { price: price.times(permille as f64 / 1000.0), floor_permille: floor_permille as u32 }
+        MeasuredPrice {
+            floor_permille: floor_permille as u32,
+            ..MeasuredPrice::from(price.times(permille as f64 / 1000.0))
+        }
     }
 
     /// What `seed` decides, for so many viewers.

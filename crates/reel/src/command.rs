@@ -7,6 +7,7 @@ mod check;
 mod export;
 mod form;
 mod ingest;
+mod learnt_prices;
 mod load;
 mod probe;
 mod profiles;

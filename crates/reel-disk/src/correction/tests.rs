@@ -234,7 +234,7 @@ fn short_bursts_do_not_make_a_parallel_device_expensive() {
 }
 
 /// Measured with a price two hundred times too high, while single requests took what they take.
-const MISMEASURED: MeasuredPrice = MeasuredPrice { price: GIVEN, floor_permille: 5 };
+const MISMEASURED: MeasuredPrice = MeasuredPrice { price: GIVEN, floor_permille: 5, learnt_permille: 1000 };
 
 #[test]
 fn a_price_that_is_far_too_high_falls_within_ten_minutes_of_light_load() {
@@ -264,7 +264,7 @@ fn a_price_that_is_far_too_high_falls_within_ten_minutes_of_light_load() {
 #[test]
 fn no_price_falls_below_what_single_requests_took() {
     // A throttle that has saved up: requests take no time for as long as few come.
-    let mut disk = Disk::given(MeasuredPrice { price: GIVEN, floor_permille: 900 });
+    let mut disk = Disk::given(MeasuredPrice { floor_permille: 900, ..GIVEN.into() });
     for _ in 0..600 {
         disk.correction.begun(0, 4096, false, disk.now_ns);
         disk.correction.done(4096, false, disk.now_ns + 1);
@@ -278,6 +278,15 @@ fn no_price_falls_below_what_single_requests_took() {
         assert_eq!(disk.correction.done(4096, false, disk.now_ns + 1), None);
         disk.now_ns += 1000 * MS;
     }
+}
+
+#[test]
+fn a_server_begins_with_what_the_one_before_has_learnt() {
+    let begins = |learnt_permille| Disk::given(MeasuredPrice { learnt_permille, ..MISMEASURED }).factor();
+    assert_eq!((begins(250), begins(2_000)), (0.25, 2.0));
+    assert_eq!((begins(0), begins(u32::MAX)), (0.005, CORRECTION_MAX), "within the limits");
+    let unknown = Disk::given(MeasuredPrice { learnt_permille: 250, ..GIVEN.into() });
+    assert_eq!(unknown.factor(), 1.0, "its single requests were not measured");
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reel_arena::PageKind;
 use reel_disk::limits::{PRICE_UNKNOWN, PROFILE_BYTES_MAX};
-use reel_disk::{Disturbances, Probe, Profile, ProfileError, identity, probe, written_bytes};
+use reel_disk::{Disturbances, MeasuredPrice, Probe, Profile, ProfileError, identity, probe, written_bytes};
 use reel_ring::DriverChoice;
 use reel_volume::{Finding, Volume};
 
+use super::learnt_prices::{self, UsedProfile};
 use crate::failure::with_help;
 use crate::limits::{PROFILE_OUTGROWN, QUICK_PROBE};
 use crate::new_file::NewFile;
@@ -66,9 +67,10 @@ pub(super) fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Sets the prices of the disks of an open volume. Members without a valid profile get a quick
-/// profile first.
-pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
+/// Sets the prices of the disks of an open volume, corrected by what an earlier server has learnt.
+/// Members without a valid profile get a quick profile first. Returns the profiles that are used.
+pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) -> Vec<UsedProfile> {
+    let mut used = Vec::new();
     let present: Vec<&Finding> = volume.findings().iter().filter(|finding| finding.state.in_use()).collect();
     let known: Vec<Known> = present.iter().map(|finding| load(dir, finding)).collect();
     let mut unknown: Vec<(&Finding, PathBuf)> = Vec::new();
@@ -90,7 +92,7 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
                         if quick.huge_pages == has_huge_pages(volume)
                             && !is_outgrown(&quick, &finding.path) =>
                     {
-                        use_profile(volume, member, &quick);
+                        used.push(use_profile(dir, volume, member, &quick));
                     }
                     _ => {
                         tracing::info!(
@@ -100,7 +102,7 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
                     }
                 }
             }
-            Known::Measured(profile) => use_profile(volume, member, profile),
+            Known::Measured(profile) => used.push(use_profile(dir, volume, member, profile)),
             Known::Unmeasured => unknown.push((finding, path)),
             Known::Refused(reason) => {
                 tracing::warn!("member {member}: {reason}");
@@ -109,8 +111,9 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) {
         }
     }
     if !unknown.is_empty() {
-        measure_quickly(dir, volume, &present, &unknown, driver);
+        used.extend(measure_quickly(dir, volume, &present, &unknown, driver));
     }
+    used
 }
 
 /// What disturbed a measurement, if anything did.
@@ -151,10 +154,17 @@ fn has_huge_pages(volume: &Volume) -> bool {
     volume.arena().region().pages != PageKind::Normal
 }
 
-fn use_profile(volume: &Volume, member: usize, profile: &Profile) {
-    volume.disks().set_price(member, profile.measured_price());
+fn use_profile(dir: &Path, volume: &Volume, member: usize, profile: &Profile) -> UsedProfile {
+    let used = UsedProfile { member, measured_unix_s: profile.measured_unix_s };
+    let learnt_permille = learnt_prices::load(dir, &used);
+    volume.disks().set_price(member, MeasuredPrice { learnt_permille, ..profile.measured_price() });
     let how = if profile.quick { ", quick profile" } else { "" };
-    tracing::info!("member {member}: a read takes {}{how}", profile.price().read_text());
+    let found = match volume.disks().price(member) {
+        price if price == profile.price() => String::new(),
+        price => format!("; the last server found it to take {}", price.read_text()),
+    };
+    tracing::info!("member {member}: a read takes {}{how}{found}", profile.price().read_text());
+    used
 }
 
 /// Measures all members, since shared bottlenecks show only then. Members without a profile get
@@ -165,7 +175,7 @@ fn measure_quickly(
     present: &[&Finding],
     unknown: &[(&Finding, PathBuf)],
     driver: DriverChoice,
-) {
+) -> Vec<UsedProfile> {
     let paths: Vec<PathBuf> = present.iter().map(|finding| finding.path.clone()).collect();
     let quick = Probe {
         time_ns: QUICK_PROBE.as_nanos() as u64,
@@ -176,13 +186,13 @@ fn measure_quickly(
         huge_pages: has_huge_pages(volume),
     };
     let measured = probe(&paths, &quick, now_unix_s(), &mut |_, _| true);
-    let mut failed = 0;
+    let (mut failed, mut used) = (0, Vec::new());
     for (finding, measured) in present.iter().zip(measured) {
         let member = finding.member;
         let Some((_, path)) = unknown.iter().find(|(one, _)| one.member == member) else { continue };
         match measured {
             Ok(profile) => {
-                use_profile(volume, member, &profile);
+                used.push(use_profile(dir, volume, member, &profile));
                 if let Some(disturbance) = disturbance_text(&profile) {
                     tracing::warn!("member {member}: {disturbance}");
                 }
@@ -209,6 +219,7 @@ fn measure_quickly(
     if failed < unknown.len() {
         tracing::info!("members have quick profiles; `{again}` measures better");
     }
+    used
 }
 
 /// A quick measurement over few titles is not valid for a full disk, where seeks are longer.

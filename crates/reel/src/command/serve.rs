@@ -18,6 +18,7 @@ use reel_serve::limits::DRAIN_TIME_MAX_NS;
 use reel_serve::{PlaceShares, Proxies};
 use reel_volume::{ArenaBudget, OpenOptions, Volume, VolumeError};
 
+use super::learnt_prices::{LearntPrices, UsedProfile};
 use super::profiles;
 use crate::args::ServeArguments;
 use crate::config::{CastSection, Config, machine_name};
@@ -50,11 +51,15 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     // From now on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
-    let library = Arc::new(library(config, volume)?);
+    let (library, profiles) = library(config, volume)?;
+    let library = Arc::new(library);
     let count = library.volume().titles().len();
     let ending = Arc::new(Ending::of(library.volume()));
     let settings = serve_config(config, volume)?;
     memory_sum(config, &settings, library.volume()).log();
+    let disks = library.volume().disks().clone();
+    let prices = LearntPrices::start(volume, disks, profiles)
+        .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     let server = Server::start(settings, library).map_err(|error| refused(&error))?;
     logging::metrics().into_iter().for_each(|log| server.control().metrics().register(log));
     let secure = server.tls_address().map(|address| format!(" and {}", address_text("https", address)));
@@ -86,6 +91,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     tracing::info!("{name}: stopping");
     ending.begin().map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     signals.end_at_the_next_stop();
+    prices.stop();
     let stopped = server.stop();
     ending.await_writes();
     stopped.map_err(|error| Failure::failed(&error))?;
@@ -147,7 +153,8 @@ fn configuration(arguments: &ServeArguments) -> Result<Config, Failure> {
     Ok(config)
 }
 
-fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
+/// The volume in `directory`, and the profiles by which its members are priced.
+fn library(config: &Config, directory: &Path) -> Result<(Library, Vec<UsedProfile>), Failure> {
     let machine = machine_bytes();
     let bytes = arena_bytes(config, config.serve_threads() as u64, machine);
     let smaller = "set arena_bytes to the memory that is available for media, or to 0 to choose by the machine's memory";
@@ -196,8 +203,8 @@ fn library(config: &Config, directory: &Path) -> Result<Library, Failure> {
              (vm.nr_hugepages), or allow them (/sys/kernel/mm/transparent_hugepage/shmem_enabled = advise)"
         );
     }
-    profiles::apply(directory, &volume, config.experimental.driver.into());
-    Ok(Library::new(Arc::new(volume)))
+    let used = profiles::apply(directory, &volume, config.experimental.driver.into());
+    Ok((Library::new(Arc::new(volume)), used))
 }
 
 /// The most memory that the server may use.

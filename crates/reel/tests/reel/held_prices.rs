@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use reel_disk::{Profile, identity};
 
 /// When they claim to have been measured, in seconds since 1970.
-const MEASURED_UNIX_S: u64 = 1_700_000_000;
+pub(crate) const MEASURED_UNIX_S: u64 = 1_700_000_000;
 
 /// Writes the profiles of all members of a new volume, `member-0.reel` and so on.
 pub(crate) fn hold_prices(volume: &Path) {

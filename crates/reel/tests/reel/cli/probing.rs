@@ -8,6 +8,7 @@ use rustix::fs::FlockOperation;
 
 use crate::cli::rig::{Outcome, TestDir};
 use crate::cli::serving::Running;
+use crate::held_prices::MEASURED_UNIX_S;
 
 /// A volume with members that are partly written outside of any title, so that there is data to
 /// read as if films were stored.
@@ -68,6 +69,23 @@ fn stored_profiles_are_used_whichever_pages_the_memory_has() {
         let price = format!("member {member}: a read takes 0.20 ms and 2.10 ms/MiB");
         assert!(said.contains(&price) && !said.contains("measuring again"), "{said}");
     }
+}
+
+#[test]
+fn a_server_begins_with_the_prices_that_the_one_before_has_learnt() {
+    let dir = TestDir::with_volume();
+    for (member, measured_unix_s) in [(0, MEASURED_UNIX_S), (1, MEASURED_UNIX_S + 1)] {
+        let learnt = format!("measured_unix_s = {measured_unix_s}\npermille = 2000\n");
+        fs::write(dir.path(&format!("volume/profile-{member}.learnt.toml")), learnt).unwrap();
+    }
+    let said = serve(&dir);
+    let found = "the last server found it to take 0.40 ms and 4.19 ms/MiB";
+    let line = |member| {
+        let begins = format!("member {member}: a read takes 0.20 ms and 2.10 ms/MiB");
+        said.lines().find(|line| line.contains(&begins)).expect("each member has a line").to_owned()
+    };
+    assert!(line(0).contains(found), "{said}");
+    assert!(!line(1).contains("found"), "that is of another profile: {said}");
 }
 
 #[test]
