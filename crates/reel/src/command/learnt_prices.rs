@@ -1,9 +1,8 @@
 //! What a server has learnt about the cost of its members, over restarts.
 //!
-//! A file beside the profile says how much the members were found to cost, as a part of the price of
+//! A file beside a profile says how much the member was found to cost, as a part of the price of
 //! that profile. It is written every minute if that has changed by 5 %, and when the server ends. A
-//! new profile makes it invalid. It is worth minutes of learning and no more, so nothing fails for
-//! lack of it.
+//! new profile makes it invalid. It saves minutes of learning, so nothing fails for lack of it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
