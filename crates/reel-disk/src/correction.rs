@@ -136,7 +136,7 @@ impl PriceCorrection {
         self.work_since_ns.get_or_insert(now_ns);
     }
 
-    /// A request has failed. How long that took says nothing about others.
+    /// A request has failed: that was no work, but its time counts.
     pub fn failed(&mut self, now_ns: u64) {
         self.left(now_ns);
         self.before_full = self.before_full.saturating_sub(1);
