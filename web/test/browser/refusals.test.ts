@@ -8,6 +8,7 @@ import {
   openMenu,
   pickFilm,
   press,
+  until,
   untilPlayed,
   useStage,
   videoState,
@@ -116,9 +117,11 @@ test("a film that starts later says when", async () => {
   const sent = new Promise<void>((go) => {
     send = go;
   });
+  let isAsked = false;
   const { page, shot, calm, close } = await stage.open(`/title/${film.id}`, {
     prepare: async (page) => {
       await page.route("**/api/v1/sessions", async (route: Route) => {
+        isAsked = true;
         const response = await route.fetch();
         const session = (await response.json()) as Session;
         return route.fulfill({ response, json: { ...session, starts_in_s: 3600 } });
@@ -130,8 +133,9 @@ test("a film that starts later says when", async () => {
       });
     },
   });
-  // A page that is opened without a press waits for one.
-  await page.waitForSelector(".stage");
+  // A page that is opened without a press waits for one. It knows which when it asks for a session;
+  // the stage is there before that, with the large button.
+  await until(() => isAsked, "the page asks for a session");
   if (!(await page.isVisible(".stage[data-loading]"))) await page.click(".big-play");
   await page.waitForFunction(() =>
     /^Starts in \d+ s$/.test(document.querySelector(".waiting-text")?.textContent ?? ""),
