@@ -64,7 +64,11 @@ test("another sound track is heard", async () => {
   assert.equal(await items.nth(0).getAttribute("aria-checked"), "true");
   await page.keyboard.press("Escape");
   if (film.video.length > 1) {
-    assert.equal((await videoState(page)).videoHeight, smallest.height, "the chosen quality stays");
+    // The chosen quality stays. What was loaded before it was chosen may be shown first.
+    await page.waitForFunction(
+      (height) => document.querySelector("video")?.videoHeight === height,
+      smallest.height,
+    );
     await openMenu(page, "quality");
     assert.match(
       (await page.textContent('.menu-item[aria-checked="true"]')) ?? "",

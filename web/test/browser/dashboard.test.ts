@@ -51,9 +51,11 @@ for (const window of Object.keys(windows) as Window[]) {
       /Rounds.*Waiting.*Late.*Errors.*A read/s,
     );
     // A price that is far from the measured one is shown with it, and others are not.
-    const measured = page.locator(".member-facts", { hasText: "As measured" });
-    assert.equal(await measured.count(), 1);
-    assert.match((await measured.textContent()) ?? "", /A read113 µs \+ .*As measured23.* ms \+ /s);
+    if (stage.mock) {
+      const measured = page.locator(".member-facts", { hasText: "As measured" });
+      assert.equal(await measured.count(), 1);
+      assert.match((await measured.textContent()) ?? "", /A read113 µs \+ .*As measured23.* ms \+ /s);
+    }
 
     // It is updated: the chart gets longer, the round continues.
     const drawn = () =>

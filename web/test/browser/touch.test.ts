@@ -16,7 +16,8 @@ for (const [path, ready] of [
   ["/casts", ".cast"],
   ["/title/", ".details"],
 ] as const) {
-  test(`what is touched on ${path} is large enough, and the page is no wider than the window`, async () => {
+  test(`what is touched on ${path} is large enough, and the page is no wider than the window`, async (t) => {
+    if (path === "/casts" && !stage.mock) return t.skip("the casts are those of the mock");
     const film = await pickFilm(stage);
     stage.mock?.casts.casts.splice(0, 1, cast(film, {}));
     const { page, close } = await stage.open(path === "/title/" ? path + film.id : path, { window: "phone" });

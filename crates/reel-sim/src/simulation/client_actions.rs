@@ -59,6 +59,7 @@ impl Simulation {
         };
         player.open(title, session.offered().unwrap_or(0));
         client.session = Some(session);
+        client.displaced = Default::default();
         client.generation += 1;
         client.asked_ns = self.now_ns;
         let (at_ns, generation) = (player.next_control_ns(self.now_ns), client.generation);
@@ -119,7 +120,8 @@ impl Simulation {
         let (choice, taken) = (player.choice(), player.takes(kind));
         let starts_late = player.begins() && self.now_ns > client.asked_ns + LATE_TOLERATED_NS;
         let begins = player.begins();
-        let continues = player.continues(kind) && !client.began_late && !client.is_displaced && !starts_late;
+        let continues =
+            player.continues(kind) && !client.began_late && !client.is_displaced() && !starts_late;
         let plays_on = continues && !begins;
         let decided = policy((&mut self.core, &self.sessions), &session, (kind, taken), segment, self.now_ns);
         let is_displaced = decided.as_ref().is_ok_and(|policy| policy.is_displaced);
@@ -132,8 +134,9 @@ impl Simulation {
             return Err(format!("client {number} continues with segment {segment}, which is not reserved"));
         }
         let client = &mut self.clients[number as usize];
-        self.report.displaced += u64::from(is_displaced && !client.is_displaced);
-        client.is_displaced = is_displaced || (client.is_displaced && !begins);
+        self.report.displaced += u64::from(is_displaced && !client.is_displaced());
+        let displaced = &mut client.displaced[kind.index()];
+        *displaced = is_displaced || (*displaced && !begins);
         if begins && kind == MediaKind::Video {
             client.is_unseen = decided.as_ref().is_ok_and(|policy| policy.class == Class::PERIODIC);
         }
@@ -267,7 +270,7 @@ impl Simulation {
         self.note_action(number, if plays { ClientAction::Plays } else { ClientAction::Has }, segment);
         if plays {
             self.report.started(took_ns);
-            let is_reserved = !self.clients[number as usize].is_displaced;
+            let is_reserved = !self.clients[number as usize].is_displaced();
             if took_ns > START_MOST_NS && is_reserved && self.is_healthy() && self.is_promised() {
                 return Err(format!("client {number} waited {} ms for a picture", took_ns / 1_000_000));
             }
@@ -295,7 +298,7 @@ impl Simulation {
         let is_unseen = client.is_unseen && self.scenario.uplink_bps.is_some();
         let exempt = &mut self.report.stalls_exempt;
         let reasons = [
-            (client.is_displaced, &mut exempt.displaced),
+            (client.is_displaced(), &mut exempt.displaced),
             (client.began_late, &mut exempt.began_late),
             (is_unseen, &mut exempt.unseen),
         ];

@@ -22,9 +22,9 @@ pub(super) struct Client {
     /// Its last start or seek took so long that its schedule had to move. The ledger is asked again
     /// for the rest.
     pub(super) began_late: bool,
-    /// There was no room where it seeked to, or for a better rendition. From there to its next
-    /// start, not all that it is sent is promised.
-    pub(super) is_displaced: bool,
+    /// Of which media kinds there was no room where it seeked to, or for a better rendition. From
+    /// there to the next start of each, not all that it is sent is promised.
+    pub(super) displaced: [bool; MediaKind::COUNT],
     /// It jumped where the server could not see it, in its buffer or to the next segment.
     pub(super) is_unseen: bool,
     /// It was told to wait for room until then; 0 if never.
@@ -72,11 +72,16 @@ impl Client {
             generation: 0,
             asked_ns: 0,
             began_late: false,
-            is_displaced: false,
+            displaced: [false; MediaKind::COUNT],
             is_unseen: false,
             waits_until_ns: 0,
             session: None,
         }
+    }
+
+    /// Whether not all that it is sent is promised.
+    pub(super) fn is_displaced(&self) -> bool {
+        self.displaced.contains(&true)
     }
 }
 
