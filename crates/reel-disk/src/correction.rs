@@ -1,9 +1,9 @@
 //! What requests to a member really cost, learnt while it works.
 
 use crate::limits::{
-    CORRECTION_FALL, CORRECTION_FALL_NS, CORRECTION_FORGET_NS, CORRECTION_MAX, CORRECTION_MIN,
-    CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_RISE_MAX, CORRECTION_SHOWN, CORRECTION_WINDOW_NS,
-    CORRECTION_WINDOW_REQUESTS,
+    CORRECTION_FALL, CORRECTION_FALL_NS, CORRECTION_FORGET_DOUBLINGS_MAX, CORRECTION_FORGET_NS,
+    CORRECTION_MAX, CORRECTION_MIN, CORRECTION_PART, CORRECTION_READS_PART, CORRECTION_RISE_MAX,
+    CORRECTION_SHOWN, CORRECTION_WINDOW_NS, CORRECTION_WINDOW_REQUESTS,
 };
 use crate::measured_price::MeasuredPrice;
 use reel_qos::DiskPrice;
@@ -26,7 +26,9 @@ use std::collections::VecDeque;
 /// higher price. So what is above the given price is forgotten by work: each read that no other
 /// request waits behind takes away a part of it, half of it in [`CORRECTION_FORGET_NS`] of them. A
 /// device that is still slow is full before more is reserved than it can do, and then the
-/// correction is learnt again.
+/// correction is learnt again. Each time that happens, forgetting takes twice as long from then on,
+/// until a full device does what the given price says: a price that is too low for good is learnt
+/// once, and not every few minutes.
 ///
 /// A price that is much too high keeps the device from being full from the start. But whatever
 /// waits, a device that was busy for less time than its reads cost by their price is priced too
@@ -39,6 +41,10 @@ pub struct PriceCorrection {
     given: MeasuredPrice,
     factor: f64,
     shown_factor: f64,
+    /// How often the time has doubled in which half of a correction is forgotten.
+    forget_doublings: u32,
+    /// Whether something was forgotten since the last window of a full device.
+    has_forgotten: bool,
     /// How much less each request in the device is estimated to cost, since it needs no seek. A
     /// rotational disk serves them about in this order; on others it is 0.
     in_device: VecDeque<u64>,
@@ -76,6 +82,8 @@ impl PriceCorrection {
             given,
             factor,
             shown_factor: factor,
+            forget_doublings: 0,
+            has_forgotten: false,
             in_device: VecDeque::new(),
             full_since_ns: None,
             before_full: 0,
@@ -181,11 +189,24 @@ impl PriceCorrection {
             // One window does not decide, however long the device stood still in it.
             let most = CORRECTION_MAX.min(self.factor * CORRECTION_RISE_MAX);
             let seen = ratio.clamp(self.floor().min(CORRECTION_MIN), most);
+            self.remember(seen);
             self.factor += (seen - self.factor) * CORRECTION_PART;
         } else if !write && self.factor > 1.0 {
-            let parts = expected_ns[0].max(expected_ns[1]) as f64 / CORRECTION_FORGET_NS as f64;
+            let half_ns = CORRECTION_FORGET_NS << self.forget_doublings;
+            let parts = expected_ns[0].max(expected_ns[1]) as f64 / half_ns as f64;
             self.factor = 1.0 + (self.factor - 1.0) * (-parts).exp2();
+            self.has_forgotten = true;
         }
+    }
+
+    /// How long what is learnt now is remembered: longer if it was forgotten before.
+    fn remember(&mut self, seen: f64) {
+        if seen <= 1.0 {
+            self.forget_doublings = 0;
+        } else if self.has_forgotten && seen > self.factor {
+            self.forget_doublings = (self.forget_doublings + 1).min(CORRECTION_FORGET_DOUBLINGS_MAX);
+        }
+        self.has_forgotten = false;
     }
 
     /// Lowers a price by which the device was to be busy for longer than it was.

@@ -162,6 +162,10 @@ pub const CORRECTION_PART: f64 = 0.25;
 /// tenths are what may be reserved.
 pub const CORRECTION_FORGET_NS: u64 = 15_000_000_000;
 
+/// How often that time doubles at most, once each time that what was forgotten had to be learnt
+/// again. Six times make 16 minutes of reads: hours of a device of which a tenth is in use.
+pub const CORRECTION_FORGET_DOUBLINGS_MAX: u32 = 6;
+
 /// Lower limit of the correction of a device whose single requests were not measured, and then only
 /// while requests wait.
 pub const CORRECTION_MIN: f64 = 0.5;
@@ -234,6 +238,14 @@ pub const PROBE_AGREE_WINDOWS_MIN: usize = 5;
 /// How many times the middle one a window may take that counts although the windows do not agree: a
 /// device has no windows that differ more.
 pub const PROBE_UNSETTLED_MAX: u64 = 3;
+
+/// A price is not believed if half of the single requests of each size took less than this part of
+/// it, in thousandths. Without a disturbance that part is two thirds and more, and on throttles
+/// nearly all.
+pub const PROBE_SINGLES_PERMILLE_MIN: u32 = 333;
+
+/// How often everything is measured again because the result is not believed.
+pub const PROBE_AGAIN_MAX: u32 = 1;
 
 /// By how much a window in one zone of a rotational disk may exceed those of the whole disk, in
 /// thousandths: the innermost tracks pass half as fast as the outermost, and transfers are a part

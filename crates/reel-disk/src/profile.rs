@@ -9,7 +9,7 @@ use price::{expected_price_of, floor_permille};
 
 pub(crate) use price::{price_of, runs_need_one_seek};
 
-use crate::limits::PROFILE_BYTES_MAX;
+use crate::limits::{PROBE_SINGLES_PERMILLE_MIN, PROFILE_BYTES_MAX};
 use crate::measured_price::MeasuredPrice;
 use reel_qos::DiskPrice;
 use serde::{Deserialize, Serialize};
@@ -302,6 +302,13 @@ impl Profile {
             floor_permille: floor_permille(&self.cells, &self.price),
             ..MeasuredPrice::from(self.price)
         }
+    }
+
+    /// The part of the price that half of the single requests kept to, in thousandths, if it is so
+    /// small that the windows must have been disturbed, all of them alike.
+    pub fn contradiction_permille(&self) -> Option<u32> {
+        Some(floor_permille(&self.cells, &self.price))
+            .filter(|permille| *permille < PROBE_SINGLES_PERMILLE_MIN)
     }
 
     /// What requests cost, at the p99 of windows.

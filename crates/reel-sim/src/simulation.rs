@@ -111,7 +111,7 @@ impl Simulation {
         let geometry =
             scale::geometry(scenario.members, scenario.data_rows).context("the scenario's geometry")?;
         let depth = DepthBound::default();
-        let real_price = probe::price(&scenario.device, depth.requests, &seed.part(4));
+        let real_price = probe::price(&scenario.device.without_tail(), depth.requests, &seed.part(4));
         let price = scale::simulated_price(real_price);
         let given = scenario.given(price);
         let ahead = Depth::of(given.price.is_rotational());

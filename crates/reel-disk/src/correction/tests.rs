@@ -180,6 +180,28 @@ fn what_was_forgotten_is_learnt_again_within_eight_windows() {
     assert!(again > 2.7, "nine tenths of it: {again}");
 }
 
+/// Nine reads of ten that no other waits behind, until half would have been forgotten; then the
+/// device is full for so many windows.
+fn cycle(disk: &mut Disk, took_ms: u64, windows: u64) -> f64 {
+    let least = disk.reads(HALF, took_ms, false);
+    disk.reads(windows * u64::from(CORRECTION_WINDOW_REQUESTS) + 1, took_ms, true);
+    least
+}
+
+#[test]
+fn a_price_that_is_too_low_for_good_is_forgotten_more_slowly_each_time() {
+    let mut disk = Disk::new();
+    disk.reads(5_000, 40, true);
+    let least: Vec<f64> = (0..12).map(|_| cycle(&mut disk, 40, 8)).collect();
+    assert!(least[0] < 3.1 && least.is_sorted(), "{least:?}");
+    assert!(least[10..].iter().all(|factor| *factor > 4.8), "nearly all is remembered: {least:?}");
+    // A device that does again what its price says is not held for slow any longer than others.
+    cycle(&mut disk, 8, 20);
+    disk.reads(2_000, 24, true);
+    let half = disk.reads(HALF, 8, false);
+    assert!((1.9..=2.05).contains(&half), "{half}");
+}
+
 #[test]
 fn a_device_that_is_full_now_and_then_does_not_become_cheap() {
     // Each second eight reads, four of them with none waiting behind: a reservation of seven

@@ -10,6 +10,7 @@ mod device;
 mod error;
 pub(crate) mod mixture;
 mod plan;
+mod repeats;
 mod rounds;
 mod scratch;
 mod series;

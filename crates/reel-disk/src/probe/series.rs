@@ -142,6 +142,14 @@ pub(super) fn disturbances(all: &[Series]) -> Disturbances {
     sum
 }
 
+/// The windows of reads of a measurement that is not believed: none of them counts.
+pub(super) fn left_out(all: &[Series]) -> Disturbances {
+    let taken = || all.iter().filter(|series| series.only_reads()).flat_map(|series| &series.taken);
+    let windows = taken().count() as u32;
+    let stall_ns = taken().map(|window| window.longest_ns).max().unwrap_or(0);
+    Disturbances { windows, left_out: windows, stall_ns, unsettled: 0 }
+}
+
 /// The mixture that is worth measuring: first by single sizes, then by the mixture before. None on
 /// a rotational disk, where requests and bytes add up in any case.
 pub(super) fn worth_mixing(all: &[Series]) -> Option<Mixture> {

@@ -6,10 +6,11 @@ use super::block_ranges::{BlockRanges, Random};
 use super::error::ProbeError;
 use super::mixture::Mixture;
 use super::plan::{CellPlan, Plan, WindowPlan};
+use super::repeats::Repeats;
 use super::rounds::Participant;
 use super::scratch::Scratch;
 use super::series::{
-    Series, Sweep, disturbances, measured, percentile, requests_of_run, settle, worth_mixing,
+    Series, Sweep, disturbances, left_out, measured, percentile, requests_of_run, settle, worth_mixing,
 };
 use crate::limits::{DEVICE_NS_MAX, DEVICE_REQUESTS_MAX, PROBE_WINDOW_REQUESTS_MAX, SEEKING_REQUESTS_MAX};
 use crate::member::MemberFile;
@@ -70,20 +71,29 @@ impl Subject {
         let huge_pages = bench.has_huge_pages();
         let random = Random::new(now_ns() ^ self.device.inode.rotate_left(32));
         let mut work = Work { subject: self, bench, random, begun_ns: now_ns(), is_rotational: None, stop };
-        let all = work.rounds(plan, &participant)?;
-        let cells = work.cells(plan)?;
-        let measured = Measured {
-            measured_unix_s: now_unix_s,
-            quick: plan.cells.is_empty(),
-            huge_pages,
-            together,
-            data_bytes: self.block_ranges.bytes(),
-            device: self.device.clone(),
-            cells,
-            windows: measured(&all),
-            disturbances: Some(disturbances(&all)),
-        };
-        Profile::new(measured).map_err(|source| ProbeError::Profile { path: self.path.clone(), source })
+        let mut repeats = Repeats::default();
+        loop {
+            let all = work.rounds(plan, &participant)?;
+            let measured = Measured {
+                measured_unix_s: now_unix_s,
+                quick: plan.cells.is_empty(),
+                huge_pages,
+                together,
+                data_bytes: work.subject.block_ranges.bytes(),
+                device: work.subject.device.clone(),
+                cells: work.cells(plan)?,
+                windows: measured(&all),
+                disturbances: Some(repeats.with(disturbances(&all))),
+            };
+            let found = Profile::new(measured);
+            // Members are measured at the same time, the repeated ones too.
+            if !participant.another(repeats.are_wanted(&found)) {
+                let path = work.subject.path.clone();
+                return found.map_err(|source| ProbeError::Profile { path, source });
+            }
+            repeats.add(left_out(&all));
+            work.begun_ns = now_ns();
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! hold more sectors per track. Tracks are skewed so that the head switches to the next one without
 //! losing a rotation.
 
-use super::{Device, Transfer, stretched, transfer_ns};
+use super::{Device, Tail, Transfer, stretched, transfer_ns};
 use reel_testkit::Rng;
 
 /// The make of a hard disk.
@@ -30,6 +30,8 @@ pub struct HddSpec {
     pub head_switch_ns: u64,
     /// The controller, for each request.
     pub overhead_ns: u64,
+    /// Reads that take far longer. `None` for a disk that has none.
+    pub tail: Option<Tail>,
 }
 
 /// A hard disk that takes the request from its own queue that it reaches soonest, but delays none
@@ -47,6 +49,7 @@ pub struct Hdd {
     /// The angle of the platter at time 0, as a part of a turn.
     phase: f64,
     slowness_permille: u64,
+    rng: Rng,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,6 +86,7 @@ impl Default for HddSpec {
             seek_full_ns: 16_000_000,
             head_switch_ns: 800_000,
             overhead_ns: 100_000,
+            tail: None,
         }
     }
 }
@@ -112,6 +116,7 @@ impl Hdd {
             last_end: u64::MAX,
             phase,
             slowness_permille: 1000,
+            rng,
         }
     }
 
@@ -131,7 +136,9 @@ impl Hdd {
         let Some((index, reach_ns)) = best else { return };
         let Waiting { id, transfer, .. } = self.queue.remove(index);
         self.queue.iter_mut().take(index).for_each(|waiting| waiting.passed_over += 1);
-        let ns = reach_ns + self.media_ns(transfer);
+        let tail = self.spec.tail.filter(|_| !transfer.write);
+        let more_ns = tail.map_or(0, |tail| tail.draw_ns(&mut self.rng));
+        let ns = reach_ns.saturating_add(self.media_ns(transfer)).saturating_add(more_ns);
         let end = transfer.offset + transfer.bytes;
         (self.arm, self.last_end) = (self.place(end).0, end);
         self.busy = Some((id, now_ns + stretched(ns, self.slowness_permille)));

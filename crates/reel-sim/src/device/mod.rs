@@ -2,10 +2,12 @@
 
 mod hdd;
 mod ssd;
+mod tail;
 mod throttled;
 
 pub use hdd::{Hdd, HddSpec};
 pub use ssd::{Ssd, SsdSpec};
+pub use tail::Tail;
 pub use throttled::{Throttled, ThrottledSpec};
 
 use reel_testkit::Rng;
@@ -55,6 +57,16 @@ impl DeviceSpec {
             DeviceSpec::Hdd(spec) => Box::new(Hdd::new(*spec, rng)),
             DeviceSpec::Ssd(spec) => Box::new(Ssd::new(*spec, rng)),
             DeviceSpec::Throttled(spec) => Box::new(Throttled::new(*spec)),
+        }
+    }
+
+    /// The same device with none of the reads that take far longer: a measurement leaves those out,
+    /// so that its price knows nothing of them.
+    pub fn without_tail(self) -> Self {
+        match self {
+            DeviceSpec::Hdd(spec) => DeviceSpec::Hdd(HddSpec { tail: None, ..spec }),
+            DeviceSpec::Ssd(spec) => DeviceSpec::Ssd(SsdSpec { tail: None, ..spec }),
+            DeviceSpec::Throttled(_) => self,
         }
     }
 

@@ -5,7 +5,7 @@
 //! others, "Design tradeoffs for SSD performance", USENIX ATC 2008, table 3). What was written must
 //! be cleaned up: now and then a channel copies and erases, and reads of it wait.
 
-use super::{Device, Transfer, stretched, transfer_ns};
+use super::{Device, Tail, Transfer, stretched, transfer_ns};
 use reel_testkit::Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,6 +33,8 @@ pub struct SsdSpec {
     pub clean_every_bytes: u64,
     /// How long a cleaning takes its channel, at most; half of it at least.
     pub clean_ns: u64,
+    /// Reads that take far longer, on one channel. `None` for a disk that has none.
+    pub tail: Option<Tail>,
 }
 
 /// A solid state disk.
@@ -62,6 +64,7 @@ impl Default for SsdSpec {
             link_bytes_per_s: 550_000_000,
             clean_every_bytes: 32 << 20,
             clean_ns: 4_000_000,
+            tail: None,
         }
     }
 }
@@ -79,6 +82,14 @@ impl Ssd {
             rng,
             slowness_permille: 1000,
         }
+    }
+
+    /// What the channel of the first page has to do first, if this read is one of the slow ones.
+    fn delay(&mut self, transfer: Transfer, now_ns: u64) {
+        let Some(tail) = self.spec.tail.filter(|_| !transfer.write) else { return };
+        let channel = (transfer.offset / self.spec.stripe_bytes % self.channels.len() as u64) as usize;
+        let more_ns = tail.draw_ns(&mut self.rng);
+        self.channels[channel] = self.channels[channel].max(now_ns).saturating_add(more_ns);
     }
 
     /// The channels' part of a transfer: when the last of its pages is done.
@@ -115,6 +126,7 @@ impl Ssd {
 
 impl Device for Ssd {
     fn push(&mut self, id: u32, transfer: Transfer, now_ns: u64) {
+        self.delay(transfer, now_ns);
         let pages_ns = self.pages(transfer, now_ns);
         if transfer.write {
             self.clean(transfer.bytes, now_ns);

@@ -45,10 +45,18 @@ fn a_price_five_times_too_low_makes_no_viewer_late() {
     let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
     // At its own price, each of these viewers would be admitted.
     assert!(report.refused > 1_000 && report.opened < 100, "{report}");
-    assert!(report.priced_permille.0 > 300, "more than it was given: {report}");
+    assert!(report.priced_permille.0 > 700, "nearly what it is: {:?} of {report}", report.priced_permille);
     assert_eq!((report.late_units, report.stalls), (0, 0), "{report}");
     // Units that were read after their deadline, while it was learnt. Buffers cover them.
     assert!(report.deadline_misses < 20, "{} of {report}", report.deadline_misses);
+}
+
+#[test]
+fn disks_of_which_some_reads_take_a_second_make_no_admitted_viewer_late() {
+    let scenario = Scenario { duration_ns: MINUTE_NS, ..heavy_tailed(2, false, 50, SECOND_NS) };
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.refused > 0 && report.rows_decoded > 100, "parity in their place: {report}");
+    assert_eq!((report.late_units, report.stalls, report.deadline_misses), (0, 0, 0), "{report}");
 }
 
 #[test]

@@ -3,14 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_disk::Policy;
-use reel_sim::device::{DeviceSpec, HddSpec, SsdSpec};
+use reel_sim::device::{DeviceSpec, HddSpec, SsdSpec, Tail};
 use reel_sim::fault::FaultKinds;
 use reel_sim::{Broken, Report, Scenario, Simulation};
 
 mod day;
 mod night;
 
-const MINUTE_NS: u64 = 60_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+const MINUTE_NS: u64 = 60 * SECOND_NS;
 
 fn run(scenario: Scenario) -> Result<Report, Box<Broken>> {
     Simulation::new(scenario).unwrap().run()
@@ -38,6 +39,21 @@ fn mispriced(permille: u64) -> Scenario {
 /// downloads than there is time for.
 fn busy_with_files(seed: u64) -> Scenario {
     Scenario { mounted: 150, viewers: 30, duration_ns: 2 * MINUTE_NS, ..busy_disks(seed) }
+}
+
+/// Disks of which some reads take far longer, up to this: more viewers than these disks carry.
+fn heavy_tailed(seed: u64, is_rotational: bool, one_in: u64, most_ns: u64) -> Scenario {
+    let mut scenario = Scenario { viewers: 180, duration_ns: 3 * MINUTE_NS, ..busy_disks(seed) };
+    let tail = |least_ns| Some(Tail { one_in, least_ns, most_ns });
+    scenario.device = match is_rotational {
+        true => DeviceSpec::Hdd(HddSpec { tail: tail(10_000_000), ..HddSpec::default() }),
+        false => DeviceSpec::Ssd(SsdSpec {
+            tail: tail(1_000_000),
+            link_bytes_per_s: 30_000_000,
+            ..SsdSpec::default()
+        }),
+    };
+    scenario
 }
 
 fn broken(scenario: Scenario) -> Broken {

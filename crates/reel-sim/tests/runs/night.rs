@@ -68,6 +68,28 @@ fn sharing_admits_a_crowd_beyond_what_disks_carry_and_no_viewer_is_late() {
 
 #[test]
 #[ignore = "night"]
+fn disks_with_heavy_tails_make_no_admitted_viewer_late() {
+    // One read in so many takes up to so long: on hard disks at least 10 ms more, on others 1 ms.
+    let tails = [
+        (false, 1000, 5 * SECOND_NS),
+        (false, 50, SECOND_NS),
+        (true, 1000, 5 * SECOND_NS),
+        (true, 200, SECOND_NS),
+    ];
+    for seed in 1..=6 {
+        for (is_rotational, one_in, most_ns) in tails {
+            let report = run(heavy_tailed(seed, is_rotational, one_in, most_ns))
+                .unwrap_or_else(|broken| panic!("one in {one_in}: {broken}"));
+            assert!(report.refused > 0 && report.segments > 5_000, "{report}");
+            // For some that jump there is no room; only those may stall.
+            assert_eq!(report.stalls, report.stalls_exempt.displaced, "one in {one_in}: {report}");
+            assert_eq!(report.late_units, 0, "one in {one_in}: {report}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "night"]
 fn a_slow_member_is_left_alone_before_buffers_run_dry() {
     // Seeds in which a viewer seeks to the segment that it would have requested next, or skips
     // within its buffer, while a member is slow.

@@ -118,17 +118,23 @@ pub(super) fn apply(dir: &Path, volume: &Volume, driver: DriverChoice) -> Vec<Us
 
 /// What disturbed a measurement, if anything did.
 pub(super) fn disturbance_text(profile: &Profile) -> Option<String> {
-    disturbance_of(profile.disturbances)
+    disturbance_of(profile.disturbances, profile.contradiction_permille())
 }
 
-fn disturbance_of(disturbances: Option<Disturbances>) -> Option<String> {
-    let Disturbances { windows, left_out, stall_ns, unsettled } = disturbances?;
+fn disturbance_of(disturbances: Option<Disturbances>, contradiction: Option<u32>) -> Option<String> {
+    let Disturbances { windows, left_out, stall_ns, unsettled } = disturbances.unwrap_or_default();
     let stall_s = Duration::from_nanos(stall_ns).as_secs_f64();
     let left_out = (left_out > 0).then(|| {
         format!("{left_out} of {windows} windows were disturbed and are left out, with requests of up to {stall_s:.1} s")
     });
     let unsettled = (unsettled > 0).then(|| "its windows do not agree, so the slower ones count".to_owned());
-    let found: Vec<String> = left_out.into_iter().chain(unsettled).collect();
+    let contradiction = contradiction.map(|permille| {
+        format!(
+            "half of its single requests took less than {:.1} % of what its price says",
+            permille as f64 / 10.0
+        )
+    });
+    let found: Vec<String> = left_out.into_iter().chain(unsettled).chain(contradiction).collect();
     (!found.is_empty()).then(|| format!("{}: something else may be using this disk", found.join("; ")))
 }
 
@@ -280,7 +286,7 @@ mod tests {
         let text = |left_out, unsettled| {
             let disturbances =
                 Some(Disturbances { windows: 19, left_out, stall_ns: 76_020_000_000, unsettled });
-            disturbance_of(disturbances)
+            disturbance_of(disturbances, None)
         };
         assert_eq!(text(0, 0), None);
         assert_eq!(
@@ -294,7 +300,14 @@ mod tests {
             text(0, 1).as_deref(),
             Some("its windows do not agree, so the slower ones count: something else may be using this disk")
         );
-        assert_eq!(disturbance_of(None), None);
+        assert_eq!(disturbance_of(None, None), None);
+        assert_eq!(
+            disturbance_of(None, Some(7)).as_deref(),
+            Some(
+                "half of its single requests took less than 0.7 % of what its price says: \
+                 something else may be using this disk"
+            )
+        );
     }
 
     #[test]
