@@ -190,6 +190,7 @@ fn report(volume: &Volume) -> VolumeReport {
                 path: finding.path.display().to_string(),
                 state: finding.state.into(),
                 in_use: finding.state.in_use(),
+                activity: volume.disks().activity(finding.member).into(),
                 text: finding.to_string(),
             })
             .collect(),

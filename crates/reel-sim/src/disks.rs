@@ -9,8 +9,8 @@ use crate::member::{Answer, Member};
 use crate::stored_titles::StoredTitles;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MeasuredPrice, MemberFile, MemberStats,
-    RequestId, SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MeasuredPrice, MemberActivity, MemberFile,
+    MemberStats, RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -247,8 +247,15 @@ impl DiskBackend for SimDisks {
         member < self.members()
     }
 
+    fn activity(&self, member: usize) -> MemberActivity {
+        let inner = self.lock();
+        let member = inner.members.get(member);
+        member.map_or(MemberActivity::Active, |member| member.activity(inner.now_ns))
+    }
+
     fn stats(&self) -> Vec<MemberStats> {
-        self.lock().members.iter().map(|member| member.stats.clone()).collect()
+        let inner = self.lock();
+        inner.members.iter().map(|member| member.stats(inner.now_ns)).collect()
     }
 
     fn views(&self) -> Vec<SchedulerView> {

@@ -104,8 +104,8 @@ pub const RESERVE_SLOTS_MAX: u64 = 256;
 pub const COMMIT_STEP_NS: u64 = 1_000_000_000;
 
 /// How long a member that answers no write at all may leave a write or sync unanswered before it is
-/// dropped as failed. The kernel resets a link that does not answer for 30 s; a disk that is spun
-/// up answers after 10 to 15 s, and a snapshot freezes a file system for a few seconds.
+/// dropped as failed. The kernel resets a link that does not answer for 30 s; a snapshot freezes a
+/// file system for a few seconds. A disk that spins up has `WAKE_MAX_NS` of reel-disk.
 pub const WRITE_PATIENCE_NS: u64 = 30_000_000_000;
 
 /// How many times as long a write may stay unanswered if its member answers others meanwhile: then

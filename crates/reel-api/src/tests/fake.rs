@@ -496,6 +496,7 @@ impl LibraryService for FakeLibrary {
                     MemberStateCode::Missing
                 },
                 in_use: state == VolumeState::Ok,
+                activity: ActivityCode::Waking,
                 text: format!("member 0 is {state:?}"),
             }],
         }

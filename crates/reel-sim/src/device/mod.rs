@@ -1,10 +1,12 @@
 //! Models of devices: when they finish what they are given.
 
 mod hdd;
+mod sleeper;
 mod ssd;
 mod throttled;
 
 pub use hdd::{Hdd, HddSpec};
+pub use sleeper::{SleepSpec, Sleeper};
 pub use ssd::{Ssd, SsdSpec};
 pub use throttled::{Throttled, ThrottledSpec};
 
