@@ -17,6 +17,9 @@ pub trait LibraryService: KnownTitles + Send + Sync + 'static {
     /// All titles, in order of name.
     fn titles(&self) -> Vec<Arc<TitleSummary>>;
 
+    /// A person looks at the list of titles. Wakes disks that may sleep; returns at once.
+    fn looked_at(&self) {}
+
     /// One title.
     ///
     /// # Errors

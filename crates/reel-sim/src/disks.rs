@@ -177,6 +177,11 @@ impl SimDisks {
         self.lock().members.iter().map(Member::shares_looked_at).sum()
     }
 
+    /// Times that disks spun up.
+    pub fn woken(&self) -> u64 {
+        self.lock().members.iter().map(|member| member.woken).sum()
+    }
+
     /// Requests that have not been answered.
     pub fn unanswered(&self) -> usize {
         self.lock().members.iter().map(Member::unanswered).sum()

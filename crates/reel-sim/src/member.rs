@@ -56,6 +56,7 @@ pub(crate) struct Member {
     activity: ActivityTracker,
     /// When its disk spun up last.
     woke_ns: u64,
+    pub(crate) woken: u64,
 }
 
 /// An answer on its way.
@@ -122,6 +123,7 @@ impl Member {
             // It has had no request yet.
             activity: ActivityTracker::new(price.price.is_rotational(), 0),
             woke_ns: 0,
+            woken: 0,
         }
     }
 
@@ -460,6 +462,7 @@ impl Member {
         if self.activity.answered(now_ns) {
             self.correction.woke(now_ns);
             self.woke_ns = now_ns;
+            self.woken += 1;
         }
         let device_ns = now_ns - job.started_ns;
         let pulled = matches!(self.fault, Some(FaultSpan { fault: Fault::Pulled, .. }));

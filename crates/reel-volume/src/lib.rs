@@ -53,6 +53,7 @@ mod unit_read;
 mod unit_read_laws;
 mod volume;
 mod waits;
+mod wake;
 mod writer;
 
 pub use access::WriteObserver;
@@ -83,4 +84,5 @@ pub use superblock::{Superblock, SuperblockError};
 pub use unit_read::{UnitFetch, UnitRead, UnitRows, UnitStep};
 pub use volume::{Volume, VolumeStatus};
 pub use waits::CooperativeWait;
+pub use wake::WakeOccasion;
 pub use writer::ObjectWriter;

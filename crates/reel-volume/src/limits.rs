@@ -115,6 +115,12 @@ pub const WRITE_PATIENCE_MAX: u64 = 4;
 /// How often a caller that waits for a write looks, within that time, whether the member is out.
 pub const WRITE_LOOKS: u64 = 30;
 
+/// Between two times at which idle members are woken. Clients that come together wake them once.
+pub const WAKE_EVERY_NS: u64 = 1_000_000_000;
+
+/// How often a caller that waits for members to wake looks at them: less than a person notices.
+pub const WAKE_LOOK_NS: u64 = 50_000_000;
+
 /// How long a rebuild waits at first for writes of the time before its member failed.
 pub const OLD_WRITES_WAIT_NS: u64 = 5_000_000_000;
 

@@ -3,7 +3,8 @@
 
 use reel_disk::MemberActivity;
 use reel_disk::limits::WAKE_MAX_NS;
-use reel_volume::{MemberState, MemberUse, Volume};
+use reel_volume::limits::WAKE_LOOK_NS;
+use reel_volume::{MemberState, MemberUse, Volume, WakeOccasion};
 
 use crate::volumes::immediate::ImmediateDisks;
 use crate::volumes::{Scratch, assert_all_right, publish, title_of};
@@ -62,4 +63,48 @@ fn reads_do_not_wait_for_a_member_that_spins_up() {
     assert!(waited_ns < 10 * SECOND_NS, "{waited_ns}");
     assert_eq!(volume.disks().activity(1), MemberActivity::Waking);
     assert_eq!(volume.health().lost(), 0);
+}
+
+#[test]
+fn an_idle_member_is_sent_one_read_that_wakes_it_and_others_none() {
+    let scratch = Scratch::new(4);
+    let (volume, disks) = open(&scratch);
+    publish(&volume, "film", &[300_000]);
+    assert!(!volume.may_sleep());
+    disks.sleep(1, Some(20 * SECOND_NS));
+    let answers: Vec<u64> = (0..4).map(|member| volume.health().answers(member)).collect();
+    assert!(volume.may_sleep());
+    volume.wake(WakeOccasion::Look);
+    (0..5).for_each(|_| volume.wake(WakeOccasion::Open));
+    assert_eq!((volume.waking(), disks.waiting()), (vec![1], 1));
+    assert!(!volume.waits_for_disks(), "the others are enough");
+    disks.pass(20 * SECOND_NS - 1);
+    volume.wake(WakeOccasion::Open);
+    assert_eq!((volume.waking(), disks.waiting()), (vec![1], 1));
+    disks.pass(1);
+    assert_eq!((volume.waking(), volume.may_sleep()), (vec![], false));
+    volume.wake(WakeOccasion::Open);
+    let after: Vec<u64> = (0..4).map(|member| volume.health().answers(member)).collect();
+    assert_eq!(after, [answers[0], answers[1] + 1, answers[2], answers[3]]);
+}
+
+#[test]
+fn a_start_waits_for_disks_that_are_needed_and_not_for_one_that_hangs() {
+    let scratch = Scratch::new(4);
+    let (volume, disks) = open(&scratch);
+    publish(&volume, "film", &[300_000]);
+    // Another member is out, so this one is needed.
+    volume.health().begin_to_rebuild(3, "it is new");
+    disks.sleep(1, Some(20 * SECOND_NS));
+    let begun_ns = disks.now_ns();
+    volume.wake(WakeOccasion::Open);
+    assert!(volume.waits_for_disks());
+    volume.await_awake();
+    let woke_ns = disks.now_ns();
+    assert!((20 * SECOND_NS..=20 * SECOND_NS + WAKE_LOOK_NS).contains(&(woke_ns - begun_ns)));
+    disks.sleep(1, None);
+    volume.wake(WakeOccasion::Open);
+    volume.await_awake();
+    assert_eq!(disks.now_ns() - woke_ns, WAKE_MAX_NS);
+    assert!(!volume.waits_for_disks());
 }

@@ -110,6 +110,17 @@ impl ImmediateDisks {
             Some(Sleeping { member, activity, spin_up_ns, waiting: VecDeque::new() });
     }
 
+    /// Requests that the sleeping member has not answered.
+    pub fn waiting(&self) -> usize {
+        self.sleeping.lock().unwrap().as_ref().map_or(0, |sleeping| sleeping.waiting.len())
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, Ordering::Relaxed);
+        while self.answer_awake() {}
+    }
+
     /// Answers what the sleeping member has to answer by now.
     fn answer_awake(&self) -> bool {
         let now_ns = self.now_ns();
