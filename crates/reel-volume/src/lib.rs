@@ -47,6 +47,7 @@ mod replace;
 mod scrub;
 mod signature;
 mod space;
+mod spin_up;
 mod superblock;
 mod unit_read;
 #[cfg(test)]

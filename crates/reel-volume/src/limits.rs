@@ -121,6 +121,10 @@ pub const WAKE_EVERY_NS: u64 = 1_000_000_000;
 /// How often a caller that waits for members to wake looks at them: less than a person notices.
 pub const WAKE_LOOK_NS: u64 = 50_000_000;
 
+/// A member that has not answered for so long when a volume is opened is named in the log. Disks
+/// that spin answer in some tens of milliseconds.
+pub const SPIN_UP_SHOWN_NS: u64 = 1_000_000_000;
+
 /// How long a rebuild waits at first for writes of the time before its member failed.
 pub const OLD_WRITES_WAIT_NS: u64 = 5_000_000_000;
 

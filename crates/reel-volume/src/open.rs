@@ -28,6 +28,7 @@ use crate::manifest::Manifest;
 use crate::members::{Found, OpenMember, SyncState, find, findings, without_advice};
 use crate::owner::{Heartbeat, OWNER_OFFSET, Owned, TakeOver, take_over};
 use crate::space::FreeMap;
+use crate::spin_up::spin_up;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::{Disk, Inner, Volume};
 use crate::waits::{CooperativeWait, Waits};
@@ -85,7 +86,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         Manifest::open(directory).map_err(|error| beside_members(directory, error))?;
     lock(&manifest_file, &manifest_path, !options.read_only)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    let mut found = find(directory, &manifest, mode)?;
+    let mut found = find_awake(directory, &options, &manifest, mode)?;
     let Some(superblock) = found.superblock(manifest.volume) else {
         let members = manifest.members.len();
         return Err(too_few(directory, &found, &manifest, members, None, &SyncState::default()));
@@ -152,6 +153,20 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     inner.set_late(late);
     inner.settle(&selection)?;
     Ok(Volume::from_inner(inner))
+}
+
+/// Finds the members when their disks spin. Those of a simulation have nothing that spins.
+fn find_awake(
+    directory: &Path,
+    options: &OpenOptions,
+    manifest: &Manifest,
+    mode: OpenMode,
+) -> Result<Found, VolumeError> {
+    if options.simulated.is_none() {
+        let paths = manifest.members.iter().map(|written| directory.join(written));
+        spin_up(&paths.collect::<Vec<_>>());
+    }
+    find(directory, manifest, mode)
 }
 
 /// The members that are present and not in sync, and what they hold.
