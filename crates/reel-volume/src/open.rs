@@ -49,6 +49,10 @@ pub struct OpenOptions {
     /// How long a member may leave writes unanswered before it is dropped as failed; `None` for
     /// [`WRITE_PATIENCE_NS`].
     pub write_patience_ns: Option<u64>,
+    /// After how much time without any other request the owner record is not renewed, so that disks
+    /// can stop; `None` if it always is. Meanwhile another host that reaches the disks can take the
+    /// volume over.
+    pub rests_after_ns: Option<u64>,
     /// Runs the volume in a simulation; `disks` is ignored then.
     pub simulated: Option<Simulated>,
 }
@@ -200,7 +204,8 @@ fn own(
     }
     let members = found.members.iter().map(|member| (member.superblock.index, &member.file)).collect();
     let observer = options.observer.as_ref();
-    let owned = take_over(&TakeOver { directory, volume: superblock.volume, members, shape, observer })?;
+    let mut owned = take_over(&TakeOver { directory, volume: superblock.volume, members, shape, observer })?;
+    owned.rests_after_ns = options.rests_after_ns;
     if owned.waited {
         found.members.iter_mut().for_each(OpenMember::read_catalogue);
     }
