@@ -118,6 +118,7 @@ fn member_body(report: MemberReport, view: Option<MemberView>, classes: &ClassTa
         path: report.path,
         state: report.state,
         in_use: report.in_use,
+        activity: report.activity,
         text: report.text,
         policy: view.policy,
         rounds: view.rounds,

@@ -1,7 +1,7 @@
 //! Counters of the crates below: disks and media memory.
 
 use reel_arena::Arena;
-use reel_disk::{Disks, MemberStats, SchedulerView};
+use reel_disk::{Disks, MemberActivity, MemberStats, SchedulerView};
 use reel_metrics::{MetricsPage, MetricsSource};
 use reel_qos::ClassTable;
 
@@ -110,6 +110,19 @@ fn collect_classes(
     }
 }
 
+/// Whether a member answers.
+fn collect_activity(page: &mut MetricsPage, member: &str, now: MemberActivity) {
+    let all = [MemberActivity::Active, MemberActivity::Idle, MemberActivity::Waking, MemberActivity::Silent];
+    for activity in all {
+        page.gauge(
+            "reel_member_activity",
+            "1 for what the member does: it answers, is idle, is waking, or is silent.",
+            &[("member", member), ("activity", activity.as_str())],
+            f64::from(u8::from(now == activity)),
+        );
+    }
+}
+
 fn collect_member(page: &mut MetricsPage, member: &str, stats: &MemberStats) {
     let of = [("member", member)];
     for (name, help, value) in [
@@ -122,6 +135,7 @@ fn collect_member(page: &mut MetricsPage, member: &str, stats: &MemberStats) {
         page.counter(name, help, &of, value);
     }
     page.gauge("reel_member_queued", "Requests waiting for the device.", &of, stats.queued as f64);
+    collect_activity(page, member, stats.activity);
     page.gauge("reel_member_in_device", "Requests in the device.", &of, stats.in_device as f64);
     let mut below = 0;
     let mut buckets = Vec::new();
@@ -160,16 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn service_times_become_a_histogram() {
+    fn service_times_become_a_histogram_and_the_activity_is_named() {
         let mut stats =
             MemberStats { present: true, reads: 5, service_ns: 2_500_000_000, ..MemberStats::default() };
         stats.service_us_log2[0] = 1;
         stats.service_us_log2[10] = 3;
         *stats.service_us_log2.last_mut().expect("buckets") = 1;
+        stats.activity = MemberActivity::Waking;
         let registry = MetricsRegistry::default();
         registry.register(Arc::new(One(stats)));
         let page = registry.page();
         for line in [
+            "reel_member_activity{member=\"3\",activity=\"active\"} 0\n",
+            "reel_member_activity{member=\"3\",activity=\"waking\"} 1\n",
             "reel_member_reads_total{member=\"3\"} 5\n",
             "reel_member_service_seconds_bucket{member=\"3\",le=\"0.000001\"} 1\n",
             "reel_member_service_seconds_bucket{member=\"3\",le=\"0.000512\"} 1\n",

@@ -62,7 +62,7 @@ pub use disk_and_arena_metrics::{ArenaMetrics, DiskMetrics};
 pub use jobs::{Job, JobKind, JobState, JobStatus, Jobs, VolumeJobRefused};
 pub use library::VolumeMetrics;
 pub use library_service::{
-    GeometryReport, LibraryService, MemberReport, MemberStateCode, VolumeReport, VolumeState,
+    ActivityCode, GeometryReport, LibraryService, MemberReport, MemberStateCode, VolumeReport, VolumeState,
 };
 pub use openapi::document as openapi_document;
 pub use origin::OwnNames;

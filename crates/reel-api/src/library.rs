@@ -6,7 +6,7 @@ use reel_library::{
     Progress, Stop, StreamError, SubtitleError, SubtitleFile, TitleSummary, Watcher,
 };
 use reel_metrics::{MetricsPage, MetricsSource};
-use reel_volume::Volume;
+use reel_volume::{Volume, WakeOccasion};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +20,10 @@ impl LibraryService for Library {
 
     fn title(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
         self.summary(id)
+    }
+
+    fn looked_at(&self) {
+        self.volume().wake(WakeOccasion::Look);
     }
 
     fn has(&self, id: &str) -> bool {
@@ -190,6 +194,7 @@ fn report(volume: &Volume) -> VolumeReport {
                 path: finding.path.display().to_string(),
                 state: finding.state.into(),
                 in_use: finding.state.in_use(),
+                activity: volume.disks().activity(finding.member).into(),
                 text: finding.to_string(),
             })
             .collect(),

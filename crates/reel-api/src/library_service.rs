@@ -1,5 +1,6 @@
 //! What the API needs of the titles and of the volume under them.
 
+use reel_disk::MemberActivity;
 use reel_library::{
     AddedStream, IngestError, IngestOptions, Ingested, Input, KnownTitles, LibraryError, Poster, PosterKind,
     Progress, Stop, StreamError, SubtitleError, SubtitleFile, TitleSummary, Watcher,
@@ -15,6 +16,9 @@ use std::sync::Arc;
 pub trait LibraryService: KnownTitles + Send + Sync + 'static {
     /// All titles, in order of name.
     fn titles(&self) -> Vec<Arc<TitleSummary>>;
+
+    /// A person looks at the list of titles. Wakes disks that may sleep; returns at once.
+    fn looked_at(&self) {}
 
     /// One title.
     ///
@@ -165,8 +169,37 @@ pub struct MemberReport {
     pub state: MemberStateCode,
     /// Whether it is read and written.
     pub in_use: bool,
+    /// Whether it answers.
+    pub activity: ActivityCode,
     /// The same in a sentence.
     pub text: String,
+}
+
+/// Whether a member answers its requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "MemberActivity")]
+pub enum ActivityCode {
+    /// It answers.
+    #[default]
+    Active,
+    /// It has had no request for two minutes; its disk may sleep.
+    Idle,
+    /// It was idle, and its first request since waits: its disk spins up.
+    Waking,
+    /// It has requests and has answered none for 10 s, or 30 s if it was idle.
+    Silent,
+}
+
+impl From<MemberActivity> for ActivityCode {
+    fn from(activity: MemberActivity) -> ActivityCode {
+        match activity {
+            MemberActivity::Active => ActivityCode::Active,
+            MemberActivity::Idle => ActivityCode::Idle,
+            MemberActivity::Waking => ActivityCode::Waking,
+            MemberActivity::Silent => ActivityCode::Silent,
+        }
+    }
 }
 
 /// How a member is. It is in use if it is `present`, `swapped` or `repaired`.

@@ -29,6 +29,10 @@ impl SessionService for ServerSessions {
         })
     }
 
+    fn opening_time_max_ns(&self) -> u64 {
+        self.opener.time_max_ns()
+    }
+
     fn list(&self) -> Vec<SessionReport> {
         let idle_max_ns = self.opener.sessions().idle_max_ns();
         let report = |summary: reel_admit::SessionSummary| SessionReport {

@@ -30,6 +30,11 @@ pub trait SessionService: Send + Sync + 'static {
     /// There is no such title, it cannot be read, or its deadlines cannot be reserved.
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 
+    /// How long a client waits for [`SessionService::open`].
+    fn opening_time_max_ns(&self) -> u64 {
+        OPENING_TIME_MAX_NS
+    }
+
     /// All open sessions, oldest first.
     fn list(&self) -> Vec<SessionReport>;
 
@@ -138,8 +143,9 @@ pub(super) async fn open(
     // Only a router without a server around it, in tests, knows no client.
     let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0);
     let title = wanted.title.clone();
+    let time_max = Duration::from_nanos(control.sessions().opening_time_max_ns());
     let opening = on_blocking_thread(move || control.sessions().open(&title, address));
-    let opened = in_time(Duration::from_nanos(OPENING_TIME_MAX_NS), opening).await?;
+    let opened = in_time(time_max, opening).await?;
     let session = opened.map_err(|refusal| refusal.into_problem(&wanted.title))?;
     let location = format!("/api/v1/sessions/{}", session.key);
     let mut response = (StatusCode::CREATED, Json(Session::from(session))).into_response();

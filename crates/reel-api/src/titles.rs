@@ -6,18 +6,22 @@ use crate::wire::{Title, TitleChange, TitleList};
 use crate::{ControlPlane, on_blocking_thread};
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use reel_library::{LibraryError, is_blank};
 use reel_volume::VolumeError;
 use std::collections::BTreeMap;
 
 /// `GET /api/v1/titles`: with an entity tag, so that a client which asks repeatedly is sent
-/// the list only when it has changed.
+/// the list only when it has changed. Disks that may sleep are woken, but not by HEAD.
 pub(super) async fn list(
     State(control): State<ControlPlane>,
+    method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if method == Method::GET {
+        control.library().looked_at();
+    }
     let library = control.clone();
     let titles = on_blocking_thread(move || library.library().titles()).await?;
     let set_aside = control.sessions().set_aside();

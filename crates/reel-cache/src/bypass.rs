@@ -95,7 +95,7 @@ impl Bypass {
         member.answers.store(self.health.answers(number), Ordering::Relaxed);
         member.since_ns.fetch_max(now_ns, Ordering::Relaxed);
         if member.stalled.swap(false, Ordering::Relaxed) {
-            tracing::info!(member = number, "a member that had stalled answers again");
+            tracing::info!(member = number, "a member that did not answer answers again");
         }
     }
 
@@ -133,12 +133,7 @@ impl Bypass {
             member.since_ns.store(now_ns, Ordering::Relaxed);
             return false;
         }
-        let begins = !member.stalled.swap(true, Ordering::Relaxed);
-        if begins {
-            let oldest_ms = now_ns.saturating_sub(oldest_ns) / 1_000_000;
-            tracing::warn!(member = number, oldest_ms, "a member has stalled; reading around it");
-        }
-        begins
+        !member.stalled.swap(true, Ordering::Relaxed)
     }
 
     /// A read of this member was not answered when half of its time was over. A member for which

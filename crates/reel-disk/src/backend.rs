@@ -1,5 +1,6 @@
 //! The members of a volume, as everything above sees them.
 
+use crate::activity::MemberActivity;
 use crate::error::DiskError;
 use crate::measured_price::MeasuredPrice;
 use crate::member::MemberFile;
@@ -38,6 +39,11 @@ pub trait DiskBackend: Send + Sync {
 
     /// Whether there is a member of this number.
     fn is_present(&self, member: usize) -> bool;
+
+    /// Whether a member answers, or may have to wake first.
+    fn activity(&self, _member: usize) -> MemberActivity {
+        MemberActivity::Active
+    }
 
     /// What every member did so far.
     fn stats(&self) -> Vec<MemberStats>;

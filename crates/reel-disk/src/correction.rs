@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 ///   queue as deep as allowed; a single request on an idle device waits for the whole way there and
 ///   back, and says nothing about it;
 /// - requests that were in the device when it became full: their time began before;
-/// - idle time and time in queues;
+/// - idle time, time in queues, and the time in which a disk spins up;
 /// - windows that are mostly writes: caches take writes at any speed for a while, and syncs at
 ///   none.
 ///
@@ -148,6 +148,18 @@ impl PriceCorrection {
     pub fn failed(&mut self, now_ns: u64) {
         self.left(now_ns);
         self.before_full = self.before_full.saturating_sub(1);
+    }
+
+    /// The device is about to answer the first request after its disk has spun up. The time until
+    /// now was none of work.
+    pub fn woke(&mut self, now_ns: u64) {
+        (self.full, self.work) = (Sums::default(), Sums::default());
+        self.work_since_ns = Some(now_ns);
+        self.busy_since_ns = self.busy_since_ns.map(|_| now_ns);
+        if self.full_since_ns.is_some() {
+            self.full_since_ns = Some(now_ns);
+            self.before_full = 1;
+        }
     }
 
     /// The device has done a request. The new price, if it has moved.

@@ -6,6 +6,7 @@
 //! ```
 //! Member `m` belongs to thread `m mod threads`: one thread orders all requests to that member.
 
+use crate::activity::{ActivityTracker, MemberActivity};
 use crate::backend::{DiskBackend, Disks};
 use crate::config::DisksConfig;
 use crate::driven::Driven;
@@ -69,6 +70,10 @@ impl Threads {
             counters: (0..count).map(|_| Counters::default()).collect(),
             views: (0..count).map(|_| Mutex::default()).collect(),
             prices: (0..count).map(|member| Mutex::new(MemberPrice::of(price(member)))).collect(),
+            activities: (0..count)
+                .map(|member| ActivityTracker::new(price(member).price.is_rotational(), now_ns()))
+                .map(Mutex::new)
+                .collect(),
             classes: RwLock::new(Arc::new(config.classes.clone())),
             cpu_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(),
         });
@@ -138,8 +143,15 @@ impl DiskBackend for Threads {
         self.present.get(member).is_some_and(|is| is.load(Ordering::Acquire))
     }
 
+    fn activity(&self, member: usize) -> MemberActivity {
+        let tracker = self.shared.activities.get(member);
+        tracker.map_or(MemberActivity::Active, |tracker| lock(tracker).activity(now_ns()))
+    }
+
     fn stats(&self) -> Vec<MemberStats> {
-        let snapshot = |(member, counters): (usize, &Counters)| counters.snapshot(self.is_present(member));
+        let snapshot = |(member, counters): (usize, &Counters)| {
+            counters.snapshot(self.is_present(member), self.activity(member))
+        };
         self.shared.counters.iter().enumerate().map(snapshot).collect()
     }
 
@@ -173,6 +185,7 @@ impl DiskBackend for Threads {
     fn set_price(&self, member: usize, price: MeasuredPrice) {
         if let (Some(place), Some(&thread)) = (self.shared.prices.get(member), self.thread_of.get(member)) {
             *lock(place) = MemberPrice::of(price);
+            lock(&self.shared.activities[member]).set_may_sleep(price.price.is_rotational());
             self.mailboxes[thread].post(DiskMessage::Price { member, price });
         }
     }

@@ -108,6 +108,11 @@ impl Driven {
         Some(price)
     }
 
+    /// The disk has spun up, and its first request is about to be done.
+    pub(crate) fn woke(&mut self, now_ns: u64) {
+        self.correction.woke(now_ns);
+    }
+
     pub(crate) fn changed(&mut self) {
         self.shown.changed = true;
     }

@@ -5,6 +5,7 @@
 //! between callers, schedulers and rings.
 #![forbid(unsafe_code)]
 
+mod activity;
 mod backend;
 mod config;
 mod correction;
@@ -27,6 +28,7 @@ mod shared;
 mod stats;
 mod thread;
 
+pub use activity::{ActivityTracker, MemberActivity};
 pub use backend::{DiskBackend, Disks};
 pub use config::DisksConfig;
 pub use correction::PriceCorrection;

@@ -285,6 +285,23 @@ pub const EXPECTED_PART: u64 = 50;
 /// cost no more at once.
 pub const EXPECTED_CREDIT_NS: u64 = 30_000_000;
 
+/// A rotational member without a request for so long may sleep. The shortest time after which disks
+/// are commonly set to stop spinning is five minutes; some do after half of that.
+pub const IDLE_NS: u64 = 120_000_000_000;
+
+/// How long the first answer of a member that was idle may take. Disks spin up in 5 to 20 s, and a
+/// shelf lets one begin after the other.
+pub const WAKE_MAX_NS: u64 = 30_000_000_000;
+
+/// A member that was idle counts as waking when its first request takes longer than this. A disk
+/// that spins answers in some tens of milliseconds. Not longer than a member takes to count as
+/// stalled (`STALL_NS` of reel-cache), so that a disk that spins up is not reported as one.
+pub const WAKING_SHOWN_NS: u64 = 200_000_000;
+
+/// A member that was in use and has answered nothing for so long is shown as silent. Drives try to
+/// read a bad sector for up to seven seconds.
+pub const SILENT_NS: u64 = 10_000_000_000;
+
 /// Time between two readings of a disk thread's processor time. A reading is a system call.
 pub const CPU_TIME_EVERY_NS: u64 = 250_000_000;
 

@@ -1,5 +1,6 @@
 //! What the disk threads and their users both see.
 
+use crate::activity::ActivityTracker;
 use crate::measured_price::MeasuredPrice;
 use crate::scheduler::SchedulerView;
 use crate::stats::Counters;
@@ -13,6 +14,8 @@ pub(crate) struct Shared {
     /// Written by the member's thread now and then.
     pub(crate) views: Vec<Mutex<SchedulerView>>,
     pub(crate) prices: Vec<Mutex<MemberPrice>>,
+    /// Written by the member's thread with each request.
+    pub(crate) activities: Vec<Mutex<ActivityTracker>>,
     pub(crate) classes: RwLock<Arc<ClassTable>>,
     /// Processor time of each thread, written by it now and then.
     pub(crate) cpu_ns: Vec<AtomicU64>,

@@ -1,5 +1,6 @@
 //! What a member did, for metrics and display.
 
+use crate::activity::MemberActivity;
 use crate::job::Work;
 use crate::limits::SERVICE_BUCKETS;
 use reel_qos::Class;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct MemberStats {
     /// Whether the member is present.
     pub present: bool,
+    /// Whether it answers.
+    pub activity: MemberActivity,
     /// Reads done.
     pub reads: u64,
     /// Bytes read.
@@ -96,10 +99,11 @@ impl Counters {
         self.service_ns.fetch_add(device_ns, Ordering::Relaxed);
     }
 
-    pub(crate) fn snapshot(&self, present: bool) -> MemberStats {
+    pub(crate) fn snapshot(&self, present: bool, activity: MemberActivity) -> MemberStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         MemberStats {
             present,
+            activity,
             reads: load(&self.reads),
             read_bytes: load(&self.read_bytes),
             writes: load(&self.writes),

@@ -104,6 +104,7 @@ impl DiskThread {
         if job.work.is_sync() {
             // A sync is not ordered: it concerns only what was answered before it was submitted.
             job.started_ns = core.now_ns();
+            lock(&self.shared.activities[number]).begun(core.now_ns());
             core.ring.push(id, job.work.op(&member.file));
         } else {
             member.scheduler.push(job.queued(id), core.now_ns());
@@ -154,6 +155,7 @@ impl DiskThread {
                     // It may have been promoted.
                     (job.class, job.deadline_ns) = (next.class, next.deadline_ns);
                     job.started_ns = core.now_ns();
+                    lock(&self.shared.activities[number]).begun(core.now_ns());
                     core.ring.push(next.id, job.work.op(&member.file));
                 }
             }
@@ -183,10 +185,14 @@ impl DiskThread {
         let Some(job) = self.jobs.remove(&id) else { return };
         let Some(member) = self.members.get_mut(&job.member) else { return };
         let counters = &self.shared.counters[job.member];
+        let has_woken = lock(&self.shared.activities[job.member]).answered(core.now_ns());
         if !job.work.is_sync() {
             let (_, bytes) = job.work.place();
             let done = Outcome::Done { bytes, write: !job.work.is_read() };
             let outcome = if result.is_ok() { done } else { Outcome::Failed };
+            if has_woken {
+                member.woke(core.now_ns());
+            }
             if let Some(price) = member.done(id, outcome, core.now_ns()) {
                 lock(&self.shared.prices[job.member]).now = price;
             }

@@ -7,12 +7,14 @@ use reel_admit::{
 };
 use reel_cache::SessionKey;
 use reel_disk::Disks;
+use reel_disk::limits::WAKE_MAX_NS;
 use reel_library::LibraryError;
 use reel_play::{
     Form, NewSession, PlayCounters, Playable, PlayableTitle, SessionRefused, open_session, resume_session,
 };
 use reel_qos::Class;
 use reel_rt::{Workers, now_ns};
+use reel_volume::WakeOccasion;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -52,9 +54,11 @@ impl Opener {
         Opener { time_max_ns, ..self }
     }
 
-    /// How long a client waits for [`Opener::title_later`].
+    /// How long a client waits for [`Opener::title_later`]. While disks may sleep, the time in
+    /// which they spin up comes on top.
     pub fn time_max_ns(&self) -> u64 {
-        self.time_max_ns
+        let wake_ns = if self.titles.volume().may_sleep() { WAKE_MAX_NS } else { 0 };
+        self.time_max_ns + wake_ns
     }
 
     /// All titles.
@@ -76,7 +80,8 @@ impl Opener {
         }
     }
 
-    /// Opens a title. Waits for its index to be read from the disks.
+    /// Opens a title. Waits for its index to be read from the disks. Those that may sleep are woken
+    /// together and waited for: a session that begins then finds them awake.
     ///
     /// # Errors
     /// [`Refusal`] if there is no such title, if it cannot be read, or if a thread panics on it.
@@ -85,11 +90,15 @@ impl Opener {
         if self.titles.is_set_aside(id) {
             return Err(Refusal::SetAside { title: title() });
         }
+        self.titles.volume().wake(WakeOccasion::Open);
         // What is half done is dropped by the panic: a title is shared only when it is complete.
         let opened = catch_unwind(AssertUnwindSafe(|| self.titles.open(id))).map_err(|_| {
             self.panicked(id);
             Refusal::Panicked { title: title() }
         })?;
+        if opened.is_ok() {
+            self.titles.volume().await_awake();
+        }
         opened.map_err(|error| match error {
             LibraryError::NoSuchTitle { .. } => Refusal::NoSuchTitle { title: title() },
             LibraryError::OnlyStream { .. } => Refusal::Unreadable { reason: error.to_string() },
@@ -116,7 +125,7 @@ impl Opener {
         reply: impl FnOnce(Result<Arc<PlayableTitle>, Refusal>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let opener = self.clone();
-        let until_ns = now_ns().saturating_add(self.time_max_ns);
+        let until_ns = now_ns().saturating_add(self.time_max_ns());
         let is_taken = workers.run(move || {
             if now_ns() < until_ns {
                 reply(opener.title(&id));

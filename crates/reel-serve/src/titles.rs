@@ -4,6 +4,7 @@ use crate::set_aside::SetAside;
 use reel_cache::Depth;
 use reel_library::{Library, LibraryError, Title};
 use reel_play::PlayableTitle;
+use reel_volume::Volume;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -49,6 +50,11 @@ impl Titles {
         playing.retain(|_, playable| playable.strong_count() > 0);
         playing.insert(id.to_owned(), Arc::downgrade(&playable));
         Ok(playable)
+    }
+
+    /// The volume of the library.
+    pub fn volume(&self) -> &Volume {
+        self.library.volume()
     }
 
     /// A thread has panicked while it worked on a title.

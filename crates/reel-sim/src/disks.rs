@@ -9,8 +9,8 @@ use crate::member::{Answer, Member};
 use crate::stored_titles::StoredTitles;
 use reel_disk::limits::PRICE_UNKNOWN;
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MeasuredPrice, MemberFile, MemberStats,
-    RequestId, SchedulerView,
+    DiskBackend, DiskDone, DiskError, DiskRequest, DisksConfig, MeasuredPrice, MemberActivity, MemberFile,
+    MemberStats, RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,6 +177,11 @@ impl SimDisks {
         self.lock().members.iter().map(Member::shares_looked_at).sum()
     }
 
+    /// Times that disks spun up.
+    pub fn woken(&self) -> u64 {
+        self.lock().members.iter().map(|member| member.woken).sum()
+    }
+
     /// Requests that have not been answered.
     pub fn unanswered(&self) -> usize {
         self.lock().members.iter().map(Member::unanswered).sum()
@@ -247,8 +252,15 @@ impl DiskBackend for SimDisks {
         member < self.members()
     }
 
+    fn activity(&self, member: usize) -> MemberActivity {
+        let inner = self.lock();
+        let member = inner.members.get(member);
+        member.map_or(MemberActivity::Active, |member| member.activity(inner.now_ns))
+    }
+
     fn stats(&self) -> Vec<MemberStats> {
-        self.lock().members.iter().map(|member| member.stats.clone()).collect()
+        let inner = self.lock();
+        inner.members.iter().map(|member| member.stats(inner.now_ns)).collect()
     }
 
     fn views(&self) -> Vec<SchedulerView> {

@@ -12,8 +12,8 @@ use crate::start_waits::{StartWait, StartWaits};
 use crate::stored_titles::StoredTitles;
 use reel_arena::{Buffer, Lease};
 use reel_disk::{
-    DiskDone, DiskError, DiskRequest, DiskWork, MeasuredPrice, MemberStats, PriceCorrection, Queued, Reply,
-    RequestId, Scheduler,
+    ActivityTracker, DiskDone, DiskError, DiskRequest, DiskWork, MeasuredPrice, MemberActivity, MemberStats,
+    PriceCorrection, Queued, Reply, RequestId, Scheduler,
 };
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, ClassTable, DEADLINE_NONE_NS, DiskPrice};
@@ -53,6 +53,10 @@ pub(crate) struct Member {
     start_waits: StartWaits,
     /// When it answered last.
     answered_ns: u64,
+    activity: ActivityTracker,
+    /// When its disk spun up last.
+    woke_ns: u64,
+    pub(crate) woken: u64,
 }
 
 /// An answer on its way.
@@ -116,6 +120,10 @@ impl Member {
             shares: Shares::default(),
             start_waits: StartWaits::new(&ClassTable::default()),
             answered_ns: 0,
+            // It has had no request yet.
+            activity: ActivityTracker::new(price.price.is_rotational(), 0),
+            woke_ns: 0,
+            woken: 0,
         }
     }
 
@@ -164,6 +172,7 @@ impl Member {
             JournalEvent::Asked { member: number, job: id, class: class_number, offset, deadline_ns },
         );
         if sync {
+            self.activity.begun(now_ns);
             self.stats.syncs += 1;
             self.held.push(Reverse((now_ns + SYNC_NS, id)));
             return None;
@@ -188,10 +197,13 @@ impl Member {
             let id = next.id as u32;
             let Some(job) = self.jobs.get_mut(id as usize).and_then(Option::as_mut) else { continue };
             job.started_ns = now_ns;
+            self.activity.begun(now_ns);
             self.stats.queued -= 1;
             self.stats.in_device += 1;
             journal.note(now_ns, JournalEvent::Started { member: self.number as u32, job: id });
-            let left = job.start_wait.filter(|_| self.fault.is_none());
+            // What waits for a disk that spins up waits for no other request.
+            let waits = self.fault.is_none() && job.queued_ns > self.woke_ns;
+            let left = job.start_wait.filter(|_| waits);
             if let Some((waited_ns, took_ns)) = left.and_then(|of| self.start_waits.left(of, now_ns)) {
                 return Err(format!(
                     "a beginning waited {} ms for member {} while others took {} ms of it",
@@ -320,6 +332,16 @@ impl Member {
         self.set_price(MeasuredPrice::from(self.correction.given().price));
     }
 
+    /// Whether it answers.
+    pub(crate) fn activity(&self, now_ns: u64) -> MemberActivity {
+        self.activity.activity(now_ns)
+    }
+
+    /// What it did so far.
+    pub(crate) fn stats(&self, now_ns: u64) -> MemberStats {
+        MemberStats { activity: self.activity(now_ns), ..self.stats.clone() }
+    }
+
     /// Requests that have not been answered.
     pub(crate) fn unanswered(&self) -> usize {
         self.jobs.len() - self.free.len()
@@ -377,7 +399,7 @@ impl Member {
 
     /// A round has ended; a class that did not get its share.
     pub(crate) fn round_ended(&mut self, classes: &ClassTable, now_ns: u64) -> Option<String> {
-        if self.fault.is_some() {
+        if self.fault.is_some() || self.activity(now_ns).may_sleep() {
             self.shares.forget(now_ns);
             self.start_waits.forget(classes, now_ns);
         }
@@ -437,6 +459,11 @@ impl Member {
             return Err(format!("member {} answered request {id} twice", self.number));
         };
         self.free.push(id);
+        if self.activity.answered(now_ns) {
+            self.correction.woke(now_ns);
+            self.woke_ns = now_ns;
+            self.woken += 1;
+        }
         let device_ns = now_ns - job.started_ns;
         let pulled = matches!(self.fault, Some(FaultSpan { fault: Fault::Pulled, .. }));
         if !matches!(job.work, Work::Sync(_)) {

@@ -23,6 +23,12 @@ pub struct Report {
     pub refused: u64,
     /// Starts and seeks that waited for a later start, because there was no room at once.
     pub waited_starts: u64,
+    /// Looks of viewers that waited for disks to spin up before they opened a title.
+    pub waits_for_disks: u64,
+    /// Times that disks spun up.
+    pub woken: u64,
+    /// Members that are not read any more at the end.
+    pub members_lost: u64,
     /// Times that a viewer took another rendition.
     pub rendition_steps: u64,
     /// Times that there was no room for a better one, so that it was sent without a reservation.

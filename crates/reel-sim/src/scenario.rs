@@ -1,7 +1,7 @@
 //! What is simulated: everything that a seed decides.
 
 use crate::client::PlayerSpec;
-use crate::device::{DeviceSpec, HddSpec, SsdSpec, ThrottledSpec};
+use crate::device::{Device, DeviceSpec, HddSpec, SleepSpec, Sleeper, SsdSpec, ThrottledSpec};
 use crate::fault::FaultKinds;
 use crate::title::TitleSpec;
 use reel_disk::{MeasuredPrice, Policy};
@@ -21,6 +21,8 @@ pub struct Scenario {
     pub data_rows: usize,
     /// What members are.
     pub device: DeviceSpec,
+    /// Whether they sleep, from the start and whenever they are idle.
+    pub sleep: Option<SleepSpec>,
     /// Who decides what a device gets next.
     pub policy: Policy,
     /// The titles.
@@ -77,6 +79,15 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SINGLE_PERMILLE: u64 = 700;
 
 impl Scenario {
+    /// The device of a member.
+    pub(crate) fn make_device(&self, member: usize, seed: &Rng) -> Box<dyn Device> {
+        let device = self.device.make(seed.part(100 + member as u64));
+        match self.sleep {
+            Some(spec) => Box::new(Sleeper::new(device, spec, seed.part(200 + member as u64))),
+            None => device,
+        }
+    }
+
     /// Whether its policy gives every class its share.
     pub fn keeps_shares(&self) -> bool {
         self.strict || matches!(self.policy, Policy::Rounds | Policy::Drr)
@@ -153,6 +164,7 @@ impl Scenario {
             members: 5,
             data_rows: 4,
             device: DeviceSpec::Ssd(SsdSpec::default()),
+            sleep: None,
             policy: Policy::default(),
             titles: TitleSpec {
                 titles: 20,

@@ -120,9 +120,7 @@ impl Simulation {
         // A clock that has run for a while and is at no border of a round.
         let start_ns = seed.part(3).range(1_000_000_000_000, 2_000_000_000_000);
         let config = disks_config(&scenario, given, depth);
-        let devices = (0..scenario.members)
-            .map(|member| scenario.device.make(seed.part(100 + member as u64)))
-            .collect();
+        let devices = (0..scenario.members).map(|member| scenario.make_device(member, &seed)).collect();
         let media = (media, units, scenario.device.bytes() / REAL_UNIT_BYTES);
         let disks = Arc::new(SimDisks::new(devices, &config, media, Arc::clone(&stored), start_ns));
         let threads = CooperativeThreads::new(start_ns);

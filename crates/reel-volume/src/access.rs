@@ -101,7 +101,7 @@ impl Access {
 
     /// Why nothing may be written now; `None` if this process may write.
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.ownership.as_ref().and_then(Ownership::refusal).or_else(|| self.health.stuck())
+        self.ownership.as_ref().and_then(Ownership::refusal_now).or_else(|| self.health.stuck())
     }
 
     /// A buffer of at least `bytes`. Waits until one is free.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
-use reel_disk::{DiskDone, DiskError, Reply, RequestId, Requester};
+use reel_disk::{DiskDone, DiskError, MemberActivity, Reply, RequestId, Requester};
 use reel_qos::Class;
 
 use crate::access::Access;
@@ -272,7 +272,8 @@ impl Answers {
 
 impl Outstanding {
     /// When it is given up; `None` for a read. A member that answers other writes has a queue, and
-    /// gets more time. One that is out gets little, since nothing depends on its answer.
+    /// gets more time, and so does one whose disk spins up. One that is out gets little, since
+    /// nothing depends on its answer.
     fn overdue_at_ns(&self, access: &Access) -> Option<u64> {
         self.life?;
         let patience_ns = access.write_patience_ns;
@@ -280,7 +281,12 @@ impl Outstanding {
             return Some(self.since_ns + patience_ns / WRITE_LOOKS);
         }
         let quiet_since_ns = self.since_ns.max(access.health.last_write_ns(self.member));
-        Some((quiet_since_ns + patience_ns).min(self.since_ns + WRITE_PATIENCE_MAX * patience_ns))
+        let overdue_ns = (quiet_since_ns + patience_ns).min(self.since_ns + WRITE_PATIENCE_MAX * patience_ns);
+        match access.disks.activity(self.member) {
+            // That ends: a member that does not wake in time is silent.
+            MemberActivity::Waking => Some(overdue_ns.max(access.waits.now_ns() + patience_ns / WRITE_LOOKS)),
+            _ => Some(overdue_ns),
+        }
     }
 }
 

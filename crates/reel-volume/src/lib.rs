@@ -47,12 +47,14 @@ mod replace;
 mod scrub;
 mod signature;
 mod space;
+mod spin_up;
 mod superblock;
 mod unit_read;
 #[cfg(test)]
 mod unit_read_laws;
 mod volume;
 mod waits;
+mod wake;
 mod writer;
 
 pub use access::WriteObserver;
@@ -83,4 +85,5 @@ pub use superblock::{Superblock, SuperblockError};
 pub use unit_read::{UnitFetch, UnitRead, UnitRows, UnitStep};
 pub use volume::{Volume, VolumeStatus};
 pub use waits::CooperativeWait;
+pub use wake::WakeOccasion;
 pub use writer::ObjectWriter;

@@ -104,8 +104,8 @@ pub const RESERVE_SLOTS_MAX: u64 = 256;
 pub const COMMIT_STEP_NS: u64 = 1_000_000_000;
 
 /// How long a member that answers no write at all may leave a write or sync unanswered before it is
-/// dropped as failed. The kernel resets a link that does not answer for 30 s; a disk that is spun
-/// up answers after 10 to 15 s, and a snapshot freezes a file system for a few seconds.
+/// dropped as failed. The kernel resets a link that does not answer for 30 s; a snapshot freezes a
+/// file system for a few seconds. A disk that spins up has `WAKE_MAX_NS` of reel-disk.
 pub const WRITE_PATIENCE_NS: u64 = 30_000_000_000;
 
 /// How many times as long a write may stay unanswered if its member answers others meanwhile: then
@@ -114,6 +114,16 @@ pub const WRITE_PATIENCE_MAX: u64 = 4;
 
 /// How often a caller that waits for a write looks, within that time, whether the member is out.
 pub const WRITE_LOOKS: u64 = 30;
+
+/// Between two times at which idle members are woken. Clients that come together wake them once.
+pub const WAKE_EVERY_NS: u64 = 1_000_000_000;
+
+/// How often a caller that waits for members to wake looks at them: less than a person notices.
+pub const WAKE_LOOK_NS: u64 = 50_000_000;
+
+/// A member that has not answered for so long when a volume is opened is named in the log. Disks
+/// that spin answer in some tens of milliseconds.
+pub const SPIN_UP_SHOWN_NS: u64 = 1_000_000_000;
 
 /// How long a rebuild waits at first for writes of the time before its member failed.
 pub const OLD_WRITES_WAIT_NS: u64 = 5_000_000_000;

@@ -28,6 +28,7 @@ use crate::manifest::Manifest;
 use crate::members::{Found, OpenMember, SyncState, find, findings, without_advice};
 use crate::owner::{Heartbeat, OWNER_OFFSET, Owned, TakeOver, take_over};
 use crate::space::FreeMap;
+use crate::spin_up::spin_up;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
 use crate::volume::{Disk, Inner, Volume};
 use crate::waits::{CooperativeWait, Waits};
@@ -48,6 +49,10 @@ pub struct OpenOptions {
     /// How long a member may leave writes unanswered before it is dropped as failed; `None` for
     /// [`WRITE_PATIENCE_NS`].
     pub write_patience_ns: Option<u64>,
+    /// After how much time without any other request the owner record is not renewed, so that disks
+    /// can stop; `None` if it always is. Meanwhile another host that reaches the disks can take the
+    /// volume over.
+    pub rests_after_ns: Option<u64>,
     /// Runs the volume in a simulation; `disks` is ignored then.
     pub simulated: Option<Simulated>,
 }
@@ -85,7 +90,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         Manifest::open(directory).map_err(|error| beside_members(directory, error))?;
     lock(&manifest_file, &manifest_path, !options.read_only)?;
     let mode = if options.read_only { OpenMode::ReadOnly } else { OpenMode::ReadWrite };
-    let mut found = find(directory, &manifest, mode)?;
+    let mut found = find_awake(directory, &options, &manifest, mode)?;
     let Some(superblock) = found.superblock(manifest.volume) else {
         let members = manifest.members.len();
         return Err(too_few(directory, &found, &manifest, members, None, &SyncState::default()));
@@ -154,6 +159,20 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     Ok(Volume::from_inner(inner))
 }
 
+/// Finds the members when their disks spin. Those of a simulation have nothing that spins.
+fn find_awake(
+    directory: &Path,
+    options: &OpenOptions,
+    manifest: &Manifest,
+    mode: OpenMode,
+) -> Result<Found, VolumeError> {
+    if options.simulated.is_none() {
+        let paths = manifest.members.iter().map(|written| directory.join(written));
+        spin_up(&paths.collect::<Vec<_>>());
+    }
+    find(directory, manifest, mode)
+}
+
 /// The members that are present and not in sync, and what they hold.
 fn late_members(found: &Found, selection: &Selection, keep: &[usize]) -> BTreeMap<usize, Late> {
     let is_late = |member: &&OpenMember| {
@@ -185,7 +204,8 @@ fn own(
     }
     let members = found.members.iter().map(|member| (member.superblock.index, &member.file)).collect();
     let observer = options.observer.as_ref();
-    let owned = take_over(&TakeOver { directory, volume: superblock.volume, members, shape, observer })?;
+    let mut owned = take_over(&TakeOver { directory, volume: superblock.volume, members, shape, observer })?;
+    owned.rests_after_ns = options.rests_after_ns;
     if owned.waited {
         found.members.iter_mut().for_each(OpenMember::read_catalogue);
     }

@@ -34,6 +34,7 @@ use crate::reader::ObjectReader;
 use crate::rebuild::{RebuildReport, RepairOptions, Trust, rebuild};
 use crate::replace::{Replacement, replace};
 use crate::scrub::scrub;
+use crate::wake::{WakeOccasion, spared};
 use crate::writer::ObjectWriter;
 
 /// An open volume. Clones share it. It is closed, and its locks are released, when the last clone
@@ -103,6 +104,34 @@ impl Volume {
     /// for the file systems.
     pub fn look_for_members(&self) {
         look_for_members(&self.inner);
+    }
+
+    /// Sends a small read to each member in use that has been idle for so long that its disk may
+    /// sleep, so that all of them spin up together. Returns at once.
+    pub fn wake(&self, occasion: WakeOccasion) {
+        self.inner.waker.wake(&self.inner.access, &self.inner.superblock, occasion);
+    }
+
+    /// Members in use that were woken and have not answered: their disks spin up.
+    pub fn waking(&self) -> Vec<usize> {
+        self.inner.waker.waking(&self.inner.access)
+    }
+
+    /// Whether so many members spin up that the others are not enough to read what is stored.
+    pub fn waits_for_disks(&self) -> bool {
+        self.waking().len() > spared(&self.inner.health)
+    }
+
+    /// Waits while [`Volume::waits_for_disks`], for as long as a disk may take to spin up.
+    pub fn await_awake(&self) {
+        self.inner.waker.await_awake(&self.inner.access);
+    }
+
+    /// Whether a read may have to wait for a disk that spins up.
+    pub fn may_sleep(&self) -> bool {
+        let members = 0..self.inner.geometry.members();
+        let mut in_use = members.filter(|member| self.inner.health.readable(*member));
+        in_use.any(|member| self.inner.access.disks.activity(member).may_sleep()) || !self.waking().is_empty()
     }
 
     /// The media memory.

@@ -56,6 +56,9 @@ pub(crate) struct Config {
     pub(crate) pin_threads: bool,
     /// Disk threads; 0 chooses by the number of members.
     pub(crate) disk_threads: usize,
+    /// Whether disks may stop while nothing is requested, though another host could take the volume
+    /// over then.
+    pub(crate) standby: bool,
     /// Whether the kernel may send from media memory itself.
     pub(crate) zero_copy: bool,
     /// The congestion control of connections; empty for that of the system.
@@ -193,6 +196,7 @@ impl Default for Config {
             serve_threads: 0,
             pin_threads: false,
             disk_threads: 0,
+            standby: false,
             zero_copy: true,
             congestion_control: "cubic".to_owned(),
             arena_bytes: Size(0),

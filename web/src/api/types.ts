@@ -425,6 +425,8 @@ export interface ListedSession {
 
 /** A disk. */
 export interface Member {
+  /** Whether it answers. */
+  activity: MemberActivity;
   /** What each class has of it. */
   classes: MemberClass[];
   /** Requests that failed. */
@@ -460,6 +462,15 @@ export interface Member {
   /** Its state in a sentence. */
   text: string;
 }
+
+/**
+ * Whether a member answers its requests.
+ * - "active": It answers.
+ * - "idle": It has had no request for two minutes; its disk may sleep.
+ * - "waking": It was idle, and its first request since waits: its disk spins up.
+ * - "silent": It has requests and has answered none for 10 s, or 30 s if it was idle.
+ */
+export type MemberActivity = "active" | "idle" | "waking" | "silent";
 
 /** What a class has of a disk. */
 export interface MemberClass {
@@ -885,6 +896,8 @@ export interface Volume {
 
 /** The state of one member. */
 export interface VolumeMember {
+  /** Whether it answers. */
+  activity: MemberActivity;
   /** Whether it is read and written. */
   in_use: boolean;
   /** Its number, from 0. */

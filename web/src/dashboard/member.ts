@@ -3,7 +3,7 @@ import { count } from "../format.ts";
 import { h, setText } from "../ui/dom.ts";
 import { makeBar, rows } from "./bar.ts";
 import { keep, makeChart, type Sample } from "./chart.ts";
-import { LATE_RECENT_S, lateWords, milliseconds, pathEnd, stateWords } from "./words.ts";
+import { LATE_RECENT_S, lateWords, memberWords, milliseconds, pathEnd } from "./words.ts";
 
 /** Above this width the figures of all disks are shown; below, each disk's when asked for. */
 const WIDE = "(min-width: 641px)";
@@ -35,8 +35,8 @@ export function memberCard(replace: (member: Member) => void): {
     show(member, at_s, round_ms, mayReplace) {
       shown = member;
       setText(name, `Disk ${member.member}`);
-      setText(state, stateWords(member.state));
-      element.toggleAttribute("data-amiss", !member.in_use);
+      setText(state, memberWords(member));
+      element.toggleAttribute("data-amiss", !member.in_use || member.activity === "silent");
       setText(path, pathEnd(member.path));
       path.title = member.path;
       trouble.hidden = member.state === "present";

@@ -3,6 +3,7 @@
 import type {
   LateViewer,
   Member,
+  MemberActivity,
   MemberState,
   ResourceCode,
   ResourceUse,
@@ -24,6 +25,23 @@ const states: Record<MemberState, string> = {
   failed: "Failed",
   rebuilding: "Being rebuilt",
 };
+
+const activities: Record<MemberActivity, string> = {
+  active: "",
+  idle: "idle",
+  waking: "waking",
+  silent: "does not answer",
+};
+
+/** "Healthy, waking". What a disk does matters only while it is in use. */
+export function memberWords({
+  state,
+  activity,
+  in_use,
+}: Pick<Member, "state" | "activity" | "in_use">): string {
+  const does = in_use ? (activities[activity] ?? activity) : "";
+  return does ? `${stateWords(state)}, ${does}` : stateWords(state);
+}
 
 /** A server newer than this page may have a state that is not listed here. */
 export function stateWords(state: MemberState): string {

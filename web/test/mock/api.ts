@@ -253,6 +253,7 @@ function mockVolume(titles: number): Volume {
       path: `/srv/reel/disk${member}/member`,
       state: "present",
       in_use: true,
+      activity: "active",
       text: `member ${member} is healthy`,
     })),
   };

@@ -175,6 +175,7 @@ function member(number: number, now_s: number, load: number, state: MockPromises
     path: `/srv/reel/disk${number}/member`,
     state: there ? "present" : lostState,
     in_use: there,
+    activity: "active",
     text: there
       ? `member ${number} is healthy`
       : `member ${number} is not at /srv/reel/disk${number}/member; films play from the others`,

@@ -7,6 +7,7 @@ import {
   isRecent,
   lateViewerWords,
   lateWords,
+  memberWords,
   milliseconds,
   pathEnd,
   percent,
@@ -59,6 +60,11 @@ test("figures in words", () => {
   assert.equal(refusalName("processor"), "Processor");
   assert.equal(stateWords("missing"), "Missing");
   assert.equal(stateWords("sleepy" as MemberState), "Sleepy", "a state of a newer server");
+  const member = { state: "present", in_use: true } as const;
+  assert.equal(memberWords({ ...member, activity: "active" }), "Healthy");
+  assert.equal(memberWords({ ...member, activity: "waking" }), "Healthy, waking");
+  assert.equal(memberWords({ ...member, activity: "silent" }), "Healthy, does not answer");
+  assert.equal(memberWords({ state: "failed", in_use: false, activity: "silent" }), "Failed");
   const use = { resource: "network", unit: "bytes", used: 1e6, capacity: null, peak_used: 2e6 } as const;
   assert.equal(useWords(use), "8 Mb/s, no limit known");
   assert.equal(

@@ -42,6 +42,7 @@ test("a disk that was repaired or moved and is in use is no reason for a notice"
     path: `/srv/reel/disk${n}/member`,
     state,
     in_use: true,
+    activity: "active" as const,
     text: `member ${n} is ${state}`,
   }));
   const volume: Pick<Volume, "state" | "members"> = { state: "ok", members };

@@ -38,6 +38,22 @@ async fn titles_are_listed_shown_and_removed() {
 }
 
 #[tokio::test]
+async fn the_list_of_titles_wakes_disks_and_nothing_else_does() {
+    let server = Server::new();
+    let id = server.add("Big%20Film").await;
+    let looks = || server.library.looks.load(Ordering::Relaxed);
+    for path in ["/", "/metrics", "/readyz", "/api/v1/volume", "/api/v1/dashboard", "/library.m3u"] {
+        server.get(path).await;
+    }
+    server.get(&format!("/img/{id}.svg")).await;
+    server.get(&format!("/api/v1/titles/{id}")).await;
+    server.call("HEAD", "/api/v1/titles").await;
+    assert_eq!(looks(), 0);
+    server.get("/api/v1/titles").await;
+    assert_eq!(looks(), 1);
+}
+
+#[tokio::test]
 async fn a_title_that_is_set_aside_says_why() {
     let server = Server::new();
     let id = server.add("Big%20Film").await;

@@ -42,6 +42,8 @@ pub(super) struct FakeLibrary {
     pub(super) endless_probes: AtomicBool,
     /// Such probes that run.
     pub(super) probing: AtomicUsize,
+    /// How often a person looked at the list of titles.
+    pub(super) looks: AtomicUsize,
     /// Where records of a watched directory are kept.
     records: tempfile::TempDir,
 }
@@ -197,6 +199,7 @@ impl Server {
             niceness: Mutex::default(),
             endless_probes: AtomicBool::new(false),
             probing: AtomicUsize::new(0),
+            looks: AtomicUsize::new(0),
             records: tempfile::tempdir().expect("tempdir"),
         });
         let mut config = ControlConfig {
@@ -303,6 +306,10 @@ impl KnownTitles for FakeLibrary {
 impl LibraryService for FakeLibrary {
     fn titles(&self) -> Vec<Arc<TitleSummary>> {
         self.titles.lock().expect("lock").values().cloned().collect()
+    }
+
+    fn looked_at(&self) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
     }
 
     fn title(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
@@ -496,6 +503,7 @@ impl LibraryService for FakeLibrary {
                     MemberStateCode::Missing
                 },
                 in_use: state == VolumeState::Ok,
+                activity: ActivityCode::Waking,
                 text: format!("member 0 is {state:?}"),
             }],
         }

@@ -4,7 +4,7 @@ use super::{ResourceCode, ResourceId};
 use crate::admission::{LateView, SessionView, SharingReport};
 use crate::classes::ClassKind;
 use crate::jobs::JobStatus;
-use crate::library_service::{MemberStateCode, VolumeState};
+use crate::library_service::{ActivityCode, MemberStateCode, VolumeState};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -78,6 +78,8 @@ pub struct Member {
     pub state: MemberStateCode,
     /// It is read and written.
     pub in_use: bool,
+    /// Whether it answers.
+    pub activity: ActivityCode,
     /// Its state in a sentence.
     pub text: String,
     /// How its requests are scheduled: `rounds` keeps reservations.

@@ -2,6 +2,7 @@
 
 use super::{Fetcher, Hedge, WaitingFetches};
 use crate::limits::{AROUND_AGAIN_NS, AROUND_LEAD_MAX_NS, LAG_LOOK_NS, LAG_NS};
+use reel_disk::MemberActivity;
 use reel_qos::{DEADLINE_NONE_NS, Kind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +25,7 @@ impl Fetcher {
         let check = |&(member, oldest_ns): &(usize, u64)| bypass.check_stall(member, oldest_ns, now_ns);
         let stalled: Vec<usize> = self.with_disks.oldest().filter(check).map(|(member, _)| member).collect();
         for &member in &stalled {
-            self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
+            self.report_stall(member);
             self.read_around_all(member, now_ns);
         }
         if let Some(member) = self.lagging(now_ns)
@@ -51,6 +52,16 @@ impl Fetcher {
         for member in slow {
             self.read_around_all(member, now_ns);
         }
+    }
+
+    /// A member is read around because it answers nothing. A disk that spins up is no fault.
+    fn report_stall(&self, member: usize) {
+        if self.units.disks().activity(member) == MemberActivity::Waking {
+            tracing::info!(member, "a member wakes; reading around it until it answers");
+            return;
+        }
+        self.units.counters().stalled.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(member, "a member has stalled; reading around it");
     }
 
     /// A member that keeps a read of a class with deadlines waiting for long, while no other member

@@ -355,3 +355,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_disk_that_spins_up_before_its_first_answer_costs_no_more_than_before() {
+    for full in [true, false] {
+        let mut correction = PriceCorrection::new(GIVEN);
+        correction.filled(full, 0);
+        correction.begun(0, 4096, false, 0);
+        let mut now_ns = 15_000 * MS;
+        correction.woke(now_ns);
+        for _ in 0..1000 {
+            assert_eq!(correction.done(4096, false, now_ns), None);
+            correction.begun(0, 4096, false, now_ns);
+            correction.filled(full, now_ns);
+            now_ns += 8 * MS;
+        }
+        assert_eq!(correction.price(), GIVEN);
+    }
+}

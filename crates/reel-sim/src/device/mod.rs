@@ -1,11 +1,13 @@
 //! Models of devices: when they finish what they are given.
 
 mod hdd;
+mod sleeper;
 mod ssd;
 mod tail;
 mod throttled;
 
 pub use hdd::{Hdd, HddSpec};
+pub use sleeper::{SleepSpec, Sleeper};
 pub use ssd::{Ssd, SsdSpec};
 pub use tail::Tail;
 pub use throttled::{Throttled, ThrottledSpec};

@@ -13,6 +13,8 @@ use reel_admit::limits::{LATE_TOLERATED_NS, START_BOUND_NS};
 use reel_cache::MediaKind;
 use reel_play::{DeliveryPolicy, Form, MediaRequest};
 use reel_qos::{AdmitError, Class};
+use reel_volume::WakeOccasion;
+use reel_volume::limits::WAKE_LOOK_NS;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,6 +50,9 @@ impl Simulation {
     }
 
     fn open(&mut self, number: u32, title: Arc<Title>) -> Result<(), String> {
+        if self.waits_for_disks(number) {
+            return Ok(());
+        }
         let client = &mut self.clients[number as usize];
         let Kind::Viewer(player) = &mut client.kind else { return Ok(()) };
         let opened = title.number as u64;
@@ -67,6 +72,22 @@ impl Simulation {
         self.report.opened += 1;
         self.note_action(number, ClientAction::Opens, opened);
         self.continue_playing(number)
+    }
+
+    /// Whether disks have to spin up before a session is opened. As the server does, it wakes all
+    /// of them, and opens the session when they are awake.
+    fn waits_for_disks(&mut self, number: u32) -> bool {
+        let volume = &self.maintenance.volume;
+        volume.wake(WakeOccasion::Open);
+        let waits = volume.waits_for_disks();
+        if waits {
+            self.report.waits_for_disks += 1;
+            let client = &mut self.clients[number as usize];
+            client.turn += 1;
+            let turn = client.turn;
+            self.at(self.now_ns + WAKE_LOOK_NS, Event::Wake { client: number, turn });
+        }
+        waits
     }
 
     /// A viewer does what it wants next.

@@ -33,6 +33,9 @@ impl Simulation {
         self.report.scrubbed = done.scrubbed;
         self.report.repaired_rows = done.repaired_rows;
         self.report.reads = self.disks.stats().iter().map(|stats| stats.reads).sum();
+        self.report.woken = self.disks.woken();
+        let health = self.core.engine.units().health();
+        self.report.members_lost = health.lost() as u64;
         self.report.writes = self.disks.stats().iter().map(|stats| stats.writes).sum();
         self.report
     }

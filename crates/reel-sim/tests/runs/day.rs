@@ -77,6 +77,20 @@ fn players_of_files_are_seen_to_be_late_where_deadlines_are_not_looked_at() {
 }
 
 #[test]
+fn disks_that_sleep_are_waited_for_before_the_first_viewer_is_admitted_and_no_viewer_is_late() {
+    for seed in 1..=3 {
+        let report = run(asleep(seed)).unwrap_or_else(|broken| panic!("{broken}"));
+        assert_eq!((report.woken, report.members_lost), (5, 0), "{report}");
+        // A viewer looks twenty times a second, and waits until all disks but one are awake.
+        assert!((100..4_000).contains(&report.waits_for_disks), "{} of {report}", report.waits_for_disks);
+        assert!(report.opened > 30 && report.starts > 30, "{report}");
+        assert_eq!((report.late_units, report.stalls, report.deadline_misses), (0, 0, 0), "{report}");
+        assert!(report.start_most_ns < MINUTE_NS / 30, "{report}");
+        assert!(report.priced_permille.1 < 1_300, "spinning up costs no price: {report}");
+    }
+}
+
+#[test]
 fn a_policy_blind_to_deadlines_is_seen_to_break() {
     let broken = broken(Scenario { policy: Policy::Fifo, ..busy_disks(2) });
     let story = broken.to_string();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use reel_disk::Policy;
-use reel_sim::device::{DeviceSpec, HddSpec, SsdSpec, Tail};
+use reel_sim::device::{DeviceSpec, HddSpec, SleepSpec, SsdSpec, Tail};
 use reel_sim::fault::FaultKinds;
 use reel_sim::{Broken, Report, Scenario, Simulation};
 
@@ -85,6 +85,16 @@ fn full_link(seed: u64, mbps: u64, duration_ns: u64) -> Scenario {
     let mut scenario = Scenario::plain(seed, duration_ns, (mbps / 2).min(400) as usize);
     (scenario.uplink_bps, scenario.bulks) = (Some(mbps * 1_000_000), 4);
     (scenario.titles.titles, scenario.titles.segments) = (6, (75, 300));
+    scenario
+}
+
+/// Hard disks that sleep until viewers come, and take 5 to 20 s to spin up.
+fn asleep(seed: u64) -> Scenario {
+    let mut scenario = Scenario::plain(seed, 5 * MINUTE_NS, 40);
+    scenario.device = DeviceSpec::Hdd(HddSpec::default());
+    let second_ns = MINUTE_NS / 60;
+    scenario.sleep = Some(SleepSpec { idle_ns: 10 * MINUTE_NS, spin_up_ns: (5 * second_ns, 20 * second_ns) });
+    scenario.buffers = 8_000;
     scenario
 }
 

@@ -22,6 +22,7 @@ use crate::health::Health;
 use crate::ids::VolumeId;
 use crate::limits::{BEAT_NS, BLOCK_BYTES, LAST_BEAT_NS, LOCK_POLL_NS, TENURE_WAIT_NS};
 use crate::owner::record::{OWNER_OFFSET, OwnerRecord};
+use crate::owner::rest::Rest;
 use crate::owner::take_over::{Owned, Session};
 use crate::owner::tenure::Tenure;
 
@@ -35,6 +36,10 @@ struct Shared {
     until_ns: AtomicU64,
     /// Who has taken the volume over.
     taken_over_by: OnceLock<String>,
+    /// A caller waits for the right to write.
+    is_wanted: AtomicBool,
+    /// The record is not renewed because nothing is requested.
+    rests: AtomicBool,
     /// The thread that renews the record has panicked.
     is_given_up: AtomicBool,
 }
@@ -59,6 +64,9 @@ struct Beats {
     health: Health,
     counters: Arc<VolumeCounters>,
     answers: Answers,
+    /// Requests of this thread that members have answered.
+    answered: u64,
+    rest: Rest,
 }
 
 /// The time of tenures: the time for which the machine sleeps counts.
@@ -94,6 +102,13 @@ impl Ownership {
         }
     }
 
+    /// The same, for display and to decide whether to try: an owner that rests may write as soon as
+    /// the members are awake.
+    pub(crate) fn refusal_now(&self) -> Option<String> {
+        let rests = self.0.rests.load(Ordering::Acquire) && !self.0.is_given_up.load(Ordering::Acquire);
+        if rests && self.0.taken_over_by.get().is_none() { None } else { self.refusal() }
+    }
+
     /// Whether this process may write now. Waits a while for the members to answer.
     pub(crate) fn await_right(&self) -> bool {
         let begun_ns = now_ns();
@@ -101,6 +116,7 @@ impl Ownership {
             if self.0.taken_over_by.get().is_some() || now_ns() > begun_ns + TENURE_WAIT_NS {
                 return false;
             }
+            self.0.is_wanted.store(true, Ordering::Release);
             std::thread::sleep(Duration::from_nanos(LOCK_POLL_NS));
         }
         true
@@ -157,6 +173,8 @@ impl Heartbeat {
             health: access.health.clone(),
             counters: Arc::clone(counters),
             answers: Answers::new().due_after(BEAT_NS),
+            answered: 0,
+            rest: Rest::new(owned.rests_after_ns, now_ns()),
         };
         access.ownership = Some(ownership);
         let (stop, stopped) = channel();
@@ -182,6 +200,11 @@ impl Beats {
         let mut pause_ns = BEAT_NS;
         while stopped.recv_timeout(Duration::from_nanos(pause_ns)) == Err(RecvTimeoutError::Timeout) {
             let begun_ns = now_ns();
+            self.take_late_answers(begun_ns);
+            if !self.is_due(begun_ns) {
+                pause_ns = BEAT_NS;
+                continue;
+            }
             self.beat(begun_ns);
             if let Some(other) = self.tenure.taken_over_by() {
                 tracing::error!(
@@ -195,11 +218,24 @@ impl Beats {
         self.end();
     }
 
-    fn beat(&mut self, begun_ns: u64) {
-        // The answers to the writes of the last beat. A member that still owes one is silent.
+    /// Takes the answers to the writes of the last beat. A member that still owes one is silent.
+    fn take_late_answers(&mut self, begun_ns: u64) {
         while let Some(done) = self.answers.next_until(begun_ns, now_ns) {
+            self.answered += 1;
             self.answered(done);
         }
+    }
+
+    /// Whether the record is to be renewed, or the owner rests.
+    fn is_due(&mut self, now_ns: u64) -> bool {
+        let all: u64 = (0..self.members).map(|member| self.health.answers(member)).sum();
+        let is_wanted = self.ownership.0.is_wanted.swap(false, Ordering::AcqRel);
+        let renews = self.rest.renews(all.saturating_sub(self.answered), is_wanted, now_ns);
+        self.ownership.0.rests.store(self.rest.is_reason(now_ns), Ordering::Release);
+        renews
+    }
+
+    fn beat(&mut self, begun_ns: u64) {
         let readable = (0..self.members).filter(|&member| self.health.readable(member));
         let readable = readable.fold(MemberSet::default(), MemberSet::with);
         let mut reads = 0;
@@ -215,6 +251,7 @@ impl Beats {
             && let Some(done) = self.answers.next_until(begun_ns + BEAT_NS, now_ns)
         {
             reads -= usize::from(done.buffer.is_some());
+            self.answered += 1;
             self.answered(done);
         }
         while let Some(done) = self.answers.give_up_one() {

@@ -29,6 +29,8 @@ pub(crate) struct TakeOver<'a> {
 
 /// The right to write a volume.
 pub(crate) struct Owned {
+    /// After how much time without other requests it rests: see `OpenOptions`.
+    pub(crate) rests_after_ns: Option<u64>,
     pub(crate) tenure: Tenure,
     pub(crate) session: Session,
     /// Whether the takeover waited, so that what was read before may have changed.
@@ -64,7 +66,7 @@ pub(crate) fn take_over(volume: &TakeOver<'_>) -> Result<Owned, VolumeError> {
             }
             Step::Owned { since_ns } => {
                 let tenure = Tenure::new(takeover.into_own(), volume.shape, since_ns);
-                return Ok(Owned { tenure, session, waited });
+                return Ok(Owned { rests_after_ns: None, tenure, session, waited });
             }
             Step::Refused(other) => {
                 return Err(VolumeError::Owned { path: volume.directory.to_owned(), owner: other.owner() });

@@ -19,6 +19,7 @@ use crate::owner::Heartbeat;
 use crate::presence::look_for_members;
 use crate::reader::ObjectReader;
 use crate::superblock::Superblock;
+use crate::wake::Waker;
 use reel_qos::Class;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     pub(crate) access: Access,
     pub(crate) health: Health,
     pub(crate) counters: Arc<VolumeCounters>,
+    pub(super) waker: Waker,
     pub(crate) space: Space,
     pub(super) slots: u64,
     pub(super) titles: RwLock<Arc<Vec<Arc<TitleRecord>>>>,
@@ -86,6 +88,7 @@ impl Inner {
             _heartbeat: heartbeat,
             directory,
             geometry: superblock.geometry,
+            waker: Waker::new(superblock.geometry.members()),
             superblock,
             current: Mutex::new(findings.clone()),
             findings,

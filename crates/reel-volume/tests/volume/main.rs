@@ -9,5 +9,6 @@ mod hangs;
 mod late;
 mod rebuild;
 mod round_trip;
+mod sleeping;
 mod targets;
 mod volumes;

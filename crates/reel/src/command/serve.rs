@@ -10,6 +10,7 @@ use std::time::Duration;
 use reel::server::{PromiseConfig, ServeConfig, ServeError, Server};
 use reel_api::{ControlConfig, OwnNames, prepare_spool};
 use reel_arena::PageKind;
+use reel_disk::limits::IDLE_NS;
 use reel_disk::{DepthBound, DisksConfig};
 use reel_http::CertificateError;
 use reel_library::Library;
@@ -169,6 +170,7 @@ fn library(config: &Config, directory: &Path) -> Result<(Library, Vec<UsedProfil
         read_only: false,
         arena: ArenaBudget { bytes, huge_pages: true },
         readable_by_others: config.programs_socket.is_some(),
+        rests_after_ns: config.standby.then_some(IDLE_NS),
         disks: DisksConfig {
             threads: config.disk_threads,
             driver: config.experimental.driver.into(),

@@ -14,6 +14,7 @@ pub(super) const KEYS: &[&str] = &[
     "serve_threads",
     "pin_threads",
     "disk_threads",
+    "standby",
     "zero_copy",
     "congestion_control",
     "arena_bytes",

@@ -9,15 +9,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use reel_disk::limits::PRICE_UNKNOWN;
+use reel_disk::limits::{IDLE_NS, PRICE_UNKNOWN};
 use reel_disk::{
-    DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MeasuredPrice, MemberFile, MemberStats,
-    Reply, RequestId, SchedulerView,
+    ActivityTracker, DiskBackend, DiskDone, DiskError, DiskRequest, DiskWork, Disks, MeasuredPrice,
+    MemberActivity, MemberFile, MemberStats, Reply, RequestId, SchedulerView,
 };
 use reel_qos::{Class, ClassTable, DiskPrice};
 use reel_volume::{CooperativeWait, OpenOptions, Simulated, Volume};
 
 use super::{Scratch, open_options};
+
+/// The time at first: a disk may have been idle for long.
+const START_NS: u64 = 10 * IDLE_NS;
 
 /// Called before a request is executed; the request fails if it returns `true`.
 type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
@@ -25,7 +28,6 @@ type Fails = Box<dyn FnMut(usize, &DiskWork) -> bool + Send>;
 /// An answer that is held back, and its receiver.
 type Late = (Arc<dyn Reply>, DiskDone);
 
-#[derive(Default)]
 pub struct ImmediateDisks {
     files: Mutex<Vec<Option<File>>>,
     fails: Mutex<Option<Fails>>,
@@ -33,6 +35,8 @@ pub struct ImmediateDisks {
     /// Answers of requests that failed, if they are held back.
     held: Mutex<Option<Vec<Late>>>,
     lagging: Mutex<Option<Lagging>>,
+    sleeping: Mutex<Option<Sleeping>>,
+    now_ns: AtomicU64,
 }
 
 /// A member that answers only when the caller waits for nothing else.
@@ -43,25 +47,96 @@ struct Lagging {
     most: usize,
 }
 
+/// A member whose disk sleeps.
+struct Sleeping {
+    member: usize,
+    activity: ActivityTracker,
+    /// How long it takes to spin up; `None` if it never answers.
+    spin_up_ns: Option<u64>,
+    /// What it has to answer, and when.
+    waiting: VecDeque<(Option<u64>, Late)>,
+}
+
 struct JumpingClock {
-    now_ns: AtomicU64,
     disks: Arc<ImmediateDisks>,
 }
 
 impl ImmediateDisks {
     /// Opens a volume on such disks.
     pub fn open(scratch: &Scratch) -> (Volume, Arc<ImmediateDisks>) {
-        let disks = Arc::new(ImmediateDisks::default());
+        Self::open_with(scratch, |_| {})
+    }
+
+    /// The same, with other options.
+    pub fn open_with(
+        scratch: &Scratch,
+        change: impl FnOnce(&mut OpenOptions),
+    ) -> (Volume, Arc<ImmediateDisks>) {
+        let disks = Arc::new(ImmediateDisks::at(START_NS));
         let own = Arc::clone(&disks);
         let make = move |files: Vec<Option<MemberFile>>| {
             let open = |file: Option<MemberFile>| file.map(|file| open(file.path()));
             *own.files.lock().unwrap() = files.into_iter().map(open).collect();
             Arc::clone(&own) as Disks
         };
-        let turns = JumpingClock { now_ns: AtomicU64::new(1_000_000_000), disks: Arc::clone(&disks) };
+        let turns = JumpingClock { disks: Arc::clone(&disks) };
         let simulated = Simulated { disks: Arc::new(make), turns: Arc::new(turns) };
-        let options = OpenOptions { simulated: Some(simulated), ..open_options() };
+        let mut options = OpenOptions { simulated: Some(simulated), ..open_options() };
+        change(&mut options);
         (Volume::open(scratch.path(), options).unwrap(), disks)
+    }
+
+    fn at(now_ns: u64) -> ImmediateDisks {
+        ImmediateDisks {
+            files: Mutex::default(),
+            fails: Mutex::default(),
+            refuses: AtomicBool::default(),
+            held: Mutex::default(),
+            lagging: Mutex::default(),
+            sleeping: Mutex::default(),
+            now_ns: AtomicU64::new(now_ns),
+        }
+    }
+
+    /// The time on the clock.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::Relaxed)
+    }
+
+    /// This member has been idle for long, and takes so long to answer its next request.
+    pub fn sleep(&self, member: usize, spin_up_ns: Option<u64>) {
+        let activity = ActivityTracker::new(true, self.now_ns() - IDLE_NS);
+        *self.sleeping.lock().unwrap() =
+            Some(Sleeping { member, activity, spin_up_ns, waiting: VecDeque::new() });
+    }
+
+    /// Requests that the sleeping member has not answered.
+    pub fn waiting(&self) -> usize {
+        self.sleeping.lock().unwrap().as_ref().map_or(0, |sleeping| sleeping.waiting.len())
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, ns: u64) {
+        self.now_ns.fetch_add(ns, Ordering::Relaxed);
+        while self.answer_awake() {}
+    }
+
+    /// Answers what the sleeping member has to answer by now.
+    fn answer_awake(&self) -> bool {
+        let now_ns = self.now_ns();
+        let mut sleeping = self.sleeping.lock().unwrap();
+        let Some(member) = sleeping.as_mut() else { return false };
+        let is_due = |(at_ns, _): &mut (Option<u64>, Late)| at_ns.is_some_and(|at_ns| at_ns <= now_ns);
+        let Some((_, (reply, done))) = member.waiting.pop_front_if(is_due) else { return false };
+        member.activity.answered(now_ns);
+        drop(sleeping);
+        reply.deliver(done);
+        true
+    }
+
+    /// When the sleeping member answers next.
+    fn next_answer_ns(&self) -> Option<u64> {
+        self.sleeping.lock().unwrap().as_ref()?.waiting.front()?.0
     }
 
     /// From now on requests for which `fails` returns `true` fail.
@@ -141,6 +216,19 @@ impl DiskBackend for ImmediateDisks {
                 lagging.most = lagging.most.max(lagging.late.len());
                 continue;
             }
+            if let Some(sleeping) =
+                self.sleeping.lock().unwrap().as_mut().filter(|sleeping| sleeping.member == member)
+            {
+                let now_ns = self.now_ns();
+                let wakes_ns = sleeping.waiting.front().map(|(at_ns, _)| *at_ns);
+                let at_ns = wakes_ns.unwrap_or_else(|| match sleeping.activity.activity(now_ns) {
+                    MemberActivity::Idle => sleeping.spin_up_ns.map(|ns| now_ns + ns),
+                    _ => Some(now_ns),
+                });
+                sleeping.activity.begun(now_ns);
+                sleeping.waiting.push_back((at_ns, (reply, done)));
+                continue;
+            }
             match &mut *self.held.lock().unwrap() {
                 Some(held) if done.result.is_err() => held.push((reply, done)),
                 _ => reply.deliver(done),
@@ -156,6 +244,12 @@ impl DiskBackend for ImmediateDisks {
 
     fn is_present(&self, member: usize) -> bool {
         self.files.lock().unwrap()[member].is_some()
+    }
+
+    fn activity(&self, member: usize) -> MemberActivity {
+        let sleeping = self.sleeping.lock().unwrap();
+        let found = sleeping.as_ref().filter(|sleeping| sleeping.member == member);
+        found.map_or(MemberActivity::Active, |sleeping| sleeping.activity.activity(self.now_ns()))
     }
 
     fn stats(&self) -> Vec<MemberStats> {
@@ -193,7 +287,7 @@ impl DiskBackend for ImmediateDisks {
 
 impl CooperativeWait for JumpingClock {
     fn now_ns(&self) -> u64 {
-        self.now_ns.load(Ordering::Relaxed)
+        self.disks.now_ns()
     }
 
     fn caller(&self) -> u64 {
@@ -201,11 +295,11 @@ impl CooperativeWait for JumpingClock {
     }
 
     fn wait(&self, until_ns: Option<u64>) -> bool {
-        match until_ns {
-            _ if self.disks.answer_one() => true,
-            Some(until_ns) => self.now_ns.fetch_max(until_ns, Ordering::Relaxed) < until_ns,
-            None => false,
+        if self.disks.answer_one() || self.disks.answer_awake() {
+            return true;
         }
+        let next_ns = until_ns.into_iter().chain(self.disks.next_answer_ns()).min();
+        next_ns.is_some_and(|next_ns| self.disks.now_ns.fetch_max(next_ns, Ordering::Relaxed) < next_ns)
     }
 
     fn notify(&self, _: u64) {}
