@@ -32,7 +32,7 @@ nightly: ## what `make test` leaves to the night, in parts of at most 25 minutes
 	scripts/nightly $(PART)
 
 bench: ## one experiment, Reel beside its rivals; BENCH=all, peers, classes, priority, degraded or capacity
-	scripts/setup test
+	scripts/setup bench
 	scripts/web build
 	$(CARGO) build --release --locked --package reel --package reel-bench --package reel-load
 	scripts/strip target/release/reel

@@ -37,7 +37,7 @@ pub(crate) const DESCRIPTORS_OTHER: usize = 256;
 
 /// How long a server measures members that have no profile before it serves: short enough not to
 /// delay the start noticeably.
-pub(crate) const QUICK_PROBE: Duration = Duration::from_millis(1500);
+pub(crate) const QUICK_PROBE: Duration = Duration::from_secs(2);
 
 /// A quick profile is not valid any more when a member holds more than this number of times the
 /// data that was measured.

@@ -31,7 +31,7 @@ use std::time::Duration;
 /// The options of `nfs`.
 #[derive(clap::Args)]
 pub(crate) struct NfsArguments {
-    /// `--seconds` is how long players play in each case [30].
+    /// `--seconds` is how long players play in each case (30).
     #[command(flatten)]
     common: CommonOptions,
     /// Readers without a deadline of figure 10, one number after the other.

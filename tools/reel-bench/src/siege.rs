@@ -39,12 +39,12 @@ use watch::Health;
 /// The options of `siege`.
 #[derive(clap::Args)]
 pub(crate) struct SiegeArguments {
-    /// `--seconds` is the length of the siege [300].
+    /// `--seconds` is the length of the siege (300).
     #[command(flatten)]
     common: CommonOptions,
     #[command(flatten)]
     against: Against,
-    /// Ordinary viewers at 1 Mb/s [200].
+    /// Ordinary viewers at 1 Mb/s (200).
     #[arg(long)]
     viewers: Option<usize>,
     /// Only these attacks, separated by commas.

@@ -18,8 +18,10 @@ pub(super) struct Plan {
     /// Windows in the order of their times.
     pub(super) windows: Vec<WindowPlan>,
     /// Cells, each with the time at which it ends. They come after all windows, which make the
-    /// price. None when there is little time.
+    /// price. When there is little time, only those that limit how far a price may fall.
     pub(super) cells: Vec<(CellPlan, u64)>,
+    /// Whether there is little time.
+    pub(super) quick: bool,
     /// When the windows are over.
     pub(super) windows_ns: u64,
     /// How often windows are measured at most, if they do not agree.
@@ -59,13 +61,13 @@ impl Plan {
         let sizes = sizes(unit_bytes, quick);
         // In thousandths of the time: cells, windows of reads, of reads beside writes, of writes.
         let [cells_share, reads_share, beside_share, writes_share] = match (quick, writes) {
-            (true, false) => [0, 1000, 0, 0],
+            (true, false) => [250, 750, 0, 0],
             (false, false) => [350, 650, 0, 0],
-            (true, true) => [0, 600, 200, 200],
+            (true, true) => [200, 480, 160, 160],
             (false, true) => [300, 350, 150, 200],
         };
         let part = |permille: u64| (u128::from(time_ns) * u128::from(permille) / 1000) as u64;
-        let cells = if quick { Vec::new() } else { cells(writes) };
+        let cells = if quick { quick_cells(&sizes) } else { cells(writes) };
         let [shortest, longest] = PROBE_WINDOW_NS;
         // Runs, and mixtures where there is time. Without mixtures a price adds up requests and
         // bytes that may have independent limits, and is too high.
@@ -91,7 +93,7 @@ impl Plan {
         let times_max = if quick { PROBE_QUICK_TIMES_MAX } else { PROBE_TIMES_MAX };
         let rounds_max = (probe.time_ns.saturating_mul(times_max) / windows_ns.max(1)).max(1);
         let cells = cells.into_iter().zip(ends).collect();
-        Plan { windows, cells, windows_ns, rounds_max, time_ns, window_ns }
+        Plan { windows, cells, quick, windows_ns, rounds_max, time_ns, window_ns }
     }
 }
 
@@ -146,6 +148,13 @@ fn sizes(unit_bytes: usize, quick: bool) -> Vec<usize> {
 /// Whole blocks, and more than one.
 fn unit(unit_bytes: usize) -> usize {
     unit_bytes.next_multiple_of(BLOCK_BYTES as usize).max(2 * BLOCK_BYTES as usize)
+}
+
+/// What single requests of the sizes that make the price take, with as many as possible in the
+/// device.
+fn quick_cells(sizes: &[usize]) -> Vec<CellPlan> {
+    let (depth, locality, beside_writes) = (DEVICE_REQUESTS_MAX, Locality::Random, false);
+    sizes.iter().map(|&bytes| CellPlan { bytes, depth, locality, beside_writes }).collect()
 }
 
 fn cells(writes: bool) -> Vec<CellPlan> {
@@ -219,12 +228,13 @@ mod tests {
             }
         }
         assert_eq!(plan(3, false, true).cells.len(), 4 * 2 * 3 * 2);
-        assert!(plan(1, true, false).cells.is_empty());
+        let quick: Vec<usize> = plan(1, true, false).cells.iter().map(|(cell, _)| cell.bytes).collect();
+        assert_eq!(quick, [4 << 10, UNIT_BYTES]);
     }
 
     #[test]
     fn a_quick_measurement_has_several_windows_of_each_size() {
-        let windows = plan_of(1_500_000_000, true, false).windows;
+        let windows = plan_of(2_000_000_000, true, false).windows;
         for bytes in [4096, UNIT_BYTES, 4 * UNIT_BYTES] {
             let count = windows.iter().filter(|window| !window.is_trial && window.bytes == bytes).count();
             assert!(count >= 2, "{count}");

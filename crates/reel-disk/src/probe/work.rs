@@ -76,7 +76,7 @@ impl Subject {
             let all = work.rounds(plan, &participant)?;
             let measured = Measured {
                 measured_unix_s: now_unix_s,
-                quick: plan.cells.is_empty(),
+                quick: plan.quick,
                 huge_pages,
                 together,
                 data_bytes: work.subject.block_ranges.bytes(),

@@ -20,7 +20,7 @@ const END_MAX: Duration = Duration::from_secs(60);
 
 /// Runs it: each number of receivers joins before the cast begins, and stays until its end.
 pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
-    let seconds = if size.quick { 5 } else { 20 };
+    let seconds = if size.quick { 10 } else { 20 };
     let stream = stream::make(&size.dir, seconds, RATE_BPS)?;
     let site = Site::with_receivers(size, "receivers", std::slice::from_ref(&stream))?;
     let numbers = if size.quick { &RECEIVERS[..2] } else { &RECEIVERS[..] };
