@@ -310,8 +310,6 @@ impl Simulation {
     }
 }
 
-/// The table of units over the memory of a volume. As the server does, it sets buffers aside: for
-/// one ingest with its checksums and what it is read from, one decoding, and maintenance.
 /// How the simulated disks are set up, at this price of each.
 fn disks_config(scenario: &Scenario, given: MeasuredPrice, depth: DepthBound) -> DisksConfig {
     DisksConfig {
@@ -323,6 +321,8 @@ fn disks_config(scenario: &Scenario, given: MeasuredPrice, depth: DepthBound) ->
     }
 }
 
+/// The table of units over the memory of a volume. As the server does, it sets buffers aside: for
+/// one ingest with its checksums and what it is read from, one decoding, and maintenance.
 fn shared_units(volume: &Volume) -> Units {
     let stripes = WRITER_STRIPES_IN_FLIGHT + 8 + 1 + MAINTENANCE_STRIPES;
     let spare_buffers = stripes * volume.geometry().width();
