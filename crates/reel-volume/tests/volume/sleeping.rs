@@ -1,15 +1,15 @@
 //! Members whose disks sleep, and such that never wake.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
-use std::time::Duration;
-
 use reel_disk::MemberActivity;
 use reel_disk::limits::WAKE_MAX_NS;
-use reel_volume::limits::{TENURE_NS, WAKE_LOOK_NS};
-use reel_volume::{MemberState, MemberUse, OpenOptions, Volume, WakeOccasion};
+use reel_volume::limits::WAKE_LOOK_NS;
+use reel_volume::{MemberState, MemberUse, Volume, WakeOccasion};
 
 use crate::volumes::immediate::ImmediateDisks;
-use crate::volumes::{Scratch, assert_all_right, open_options, publish, title_of};
+use crate::volumes::{Scratch, assert_all_right, publish, title_of};
+
+mod night;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -109,23 +109,4 @@ fn a_start_waits_for_disks_that_are_needed_and_not_for_one_that_hangs() {
     volume.await_awake();
     assert_eq!(disks.now_ns() - woke_ns, WAKE_MAX_NS);
     assert!(!volume.waits_for_disks());
-}
-
-#[test]
-fn an_owner_that_rests_leaves_disks_alone_and_writes_again_when_it_is_to() {
-    let scratch = Scratch::new(4);
-    let volume = Volume::open(scratch.path(), OpenOptions { rests_after_ns: Some(1), ..open_options() });
-    let volume = volume.unwrap();
-    publish(&volume, "before", &[300_000]);
-    let requests = || volume.disks().stats().iter().map(|member| member.reads + member.writes).sum::<u64>();
-    // For longer than a tenure, nothing is requested of any member.
-    let rests = |_: &u32| {
-        let before = requests();
-        std::thread::sleep(Duration::from_nanos(TENURE_NS + SECOND_NS));
-        requests() == before
-    };
-    assert!((0..20).any(|attempt| rests(&attempt)), "it renews its record all the time");
-    assert_eq!(volume.status().read_only, None, "it can write when it is to");
-    publish(&volume, "film", &[300_000]);
-    assert_all_right(&volume);
 }
