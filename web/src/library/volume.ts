@@ -12,7 +12,17 @@ const WATCH_MS = 15_000;
  */
 export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal): () => void {
   // The list of titles reports a server that does not answer; this is only an addition to it.
-  const look = () => getVolume(signal).then(tell, () => {});
+  let asked = 0;
+  let told = 0;
+  const look = async () => {
+    asked += 1;
+    const mine = asked;
+    const volume = await getVolume(signal).catch(() => undefined);
+    // Answers may overtake each other; one that is older than what is shown says nothing.
+    if (volume === undefined || mine < told) return;
+    told = mine;
+    tell(volume);
+  };
   const watch = async () => {
     while (!signal.aborted) {
       if (document.visibilityState === "visible") await look();

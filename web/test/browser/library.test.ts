@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { Title } from "../../src/api/types.ts";
 import { until, useStage, type Window, windows } from "./harness.ts";
 
 const stage = useStage();
@@ -331,8 +332,16 @@ test("why the watched directory cannot be read is said by the dashboard only", a
   await close();
 });
 
-test("the free space is asked for again as soon as a title has come or gone", async () => {
+/** Two titles at least: a real server may have one, and an empty library shows no free space. */
+async function severalTitles(): Promise<Title[]> {
   const titles = await stage.titles();
+  const first = titles[0];
+  assert.ok(first);
+  return [...titles, { ...first, id: "another", name: "Another" }];
+}
+
+test("the free space is asked for again as soon as a title has come or gone", async () => {
+  const titles = await severalTitles();
   const [gone, ...others] = titles;
   assert.ok(gone);
   let shown = { titles, free_bytes: 4e11 };
@@ -359,6 +368,39 @@ test("the free space is asked for again as soon as a title has come or gone", as
   shown = { titles: others, free_bytes: 4.03e11 };
   await page.clock.runFor(5000);
   await free("403 GB free");
+  calm();
+  await close();
+});
+
+test("an answer about the volume that comes after a newer one changes nothing", async () => {
+  let titles = await severalTitles();
+  let asked = 0;
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const { page, calm, close } = await stage.open("/", {
+    prepare: async (page) => {
+      await page.route("**/api/v1/titles", (route) => route.fulfill({ json: { titles } }));
+      await page.route("**/api/v1/volume", async (route) => {
+        asked += 1;
+        const json = { ...degraded, state: "ok", members: [], free_bytes: asked === 1 ? 4e11 : 3.99e11 };
+        if (asked === 1) await held;
+        await route.fulfill({ json });
+      });
+    },
+  });
+  await until(() => asked === 1, "the volume is asked for");
+  await page.locator(".card", { hasText: "Another" }).waitFor();
+  titles = titles.slice(1);
+  // The page asks for the list when it is looked at again.
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  const size = page.locator(".tally-size");
+  await size.filter({ hasText: "399 GB free" }).waitFor();
+  const older = page.waitForResponse("**/api/v1/volume");
+  release();
+  await (await older).finished();
+  // The page has read the answer when one that it asks for later has come.
+  await page.evaluate(() => fetch("/api/v1/titles").then((response) => response.text()));
+  assert.match((await size.textContent()) ?? "", /399 GB free/);
   calm();
   await close();
 });
