@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::dispatcher::Dispatcher;
 use crate::error::SharedProcessorError;
+use crate::kernel::Kernel;
 use crate::layout::DEAD;
 use crate::limits::{MEMBERS_MAX, WATCHDOG_INTERVAL_NS};
 use crate::linux::Linux;
@@ -102,7 +103,7 @@ fn update_descriptors(map: &Map, lives: &mut [Option<(u64, OwnedFd)>; MEMBERS_MA
 
 /// Takes the processor from a member that was asked at the last check already and has not checked
 /// since.
-fn revoke_if_overdue(dispatcher: &Dispatcher<'_, Linux>, before: Token) -> Token {
+fn revoke_if_overdue(dispatcher: &Dispatcher<'_, impl Kernel>, before: Token) -> Token {
     let token = dispatcher.token();
     if !token.is_running() || !dispatcher.is_check_overdue(token, WATCHDOG_INTERVAL_NS) {
         return Token(0);
@@ -124,5 +125,88 @@ fn settle_anywhere() {
     // The kernel ignores processors that the process may not use.
     if let Err(error) = sched_setaffinity(None, &set) {
         tracing::debug!("cannot let a thread run on any processor: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atomic::{AtomicU32, AtomicU64};
+    use crate::dispatcher::Check;
+    use reel_rt::{Rank, Step};
+
+    /// Time advances when a test says so.
+    #[derive(Default)]
+    struct Clock(AtomicU64);
+
+    impl Kernel for Clock {
+        fn now_ns(&self) -> u64 {
+            self.0.load(SeqCst)
+        }
+
+        fn wait(&self, _: &AtomicU32, _: u32, _: u64) {
+            unreachable!("no member waits here");
+        }
+
+        fn wake(&self, _: &AtomicU32) {}
+
+        fn is_alive(&self, _: u32, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// A member that has the processor, and another one without work.
+    fn running(dispatcher: &Dispatcher<'_, Clock>) -> (usize, usize, Token) {
+        let [runs, other] = [1, 2].map(|pid| dispatcher.join(pid, 0).expect("a page"));
+        dispatcher.publish(runs, Rank::BACKGROUND, u64::MAX, &[]);
+        (runs, other, dispatcher.enter(runs))
+    }
+
+    #[test]
+    fn a_member_that_was_asked_loses_the_processor_at_the_second_check_of_the_watchdog() {
+        let (map, clock) = (Map::create().expect("memory"), Clock::default());
+        let dispatcher = Dispatcher { shared: map.shared(), kernel: &clock };
+        let (runs, other, token) = running(&dispatcher);
+        let mut before = Token(0);
+        for _ in 0..100 {
+            before = revoke_if_overdue(&dispatcher, before);
+            assert_eq!(dispatcher.token(), token, "no member has asked for it");
+        }
+        dispatcher.publish(other, Rank::from_bits(20), u64::MAX, &[]);
+        // One that checks each time keeps its turn until it yields.
+        for _ in 0..100 {
+            map.shared().head.attention.0.store(1, SeqCst);
+            before = revoke_if_overdue(&dispatcher, before);
+            assert_eq!(dispatcher.check(runs, token, Rank::BACKGROUND, 0), Check::Yield(other));
+            before = revoke_if_overdue(&dispatcher, before);
+            assert_eq!(dispatcher.token(), token, "it has checked");
+        }
+        map.shared().head.attention.0.store(1, SeqCst);
+        before = revoke_if_overdue(&dispatcher, before);
+        assert_eq!(dispatcher.token(), token, "it was asked a moment ago");
+        revoke_if_overdue(&dispatcher, before);
+        assert_eq!(dispatcher.token().holder(), Some(other));
+        assert_eq!(map.shared().head.revoked.load(SeqCst), 1);
+    }
+
+    #[test]
+    fn a_member_that_misses_a_time_loses_the_processor_at_the_second_check_after_an_interval() {
+        let (map, clock) = (Map::create().expect("memory"), Clock::default());
+        let dispatcher = Dispatcher { shared: map.shared(), kernel: &clock };
+        let (runs, other, token) = running(&dispatcher);
+        // At 30 the other one has work that asks for nothing.
+        let step = Step { at_ns: 30, rank: Rank::from_bits(20) };
+        dispatcher.publish(other, Rank::IDLE, 30, &[step]);
+        assert_eq!(dispatcher.check(runs, token, Rank::BACKGROUND, 0), Check::Stay);
+        let mut before = Token(0);
+        let mut revoked_after = |now_ns| {
+            clock.0.store(now_ns, SeqCst);
+            before = revoke_if_overdue(&dispatcher, before);
+            dispatcher.token() != token
+        };
+        assert!(!revoked_after(29 + WATCHDOG_INTERVAL_NS));
+        assert!(!revoked_after(30 + WATCHDOG_INTERVAL_NS), "the first check that finds it late");
+        assert!(revoked_after(31 + WATCHDOG_INTERVAL_NS));
+        assert_eq!(dispatcher.token().holder(), Some(other));
     }
 }
