@@ -5,6 +5,7 @@
 //! objects piece by piece, then the [`crate::TrackIndex`]es and the sample tables of the classic
 //! MP4 form.
 
+mod apart;
 mod boxes;
 mod error;
 mod fragment;

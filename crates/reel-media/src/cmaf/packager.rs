@@ -1,5 +1,6 @@
 //! Where fragments are cut, and how samples pass through the lanes.
 
+use super::apart::Apart;
 use super::lane::{Finished, Instant, Lane};
 use super::pauses::{Pauses, Taken};
 use super::silence::Silence;
@@ -55,7 +56,7 @@ pub struct Packaged {
     pub tracks: Vec<Option<TrackIndex>>,
     /// Sample tables of all tracks; the track indexes say which bytes belong to which track.
     pub tables: Vec<u8>,
-    /// What was left out, for the person who ingests; at most two for each subtitle track.
+    /// What was left out or moved, for the person who ingests; at most two for each track.
     pub warnings: Vec<String>,
 }
 
@@ -69,6 +70,7 @@ pub struct Packager {
     policy: CutPolicy,
     lanes: Vec<Lane>,
     texts: Vec<Text>,
+    apart: Vec<Apart>,
     pauses: Vec<Pauses>,
     silences: Vec<Silence>,
     leader: Option<usize>,
@@ -89,6 +91,7 @@ impl Packager {
         let first = |kind| tracks.iter().position(|track| track.kind == kind);
         let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
         let texts = tracks.iter().map(|_| Text::default()).collect();
+        let apart = tracks.iter().map(|track| Apart::new(track.timescale)).collect();
         let pauses = tracks.iter().map(|_| Pauses::default()).collect();
         let silences = tracks.iter().map(Silence::new).collect();
         let lanes = tracks
@@ -101,7 +104,7 @@ impl Packager {
             ..policy
         };
         let (pieces, title_ends_ms) = (Vec::new(), None);
-        Ok(Packager { policy, lanes, texts, pauses, silences, leader, pieces, title_ends_ms })
+        Ok(Packager { policy, lanes, texts, apart, pauses, silences, leader, pieces, title_ends_ms })
     }
 
     /// A packager for subtitles that are added to a stored title with a duration
@@ -141,6 +144,8 @@ impl Packager {
         if lane.track().kind != TrackKind::Video {
             return self.add_sound(packet, data);
         }
+        let moved = self.apart[packet.track].moved(packet);
+        let packet = moved.as_ref().unwrap_or(packet);
         match self.pauses[packet.track].take(packet, data, lane.track().timescale) {
             Taken::Now => self.add(packet, data),
             Taken::Held => Ok(()),
@@ -199,6 +204,8 @@ impl Packager {
         }
         let media_end_ms = self.title_ends_ms.or_else(|| self.media_end_ms());
         let mut packaged = Packaged { pieces: std::mem::take(&mut self.pieces), ..Packaged::default() };
+        let apart = self.apart.iter().enumerate();
+        packaged.warnings = apart.filter_map(|(i, apart)| apart.warning(i + 1)).collect();
         for (i, (lane, text)) in self.lanes.into_iter().zip(self.texts).enumerate() {
             let index = if lane.track().kind == TrackKind::Subtitle {
                 let written = text.finish(media_end_ms);

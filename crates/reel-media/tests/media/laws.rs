@@ -48,6 +48,34 @@ prop_compose! {
     }
 }
 
+/// As some writers of fragments make them: each fifth picture has the time of the one before it.
+#[test]
+fn pictures_at_one_time_are_shown_one_after_the_other() {
+    let mut film = Film::usual();
+    let mut before = None;
+    for (number, (packet, _)) in film.packets.iter_mut().filter(|(packet, _)| packet.track == 0).enumerate() {
+        if number % 5 == 4 {
+            packet.sample.pts = before.expect("a picture before it");
+        }
+        before = Some(packet.sample.pts);
+    }
+    let (packaged, objects) = film.package(small()).expect("a valid film");
+    assert!(
+        packaged.warnings.iter().any(|text| text.contains("track 1: 60 pictures")),
+        "{:?}",
+        packaged.warnings
+    );
+    let seen: Vec<_> = isobmff::fragments(&objects[0]).into_iter().flatten().collect();
+    for (seen, (packet, data)) in seen.iter().zip(film.of(0)) {
+        let moved = seen.pts - packet.sample.pts;
+        assert!((0..=1).contains(&moved) && &seen.data == data, "moved by {moved}");
+    }
+    let mut times: Vec<i64> = seen.iter().map(|sample| sample.pts).collect();
+    times.sort_unstable();
+    times.dedup();
+    assert_eq!(times.len(), 300);
+}
+
 fn small() -> CutPolicy {
     CutPolicy { ahead_max_bytes: 1 << 30, ..CutPolicy::default() }
 }
