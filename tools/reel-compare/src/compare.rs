@@ -1,6 +1,6 @@
 //! A comparison of one file in all forms, over a volume and a server of its own.
 
-use crate::{CompareError, Decoded, Difference, Form, Served, first_difference};
+use crate::{Bounds, CompareError, Decoded, Difference, Form, Served, first_difference};
 use std::path::Path;
 
 /// What was compared.
@@ -47,8 +47,12 @@ pub fn compare(reel: &Path, file: &Path, mut told: impl FnMut(&str)) -> Result<C
     let mut forms = Vec::new();
     for form in Form::ALL {
         told(&format!("decoding {form}"));
+        let bounds = Bounds::of(file, form)?;
         let served = Decoded::of(&served.url(&ingest.title, form));
-        forms.push(Compared { form, outcome: served.map(|served| first_difference(&source, &served)) });
+        forms.push(Compared {
+            form,
+            outcome: served.map(|served| first_difference(&source, &served, bounds)),
+        });
     }
     Ok(Comparison {
         warnings: ingest.warnings,

@@ -8,8 +8,13 @@ use std::process::Command;
 /// track.
 #[derive(Clone, Debug, Default)]
 pub struct Decoded {
-    /// In the order in which they are shown.
+    /// Those that can be seen, in the order in which they are shown.
     pub pictures: Vec<Picture>,
+    /// Pictures before them, of which each is replaced within a millisecond. Fragments cannot hide
+    /// pictures from browsers in another way.
+    pub unseen: usize,
+    /// Pictures that a file says are decoded and not shown (edit list). Not known of an address.
+    pub not_shown: usize,
     /// In the order of the tracks.
     pub sounds: Vec<Sound>,
 }
@@ -50,14 +55,14 @@ impl Decoded {
     ///
     /// ffmpeg cannot be run or cannot decode.
     pub fn of(input: &str) -> Result<Decoded, CompareError> {
-        let (has_pictures, sounds) = tracks(input)?;
+        let Tracks { has_pictures, sounds, not_shown } = Tracks::of(input)?;
         if !input.ends_with(".mpd") {
-            return decode(input, has_pictures, 0..sounds);
+            return Ok(Decoded { not_shown, ..decode(input, has_pictures, 0..sounds)? });
         }
         // ffmpeg ends a manifest with the shortest of the tracks that it decodes together.
-        let pictures = if has_pictures { pictures(input)? } else { Vec::new() };
+        let pictures = if has_pictures { decode(input, true, 0..0)? } else { Decoded::default() };
         let sounds = (0..sounds).map(|track| sound(input, track)).collect::<Result<_, _>>()?;
-        Ok(Decoded { pictures, sounds })
+        Ok(Decoded { sounds, ..pictures })
     }
 }
 
@@ -77,29 +82,40 @@ impl Sound {
     }
 }
 
-/// Whether a file has pictures, and how many sound tracks.
-fn tracks(input: &str) -> Result<(bool, usize), CompareError> {
-    let mut ffprobe = Command::new("ffprobe");
-    ffprobe.args([
-        "-loglevel",
-        "error",
-        "-show_entries",
-        "stream=codec_type:stream_disposition=attached_pic",
-    ]);
-    let output = run(ffprobe.args(["-of", "json", input]))?.stdout;
-    let unexpected = || CompareError::Unexpected { program: "ffprobe", line: "no streams".into() };
-    let parsed: serde_json::Value = serde_json::from_slice(&output).map_err(|_| unexpected())?;
-    let streams = parsed["streams"].as_array().ok_or_else(unexpected)?;
-    let is = |stream: &serde_json::Value, kind| stream["codec_type"] == kind;
-    let moves = |stream: &serde_json::Value| stream["disposition"]["attached_pic"] != 1;
-    Ok((
-        streams.iter().any(|stream| is(stream, "video") && moves(stream)),
-        streams.iter().filter(|stream| is(stream, "audio")).count(),
-    ))
+/// What a file has.
+struct Tracks {
+    has_pictures: bool,
+    sounds: usize,
+    /// See [`Decoded::not_shown`].
+    not_shown: usize,
 }
 
-/// A picture that is replaced sooner is not seen: screens show at most 480 pictures a second. Reel
-/// serves pictures that are only decoded in this way, as browsers have no other.
+impl Tracks {
+    fn of(input: &str) -> Result<Tracks, CompareError> {
+        let mut entries = "stream=codec_type:stream_disposition=attached_pic".to_owned();
+        if !input.contains("://") {
+            entries.push_str(":packet=codec_type,flags");
+        }
+        let mut ffprobe = Command::new("ffprobe");
+        ffprobe.args(["-loglevel", "error", "-show_entries", &entries, "-of", "json", input]);
+        let output = run(&mut ffprobe)?.stdout;
+        let unexpected = || CompareError::Unexpected { program: "ffprobe", line: "no streams".into() };
+        let parsed: serde_json::Value = serde_json::from_slice(&output).map_err(|_| unexpected())?;
+        let streams = parsed["streams"].as_array().ok_or_else(unexpected)?;
+        let is = |entry: &serde_json::Value, kind| entry["codec_type"] == kind;
+        let moves = |stream: &serde_json::Value| stream["disposition"]["attached_pic"] != 1;
+        let discards = |packet: &serde_json::Value| {
+            is(packet, "video") && packet["flags"].as_str().is_some_and(|flags| flags.contains('D'))
+        };
+        Ok(Tracks {
+            has_pictures: streams.iter().any(|stream| is(stream, "video") && moves(stream)),
+            sounds: streams.iter().filter(|stream| is(stream, "audio")).count(),
+            not_shown: parsed["packets"].as_array().into_iter().flatten().filter(|it| discards(it)).count(),
+        })
+    }
+}
+
+/// A picture that is replaced sooner is not seen: screens show at most 480 pictures a second.
 const SEEN_US: i64 = 1_000;
 
 /// The pictures of a file that can be seen, in the order in which they are shown.
@@ -146,7 +162,7 @@ fn decode(input: &str, has_pictures: bool, sounds: Range<usize>) -> Result<Decod
     if has_pictures {
         let frames = frames(&std::fs::read_to_string(pictures_file)?)?;
         let pictures = frames.into_iter().map(|frame| Picture { shown_us: frame.pts_us, sum: frame.sum });
-        decoded.pictures = seen(pictures.collect());
+        (decoded.unseen, decoded.pictures) = seen(pictures.collect());
     }
     for track in sounds {
         let (samples, times) = sound_files(track);
@@ -172,11 +188,11 @@ fn sound_of(bytes: &[u8], times: &str) -> Result<Sound, CompareError> {
     Ok(sound)
 }
 
-/// Without the pictures at the beginning that the next one replaces at once.
-fn seen(mut pictures: Vec<Picture>) -> Vec<Picture> {
+/// How many pictures at the beginning the next one replaces at once, and the others.
+fn seen(mut pictures: Vec<Picture>) -> (usize, Vec<Picture>) {
     let first = pictures.windows(2).position(|pair| pair[1].shown_us - pair[0].shown_us >= SEEN_US);
-    pictures.drain(..first.unwrap_or(0));
-    pictures
+    let unseen = pictures.drain(..first.unwrap_or(0)).count();
+    (unseen, pictures)
 }
 
 /// A line of `framemd5`.
@@ -228,9 +244,9 @@ mod tests {
     #[test]
     fn pictures_that_are_replaced_at_once_are_not_seen() {
         let at = |times_us: &[i64]| seen(pictures_at(times_us));
-        assert_eq!(at(&[0, 20, 40, 60, 40_000]), pictures_at(&[60, 40_000]));
-        assert_eq!(at(&[0, 40_000, 40_001]), pictures_at(&[0, 40_000, 40_001]));
-        assert_eq!(at(&[7]), pictures_at(&[7]));
-        assert_eq!(at(&[]), []);
+        assert_eq!(at(&[0, 20, 40, 60, 40_000]), (3, pictures_at(&[60, 40_000])));
+        assert_eq!(at(&[0, 40_000, 40_001]), (0, pictures_at(&[0, 40_000, 40_001])));
+        assert_eq!(at(&[7]), (0, pictures_at(&[7])));
+        assert_eq!(at(&[]), (0, vec![]));
     }
 }

@@ -1,13 +1,10 @@
 //! The first difference between what was decoded from the source and what was served.
 
+use crate::bounds::{Bounds, ROUNDING_US};
 use crate::decoded::{Decoded, Picture};
 use crate::sound::of_sound;
 use std::fmt;
 
-/// Pictures may be rounded to the clock of a container.
-const ROUNDING_US: i64 = 1_000;
-/// Sound may be early or late by one picture, at 25 pictures a second.
-pub(crate) const SYNC_US: i64 = 40_000;
 /// What differs first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
@@ -34,6 +31,13 @@ pub enum Difference {
         /// As served.
         served: usize,
     },
+    /// There are more pictures that are only decoded than the source has.
+    Unseen {
+        /// What the edit list of the source hides.
+        source: usize,
+        /// What is served before the first picture that is seen.
+        served: usize,
+    },
     /// The number of sound tracks.
     SoundTracks {
         /// In the source.
@@ -45,6 +49,11 @@ pub enum Difference {
     SoundStart {
         /// When it is heard in the source, in microseconds after the first picture.
         at_us: i64,
+    },
+    /// More samples are added before the sound, or fewer left of it, than the form needs.
+    SoundEdge {
+        /// Samples that are added; negative if some are missing.
+        added: i64,
     },
     /// Something is heard in a gap of the source.
     SoundInGap {
@@ -75,9 +84,14 @@ pub enum Difference {
 }
 
 /// The first difference of pictures, then of each sound track. `None` if there is none.
-pub fn first_difference(source: &Decoded, served: &Decoded) -> Option<Difference> {
+pub fn first_difference(source: &Decoded, served: &Decoded, bounds: Bounds) -> Option<Difference> {
     if let Some(difference) = of_pictures(&source.pictures, &served.pictures) {
         return Some(difference);
+    }
+    // Without an edit list, as of a source of an address, both have the same.
+    let hidden = source.not_shown.max(source.unseen);
+    if served.unseen > hidden {
+        return Some(Difference::Unseen { source: hidden, served: served.unseen });
     }
     if source.sounds.len() != served.sounds.len() {
         return Some(Difference::SoundTracks { source: source.sounds.len(), served: served.sounds.len() });
@@ -85,7 +99,7 @@ pub fn first_difference(source: &Decoded, served: &Decoded) -> Option<Difference
     let zero = |decoded: &Decoded| decoded.pictures.first().map(|picture| picture.shown_us);
     let zeros = zero(source).zip(zero(served));
     source.sounds.iter().zip(&served.sounds).enumerate().find_map(|(track, (source, served))| {
-        let difference = of_sound(source, served, zeros)?;
+        let difference = of_sound(source, served, zeros, bounds)?;
         Some(Difference::OfTrack(track, Box::new(difference)))
     })
 }
@@ -122,12 +136,19 @@ impl fmt::Display for Difference {
             Difference::PictureCount { source, served } => {
                 write!(f, "{served} pictures, in the source {source}")
             }
+            Difference::Unseen { source, served } => {
+                write!(f, "{served} pictures are replaced at once, the source hides {source}")
+            }
             Difference::SoundTracks { source, served } => {
                 write!(f, "{served} sound tracks, in the source {source}")
             }
             Difference::SoundStart { at_us } => {
                 write!(f, "what is heard from {} on is not found near that time", Seconds(*at_us))
             }
+            Difference::SoundEdge { added } if *added < 0 => {
+                write!(f, "{} samples are missing at the beginning", -added)
+            }
+            Difference::SoundEdge { added } => write!(f, "{added} samples are before the beginning"),
             Difference::SoundInGap { at_us } => {
                 write!(f, "something is heard at {}, in a gap of the source", Seconds(*at_us))
             }
@@ -165,13 +186,14 @@ mod tests {
         let samples =
             (0..4 * RATE).map(|n| if n < RATE { 0 } else { (n.wrapping_mul(2_654_435_761) >> 16) as i16 });
         let blocks = vec![Block { first: 0, heard_us: 0 }];
-        Decoded { pictures, sounds: vec![Sound { rate: RATE, samples: samples.collect(), blocks }] }
+        let sounds = vec![Sound { rate: RATE, samples: samples.collect(), blocks }];
+        Decoded { pictures, sounds, ..Decoded::default() }
     }
 
     fn after(change: impl FnOnce(&mut Decoded)) -> Option<Difference> {
         let mut served = film();
         change(&mut served);
-        first_difference(&film(), &served)
+        first_difference(&film(), &served, Bounds::FRAGMENTS)
     }
 
     fn of_track(difference: Difference) -> Option<Difference> {
@@ -192,12 +214,45 @@ mod tests {
     }
 
     #[test]
+    fn exact_bounds_forgive_no_sample() {
+        let exactly = |change: &dyn Fn(&mut Sound)| {
+            let mut served = film();
+            change(&mut served.sounds[0]);
+            first_difference(&film(), &served, Bounds::EXACT)
+        };
+        assert_eq!(exactly(&|_| {}), None);
+        let whole = 4 * RATE as usize;
+        let expected = Difference::SoundLength { source: whole, served: whole - 1 };
+        assert_eq!(exactly(&|sound| sound.samples.truncate(whole - 1)), of_track(expected));
+        let sample_us = 1_000_000 / i64::from(RATE);
+        let early = |sound: &mut Sound| {
+            sound.samples.insert(0, 0);
+            sound.blocks[0].heard_us = -sample_us;
+        };
+        assert_eq!(exactly(&early), of_track(Difference::SoundEdge { added: 1 }));
+        let late = |sound: &mut Sound| {
+            sound.samples.remove(0);
+            sound.blocks[0].heard_us = sample_us;
+        };
+        assert_eq!(exactly(&late), of_track(Difference::SoundEdge { added: -1 }));
+        let last = |sound: &mut Sound| sound.samples[whole - 1] ^= 0x40;
+        assert!(
+            matches!(exactly(&last), Some(Difference::OfTrack(0, of)) if matches!(*of, Difference::Sound { .. }))
+        );
+    }
+
+    #[test]
     fn the_first_difference_of_pictures_is_found() {
         let other = |served: &mut Decoded| served.pictures[7].sum.push('x');
         assert_eq!(after(other), Some(Difference::Picture { number: 7, at_us: 280_000 }));
         let late = |served: &mut Decoded| served.pictures[7].shown_us += 2_000;
         let expected = Difference::PictureTime { number: 7, source_us: 280_000, served_us: 282_000 };
         assert_eq!(after(late), Some(expected));
+        let doubled = |served: &mut Decoded| served.unseen = 1;
+        assert_eq!(after(doubled), Some(Difference::Unseen { source: 0, served: 1 }));
+        let trimmed = Decoded { not_shown: 3, ..film() };
+        let served = Decoded { unseen: 2, ..film() };
+        assert_eq!(first_difference(&trimmed, &served, Bounds::EXACT), None);
         let short = |served: &mut Decoded| served.pictures.truncate(99);
         assert_eq!(after(short), Some(Difference::PictureCount { source: 100, served: 99 }));
     }
@@ -222,11 +277,13 @@ mod tests {
         let expected = Difference::SoundTime { at_us: 2_000_000, late_us: 50_000 };
         assert_eq!(after(late_then), of_track(expected));
         // A warm-up that is trimmed.
-        let trimmed = |served: &mut Decoded| {
-            served.sounds[0].samples.drain(..RATE as usize + 256);
-            served.sounds[0].blocks[0].heard_us = 1_000_000 + 256 * 1_000_000 / i64::from(RATE);
+        let from = |sample: u32| {
+            let mut film = film();
+            film.sounds[0].samples.drain(..sample as usize);
+            film.sounds[0].blocks[0].heard_us = i64::from(sample) * 1_000_000 / i64::from(RATE);
+            film
         };
-        assert_eq!(after(trimmed), None);
+        assert_eq!(first_difference(&from(RATE), &from(RATE + 256), Bounds::FRAGMENTS), None);
         let gone = |served: &mut Decoded| served.sounds[0].samples.fill(0);
         assert_eq!(after(gone), of_track(Difference::SoundStart { at_us: loud_us }));
         let short = |served: &mut Decoded| served.sounds[0].samples.truncate(3 * RATE as usize);

@@ -4,6 +4,7 @@
 //! ffmpeg judges both sides, so the comparison is independent of Reel's own readers and writers.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod compare;
 mod decoded;
 mod difference;
@@ -12,6 +13,7 @@ mod served;
 mod server;
 mod sound;
 
+pub use bounds::Bounds;
 pub use compare::{Compared, Comparison, compare};
 pub use decoded::{Block, Decoded, Picture, Sound, pictures, sound};
 pub use difference::{Difference, first_difference, of_pictures};

@@ -3,14 +3,13 @@
 //! A gap of the source may be filled with whole frames of silence, which moves the samples behind
 //! it. So sound is aligned afresh behind each gap, near the time that the source has for it.
 
+use crate::bounds::Bounds;
 use crate::decoded::Sound;
-use crate::difference::{Difference, SYNC_US};
+use crate::difference::Difference;
 use std::ops::Range;
 
-/// The longest warm-up of a decoder in samples. ffmpeg trims the warm-up of some forms and shows it
-/// in others, with times before the first picture. At the end, codecs may leave a last block that
-/// one container trims and another does not.
-const WARM_UP: usize = 4096;
+/// How far a sample is searched from where it belongs, in samples.
+const SEARCH: usize = 4096;
 /// Sound is aligned by so many samples.
 const PROBE: usize = 4800;
 /// Samples that are not louder count as silence.
@@ -23,9 +22,14 @@ const FRAME: usize = 1024;
 
 /// The first difference of a sound track. `zeros` are the times of the first picture in the source
 /// and as served; without pictures, the sound's own start counts.
-pub fn of_sound(source: &Sound, served: &Sound, zeros: Option<(i64, i64)>) -> Option<Difference> {
+pub fn of_sound(
+    source: &Sound,
+    served: &Sound,
+    zeros: Option<(i64, i64)>,
+    bounds: Bounds,
+) -> Option<Difference> {
     let (source_zero, served_zero) = zeros.unwrap_or((source.heard_us(0), served.heard_us(0)));
-    let both = Both { source, served, source_zero, served_zero };
+    let both = Both { source, served, source_zero, served_zero, bounds };
     let mut before = None;
     for section in sections(source) {
         match both.aligned(&section, before) {
@@ -33,7 +37,7 @@ pub fn of_sound(source: &Sound, served: &Sound, zeros: Option<(i64, i64)>) -> Op
             Err(difference) => return Some(difference),
         }
     }
-    of_length(source, served, before.map_or(0, |before| before.shift))
+    of_length(source, served, before.map_or(0, |before| before.shift), bounds)
 }
 
 /// The parts of a sound that have no gap in them.
@@ -50,6 +54,7 @@ struct Both<'a> {
     served: &'a Sound,
     source_zero: i64,
     served_zero: i64,
+    bounds: Bounds,
 }
 
 /// A section without a difference.
@@ -76,11 +81,15 @@ impl Both<'_> {
         };
         // The first loud sample, or that after a warm-up which is trimmed.
         let first = from + first;
-        let trimmed = || before.is_none().then(|| self.place(first + WARM_UP, section.end))?;
+        let edge = self.bounds.start_samples;
+        let trimmed = || before.is_none().then(|| self.place(first + edge, section.end))?;
         let Some((loud, found)) = self.place(first, section.end).or_else(trimmed) else {
             return Err(Difference::SoundStart { at_us: self.at_us(first) });
         };
         let shift = found as i64 - loud as i64;
+        if before.is_none() && shift.unsigned_abs() > edge as u64 {
+            return Err(Difference::SoundEdge { added: shift });
+        }
         let from = if before.is_some() { from } else { loud };
         let compared = self.same(from..section.end, shift)?;
         let late_us = self.late_us(loud, shift);
@@ -131,7 +140,8 @@ impl Both<'_> {
         let from = samples.start.max((-shift).max(0) as usize);
         let end = (samples.end as i64).min(self.served.samples.len() as i64 - shift).max(0) as usize;
         let is_last = samples.end == self.source.samples.len();
-        let compared = if is_last { end.saturating_sub(WARM_UP).max(from.min(end)) } else { end };
+        let compared =
+            if is_last { end.saturating_sub(self.bounds.end_samples).max(from.min(end)) } else { end };
         let differs = |sample: &usize| {
             let other = self.served.samples[(*sample as i64 + shift) as usize];
             self.source.samples[*sample].abs_diff(other) > 1
@@ -148,7 +158,7 @@ impl Both<'_> {
         let of_served = self.served.blocks.iter();
         let of_served = of_served.filter_map(|block| usize::try_from(block.first as i64 - shift).ok());
         let checked = starts.chain(of_served).filter(|start| samples.contains(start));
-        let is_late = |start: &usize| self.late_us(*start, shift).abs() > SYNC_US;
+        let is_late = |start: &usize| self.late_us(*start, shift).abs() > self.bounds.sync_us;
         match checked.chain([samples.start]).filter(is_late).min() {
             Some(late) => {
                 let (at_us, late_us) = (self.at_us(late), self.late_us(late, shift));
@@ -174,10 +184,11 @@ fn is_loud(sample: &i16) -> bool {
     sample.unsigned_abs() > SILENCE
 }
 
-fn of_length(source: &Sound, served: &Sound, shift: i64) -> Option<Difference> {
+fn of_length(source: &Sound, served: &Sound, shift: i64, bounds: Bounds) -> Option<Difference> {
     let (source, served) = (source.samples.len(), served.samples.len());
     let aligned = (served as i64 - shift).max(0);
-    (aligned.abs_diff(source as i64) > WARM_UP as u64).then_some(Difference::SoundLength { source, served })
+    (aligned.abs_diff(source as i64) > bounds.end_samples as u64)
+        .then_some(Difference::SoundLength { source, served })
 }
 
 /// Where `samples` begin like `wanted`, nearest to `near`.
@@ -188,7 +199,7 @@ fn find(wanted: &[i16], samples: &[i16], near: usize) -> Option<usize> {
             .get(at..at + probe.len())
             .is_some_and(|found| found.iter().zip(probe).all(|(a, b)| a.abs_diff(*b) <= 1))
     };
-    (0..=WARM_UP)
+    (0..=SEARCH)
         .flat_map(|step| [near.checked_sub(step), near.checked_add(step)])
         .flatten()
         .find(|&at| begins(at))
@@ -229,7 +240,7 @@ mod tests {
     fn after(change: impl FnOnce(&mut Sound)) -> Option<Difference> {
         let mut served = filled();
         change(&mut served);
-        of_sound(&source(), &served, Some((0, 0)))
+        of_sound(&source(), &served, Some((0, 0)), Bounds::FRAGMENTS)
     }
 
     /// Where sound is compared again.
@@ -237,7 +248,7 @@ mod tests {
 
     #[test]
     fn gaps_may_be_filled_or_stay() {
-        assert_eq!(of_sound(&source(), &source(), Some((0, 0))), None);
+        assert_eq!(of_sound(&source(), &source(), Some((0, 0)), Bounds::FRAGMENTS), None);
         assert_eq!(after(|_| {}), None);
         // In step within a frame.
         assert_eq!(after(|served| served.blocks.truncate(1)), None);
@@ -295,11 +306,17 @@ mod tests {
         quiet.samples[RATE..].fill(0);
         let mut served = filled();
         served.samples[RATE + FRAME..].fill(0);
-        assert_eq!(of_sound(&quiet, &served, Some((0, 0))), None);
+        assert_eq!(of_sound(&quiet, &served, Some((0, 0)), Bounds::FRAGMENTS), None);
         served.samples[3 * RATE] = 1000;
-        assert!(matches!(of_sound(&quiet, &served, Some((0, 0))), Some(Difference::SoundInGap { .. })));
+        assert!(matches!(
+            of_sound(&quiet, &served, Some((0, 0)), Bounds::FRAGMENTS),
+            Some(Difference::SoundInGap { .. })
+        ));
         served.samples[3 * RATE] = 0;
         served.samples.truncate(3 * RATE);
-        assert!(matches!(of_sound(&quiet, &served, Some((0, 0))), Some(Difference::SoundLength { .. })));
+        assert!(matches!(
+            of_sound(&quiet, &served, Some((0, 0)), Bounds::FRAGMENTS),
+            Some(Difference::SoundLength { .. })
+        ));
     }
 }

@@ -3,7 +3,7 @@
 use crate::foreign::films::{Film, by_day};
 use crate::foreign::frames::assert_same;
 use crate::foreign::rig::shared;
-use reel_compare::{Form, Server};
+use reel_compare::{Bounds, Form, Server};
 
 /// Fails unless ffmpeg decodes the same from the server as from the sources.
 pub(crate) fn assert_plays_as_the_source(server: &Server, films: &[&Film], form: Form) {
@@ -11,8 +11,9 @@ pub(crate) fn assert_plays_as_the_source(server: &Server, films: &[&Film], form:
     for film in films {
         let source = film.path().to_string_lossy().into_owned();
         let what = format!("{form} of {} ({})", film.file, film.special);
+        let bounds = Bounds::of(&film.path(), form).unwrap();
         let judged = std::panic::catch_unwind(|| {
-            assert_same(&source, &form.url(&server.url, film.id()), &what);
+            assert_same(&source, &form.url(&server.url, film.id()), bounds, &what);
         });
         if let Err(panic) = judged {
             let text = panic.downcast_ref::<String>().cloned().unwrap_or_else(|| what.clone());

@@ -3,7 +3,7 @@
 use crate::foreign::films::FILMS;
 use crate::foreign::frames::assert_same;
 use crate::foreign::rig::{outcome, reel, run, start, volume};
-use reel_compare::Server;
+use reel_compare::{Bounds, Server};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,7 +39,8 @@ fn ffmpeg_reads_from_reel_tap() {
             .unwrap();
         assert!(status.success() && tap.wait().unwrap().success(), "{}", film.file);
         let (source, copied) = (film.path(), copied.to_str().unwrap());
-        assert_same(source.to_str().unwrap(), copied, film.file);
+        // Matroska states neither the warm-up nor the end of sound to a sample.
+        assert_same(source.to_str().unwrap(), copied, Bounds::FRAGMENTS, film.file);
     }
 }
 

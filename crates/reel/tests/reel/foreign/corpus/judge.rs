@@ -1,7 +1,7 @@
 //! Compares what is served with what a film is expected to show.
 
 use super::making::Truth;
-use reel_compare::{CompareError, Decoded, Picture, Sound, first_difference};
+use reel_compare::{Bounds, CompareError, Decoded, Picture, Sound, first_difference};
 
 /// Sound may be early or late by one picture, at 25 pictures a second.
 const SYNC_US: i64 = 40_000;
@@ -46,10 +46,10 @@ impl Expected {
         })
     }
 
-    /// What is wrong with what was served, if anything is.
-    pub(crate) fn wrong_with(&self, served: &Decoded) -> Option<String> {
+    /// What is wrong with what was served, if anything is. What is not whole has bounds of its own.
+    pub(crate) fn wrong_with(&self, served: &Decoded, bounds: Bounds) -> Option<String> {
         match self {
-            Expected::Whole(whole) => first_difference(whole, served).map(|found| found.to_string()),
+            Expected::Whole(whole) => first_difference(whole, served, bounds).map(|found| found.to_string()),
             Expected::Joined(parts) => joined(parts, served).err(),
             Expected::Damaged(whole) => damaged(whole, served).err(),
             Expected::Cut { cut, whole, missing } => part(cut, whole, *missing, served).err(),

@@ -9,7 +9,7 @@ mod variant;
 
 use judge::Expected;
 use making::Made;
-use reel_compare::{Decoded, Form, Served};
+use reel_compare::{Bounds, Decoded, Form, Served};
 use std::path::Path;
 use variant::{Container, Oddity, Variant, by_day};
 
@@ -37,7 +37,8 @@ fn assert_served(variants: &[Variant]) {
             match Decoded::of(&served.url(&ingest.title, form)) {
                 Err(error) => add(format!("{form}: {error}")),
                 Ok(decoded) => {
-                    if let Some(what) = expected.wrong_with(&decoded) {
+                    let bounds = Bounds::of(&made.file, form).unwrap();
+                    if let Some(what) = expected.wrong_with(&decoded, bounds) {
                         add(format!("{form}: {what}"));
                     }
                 }
