@@ -20,7 +20,7 @@ const END_S = 0.05;
  * Pictures before zero have this time together, because browsers drop them if they have negative
  * times. One of them is seen until playing begins.
  */
-const HIDDEN_S = 0.001;
+const HIDDEN_S = 0.01;
 
 /** A title: its length, and the number of the picture that belongs to a time. */
 interface Film {
@@ -42,6 +42,16 @@ const films: Record<string, Film> = {
     parts: [
       [25, 60],
       [150, 199],
+    ],
+  },
+  /** The same after 1250 pictures; the bars count to 1023. */
+  far: {
+    length_s: 6,
+    hidden: true,
+    at: (time_s) => 226 + whole(time_s),
+    parts: [
+      [226, 260],
+      [340, 375],
     ],
   },
   /** The 50th picture stays for three seconds. */

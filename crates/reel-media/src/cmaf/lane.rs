@@ -46,9 +46,6 @@ struct Record {
     sync: bool,
 }
 
-/// Pictures before zero must take less than this part of a second, as a divisor, to be unseen.
-const HIDDEN_PARTS: u64 = 1000;
-
 /// How decoding times become media times; fixed with the first fragment.
 #[derive(Clone, Copy, Debug)]
 struct Origin {
@@ -469,7 +466,8 @@ impl Lane {
     fn hidden(&self, earliest: i64) -> i64 {
         let unseen = self.track.kind == TrackKind::Video
             && earliest < 0
-            && earliest.unsigned_abs().saturating_mul(HIDDEN_PARTS) <= u64::from(self.track.timescale);
+            && earliest.unsigned_abs().saturating_mul(limits::HIDDEN_PARTS)
+                <= u64::from(self.track.timescale);
         if unseen { -earliest } else { 0 }
     }
 

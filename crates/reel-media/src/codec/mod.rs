@@ -16,3 +16,4 @@ pub(crate) mod opus;
 pub(crate) mod sei;
 pub(crate) mod vp9;
 pub(crate) mod vui;
+pub(crate) mod warm_up;

@@ -35,6 +35,18 @@ pub(crate) fn plain(object: u8, sample_rate: u32, channels: u16) -> Option<Vec<u
     Some(vec![object << 3 | rate >> 1, (rate & 1) << 7 | layout << 3])
 }
 
+/// The highest core rate at which spectral band replication comes without being announced.
+const UNANNOUNCED_SBR_MAX_HZ: u32 = 24_000;
+
+/// Whether this is AAC-LC and surely without spectral band replication.
+pub(crate) fn is_low_complexity_alone(config: &[u8]) -> bool {
+    let bits = &mut Bits::new(config);
+    let is_low_complexity = object_type(bits) == Some(LOW_COMPLEXITY.into());
+    let core_hz = rate(bits);
+    let Ok(Some(sound)) = parse(config) else { return false };
+    is_low_complexity && core_hz == Some(sound.sample_rate) && sound.sample_rate > UNANNOUNCED_SBR_MAX_HZ
+}
+
 fn read(bits: &mut Bits<'_>) -> Option<Option<Sound>> {
     let mut object = object_type(bits)?;
     if !AAC_TYPES.contains(&object) {

@@ -5,7 +5,7 @@ use super::entry::Text;
 use super::first_frame;
 use super::fragments::Fragments;
 use super::plan::{Plan, Walk};
-use super::preroll::PreRoll;
+use super::preroll::{Hiding, PreRoll};
 use super::tables::RawSample;
 use super::trak::MediaTrack;
 use crate::codec::av1;
@@ -145,7 +145,7 @@ impl Mp4 {
             warnings.add(cut_warning(source.bytes(), from, &tracks, &streams));
         }
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
-        begin(&mut tracks, &mut streams, source.as_mut())?;
+        begin(&mut tracks, &mut streams, source.as_mut(), &mut warnings)?;
         let blocks = Blocks::default();
         Ok(Self { source, blocks, tracks, streams, chapters, cover, warnings, bytes_given: 0, bytes_total })
     }
@@ -320,10 +320,22 @@ impl Stream {
     }
 
     /// Hides the pictures before zero, if there are any. The clock of the track becomes finer.
-    fn hide(&mut self, track: &mut Track, source: &mut dyn Source) -> Result<(), MediaError> {
-        self.pre_roll = PreRoll::find(&self.plan, self.walk.clone(), track.timescale, source)?;
-        if let Some(pre_roll) = &self.pre_roll {
-            track.timescale *= pre_roll.scale;
+    fn hide(
+        &mut self,
+        track: &mut Track,
+        source: &mut dyn Source,
+        warnings: &mut Warnings,
+    ) -> Result<(), MediaError> {
+        match PreRoll::find(&self.plan, self.walk.clone(), track.timescale, source)? {
+            Hiding::Nothing => {}
+            Hiding::At(pre_roll) => {
+                track.timescale *= pre_roll.scale;
+                self.pre_roll = Some(pre_roll);
+            }
+            Hiding::TooMany(count) => warnings.add(format!(
+                "the edit list hides {count} pictures on which the first shown one depends, too many: \
+                 browsers begin with the next key frame"
+            )),
         }
         Ok(())
     }
@@ -427,11 +439,16 @@ fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
 }
 
 /// Goes to the first sample of every track.
-fn begin(tracks: &mut [Track], streams: &mut [Stream], source: &mut dyn Source) -> Result<(), MediaError> {
+fn begin(
+    tracks: &mut [Track],
+    streams: &mut [Stream],
+    source: &mut dyn Source,
+    warnings: &mut Warnings,
+) -> Result<(), MediaError> {
     settle(tracks, streams);
     for (track, stream) in tracks.iter_mut().zip(streams) {
         if track.kind == TrackKind::Video {
-            stream.hide(track, source)?;
+            stream.hide(track, source, warnings)?;
         }
         stream.next = stream.advance(source)?;
         stream.begin(track);

@@ -6,9 +6,8 @@
 //!   times. Pictures that come after that sync sample but are shown before it (leading pictures)
 //!   are dropped, as nothing depends on them.
 //! - Without such a sync sample, video begins with its first sync sample.
-//! - Sound keeps a quarter of a second before zero, with negative times, because decoders need it
-//!   to warm up (AAC 21 to 110 ms, Opus 80 ms, the bit reservoir of MP3). The kept part is stated
-//!   as priming.
+//! - Sound keeps what its decoder needs before zero to warm up, with negative times. The kept part
+//!   is stated as priming.
 //! - At the end, everything after the last sample in decoding order that begins before the edit's
 //!   end is dropped.
 //! - All cues are kept: the packager cuts them at zero, and counts those that are left out.
@@ -17,6 +16,7 @@ use super::atom::malformed;
 use super::fragments::{FragmentCursor, Fragments};
 use super::tables::{RawSample, TableCursor};
 use super::trak::MediaTrack;
+use crate::codec::warm_up;
 use crate::input::metered::SampleBudget;
 use crate::{MediaError, Source, TrackKind, limits};
 use std::sync::Arc;
@@ -64,9 +64,6 @@ pub(super) struct Plan {
     /// The form of the latest sample, see [`MediaTrack::forms`].
     form: Option<usize>,
 }
-
-/// The part of a second, as a divisor, that sound keeps before zero.
-const WARM_UP_PARTS: i64 = 4;
 
 impl Walk {
     pub(super) fn new(track: &MediaTrack, fragments: &Arc<Fragments>) -> Self {
@@ -138,7 +135,7 @@ impl Plan {
         source: &mut dyn Source,
     ) -> Result<Self, MediaError> {
         let kind = track.track.kind;
-        let warm_up = i64::from(track.track.timescale) / WARM_UP_PARTS;
+        let warm_up = warm_up::ticks(&track.track);
         let mut plan = Self { shift: track.edit.shift, ..Self::default() };
         let mut walk = Walk::new(track, fragments);
         let mut count = 0;

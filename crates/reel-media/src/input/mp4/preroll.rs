@@ -3,13 +3,24 @@
 //! Browsers drop all pictures before zero from a source buffer, and with them all that follow up
 //! to the next key frame (W3C Media Source Extensions, coded frame processing). So such pictures
 //! get the last ticks before zero, one tick each, in a clock so fine that all of them together take
-//! half a millisecond. The CMAF lane can then begin with them, and they are not seen.
+//! half a millisecond. A browser's clock has a microsecond, so more than 500 take longer, up to ten
+//! milliseconds. The CMAF lane can then begin with them, and they are not seen.
 
 use super::plan::{Plan, Walk};
 use crate::{MediaError, Source, limits};
 
 /// The ticks that are wanted for a second for each picture before zero.
 const TICKS_PER_PICTURE: u64 = 2000;
+
+/// What can be done about the pictures before zero of a track.
+pub(super) enum Hiding {
+    /// There are none.
+    Nothing,
+    /// They get these times.
+    At(PreRoll),
+    /// So many are more than a clock can separate.
+    TooMany(u64),
+}
 
 /// New times of one video track.
 #[derive(Clone, Debug)]
@@ -25,17 +36,18 @@ pub(super) struct PreRoll {
 }
 
 impl PreRoll {
-    /// Looks for pictures before zero. `None` if there are none, or more than a clock can separate.
+    /// Looks for pictures before zero.
     pub(super) fn find(
         plan: &Plan,
         mut walk: Walk,
         timescale: u32,
         source: &mut dyn Source,
-    ) -> Result<Option<Self>, MediaError> {
+    ) -> Result<Hiding, MediaError> {
         if plan.start >= 0 {
-            return Ok(None);
+            return Ok(Hiding::Nothing);
         }
         let mut hidden = Vec::new();
+        let mut count = 0;
         let mut shown = None;
         for index in 0..plan.end {
             let Some(sample) = walk.next(source)? else { break };
@@ -51,24 +63,25 @@ impl PreRoll {
             if pts >= 0 {
                 shown = shown.or(Some((index, sample.dts)));
             } else if !leading && sample.bytes > 0 {
-                hidden.push(pts);
-            }
-            if hidden.len() > limits::MP4_HIDDEN_PICTURES {
-                return Ok(None);
+                count += 1;
+                if hidden.len() < limits::MP4_HIDDEN_PICTURES {
+                    hidden.push(pts);
+                }
             }
         }
-        let Some((first_shown, dts)) = shown else { return Ok(None) };
+        let Some((first_shown, dts)) = shown.filter(|_| count > 0) else { return Ok(Hiding::Nothing) };
         let wanted = hidden.len() as u64 * TICKS_PER_PICTURE;
-        let most = limits::MP4_FINE_TIMESCALE / timescale;
-        let scale = u32::try_from(wanted.div_ceil(u64::from(timescale))).unwrap_or(most).min(most).max(1);
+        let finest = limits::MP4_FINE_TIMESCALE / timescale;
+        let scale = u32::try_from(wanted.div_ceil(u64::from(timescale))).unwrap_or(finest).min(finest).max(1);
         // Ticks that are still too coarse would show.
-        if hidden.is_empty() || hidden.len() as u64 * 1000 > u64::from(timescale) * u64::from(scale) {
-            return Ok(None);
+        let most = u64::from(timescale) * u64::from(scale) / limits::HIDDEN_PARTS;
+        if count > most.min(limits::MP4_HIDDEN_PICTURES as u64) {
+            return Ok(Hiding::TooMany(count));
         }
         hidden.sort_unstable();
         let before_hidden = -(hidden.len() as i64);
         let dts = dts.saturating_add(plan.shift - plan.early).saturating_mul(i64::from(scale));
-        Ok(Some(Self { scale, hidden, first_shown, shown_dts: dts.min(before_hidden) }))
+        Ok(Hiding::At(Self { scale, hidden, first_shown, shown_dts: dts.min(before_hidden) }))
     }
 
     /// The new decoding and presentation time of sample `index`.

@@ -272,6 +272,24 @@ fn edits_of_pictures() {
 }
 
 #[test]
+fn many_pictures_before_zero() {
+    let cut_at = |picture: i32| Trak {
+        syncs: Some(vec![1]),
+        edits: vec![(0, picture * 40)],
+        ..Trak::video(1, picture as usize + 2)
+    };
+    // Each takes a microsecond, the least that browsers tell apart.
+    let read = read_movie(&[cut_at(2500)]);
+    assert_eq!(read.tracks[0].timescale, 1_000_000);
+    assert_eq!(pts(&read, 0), (-2500..=0).chain([40_000]).collect::<Vec<i64>>());
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    // More of them cannot be hidden.
+    let read = read_movie(&[cut_at(10_001)]);
+    assert_eq!((read.tracks[0].timescale, pts(&read, 0)[0]), (1000, -10_001 * 40));
+    assert!(read.warnings.iter().any(|warning| warning.contains("10001 pictures")), "{:?}", read.warnings);
+}
+
+#[test]
 fn pictures_before_the_first_key_frame() {
     let read = read_movie(&[Trak { syncs: Some(vec![3]), ..Trak::video(1, 5) }]);
     assert_eq!(pts(&read, 0), [80, 120, 160]);
@@ -292,15 +310,14 @@ fn pictures_before_the_first_key_frame() {
 
 #[test]
 fn edits_of_sound() {
-    // Priming as Apple's encoders write it.
+    // Priming as Apple's encoders write it: nothing depends on the first unit.
     let read = read_movie(&[Trak { edits: vec![(0, 2112)], ..Trak::audio(1, 5) }]);
-    assert_eq!(pts(&read, 0), [-2112, -1088, -64, 960, 1984]);
-    assert_eq!(read.tracks[0].audio.as_ref().map(|audio| audio.priming), Some(2112));
-    // A second is cut off: a quarter of a second is kept for warm-up.
+    assert_eq!(pts(&read, 0), [-1088, -64, 960, 1984]);
+    assert_eq!(read.tracks[0].audio.as_ref().map(|audio| audio.priming), Some(1088));
+    // A second is cut off: one unit before that at zero is kept for warm-up.
     let read = read_movie(&[Trak { edits: vec![(0, 48_000)], ..Trak::audio(1, 60) }]);
-    let first = pts(&read, 0)[0];
-    assert!((-12_000 - 1024..=-12_000 + 1024).contains(&first), "{first}");
-    assert_eq!(read.tracks[0].audio.as_ref().map(|audio| i64::from(audio.priming)), Some(-first));
+    assert_eq!(pts(&read, 0)[..2], [-1920, -896]);
+    assert_eq!(read.tracks[0].audio.as_ref().map(|audio| audio.priming), Some(1920));
     // Frames that begin after the end are dropped.
     let read = read_movie(&[Trak { edits: vec![(64, 0)], ..Trak::audio(1, 60) }]);
     assert_eq!(read.packets.len(), 3);

@@ -25,14 +25,24 @@ fn make(path: &Path, first: u32, seconds: u32, options: &str) {
     run(ffmpeg.args(options.split(' ')).arg(path));
 }
 
-/// The edit list begins a second after the only key frame.
-fn trimmed(dir: &Path) -> PathBuf {
-    let (whole, path) = (dir.join("whole.mp4"), dir.join("trimmed.mp4"));
-    make(&whole, 0, 8, "-g 250 -keyint_min 250 -sc_threshold 0");
+/// A film of one key frame, whose edit list begins later.
+fn cut(path: PathBuf, seconds: u32, from_s: u32) -> PathBuf {
+    let whole = path.with_extension("whole.mp4");
+    make(&whole, 0, seconds, "-g 9999 -keyint_min 9999 -sc_threshold 0");
     let mut ffmpeg = Command::new("ffmpeg");
-    ffmpeg.args("-nostdin -loglevel error -y -ss 1 -i".split(' ')).arg(whole);
+    ffmpeg.args(["-nostdin", "-loglevel", "error", "-y", "-ss", &from_s.to_string(), "-i"]).arg(whole);
     run(ffmpeg.args(["-c", "copy"]).arg(&path));
     path
+}
+
+/// The edit list begins a second after the only key frame.
+fn trimmed(dir: &Path) -> PathBuf {
+    cut(dir.join("trimmed.mp4"), 8, 1)
+}
+
+/// The edit list begins 1250 pictures after the only key frame.
+fn far(dir: &Path) -> PathBuf {
+    cut(dir.join("far.mp4"), 56, 50)
 }
 
 /// The 50th picture stays for three seconds.
@@ -96,6 +106,6 @@ fn players_show_the_right_pictures_of_trimmed_films_and_of_gaps() {
     assert_pictures_are_right(&[trimmed, gap]);
 }
 
-pub(crate) fn assert_joined_streams_are_right() {
-    assert_pictures_are_right(&[over, joined]);
+pub(crate) fn assert_joined_and_far_cut_films_are_right() {
+    assert_pictures_are_right(&[over, joined, far]);
 }
