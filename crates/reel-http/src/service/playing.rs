@@ -188,7 +188,8 @@ impl HttpThread {
         });
         match opened {
             Ok(session) => {
-                let (key, is_file) = (session.key(), form_of(file) == Form::File);
+                // The client learns the key.
+                let (key, is_file) = (session.keep().key(), form_of(file) == Form::File);
                 let file = match file {
                     SessionFile::Manifest => "manifest.mpd".to_owned(),
                     SessionFile::Progressive => format!("{id}.mp4"),

@@ -107,7 +107,7 @@ impl HttpThread {
                     Some(Ok(policy)) => (Some(session), policy, watched(Stage::Promised)),
                     Some(Err(_)) | None => {
                         serve.parts().sessions.close(&session.key());
-                        self.shared.file_readers.settle(&key, None, now_ns);
+                        let _ = self.shared.file_readers.settle(&key, None, now_ns);
                         (None, copies, watched(Stage::Copies))
                     }
                 }
@@ -160,11 +160,10 @@ impl HttpThread {
         let (key, title) = (watched.key.clone(), Arc::clone(&watched.title));
         let client = serve.session_client(key.client, Class::PERIODIC);
         let opened = serve.opener().session(&key.title, title, Form::File, client, now_ns);
-        let session = opened.ok();
         let counters = &self.shared.http.counters;
-        let count = if session.is_some() { &counters.readers_admitted } else { &counters.readers_refused };
+        let count = if opened.is_ok() { &counters.readers_admitted } else { &counters.readers_refused };
         count.fetch_add(1, Ordering::Relaxed);
-        self.shared.file_readers.settle(&key, session.clone(), now_ns);
+        let session = self.shared.file_readers.settle(&key, opened.ok(), now_ns);
         session.map_or(Stage::Copies, |session| join(serve, delivery, session, now_ns))
     }
 
