@@ -88,12 +88,12 @@ use limits::{
     CLIENT_CONNECTIONS_MIN, CONNECTIONS_MAX, HTTP2_REQUESTS_MAX, HTTP2_STREAMS_MAX, LOOKS_MAX,
     REFUSED_CONNECTIONS_MAX,
 };
-use reel_library::Stop;
+use reel_library::{Stop, WatchLife};
 use reel_metrics::MetricsRegistry;
 use reel_serve::{PlaceShares, Places, Proxies};
 use requests::Requests;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::{Semaphore, watch as latest};
 use upload_places::UploadPlaces;
 use wire::Watch;
@@ -159,6 +159,8 @@ struct Inner {
     ingests: Arc<Semaphore>,
     looks: Arc<Semaphore>,
     watched: Mutex<Arc<Watch>>,
+    /// Set if a directory is watched.
+    watch_life: OnceLock<Arc<WatchLife>>,
 }
 
 /// How far the shutdown of a server is.
@@ -201,6 +203,7 @@ impl ControlPlane {
                 ingests,
                 looks: Arc::new(Semaphore::new(LOOKS_MAX)),
                 watched: Mutex::default(),
+                watch_life: OnceLock::new(),
             }),
         }
     }
@@ -274,6 +277,16 @@ impl ControlPlane {
 
     fn show_watched(&self, watch: Watch) {
         *self.inner.watched.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(watch);
+    }
+
+    /// Whether the thread of the watched directory continues, if there is one.
+    fn watch_life(&self) -> Option<&WatchLife> {
+        self.inner.watch_life.get().map(|life| &**life)
+    }
+
+    fn is_watched_by(&self, life: &Arc<WatchLife>) {
+        // A server has one watched directory at most.
+        let _ = self.inner.watch_life.set(Arc::clone(life));
     }
 
     /// The entity tags of this server's answers.

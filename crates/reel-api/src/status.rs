@@ -4,12 +4,15 @@ use crate::ControlPlane;
 use crate::library_service::{VolumeReport, VolumeState};
 use crate::openapi;
 use crate::problem::Problem;
-use crate::wire::{JobList, Readiness, ReadinessCheck};
+use crate::watch::hang;
+use crate::wire::{JobList, Readiness, ReadinessCheck, Watch};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reel_library::WatchLife;
 use reel_metrics::METRICS_MEDIA_TYPE;
+use reel_rt::now_ns;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,7 +55,11 @@ pub(super) async fn volume(State(control): State<ControlPlane>) -> Json<VolumeRe
 
 /// `GET /api/v1/watch`
 pub(super) async fn watched(State(control): State<ControlPlane>) -> Response {
-    Json(&*control.watched()).into_response()
+    let watched = control.watched();
+    match control.watch_life().and_then(|life| hang(life, now_ns())) {
+        None => Json(&*watched).into_response(),
+        problem => Json(Watch { problem, ..Watch::clone(&watched) }).into_response(),
+    }
 }
 
 /// `GET /api/v1/openapi.json`
@@ -81,6 +88,7 @@ pub(super) async fn ready(State(control): State<ControlPlane>) -> Response {
     let ready = readable && !stopping;
     let mut checks = readiness_checks(&volume, stopping);
     checks.push(titles_check(&control.sessions().set_aside()));
+    checks.extend(control.watch_life().map(|life| watch_check(life, now_ns())));
     let body = Readiness { ready, checks };
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(body)).into_response()
@@ -114,4 +122,27 @@ fn titles_check(set_aside: &BTreeMap<String, String>) -> ReadinessCheck {
         false => set_aside.values().map(String::as_str).collect::<Vec<_>>().join("; "),
     };
     ReadinessCheck { name: "titles", ok: set_aside.is_empty(), detail }
+}
+
+/// New files are no titles while the thread of the watched directory hangs.
+fn watch_check(life: &WatchLife, now_ns: u64) -> ReadinessCheck {
+    let hang = hang(life, now_ns);
+    let ok = hang.is_none();
+    let detail = hang.unwrap_or_else(|| "new files of the watched directory are noticed".to_owned());
+    ReadinessCheck { name: "watch", ok, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_library::limits::WATCH_LOOK_MAX_NS;
+
+    #[test]
+    fn a_look_at_the_watched_directory_that_does_not_end_is_reported() {
+        const BEGIN_NS: u64 = 5_000_000_000;
+        let life = WatchLife::beginning(BEGIN_NS);
+        assert!(watch_check(&life, BEGIN_NS + WATCH_LOOK_MAX_NS).ok);
+        let late = watch_check(&life, BEGIN_NS + WATCH_LOOK_MAX_NS + 1);
+        assert!(!late.ok && late.detail.contains("for 300 s"), "{}", late.detail);
+    }
 }

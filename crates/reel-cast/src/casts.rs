@@ -14,7 +14,7 @@ use reel_play::{Form, Playable, PlayableTitle, PushedStream};
 use reel_qos::Class;
 use reel_rt::now_ns;
 use reel_rtp::fec::Geometry;
-use reel_serve::Waker;
+use reel_serve::{OpenedSession, Waker};
 use reel_udp::MulticastSocket;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -99,9 +99,7 @@ impl Casts {
             Ok(cast) if !self.0.is_stopping.load(Ordering::Relaxed) => Arc::new(cast),
             added => {
                 registry.remove(&name);
-                let cast = added?;
-                cast.ends("the server stops").iter().for_each(|session| self.close(session));
-                return Err(CastRefused::Stopping);
+                return Err(added.err().unwrap_or(CastRefused::Stopping));
             }
         };
         registry.insert(name, Place::Cast(Arc::clone(&cast)));
@@ -199,10 +197,6 @@ impl Casts {
             }
             None => cast.is_over(),
         }
-        // It may have ended meanwhile.
-        if cast.has_ended() {
-            cast.ends("").iter().for_each(|session| self.close(session));
-        }
         self.wake();
     }
 
@@ -226,10 +220,7 @@ impl Casts {
         };
         match registry.iter().find_map(meets) {
             None => Ok(cast),
-            Some((other, group)) => {
-                cast.ends("its groups are taken").iter().for_each(|session| self.close(session));
-                Err(CastRefused::GroupTaken { other, group })
-            }
+            Some((other, group)) => Err(CastRefused::GroupTaken { other, group }),
         }
     }
 
@@ -356,11 +347,12 @@ impl Casts {
         playing: &Arc<PlayableTitle>,
         start_ns: u64,
         now_ns: u64,
-    ) -> Result<Arc<Session<PlayableTitle>>, CastRefused> {
+    ) -> Result<OpenedSession, CastRefused> {
         let offers = playing.choices(Form::Stream).ok_or(CastRefused::TooLong)?;
         let client = SessionClient::new(Client::Server, Class::PERIODIC).through(self.0.parts.front_end);
         let sessions = &self.0.parts.sessions;
-        Ok(sessions.open_pushed(title, Arc::clone(playing), offers, client, start_ns, now_ns)?)
+        let session = sessions.open_pushed(title, Arc::clone(playing), offers, client, start_ns, now_ns)?;
+        Ok(OpenedSession::new(sessions, session))
     }
 
     fn wake(&self) {

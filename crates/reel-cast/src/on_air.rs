@@ -5,9 +5,11 @@ use crate::broadcast::Broadcast;
 use crate::config::CastConfig;
 use crate::playlist::Playlist;
 use reel_admit::Session;
+use reel_cache::SessionKey;
 use reel_play::PlayableTitle;
 use reel_play::limits::PUSH_LEAD_NS;
 use reel_rtp::fec::Geometry;
+use reel_serve::OpenedSession;
 use reel_udp::{MulticastOptions, MulticastSocket};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -65,8 +67,9 @@ struct State {
     run: Option<Begun>,
     /// Those before, which are sent until then.
     before: Option<Begun>,
-    /// The session of the next ones, and the place with which it begins.
-    next: Option<(Arc<Session<PlayableTitle>>, u64)>,
+    /// The session of the next ones, and the place with which it begins. It ends if the cast ends
+    /// before they begin.
+    next: Option<(OpenedSession, u64)>,
     /// There are no next ones: the titles that follow were removed.
     is_over: bool,
     /// When another thread asks for that.
@@ -183,7 +186,7 @@ impl OnAir {
         playlist: Playlist,
         (fec, broadcast): (Option<Geometry>, Option<Broadcast>),
         socket: MulticastSocket,
-        session: Arc<Session<PlayableTitle>>,
+        session: OpenedSession,
     ) -> OnAir {
         let options = config.socket();
         OnAir {
@@ -236,7 +239,7 @@ impl OnAir {
     pub(crate) fn begin_next(&self, start_ns: impl FnOnce(&Session<PlayableTitle>) -> u64) -> Option<Begun> {
         let mut state = self.lock();
         let (session, place) = state.next.take()?;
-        let begun = Begun { start_ns: start_ns(&session), session, place };
+        let begun = Begun { start_ns: start_ns(&session), session: session.keep(), place };
         state.before = state.run.replace(begun.clone());
         Some(begun)
     }
@@ -246,9 +249,9 @@ impl OnAir {
         self.lock().run.clone()
     }
 
-    /// The next session, if there is one.
-    pub(crate) fn next(&self) -> Option<Arc<Session<PlayableTitle>>> {
-        self.lock().next.as_ref().map(|(session, _)| Arc::clone(session))
+    /// The key of the next session, if there is one.
+    pub(crate) fn next(&self) -> Option<SessionKey> {
+        self.lock().next.as_ref().map(|(session, _)| session.key())
     }
 
     /// Whether another session is to be asked for now; then the caller asks.
@@ -258,10 +261,12 @@ impl OnAir {
     }
 
     /// The answer to that. `Err` is the reason of the refusal.
-    pub(crate) fn answered(&self, answer: Result<(Arc<Session<PlayableTitle>>, u64), String>) {
+    pub(crate) fn answered(&self, answer: Result<(OpenedSession, u64), String>) {
         let mut state = self.lock();
         state.asking.ends();
         match answer {
+            // It has ended meanwhile, and the session ends, too.
+            _ if matches!(state.state, CastState::Ended(_)) => {}
             Ok(next) => (state.next, state.refused) = (Some(next), None),
             Err(reason) => state.refused = Some(reason),
         }
@@ -287,15 +292,14 @@ impl OnAir {
         (state.state, state.run, state.before) = (CastState::Waiting(reason), None, None);
     }
 
-    /// It ends. Returns its sessions, which are to be closed.
-    pub(crate) fn ends(&self, reason: &str) -> Vec<Arc<Session<PlayableTitle>>> {
+    /// It ends. Returns the session that is sent now, which is to be closed.
+    pub(crate) fn ends(&self, reason: &str) -> Option<Arc<Session<PlayableTitle>>> {
         let mut state = self.lock();
         if !matches!(state.state, CastState::Ended(_)) {
             state.state = CastState::Ended(reason.to_owned());
         }
-        state.before = None;
-        let run = state.run.take().map(|run| run.session);
-        run.into_iter().chain(state.next.take().map(|(session, _)| session)).collect()
+        (state.before, state.next) = (None, None);
+        state.run.take().map(|run| run.session)
     }
 
     pub(crate) fn has_fault(&self, fault: Option<String>) {

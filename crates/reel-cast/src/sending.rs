@@ -142,7 +142,7 @@ impl Sending {
         for piece in self.runs.drain(..).flat_map(|run| run.pieces) {
             let _ = tools.engine.close(piece.delivery);
         }
-        for session in self.cast.ends(reason) {
+        if let Some(session) = self.cast.ends(reason) {
             tools.engine.sessions().close(&session.key());
         }
         for channel in &self.channels {
@@ -278,7 +278,7 @@ impl Sending {
                 return Then::End("its session was ended".to_owned());
             }
             if let Some(next) = self.cast.next() {
-                sessions.touch(&next.key(), now_ns);
+                sessions.touch(&next, now_ns);
             }
             if !self.is_last && tools.casts.is_removed(&self.cast) {
                 self.is_last = true;

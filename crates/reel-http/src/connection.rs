@@ -24,6 +24,8 @@ use std::sync::Arc;
 /// (Opening -> Opened ->) Sending -> Idle`, and after the last response `Lingering`.
 pub(crate) struct Connection {
     pub(crate) socket: Arc<OwnedFd>,
+    /// Its token among the connections of its thread.
+    pub(crate) token: u64,
     /// The connection is counted as open as long as this exists.
     counted: Counted,
     pub(crate) peer: Peer,
@@ -121,6 +123,7 @@ impl Connection {
         let socket = Arc::new(socket);
         Self {
             socket,
+            token: 0,
             counted,
             peer,
             task,
@@ -161,9 +164,9 @@ impl Connection {
         matches!(self.state, State::ShakingHands | State::Idle | State::Heading)
     }
 
-    /// The client owes the next request from now on. `token` is that of this connection.
-    pub(crate) fn quiet(&self, token: u64) {
-        self.counted.quiet(token, self.since_ns);
+    /// The client owes the next request from now on.
+    pub(crate) fn quiet(&self) {
+        self.counted.quiet(self.token, self.since_ns);
     }
 
     /// The head of a request has arrived.

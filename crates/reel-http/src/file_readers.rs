@@ -4,6 +4,7 @@ use crate::file_reader::{FileReader, ReadAs, Reading};
 use crate::limits::{FILE_READER_IDLE_NS, FILE_READERS_MAX, FILE_READERS_OF_CLIENT_MAX};
 use reel_admit::Session;
 use reel_play::PlayableTitle;
+use reel_serve::OpenedSession;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,14 +59,23 @@ impl FileReaders {
         }
     }
 
-    /// A reader is promised a session, or nothing.
-    pub(crate) fn settle(&self, key: &ReaderKey, session: Option<ReaderSession>, now_ns: u64) {
+    /// A reader is promised a session, or nothing. Returns the session, which stays open if the
+    /// reader is still here.
+    pub(crate) fn settle(
+        &self,
+        key: &ReaderKey,
+        opened: Option<OpenedSession>,
+        now_ns: u64,
+    ) -> Option<ReaderSession> {
         let mut readers = self.readers();
-        match (readers.get_mut(key), session) {
-            (Some(reader), Some(session)) => reader.promise(session),
-            (Some(reader), None) => reader.refuse(now_ns),
-            (None, _) => {}
-        }
+        let reader = readers.get_mut(key)?;
+        let Some(opened) = opened else {
+            reader.refuse(now_ns);
+            return None;
+        };
+        let session = opened.keep();
+        reader.promise(Arc::clone(&session));
+        Some(session)
     }
 
     /// Forgets readers that have left. Returns the sessions that end with them.

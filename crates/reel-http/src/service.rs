@@ -8,8 +8,11 @@
 //! (`tasks.rs`), its section moves the connection one step. A step ends with at most one new
 //! operation in the ring.
 //!
-//! The path of a request: [`HttpThread::proceed`] -> [`HttpThread::begin`] ->
-//! [`HttpThread::respond`] -> [`HttpThread::pump`].
+//! An event finds its connection once. The steps that follow have it in a [`Turn`], and say at
+//! their end what becomes of it ([`Then`]).
+//!
+//! The path of a request: [`Turn::proceed`] -> [`Turn::begin`] -> [`Turn::respond`] ->
+//! [`Turn::pump`].
 
 mod connecting;
 mod ending;
@@ -34,6 +37,7 @@ use reel_play::Slots;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Next, TaskId};
 use reel_serve::{Accepted, NoPlace, OpenConnections, OpenResult, Protocol, Serve, Step};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -59,15 +63,7 @@ pub(crate) struct HttpShared {
 
 /// HTTP on one serve thread.
 pub(crate) struct HttpThread {
-    shared: Arc<HttpShared>,
-    /// Whether the next look at the connections is planned...
-    paths_planned: bool,
-    /// ...and how many of them it passes over.
-    paths_seen: usize,
-    /// The buffers in which responses are sealed.
-    scratch: Scratch,
-    /// Sealed bytes of slow clients that were moved out of the arena.
-    parked_bytes: usize,
+    own: Own,
     connections: Slots<Connection>,
     /// The connections that shake hands. Each thread has its own, so that the one that ends for
     /// another one is always at hand.
@@ -76,6 +72,38 @@ pub(crate) struct HttpThread {
     aside: Arc<OpenConnections>,
     /// The token of the connection of each task, by the task's number.
     of_task: Vec<u64>,
+    /// How many connections the next look at their paths passes over.
+    paths_seen: usize,
+}
+
+/// A connection during its steps, and what they work with.
+struct Turn<'a, 's> {
+    own: &'a mut Own,
+    serve: &'a mut Serve<'s>,
+    connection: &'a mut Connection,
+}
+
+/// What a thread has for the steps of all its connections.
+struct Own {
+    shared: Arc<HttpShared>,
+    /// Whether the next look at the paths of connections is planned.
+    paths_planned: bool,
+    /// The buffers in which responses are sealed.
+    scratch: Scratch,
+    /// Sealed bytes of slow clients that were moved out of the arena.
+    parked_bytes: usize,
+}
+
+/// What becomes of a connection after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+enum Then {
+    Stays,
+    Closes,
+    /// It continues in the control plane.
+    HandsOver,
+    /// It has bytes to seal, and all buffers for that are with other clients.
+    NeedsBuffer,
 }
 
 /// The result of a finished operation of a connection.
@@ -119,15 +147,80 @@ impl HttpThread {
         let handshakes = OpenConnections::new(1, shared.handshakes_max, shares.clone());
         let aside = OpenConnections::new(1, ASIDE_CONNECTIONS_MAX, shares);
         Self {
-            shared,
+            own: Own { shared, paths_planned: false, scratch, parked_bytes: 0 },
             handshakes,
             aside,
-            paths_planned: false,
-            paths_seen: 0,
-            scratch,
-            parked_bytes: 0,
             connections: Slots::new(),
             of_task: Vec::new(),
+            paths_seen: 0,
+        }
+    }
+
+    /// The turn of a connection; `None` if it is gone.
+    fn turn<'a, 's>(&'a mut self, serve: &'a mut Serve<'s>, token: u64) -> Option<Turn<'a, 's>> {
+        let connection = self.connections.get_mut(token)?;
+        Some(Turn { own: &mut self.own, serve, connection })
+    }
+
+    /// A step of a connection, and what follows from it.
+    fn step(&mut self, serve: &mut Serve<'_>, token: u64, step: impl FnOnce(&mut Turn<'_, '_>) -> Then) {
+        if let Some(mut turn) = self.turn(serve, token) {
+            let then = step(&mut turn);
+            self.follow(serve, token, then);
+        }
+    }
+
+    fn follow(&mut self, serve: &mut Serve<'_>, token: u64, then: Then) {
+        match then {
+            Then::Stays => {}
+            Then::Closes => self.close(serve, token),
+            Then::HandsOver => self.hand_over(serve, token),
+            Then::NeedsBuffer => {
+                self.park(serve);
+                self.step(serve, token, |turn| turn.seal(true));
+            }
+        }
+    }
+}
+
+impl Turn<'_, '_> {
+    /// An operation of the connection has ended.
+    fn ended(&mut self, ended: Ended, result: io::Result<usize>) -> Then {
+        self.connection.in_ring = false;
+        match ended {
+            Ended::AwaitReadable => self.receive(),
+            Ended::Receive(buffer) => match (result, &mut self.connection.secure) {
+                (Ok(0) | Err(_), _) => Then::Closes,
+                (Ok(bytes), _) if matches!(self.connection.state, State::Lingering(_)) => {
+                    self.connection.input = buffer;
+                    self.lingered(bytes)
+                }
+                (Ok(_), Some(secure)) => {
+                    secure.received = Some(buffer);
+                    self.wake()
+                }
+                (Ok(_), None) => {
+                    self.connection.input = buffer;
+                    self.connection.begin_head(self.serve.now_ns());
+                    self.wake()
+                }
+            },
+            Ended::Send(chunks) if self.connection.secure.is_some() => self.sent_sealed(chunks, result),
+            Ended::Send(chunks) => {
+                // The chunks may hold the memory that other readers wait for.
+                drop(chunks);
+                let bytes = *result.as_ref().unwrap_or(&0) as u64;
+                self.connection.zero_copy.copied(bytes);
+                self.own.shared.http.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.sent(result)
+            }
+            Ended::SendZeroCopy(chunks) => self.sent_zero_copy(chunks, result),
+            Ended::Lent(_) => Then::Stays,
+            Ended::AwaitWritable if result.is_err() => Then::Closes,
+            Ended::AwaitWritable => {
+                self.set_blocked(false);
+                self.wake()
+            }
         }
     }
 }
@@ -146,60 +239,22 @@ impl Protocol for HttpThread {
     }
 
     fn opened(&mut self, serve: &mut Serve<'_>, tag: u64, result: OpenResult) {
-        self.note_opened(serve, tag, result);
+        self.step(serve, tag, |turn| turn.note_opened(result));
     }
 
     fn done(&mut self, serve: &mut Serve<'_>, done: Done) {
         let token = done.token;
         let Some(ended) = Ended::of(done.op) else { return };
-        if let Ended::Lent(copied) = ended {
-            return self.returned(serve, token, done.result.unwrap_or(0), copied);
-        }
-        let Some(connection) = self.connections.get_mut(token) else {
-            if let Ended::Send(chunks) = ended {
-                chunks.into_iter().for_each(|chunk| self.scratch.give(token, chunk));
+        match (self.turn(serve, token), ended) {
+            (_, Ended::Lent(copied)) => self.returned(serve, token, done.result.unwrap_or(0), copied),
+            (Some(mut turn), ended) => {
+                let then = turn.ended(ended, done.result);
+                self.follow(serve, token, then);
             }
-            return;
-        };
-        connection.in_ring = false;
-        match ended {
-            Ended::AwaitReadable => self.receive(serve, token),
-            Ended::Receive(buffer) => match (done.result, &mut connection.secure) {
-                (Ok(0) | Err(_), _) => self.close(serve, token),
-                (Ok(bytes), _) if matches!(connection.state, State::Lingering(_)) => {
-                    connection.input = buffer;
-                    self.lingered(serve, token, bytes);
-                }
-                (Ok(_), Some(secure)) => {
-                    secure.received = Some(buffer);
-                    self.wake(serve, token);
-                }
-                (Ok(_), None) => {
-                    connection.input = buffer;
-                    connection.begin_head(serve.now_ns());
-                    self.wake(serve, token);
-                }
-            },
-            Ended::Send(chunks) if connection.secure.is_some() => {
-                self.sent_sealed(serve, token, chunks, done.result);
+            (None, Ended::Send(chunks)) => {
+                chunks.into_iter().for_each(|chunk| self.own.scratch.give(token, chunk));
             }
-            Ended::Send(chunks) => {
-                // The chunks may hold the memory that other readers wait for.
-                drop(chunks);
-                let bytes = *done.result.as_ref().unwrap_or(&0) as u64;
-                connection.zero_copy.copied(bytes);
-                self.shared.http.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
-                self.sent(serve, token, done.result);
-            }
-            Ended::SendZeroCopy(chunks) => self.sent_zero_copy(serve, token, chunks, done.result),
-            Ended::Lent(_) => {}
-            Ended::AwaitWritable => match done.result {
-                Ok(_) => {
-                    self.set_blocked(serve, token, false);
-                    self.wake(serve, token);
-                }
-                Err(_) => self.close(serve, token),
-            },
+            (None, _) => {}
         }
     }
 
@@ -215,7 +270,7 @@ impl Protocol for HttpThread {
     }
 
     fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {
-        self.wake(serve, tag);
+        self.step(serve, tag, |turn| turn.wake());
     }
 
     fn lost(&mut self, serve: &mut Serve<'_>, tag: u64) {
@@ -234,7 +289,7 @@ impl Protocol for HttpThread {
 
     fn cut_off_all(&mut self, serve: &mut Serve<'_>) {
         for token in self.connections.tokens(|_| true) {
-            self.cut_off(serve, token);
+            self.step(serve, token, |turn| turn.connection.cut_off());
         }
     }
 

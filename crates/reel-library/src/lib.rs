@@ -53,6 +53,6 @@ pub use summary::{
 };
 pub use title::Title;
 pub use watch::{
-    Arrival, KnownTitles, Now, Stamp, WatchReport, WatchState, WatchedFile, Watcher, media_files, stamp_of,
-    watch,
+    Arrival, KnownTitles, Now, Stamp, WatchLife, WatchReport, WatchState, WatchedFile, Watcher, media_files,
+    stamp_of, watch,
 };

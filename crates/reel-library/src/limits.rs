@@ -152,6 +152,10 @@ pub const WATCH_PAUSES: u64 = 3;
 /// Files of a watched directory that are shown: those that are not titles come first.
 pub const WATCH_SHOWN_MAX: usize = 500;
 
+/// A look at a watched directory that takes longer is reported as one that hangs: so many files as
+/// one may have are looked at in this time even if each takes a network file system 3 ms.
+pub const WATCH_LOOK_MAX_NS: u64 = 300_000_000_000;
+
 /// Time between two scans of a watched directory.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(2);
 

@@ -243,7 +243,6 @@ impl Programs {
             self.shared.counters.cut.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(title = playing.title(), "a program's stream was ended: {}", ending.text());
         }
-        serve.parts().sessions.close(&playing.key());
         self.count();
     }
 

@@ -11,6 +11,7 @@ use crate::reader::Reader;
 use crate::rpc::NO_USER;
 use reel_admit::Session;
 use reel_play::PlayableTitle;
+use reel_serve::OpenedSession;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -38,16 +39,16 @@ pub(crate) struct Watched {
     last_ns: u64,
 }
 
-/// What a reader is promised.
+/// What a reader is promised. Its session ends with the promise.
 #[derive(Default)]
 pub(crate) enum Place {
     /// Nothing yet: nothing shows that it plays.
     #[default]
     None,
     /// Its deadlines.
-    Promised(Arc<Session<PlayableTitle>>),
+    Promised(OpenedSession),
     /// The same, while it has not read anything yet. Until a time.
-    Held(Arc<Session<PlayableTitle>>, u64),
+    Held(OpenedSession, u64),
     /// Nothing, for this reason. It is tried again at a time.
     Refused(String, u64),
 }
@@ -83,25 +84,17 @@ impl Readers {
         of_client.filter(|(_, watched)| is_held(&watched.place)).count() < HELD_OF_CLIENT_MAX
     }
 
-    /// Forgets readers that have left. Returns the sessions that end with them.
-    pub(crate) fn forget(&mut self, now_ns: u64) -> Vec<Arc<Session<PlayableTitle>>> {
-        let mut ended = Vec::new();
-        self.0.retain(|_, watched| {
-            let is_gone = match &watched.place {
-                Place::Held(_, until_ns) => *until_ns <= now_ns,
-                _ => now_ns.saturating_sub(watched.last_ns) >= READER_IDLE_NS,
-            };
-            if is_gone {
-                ended.extend(watched.place.session().cloned());
-            }
-            !is_gone
+    /// Forgets readers that have left. Their sessions end with them.
+    pub(crate) fn forget(&mut self, now_ns: u64) {
+        self.0.retain(|_, watched| match &watched.place {
+            Place::Held(_, until_ns) => *until_ns > now_ns,
+            _ => now_ns.saturating_sub(watched.last_ns) < READER_IDLE_NS,
         });
-        ended
     }
 
-    /// All sessions.
-    pub(crate) fn sessions(&self) -> Vec<Arc<Session<PlayableTitle>>> {
-        self.0.values().filter_map(|watched| watched.place.session().cloned()).collect()
+    /// Nothing is promised any more: all sessions end.
+    pub(crate) fn end_sessions(&mut self) {
+        self.0.values_mut().for_each(|watched| watched.place = Place::None);
     }
 
     /// What the users of a client are to know of their reading of a title. Nothing of other clients
@@ -131,7 +124,7 @@ impl Readers {
 
 impl Place {
     /// A place that is held from now on.
-    pub(crate) fn held(session: Arc<Session<PlayableTitle>>, now_ns: u64) -> Place {
+    pub(crate) fn held(session: OpenedSession, now_ns: u64) -> Place {
         Place::Held(session, now_ns.saturating_add(HELD_NS))
     }
 

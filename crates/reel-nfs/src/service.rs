@@ -264,7 +264,7 @@ impl NfsThread {
             self.close(serve, token);
         }
         self.forget_titles(now_ns);
-        self.forget_readers(serve);
+        self.readers.forget(serve.now_ns());
         serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
     }
 
@@ -374,7 +374,7 @@ impl Protocol for NfsThread {
 
     fn drain(&mut self, serve: &mut Serve<'_>) {
         // Clients of NFS do not know their sessions, so the next process has no use for them.
-        self.end_sessions(serve, self.readers.sessions());
+        self.readers.end_sessions();
         for token in self.connections.tokens(Connection::is_quiet) {
             self.close(serve, token);
         }

@@ -1,7 +1,7 @@
 //! The way from the name of a title to a session of it.
 
 use crate::limits::OPENING_TIME_MAX_NS;
-use crate::{ClassRights, Refusal, Titles};
+use crate::{ClassRights, OpenedSession, Refusal, Titles};
 use reel_admit::{
     Choices, Client, FormerSession, KeptSession, OpenRefused, Session, SessionClient, Sessions,
 };
@@ -159,14 +159,16 @@ impl Opener {
         form: Form,
         client: SessionClient,
         now_ns: u64,
-    ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
+    ) -> Result<OpenedSession, Refusal> {
         let key = SessionKey::random().map_err(|error| self.refuse(OpenRefused::NoRandom(error).into()))?;
-        self.open_as(NewSession { key, title_id, title, form, client }, now_ns)
+        let session = self.open_as(NewSession { key, title_id, title, form, client }, now_ns)?;
+        Ok(OpenedSession::new(&self.sessions, session))
     }
 
     /// The session of a key: the one that is open, or the one that ended because its client was
-    /// silent for too long, opened again for `address`. `None` if there was no such session, or if
-    /// the title has been replaced.
+    /// silent for too long, opened again for `address`. Its client knows the key, so it stays open
+    /// whatever becomes of the request. `None` if there was no such session, or if the title has
+    /// been replaced.
     ///
     /// # Errors
     /// [`Refusal::Session`].

@@ -388,6 +388,8 @@ async fn a_watched_directory_feeds_the_same_jobs() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    let check = server.get("/readyz").await.json()["checks"][5].clone();
+    assert_eq!((&check["name"], &check["ok"]), (&json!("watch"), &json!(true)));
     tokio::task::spawn_blocking(move || drop(watching)).await.expect("ended");
     let states: Vec<_> =
         server.control.jobs().list().into_iter().map(|job| (job.file_name, job.title_id)).collect();

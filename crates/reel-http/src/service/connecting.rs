@@ -1,6 +1,6 @@
 //! Connections begin, or are refused.
 
-use super::HttpThread;
+use super::{HttpThread, Then, Turn};
 use crate::connection::{Connection, State};
 use crate::front_end::Transport;
 use crate::limits::RECEIVE_BYTES;
@@ -31,23 +31,11 @@ impl HttpThread {
             }
             return self.connect(serve, Accepted { socket, listener, counted }, Some(why));
         }
-        self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
+        self.own.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
         // A TLS client would not understand this answer.
-        if self.shared.transports.get(listener) == Some(&Transport::Plain) {
+        if self.own.shared.transports.get(listener) == Some(&Transport::Plain) {
             refuse_connection(socket, why);
         }
-    }
-
-    /// Answers a connection that was held aside why there is no place, and closes it.
-    pub(super) fn refuse(&mut self, serve: &mut Serve<'_>, token: u64, why: NoPlace) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
-        // Before the end of its handshake, a TLS client would not understand the answer.
-        if !matches!(connection.state, State::ShakingHands) {
-            connection.send_last(refusal(why).as_bytes());
-            discard_received(&connection.socket);
-        }
-        self.close(serve, token);
     }
 
     /// Begins with a connection. One that is not kept is no longer counted. `aside`: why there is
@@ -55,13 +43,14 @@ impl HttpThread {
     pub(super) fn connect(&mut self, serve: &mut Serve<'_>, accepted: Accepted, aside: Option<NoPlace>) {
         let Accepted { socket, listener, counted } = accepted;
         let Some(address) = peer_of(&socket) else { return };
-        let Some(transport) = self.shared.transports.get(listener) else { return };
+        let shared = Arc::clone(&self.own.shared);
+        let Some(transport) = shared.transports.get(listener) else { return };
         // The last bytes of a response must not wait for the client's acknowledgement. A socket
         // that is already dead reports that later.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
         let tls = match transport {
             Transport::Plain => None,
-            Transport::Tls => match self.shared.tls_acceptor.as_ref().map(reel_tls::Connection::new) {
+            Transport::Tls => match shared.tls_acceptor.as_ref().map(reel_tls::Connection::new) {
                 Some(Ok(tls)) => Some(tls),
                 _ => return,
             },
@@ -69,18 +58,17 @@ impl HttpThread {
         // Connections are counted before they are given to a thread, so that a core never gets more
         // than it can have tasks.
         let Some(task) = serve.core.tasks.add(TaskKind::Interactive, 0) else { return };
-        let peer = Peer::new(address, &self.shared.http.proxies);
+        let peer = Peer::new(address, &shared.http.proxies);
         let zero_copy = serve.core.ring.sends_zero_copy();
         let mut connection = Connection::new(socket, counted, peer, task, zero_copy, serve.now_ns());
         connection.aside = aside;
         let Some(tls) = tls else {
-            let token = self.connections.insert(connection);
-            self.set_token(task, token);
-            return self.await_request(serve, token);
+            let token = self.keep(connection);
+            return self.step(serve, token, |turn| turn.await_request());
         };
         let Ok((handshake, leaving)) = self.handshakes.place_or_make_room(Some(address.ip())) else {
             serve.core.tasks.remove(task);
-            self.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
+            shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
             return;
         };
         if let Some(leaving) = leaving {
@@ -89,18 +77,39 @@ impl HttpThread {
         connection.handshake = Some(handshake);
         connection.secure = Some(Box::new(Secure::new(tls)));
         connection.state = State::ShakingHands;
-        // No memory is held for a client that sends nothing.
-        connection.in_ring = true;
-        let socket = Arc::clone(&connection.socket);
-        let token = self.connections.insert(connection);
-        self.set_token(task, token);
-        if let Some(connection) = self.connections.get_mut(token) {
-            connection.quiet(token);
-            if let Some(handshake) = &connection.handshake {
-                handshake.quiet(token, connection.since_ns);
+        let token = self.keep(connection);
+        self.step(serve, token, |turn| {
+            turn.connection.quiet();
+            if let Some(handshake) = &turn.connection.handshake {
+                handshake.quiet(token, turn.connection.since_ns);
             }
+            // No memory is held for a client that sends nothing.
+            turn.push(|socket| Op::AwaitReadable { socket })
+        });
+    }
+
+    /// Gives a connection its token.
+    fn keep(&mut self, mut connection: Connection) -> u64 {
+        let task = connection.task;
+        let token = self.connections.insert_with(|token| {
+            connection.token = token;
+            connection
+        });
+        self.set_token(task, token);
+        token
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Answers a connection that was held aside why there is no place.
+    pub(super) fn refuse(&mut self, why: NoPlace) -> Then {
+        self.own.shared.http.counters.turned_away.fetch_add(1, Ordering::Relaxed);
+        // Before the end of its handshake, a TLS client would not understand the answer.
+        if !matches!(self.connection.state, State::ShakingHands) {
+            self.connection.send_last(refusal(why).as_bytes());
+            discard_received(&self.connection.socket);
         }
-        serve.core.ring.push(token, Op::AwaitReadable { socket });
+        Then::Closes
     }
 }
 

@@ -17,10 +17,13 @@ impl HttpThread {
         // The connection may be gone already, and its delivery not.
         let session = match self.connections.get_mut(token) {
             Some(connection) if connection.secure.is_some() => return false,
-            Some(connection) => connection.about.take().and_then(|about| about.session),
+            Some(connection) => {
+                _ = connection.cut_off();
+                connection.about.take().and_then(|about| about.session)
+            }
             None => None,
         };
-        self.cut_off(serve, token);
+        self.close(serve, token);
         serve.engine.close_tagged(token);
         if let Some(key) = session {
             serve.parts().sessions.close(&key);

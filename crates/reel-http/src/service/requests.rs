@@ -1,7 +1,7 @@
 //! Requests: received, parsed, and passed to what answers them.
 
-use super::HttpThread;
 use super::playing::session_of;
+use super::{Then, Turn};
 use crate::connection::State;
 use crate::limits::RECEIVE_BYTES;
 use crate::peer::Headed;
@@ -10,93 +10,73 @@ use crate::response::Response;
 use crate::route::{Route, is_health, is_of_dav};
 use reel_play::DeliveryPolicy;
 use reel_ring::Op;
-use reel_serve::Serve;
-use std::sync::Arc;
 
-impl HttpThread {
+impl Turn<'_, '_> {
     /// Waits for the next request without holding memory for it.
-    pub(super) fn await_request(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.since_ns = serve.now_ns();
-        connection.quiet(token);
-        if !connection.input.is_empty() {
-            connection.state = State::Heading;
-            return self.begin(serve, token);
+    pub(super) fn await_request(&mut self) -> Then {
+        self.connection.since_ns = self.serve.now_ns();
+        self.connection.quiet();
+        if !self.connection.input.is_empty() {
+            self.connection.state = State::Heading;
+            return self.begin();
         }
-        if serve.is_draining() {
-            return self.linger(serve, token);
+        if self.serve.is_draining() {
+            return self.linger();
         }
-        connection.state = State::Idle;
-        connection.input = Vec::new();
-        connection.in_ring = true;
-        serve.core.ring.push(token, Op::AwaitReadable { socket: Arc::clone(&connection.socket) });
-    }
-
-    pub(super) fn receive(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let mut buffer = match &mut connection.secure {
-            // Bytes that are discarded need not be decrypted.
-            Some(secure) if !matches!(connection.state, State::Lingering(_)) => secure.tls.take_incoming(),
-            _ => std::mem::take(&mut connection.input),
-        };
-        // An incomplete head is shorter than the longest possible head: there is always room for
-        // more.
-        buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
-        connection.in_ring = true;
-        serve.core.ring.push(token, Op::Receive { socket: Arc::clone(&connection.socket), buffer });
+        self.connection.state = State::Idle;
+        self.connection.input = Vec::new();
+        self.push(|socket| Op::AwaitReadable { socket })
     }
 
     /// Parses what was received, decides what a request is for, and answers it or passes it on.
-    pub(super) fn begin(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let parsed = match connection.peer.take_header(&mut connection.input) {
-            Headed::Done => Head::parse(&connection.input),
+    pub(super) fn begin(&mut self) -> Then {
+        let parsed = match self.connection.peer.take_header(&mut self.connection.input) {
+            Headed::Done => Head::parse(&self.connection.input),
             Headed::Partial => Head::Partial,
             Headed::Bad => Head::Bad(400, "the header of the PROXY protocol is not valid"),
         };
-        if let Some(why) = connection.aside
+        if let Some(why) = self.connection.aside
             && !matches!(parsed, Head::Partial)
             && !matches!(&parsed, Head::Complete(request, _) if is_health(&request.path))
         {
-            return self.refuse(serve, token, why);
+            return self.refuse(why);
         }
         let (mut request, head_bytes) = match parsed {
-            Head::Partial => return self.receive(serve, token),
+            Head::Partial => return self.receive(),
             Head::Bad(status, detail) => {
-                connection.busy();
-                connection.input.clear();
+                self.connection.busy();
+                self.connection.input.clear();
                 let request = Request { method: "-".into(), path: "-".into(), ..Request::default() };
                 let response = Response::problem(&request, status, detail, "");
-                return self.respond_interactive(serve, token, request, response);
+                return self.respond_interactive(request, response);
             }
             Head::Complete(request, head_bytes) => (*request, head_bytes),
         };
-        request.keep_alive &= !serve.is_draining();
+        request.keep_alive &= !self.serve.is_draining();
         let route = Route::of(&request.path);
         if route == Route::ControlPlane || is_of_dav(&request.path, &request.method) {
-            return self.hand_over(serve, token);
+            return Then::HandsOver;
         }
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.busy();
-        connection.input.drain(..head_bytes);
-        connection.peer.begin_request(&self.shared.http.proxies, request.forwarded_for.as_deref());
-        connection.about = None;
+        self.connection.busy();
+        self.connection.input.drain(..head_bytes);
+        self.connection.peer.begin_request(&self.own.shared.http.proxies, request.forwarded_for.as_deref());
+        self.connection.about = None;
         if request.has_body {
             request.keep_alive = false;
             let response = Response::problem(&request, 400, "media is read without a request body", "");
-            return self.respond_interactive(serve, token, request, response);
+            return self.respond_interactive(request, response);
         }
         let response = match request.method.as_str() {
             "GET" | "HEAD" => match route {
-                Route::Session { key, file } => match session_of(serve, &key, &request) {
-                    Some(session) => return self.play(serve, token, request, file, session),
-                    None => match serve.parts().sessions.former(&key) {
-                        Some(former) => return self.open(serve, token, request, former.title_id),
+                Route::Session { key, file } => match session_of(self.serve, &key, &request) {
+                    Some(session) => return self.play(request, file, session),
+                    None => match self.serve.parts().sessions.former(&key) {
+                        Some(former) => return self.open(request, former.title_id),
                         None => Response::ended(&request),
                     },
                 },
                 Route::Watch { title, .. } | Route::Download { title } | Route::Play { title } => {
-                    return self.open(serve, token, request, title);
+                    return self.open(request, title);
                 }
                 Route::NotFound | Route::ControlPlane => {
                     Response::problem(&request, 404, "there is nothing at this path", "")
@@ -108,17 +88,26 @@ impl HttpThread {
                 Response::problem(&request, 405, detail, "Allow: GET, HEAD, OPTIONS\r\n")
             }
         };
-        self.respond_interactive(serve, token, request, response);
+        self.respond_interactive(request, response)
     }
 
     /// Answers with something that belongs to no session, and that an interactive client waits for.
-    pub(super) fn respond_interactive(
-        &mut self,
-        serve: &mut Serve<'_>,
-        token: u64,
-        request: Request,
-        response: Response,
-    ) {
-        self.respond(serve, token, request, response, (None, DeliveryPolicy::interactive()));
+    pub(super) fn respond_interactive(&mut self, request: Request, response: Response) -> Then {
+        self.respond(request, response, (None, DeliveryPolicy::interactive()))
+    }
+
+    /// Receives what comes next.
+    pub(super) fn receive(&mut self) -> Then {
+        let mut buffer = match &mut self.connection.secure {
+            // Bytes that are discarded need not be decrypted.
+            Some(secure) if !matches!(self.connection.state, State::Lingering(_)) => {
+                secure.tls.take_incoming()
+            }
+            _ => std::mem::take(&mut self.connection.input),
+        };
+        // An incomplete head is shorter than the longest possible head: there is always room for
+        // more.
+        buffer.reserve_exact(RECEIVE_BYTES.max(buffer.len()));
+        self.push(|socket| Op::Receive { socket, buffer })
     }
 }

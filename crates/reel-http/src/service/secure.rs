@@ -2,9 +2,9 @@
 //!
 //! The path is `received_sealed -> shake_hands` until both sides have keys. Then it is the same as
 //! without TLS, with two more steps: received bytes are decrypted before they are parsed, and bytes
-//! to be sent are sealed first ([`HttpThread::seal`]).
+//! to be sent are sealed first ([`Turn::seal`]).
 
-use super::HttpThread;
+use super::{HttpThread, Then, Turn};
 use crate::connection::{Connection, State};
 use crate::limits::{PARKED_BYTES_MAX, SEAL_SMALL_BYTES_MAX};
 use crate::peer::Headed;
@@ -15,7 +15,6 @@ use reel_serve::Serve;
 use reel_tls::Protocol;
 use std::io;
 use std::ops::DerefMut;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The memory in which a response is sealed.
@@ -24,88 +23,91 @@ enum SealBuffer {
     Small(Vec<u8>),
 }
 
-impl HttpThread {
+impl Turn<'_, '_> {
     /// Decrypts what was received, and continues according to the connection's state.
-    pub(super) fn received_sealed(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let Some(secure) = &mut connection.secure else { return };
-        let Some(mut incoming) = secure.received.take() else { return };
-        if connection.peer.awaits_header() {
+    pub(super) fn received_sealed(&mut self, mut incoming: Vec<u8>) -> Then {
+        let Some(secure) = &mut self.connection.secure else { return Then::Stays };
+        if self.connection.peer.awaits_header() {
             // What came before is a part of the header.
-            incoming = [std::mem::take(&mut connection.input), incoming].concat();
+            incoming = [std::mem::take(&mut self.connection.input), incoming].concat();
         }
-        match connection.peer.take_header(&mut incoming) {
+        match self.connection.peer.take_header(&mut incoming) {
             Headed::Done => {}
             Headed::Partial => {
-                connection.input = incoming;
-                return self.receive(serve, token);
+                self.connection.input = incoming;
+                return self.receive();
             }
-            Headed::Bad => return self.close(serve, token),
+            Headed::Bad => return Then::Closes,
         }
-        let shakes_hands = matches!(connection.state, State::ShakingHands);
+        let shakes_hands = matches!(self.connection.state, State::ShakingHands);
         let is_http = shakes_hands && looks_like_http(&incoming);
-        if let Err(error) = secure.tls.receive(incoming, &mut connection.input) {
-            tracing::debug!(peer = %connection.peer.address(), %error, "a TLS connection ends");
-            self.shared.http.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = secure.tls.receive(incoming, &mut self.connection.input) {
+            tracing::debug!(peer = %self.connection.peer.address(), %error, "a TLS connection ends");
+            self.own.shared.http.counters.tls_failures.fetch_add(1, Ordering::Relaxed);
             if is_http {
-                connection.send_unsealed(NOT_HTTP);
+                self.connection.send_unsealed(NOT_HTTP);
             } else {
-                connection.send_last(&[]);
+                self.connection.send_last(&[]);
             }
-            return self.close(serve, token);
+            return Then::Closes;
         }
         if shakes_hands {
-            return self.shake_hands(serve, token);
+            return self.shake_hands();
         }
         let has_closed = secure.tls.peer_has_closed();
-        match (connection.input.is_empty(), &connection.state) {
-            (true, _) if has_closed => self.close(serve, token),
+        match (self.connection.input.is_empty(), &self.connection.state) {
+            (true, _) if has_closed => Then::Closes,
             // A record is incomplete, or contained nothing for the application.
-            (true, _) => self.receive(serve, token),
+            (true, _) => self.receive(),
             (false, _) => {
-                connection.begin_head(serve.now_ns());
-                self.begin(serve, token);
+                self.connection.begin_head(self.serve.now_ns());
+                self.begin()
             }
         }
     }
 
     /// Continues a handshake: sends what is to be sent, waits for the client, or begins with the
     /// first request.
-    pub(super) fn shake_hands(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let Some(secure) = &mut connection.secure else { return };
+    pub(super) fn shake_hands(&mut self) -> Then {
+        let Some(secure) = &mut self.connection.secure else { return Then::Stays };
         let outgoing = secure.tls.take_outgoing();
         if !outgoing.is_empty() && secure.pending.is_none() {
             secure.pending = Some(Chunk::from(outgoing));
         }
         if let Some(chunk) = secure.pending.take() {
-            connection.in_ring = true;
-            let socket = Arc::clone(&connection.socket);
-            return serve.core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
+            return self.push(|socket| Op::Send { socket, chunks: vec![chunk] });
         }
         if !secure.tls.is_established() {
             if secure.tls.peer_has_closed() {
-                return self.close(serve, token);
+                return Then::Closes;
             }
-            return self.receive(serve, token);
+            return self.receive();
         }
-        connection.handshake = None;
-        self.shared.http.counters.handshakes.fetch_add(1, Ordering::Relaxed);
+        self.connection.handshake = None;
+        self.own.shared.http.counters.handshakes.fetch_add(1, Ordering::Relaxed);
         if secure.tls.protocol() == Protocol::Http2 {
-            return self.hand_over(serve, token);
+            return Then::HandsOver;
         }
-        self.await_request(serve, token);
+        self.await_request()
     }
 
-    /// Seals what is ready and sends it.
-    pub(super) fn seal(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let Some(delivery) = connection.delivery() else { return };
-        let chunks = serve.engine.chunks(delivery);
-        let mut seal_buffer = self.seal_buffer(serve, token, Secure::room_bytes(&chunks));
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let (State::Sending(sending), Some(secure)) = (&mut connection.state, &mut connection.secure) else {
-            return;
+    /// Seals what is ready and sends it. `has_parked`: whether a slow client had to give its buffer
+    /// for it, if there was one.
+    pub(super) fn seal(&mut self, has_parked: bool) -> Then {
+        let (State::Sending(sending), Some(secure)) = (&self.connection.state, &mut self.connection.secure)
+        else {
+            return Then::Stays;
+        };
+        let (token, delivery) = (self.connection.token, sending.delivery);
+        let chunks = self.serve.engine.chunks(delivery);
+        let mut seal_buffer = match Secure::room_bytes(&chunks) {
+            bytes @ ..=SEAL_SMALL_BYTES_MAX => SealBuffer::Small(vec![0; bytes]),
+            _ => match self.own.scratch.take(token) {
+                Some(buffer) => SealBuffer::Scratch(buffer),
+                // All buffers are being sent in this turn.
+                None if has_parked => SealBuffer::Small(vec![0; SEAL_SMALL_BYTES_MAX]),
+                None => return Then::NeedsBuffer,
+            },
         };
         let sealed = secure.seal(&chunks, &mut seal_buffer);
         // The reader's leases are released before its stripes.
@@ -113,17 +115,17 @@ impl HttpThread {
         let sealed = match sealed {
             Ok(sealed) if sealed.sealed > 0 => sealed,
             ended => {
-                tracing::debug!(peer = %connection.peer.address(), error = ?ended.err(), "a response cannot be sealed");
+                tracing::debug!(peer = %self.connection.peer.address(), error = ?ended.err(), "a response cannot be sealed");
                 if let SealBuffer::Scratch(buffer) = seal_buffer {
-                    self.scratch.give(token, Chunk::Lease(buffer.freeze()));
+                    self.own.scratch.give(token, Chunk::Lease(buffer.freeze()));
                 }
-                return self.close(serve, token);
+                return Then::Closes;
             }
         };
-        serve.engine.release_sent(delivery, sealed.plain as u64);
+        self.serve.engine.release_sent(delivery, sealed.plain as u64);
         secure.plain_bytes = sealed.plain as u64;
         let mut bytes = sealed.sealed;
-        if serve.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
+        if self.serve.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
             bytes += secure.tls.close(&mut seal_buffer[bytes..]);
         }
         let chunk = match seal_buffer {
@@ -133,81 +135,57 @@ impl HttpThread {
                 Chunk::from(text)
             }
         };
-        connection.in_ring = true;
-        serve.core.ring.push(token, Op::Send { socket: Arc::clone(&connection.socket), chunks: vec![chunk] });
+        self.push(|socket| Op::Send { socket, chunks: vec![chunk] })
     }
 
     /// The socket accepted some of the sealed bytes, or none.
-    pub(super) fn sent_sealed(
-        &mut self,
-        serve: &mut Serve<'_>,
-        token: u64,
-        chunks: Vec<Chunk>,
-        result: io::Result<usize>,
-    ) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let Some(secure) = &mut connection.secure else { return };
-        let Some(chunk) = chunks.into_iter().next() else { return };
+    pub(super) fn sent_sealed(&mut self, chunks: Vec<Chunk>, result: io::Result<usize>) -> Then {
+        let Some(secure) = &mut self.connection.secure else { return Then::Stays };
+        let Some(chunk) = chunks.into_iter().next() else { return Then::Stays };
         match result {
             Ok(bytes) => {
-                connection.since_ns = match connection.state {
+                self.connection.since_ns = match self.connection.state {
                     // One time limit covers the whole handshake.
-                    State::ShakingHands => connection.since_ns,
-                    _ => serve.now_ns(),
+                    State::ShakingHands => self.connection.since_ns,
+                    _ => self.serve.now_ns(),
                 };
                 let chunk = match rest_of(chunk, bytes) {
                     Ok(rest) => {
                         secure.pending = Some(rest);
-                        if let Some(delivery) = connection.delivery() {
-                            serve.engine.progressed(delivery, serve.now_ns());
+                        if let Some(delivery) = self.connection.delivery() {
+                            self.serve.engine.progressed(delivery, self.serve.now_ns());
                         }
-                        return self.wake(serve, token);
+                        return self.wake();
                     }
                     Err(all) => all,
                 };
-                self.parked_bytes -= std::mem::take(&mut secure.parked_bytes);
+                self.own.parked_bytes -= std::mem::take(&mut secure.parked_bytes);
                 let plain_bytes = std::mem::take(&mut secure.plain_bytes);
-                if let Some(delivery) = connection.delivery() {
-                    serve.engine.count_taken(delivery, plain_bytes, serve.now_ns());
+                if let Some(delivery) = self.connection.delivery() {
+                    self.serve.engine.count_taken(delivery, plain_bytes, self.serve.now_ns());
                 }
-                self.scratch.give(token, chunk);
-                self.watch_reader(serve, token);
-                self.wake(serve, token);
+                self.own.scratch.give(self.connection.token, chunk);
+                self.watch_reader();
+                self.wake()
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 secure.pending = Some(chunk);
-                connection.in_ring = true;
-                serve.core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
-                self.set_blocked(serve, token, true);
+                self.set_blocked(true);
+                self.push(|socket| Op::AwaitWritable { socket })
             }
             Err(_gone) => {
-                self.scratch.give(token, chunk);
-                self.close(serve, token);
+                self.own.scratch.give(self.connection.token, chunk);
+                Then::Closes
             }
         }
     }
+}
 
-    /// The memory in which up to `bytes` are sealed, with less room if there is less. It never
-    /// waits.
-    fn seal_buffer(&mut self, serve: &mut Serve<'_>, token: u64, bytes: usize) -> SealBuffer {
-        if bytes <= SEAL_SMALL_BYTES_MAX {
-            return SealBuffer::Small(vec![0; bytes]);
-        }
-        if let Some(buffer) = self.scratch.take(token) {
-            return SealBuffer::Scratch(buffer);
-        }
-        self.park(serve);
-        match self.scratch.take(token) {
-            Some(buffer) => SealBuffer::Scratch(buffer),
-            // All buffers are being sent in this turn.
-            None => SealBuffer::Small(vec![0; SEAL_SMALL_BYTES_MAX]),
-        }
-    }
-
+impl HttpThread {
     /// Moves the sealed bytes of a client that accepts nothing at the moment out of their buffer.
     /// It chooses the connection that has held its buffer for the longest. If too many bytes are
     /// moved out already, the connection is cut off.
-    fn park(&mut self, serve: &mut Serve<'_>) {
+    pub(super) fn park(&mut self, serve: &mut Serve<'_>) {
         let is_slow = |connection: &Connection| {
             let waits = connection
                 .secure
@@ -215,22 +193,25 @@ impl HttpThread {
                 .is_some_and(|secure| matches!(secure.pending, Some(Chunk::Lease(_))));
             waits && matches!(&connection.state, State::Sending(sending) if sending.blocked)
         };
-        let holders = self.scratch.holders().to_vec();
-        let slow =
-            |token: &u64| self.connections.get_mut(*token).is_some_and(|connection| is_slow(connection));
-        let Some(token) = holders.into_iter().find(slow) else { return };
-        let Some(secure) = self.connections.get_mut(token).and_then(|c| c.secure.as_mut()) else { return };
-        let Some(chunk) = secure.pending.take() else { return };
-        if self.parked_bytes + chunk.len() > PARKED_BYTES_MAX {
-            secure.pending = Some(chunk);
-            self.shared.http.counters.timed_out.fetch_add(1, Ordering::Relaxed);
-            return self.close(serve, token);
+        let own = &mut self.own;
+        for token in own.scratch.holders().to_vec() {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            if !is_slow(connection) {
+                continue;
+            }
+            let Some(secure) = &mut connection.secure else { return };
+            let Some(chunk) = secure.pending.take() else { return };
+            if own.parked_bytes + chunk.len() > PARKED_BYTES_MAX {
+                secure.pending = Some(chunk);
+                own.shared.http.counters.timed_out.fetch_add(1, Ordering::Relaxed);
+                return self.close(serve, token);
+            }
+            secure.pending = Some(Chunk::from(chunk.to_vec()));
+            secure.parked_bytes = chunk.len();
+            own.parked_bytes += chunk.len();
+            own.shared.http.counters.parked.fetch_add(1, Ordering::Relaxed);
+            return own.scratch.give(token, chunk);
         }
-        secure.pending = Some(Chunk::from(chunk.to_vec()));
-        secure.parked_bytes = chunk.len();
-        self.parked_bytes += chunk.len();
-        self.shared.http.counters.parked.fetch_add(1, Ordering::Relaxed);
-        self.scratch.give(token, chunk);
     }
 }
 

@@ -1,46 +1,42 @@
 //! Sends the bytes of responses that are in memory, and requests those that are missing.
 
-use super::HttpThread;
+use super::{Then, Turn};
 use crate::connection::{Sending, State};
 use crate::request::Request;
 use crate::response::Response;
 use reel_admit::Session;
 use reel_play::{DeliveryPolicy, NewDelivery, PlayableTitle, Readiness};
 use reel_ring::Op;
-use reel_serve::Serve;
 use std::io;
 use std::sync::Arc;
 
-impl HttpThread {
+impl Turn<'_, '_> {
     /// Begins to send a response.
     pub(super) fn respond(
         &mut self,
-        serve: &mut Serve<'_>,
-        token: u64,
         request: Request,
         response: Response,
         (session, policy): (Option<Arc<Session<PlayableTitle>>>, DeliveryPolicy),
-    ) {
-        self.shared.http.counters.response(response.status);
-        let now_ns = serve.now_ns();
-        let Some(connection) = self.connections.get_mut(token) else { return };
+    ) -> Then {
+        self.own.shared.http.counters.response(response.status);
+        let now_ns = self.serve.now_ns();
         let Response { status, body, body_bytes, body_offset, keep_alive } = response;
         let delivery = NewDelivery {
-            tag: token,
+            tag: self.connection.token,
             session,
             policy,
             preamble_bytes: body.bytes() - body_bytes,
             body,
             file_offset: body_offset,
             in_runs: true,
-            path: connection.path(),
+            path: self.connection.path(),
         };
-        let is_watched = connection.peer.shows_path();
-        let delivery = serve.engine.open(delivery, now_ns);
+        let is_watched = self.connection.peer.shows_path();
+        let delivery = self.serve.engine.open(delivery, now_ns);
         #[cfg(feature = "faults")]
         crate::faults::panic_if_wanted(&request.path);
         let (blocked, started_ns) = (false, now_ns);
-        connection.state = State::Sending(Box::new(Sending {
+        self.connection.state = State::Sending(Box::new(Sending {
             delivery,
             blocked,
             keep_alive,
@@ -49,68 +45,57 @@ impl HttpThread {
             request,
             watched: None,
         }));
-        connection.since_ns = now_ns;
+        self.connection.since_ns = now_ns;
         if is_watched {
-            self.watch_paths(serve);
+            self.own.watch_paths(self.serve);
         }
-        self.pump(serve, token);
+        self.pump()
     }
 
     /// Sends what can be sent, or requests what is missing. All media passes through this function.
-    pub(super) fn pump(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        if connection.in_ring || !matches!(connection.state, State::Sending(_)) {
-            return;
-        }
-        if let Some(secure) = &mut connection.secure
+    pub(super) fn pump(&mut self) -> Then {
+        let Some(delivery) = self.connection.delivery().filter(|_| !self.connection.in_ring) else {
+            return Then::Stays;
+        };
+        if let Some(secure) = &mut self.connection.secure
             && let Some(chunk) = secure.pending.take()
         {
-            connection.in_ring = true;
-            let socket = Arc::clone(&connection.socket);
-            return serve.core.ring.push(token, Op::Send { socket, chunks: vec![chunk] });
+            return self.push(|socket| Op::Send { socket, chunks: vec![chunk] });
         }
-        let is_secure = connection.secure.is_some();
-        let Some(delivery) = connection.delivery() else { return };
-        match serve.engine.fill(delivery, serve.now_ns()) {
-            None | Some(Readiness::Waiting) => {}
-            Some(Readiness::Done) => self.finish(serve, token),
-            Some(Readiness::Ready) if is_secure => self.seal(serve, token),
+        match self.serve.engine.fill(delivery, self.serve.now_ns()) {
+            None | Some(Readiness::Waiting) => Then::Stays,
+            Some(Readiness::Done) => self.finish(),
+            Some(Readiness::Ready) if self.connection.secure.is_some() => self.seal(false),
             Some(Readiness::Ready) => {
-                let Some(connection) = self.connections.get_mut(token) else { return };
-                let may_lend = self.shared.http.arena.pieces_sending() < self.shared.lent_buffers;
-                let chunks = serve.engine.chunks(delivery);
-                connection.in_ring = true;
-                let op = connection.send(chunks, may_lend, serve.now_ns());
-                serve.core.ring.push(token, op);
+                let may_lend = self.own.shared.http.arena.pieces_sending() < self.own.shared.lent_buffers;
+                let chunks = self.serve.engine.chunks(delivery);
+                self.send(chunks, may_lend)
             }
         }
     }
 
-    pub(super) fn sent(&mut self, serve: &mut Serve<'_>, token: u64, result: io::Result<usize>) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        let Some(delivery) = connection.delivery() else { return };
+    pub(super) fn sent(&mut self, result: io::Result<usize>) -> Then {
+        let Some(delivery) = self.connection.delivery() else { return Then::Stays };
         match result {
             Ok(bytes) => {
-                connection.since_ns = serve.now_ns();
-                serve.engine.taken(delivery, bytes as u64, serve.now_ns());
-                self.watch_reader(serve, token);
-                self.wake(serve, token);
+                self.connection.since_ns = self.serve.now_ns();
+                self.serve.engine.taken(delivery, bytes as u64, self.serve.now_ns());
+                self.watch_reader();
+                self.wake()
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                connection.in_ring = true;
-                serve.core.ring.push(token, Op::AwaitWritable { socket: Arc::clone(&connection.socket) });
-                self.set_blocked(serve, token, true);
+                self.set_blocked(true);
+                self.push(|socket| Op::AwaitWritable { socket })
             }
-            Err(_gone) => self.close(serve, token),
+            Err(_gone) => Then::Closes,
         }
     }
 
-    /// Notes whether a client accepts nothing at the moment.
-    pub(super) fn set_blocked(&mut self, serve: &mut Serve<'_>, token: u64, is_blocked: bool) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        if let State::Sending(sending) = &mut connection.state {
+    /// Notes whether the client accepts nothing at the moment.
+    pub(super) fn set_blocked(&mut self, is_blocked: bool) {
+        if let State::Sending(sending) = &mut self.connection.state {
             sending.blocked = is_blocked;
-            serve.engine.set_blocked(sending.delivery, is_blocked, serve.now_ns());
+            self.serve.engine.set_blocked(sending.delivery, is_blocked, self.serve.now_ns());
         }
     }
 }

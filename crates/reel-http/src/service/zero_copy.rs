@@ -1,50 +1,40 @@
 //! Sends without a copy on a core: which bytes are sent so, what the kernel reports, and when the
 //! memory is returned.
 
-use super::HttpThread;
+use super::{HttpThread, Then, Turn};
 use crate::connection::Connection;
 use crate::zero_copy::SendMethod;
 use reel_ring::{Chunk, Op, segment_bytes};
 use reel_serve::Serve;
 use rustix::io::Errno;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Connection {
-    /// The operation that sends `chunks`, or the first of them.
-    pub(super) fn send(&mut self, mut chunks: Vec<Chunk>, may_lend: bool, now_ns: u64) -> Op {
-        let socket = Arc::clone(&self.socket);
+impl Turn<'_, '_> {
+    /// Sends `chunks`, or the first of them.
+    pub(super) fn send(&mut self, mut chunks: Vec<Chunk>, may_lend: bool) -> Then {
+        let Connection { socket, zero_copy, .. } = &mut *self.connection;
         let bytes = chunks.iter().map(|chunk| chunk.len()).sum();
-        let may_lend = may_lend && self.zero_copy.is_cut_well(|| segment_bytes(&socket));
-        match self.zero_copy.choose(bytes, chunks.len(), may_lend, now_ns) {
-            SendMethod::Copied => Op::Send { socket, chunks },
+        let may_lend = may_lend && zero_copy.is_cut_well(|| segment_bytes(socket));
+        match zero_copy.choose(bytes, chunks.len(), may_lend, self.serve.now_ns()) {
+            SendMethod::Copied => self.push(|socket| Op::Send { socket, chunks }),
             SendMethod::ZeroCopy { bytes_max } => {
                 cut(&mut chunks, bytes_max);
-                Op::SendZeroCopy { socket, chunks }
+                self.push(|socket| Op::SendZeroCopy { socket, chunks })
             }
         }
     }
-}
 
-impl HttpThread {
     /// The first part of a zero-copy send ended, or all of it if the kernel kept no memory.
-    pub(super) fn sent_zero_copy(
-        &mut self,
-        serve: &mut Serve<'_>,
-        token: u64,
-        chunks: Vec<Chunk>,
-        result: io::Result<usize>,
-    ) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
+    pub(super) fn sent_zero_copy(&mut self, chunks: Vec<Chunk>, result: io::Result<usize>) -> Then {
         let bytes = *result.as_ref().unwrap_or(&0) as u64;
         let is_lent = chunks.is_empty();
         drop(chunks);
         if is_lent {
-            connection.zero_copy.lent(bytes);
+            self.connection.zero_copy.lent(bytes);
         } else {
-            connection.zero_copy.refused(serve.now_ns());
-            self.shared.http.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.connection.zero_copy.refused(self.serve.now_ns());
+            self.own.shared.http.counters.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         match result {
             // Zero-copy is impossible for this socket, or at the moment: the kernel has no memory
@@ -52,27 +42,29 @@ impl HttpThread {
             Err(error) if is_about_zero_copy(&error) => {
                 if is_lent {
                     // The second part of the send is still to come, and reports nothing new.
-                    connection.zero_copy.failed(serve.now_ns());
+                    self.connection.zero_copy.failed(self.serve.now_ns());
                 }
-                self.shared.http.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
-                self.wake(serve, token);
+                self.own.shared.http.counters.zero_copy_refused.fetch_add(1, Ordering::Relaxed);
+                self.wake()
             }
             // The operation may have memory of its own under way, so the ring does not restart it.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.sent(serve, token, Err(io::ErrorKind::WouldBlock.into()));
+                self.sent(Err(io::ErrorKind::WouldBlock.into()))
             }
-            result => self.sent(serve, token, result),
+            result => self.sent(result),
         }
     }
+}
 
+impl HttpThread {
     /// The memory of a zero-copy send was returned. `bytes`: how many of its bytes the socket had
     /// accepted.
     pub(super) fn returned(&mut self, serve: &mut Serve<'_>, token: u64, bytes: usize, copied: bool) {
-        let counters = &self.shared.http.counters;
+        let counters = &self.own.shared.http.counters;
         let counter = if copied { &counters.copied_late_bytes } else { &counters.zero_copy_bytes };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
-        if let Some(connection) = self.connections.get_mut(token) {
-            connection.zero_copy.returned(bytes as u64, copied, serve.now_ns());
+        if let Some(turn) = self.turn(serve, token) {
+            turn.connection.zero_copy.returned(bytes as u64, copied, turn.serve.now_ns());
         }
     }
 }

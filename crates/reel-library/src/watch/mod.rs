@@ -2,6 +2,7 @@
 
 mod ending;
 mod growth;
+mod life;
 mod listener;
 mod scan;
 mod taken;
@@ -9,6 +10,7 @@ mod taken;
 mod tests;
 mod watcher;
 
+pub use life::WatchLife;
 pub use watcher::{KnownTitles, Now, Watcher};
 
 use crate::input::Ingested;
@@ -20,7 +22,6 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::UNIX_EPOCH;
 
@@ -110,30 +111,36 @@ pub struct WatchReport {
 /// sender of `stop` is dropped. `take` returns the title, or why there is none. It may be
 /// slow; the next scan is later then. `show` gets what the directory holds when that has changed. A
 /// directory that cannot be read is logged once and tried again, so that a disk may be mounted
-/// later. A panic ends one scan or costs one file its title, and is counted in `panics`. Blocks.
+/// later. A panic ends one scan or costs one file its title. `life` says whether the thread
+/// continues. Blocks.
 pub fn watch(
     mut watcher: Watcher,
     stop: &Receiver<Infallible>,
     known: &dyn KnownTitles,
     mut take: impl FnMut(&Arrival) -> Result<Ingested, String>,
     mut show: impl FnMut(WatchReport),
-    panics: &AtomicU64,
+    life: &WatchLife,
 ) {
     let mut take = |arrival: &Arrival| {
-        guarded(panics, || take(arrival)).unwrap_or_else(|| {
+        life.waits();
+        let outcome = guarded(life, || take(arrival)).unwrap_or_else(|| {
             Err("the server panicked on it, which is a defect; the reason is in the log".to_owned())
-        })
+        });
+        life.looks();
+        outcome
     };
     let (mut readable, mut shown) = (true, None);
     loop {
+        life.looks();
         let look = || {
             look(&mut watcher, &mut readable, known, &mut take, &mut |watcher| {
                 show_changed(watcher, &mut shown, &mut show);
             })
         };
-        if guarded(panics, look).is_none() {
+        if guarded(life, look).is_none() {
             watcher.look_again();
         }
+        life.waits();
         if stop.recv_timeout(WATCH_PERIOD) != Err(RecvTimeoutError::Timeout) {
             return;
         }
@@ -174,10 +181,10 @@ fn look(
 }
 
 /// Does one step. `None` if it panicked, which is logged and counted.
-fn guarded<R>(panics: &AtomicU64, step: impl FnOnce() -> R) -> Option<R> {
+fn guarded<R>(life: &WatchLife, step: impl FnOnce() -> R) -> Option<R> {
     let done = catch_unwind(AssertUnwindSafe(step)).ok();
     if done.is_none() {
-        panics.fetch_add(1, Ordering::Relaxed);
+        life.panicked();
         tracing::error!(
             "the thread of the watched directory panicked, which is a defect (the reason is above); it continues with its next step"
         );

@@ -3,9 +3,11 @@
 use super::listener::Report;
 use super::taken::Taken;
 use super::*;
-use crate::limits::{WARNING_BYTES_MAX, WARNINGS_MAX, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX};
+use crate::limits::{
+    WARNING_BYTES_MAX, WARNINGS_MAX, WATCH_LOOK_MAX_NS, WATCH_QUIET_MAX_S, WATCH_QUIET_MIN_S, WATCH_SHOWN_MAX,
+};
+use reel_rt::now_ns;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 /// A directory, and titles made from its files.
@@ -415,7 +417,8 @@ fn watching_ends_with_its_sender_and_shows_what_is_wrong() {
         drop(sender);
         let mut shown = None;
         let take = |_: &Arrival| -> Result<Ingested, String> { panic!("nothing is there") };
-        watch(watcher, &stop, &hall, take, |report| shown = Some(report), &AtomicU64::new(0));
+        let life = WatchLife::beginning(now_ns());
+        watch(watcher, &stop, &hall, take, |report| shown = Some(report), &life);
         assert_eq!(shown.expect("shown").problem.is_some(), has_problem);
     }
 }
@@ -428,8 +431,8 @@ fn panicking(where_shown: bool) -> (Vec<String>, WatchReport, u64) {
     hall.write("b.mp4", "y");
     let (sender, stop) = mpsc::channel();
     let mut sender = Some(sender);
-    let (mut taken, mut last, panics) = (Vec::new(), WatchReport::default(), AtomicU64::new(0));
-    let has_panicked = || panics.load(Ordering::Relaxed) > 0;
+    let (mut taken, mut last, life) = (Vec::new(), WatchReport::default(), WatchLife::beginning(now_ns()));
+    let has_panicked = || life.panics() > 0;
     let is_ingested =
         |report: &WatchReport| report.files.iter().any(|file| file.state == WatchState::Ingesting);
     let take = |arrival: &Arrival| {
@@ -445,8 +448,8 @@ fn panicking(where_shown: bool) -> (Vec<String>, WatchReport, u64) {
         }
         last = report;
     };
-    watch(watcher, &stop, &hall, take, show, &panics);
-    (taken, last, panics.into_inner())
+    watch(watcher, &stop, &hall, take, show, &life);
+    (taken, last, life.panics())
 }
 
 #[test]
@@ -464,4 +467,33 @@ fn a_panic_on_one_file_leaves_the_next_one_to_be_taken() {
 fn a_panic_between_files_loses_none_of_them() {
     let (taken, _, panics) = panicking(true);
     assert_eq!((taken, panics), (vec!["a.mp4".to_owned(), "b.mp4".to_owned()], 1));
+}
+
+/// A look is asked about after so long a time that it would hang, while it is under way, while its
+/// file is ingested, and after it.
+#[test]
+fn a_look_that_does_not_end_hangs_and_an_ingest_does_not() {
+    let (mut hall, watcher) = Hall::new();
+    hall.unix_s = 1_000_000_000;
+    hall.write("a.mp4", "x");
+    let life = WatchLife::beginning(now_ns());
+    let would_hang = || life.hangs(now_ns() + WATCH_LOOK_MAX_NS + 1);
+    assert!(!life.hangs(now_ns()) && would_hang(), "a thread that ends before its first look is noticed");
+    let (sender, stop) = mpsc::channel();
+    let mut sender = Some(sender);
+    let (mut ingests, mut shown) = (Vec::new(), Vec::new());
+    let take = |_: &Arrival| {
+        ingests.push(would_hang());
+        Ok(Ingested { id: "a".to_owned(), warnings: Vec::new() })
+    };
+    let show = |report: WatchReport| {
+        shown.push(would_hang());
+        if matches!(report.files[..], [WatchedFile { state: WatchState::Taken { .. }, .. }]) {
+            sender = None;
+        }
+    };
+    watch(watcher, &stop, &hall, take, show, &life);
+    assert_eq!(ingests, [false]);
+    assert!(shown.len() >= 2 && shown.iter().all(|hangs| *hangs), "before and after the ingest: {shown:?}");
+    assert!(!would_hang(), "between two looks it only waits");
 }

@@ -129,14 +129,8 @@ impl Programs {
         let policy = serve.engine.policy(&session, &media, serve.now_ns()).map_err(|refusal| {
             let refused = OpenRefused::from(refusal);
             Refused(RefusalCode::NotAdmitted, refused.retry_after_s(), refused.to_string())
-        });
-        let ready = policy.and_then(|policy| {
-            self.hand_over(&socket, wanted.tag, file_bytes, &outlet)?;
-            Ok(policy)
-        });
-        let policy = ready.inspect_err(|_| {
-            serve.parts().sessions.close(&session.key());
         })?;
+        self.hand_over(&socket, wanted.tag, file_bytes, &outlet)?;
         let opening = StreamOpening {
             session: Some(Arc::clone(&session)),
             body: body.slice(wanted.from_bytes..file_bytes),
@@ -146,12 +140,13 @@ impl Programs {
             outlet,
         };
         let set = self.streams.open(serve.engine, [opening], serve.now_ns());
-        for id in &set {
+        // One opening gives one stream.
+        if let Some(id) = set.first() {
             if let Some(program) = self.programs.get_mut(wanted.program) {
                 program.streams.insert(wanted.tag, Named::Open(*id));
             }
             let names = (wanted.program, wanted.tag);
-            self.playing.insert(*id, Playing::new(names, Arc::clone(&session), serve.now_ns()));
+            self.playing.insert(*id, Playing::new(names, session, serve.now_ns()));
         }
         self.shared.counters.opened.fetch_add(1, Ordering::Relaxed);
         self.count();

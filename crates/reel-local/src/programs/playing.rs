@@ -1,21 +1,18 @@
 //! What the front end records of a program's stream beside its bytes.
 
-use reel_admit::Session;
-use reel_cache::SessionKey;
-use reel_play::PlayableTitle;
-use std::sync::Arc;
+use reel_serve::OpenedSession;
 
-/// A stream that is open.
+/// A stream that is open. Its session ends with it.
 pub(super) struct Playing {
     program: u64,
     tag: u64,
-    session: Arc<Session<PlayableTitle>>,
+    session: OpenedSession,
     /// When the program last gave a message back, or had no message to give back.
     free_since_ns: u64,
 }
 
 impl Playing {
-    pub(super) fn new((program, tag): (u64, u64), session: Arc<Session<PlayableTitle>>, now_ns: u64) -> Self {
+    pub(super) fn new((program, tag): (u64, u64), session: OpenedSession, now_ns: u64) -> Self {
         Self { program, tag, session, free_since_ns: now_ns }
     }
 
@@ -25,10 +22,6 @@ impl Playing {
 
     pub(super) fn tag(&self) -> u64 {
         self.tag
-    }
-
-    pub(super) fn key(&self) -> SessionKey {
-        self.session.key()
     }
 
     pub(super) fn title(&self) -> &str {

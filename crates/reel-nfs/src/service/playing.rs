@@ -58,15 +58,14 @@ impl NfsThread {
         match serve.engine.policy(&session, &request, now_ns) {
             // It plays already, so it does not wait for the start of its session.
             Ok(policy) if policy.start_ns > now_ns => {
-                self.settle((key, was), Place::Promised(session));
+                self.settle((key, was), place);
                 unpromised
             }
             Ok(policy) => {
-                self.settle((key, was), Place::Promised(Arc::clone(&session)));
+                self.settle((key, was), place);
                 (policy, Some(session))
             }
             Err(refusal) => {
-                serve.parts().sessions.close(&session.key());
                 self.settle((key, was), Place::refused(OpenRefused::from(refusal), now_ns));
                 unpromised
             }
@@ -114,18 +113,6 @@ impl NfsThread {
         }
         self.shared.counters.refused.fetch_add(1, Ordering::Relaxed);
         self.reply(serve, reply, &cannot_hold(xid, nfsstat3::NFS3ERR_ACCES));
-    }
-
-    /// Ends the sessions of readers that have left.
-    pub(super) fn forget_readers(&mut self, serve: &Serve<'_>) {
-        let ended = self.readers.forget(serve.now_ns());
-        self.end_sessions(serve, ended);
-    }
-
-    pub(super) fn end_sessions(&self, serve: &Serve<'_>, sessions: Vec<Arc<Session<PlayableTitle>>>) {
-        for session in sessions {
-            serve.parts().sessions.close(&session.key());
-        }
     }
 
     /// Who waits for a reply.

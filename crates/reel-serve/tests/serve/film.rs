@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+/// The members of its volume.
+pub(crate) const MEMBERS: usize = 5;
+
 /// A library with a title, and the directory that it lies in.
 pub(crate) struct Film {
     pub(crate) library: Arc<Library>,
@@ -28,8 +31,11 @@ impl Film {
             .output()
             .expect("ffmpeg is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let options =
-            VolumeOptions { members: Members::Count(5), size_bytes: 96 << 20, ..VolumeOptions::default() };
+        let options = VolumeOptions {
+            members: Members::Count(MEMBERS),
+            size_bytes: 96 << 20,
+            ..VolumeOptions::default()
+        };
         Volume::create(&volume, options).expect("created");
         let library = Arc::new(Library::new(Arc::new(open(&volume))));
         let ingested =

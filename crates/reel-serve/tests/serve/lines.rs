@@ -1,17 +1,18 @@
 //! An example of a front end: a client sends the name of a title and a line feed, and gets the
 //! title as one file, or a line that says why not. Then the connection is closed.
 //!
-//! Two lines are for tests of defects: the thread panics on a title, or outside of any connection.
+//! Three lines are for tests. The thread panics on a title, or outside of any connection. Or a
+//! title loses its room between the opening of its session and the request of its bytes.
 
+use crate::serving::capacities;
 use reel_admit::{OpenRefused, SessionClient};
-use reel_cache::SessionKey;
 use reel_play::{
     DeliveryId, Form, MediaRequest, NetworkPath, NewDelivery, Playable, PlayableTitle, Readiness,
     SessionRefused, Slots,
 };
 use reel_qos::Class;
 use reel_ring::{Done, Op};
-use reel_serve::{Accepted, Counted, NoPlace, OpenResult, Protocol, Refusal, Serve, Step};
+use reel_serve::{Accepted, Counted, NoPlace, OpenResult, OpenedSession, Protocol, Refusal, Serve, Step};
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::OwnedFd;
@@ -22,6 +23,9 @@ pub(crate) const LINE_BYTES_MAX: usize = 80;
 
 /// A line that begins like this makes the thread panic on the title that follows.
 pub(crate) const PANIC_ON: &str = "panic on ";
+/// With a line that begins like this, the room of the title that follows is lost, as when a link
+/// fails.
+pub(crate) const WITHOUT_ROOM: &str = "without room ";
 /// This line makes the thread panic in a timer.
 pub(crate) const PANIC_OF_THE_THREAD: &str = "panic";
 
@@ -33,10 +37,12 @@ pub(crate) struct Lines {
 
 struct Connection {
     socket: Arc<OwnedFd>,
-    delivery: Option<(DeliveryId, SessionKey)>,
+    /// What it is sent, in a session that ends with the connection.
+    delivery: Option<(DeliveryId, OpenedSession)>,
     /// An operation is in the ring.
     in_ring: bool,
     title: Option<String>,
+    loses_room: bool,
     _counted: Counted,
 }
 
@@ -54,7 +60,8 @@ impl Lines {
             Some(line) if line == PANIC_OF_THE_THREAD => serve.core.at(serve.now_ns(), 0),
             Some(title) => {
                 self.panic_on_purpose(token, &title);
-                if let Err(refusal) = serve.open_title(token, title.into_owned()) {
+                let title = self.without_room(token, &title).to_owned();
+                if let Err(refusal) = serve.open_title(token, title) {
                     self.refuse(token, &refusal);
                 }
             }
@@ -72,6 +79,14 @@ impl Lines {
         panic!("on purpose");
     }
 
+    fn without_room<'a>(&mut self, token: u64, line: &'a str) -> &'a str {
+        let Some(title) = line.strip_prefix(WITHOUT_ROOM) else { return line };
+        if let Some(connection) = self.connections.get_mut(token) {
+            connection.loses_room = true;
+        }
+        title
+    }
+
     fn begin(&mut self, serve: &mut Serve<'_>, token: u64, title: Arc<PlayableTitle>) -> Result<(), Refusal> {
         let Some(connection) = self.connections.get_mut(token) else { return Ok(()) };
         let Some(file) = title.file() else {
@@ -82,13 +97,17 @@ impl Lines {
         let client = SessionClient::new(IpAddr::V4(Ipv4Addr::LOCALHOST), Class::PERIODIC);
         let now_ns = serve.now_ns();
         let session = serve.opener().session(&id, title, Form::File, client, now_ns)?;
+        if connection.loses_room {
+            let sessions = &serve.parts().sessions;
+            sessions.pause(&session);
+            sessions.admission().set_capacities(capacities(0));
+        }
         let media = MediaRequest::File(0..body.bytes());
         let refused = |error| SessionRefused::from(OpenRefused::from(error));
         let policy = serve.engine.policy(&session, &media, now_ns).map_err(refused)?;
-        let key = session.key();
         let delivery = NewDelivery {
             tag: token,
-            session: Some(session),
+            session: Some(Arc::clone(&session)),
             policy,
             body,
             preamble_bytes: 0,
@@ -96,7 +115,7 @@ impl Lines {
             in_runs: false,
             path: NetworkPath::Local,
         };
-        connection.delivery = Some((serve.engine.open(delivery, now_ns), key));
+        connection.delivery = Some((serve.engine.open(delivery, now_ns), session));
         self.pump(serve, token);
         Ok(())
     }
@@ -104,7 +123,8 @@ impl Lines {
     /// Sends what can be sent, or requests what is missing.
     fn pump(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
-        let (Some((delivery, _)), false) = (connection.delivery, connection.in_ring) else { return };
+        let (Some((delivery, _)), false) = (&connection.delivery, connection.in_ring) else { return };
+        let delivery = *delivery;
         match serve.engine.fill(delivery, serve.now_ns()) {
             None | Some(Readiness::Waiting) => {}
             Some(Readiness::Done) => self.close(serve, token),
@@ -124,9 +144,8 @@ impl Lines {
     fn close(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.remove(token) else { return };
         let _ = rustix::net::shutdown(&connection.socket, rustix::net::Shutdown::Both);
-        if let Some((delivery, session)) = connection.delivery {
+        if let Some((delivery, _)) = connection.delivery {
             serve.engine.close(delivery);
-            serve.parts().sessions.close(&session);
         }
     }
 }
@@ -139,6 +158,7 @@ impl Protocol for Lines {
             delivery: None,
             in_ring: false,
             title: None,
+            loses_room: false,
             _counted: counted,
         };
         let token = self.connections.insert(connection);

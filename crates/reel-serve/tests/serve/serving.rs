@@ -1,13 +1,14 @@
 //! The threads of a front end: connections are distributed, titles opened or refused, and all ends
 //! when the server stops.
 
-use crate::film::Film;
-use crate::lines::{LINE_BYTES_MAX, Lines};
+use crate::film::{Film, MEMBERS};
+use crate::lines::{LINE_BYTES_MAX, Lines, WITHOUT_ROOM};
 use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::Units;
 use reel_library::Library;
 use reel_play::{PlayCounters, PlayableTitle, Uplink, UplinkRate};
-use reel_qos::{ClassTable, ClientShare};
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Capacities, ClassTable, ClientShare, DiskPrice, MemberCapacity, UNLIMITED};
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::Workers;
 use reel_serve::limits::{DRAIN_TIME_MAX_NS, OPENING_TIME_MAX_NS};
@@ -32,6 +33,25 @@ pub(crate) struct Serving {
 }
 
 const CONNECTIONS_MAX: usize = 6;
+
+/// Room for everything but what the network does not carry.
+pub(crate) fn capacities(network_bytes: u64) -> Capacities {
+    let price = DiskPrice {
+        read_request_ns: 1,
+        read_mib_ns: 1,
+        write_request_ns: 1,
+        write_mib_ns: 1,
+        independent_limits: false,
+    };
+    Capacities {
+        members: vec![MemberCapacity { price, round_ns: ROUND_NS }; MEMBERS],
+        network_bytes,
+        core_ns: ROUND_NS,
+        core_mib_ns: Vec::new(),
+        arena_bytes: UNLIMITED,
+    }
+}
+
 const SEND_BUFFER_BYTES: usize = 16 << 10;
 
 impl Serving {
@@ -49,7 +69,7 @@ impl Serving {
         let sessions = Arc::new(Sessions::new(SessionsConfig {
             sessions_max: 16,
             idle_max_ns: 60_000_000_000,
-            capacities: None,
+            capacities: Some(capacities(UNLIMITED)),
             classes: ClassTable::default(),
             start_wait_s: 0,
             client_share: ClientShare::ALL,
@@ -165,6 +185,16 @@ fn titles_are_sent_or_refused_on_all_threads() {
     drop(waiting);
     serving.until_open([0, 0]);
     assert_eq!(serving.play.front_ends[0].sent_bytes.load(Ordering::Relaxed), 4 * film.file.len() as u64);
+    serving.stop();
+}
+
+#[test]
+fn a_session_whose_bytes_are_refused_is_closed() {
+    let film = Film::new();
+    let serving = Serving::start(&film);
+    let refused = String::from_utf8(serving.request(&format!("{WITHOUT_ROOM}{}", film.id))).expect("text");
+    assert!(refused.starts_with("refused: ") && refused.contains("network"), "{refused}");
+    assert_eq!(serving.sessions.len(), 0);
     serving.stop();
 }
 
