@@ -1,4 +1,4 @@
-//! How much sound before a place a decoder needs, so that what follows is as if it had begun before.
+//! How much sound before a place a decoder needs, so that what follows is as if it began earlier.
 //!
 //! Players that know no edit list of fragments (ffmpeg, GStreamer) let this part be heard, so it is
 //! not longer than the codec asks for.
