@@ -19,6 +19,7 @@ pub mod progressive;
 mod source;
 pub mod subtitle;
 pub mod transport;
+mod unseen;
 
 pub use codec_string::codec_string;
 pub use cover::{Cover, PictureFormat};

@@ -135,15 +135,6 @@ pub(crate) const MP4_TEXT_BYTES: u64 = 1 << 18;
 pub(crate) const MP4_CHAPTER_SAMPLES: u64 = 2 * OUT_CHAPTERS as u64;
 /// Largest time, in ticks, that a file may state: a few such times can be added in an `i64`.
 pub(crate) const MP4_TICKS: i64 = 1 << 60;
-/// Pictures before zero that get new times: 200 s at 50 pictures a second, longer than groups of
-/// pictures are. Each costs 8 bytes of memory.
-pub(crate) const MP4_HIDDEN_PICTURES: usize = 10_000;
-/// All of them together must take at most this part of a second, as a divisor, to be unseen: less
-/// than a picture takes. Most take a twentieth of that.
-pub(crate) const HIDDEN_PARTS: u64 = 100;
-/// Finest clock that is made for such pictures, in ticks per second. A pause of an hour still fits
-/// the 32 bits of a sample's duration.
-pub(crate) const MP4_FINE_TIMESCALE: u32 = 1_000_000;
 /// Sample descriptions of a track: one for each change that is taken.
 pub(crate) const MP4_DESCRIPTIONS: usize = OUT_CHANGES;
 /// Edits of an edit list that are read.

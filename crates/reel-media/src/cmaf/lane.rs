@@ -5,7 +5,7 @@ use super::fragment::{self, Entry};
 use super::tables::Tables;
 use super::{PackError, Piece, init};
 use crate::index::{Change, Fragment, RateMeter};
-use crate::{Description, Packet, Sample, Track, TrackKind, limits};
+use crate::{Description, Packet, Sample, Track, TrackKind, limits, unseen};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -440,7 +440,9 @@ impl Lane {
         // start both times at 0, but ffmpeg and related programs show such pictures late by the
         // largest negative offset.
         let media_offset = (-earliest.min(first.dts)).max(0);
-        let edit = (media_offset - self.hidden(earliest)) as u64;
+        let is_video = self.track.kind == TrackKind::Video;
+        let delay = if is_video { unseen::delay(earliest, self.track.timescale) } else { 0 };
+        let edit = (media_offset - delay) as u64;
         let origin = Origin { first_dts: first.dts, media_offset, edit };
         self.origin = Some(origin);
         let init = init::segment(&self.track, edit);
@@ -458,17 +460,6 @@ impl Lane {
         self.changes.push(Change { fragment, init_bytes, config, video, audio });
         self.object_bytes += u64::from(init_bytes);
         pieces.push(Piece { track: self.number - 1, bytes: init });
-    }
-
-    /// Ticks by which the presentation of a CMAF track is late, so that pictures that are decoded
-    /// but not shown begin at zero. Browsers drop pictures before zero, and all that depend on
-    /// them. A delay that could be noticed is not made.
-    fn hidden(&self, earliest: i64) -> i64 {
-        let unseen = self.track.kind == TrackKind::Video
-            && earliest < 0
-            && earliest.unsigned_abs().saturating_mul(limits::HIDDEN_PARTS)
-                <= u64::from(self.track.timescale);
-        if unseen { -earliest } else { 0 }
     }
 
     fn note(&mut self, earliest: i64, entries: &[Entry], header_bytes: usize, payload_bytes: usize) {

@@ -1,16 +1,7 @@
-//! Pictures before zero: they are decoded, because shown pictures depend on them, but not shown.
-//!
-//! Browsers drop all pictures before zero from a source buffer, and with them all that follow up
-//! to the next key frame (W3C Media Source Extensions, coded frame processing). So such pictures
-//! get the last ticks before zero, one tick each, in a clock so fine that all of them together take
-//! half a millisecond. A browser's clock has a microsecond, so more than 500 take longer, up to ten
-//! milliseconds. The CMAF lane can then begin with them, and they are not seen.
+//! Pictures before zero: their new times, by the rule of [`crate::unseen`].
 
 use super::plan::{Plan, Walk};
-use crate::{MediaError, Source, limits};
-
-/// The ticks that are wanted for a second for each picture before zero.
-const TICKS_PER_PICTURE: u64 = 2000;
+use crate::{MediaError, Source, unseen};
 
 /// What can be done about the pictures before zero of a track.
 pub(super) enum Hiding {
@@ -64,20 +55,15 @@ impl PreRoll {
                 shown = shown.or(Some((index, sample.dts)));
             } else if !leading && sample.bytes > 0 {
                 count += 1;
-                if hidden.len() < limits::MP4_HIDDEN_PICTURES {
+                if hidden.len() < unseen::PICTURES_MAX {
                     hidden.push(pts);
                 }
             }
         }
         let Some((first_shown, dts)) = shown.filter(|_| count > 0) else { return Ok(Hiding::Nothing) };
-        let wanted = hidden.len() as u64 * TICKS_PER_PICTURE;
-        let finest = limits::MP4_FINE_TIMESCALE / timescale;
-        let scale = u32::try_from(wanted.div_ceil(u64::from(timescale))).unwrap_or(finest).min(finest).max(1);
-        // Ticks that are still too coarse would show.
-        let most = u64::from(timescale) * u64::from(scale) / limits::HIDDEN_PARTS;
-        if count > most.min(limits::MP4_HIDDEN_PICTURES as u64) {
+        let Some(scale) = unseen::clock_factor(count, timescale) else {
             return Ok(Hiding::TooMany(count));
-        }
+        };
         hidden.sort_unstable();
         let before_hidden = -(hidden.len() as i64);
         let dts = dts.saturating_add(plan.shift - plan.early).saturating_mul(i64::from(scale));
