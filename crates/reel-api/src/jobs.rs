@@ -4,11 +4,12 @@
 
 use crate::limits::{JOBS_ENDED_MAX, JOBS_RUNNING_MAX};
 use reel_library::Stop;
+use reel_rt::lock;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A rate is measured over at least this long: shorter spans measure how the operating system
@@ -96,6 +97,7 @@ pub struct JobStatus {
 /// All jobs of a server: those running, and the last ones that ended. Clones are the same list.
 #[derive(Clone)]
 pub struct Jobs {
+    /// A panic while it is locked leaves at worst one stale number in it.
     list: Arc<Mutex<VecDeque<Entry>>>,
     next: Arc<AtomicU64>,
     /// Makes ids differ from those before a restart, so that no client follows another job by an
@@ -128,7 +130,7 @@ impl Default for Jobs {
 impl Jobs {
     /// Starts to take a file. `None` when too many jobs are running.
     pub fn start(&self, file_name: &str, state: JobState, total_bytes: Option<u64>) -> Option<Job> {
-        self.begin(&mut self.lock(), JobKind::Ingest, file_name, state, total_bytes)
+        self.begin(&mut lock(&self.list), JobKind::Ingest, file_name, state, total_bytes)
     }
 
     /// Starts work on the volume, unless other work is running.
@@ -136,7 +138,7 @@ impl Jobs {
     /// # Errors
     /// Other work is running, or the list is full.
     pub fn start_on_volume(&self, kind: JobKind, subject: &str) -> Result<Job, VolumeJobRefused> {
-        let mut list = self.lock();
+        let mut list = lock(&self.list);
         let under_way = |entry: &&Entry| entry.status.state == JobState::Running;
         if let Some(entry) = list.iter().find(under_way) {
             return Err(VolumeJobRefused::Busy(Box::new(entry.status.clone())));
@@ -147,7 +149,7 @@ impl Jobs {
     /// Asks a job to end, and returns it as it was before; `None` if there is no such job. One that
     /// is over is not changed.
     pub fn cancel(&self, id: &str) -> Option<JobStatus> {
-        let list = self.lock();
+        let list = lock(&self.list);
         let entry = list.iter().find(|entry| entry.status.id == id)?;
         entry.stop.stop();
         Some(entry.status.clone())
@@ -155,14 +157,14 @@ impl Jobs {
 
     /// Asks work on the volume to end.
     pub(super) fn cancel_volume_jobs(&self) {
-        let list = self.lock();
+        let list = lock(&self.list);
         let running = list.iter().filter(|entry| entry.status.state == JobState::Running);
         running.for_each(|entry| entry.stop.stop());
     }
 
     /// Asks all of them to end: the server stops.
     pub fn cancel_all(&self) {
-        self.lock().iter().for_each(|entry| entry.stop.stop());
+        lock(&self.list).iter().for_each(|entry| entry.stop.stop());
     }
 
     fn begin(
@@ -198,21 +200,21 @@ impl Jobs {
 
     /// All of them, newest first.
     pub fn list(&self) -> Vec<JobStatus> {
-        self.lock().iter().rev().map(|entry| entry.status.clone()).collect()
+        lock(&self.list).iter().rev().map(|entry| entry.status.clone()).collect()
     }
 
     /// One of them.
     pub fn find(&self, id: &str) -> Option<JobStatus> {
-        self.lock().iter().find(|entry| entry.status.id == id).map(|entry| entry.status.clone())
+        lock(&self.list).iter().find(|entry| entry.status.id == id).map(|entry| entry.status.clone())
     }
 
     /// How many are in a state (those that are over, as far as they are remembered).
     pub fn count(&self, state: JobState) -> usize {
-        self.lock().iter().filter(|entry| entry.status.state == state).count()
+        lock(&self.list).iter().filter(|entry| entry.status.state == state).count()
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut Entry)) {
-        let mut list = self.lock();
+        let mut list = lock(&self.list);
         if let Some(entry) = list.iter_mut().find(|entry| entry.status.id == id) {
             change(entry);
         }
@@ -222,11 +224,6 @@ impl Jobs {
         {
             list.remove(oldest);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
-        // A panic while the list was locked leaves at worst one stale number in it.
-        self.list.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

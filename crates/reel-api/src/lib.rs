@@ -14,7 +14,7 @@ mod cast_playlist;
 mod casts;
 mod classes;
 mod dashboard;
-mod dav;
+pub mod dav;
 mod disk_and_arena_metrics;
 mod etag;
 mod forms;

@@ -10,9 +10,10 @@ use crate::upload::stopping;
 use crate::upload_places::UploadPlace;
 use crate::{ControlPlane, Inner, ShutdownStage};
 use axum::http::StatusCode;
+use reel_rt::lock;
 use reel_serve::{NoPlace, Place};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// What a connection holds until it ends.
@@ -64,7 +65,7 @@ impl ControlPlane {
         client: IpAddr,
         path: &str,
     ) -> Result<(), Option<Problem>> {
-        let mut held = slot.held();
+        let mut held = lock(&slot.held);
         if held.refused.is_none()
             && let Err(why) = held.place.give_to(client)
         {
@@ -126,12 +127,7 @@ impl ControlPlane {
 impl ConnectionSlot {
     /// Why nothing on this connection is served.
     pub(super) fn refused(&self) -> Option<NoPlace> {
-        self.held().refused
-    }
-
-    /// What is held is whole at every point where a thread could panic.
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held).refused
     }
 }
 

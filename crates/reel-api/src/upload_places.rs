@@ -10,10 +10,11 @@ use crate::limits::{
     CLIENT_UPLOADS_MIN, UPLOAD_CRAWL_BYTES, UPLOAD_CRAWL_SPAN, UPLOAD_LOOK_EVERY, UPLOAD_WAIT_MAX,
     UPLOADS_MAX, UPLOADS_WAITING_MAX,
 };
+use reel_rt::lock;
 use reel_serve::{NoPlace, Place, PlaceShares, Places};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
@@ -94,7 +95,7 @@ impl UploadPlaces {
     /// # Errors
     /// The client has its share, all places are taken, or others wait for one.
     pub(super) fn take(&self, client: Option<IpAddr>) -> Result<UploadPlace, NoPlace> {
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         if state.queue.is_empty() {
             return self.take_free(&mut state, client);
         }
@@ -124,7 +125,7 @@ impl UploadPlaces {
 
     fn enter_queue(&self, client: Option<IpAddr>) -> Result<InQueue<'_>, NoPlace> {
         let client = self.0.places.sharer(client);
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         let waits = client.is_some() && state.queue.iter().any(|waiting| waiting.client == client);
         if waits || state.queue.len() >= UPLOADS_WAITING_MAX {
             return Err(NoPlace::Full);
@@ -141,7 +142,7 @@ impl UploadPlaces {
         client: Option<IpAddr>,
         now: Instant,
     ) -> Option<Result<UploadPlace, NoPlace>> {
-        let mut state = self.state();
+        let mut state = lock(&self.0.state);
         if state.queue.front()?.number != number {
             return None;
         }
@@ -170,11 +171,6 @@ impl UploadPlaces {
         state.uploads.insert(number, upload);
         Ok(UploadPlace { places: self.clone(), number, ends })
     }
-
-    /// The state is whole at every point where a thread could panic.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl State {
@@ -198,7 +194,7 @@ impl UploadPlace {
     /// All of it has arrived: it makes no room any more. Returns whether it has not done so before.
     pub(super) fn has_arrived(&self) -> bool {
         self.arrived(0);
-        self.places.state().uploads.contains_key(&self.number)
+        lock(&self.places.0.state).uploads.contains_key(&self.number)
     }
 
     /// The upload waits for its client again, after so much time.
@@ -207,7 +203,7 @@ impl UploadPlace {
     }
 
     fn pace(&self, change: impl FnOnce(&mut Pace, Instant)) {
-        if let Some(upload) = self.places.state().uploads.get_mut(&self.number) {
+        if let Some(upload) = lock(&self.places.0.state).uploads.get_mut(&self.number) {
             change(&mut upload.pace, Instant::now());
         }
     }
@@ -215,13 +211,13 @@ impl UploadPlace {
 
 impl Drop for UploadPlace {
     fn drop(&mut self) {
-        self.places.state().uploads.remove(&self.number);
+        lock(&self.places.0.state).uploads.remove(&self.number);
     }
 }
 
 impl Drop for InQueue<'_> {
     fn drop(&mut self) {
-        self.places.state().queue.retain(|waiting| waiting.number != self.number);
+        lock(&self.places.0.state).queue.retain(|waiting| waiting.number != self.number);
     }
 }
 

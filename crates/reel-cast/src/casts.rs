@@ -12,14 +12,14 @@ use reel_cache::Depth;
 use reel_library::{Library, Stream};
 use reel_play::{Form, Playable, PlayableTitle, PushedStream};
 use reel_qos::Class;
-use reel_rt::now_ns;
+use reel_rt::{lock, now_ns};
 use reel_rtp::fec::Geometry;
 use reel_serve::{OpenedSession, Waker};
 use reel_udp::MulticastSocket;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// All casts of a server. Clones are the same casts.
 #[derive(Clone)]
@@ -93,7 +93,7 @@ impl Casts {
         let added = self.open(&name, config, now_ns);
         // Found here, and not by the thread that sends.
         added.iter().for_each(|cast| _ = repair_window_us(cast));
-        let mut registry = self.registry();
+        let mut registry = lock(&self.0.registry);
         let added = added.and_then(|cast| self.without_others(&registry, cast));
         let cast = match added {
             Ok(cast) if !self.0.is_stopping.load(Ordering::Relaxed) => Arc::new(cast),
@@ -149,7 +149,7 @@ impl Casts {
     /// # Errors
     /// [`NoSuchCast`].
     pub fn stop(&self, name: &str) -> Result<(), NoSuchCast> {
-        let mut registry = self.registry();
+        let mut registry = lock(&self.0.registry);
         let Some(Place::Cast(cast)) = registry.get(name) else { return Err(NoSuchCast(name.to_owned())) };
         cast.is_stopped.store(true, Ordering::Relaxed);
         registry.remove(name);
@@ -171,7 +171,7 @@ impl Casts {
             Place::Cast(cast) => Some(Arc::clone(cast)),
             Place::Adding(_) => None,
         };
-        self.registry().values().filter_map(cast).collect()
+        lock(&self.0.registry).values().filter_map(cast).collect()
     }
 
     /// Whether no stream of a cast is in the volume any more.
@@ -226,7 +226,7 @@ impl Casts {
 
     /// Reserves a name and a group.
     fn take_name(&self, config: &CastConfig) -> Result<String, CastRefused> {
-        let mut registry = self.registry();
+        let mut registry = lock(&self.0.registry);
         for (other, place) in registry.iter() {
             let (held, channels, has_ended) = match place {
                 Place::Adding(config) => (config, 1, false),
@@ -300,7 +300,7 @@ impl Casts {
             is_same_stream && pushed.times.passes() == passes && pushed.with_parity == with_parity
         };
         let others: Vec<_> = {
-            let registry = self.registry();
+            let registry = lock(&self.0.registry);
             let casts = registry.values().filter_map(|place| match place {
                 Place::Cast(cast) => Some(cast.playlist.all().cloned()),
                 Place::Adding(_) => None,
@@ -359,11 +359,6 @@ impl Casts {
         if let Some(waker) = self.0.waker.get() {
             waker.wake();
         }
-    }
-
-    fn registry(&self) -> MutexGuard<'_, BTreeMap<String, Place>> {
-        // Each change is one insert or remove, so a panic leaves it whole.
-        self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,13 +8,14 @@ use reel_admit::Session;
 use reel_cache::SessionKey;
 use reel_play::PlayableTitle;
 use reel_play::limits::PUSH_LEAD_NS;
+use reel_rt::lock;
 use reel_rtp::fec::Geometry;
 use reel_serve::OpenedSession;
 use reel_udp::{MulticastOptions, MulticastSocket};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A cast that was admitted. It stays listed when it has ended.
 pub(crate) struct OnAir {
@@ -217,7 +218,7 @@ impl OnAir {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.lock().state, CastState::Ended(_))
+        matches!(lock(&self.state).state, CastState::Ended(_))
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -227,7 +228,7 @@ impl OnAir {
     /// Whether something follows what is sent up to this place: a schedule has no end.
     pub(crate) fn continues(&self, next_place: u64) -> bool {
         let is_endless = self.config.is_looped || self.broadcast.is_some();
-        (is_endless || next_place < self.playlist.titles()) && !self.lock().is_over
+        (is_endless || next_place < self.playlist.titles()) && !lock(&self.state).is_over
     }
 
     /// How many groups it is sent to.
@@ -237,7 +238,7 @@ impl OnAir {
 
     /// The next session begins, at a time that `start_ns` says.
     pub(crate) fn begin_next(&self, start_ns: impl FnOnce(&Session<PlayableTitle>) -> u64) -> Option<Begun> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let (session, place) = state.next.take()?;
         let begun = Begun { start_ns: start_ns(&session), session: session.keep(), place };
         state.before = state.run.replace(begun.clone());
@@ -246,23 +247,23 @@ impl OnAir {
 
     /// What a thread was sending that has ended.
     pub(crate) fn run(&self) -> Option<Begun> {
-        self.lock().run.clone()
+        lock(&self.state).run.clone()
     }
 
     /// The key of the next session, if there is one.
     pub(crate) fn next(&self) -> Option<SessionKey> {
-        self.lock().next.as_ref().map(|(session, _)| session.key())
+        lock(&self.state).next.as_ref().map(|(session, _)| session.key())
     }
 
     /// Whether another session is to be asked for now; then the caller asks.
     pub(crate) fn asks(&self, now_ns: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.next.is_none() && state.asking.begins(now_ns)
     }
 
     /// The answer to that. `Err` is the reason of the refusal.
     pub(crate) fn answered(&self, answer: Result<(OpenedSession, u64), String>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.asking.ends();
         match answer {
             // It has ended meanwhile, and the session ends, too.
@@ -274,27 +275,27 @@ impl OnAir {
 
     /// Nothing follows what is sent now.
     pub(crate) fn is_over(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.asking.ends();
         state.is_over = true;
     }
 
     pub(crate) fn is_on_air(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if !matches!(state.state, CastState::Ended(_)) {
             state.state = CastState::OnAir;
         }
     }
 
     pub(crate) fn waits(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let reason = state.refused.clone().unwrap_or_else(|| "its next pass is asked for".to_owned());
         (state.state, state.run, state.before) = (CastState::Waiting(reason), None, None);
     }
 
     /// It ends. Returns the session that is sent now, which is to be closed.
     pub(crate) fn ends(&self, reason: &str) -> Option<Arc<Session<PlayableTitle>>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if !matches!(state.state, CastState::Ended(_)) {
             state.state = CastState::Ended(reason.to_owned());
         }
@@ -303,12 +304,12 @@ impl OnAir {
     }
 
     pub(crate) fn has_fault(&self, fault: Option<String>) {
-        self.lock().fault = fault;
+        lock(&self.state).fault = fault;
     }
 
     pub(crate) fn report(&self, now_ns: u64) -> CastReport {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let state = self.lock();
+        let state = lock(&self.state);
         let is_sent = |run: &&Begun| now_ns >= run.start_ns.saturating_add(PUSH_LEAD_NS);
         let run = state.run.as_ref().filter(is_sent).or(state.before.as_ref()).or(state.run.as_ref());
         let since_ns = run.map_or(0, |run| now_ns.saturating_sub(run.start_ns));
@@ -345,10 +346,5 @@ impl OnAir {
             unannounced: load(&self.counts.unannounced),
             fault: state.fault.clone(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change is one assignment, so a panic leaves it whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

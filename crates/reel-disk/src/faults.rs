@@ -1,8 +1,8 @@
 //! Faults that tests inject into members.
 
 use crate::limits::{BLOCK_BYTES, STALL_CHECK_NS};
-use crate::shared::lock;
 use reel_ring::{Done, Op};
+use reel_rt::lock;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ops::Range;

@@ -8,10 +8,9 @@ use crate::faults::Faults;
 use crate::job::Job;
 use crate::limits::STALL_CHECK_NS;
 use crate::request::{DiskDone, Reply};
-use crate::shared::lock;
 use crate::thread::{DiskMessage, DiskThread};
 use reel_ring::Done;
-use reel_rt::{Core, Service};
+use reel_rt::{Core, Service, lock};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 

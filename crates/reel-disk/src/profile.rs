@@ -386,4 +386,4 @@ impl std::fmt::Display for DeviceIdentity {
 #[cfg(test)]
 mod carried_laws;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

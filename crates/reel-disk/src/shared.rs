@@ -6,7 +6,7 @@ use crate::scheduler::SchedulerView;
 use crate::stats::Counters;
 use reel_qos::{ClassTable, DiskPrice};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// What the disk threads and their users both see.
 pub(crate) struct Shared {
@@ -34,9 +34,4 @@ impl MemberPrice {
     pub(crate) fn of(measured: MeasuredPrice) -> Self {
         Self { measured, now: measured.price.times(measured.first_factor()) }
     }
-}
-
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere leaves a whole value: these values are replaced, never changed in part.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

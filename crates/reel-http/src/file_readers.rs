@@ -4,10 +4,11 @@ use crate::file_reader::{FileReader, ReadAs, Reading};
 use crate::limits::{FILE_READER_IDLE_NS, FILE_READERS_MAX, FILE_READERS_OF_CLIENT_MAX};
 use reel_admit::Session;
 use reel_play::PlayableTitle;
+use reel_rt::lock;
 use reel_serve::OpenedSession;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The session of a reader that plays.
 pub(crate) type ReaderSession = Arc<Session<PlayableTitle>>;
@@ -20,7 +21,8 @@ pub(crate) struct ReaderKey {
     pub(crate) name: ReadAs,
 }
 
-/// All readers that have read a while ago or later.
+/// All readers that have read a while ago or later. A panic leaves at most a count that is too
+/// high.
 #[derive(Default)]
 pub(crate) struct FileReaders(Mutex<HashMap<ReaderKey, FileReader<ReaderSession>>>);
 
@@ -33,7 +35,7 @@ impl FileReaders {
         from_ns: u64,
         now_ns: u64,
     ) -> Option<Reading<ReaderSession>> {
-        let mut readers = self.readers();
+        let mut readers = lock(&self.0);
         if !readers.contains_key(key) && !has_room(&readers, key.client) {
             return None;
         }
@@ -48,13 +50,13 @@ impl FileReaders {
         (bytes, until_ns): (u64, u64),
         now_ns: u64,
     ) -> Reading<ReaderSession> {
-        let mut readers = self.readers();
+        let mut readers = lock(&self.0);
         readers.get_mut(key).map_or(Reading::Copies, |reader| reader.reads(bytes, until_ns, now_ns))
     }
 
     /// A response of a reader has ended.
     pub(crate) fn ends(&self, key: &ReaderKey, now_ns: u64) {
-        if let Some(reader) = self.readers().get_mut(key) {
+        if let Some(reader) = lock(&self.0).get_mut(key) {
             reader.ends(now_ns);
         }
     }
@@ -67,7 +69,7 @@ impl FileReaders {
         opened: Option<OpenedSession>,
         now_ns: u64,
     ) -> Option<ReaderSession> {
-        let mut readers = self.readers();
+        let mut readers = lock(&self.0);
         let reader = readers.get_mut(key)?;
         let Some(opened) = opened else {
             reader.refuse(now_ns);
@@ -81,7 +83,7 @@ impl FileReaders {
     /// Forgets readers that have left. Returns the sessions that end with them.
     pub(crate) fn forget(&self, now_ns: u64) -> Vec<ReaderSession> {
         let mut ended = Vec::new();
-        self.readers().retain(|_, reader| {
+        lock(&self.0).retain(|_, reader| {
             let is_here = reader.idle_ns(now_ns) < FILE_READER_IDLE_NS;
             if !is_here {
                 ended.extend(reader.session().cloned());
@@ -89,11 +91,6 @@ impl FileReaders {
             is_here
         });
         ended
-    }
-
-    fn readers(&self) -> MutexGuard<'_, HashMap<ReaderKey, FileReader<ReaderSession>>> {
-        // Each change is whole: a panic leaves at most a count that is too high.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -127,7 +124,7 @@ mod tests {
         // Those who have left make room; one response of a title is still under way, and that of
         // the other client.
         assert!(readers.forget(FILE_READER_IDLE_NS).is_empty());
-        assert_eq!(readers.readers().len(), 2);
+        assert_eq!(lock(&readers.0).len(), 2);
         assert!(readers.begins(&key(1, 1000), 0, FILE_READER_IDLE_NS).is_some());
     }
 }

@@ -6,16 +6,16 @@ use std::ops::Range;
 
 /// The values by which a client knows whether it already has a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Validators {
+pub struct Validators {
     /// A strong entity tag with its quotes.
-    pub(crate) etag: String,
+    pub etag: String,
     /// An HTTP date.
-    pub(crate) last_modified: String,
+    pub last_modified: String,
 }
 
 /// The kind of answer to a request for a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// 200 with everything.
     Whole,
     /// 206 with these bytes.
@@ -30,7 +30,7 @@ pub(crate) enum Answer {
 
 /// Decides by the conditions of `request` over a resource of `bytes` bytes, in the order of section
 /// 13.2.2.
-pub(crate) fn answer(request: &Request, validators: &Validators, bytes: u64) -> Answer {
+pub fn answer(request: &Request, validators: &Validators, bytes: u64) -> Answer {
     if let Some(tags) = &request.if_match {
         if !tag_is_among(tags, &validators.etag) {
             return Answer::Failed;

@@ -5,10 +5,10 @@ use crate::normal_path;
 
 /// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Request {
+pub struct Request {
     pub(crate) method: String,
     /// Path without query, in its normal form.
-    pub(crate) path: String,
+    pub path: String,
     /// The class asked for with `?class=`, in its normal form.
     pub(crate) class: Option<String>,
     /// `?download` is in the query: a client that copies says so.
@@ -29,7 +29,7 @@ pub(crate) struct Request {
 
 /// The outcome of parsing the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub enum Head {
     /// More bytes are needed.
     Partial,
     /// A request, and the length of its head in bytes.
@@ -39,7 +39,8 @@ pub(crate) enum Head {
 }
 
 impl Head {
-    pub(crate) fn parse(input: &[u8]) -> Head {
+    /// Reads the head of a request from the bytes received so far.
+    pub fn parse(input: &[u8]) -> Head {
         // RFC 9112 section 2.2: empty lines before a request are skipped.
         let blank = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let input = &input[blank..];

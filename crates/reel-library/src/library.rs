@@ -15,6 +15,7 @@ use crate::warnings::{WARNINGS_BYTES_MAX, decode};
 use crate::watch::{KnownTitles, Stamp, Watcher};
 use reel_media::TitleIndex;
 use reel_qos::Class;
+use reel_rt::lock;
 use reel_volume::{ObjectRecord, Role, SourceFile, TitleRecord, Volume, WARNINGS_NUMBER};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -401,9 +402,4 @@ fn artwork(record: &TitleRecord) -> Result<(PosterKind, &ObjectRecord), LibraryE
     pictures
         .find_map(|entry| PosterKind::from_number(entry.number).map(|kind| (kind, &entry.object)))
         .ok_or_else(|| LibraryError::Incomplete { id: record.id.clone(), what: "poster" })
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Both caches are consistent between any two of their steps.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

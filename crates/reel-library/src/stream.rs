@@ -1,12 +1,13 @@
 //! The form `ts` of a title: a transport stream stored as it is.
 
 use crate::error::LibraryError;
-use crate::library::{Library, lock};
+use crate::library::Library;
 use crate::limits::{EXPORT_CHUNK_BYTES, STREAM_INDEX_BYTES_MAX};
 use crate::stream_places::StreamPlaces;
 use crate::title::Title;
 use reel_media::transport::{SYMBOL_PAYLOAD_BYTES, StreamIndex};
 use reel_qos::Class;
+use reel_rt::lock;
 use reel_volume::{ObjectMap, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, TitleRecord};
 use std::collections::HashMap;
 use std::io::{Read, Write};

@@ -1,5 +1,6 @@
+use crate::locks::lock;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use reel_ring::Waker;
 
@@ -52,7 +53,7 @@ impl<M: Send> Mailbox<M> {
     /// Returns the message if the owner is gone.
     pub fn send(&self, message: M) -> Result<(), M> {
         {
-            let mut state = self.0.state();
+            let mut state = lock(&self.0.state);
             if state.closed {
                 return Err(message);
             }
@@ -71,7 +72,7 @@ impl<M: Send> Mailbox<M> {
             return Ok(());
         }
         {
-            let mut state = self.0.state();
+            let mut state = lock(&self.0.state);
             if state.closed {
                 return Err(messages);
             }
@@ -83,7 +84,7 @@ impl<M: Send> Mailbox<M> {
 
     /// True once the owner is gone.
     pub fn is_closed(&self) -> bool {
-        self.0.state().closed
+        lock(&self.0.state).closed
     }
 }
 
@@ -92,14 +93,7 @@ impl<M: Send> Inbox<M> {
     /// next ones.
     pub fn take(&mut self, batch: &mut Vec<M>) {
         debug_assert!(batch.is_empty(), "the last batch was not handled");
-        mem::swap(&mut self.0.state().messages, batch);
-    }
-}
-
-impl<M> Shared<M> {
-    /// A push or a swap does not panic half-way, so a poisoned lock protects sound data.
-    fn state(&self) -> MutexGuard<'_, State<M>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        mem::swap(&mut lock(&self.0.state).messages, batch);
     }
 }
 
@@ -111,20 +105,20 @@ impl<M> Clone for Mailbox<M> {
 
 impl<M> std::fmt::Debug for Mailbox<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mailbox").field("messages", &self.0.state().messages.len()).finish()
+        f.debug_struct("Mailbox").field("messages", &lock(&self.0.state).messages.len()).finish()
     }
 }
 
 impl<M> std::fmt::Debug for Inbox<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Inbox").field("messages", &self.0.state().messages.len()).finish()
+        f.debug_struct("Inbox").field("messages", &lock(&self.0.state).messages.len()).finish()
     }
 }
 
 impl<M> Drop for Inbox<M> {
     fn drop(&mut self) {
         let rest = {
-            let mut state = self.0.state();
+            let mut state = lock(&self.0.state);
             state.closed = true;
             mem::take(&mut state.messages)
         };

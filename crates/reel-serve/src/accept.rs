@@ -5,17 +5,18 @@ use crate::places::{NoPlace, Place, PlaceShares, Places};
 use crate::room::{Leaving, Room};
 use crate::thread::Message;
 use reel_ring::{Done, Op};
-use reel_rt::{Core, Mailbox};
+use reel_rt::{Core, Mailbox, lock};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How many connections a front end has, by thread.
 #[derive(Debug)]
 pub struct OpenConnections {
     places: Places,
+    /// A step that panics in it has changed nothing, or loses no more than an order.
     room: Mutex<Room>,
     accepted: AtomicU64,
     threads: Vec<AtomicUsize>,
@@ -97,7 +98,7 @@ impl OpenConnections {
             Ok(counted) => return Ok((counted, None)),
             Err(why) => why,
         };
-        let mut room = self.room();
+        let mut room = lock(&self.room);
         let made = match why {
             NoPlace::Share { .. } => room.of_client(self.places.sharer(client)),
             NoPlace::Full => room.of_any(),
@@ -118,13 +119,8 @@ impl OpenConnections {
     fn counted(self: &Arc<Self>, place: Place) -> Result<Counted, NoPlace> {
         let (thread, _) = self.by_thread().enumerate().min_by_key(|(_, open)| *open).ok_or(NoPlace::Full)?;
         self.threads[thread].fetch_add(1, Ordering::Relaxed);
-        let number = self.room().opened(thread, place);
+        let number = lock(&self.room).opened(thread, place);
         Ok(Counted { open: Arc::clone(self), thread, number })
-    }
-
-    /// A step that panics in it has changed nothing, or loses no more than an order.
-    fn room(&self) -> MutexGuard<'_, Room> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -133,19 +129,19 @@ impl Counted {
     /// end for others: then [`Protocol::make_room`](crate::Protocol::make_room) is called with this
     /// token.
     pub fn quiet(&self, token: u64, since_ns: u64) {
-        self.open.room().quiet(self.number, token, since_ns);
+        lock(&self.open.room).quiet(self.number, token, since_ns);
     }
 
     /// A request has arrived.
     pub fn busy(&self) {
-        self.open.room().busy(self.number);
+        lock(&self.open.room).busy(self.number);
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.open.threads[self.thread].fetch_sub(1, Ordering::Relaxed);
-        self.open.room().closed(self.number);
+        lock(&self.open.room).closed(self.number);
     }
 }
 

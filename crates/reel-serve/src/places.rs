@@ -8,9 +8,10 @@
 use crate::proxies::Proxies;
 use reel_admit::{AddressRange, client_network};
 use reel_qos::ClientShare;
+use reel_rt::lock;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// How much one client may hold, and who is not bound by it.
 #[derive(Clone, Debug)]
@@ -97,7 +98,7 @@ impl Places {
     pub fn take(&self, client: Option<IpAddr>) -> Result<Place, NoPlace> {
         let inner = &self.0;
         let client = client.and_then(|client| inner.shares.sharer(client));
-        let mut taken = inner.taken();
+        let mut taken = lock(&inner.taken);
         inner.check(&taken, client, inner.max.saturating_sub(taken.total + 1))?;
         if taken.total >= inner.max {
             return Err(NoPlace::Full);
@@ -119,7 +120,7 @@ impl Places {
 
     /// Whether all places are taken.
     pub fn are_taken(&self) -> bool {
-        self.0.taken().total >= self.0.max
+        lock(&self.0.taken).total >= self.0.max
     }
 }
 
@@ -138,7 +139,7 @@ impl Place {
         if self.client == client {
             return Ok(());
         }
-        let mut taken = self.places.taken();
+        let mut taken = lock(&self.places.taken);
         self.places.check(&taken, client, self.places.max - taken.total)?;
         taken.subtract(self.client);
         taken.add(client);
@@ -149,7 +150,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = lock(&self.places.taken);
         taken.total -= 1;
         taken.subtract(self.client);
     }
@@ -162,11 +163,6 @@ impl Inner {
         let held = taken.by_client.get(&client).copied().unwrap_or(0);
         let is_within = held < self.client_min || self.shares.share.allows(held as u64 + 1, free as u64);
         if is_within { Ok(()) } else { Err(NoPlace::Share { held }) }
-    }
-
-    /// Counts are whole at every point where a thread could panic.
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -281,10 +277,10 @@ mod tests {
                     Err(_) => prop_assert!(had >= client_min || places.are_taken()),
                 }
                 let total: usize = held.values().map(Vec::len).sum();
-                prop_assert!(total <= max && places.0.taken().total == total);
+                prop_assert!(total <= max && lock(&places.0.taken).total == total);
             }
             held.clear();
-            let taken = places.0.taken();
+            let taken = lock(&places.0.taken);
             prop_assert!(taken.total == 0 && taken.by_client.is_empty());
         }
 
@@ -298,7 +294,7 @@ mod tests {
             let places = places(max, client_min, permille);
             let _in_order: Vec<_> = order.iter().map(|number| places.take(Some(client(*number)))).collect();
             let _rest: Vec<_> = (0..4).map(|number| fill(&places, client(number))).collect();
-            let free = max - places.0.taken().total;
+            let free = max - lock(&places.0.taken).total;
             let left = (f64::from(1000 - permille) / 1000.0).powi(4) * max as f64;
             prop_assert!(free as f64 + 1e-6 >= left - (4 * client_min) as f64, "{free} of {max}, {left}");
         }

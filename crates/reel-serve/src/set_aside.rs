@@ -1,8 +1,9 @@
 //! Titles on which threads of this server have panicked. The second panic sets a title aside.
 
 use crate::limits::TITLE_PANICS_MAX;
+use reel_rt::lock;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Counts the panics of each title. A server that starts begins with no counts.
 #[derive(Debug, Default)]
@@ -18,7 +19,7 @@ struct Panics {
 impl SetAside {
     /// Counts a panic on this edition of a title, and logs what follows from it.
     pub(crate) fn panicked(&self, id: &str, edition: String) {
-        let mut titles = self.titles();
+        let mut titles = lock(&self.0);
         let panics =
             titles.entry(id.to_owned()).or_insert_with(|| Panics { edition: edition.clone(), count: 0 });
         if panics.edition != edition {
@@ -43,21 +44,16 @@ impl SetAside {
     /// Whether this edition of a title is set aside. `edition` is called only for a title that was
     /// counted.
     pub(crate) fn has(&self, id: &str, edition: impl FnOnce() -> String) -> bool {
-        let titles = self.titles();
+        let titles = lock(&self.0);
         titles.get(id).is_some_and(|panics| panics.is_enough() && panics.edition == edition())
     }
 
     /// All titles that are set aside, of which `edition` gives the present ones.
     pub(crate) fn all(&self, edition: impl Fn(&str) -> String) -> Vec<String> {
-        let titles = self.titles();
+        let titles = lock(&self.0);
         let is_aside =
             |(id, panics): &(&String, &Panics)| panics.is_enough() && panics.edition == edition(id);
         titles.iter().filter(is_aside).map(|(id, _)| id.clone()).collect()
-    }
-
-    /// A panic elsewhere leaves the map valid: it changes by single inserts.
-    fn titles(&self) -> MutexGuard<'_, BTreeMap<String, Panics>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

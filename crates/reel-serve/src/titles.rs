@@ -4,9 +4,10 @@ use crate::set_aside::SetAside;
 use reel_cache::Depth;
 use reel_library::{Library, LibraryError, Title};
 use reel_play::PlayableTitle;
+use reel_rt::lock;
 use reel_volume::Volume;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Opened titles, so that all sessions of a title share what was computed for it.
 pub struct Titles {
@@ -37,13 +38,13 @@ impl Titles {
     /// There is no such title, or its index cannot be read.
     pub fn open(&self, id: &str) -> Result<Arc<PlayableTitle>, LibraryError> {
         let title = (self.open)(&self.library, id)?;
-        if let Some(playable) = found(&self.playing(), &title) {
+        if let Some(playable) = found(&lock(&self.playing), &title) {
             return Ok(playable);
         }
         // Computed here, not on the serving threads: a long title takes some milliseconds. Two
         // callers may compute it at once; all use the first result.
         let playable = Arc::new(PlayableTitle::new(title, self.depth));
-        let mut playing = self.playing();
+        let mut playing = lock(&self.playing);
         if let Some(first) = found(&playing, playable.title()) {
             return Ok(first);
         }
@@ -74,11 +75,6 @@ impl Titles {
 
     fn edition(&self, id: &str) -> String {
         self.library.edition(id).unwrap_or_default()
-    }
-
-    /// A panic elsewhere leaves the map valid: it changes by single inserts.
-    fn playing(&self) -> MutexGuard<'_, HashMap<String, Weak<PlayableTitle>>> {
-        self.playing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Putting a catalogue in force. `docs/volume-format.md` argues the order of the writes.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use reel_rt::lock;
+use std::sync::Mutex;
 
 use reel_arena::Lease;
 use reel_code::crc32c;
@@ -120,27 +121,27 @@ impl Committer {
 
     /// Does not wait for a commit, and shows none that is under way.
     pub(crate) fn status(&self) -> CommitStatus {
-        self.shown().status
+        lock(&self.shown).status
     }
 
     /// Why nothing may be written; `None` if writing is allowed. Does not wait for a commit.
     pub(crate) fn refusal(&self) -> Option<String> {
-        self.shown().refusal.clone()
+        lock(&self.shown).refusal.clone()
     }
 
     /// The id of the disk that the catalogue expects as this member.
     pub(crate) fn member_id(&self, member: usize) -> Option<MemberId> {
-        self.shown().members.get(member).copied()
+        lock(&self.shown).members.get(member).copied()
     }
 
     /// The lowest number that the next epoch can have.
     pub(crate) fn next_epoch(&self) -> u64 {
-        self.shown().highest_epoch + 1
+        lock(&self.shown).highest_epoch + 1
     }
 
     /// Whether the catalogue in force counts a member as in sync.
     pub(crate) fn in_sync(&self, member: usize) -> bool {
-        self.shown().in_sync.has(member)
+        lock(&self.shown).in_sync.has(member)
     }
 
     /// Puts these titles in force: when it returns, every member in sync has them.
@@ -158,7 +159,7 @@ impl Committer {
         // state in force changes only after the writes are durable.
         let mut state = self.waits.lock(&self.state);
         let done = self.commit_to(&mut state, context, titles, change);
-        *self.shown() = state.shown();
+        *lock(&self.shown) = state.shown();
         done
     }
 
@@ -243,11 +244,6 @@ impl Committer {
             // A member failed and is dropped by now, so an epoch without it begins.
             begin = true;
         }
-    }
-
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        // Guarded sections are single steps that do not panic.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stop_writing(&self, state: &mut State, context: &CommitContext<'_>, good: MemberSet) -> VolumeError {

@@ -1,8 +1,9 @@
 //! Which members are currently read and written, and when a member has failed or returned wrong
 //! data too often.
 
+use reel_rt::lock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use reel_disk::DiskError;
 
@@ -373,11 +374,6 @@ fn is_gone(error: &DiskError) -> bool {
     let DiskError::Failed { source, .. } = error else { return false };
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::NXIO];
     gone.iter().any(|errno| source.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Guarded sections are single steps that do not panic.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

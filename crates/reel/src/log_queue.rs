@@ -2,9 +2,10 @@
 //! a pipe or a disk. A line for which there is no room, or that cannot be written, is dropped and
 //! counted.
 
+use reel_rt::lock;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX};
 pub(crate) struct LogQueue(Arc<Shared>);
 
 struct Shared {
+    /// Locked for a few instructions at a time, and never while a line is written.
     state: Mutex<State>,
     /// A line has come.
     filled: Condvar,
@@ -64,7 +66,7 @@ impl LogQueue {
     /// Takes a line with its newline. Never waits for the log.
     pub(crate) fn push(&self, line: &[u8]) {
         let line = line.to_vec();
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         if state.lines.len() >= LOG_LINES_MAX || state.bytes + line.len() > LOG_BYTES_MAX {
             state.dropped += 1;
             return;
@@ -78,7 +80,7 @@ impl LogQueue {
     /// Waits until every line is written or dropped, but no longer than `wait_max`.
     pub(crate) fn flush(&self, wait_max: Duration) {
         let is_busy = |state: &mut State| state.is_writing || !state.lines.is_empty();
-        drop(self.0.emptied.wait_timeout_while(self.0.lock(), wait_max, is_busy));
+        drop(self.0.emptied.wait_timeout_while(lock(&self.0.state), wait_max, is_busy));
     }
 }
 
@@ -100,30 +102,25 @@ impl MetricsSource for LogQueue {
             "reel_log_lines_dropped_total",
             "Lines of the log that were dropped, because they could not be written or too many waited.",
             &[],
-            self.0.lock().dropped,
+            lock(&self.0.state).dropped,
         );
     }
 }
 
 impl Shared {
-    /// The lock is held for a few instructions at a time, and never while a line is written.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write_lines(&self, mut output: Output<impl Write>, notice: &impl Fn(u64) -> String) {
         while let Some(line) = self.next() {
             let is_written = output.write(&line);
             let lost = self.written(line.len(), is_written);
             if lost > 0 && output.write(notice(lost).as_bytes()) {
-                self.lock().reported += lost;
+                lock(&self.state).reported += lost;
             }
         }
     }
 
     /// Waits for a line.
     fn next(&self) -> Option<Vec<u8>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_writing = false;
         if state.lines.is_empty() {
             self.emptied.notify_all();
@@ -137,7 +134,7 @@ impl Shared {
     /// Counts a line. Returns how many dropped lines the log is to tell of now: not before all
     /// lines that waited are written, or a slow log would get as many notices as lines.
     fn written(&self, bytes: usize, is_written: bool) -> u64 {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.bytes -= bytes;
         state.dropped += u64::from(!is_written);
         if is_written && state.lines.is_empty() { state.dropped - state.reported } else { 0 }
@@ -206,7 +203,7 @@ mod tests {
     }
 
     fn dropped(queue: &LogQueue) -> u64 {
-        queue.0.lock().dropped
+        lock(&queue.0.state).dropped
     }
 
     const WHOLE: Outcome = Ok(usize::MAX);

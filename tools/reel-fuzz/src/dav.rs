@@ -1,26 +1,12 @@
 //! Any bytes are a question of WebDAV or are refused, and every question has an answer that is
 //! well-formed and small.
 
-#[allow(dead_code, unreachable_pub, reason = "all bounds of the crate")]
-#[path = "../../../crates/reel-api/src/limits.rs"]
-mod limits;
-
-#[path = "../../../crates/reel-api/src/dav/answer.rs"]
-mod answer;
-#[allow(dead_code, reason = "addresses are escaped, too")]
-#[path = "../../../crates/reel-api/src/dav/escape.rs"]
-mod escape;
-#[path = "../../../crates/reel-api/src/dav/property.rs"]
-mod property;
-#[path = "../../../crates/reel-api/src/dav/question.rs"]
-mod question;
-
-use answer::{FileFacts, Resource};
-use limits::{DAV_ELEMENTS_MAX, DAV_NAMES_BYTES_MAX, DAV_PROPERTIES_MAX};
-use question::{BadQuestion, Question};
 use quick_xml::NsReader;
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
+use reel_api::dav::answer::{self, FileFacts, Resource};
+use reel_api::dav::question::{BadQuestion, Question};
+use reel_api::limits::{DAV_ELEMENTS_MAX, DAV_NAMES_BYTES_MAX, DAV_PROPERTIES_MAX};
 
 /// The response for a resource without the names that the client gave.
 const RESPONSE_BYTES_MAX: usize = 2 << 10;

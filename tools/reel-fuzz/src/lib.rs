@@ -4,29 +4,6 @@
 //! with changed seeds. The catalogue has a target of its own, `fuzz/fuzz_targets/catalogue.rs`.
 #![forbid(unsafe_code)]
 
-// The parsers of request heads and of questions of WebDAV by themselves: their crates would bring
-// the whole server along, and do not publish them. One reads heads with this.
-use httparse as _;
-// Their tests use this. They run where they belong, and compile here as well.
-#[cfg(test)]
-use proptest as _;
-#[allow(dead_code, unreachable_pub, reason = "answers are dated, too")]
-#[path = "../../../crates/reel-serve/src/http_date.rs"]
-mod http_date;
-use http_date::seconds_of_http_date;
-#[allow(dead_code, unreachable_pub, reason = "other bounds of the crate")]
-#[path = "../../../crates/reel-http/src/limits.rs"]
-mod limits;
-#[allow(unreachable_pub, reason = "public in its crate")]
-#[path = "../../../crates/reel-serve/src/path.rs"]
-mod path;
-use path::normal_path;
-#[allow(dead_code, reason = "what the data plane reads of a request")]
-#[path = "../../../crates/reel-http/src/range.rs"]
-mod range;
-#[path = "../../../crates/reel-http/src/request.rs"]
-mod request;
-
 mod chain;
 mod dav;
 mod demux;

@@ -5,36 +5,39 @@ use super::property::Property;
 use super::question::{Question, Wanted};
 
 /// What a multistatus begins with.
-pub(super) const BEGIN: &str =
-    "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
+pub const BEGIN: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
 /// What it ends with.
-pub(super) const END: &str = "</D:multistatus>\n";
+pub const END: &str = "</D:multistatus>\n";
 
 /// A directory or a file, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
+pub struct Resource {
     /// Its path, percent-encoded. That of a directory ends with a slash.
-    pub(super) href: String,
+    pub href: String,
     /// Its name for people.
-    pub(super) name: String,
+    pub name: String,
     /// What only files have.
-    pub(super) file: Option<FileFacts>,
+    pub file: Option<FileFacts>,
 }
 
 /// The properties of a file: those that HEAD tells, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FileFacts {
-    pub(super) bytes: u64,
-    pub(super) etag: String,
-    pub(super) last_modified: String,
-    pub(super) created: String,
+pub struct FileFacts {
+    /// Its length.
+    pub bytes: u64,
+    /// Its entity tag, with quotes.
+    pub etag: String,
+    /// When it was changed, as an HTTP date.
+    pub last_modified: String,
+    /// When it was created, in the form of RFC 3339.
+    pub created: String,
 }
 
 /// The media type of every file.
 const FILE_TYPE: &str = "video/mp4";
 
 /// The response for one resource.
-pub(super) fn response(question: &Question, resource: &Resource) -> String {
+pub fn response(question: &Question, resource: &Resource) -> String {
     let mut out = String::from("<D:response><D:href>");
     push_escaped(&mut out, &resource.href);
     out.push_str("</D:href>");

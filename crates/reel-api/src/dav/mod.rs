@@ -2,12 +2,12 @@
 //!
 //! The data plane answers GET and HEAD of files. Everything else arrives here.
 
-mod answer;
+pub mod answer;
 mod escape;
 mod page;
 mod pieces;
 mod property;
-mod question;
+pub mod question;
 mod tree;
 
 use crate::body::small_body;
@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
 use pieces::Pieces;
+pub use property::Property;
 use question::{BadQuestion, Question};
 use tree::{Node, Space};
 

@@ -9,14 +9,22 @@ const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 
 /// A property (RFC 4918 section 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Property {
+pub enum Property {
+    /// `creationdate`.
     CreationDate,
+    /// `displayname`.
     DisplayName,
+    /// `getcontentlength`.
     ContentLength,
+    /// `getcontenttype`.
     ContentType,
+    /// `getetag`.
     EntityTag,
+    /// `getlastmodified`.
     LastModified,
+    /// `resourcetype`.
     ResourceType,
+    /// `supportedlock`.
     SupportedLock,
 }
 

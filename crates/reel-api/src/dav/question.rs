@@ -14,7 +14,7 @@ use quick_xml::name::{Namespace, ResolveResult};
 
 /// What is asked of each resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Question {
+pub enum Question {
     /// The names of all its properties.
     Names,
     /// Properties with their values.
@@ -23,18 +23,18 @@ pub(super) enum Question {
 
 /// Properties that are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub struct Wanted {
     /// All that the resource has are asked for, too.
-    pub(super) all: bool,
+    pub all: bool,
     /// Those asked for by name.
-    pub(super) known: Vec<Property>,
+    pub known: Vec<Property>,
     /// Names that no resource here has a property of, as empty elements.
-    pub(super) unknown: String,
+    pub unknown: String,
 }
 
 /// Why a body is no question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum BadQuestion {
+pub enum BadQuestion {
     /// It is in another encoding than UTF-8.
     Encoding(String),
     /// Another reason.
@@ -43,7 +43,10 @@ pub(super) enum BadQuestion {
 
 impl Question {
     /// Reads a body. An absent one asks for all properties.
-    pub(super) fn parse(body: &[u8]) -> Result<Question, BadQuestion> {
+    ///
+    /// # Errors
+    /// A body that is no question, with the reason.
+    pub fn parse(body: &[u8]) -> Result<Question, BadQuestion> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
         if body.is_empty() {
             return Ok(Question::Values(Wanted { all: true, ..Wanted::default() }));

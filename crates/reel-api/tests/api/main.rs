@@ -11,15 +11,15 @@ use reel_api::{
     SessionService, SharingReport, VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs,
     VolumeMetrics,
 };
+use reel_fixture::{five_members, open_volume};
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_qos::ClassTable;
-use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use reel_volume::{OpenOptions, Volume};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 use tower::ServiceExt;
 
 struct NoSessions;
@@ -128,15 +128,9 @@ impl VolumeJobs for NoVolumeJobs {
 fn server(dir: &Path, size_bytes: u64) -> Router {
     let volume_dir = dir.join("volume");
     if !volume_dir.exists() {
-        let options = VolumeOptions {
-            members: Members::Count(5),
-            size_bytes,
-            catalogue_bytes: Some(64 << 10),
-            ..VolumeOptions::default()
-        };
-        Volume::create(&volume_dir, options).expect("created");
+        Volume::create(&volume_dir, five_members(size_bytes)).expect("created");
     }
-    let volume = Arc::new(open(&volume_dir));
+    let volume = Arc::new(open_volume(&volume_dir, &OpenOptions::default()));
     let metrics = MetricsRegistry::default();
     metrics.register(Arc::new(VolumeMetrics(volume.clone())));
     metrics.register(Arc::new(DiskMetrics(volume.disks().clone())));
@@ -160,19 +154,6 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         is_media: |_| false,
     };
     ControlPlane::new(config, services, metrics).router()
-}
-
-/// The child of another test that is just being started holds our locks too, until it becomes
-/// ffmpeg: wait for that.
-fn open(volume_dir: &Path) -> Volume {
-    for _ in 0..500 {
-        match Volume::open(volume_dir, OpenOptions::default()) {
-            Ok(volume) => return volume,
-            Err(VolumeError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("the volume stays locked");
 }
 
 fn film(dir: &Path) -> Vec<u8> {

@@ -43,44 +43,20 @@ impl Repeats {
 mod tests {
     use super::*;
     use crate::limits::DEVICE_REQUESTS_MAX;
-    use crate::profile::{Cell, DeviceIdentity, DeviceKind, Locality, Measured, Window, WindowKind};
+    use crate::profile::Cell;
+    use crate::profile::tests::measured;
 
     /// A member whose windows say 16 ms a read, and whose single requests took so long each, with
     /// as many as possible in the device.
     fn found(single_ns: u64) -> Result<Profile, ProfileError> {
-        let window = |bytes| Window {
-            kind: WindowKind::Read,
-            bytes,
-            requests: 100,
-            writes: 0,
-            windows: 5,
-            p50_ns: 1_600_000_000,
-            p99_ns: 1_600_000_000,
-        };
+        let mut all = measured();
+        for window in &mut all.windows {
+            (window.p50_ns, window.p99_ns) = (1_600_000_000, 1_600_000_000);
+        }
         let depth = DEVICE_REQUESTS_MAX as u32;
         let p50_ns = single_ns * u64::from(depth);
-        let (locality, beside_writes, requests) = (Locality::Random, false, 1000);
-        let cell = Cell { bytes: 4096, depth, locality, beside_writes, requests, p50_ns, p99_ns: p50_ns };
-        Profile::new(Measured {
-            measured_unix_s: 0,
-            quick: false,
-            huge_pages: true,
-            together: 1,
-            data_bytes: 1 << 30,
-            device: DeviceIdentity {
-                kind: DeviceKind::BlockDevice,
-                major: 8,
-                minor: 16,
-                partition: 0,
-                inode: 0,
-                bytes: 1 << 40,
-                model: String::new(),
-                serial: String::new(),
-            },
-            cells: vec![cell],
-            windows: vec![window(4096), window(1 << 18)],
-            disturbances: None,
-        })
+        all.cells = vec![Cell { depth, p50_ns, p99_ns: p50_ns, ..all.cells[0] }];
+        Profile::new(all)
     }
 
     #[test]

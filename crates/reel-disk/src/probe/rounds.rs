@@ -3,7 +3,8 @@
 //! Members that share a disk, a controller or a bus are measured at the same time. So when one of
 //! them has to be measured again, all of them are.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use reel_rt::lock;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// The members that take part.
 #[derive(Debug)]
@@ -44,12 +45,7 @@ impl Rounds {
 
     /// How many rounds were begun.
     pub(super) fn begun(&self) -> u32 {
-        self.state().begun
-    }
-
-    /// What is in it is whole at any time.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).begun
     }
 
     fn end_if_all_wait(&self, state: &mut State) {
@@ -68,7 +64,7 @@ impl Participant<'_> {
     /// one of them has `wanted` it.
     pub(super) fn another(&self, wanted: bool) -> bool {
         let rounds = self.0;
-        let mut state = rounds.state();
+        let mut state = lock(&rounds.state);
         let over = state.over;
         state.waiting += 1;
         state.wanted |= wanted;
@@ -82,7 +78,7 @@ impl Participant<'_> {
 
 impl Drop for Participant<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0.state);
         state.members -= 1;
         self.0.end_if_all_wait(&mut state);
     }

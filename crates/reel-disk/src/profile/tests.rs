@@ -26,7 +26,7 @@ fn window(bytes: u64, p50_ns: u64) -> Window {
     Window { kind, bytes, requests: 100, writes: 0, windows: 5, p50_ns, p99_ns: p50_ns + p50_ns / 4 }
 }
 
-fn measured() -> Measured {
+pub(crate) fn measured() -> Measured {
     Measured {
         measured_unix_s: NOW,
         quick: false,

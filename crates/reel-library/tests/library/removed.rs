@@ -1,7 +1,8 @@
 //! A removed title is not ingested again, whenever the power fails.
 
+use reel_fixture::five_members;
 use reel_library::{Library, Stamp};
-use reel_volume::{Members, OpenOptions, SourceFile, TitleRecord, Volume, VolumeOptions, WriteObserver};
+use reel_volume::{OpenOptions, SourceFile, TitleRecord, Volume, WriteObserver};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,13 +34,7 @@ impl WriteObserver for RecordsOnDisk {
 #[test]
 fn a_title_is_remembered_before_it_is_gone() {
     let directory = tempfile::tempdir().expect("tempdir");
-    let options = VolumeOptions {
-        members: Members::Count(3),
-        size_bytes: 48 << 20,
-        catalogue_bytes: Some(64 << 10),
-        ..VolumeOptions::default()
-    };
-    Volume::create(directory.path(), options).expect("created");
+    Volume::create(directory.path(), five_members(80 << 20)).expect("created");
     let observer =
         Arc::new(RecordsOnDisk { removed: directory.path().join("removed.txt"), ..RecordsOnDisk::default() });
     let options = OpenOptions { observer: Some(observer.clone()), ..OpenOptions::default() };

@@ -1,11 +1,10 @@
 //! A small volume with one title in it.
 
+use reel_fixture::{five_members, open_volume};
 use reel_library::{IngestOptions, Input, Library};
-use reel_volume::{Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use reel_volume::{OpenOptions, Volume};
 use std::process::Command;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 /// The members of its volume.
 pub(crate) const MEMBERS: usize = 5;
@@ -31,30 +30,13 @@ impl Film {
             .output()
             .expect("ffmpeg is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let options = VolumeOptions {
-            members: Members::Count(MEMBERS),
-            size_bytes: 96 << 20,
-            ..VolumeOptions::default()
-        };
-        Volume::create(&volume, options).expect("created");
-        let library = Arc::new(Library::new(Arc::new(open(&volume))));
+        Volume::create(&volume, five_members(96 << 20)).expect("created");
+        let volume = open_volume(&volume, &OpenOptions::default());
+        let library = Arc::new(Library::new(Arc::new(volume)));
         let ingested =
             library.ingest(&[Input::new(&source)], &IngestOptions::default(), &mut |_| {}).expect("ingested");
         let (id, mut file) = (ingested.id, Vec::new());
         library.export(&id, &mut file, &mut |_, _| {}).expect("exported");
         Film { library, id, file, _dir: dir }
     }
-}
-
-/// The child of another test that is just being started also holds the locks of a volume until it
-/// executes ffmpeg, so this waits.
-fn open(volume: &std::path::Path) -> Volume {
-    for _ in 0..500 {
-        match Volume::open(volume, OpenOptions::default()) {
-            Ok(volume) => return volume,
-            Err(VolumeError::Locked { .. }) => thread::sleep(Duration::from_millis(10)),
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("the volume stays locked");
 }

@@ -1,9 +1,10 @@
 //! The host and the process that have opened a volume, and whether that process still lives.
 
+use reel_rt::lock;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::encoding::{Decoder, Encoder, EncodingError};
 use crate::owner::record::OwnerRecord;
@@ -90,22 +91,18 @@ impl Host {
 
 /// Notes that a session of this process has begun.
 pub(crate) fn begin_session(session: [u8; 16]) {
-    sessions().insert(session);
+    lock(&SESSIONS).insert(session);
 }
 
 /// Notes that a session of this process is over.
 pub(crate) fn end_session(session: [u8; 16]) {
-    sessions().remove(&session);
-}
-
-fn sessions() -> std::sync::MutexGuard<'static, BTreeSet<[u8; 16]>> {
-    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SESSIONS).remove(&session);
 }
 
 /// Whether the process of a record, whose number means the same here, or its session, has ended.
 fn has_ended(record: &OwnerRecord) -> bool {
     match record.host.pid == std::process::id() {
-        true => !sessions().contains(&record.session),
+        true => !lock(&SESSIONS).contains(&record.session),
         false => started(record.host.pid) != Some(record.host.started),
     }
 }

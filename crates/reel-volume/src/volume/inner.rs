@@ -21,6 +21,7 @@ use crate::reader::ObjectReader;
 use crate::superblock::Superblock;
 use crate::wake::Waker;
 use reel_qos::Class;
+use reel_rt::lock;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::os::fd::{AsRawFd, RawFd};
@@ -365,9 +366,4 @@ impl Drop for Job<'_> {
     fn drop(&mut self) {
         *lock(&self.0.job) = None;
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Guarded sections are single steps that do not panic.
-    shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -4,12 +4,13 @@ use crate::kept::kept;
 use reel::server::{PromiseConfig, ServeConfig, Server};
 use reel_api::{ControlConfig, OwnNames};
 use reel_disk::{DisksConfig, Faults};
+use reel_fixture::{five_members, open_volume};
 use reel_library::{IngestOptions, Input, Library};
 use reel_play::UplinkRate;
 use reel_ring::DriverChoice;
 use reel_serve::limits::DRAIN_TIME_MAX_NS;
 use reel_serve::{ClassRights, PlaceShares, Proxies};
-use reel_volume::{ArenaBudget, GeometryPreset, Members, OpenOptions, Volume, VolumeError, VolumeOptions};
+use reel_volume::{ArenaBudget, GeometryPreset, OpenOptions, Volume, VolumeOptions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -77,14 +78,7 @@ impl Rig {
         arena_bytes: usize,
         change: impl FnOnce(&mut ServeConfig),
     ) -> Rig {
-        let options = VolumeOptions {
-            members: Members::Count(5),
-            preset,
-            size_bytes,
-            catalogue_bytes: Some(64 << 10),
-            ..VolumeOptions::default()
-        };
-        Rig::over(options, arena_bytes, change)
+        Rig::over(VolumeOptions { preset, ..five_members(size_bytes) }, arena_bytes, change)
     }
 
     /// The same over such a volume.
@@ -367,23 +361,14 @@ pub(crate) fn head(request: &str, fields: &str) -> String {
     format!("{request} HTTP/1.1\r\nHost: reel\r\n{fields}\r\n")
 }
 
-/// A child process of another test inherits the locks of this process until it executes ffmpeg.
-/// This function waits for that.
 fn open(volume_dir: &Path, arena_bytes: usize, faults: &Faults) -> Volume {
-    for _ in 0..1000 {
-        let options = OpenOptions {
-            arena: ArenaBudget { bytes: arena_bytes, huge_pages: false },
-            readable_by_others: true,
-            disks: DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() },
-            ..OpenOptions::default()
-        };
-        match Volume::open(volume_dir, options) {
-            Ok(volume) => return volume,
-            Err(VolumeError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("the volume stays locked");
+    let options = OpenOptions {
+        arena: ArenaBudget { bytes: arena_bytes, huge_pages: false },
+        readable_by_others: true,
+        disks: DisksConfig { faults: Some(faults.clone()), ..DisksConfig::default() },
+        ..OpenOptions::default()
+    };
+    open_volume(volume_dir, &options)
 }
 
 /// A film of noise, which is large and quickly made.
