@@ -5,12 +5,14 @@ pub mod casts;
 mod front_ends;
 mod guarded;
 mod housekeeping;
+mod http;
 mod kept_sessions;
 mod members;
 mod nfs;
+mod programs;
 
-use casts::{ServerCasts, begin_configured};
-use front_ends::{CASTS, FrontEndPlan, FrontEnds, HTTP, Sockets};
+use casts::{CASTS, ServerCasts, begin_configured};
+use front_ends::{Addresses, BoundFrontEnds, FrontEndPlan, FrontEnds, Starting};
 use housekeeping::Housekeeping;
 use kept_sessions::SessionKeeper;
 use members::MemberWatch;
@@ -196,10 +198,7 @@ pub enum ServeError {
 
 /// A running server.
 pub struct Server {
-    address: SocketAddr,
-    tls_address: Option<SocketAddr>,
-    nfs_address: Option<SocketAddr>,
-    certificates: Option<Arc<Certificates>>,
+    addresses: Addresses,
     front_ends: FrontEnds,
     housekeeping: Housekeeping,
     keeper: Option<SessionKeeper>,
@@ -222,24 +221,23 @@ impl Server {
     /// or the system gives no thread.
     pub fn start(config: ServeConfig, library: Arc<Library>) -> Result<Self, ServeError> {
         let volume = library.volume();
-        let sockets = Sockets::bind(&config, volume)?;
-        let (address, tls_address, nfs_address) =
-            (sockets.address, sockets.tls_address, sockets.nfs_address());
-        let certificates = sockets.certificates.clone();
         let threads = match config.serve_threads {
             0 => processors(),
             threads => threads,
         };
-        let front_ends = sockets.plan(threads);
-        let plan = memory_plan(&config, &library, &front_ends, certificates.is_some());
+        let (handover, handed_over) = channel(HANDOVERS_MAX);
+        let hand_over: HandoverTo =
+            Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner));
+        let (bound, addresses) = BoundFrontEnds::bind(&config, &library, threads, hand_over)?;
+        let front_ends = bound.plan();
+        let plan = memory_plan(&config, &library, &front_ends, addresses.tls.is_some());
         let (parts, capacity, openers) = parts(&config, &library, &plan, front_ends)?;
         let runtime = runtime()?;
         let casts = casts(&library, &parts, config.cast_train_packets);
         let services = services(&library, &parts, &capacity, &casts);
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
-        let (handover, handed_over) = channel(HANDOVERS_MAX);
         runtime.spawn(take_over(handed_over, control.clone()));
-        if let Some(certificates) = &certificates {
+        if let Some(certificates) = &addresses.certificates {
             control.metrics().register(Arc::clone(certificates) as _);
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
@@ -256,10 +254,10 @@ impl Server {
             Some(path) => Some(keep_sessions(path, &parts, &config)?),
             None => None,
         };
-        let hand_over: HandoverTo =
-            Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner));
-        let front_ends =
-            sockets.start(&config, (&plan, &library), (&parts, &casts), control.metrics(), hand_over)?;
+        let (plan, metrics) = (&plan, control.metrics());
+        let starting =
+            Starting { config: &config, plan, library: &library, parts: &parts, casts: &casts, metrics };
+        let front_ends = bound.start(&starting)?;
         runtime.spawn(begin_configured(casts, config.casts.clone()));
         // The runtime starts last, because it ends only after the work that blocks in it. A server
         // that cannot start must report that at once, and not after a rebuild.
@@ -269,10 +267,7 @@ impl Server {
         }
         open_ahead(&library, parts.opener.titles(), &control, runtime.handle());
         Ok(Self {
-            address,
-            tls_address,
-            nfs_address,
-            certificates,
+            addresses,
             front_ends,
             housekeeping,
             keeper,
@@ -289,17 +284,17 @@ impl Server {
 
     /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses.http
     }
 
     /// The address on which it serves TLS.
     pub fn tls_address(&self) -> Option<SocketAddr> {
-        self.tls_address
+        self.addresses.tls
     }
 
     /// The address on which titles are read by NFS.
     pub fn nfs_address(&self) -> Option<SocketAddr> {
-        self.nfs_address
+        self.addresses.nfs
     }
 
     /// Whether every thread that viewers need is running, and what they share is as it should be. A
@@ -315,7 +310,7 @@ impl Server {
 
     /// Reads the certificate and its key again; `None` if the server has none.
     pub fn reload_certificates(&self) -> Option<bool> {
-        Some(self.certificates.as_ref()?.reload())
+        Some(self.addresses.certificates.as_ref()?.reload())
     }
 
     /// The control plane, for example to ask for its jobs.
@@ -377,7 +372,7 @@ fn memory_plan(
         buffers: volume.arena().usage().buffers_total,
         width: volume.geometry().width(),
         serve_threads: front_ends.iter().map(|front_end| front_end.threads).sum(),
-        sealing_threads: front_ends[HTTP].threads,
+        sealing_threads: front_ends.iter().map(|front_end| front_end.sealing_threads).sum(),
         ingests: config.control.ingests_max,
         is_tls,
         driver: config.driver,
@@ -408,12 +403,14 @@ fn parts(
     let volume = library.volume();
     let names: Vec<_> = front_ends.iter().map(|front_end| (front_end.name, front_end.threads)).collect();
     let play = Arc::new(PlayCounters::new(&names));
+    // The price of a front end with fewer threads is as much higher.
+    let threads_most = front_ends.iter().map(|front_end| front_end.threads).max().unwrap_or(1);
     let (arena, disks) = (volume.arena().clone(), volume.disks().clone());
     let others = arena.usage().buffers_total - plan.readers;
     let units = Units::new(arena, disks, volume.health().clone(), others);
     let titles = Arc::new(Titles::new(Arc::clone(library), units.depth()));
     let capacity = CapacityConfig {
-        core_ns: ROUND_NS * front_ends[HTTP].threads as u64,
+        core_ns: ROUND_NS * threads_most as u64,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         network_bps: config.promise.network_bps,
         processors: front_ends.into_iter().map(|front_end| front_end.price).collect(),
@@ -476,7 +473,8 @@ fn registry(library: &Arc<Library>, parts: &Parts) -> MetricsRegistry {
 fn casts(library: &Arc<Library>, parts: &Parts, train_packets: Option<NonZeroU64>) -> Casts {
     let (library, sessions) = (Arc::clone(library), Arc::clone(&parts.sessions));
     let depth = parts.units.depth();
-    Casts::new(CastParts { library, sessions, depth, front_end: CASTS, train_packets })
+    let front_end = parts.play.place_of(CASTS);
+    Casts::new(CastParts { library, sessions, depth, front_end, train_packets })
 }
 
 /// The parts that the control plane speaks for.

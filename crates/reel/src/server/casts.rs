@@ -1,16 +1,19 @@
 //! The casts of a server: for its API, and those of its configuration.
 
 use super::cast_plans::{cast_plans, slots_of};
+use super::front_ends::{Bound, FrontEndPlan, Starting};
 use reel_api::wire::{
     Cast, CastFec as WireFec, CastMatrix, CastPlans, CastSchedule, CastSlots, CastStage, NewCast,
 };
 use reel_api::{CastPlanQuery, CastRefusal, CastService, NoCastSlots};
 use reel_broadcast::BroadcastError;
 use reel_cast::{
-    BroadcastBound, BroadcastConfig, CastConfig, CastFec, CastRefused, CastReport, CastState, Casts, NoSlots,
+    BroadcastBound, BroadcastConfig, CastConfig, CastFec, CastFrontEnd, CastMetrics, CastRefused, CastReport,
+    CastState, Casts, NoSlots,
 };
 use reel_library::{Library, LibraryError};
-use reel_rt::now_ns;
+use reel_rt::{RtError, now_ns};
+use reel_serve::FrontEnd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +52,25 @@ impl CastService for ServerCasts {
 
     fn stop(&self, name: &str) -> bool {
         self.casts.stop(name).is_ok()
+    }
+}
+
+/// The front end of casts, by its name.
+pub(super) const CASTS: &str = "casts";
+
+/// The front end of casts. It has no sockets: each cast has its own.
+pub(super) struct BoundCasts;
+
+impl Bound for BoundCasts {
+    fn plan(&self) -> FrontEndPlan {
+        FrontEndPlan::of_one_thread(CASTS)
+    }
+
+    fn start(self: Box<Self>, place: usize, starting: &Starting<'_>) -> Result<Box<dyn FrontEnd>, RtError> {
+        let (casts, real_time_priority) = (starting.casts.clone(), starting.config.real_time_priority);
+        starting.metrics.register(Arc::new(CastMetrics(casts.clone())));
+        let front_end = CastFrontEnd { casts, front_end: place, real_time_priority };
+        Ok(Box::new(front_end.start(starting.parts, starting.config.driver)?))
     }
 }
 

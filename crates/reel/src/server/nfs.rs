@@ -1,14 +1,11 @@
 //! NFS: its sockets.
 
 use super::ServeError;
-use super::front_ends::listen;
+use super::front_ends::{Bound, FrontEndPlan, Starting, listen};
 use reel_admit::AddressRange;
-use reel_library::Library;
-use reel_metrics::MetricsRegistry;
 use reel_nfs::{NfsCounters, NfsFrontEnd, NfsMetrics};
-use reel_ring::DriverChoice;
 use reel_rt::RtError;
-use reel_serve::{Parts, PlaceShares, ServeThreads};
+use reel_serve::FrontEnd;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -23,8 +20,8 @@ pub struct NfsConfig {
     pub portmap: bool,
 }
 
-/// What NFS listens on.
-pub(super) struct NfsSocket {
+/// NFS with its sockets.
+pub(super) struct BoundNfs {
     listeners: Vec<TcpListener>,
     address: SocketAddr,
     clients: Vec<AddressRange>,
@@ -33,7 +30,7 @@ pub(super) struct NfsSocket {
 /// The port of the port mapper (RFC 1833).
 const PORTMAP_PORT: u16 = 111;
 
-impl NfsSocket {
+impl BoundNfs {
     /// Binds what NFS listens on.
     ///
     /// # Errors
@@ -51,32 +48,29 @@ impl NfsSocket {
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
+}
 
-    /// Starts the thread that serves NFS, in this place among the counters and with this priority.
-    ///
-    /// # Errors
-    /// The system gives no thread or no ring.
-    pub(super) fn start(
-        self,
-        (front_end, real_time_priority): (usize, u8),
-        (parts, library): (&Parts, &Arc<Library>),
-        shares: PlaceShares,
-        metrics: &MetricsRegistry,
-        driver: DriverChoice,
-    ) -> Result<ServeThreads, RtError> {
+impl Bound for BoundNfs {
+    fn plan(&self) -> FrontEndPlan {
+        FrontEndPlan::of_one_thread("nfs")
+    }
+
+    fn start(self: Box<Self>, place: usize, starting: &Starting<'_>) -> Result<Box<dyn FrontEnd>, RtError> {
+        let config = starting.config;
         let counters = Arc::new(NfsCounters::default());
-        let open = NfsFrontEnd::connections(1, shares);
-        metrics.register(Arc::new(NfsMetrics { counters: Arc::clone(&counters), open: Arc::clone(&open) }));
+        let open = NfsFrontEnd::connections(1, config.control.shares.clone());
+        let metrics = NfsMetrics { counters: Arc::clone(&counters), open: Arc::clone(&open) };
+        starting.metrics.register(Arc::new(metrics));
         let front_end = NfsFrontEnd {
-            front_end,
+            front_end: place,
             threads: 1,
-            real_time_priority,
+            real_time_priority: config.real_time_priority,
             listeners: self.listeners,
             port: self.address.port(),
             clients: self.clients,
-            library: Arc::clone(library),
+            library: Arc::clone(starting.library),
             counters,
         };
-        front_end.start(parts, open, driver)
+        Ok(Box::new(front_end.start(starting.parts, open, config.driver)?))
     }
 }
