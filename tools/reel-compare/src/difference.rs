@@ -88,7 +88,7 @@ pub fn first_difference(source: &Decoded, served: &Decoded, bounds: Bounds) -> O
     if let Some(difference) = of_pictures(&source.pictures, &served.pictures) {
         return Some(difference);
     }
-    // Without an edit list, as of a source of an address, both have the same.
+    // An address says nothing of an edit list. Then both sides may replace equally many pictures.
     let hidden = source.not_shown.max(source.unseen);
     if served.unseen > hidden {
         return Some(Difference::Unseen { source: hidden, served: served.unseen });

@@ -43,7 +43,7 @@ impl Apart {
         is_moved.then(|| Packet { sample: Sample { pts, ..packet.sample }, ..packet.clone() })
     }
 
-    /// What is said of the track with this number.
+    /// The warning for the track with this number, if a picture was moved.
     pub(super) fn warning(&self, number: usize) -> Option<String> {
         let count = self.moved;
         (count > 0).then(|| {

@@ -9,7 +9,7 @@ pub(super) enum Hiding {
     Nothing,
     /// They get these times.
     At(PreRoll),
-    /// So many are more than a clock can separate.
+    /// Their number, which is larger than a clock can separate.
     TooMany(u64),
 }
 
