@@ -239,6 +239,11 @@ pub(crate) const SILENT_FRAMES: u64 = 50_000;
 /// A pause of the pictures: a picture that is decoded so much longer before its presentation than
 /// those before is decoded before a pause, and shown behind it.
 pub(crate) const PAUSE_MS: i64 = 500;
+/// Of a pause of the pictures in milliseconds that no fragment begins behind.
+pub(crate) const LONG_PAUSE_MS: i64 = 5000;
+/// So long before the end of the title, in milliseconds, a picture is repeated that is to stay.
+pub(crate) const LAST_PICTURES_MS: i64 = 50;
+
 /// Pictures that are held until the step over a pause is known: as many as decoders reorder.
 pub(crate) const PAUSE_PICTURES: usize = 17;
 /// Their bytes, beyond which no more are held.

@@ -63,6 +63,34 @@ const films: Record<string, Film> = {
       [50, 99],
     ],
   },
+  /** The pictures begin after a second, and the sound ends three seconds before them. */
+  late: {
+    length_s: 6,
+    at: (time_s) => (time_s < 1 ? 0 : whole(time_s - 1)),
+    parts: [
+      [0, 0],
+      [1, 40],
+      [90, 124],
+    ],
+  },
+  /** The sound begins after two seconds, and the pictures end forty seconds before it. */
+  early: {
+    length_s: 43.04,
+    at: (time_s) => Math.min(whole(time_s), 75),
+    parts: [
+      [0, 40],
+      [75, 75],
+    ],
+  },
+  /** The 50th picture, before a key frame, stays for thirty seconds. */
+  pause: {
+    length_s: 34,
+    at: (time_s) => (time_s < 32 ? Math.min(whole(time_s), 49) : whole(time_s - 30)),
+    parts: [
+      [0, 48],
+      [50, 99],
+    ],
+  },
   /** Two transport streams: the second one begins half a second before the end of the first. */
   over: {
     length_s: 8,

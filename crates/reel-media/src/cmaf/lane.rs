@@ -2,6 +2,7 @@
 //! fragments.
 
 use super::fragment::{self, Entry};
+use super::steps::Steps;
 use super::tables::Tables;
 use super::{PackError, Piece, init};
 use crate::index::{Change, Fragment, RateMeter};
@@ -17,13 +18,26 @@ pub(super) struct Instant {
 }
 
 impl Instant {
+    /// The last tick of a clock at or before it.
+    pub(super) fn in_clock(self, timescale: u32) -> i64 {
+        // Fits: times were checked when the samples were added.
+        (i128::from(self.ticks) * i128::from(timescale) / i128::from(self.timescale)) as i64
+    }
+
     pub(super) fn order(self, other: Instant) -> Ordering {
         let left = i128::from(self.ticks) * i128::from(other.timescale);
         left.cmp(&(i128::from(other.ticks) * i128::from(self.timescale)))
     }
 
+    /// As hours, minutes, seconds and tenths.
+    pub(super) fn clock(self) -> String {
+        let tenths = self.in_clock(10).max(0);
+        let seconds = tenths / 10;
+        format!("{}:{:02}:{:02}.{}", seconds / 3600, seconds / 60 % 60, seconds % 60, tenths % 10)
+    }
+
     /// Milliseconds between two instants.
-    fn apart_ms(self, other: Instant) -> u64 {
+    pub(super) fn apart_ms(self, other: Instant) -> u64 {
         let ms = |at: Instant| i128::from(at.ticks) * 1000 / i128::from(at.timescale);
         (ms(self) - ms(other)).unsigned_abs() as u64
     }
@@ -104,6 +118,7 @@ pub(super) struct Lane {
     last_dts: Option<i64>,
     media_duration: u64,
     shown: Shown,
+    steps: Steps,
     samples: u64,
     independent: bool,
 }
@@ -131,6 +146,12 @@ impl Shown {
         }
     }
 
+    /// What is shown last is shown until then.
+    fn extend(&mut self, end: i64) {
+        let longer = self.last.and_then(|last| u32::try_from(end - last).ok());
+        self.ticks = self.ticks.max(longer.unwrap_or(0));
+    }
+
     fn end(self) -> i64 {
         self.last.map_or(0, |last| last + i64::from(self.ticks))
     }
@@ -147,6 +168,7 @@ impl Record {
 
 impl Lane {
     pub(super) fn new(number: usize, track: Track) -> Lane {
+        let steps = Steps::new(track.timescale);
         Lane {
             number,
             track,
@@ -168,6 +190,7 @@ impl Lane {
             last_dts: None,
             media_duration: 0,
             shown: Shown::default(),
+            steps,
             samples: 0,
             independent: true,
         }
@@ -186,6 +209,11 @@ impl Lane {
         let first = self.records.front().map_or(0, |r| r.pts);
         let last = self.records.back().map_or(0, |r| r.pts);
         (self.payload.len() + self.records.len() * size_of::<Record>(), (last - first).max(0) as u64)
+    }
+
+    /// Presentation ticks of the unfinished fragment without its pauses.
+    pub(super) fn played(&self) -> u64 {
+        self.steps.played(self.held().1)
     }
 
     /// Presentation time of the first sample of the unfinished fragment.
@@ -240,6 +268,7 @@ impl Lane {
         })?;
         self.last_dts = Some(sample.dts);
         self.shown.add(sample.pts, sample.duration);
+        self.steps.add(sample.pts);
         self.samples += 1;
         // Sound can be decoded from any sample, whatever the container marks.
         let sync = sample.sync || self.track.kind == TrackKind::Audio;
@@ -336,7 +365,34 @@ impl Lane {
     /// The number of held samples before the newest one, if that one can start a fragment.
     pub(super) fn newest_start(&self) -> Option<usize> {
         let last = self.records.len().checked_sub(1).filter(|last| *last > 0)?;
-        self.records[last].begins().then_some(last)
+        (self.records[last].begins() && !self.steps.is_after_pause).then_some(last)
+    }
+
+    /// Whether anything has been added.
+    pub(super) fn has_samples(&self) -> bool {
+        self.samples > 0
+    }
+
+    /// The last picture of the unfinished fragment that can be decoded alone: its times and bytes.
+    pub(super) fn newest_key(&self) -> Option<(Sample, &[u8])> {
+        let place = self.records.iter().rposition(|record| record.sync)?;
+        let Record { dts, pts, duration, bytes, sync } = self.records[place];
+        let offset: usize = self.records.range(..place).map(|record| record.bytes as usize).sum();
+        let data = self.payload.get(offset..offset + bytes as usize)?;
+        Some((Sample { dts, pts, duration, sync }, data))
+    }
+
+    /// How long before its presentation the newest sample is decoded.
+    pub(super) fn newest_ahead(&self) -> i64 {
+        self.records.back().map_or(0, |record| record.pts - record.dts)
+    }
+
+    /// The last sample is shown until this time of the track.
+    pub(super) fn extend(&mut self, end: i64) {
+        let Some(last) = self.records.back_mut() else { return };
+        let Ok(duration) = u32::try_from(end - last.pts) else { return };
+        last.duration = last.duration.max(duration);
+        self.shown.extend(end);
     }
 
     /// Turns the first `count` held samples into a fragment.
@@ -380,6 +436,7 @@ impl Lane {
         self.payload.truncate(payload_bytes);
         let payload = std::mem::replace(&mut self.payload, rest);
         self.scanned = 0;
+        self.steps.finish_fragment();
         let track = self.number - 1;
         pieces.push(Piece { track, bytes: header });
         pieces.push(Piece { track, bytes: payload });

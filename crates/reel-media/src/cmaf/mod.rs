@@ -6,6 +6,7 @@
 //! MP4 form.
 
 mod apart;
+mod beginning;
 mod boxes;
 mod error;
 mod fragment;
@@ -16,7 +17,8 @@ mod packager;
 mod pauses;
 mod sample_entry;
 mod silence;
-mod silent_frame;
+mod silent;
+mod steps;
 mod stored;
 mod tables;
 mod text;

@@ -1,13 +1,14 @@
 //! Where fragments are cut, and how samples pass through the lanes.
 
 use super::apart::Apart;
+use super::beginning::Beginning;
 use super::lane::{Finished, Instant, Lane};
 use super::pauses::{Pauses, Taken};
 use super::silence::Silence;
 use super::text::{Text, Written};
 use super::{PackError, TableRange};
 use crate::index::{TrackIndex, rates};
-use crate::{Description, Packet, Track, TrackKind, limits};
+use crate::{Description, Packet, Sample, Track, TrackKind, limits};
 
 /// Where fragments are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub struct Packager {
     policy: CutPolicy,
     lanes: Vec<Lane>,
     texts: Vec<Text>,
+    beginnings: Vec<Beginning>,
     apart: Vec<Apart>,
     pauses: Vec<Pauses>,
     silences: Vec<Silence>,
@@ -91,9 +93,10 @@ impl Packager {
         let first = |kind| tracks.iter().position(|track| track.kind == kind);
         let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
         let texts = tracks.iter().map(|_| Text::default()).collect();
+        let beginnings = tracks.iter().map(|_| Beginning::default()).collect();
         let apart = tracks.iter().map(|track| Apart::new(track.timescale)).collect();
         let pauses = tracks.iter().map(|_| Pauses::default()).collect();
-        let silences = tracks.iter().map(Silence::new).collect();
+        let silences = tracks.iter().enumerate().map(|(i, track)| Silence::new(i, track)).collect();
         let lanes = tracks
             .into_iter()
             .enumerate()
@@ -103,8 +106,18 @@ impl Packager {
             fragment_max_bytes: policy.fragment_max_bytes.min(limits::OUT_FRAGMENT_BYTES),
             ..policy
         };
-        let (pieces, title_ends_ms) = (Vec::new(), None);
-        Ok(Packager { policy, lanes, texts, apart, pauses, silences, leader, pieces, title_ends_ms })
+        Ok(Packager {
+            policy,
+            lanes,
+            texts,
+            beginnings,
+            apart,
+            pauses,
+            silences,
+            leader,
+            pieces: Vec::new(),
+            title_ends_ms: None,
+        })
     }
 
     /// A packager for subtitles that are added to a stored title with a duration
@@ -144,9 +157,18 @@ impl Packager {
         if lane.track().kind != TrackKind::Video {
             return self.add_sound(packet, data);
         }
+        match self.beginnings[packet.track].take(packet, data) {
+            Taken::Now => self.add_picture(packet, data),
+            Taken::Held => Ok(()),
+            Taken::With(all) => all.iter().try_for_each(|(packet, data)| self.add_picture(packet, data)),
+        }
+    }
+
+    fn add_picture(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
         let moved = self.apart[packet.track].moved(packet);
         let packet = moved.as_ref().unwrap_or(packet);
-        match self.pauses[packet.track].take(packet, data, lane.track().timescale) {
+        let timescale = self.lanes[packet.track].track().timescale;
+        match self.pauses[packet.track].take(packet, data, timescale) {
             Taken::Now => self.add(packet, data),
             Taken::Held => Ok(()),
             Taken::With(all) => all.iter().try_for_each(|(packet, data)| self.add(packet, data)),
@@ -154,7 +176,7 @@ impl Packager {
     }
 
     fn add_sound(&mut self, packet: &Packet, data: &[u8]) -> Result<(), PackError> {
-        let Some(parts) = self.silences[packet.track].fill(packet) else {
+        let Some(parts) = self.silences[packet.track].fill(packet, data) else {
             return self.add(packet, data);
         };
         parts.iter().try_for_each(|part| self.add(&part.packet, part.silence.as_deref().unwrap_or(data)))
@@ -190,15 +212,18 @@ impl Packager {
     /// # Errors
     /// If the last fragments exceed a limit.
     pub fn finish(mut self) -> Result<Packaged, PackError> {
+        let held: Vec<_> = self.beginnings.iter_mut().flat_map(Beginning::release).collect();
+        held.iter().try_for_each(|(packet, data)| self.add_picture(packet, data))?;
         let held: Vec<_> = self.pauses.iter_mut().flat_map(Pauses::release).collect();
         held.iter().try_for_each(|(packet, data)| self.add(packet, data))?;
+        let leader_end = self.leader.map(|leader| self.lanes[leader].end());
+        let longer = self.extend()?;
         if let Some(leader) = self.leader {
             self.lead_to_changes(leader, true, true)?;
         }
-        let end = self.leader.map(|leader| self.lanes[leader].end());
         for i in 0..self.lanes.len() {
             if Some(i) != self.leader {
-                self.close_tail(i, end)?;
+                self.close_tail(i, leader_end)?;
             }
             self.close_all(i)?;
         }
@@ -206,6 +231,8 @@ impl Packager {
         let mut packaged = Packaged { pieces: std::mem::take(&mut self.pieces), ..Packaged::default() };
         let apart = self.apart.iter().enumerate();
         packaged.warnings = apart.filter_map(|(i, apart)| apart.warning(i + 1)).collect();
+        packaged.warnings.extend(self.late());
+        packaged.warnings.extend(longer);
         for (i, (lane, text)) in self.lanes.into_iter().zip(self.texts).enumerate() {
             let index = if lane.track().kind == TrackKind::Subtitle {
                 let written = text.finish(media_end_ms);
@@ -221,6 +248,77 @@ impl Packager {
             packaged.tracks.push(index);
         }
         Ok(packaged)
+    }
+
+    /// Lets every track last until the end of the last shown picture or sound, by silence or by the
+    /// last picture: players end where the first track ends, or wait there for ever. Returns
+    /// warnings about pictures.
+    fn extend(&mut self) -> Result<Vec<String>, PackError> {
+        let media = self.lanes.iter().filter(|lane| lane.has_samples());
+        let Some(end) = media.map(Lane::end).max_by(|a, b| a.order(*b)) else { return Ok(Vec::new()) };
+        let mut warnings = Vec::new();
+        for track in 0..self.lanes.len() {
+            if self.lanes[track].track().kind == TrackKind::Audio {
+                let parts = self.silences[track].fill_to(end);
+                let mut silent =
+                    parts.iter().filter_map(|part| Some((&part.packet, part.silence.as_deref()?)));
+                silent.try_for_each(|(packet, frame)| self.add(packet, frame))?;
+                continue;
+            }
+            let lane = &self.lanes[track];
+            let from = lane.end();
+            if lane.has_samples() && end.apart_ms(from) > limits::PAUSE_MS as u64 {
+                self.show_until(track, end)?;
+                let (number, at) = (track + 1, from.clock());
+                warnings.push(format!(
+                    "track {number}: the pictures end at {at}, and the title at {}; the last one stays until then",
+                    end.clock()
+                ));
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Shows the last picture of a track until an instant. Chromium does not show a picture for
+    /// long that no other follows (see [`super::steps`]), and its decoder keeps some back. So if
+    /// that is far away, the last picture that can be decoded alone follows for a moment, some
+    /// times, just before the end: players drop what ends after it, and some move the times of a
+    /// track by a part of a picture.
+    fn show_until(&mut self, track: usize, end: Instant) -> Result<(), PackError> {
+        let lane = &mut self.lanes[track];
+        let timescale = lane.track().timescale;
+        let end = end.in_clock(timescale);
+        let is_far = end - lane.end().ticks > i64::from(timescale) * limits::LONG_PAUSE_MS / 1000;
+        let first = end - i64::from(timescale) * limits::LAST_PICTURES_MS / 1000;
+        // Decoding times of fragments have 32 bits.
+        let fits = |key: &Sample| u32::try_from(first - key.dts).is_ok();
+        let Some((key, data)) = lane.newest_key().filter(|(key, _)| is_far && fits(key)) else {
+            lane.extend(end);
+            return Ok(());
+        };
+        let data = data.to_vec();
+        // The picture before them is shown until they begin.
+        let ahead = lane.newest_ahead();
+        let moment = timescale.div_ceil(1000);
+        let count = (limits::PAUSE_BYTES / data.len().max(1)).clamp(1, limits::PAUSE_PICTURES);
+        for pts in (first..).step_by(moment as usize).take(count) {
+            let sample = Sample { dts: pts - ahead, pts, duration: moment, ..key };
+            self.add(&Packet { track, sample, change: None }, &data)?;
+        }
+        Ok(())
+    }
+
+    /// Warnings about pictures that begin late.
+    fn late(&self) -> Vec<String> {
+        let late = |(i, (lane, beginning)): (usize, (&Lane, &Beginning))| {
+            let timescale = lane.track().timescale;
+            let is_noticed = beginning.moved * 1000 > i64::from(timescale) * limits::PAUSE_MS;
+            let at = Instant { ticks: beginning.moved, timescale }.clock();
+            is_noticed.then(|| {
+                format!("track {}: the pictures begin at {at}; the first one is shown from the start", i + 1)
+            })
+        };
+        self.lanes.iter().zip(&self.beginnings).enumerate().filter_map(late).collect()
     }
 
     /// The end of the last shown picture or sound, in milliseconds, rounded down. `None` if there
@@ -278,7 +376,7 @@ impl Packager {
         self.lead_to_changes(track, false, false)?;
         // Only the newest sample can be the border: earlier ones were checked when they were added.
         let Some(last) = self.lanes[track].newest_start() else { return Ok(()) };
-        let (bytes, ticks) = self.lanes[track].held();
+        let (bytes, ticks) = (self.lanes[track].held().0, self.lanes[track].played());
         if ticks < self.min_ticks(track) && bytes <= self.policy.fragment_max_bytes / 2 {
             return Ok(());
         }
@@ -309,7 +407,7 @@ impl Packager {
             let newest = lane.newest_start();
             let count = match lane.track().kind {
                 // It has few key frames: checking the newest sample each time is enough.
-                TrackKind::Video => newest.filter(|_| lane.held().1 >= self.min_ticks(track)),
+                TrackKind::Video => newest.filter(|_| lane.played() >= self.min_ticks(track)),
                 _ => lane.cut_after(self.min_ticks(track)).or(newest),
             };
             let Some(count) = count else { break };
@@ -358,7 +456,7 @@ impl Packager {
 
     fn refuse_long(&self, track: usize) -> Result<(), PackError> {
         let lane = &self.lanes[track];
-        let (bytes, ticks) = lane.held();
+        let (bytes, ticks) = (lane.held().0, lane.played());
         let timescale = u64::from(lane.track().timescale);
         let max_ticks = timescale * u64::from(self.policy.fragment_max_ms) / 1000;
         let video = lane.track().kind == TrackKind::Video;

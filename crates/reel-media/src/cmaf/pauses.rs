@@ -26,8 +26,8 @@ pub(super) struct Pauses {
     /// The longest time from decoding to presentation that other pictures have; `None` before the
     /// first.
     usual: Option<i64>,
-    /// Duration of the last of the others.
-    step: u32,
+    /// Duration of the last of the others; `None` before the first.
+    step: Option<u32>,
     held: Vec<(Packet, Vec<u8>)>,
 }
 
@@ -36,12 +36,12 @@ impl Pauses {
     pub(super) fn take(&mut self, packet: &Packet, data: &[u8], timescale: u32) -> Taken {
         let pause = i64::from(timescale) * limits::PAUSE_MS / 1000;
         let ahead = ahead(packet);
-        let usual = self.usual.get_or_insert(ahead);
         let is_full = self.held.len() >= limits::PAUSE_PICTURES
             || self.held.iter().map(|(_, data)| data.len()).sum::<usize>() > limits::PAUSE_BYTES;
-        if ahead - *usual <= pause || packet.change.is_some() || is_full {
-            *usual = ahead.max(*usual);
-            self.step = packet.sample.duration;
+        // A film can begin just before a pause.
+        if ahead - self.usual.unwrap_or(0) <= pause || packet.change.is_some() || is_full {
+            self.usual = self.usual.max(Some(ahead));
+            self.step = Some(packet.sample.duration);
             let mut all = self.release();
             if all.is_empty() {
                 return Taken::Now;
@@ -50,12 +50,17 @@ impl Pauses {
             return Taken::With(all);
         }
         self.held.push((packet.clone(), data.to_vec()));
-        let excess = i64::from(packet.sample.duration) - i64::from(self.step);
-        if excess <= pause {
-            return Taken::Held;
+        let durations = || self.held.iter().map(|(packet, _)| packet.sample.duration);
+        let step = i64::from(self.step.or(durations().min()).unwrap_or(0));
+        let excess = |duration: u32| i64::from(duration) - step;
+        match durations().rposition(|duration| excess(duration) > pause) {
+            Some(place) => {
+                let excess = excess(self.held[place].0.sample.duration);
+                move_step(&mut self.held[..=place], excess);
+                Taken::With(self.release())
+            }
+            None => Taken::Held,
         }
-        move_step(&mut self.held, excess);
-        Taken::With(self.release())
     }
 
     /// The pictures that are held, with their own times.
@@ -119,6 +124,16 @@ mod tests {
         assert_eq!(seen.iter().map(|(dts, _)| *dts).collect::<Vec<_>>(), [0, 4, 8, 12, 316, 320, 324, 328]);
         assert_eq!(seen[5].1, 4, "its duration ends with the step");
         assert!(seen.iter().zip(&times).all(|((dts, _), (_, pts))| dts <= pts));
+    }
+
+    #[test]
+    fn a_film_may_begin_just_before_a_pause() {
+        // Encoders count decoding times from the first picture they can give out.
+        let times =
+            [(-300, 0), (-296, 316), (0, 308), (4, 4), (308, 312), (312, 332), (316, 324), (320, 320)];
+        let seen = after(&times);
+        assert_eq!(seen.iter().map(|(dts, _)| *dts).collect::<Vec<_>>(), [-8, -4, 0, 4, 308, 312, 316, 320]);
+        assert_eq!(seen[1].1, 4);
     }
 
     #[test]

@@ -1,31 +1,31 @@
-//! Silence in the gaps of AAC-LC sound.
+//! Silence where sound is missing: before it begins, in its gaps, and after it ends.
 //!
 //! Chromium plays the frames of sound that it has without pauses, also where their times have one:
-//! after a gap, sound is ahead of the pictures until the viewer seeks. Frames that decode to
-//! silence keep both in step in every player, and cost a few bytes each.
+//! after a gap, sound is ahead of the pictures until the viewer seeks. A source buffer has no media
+//! where one of its tracks has none (W3C Media Source Extensions, `HTMLMediaElement` extensions):
+//! what is shown before the sound begins is skipped, and playback ends or waits for ever where the
+//! sound ends. Frames that decode to silence keep all in step in every player, and cost a few bytes
+//! each.
 
-use super::silent_frame::silent_frame;
+use super::lane::Instant;
+use super::silent::Coding;
 use crate::{Codec, Packet, Sample, Track, limits};
 
-/// Samples of a frame.
-const FRAME_SAMPLES: u64 = 1024;
-/// Times may be inaccurate by a part of a frame.
-const ROUNDING_SAMPLES: u64 = FRAME_SAMPLES / 8;
-/// Sound of a lower rate may have more in its frames than its configuration says (spectral band
-/// replication), and then frames of silence of another kind.
-const LEAST_RATE: u64 = 32_000;
+/// Times may be inaccurate by this part of a frame, as a divisor.
+const ROUNDING: u64 = 8;
 /// In a coarser one, frames would have hardly any time.
 const LEAST_TIMESCALE: u32 = 1000;
-const RATES: [u64; 6] = [96_000, 88_200, 64_000, 48_000, 44_100, LEAST_RATE];
 
 /// What is known of the sound of one track.
 #[derive(Debug)]
 pub(super) struct Silence {
+    track: usize,
     codec: Codec,
     timescale: u32,
+    config: Vec<u8>,
     /// The frames as they are coded now; `None` if their gaps are not filled.
     kind: Option<Kind>,
-    /// A frame that follows the last one at once.
+    /// A frame that follows the last one at once; `None` before the first.
     due: Option<Sample>,
     /// Frames without a gap beside them, less the others. Long steps are no gaps if most are long.
     in_order: i64,
@@ -44,75 +44,107 @@ pub(super) struct Part {
     pub(super) silence: Option<Vec<u8>>,
 }
 
-/// How frames are coded.
+/// How frames are coded, and their times.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// channelConfiguration of ISO 14496-3, table 1.19.
-    layout: u8,
-    rate: u64,
+    coding: Coding,
     timescale: u64,
 }
 
 impl Silence {
-    pub(super) fn new(track: &Track) -> Self {
+    pub(super) fn new(number: usize, track: &Track) -> Self {
         let &Track { codec, timescale, .. } = track;
-        let kind = Kind::of(codec, timescale, &track.config);
-        Self { codec, timescale, kind, due: None, in_order: 0, added: 0, rest_samples: 0 }
+        let config = track.config.clone();
+        let (kind, due) = (None, None);
+        Self { track: number, codec, timescale, config, kind, due, in_order: 0, added: 0, rest_samples: 0 }
     }
 
-    /// The next frame of sound, as long as it is heard, with silence in the gaps before and after
-    /// it. `None` if there is no gap to fill.
+    /// The next frame of sound, as long as it is heard, with silence before and after it. `None` if
+    /// nothing is missing there.
     ///
     /// Containers state a gap in two ways: the frame before it lasts for so long, or ends before
     /// the next one begins.
-    pub(super) fn fill(&mut self, packet: &Packet) -> Option<Vec<Part>> {
+    pub(super) fn fill(&mut self, packet: &Packet, frame: &[u8]) -> Option<Vec<Part>> {
         let sample = packet.sample;
-        // Coded as the sound before.
-        let before = self.kind.zip(self.gap_before(&sample));
+        let is_first = self.due.is_none();
+        let before = self.kind;
         if let Some(description) = &packet.change {
-            self.kind = Kind::of(self.codec, self.timescale, &description.config);
+            self.config.clone_from(&description.config);
         }
-        self.due = self.kind.map(|kind| after(sample, sample.duration.max(kind.begin(1))));
+        self.kind = Kind::of(self.codec, self.timescale, &self.config, frame);
+        // Coded as the sound before.
+        let before = before.filter(|_| !is_first).or(self.kind).zip(self.gap_before(&sample));
+        let own = self.kind.map_or(0, |kind| kind.ticks(kind.coding.samples_of(frame)));
+        self.due = Some(after(sample, sample.duration.max(own)));
         let silent_before = before.map_or(0, |(kind, gap)| kind.frames(gap.duration));
-        let silent_after = self.kind.map_or(0, |kind| kind.frames(sample.duration).saturating_sub(1));
-        if !self.accept(silent_before + silent_after) {
+        let tail = after(Sample { duration: sample.duration.saturating_sub(own), ..sample }, own);
+        let silent_after = self.kind.map_or(0, |kind| kind.frames(tail.duration));
+        if !self.accept(silent_before + silent_after, is_first) {
             return None;
         }
-        let mut parts = match before.filter(|_| silent_before > 0) {
-            Some((kind, gap)) => kind.silence(packet, &self.split(kind, gap)),
-            None => Vec::new(),
-        };
-        let frames = match self.kind.filter(|_| silent_after > 0) {
-            Some(kind) => self.split(kind, sample),
-            None => vec![sample],
-        };
-        let (heard, silent) = frames.split_first().unwrap_or((&sample, &[]));
-        parts.push(Part { packet: Packet { sample: *heard, ..packet.clone() }, silence: None });
-        parts.extend(self.kind.into_iter().flat_map(|kind| kind.silence(packet, silent)));
+        let mut parts = before.map_or_else(Vec::new, |(kind, gap)| self.silence(kind, gap));
+        let heard = if silent_after > 0 { Sample { duration: own, ..sample } } else { sample };
+        parts.push(Part { packet: Packet { sample: heard, ..packet.clone() }, silence: None });
+        if let Some(kind) = self.kind.filter(|_| silent_after > 0) {
+            parts.extend(self.silence(kind, tail));
+        }
         Some(parts)
     }
 
-    /// The frames in the time of a sample that has a gap, or is one.
-    fn split(&mut self, kind: Kind, sample: Sample) -> Vec<Sample> {
-        let samples = kind.samples(sample.duration) + self.rest_samples;
-        let count = (samples + ROUNDING_SAMPLES) / FRAME_SAMPLES;
-        // Each has some time.
-        let count = if kind.begin(count.saturating_sub(1)) < sample.duration { count } else { count - 1 };
-        self.rest_samples = samples.saturating_sub(count * FRAME_SAMPLES);
-        kind.split(sample, count)
+    /// Silence from the end of the sound to that of the title, if that is much later.
+    pub(super) fn fill_to(&mut self, end: Instant) -> Vec<Part> {
+        let Some((kind, due)) = self.kind.zip(self.due) else { return Vec::new() };
+        let missing = u32::try_from(end.in_clock(self.timescale) - due.pts).unwrap_or(0);
+        let is_much = i64::from(missing) * 1000 > i64::from(self.timescale) * limits::PAUSE_MS;
+        if !is_much || !self.accept(kind.frames(missing), false) {
+            return Vec::new();
+        }
+        self.silence(kind, Sample { duration: missing, ..due })
     }
 
-    /// The time between the sound before and a frame.
+    /// Frames of silence in the time of a sample, if it is long enough for one.
+    fn silence(&mut self, kind: Kind, gap: Sample) -> Vec<Part> {
+        if kind.frames(gap.duration) == 0 {
+            return Vec::new();
+        }
+        let times = self.split(kind, gap);
+        let part = |sample: Sample| Part {
+            packet: Packet { track: self.track, sample, change: None },
+            silence: Some(kind.coding.silence(kind.samples_before(sample.pts))),
+        };
+        times.into_iter().map(part).collect()
+    }
+
+    /// The frames in the time of a sample. The last one takes the rest, or has less time.
+    fn split(&mut self, kind: Kind, gap: Sample) -> Vec<Sample> {
+        let samples = kind.samples(gap.duration) + self.rest_samples;
+        let count = (samples + kind.rounding()) / kind.coding.samples;
+        let begin = |n: u64| kind.ticks(n * kind.coding.samples);
+        // Each has some time.
+        let count = if begin(count.saturating_sub(1)) < gap.duration { count } else { count - 1 };
+        self.rest_samples = samples.saturating_sub(count * kind.coding.samples);
+        let part = |n| {
+            let end = if n + 1 == count { gap.duration } else { begin(n + 1).min(gap.duration) };
+            Sample { duration: end - begin(n).min(gap.duration), ..after(gap, begin(n).min(gap.duration)) }
+        };
+        (0..count).map(part).collect()
+    }
+
+    /// The time between the sound before, or the start of the title, and a frame.
     fn gap_before(&self, sample: &Sample) -> Option<Sample> {
-        let due = self.due?;
+        let due = self.due.unwrap_or(Sample { dts: 0, pts: 0, ..*sample });
         let duration = u32::try_from(sample.dts - due.dts).ok()?;
         Some(Sample { duration, ..due })
     }
 
     /// Whether so many frames of silence are put beside the next frame of sound.
-    fn accept(&mut self, silent: u64) -> bool {
-        let is_usual = self.in_order > 0;
-        self.in_order += if silent == 0 { 1 } else { -1 };
+    fn accept(&mut self, silent: u64, is_first: bool) -> bool {
+        let is_usual = self.in_order > 0 || is_first;
+        match silent {
+            0 => self.in_order += 1,
+            _ if is_first => {}
+            _ => self.in_order -= 1,
+        }
         let is_accepted = silent > 0 && is_usual && self.added + silent <= limits::SILENT_FRAMES;
         self.added += if is_accepted { silent } else { 0 };
         is_accepted
@@ -126,59 +158,35 @@ fn after(sample: Sample, ticks: u32) -> Sample {
 }
 
 impl Kind {
-    fn of(codec: Codec, timescale: u32, config: &[u8]) -> Option<Self> {
-        let is_plain = match config {
-            [_, _] => true,
-            // Spectral band replication is said to be absent.
-            [_, _, 0x56, 0xe5, present, ..] => present & 0x80 == 0,
-            _ => false,
-        };
-        if codec != Codec::Aac || !is_plain || timescale < LEAST_TIMESCALE {
-            return None;
-        }
-        let (first, second) = (config[0], config[1]);
-        let rate = *RATES.get(usize::from((first & 7) << 1 | second >> 7))?;
-        // AAC-LC, with frames of 1024 samples and no extension.
-        if first >> 3 != 2 || second & 7 != 0 {
-            return None;
-        }
-        let layout = second >> 3 & 0xf;
-        silent_frame(layout).map(|_| Self { layout, rate, timescale: u64::from(timescale) })
+    fn of(codec: Codec, timescale: u32, config: &[u8], frame: &[u8]) -> Option<Self> {
+        let coding = Coding::of(codec, config, frame).filter(|_| timescale >= LEAST_TIMESCALE)?;
+        Some(Self { coding, timescale: timescale.into() })
     }
 
-    /// Where the `n`th frame begins, in ticks after the first.
-    fn begin(&self, n: u64) -> u32 {
-        // Fits: it is within the duration of a sample, or `n` is 1.
-        ((n * FRAME_SAMPLES * self.timescale).div_ceil(self.rate)) as u32
+    /// The ticks of so many samples.
+    fn ticks(&self, samples: u64) -> u32 {
+        // Fits: it is within the duration of a sample, or one frame.
+        (samples * self.timescale).div_ceil(self.coding.rate) as u32
     }
 
     /// How many samples a duration has.
     fn samples(&self, duration: u32) -> u64 {
-        u64::from(duration) * self.rate / self.timescale
+        u64::from(duration) * self.coding.rate / self.timescale
+    }
+
+    /// The samples of the track before a time.
+    fn samples_before(&self, time: i64) -> u64 {
+        // Fits: times were checked when the samples were added.
+        (u128::from(time.max(0) as u64) * u128::from(self.coding.rate) / u128::from(self.timescale)) as u64
     }
 
     /// How many whole frames fit into a duration.
     fn frames(&self, duration: u32) -> u64 {
-        (self.samples(duration) + ROUNDING_SAMPLES) / FRAME_SAMPLES
+        (self.samples(duration) + self.rounding()) / self.coding.samples
     }
 
-    /// So many frames in the time of a sample. The last one takes the rest, or has less time.
-    fn split(&self, sample: Sample, count: u64) -> Vec<Sample> {
-        let part = |n| {
-            let begin = self.begin(n).min(sample.duration);
-            let end = if n + 1 == count { sample.duration } else { self.begin(n + 1).min(sample.duration) };
-            Sample { duration: end - begin, ..after(sample, begin) }
-        };
-        (0..count).map(part).collect()
-    }
-
-    /// Silence at these times, in the track of a packet.
-    fn silence(&self, packet: &Packet, times: &[Sample]) -> Vec<Part> {
-        let part = |sample: &Sample| Part {
-            packet: Packet { track: packet.track, sample: *sample, change: None },
-            silence: silent_frame(self.layout),
-        };
-        times.iter().map(part).collect()
+    fn rounding(&self) -> u64 {
+        self.coding.samples / ROUNDING
     }
 }
 
@@ -191,18 +199,21 @@ mod tests {
     const AUDIO: Audio = Audio { channels: 2, sample_rate: 48_000, sample_bits: 16, priming: 0 };
 
     fn silence(config: &[u8], timescale: u32) -> Silence {
-        Silence::new(&Track {
-            kind: TrackKind::Audio,
-            codec: Codec::Aac,
-            config: config.to_vec(),
-            timescale,
-            language: None,
-            name: None,
-            default: true,
-            forced: false,
-            video: None,
-            audio: Some(AUDIO),
-        })
+        Silence::new(
+            0,
+            &Track {
+                kind: TrackKind::Audio,
+                codec: Codec::Aac,
+                config: config.to_vec(),
+                timescale,
+                language: None,
+                name: None,
+                default: true,
+                forced: false,
+                video: None,
+                audio: Some(AUDIO),
+            },
+        )
     }
 
     fn packet(dts: i64, duration: u32) -> Packet {
@@ -216,7 +227,7 @@ mod tests {
     fn fill(mut silence: Silence, frames: &[(i64, u32)]) -> Option<Vec<Seen>> {
         let mut filled = None;
         for (dts, duration) in frames {
-            filled = silence.fill(&packet(*dts, *duration));
+            filled = silence.fill(&packet(*dts, *duration), &[]);
         }
         filled.map(|parts| parts.iter().map(seen).collect())
     }
@@ -245,7 +256,7 @@ mod tests {
         assert_eq!(fill_long(silence(&[0x11, 0x90, 0x56, 0xe5, 0], 48_000), &[1024, 3148]), filled);
         // Frames of 23.2 ms in milliseconds.
         let coarse = fill_long(silence(&[0x12, 0x08], 1000), &[23, 75]);
-        assert_eq!(coarse, Some(vec![(23, 24, None), (47, 23, Some(4)), (70, 28, Some(4))]));
+        assert_eq!(coarse, Some(vec![(23, 24, None), (47, 24, Some(4)), (71, 27, Some(4))]));
         // Each frame between gaps.
         let again = fill_long(silence(&STEREO, 48_000), &[1024, 1024, 1024, 2048, 1024, 2048]);
         assert_eq!(again, Some(vec![(6144, 1024, None), (7168, 1024, Some(6))]));
@@ -269,7 +280,7 @@ mod tests {
         for number in 0..500 {
             // Two frames, and after the second a gap of 1.6 frames.
             for duration in [1024, 1024 + 1638] {
-                let parts = silence.fill(&packet(at, duration));
+                let parts = silence.fill(&packet(at, duration), &[]);
                 let begun = parts.as_ref().map_or(1, Vec::len) as i64;
                 for part in parts.into_iter().flatten() {
                     let Sample { pts, duration, .. } = part.packet.sample;
@@ -285,21 +296,21 @@ mod tests {
     #[test]
     fn silence_is_coded_as_the_sound_before_it() {
         let mut silence = silence(&STEREO, 48_000);
-        assert_eq!(silence.fill(&packet(0, 1024)), None);
+        assert_eq!(silence.fill(&packet(0, 1024), &[]), None);
         let surround = Description { config: vec![0x11, 0xb0], video: None, audio: Some(AUDIO) };
         let change = Some(Box::new(surround));
         let changed = Packet { change: change.clone(), ..packet(2048, 1024) };
-        let parts = silence.fill(&changed).expect("a gap");
+        let parts = silence.fill(&changed, &[]).expect("a gap");
         let stereo = parts[0].silence.clone();
         assert_eq!(parts.iter().map(seen).collect::<Vec<_>>(), [(1024, 1024, Some(6)), (2048, 1024, None)]);
         assert_eq!((&parts[0].packet.change, &parts[1].packet.change), (&None, &change));
-        assert_eq!(silence.fill(&packet(3072, 1024)), None);
-        let parts = silence.fill(&packet(4096, 2048)).expect("a gap");
+        assert_eq!(silence.fill(&packet(3072, 1024), &[]), None);
+        let parts = silence.fill(&packet(4096, 2048), &[]).expect("a gap");
         assert!(parts[1].silence.is_some() && parts[1].silence != stereo);
         // What cannot be filled.
         let mono = Description { config: vec![0x13, 0x08], video: None, audio: Some(AUDIO) };
-        assert_eq!(silence.fill(&Packet { change: Some(Box::new(mono)), ..packet(6144, 2048) }), None);
-        assert_eq!(silence.fill(&packet(16_384, 8192)), None);
+        assert_eq!(silence.fill(&Packet { change: Some(Box::new(mono)), ..packet(6144, 2048) }, &[]), None);
+        assert_eq!(silence.fill(&packet(16_384, 8192), &[]), None);
     }
 
     #[test]

@@ -164,19 +164,11 @@ fn sound_of_other_kinds() {
 }
 
 #[test]
-fn late_tracks_and_short_films() {
+fn short_films_and_fragments() {
     films(&[
         (
             "short.mp4",
             "-f lavfi -i testsrc2=size=320x180:rate=25:duration=0.4 -c:v libx264 -preset ultrafast",
-        ),
-        (
-            "late-video.mp4",
-            "TONE -itsoffset 1.5 PICTURES -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac",
-        ),
-        (
-            "late-sound.mp4",
-            "PICTURES -itsoffset 1.5 TONE -c:v libx264 -preset ultrafast -bf 2 -g 50 -c:a aac",
         ),
         (
             "fragmented.mp4",

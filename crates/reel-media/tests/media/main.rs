@@ -29,3 +29,4 @@ mod timeline;
 mod transport;
 mod ts;
 mod ts_odd;
+mod unequal;

@@ -5,7 +5,9 @@ use crate::foreign::changes::{CHANNELS, Changing, assert_played};
 use crate::foreign::damage::{HARMS, assert_no_member_is_needed};
 use crate::foreign::films::{FILMS, Film};
 use crate::foreign::gstreamer::assert_every_frame_is_shown;
-use crate::foreign::odd::assert_joined_and_far_cut_films_are_right;
+use crate::foreign::odd::{
+    assert_films_that_pause_and_end_early_are_right, assert_joined_and_far_cut_films_are_right,
+};
 use crate::foreign::players::{assert_plays_as_the_source, assert_subtitles_are_webvtt};
 use crate::foreign::rig::shared_at_night;
 use reel_compare::Form;
@@ -66,6 +68,12 @@ fn no_single_member_is_needed() {
 #[ignore = "night"]
 fn players_show_the_right_pictures_of_joined_and_far_cut_films() {
     assert_joined_and_far_cut_films_are_right();
+}
+
+#[test]
+#[ignore = "night"]
+fn players_show_the_right_pictures_of_films_that_pause_and_end_early() {
+    assert_films_that_pause_and_end_early_are_right();
 }
 
 #[test]

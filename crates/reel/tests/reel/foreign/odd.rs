@@ -75,6 +75,39 @@ fn joined(dir: &Path) -> PathBuf {
     path
 }
 
+/// Makes a film of numbered pictures and a tone, each for as long as its own options say.
+fn make_apart(path: &Path, pictures: &str, sound: &str, options: &str) {
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args("-nostdin -loglevel error -y".split(' '));
+    ffmpeg.args(pictures.split(' ')).args(["-f", "lavfi", "-i"]).arg(bars(0));
+    ffmpeg.args(sound.split(' ')).args("-f lavfi -i sine=440:sample_rate=48000".split(' '));
+    ffmpeg.args("-c:v libx264 -preset ultrafast -bf 2 -g 25 -c:a aac -threads 1".split(' '));
+    run(ffmpeg.args(options.split(' ')).arg(path));
+}
+
+/// The pictures begin after a second, and the sound ends three seconds before them.
+fn late(dir: &Path) -> PathBuf {
+    let path = dir.join("late.mp4");
+    make_apart(&path, "-itsoffset 1 -t 5", "-t 3", "-map 0 -map 1");
+    path
+}
+
+/// The sound begins after two seconds, and the pictures end forty seconds before it, with a key
+/// frame.
+fn early(dir: &Path) -> PathBuf {
+    let path = dir.join("early.mkv");
+    make_apart(&path, "-t 3.04", "-itsoffset 2 -t 41.04", "-map 0 -map 1");
+    path
+}
+
+/// The 50th picture, before a key frame, stays for thirty seconds.
+fn pause(dir: &Path) -> PathBuf {
+    let path = dir.join("pause.mp4");
+    let later = "-map 0 -map 1 -vf setpts=if(gte(N\\,50)\\,PTS+30/TB\\,PTS) -fps_mode passthrough";
+    make_apart(&path, "-t 4", "-t 34", later);
+    path
+}
+
 /// Its only sound has no name, and it has subtitles and forced subtitles in one language.
 fn tracks(dir: &Path) -> PathBuf {
     for name in ["tracks.de.srt", "tracks.de.forced.srt"] {
@@ -103,9 +136,13 @@ fn assert_pictures_are_right(films: &[fn(&Path) -> PathBuf]) {
 
 #[test]
 fn players_show_the_right_pictures_of_trimmed_films_and_of_gaps() {
-    assert_pictures_are_right(&[trimmed, gap]);
+    assert_pictures_are_right(&[trimmed, gap, late]);
 }
 
 pub(crate) fn assert_joined_and_far_cut_films_are_right() {
     assert_pictures_are_right(&[over, joined, far]);
+}
+
+pub(crate) fn assert_films_that_pause_and_end_early_are_right() {
+    assert_pictures_are_right(&[early, pause]);
 }
