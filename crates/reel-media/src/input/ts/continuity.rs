@@ -106,6 +106,18 @@ impl Continuity {
         if lost_before || lost { Follows::AfterLoss } else { next }
     }
 
+    /// Whether the counter of the next packet does not continue, or the packet announces that.
+    pub(crate) fn breaks_at(&self, packet: &Packet) -> bool {
+        let Some(last) = self.last.as_ref().filter(|_| !packet.payload().is_empty()) else {
+            return packet.discontinuity;
+        };
+        let breaks = match packet.counter.wrapping_sub(last.counter) & 0xf {
+            0 => self.standing < STANDING && !last.equals_but_for_clock(packet),
+            steps => steps > 1,
+        };
+        breaks || packet.discontinuity
+    }
+
     fn count(&mut self, goes_on: bool, restarts: bool) {
         if goes_on {
             self.in_order = self.in_order.saturating_add(1).min(ORDER_PROOF);

@@ -2,7 +2,7 @@
 
 use super::audio::{self, AudioCutter};
 use super::changes::Joints;
-use super::clock::{ProgrammeClock, RATE};
+use super::clock::{Ahead, ProgrammeClock, RATE};
 use super::continuity::{Continuity, Follows, Joint, Signs};
 use super::pes::{Pes, Piece, Stamps};
 use super::sound::{Changes, Runs};
@@ -145,13 +145,14 @@ impl Stream {
         packet: &super::packet::Packet,
         joints: Joints,
         programme: &mut ProgrammeClock,
-        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
+        ahead: impl FnOnce() -> Ahead,
         units: &mut VecDeque<Unit>,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
         // Where recordings were joined, a table comes, and counters restart at starts of packets.
         let possible = packet.start && joints.count != self.joints;
         self.joints = joints.count;
+        programme.breaks += u64::from(self.breaks_at(packet));
         match self.continuity.check(packet, Joint { possible, jump: joints.jump }) {
             Follows::Nothing => return Ok(()),
             Follows::AfterLoss => self.lose(programme),
@@ -177,6 +178,11 @@ impl Stream {
         }
     }
 
+    /// Whether the counter of the next packet does not continue.
+    pub(crate) fn breaks_at(&self, packet: &super::packet::Packet) -> bool {
+        self.continuity.breaks_at(packet)
+    }
+
     /// The stream's packets have another PID from here on.
     pub(crate) fn continue_on(&mut self, pid: u16, programme: &mut ProgrammeClock) {
         if pid == self.pid {
@@ -186,6 +192,7 @@ impl Stream {
         if self.pes.is_short() {
             self.lose(programme);
         }
+        programme.breaks += 1;
         self.continuity = Continuity::default();
         self.pes = Pes::default();
         if let Cutter::Audio(cutter) = &mut self.cutter {
@@ -216,6 +223,17 @@ impl Stream {
                 self.given += (units.len() - before) as u64;
             }
         }
+    }
+
+    /// A picture that was received and not followed by another one for long is complete.
+    pub(crate) fn finish_first_picture(&mut self, units: &mut VecDeque<Unit>, warnings: &mut Warnings) {
+        let Cutter::Video(cutter) = &mut self.cutter else { return };
+        if self.given > 0 {
+            return;
+        }
+        let mut complete = Vec::new();
+        cutter.finish(&mut complete);
+        complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
     }
 
     /// The track, once the stream has shown what it is; or why it cannot be stored.
@@ -274,7 +292,7 @@ impl Stream {
         stamps: Stamps,
         joints: Joints,
         programme: &mut ProgrammeClock,
-        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
+        ahead: impl FnOnce() -> Ahead,
     ) -> Stamps {
         let line = programme.line(self.index);
         let (last, due) = (line.last(), line.next());

@@ -109,7 +109,7 @@ impl VideoCutter {
         Ok(())
     }
 
-    /// The stream has ended: what was received is complete.
+    /// What was received is complete: the stream has ended, or is silent for long.
     pub(crate) fn finish(&mut self, complete: &mut Vec<AccessUnit>) {
         if self.started {
             self.take(0, self.pending.len(), complete);
