@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod joints;
+mod losses;
 mod pauses;
 
 use crate::oracle::*;

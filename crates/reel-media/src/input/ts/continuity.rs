@@ -97,13 +97,18 @@ impl Continuity {
             }
             // Encoders with a constant counter, and joined recordings.
             self.standing = (self.standing + 1).min(STANDING);
-            self.suspected = self.standing == 1 && !(announced || joint.possible || packet.start);
+            self.suspected = self.standing == 1 && !(announced || joint.possible);
             return next;
         }
         self.standing = 0;
         let lost_before = std::mem::take(&mut self.suspected);
         let lost = !(goes_on || announced || joint.possible);
         if lost_before || lost { Follows::AfterLoss } else { next }
+    }
+
+    /// Whether the latest packet that counts is full of payload.
+    pub(crate) fn last_is_full(&self) -> bool {
+        self.last.as_ref().is_some_and(Packet::is_full)
     }
 
     /// Whether the counter of the next packet does not continue, or the packet announces that.

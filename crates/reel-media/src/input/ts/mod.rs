@@ -14,6 +14,7 @@ pub(crate) mod changes;
 mod clock;
 mod continuity;
 mod marks;
+mod numbers;
 pub(crate) mod packet;
 mod pes;
 mod sound;
