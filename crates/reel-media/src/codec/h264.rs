@@ -59,12 +59,19 @@ pub(crate) struct Sps {
     /// How many frames may precede a frame in decoding order and follow it in output order, if
     /// stated or implied.
     pub(crate) reorder_frames: Option<u32>,
+    /// gaps_in_frame_num_value_allowed_flag.
+    pub(crate) gaps_allowed: bool,
     separate_planes: bool,
     frame_num_bits: u32,
     frames_only: bool,
 }
 
 impl Sps {
+    /// The frame_num after another one.
+    pub(crate) fn next_frame_num(&self, number: u32) -> u32 {
+        (number + 1) & ((1 << self.frame_num_bits) - 1)
+    }
+
     /// Reads a whole unit, header byte included; `None` if it is damaged.
     pub(crate) fn parse(nal: &[u8]) -> Option<Self> {
         if nal.first()? & 0x1f != unit::SPS {
@@ -93,7 +100,7 @@ impl Sps {
         let order_type = bits.ue()?;
         skip_picture_order(&mut bits, order_type)?;
         bits.ue()?;
-        bits.flag()?;
+        let gaps_allowed = bits.flag()?;
         let width_blocks = u64::from(bits.ue()?) + 1;
         let height_units = u64::from(bits.ue()?) + 1;
         let frames_only = bits.flag()?;
@@ -128,6 +135,7 @@ impl Sps {
             colour: None,
             frame_duration: None,
             reorder_frames: implied_reorder(profile, constraints, order_type),
+            gaps_allowed,
             separate_planes,
             frame_num_bits,
             frames_only,

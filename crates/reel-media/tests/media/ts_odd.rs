@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod joints;
+mod losses;
+mod pauses;
 
 use crate::oracle::*;
 use reel_media::{Codec, Demux, MediaError, Track, TrackKind};

@@ -42,6 +42,11 @@ impl Tables {
         Joints { count: self.programmes.breaks(), jump: self.programmes.jump() }
     }
 
+    /// Whether the counter of the next packet of the table of programmes does not continue.
+    pub(crate) fn breaks_at(&self, packet: &Packet) -> bool {
+        self.programmes.breaks_at(packet)
+    }
+
     /// PID of the programme's map.
     pub(crate) fn map_pid(&self) -> u16 {
         self.map_pid

@@ -6,14 +6,27 @@
 //! pictures continue after their end in the part before, and the sound about there. So sound and
 //! picture keep their distance.
 //!
+//! A step forward is a jump if it is longer than [`JUMP_FORWARD`], unless it is a pause:
+//! * The stream was silent beside others, and arrives where they are: a still, or a sound track
+//!   that comes late.
+//! * Pictures before it are shown there: a pause between reordered pictures.
+//! * The clock reference (PCR) ran on from the sample before, and is near the new one.
+//! * Nothing shows a joint: no counter of a stream or table breaks, nothing announces a
+//!   discontinuity, and the next stamps of the stream continue there. Then one multiplexer wrote
+//!   both sides of the step, and such a one announces a new time base (section 2.4.3.5). Its clock
+//!   references say no more, because many write one only with each picture.
+//!
 //! A stream may be interleaved late, and continue the part before although another stream has begun
 //! the new one. That is so if its time stamp is where the next sample of that part is due, unless
 //! the tables show that the file was joined here.
 
+use super::packet::Packet;
 use super::pes::Stamps;
 
 /// Ticks per second of all time stamps.
 pub(crate) const RATE: u32 = 90_000;
+/// Ticks of clock references in one of time stamps.
+const REFERENCE_TICKS: u64 = 300;
 const WRAP: i64 = 1 << 33;
 const JUMP_FORWARD: i64 = 10 * RATE as i64;
 /// Without decoding times, the time stamps of pictures are not in order.
@@ -46,6 +59,17 @@ pub(crate) struct Line {
     /// Time stamps of pictures that followed each other in order, until one did not.
     in_order: Option<u32>,
     joints: u64,
+    /// [`ProgrammeClock::breaks`] and [`ProgrammeClock::reference_breaks`] at the latest stamp.
+    breaks: (u64, u64),
+}
+
+/// What comes next in the file.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// The next time stamps of each stream.
+    pub(crate) stamps: Vec<(usize, Stamps)>,
+    /// A counter breaks before them.
+    pub(crate) is_broken: bool,
 }
 
 /// Where the next sample of a stream is due.
@@ -65,6 +89,12 @@ pub(crate) struct ProgrammeClock {
     reference: Option<i64>,
     /// Where the newest part began, if tables showed a joint there.
     joint: Option<u64>,
+    /// The latest clock reference (PCR), on the line of its breaks.
+    clock_reference: Option<i64>,
+    /// Places at which the clock reference began or jumped.
+    reference_breaks: u64,
+    /// Places at which a counter breaks or a discontinuity is announced.
+    pub(crate) breaks: u64,
     /// Number of jumps; the number of the newest part.
     pub(crate) jumps: u64,
 }
@@ -83,6 +113,7 @@ impl Line {
             ordered: !video,
             in_order: Some(0),
             joints: 0,
+            breaks: (0, 0),
         }
     }
 
@@ -113,24 +144,26 @@ impl Line {
         if self.video { last + self.step } else { self.sound_end.unwrap_or(last + self.step) }
     }
 
-    /// Whether `at` can follow in the same part.
-    fn follows(&self, at: i64, last: i64) -> bool {
-        self.is_after(at, last, SOUND_BACK)
+    /// Whether `at` can follow in the same part, which has come to `now`.
+    fn follows(&self, at: i64, last: i64, now: i64) -> bool {
+        // Reordered pictures that are shown after a pause are decoded before it.
+        let now = if self.video { now.max(self.latest_pts) } else { now };
+        at - last.max(now) <= JUMP_FORWARD && self.is_after(at, last, SOUND_BACK)
     }
 
-    /// Whether `at` can be the first of a part that another stream began.
-    fn joins(&self, at: i64, last: i64) -> bool {
-        self.is_after(at, last, -SOUND_CUT)
+    /// Whether `at` can be the first of a part that another stream began, and that has come to
+    /// `now`.
+    fn joins(&self, at: i64, last: i64, now: i64) -> bool {
+        at - last.max(now) <= JUMP_FORWARD && self.is_after(at, last, -SOUND_CUT)
     }
 
     /// Whether `at` can come after `last`, sound with up to `sound_back` of its end again.
     fn is_after(&self, at: i64, last: i64, sound_back: i64) -> bool {
-        let back = match (self.video, self.ordered) {
+        match (self.video, self.ordered) {
             (true, true) => at >= last,
             (true, false) => at - last >= UNORDERED_BACK,
             (false, _) => at - self.due(last).max(last) >= sound_back,
-        };
-        back && at - last <= JUMP_FORWARD
+        }
     }
 
     /// Whether the stamp before `at` was a damaged one, a little late, and `at` continues the one
@@ -180,6 +213,22 @@ impl ProgrammeClock {
         &mut self.lines[stream]
     }
 
+    /// Takes a packet that may carry a clock reference.
+    pub(crate) fn refer(&mut self, packet: &Packet) {
+        if packet.discontinuity {
+            self.breaks += 1;
+            self.reference_breaks += 1;
+        }
+        let Some(stamp) = packet.clock().and_then(|clock| i64::try_from(clock / REFERENCE_TICKS).ok()) else {
+            return;
+        };
+        let at = self.clock_reference.map_or(stamp, |last| nearest(stamp, last));
+        if self.clock_reference.is_none_or(|last| !(0..=JUMP_FORWARD).contains(&(at - last))) {
+            self.reference_breaks += 1;
+        }
+        self.clock_reference = Some(at);
+    }
+
     /// The place of time stamps of a stream on the line. `joints` counts the joints that tables
     /// showed; `ahead` finds the next time stamps of other streams.
     pub(crate) fn place(
@@ -187,7 +236,7 @@ impl ProgrammeClock {
         stream: usize,
         stamps: Stamps,
         joints: u64,
-        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
+        ahead: impl FnOnce() -> Ahead,
     ) -> Stamps {
         let line = &self.lines[stream];
         let key = line.key(stamps);
@@ -202,10 +251,15 @@ impl ProgrammeClock {
         if line.part < self.jumps {
             let moved = nearest(key + self.added, last);
             let joined = self.joint.is_some_and(|joint| joints >= joint);
-            if (joined || !line.continues(at, last)) && line.joins(moved, last) {
-                let (added, part) = (self.added, self.jumps);
+            if (joined || !line.continues(at, last)) && line.joins(moved, last, self.now(self.jumps)) {
+                let (added, part, breaks) = (self.added, self.jumps, self.breaks);
                 let line = &mut self.lines[stream];
                 (line.added, line.part) = (added, part);
+                // Its counter broke at the joint that the others have passed.
+                self.lines
+                    .iter_mut()
+                    .filter(|line| line.part == part)
+                    .for_each(|line| line.breaks.0 = breaks);
                 return self.remember(stream, stamps, moved, joints);
             }
         }
@@ -213,10 +267,14 @@ impl ProgrammeClock {
         if !joined && line.returns(at, last) {
             return self.remember(stream, stamps, at, joints);
         }
-        if line.follows(at, last) && !(joined && line.video && at < last) {
+        if line.follows(at, last, self.now(line.part)) && !(joined && line.video && at < last) {
             return self.remember(stream, stamps, at, joints);
         }
-        let Some(added) = self.joint_of(stream, stamps, last, joined, &ahead()) else {
+        let ahead = ahead();
+        if at > last && self.is_pause(stream, stamps, at, joined, &ahead) {
+            return self.remember(stream, stamps, at, joints);
+        }
+        let Some(added) = self.joint_of(stream, stamps, last, joined, &ahead.stamps) else {
             return self.remember(stream, stamps, at, joints);
         };
         self.added = added.rem_euclid(WRAP);
@@ -226,6 +284,48 @@ impl ProgrammeClock {
         let line = &mut self.lines[stream];
         (line.added, line.part) = (added_now, part);
         self.remember(stream, stamps, key + added, joints)
+    }
+
+    /// The latest time of the streams in a part.
+    fn now(&self, part: u64) -> i64 {
+        let times = self.lines.iter().filter(|line| line.part == part).filter_map(|line| line.last);
+        times.max().unwrap_or(i64::MIN / 2)
+    }
+
+    /// Whether a long step forward of a stream to `at` is a pause and no jump of the clock.
+    fn is_pause(&self, stream: usize, stamps: Stamps, at: i64, joined: bool, ahead: &Ahead) -> bool {
+        let line = &self.lines[stream];
+        let (breaks, reference_breaks) = line.breaks;
+        let is_near =
+            |clock| (UNORDERED_BACK..=JUMP_FORWARD).contains(&(nearest(line.key(stamps), clock) - clock));
+        if reference_breaks == self.reference_breaks && self.clock_reference.is_some_and(is_near) {
+            return true;
+        }
+        if joined || breaks != self.breaks {
+            return false;
+        }
+        let next = ahead.stamps.iter().find(|(other, _)| *other == stream);
+        let next_step = next.map(|(_, next)| nearest(line.key(*next) + line.added, at) - at);
+        match (next_step, ahead.is_broken) {
+            (Some(step), false) => step >= UNORDERED_BACK,
+            // The break is that of this step: the stream's own counter continues by chance.
+            (None | Some(UNORDERED_BACK..=JUMP_FORWARD), true) => false,
+            // The last one before a joint, or of all.
+            _ => !self.others_continue(stream, &ahead.stamps),
+        }
+    }
+
+    /// Whether other streams continue beside the samples of this one before its step: its stamp is
+    /// damaged.
+    fn others_continue(&self, stream: usize, ahead: &[(usize, Stamps)]) -> bool {
+        let own = self.lines[stream].last.unwrap_or(0);
+        ahead.iter().filter(|(other, _)| *other != stream).any(|(other, first)| {
+            let theirs = self.lines.get(*other).and_then(|line| Some((line, line.last?)));
+            theirs.is_some_and(|(line, last)| {
+                let at = nearest(line.key(*first) + line.added, last);
+                line.continues(at, last) && (at - own).abs() <= JUMP_FORWARD
+            })
+        })
     }
 
     /// What a new part that begins with `stamps` adds to them; `None` if it is the sound alone that
@@ -243,6 +343,10 @@ impl ProgrammeClock {
             |(other, _): &&(usize, Stamps)| self.lines.get(*other).is_some_and(|line| line.last.is_some());
         let video = line.video || ahead.iter().filter(is_known).any(|(other, _)| self.lines[*other].video);
         let least = line.needs(stamps, last, video);
+        // A stream that was silent beside others begins where those end.
+        let now = self.now(line.part);
+        let silent = if now - last > JUMP_FORWARD { now - last } else { 0 };
+        let mut is_alone = true;
         let mut added = least;
         let back = nearest(line.key(stamps) + line.added, last) - line.due(last);
         let small = (UNORDERED_BACK..0).contains(&back);
@@ -260,14 +364,16 @@ impl ProgrammeClock {
                 continue;
             }
             let needed = nearest(theirs.needs(*first, their_last, video), least);
-            if (needed - least).abs() <= JUMP_FORWARD {
+            if (-JUMP_FORWARD..=JUMP_FORWARD + silent).contains(&(needed - least)) {
                 added = added.max(needed);
+                is_alone = false;
             }
         }
-        Some(added)
+        Some(if is_alone { added + silent } else { added })
     }
 
     fn remember(&mut self, stream: usize, stamps: Stamps, at: i64, joints: u64) -> Stamps {
+        let breaks = (self.breaks, self.reference_breaks);
         let line = &mut self.lines[stream];
         let placed = if line.video {
             line.in_order = line.in_order.filter(|_| line.last.is_none_or(|last| at >= last));
@@ -277,12 +383,10 @@ impl ProgrammeClock {
         } else {
             Stamps { pts: at, dts: at }
         };
-        line.latest_pts = match line.last {
-            Some(last) if (at - last).abs() <= JUMP_FORWARD => line.latest_pts.max(placed.pts),
-            _ => placed.pts,
-        };
+        line.latest_pts = line.last.map_or(placed.pts, |_| line.latest_pts.max(placed.pts));
         line.before_last = line.last.replace(at);
         line.joints = joints;
+        line.breaks = breaks;
         if !line.video {
             // Until its frames are cut.
             line.sound_end = None;
@@ -313,8 +417,8 @@ mod tests {
 
     fn put(clock: &mut ProgrammeClock, stream: usize, stamp: i64, ahead: &[(usize, i64)]) -> i64 {
         let stamps = |stamp| Stamps { pts: stamp, dts: stamp };
-        let ahead = || ahead.iter().map(|(other, stamp)| (*other, stamps(*stamp))).collect();
-        clock.place(stream, stamps(stamp), 0, ahead).pts
+        let ahead = ahead.iter().map(|(other, stamp)| (*other, stamps(*stamp))).collect();
+        clock.place(stream, stamps(stamp), 0, || Ahead { stamps: ahead, is_broken: true }).pts
     }
 
     #[test]
@@ -383,33 +487,35 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steps_are_kept_wherever_the_clock_starts(start in 0..WRAP, steps in proptest::collection::vec(0..JUMP_FORWARD, 1..50)) {
+        fn steps_are_kept_wherever_the_clock_starts(start in 0..WRAP, steps in proptest::collection::vec(0..WRAP / 2, 1..50)) {
             let mut clock = clock(&[true]);
             let mut at = put(&mut clock, 0, start, &[]);
             let mut stamp = start;
             for step in steps {
                 stamp = (stamp + step) % WRAP;
-                let next = put(&mut clock, 0, stamp, &[]);
+                let stamps = Stamps { pts: stamp, dts: stamp };
+                let next = clock.place(0, stamps, 0, Ahead::default).pts;
                 prop_assert_eq!(next - at, step);
                 at = next;
             }
         }
 
-        // Within a part, samples follow within JUMP_FORWARD. At a joint, the part before lasts for
-        // one more step, which is at most that long. What sound needs to follow its own end is
-        // added, if that is no more than JUMP_FORWARD. The pictures may have been shown out of
-        // order until there.
+        // Within a part, samples follow within JUMP_FORWARD of the latest of all streams. At a
+        // joint, the part before lasts for one more step, which is at most that long. What sound
+        // needs to follow its own end is added, if that is no more than JUMP_FORWARD. The pictures
+        // may have been shown out of order until there.
         #[test]
         fn time_increases_for_any_stamps(stamps in proptest::collection::vec((0..WRAP, 0..WRAP), 1..50)) {
             let mut clock = clock(&[true, false]);
-            let mut last = None;
+            let mut before: Option<(i64, i64)> = None;
             for (stamp, of_sound) in stamps {
                 let at = put(&mut clock, 0, stamp, &[(1, of_sound)]);
-                put(&mut clock, 1, of_sound, &[]);
-                if let Some(last) = last {
-                    prop_assert!((UNORDERED_BACK..=2 * JUMP_FORWARD - UNORDERED_BACK).contains(&(at - last)));
+                let heard = put(&mut clock, 1, of_sound, &[]);
+                if let Some((last, latest)) = before {
+                    prop_assert!(at - last >= UNORDERED_BACK);
+                    prop_assert!(at - latest <= 2 * JUMP_FORWARD - UNORDERED_BACK);
                 }
-                last = Some(at);
+                before = Some((at, at.max(heard).max(before.map_or(at, |(_, latest)| latest))));
             }
         }
     }

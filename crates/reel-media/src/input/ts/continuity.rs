@@ -97,13 +97,30 @@ impl Continuity {
             }
             // Encoders with a constant counter, and joined recordings.
             self.standing = (self.standing + 1).min(STANDING);
-            self.suspected = self.standing == 1 && !(announced || joint.possible || packet.start);
+            self.suspected = self.standing == 1 && !(announced || joint.possible);
             return next;
         }
         self.standing = 0;
         let lost_before = std::mem::take(&mut self.suspected);
         let lost = !(goes_on || announced || joint.possible);
         if lost_before || lost { Follows::AfterLoss } else { next }
+    }
+
+    /// Whether the latest packet that counts is full of payload.
+    pub(crate) fn last_is_full(&self) -> bool {
+        self.last.as_ref().is_some_and(Packet::is_full)
+    }
+
+    /// Whether the counter of the next packet does not continue, or the packet announces that.
+    pub(crate) fn breaks_at(&self, packet: &Packet) -> bool {
+        let Some(last) = self.last.as_ref().filter(|_| !packet.payload().is_empty()) else {
+            return packet.discontinuity;
+        };
+        let breaks = match packet.counter.wrapping_sub(last.counter) & 0xf {
+            0 => self.standing < STANDING && !last.equals_but_for_clock(packet),
+            steps => steps > 1,
+        };
+        breaks || packet.discontinuity
     }
 
     fn count(&mut self, goes_on: bool, restarts: bool) {

@@ -8,11 +8,13 @@
 //! * Video keeps its 90 kHz times. Sound counts samples from its first time stamp, and restarts
 //!   from a time stamp that differs by more than one frame.
 
+mod ahead;
 mod audio;
 pub(crate) mod changes;
 mod clock;
 mod continuity;
 mod marks;
+mod numbers;
 pub(crate) mod packet;
 mod pes;
 mod sound;
@@ -21,10 +23,10 @@ pub(crate) mod streams;
 pub(crate) mod tables;
 mod video;
 
+use self::ahead::Lookout;
 use self::changes::Tables;
 use self::clock::{ProgrammeClock, RATE};
 use self::packet::Packets;
-use self::pes::{Pes, Piece, Stamps};
 use self::sound::SoundLine;
 use self::stream::{Stream, Unit};
 use self::streams::Carries;
@@ -152,12 +154,24 @@ impl File {
         };
         self.scan_bytes += packet::PACKET_BYTES as u64;
         self.follow_tables(&packet);
+        if packet.pid == self.tables.map().clock_pid {
+            self.programme.refer(&packet);
+        }
         if let Some(index) = self.by_pid.get(&packet.pid) {
             let joints = self.tables.joints();
             let jumps = self.programme.jumps;
-            let stream = &mut self.streams[*index];
-            let (window, packets, by_pid) = (&mut self.window, self.packets.clone(), &self.by_pid);
-            let ahead = || stamps_ahead(window, packets, by_pid, &mut self.scan_bytes);
+            let (before, rest) = self.streams.split_at_mut(*index);
+            let Some((stream, after)) = rest.split_first_mut() else { return Ok(()) };
+            let lookout = Lookout {
+                window: &mut self.window,
+                packets: self.packets.clone(),
+                by_pid: &self.by_pid,
+                tables: &self.tables,
+                from: &packet,
+                others: [before, after],
+                scan_bytes: &mut self.scan_bytes,
+            };
+            let ahead = || lookout.look();
             stream.push(&packet, joints, &mut self.programme, ahead, &mut self.units, &mut self.warnings)?;
             if self.programme.jumps > jumps {
                 self.warnings.once("jump", || {
@@ -173,6 +187,7 @@ impl File {
     /// others.
     fn probe(&mut self) -> Result<(), MediaError> {
         let limit = self.packets.position().saturating_add(limits::TS_PROBE_BYTES);
+        let (mut latest, mut run) = (None, 0);
         while !self.ended && self.packets.position() < limit {
             let known = self.units.len();
             self.advance()?;
@@ -181,11 +196,16 @@ impl File {
             if self.streams.iter().all(|stream| ready(stream) || stream.describe().is_err()) {
                 break;
             }
-            let first = self.units.iter().find_map(|unit| unit.pts);
-            let run = newest.pts.zip(first).map_or(0, |(newest, first)| newest - first);
+            // A pause is not a search.
+            let step = newest.pts.zip(latest).map_or(0, |(newest, latest)| newest - latest);
+            run += step.clamp(0, i64::from(RATE));
+            latest = latest.max(newest.pts);
             if run > limits::TS_PROBE_TICKS || self.units.len() >= limits::TS_PROBE_SAMPLES {
                 break;
             }
+        }
+        for stream in &mut self.streams {
+            stream.finish_first_picture(&mut self.units, &mut self.warnings);
         }
         Ok(())
     }
@@ -396,33 +416,6 @@ fn choose<'a>(
         warnings.add(format!("{programmes} left out ({named}{more}); programme {} was taken", chosen.number));
     }
     Some(chosen)
-}
-
-/// The next time stamps of each stream, as far as they are near and `scan_bytes` allow.
-fn stamps_ahead(
-    window: &mut Window,
-    mut packets: Packets,
-    by_pid: &HashMap<u16, usize>,
-    scan_bytes: &mut u64,
-) -> Vec<(usize, Stamps)> {
-    let mut ignored = Warnings::default();
-    let mut found: Vec<(usize, Stamps)> = Vec::new();
-    let begin = packets.position();
-    let limit = begin.saturating_add(limits::TS_JOINT_BYTES.min(*scan_bytes));
-    while packets.position() < limit && found.len() < by_pid.len() {
-        // An error is reported when the packet is read for its content.
-        let Ok(Some(packet)) = packets.next(window, &mut ignored) else { break };
-        let Some(stream) = by_pid.get(&packet.pid).filter(|_| packet.start && !packet.scrambled) else {
-            continue;
-        };
-        if found.iter().all(|(other, _)| other != stream)
-            && let Piece::Payload(Some(stamps), _) = Pes::default().push(packet.payload(), true)
-        {
-            found.push((*stream, stamps));
-        }
-    }
-    *scan_bytes = scan_bytes.saturating_sub(packets.position() - begin);
-    found
 }
 
 /// The streams that can be stored, and the reasons for leaving out others.

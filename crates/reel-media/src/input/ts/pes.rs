@@ -29,6 +29,8 @@ pub(crate) enum Piece<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Pes {
     state: State,
+    /// The latest packet that stated its length had it.
+    was_whole: bool,
 }
 
 #[derive(Debug, Default)]
@@ -56,9 +58,21 @@ impl Pes {
         matches!(self.state, State::Head(_) | State::Body(Some(1..)))
     }
 
+    /// Whether a payload, which begins a packet if `start` says so, shows that others are missing
+    /// before it: the packet has less or more than it has announced, and the one before had not.
+    pub(crate) fn shows_loss(&self, payload: &[u8], start: bool) -> bool {
+        let is_over = !start && matches!(self.state, State::Body(Some(0))) && !payload.is_empty();
+        self.was_whole && (start && self.is_short() || is_over)
+    }
+
     /// Takes the payload of one transport packet.
     pub(crate) fn push<'a>(&mut self, payload: &'a [u8], start: bool) -> Piece<'a> {
         if start {
+            self.was_whole = match self.state {
+                State::Body(None) | State::Idle => self.was_whole,
+                State::Body(Some(left)) => left == 0,
+                State::Head(_) => false,
+            };
             self.state = State::Head(Vec::new());
         }
         let (stamps, payload) = match &mut self.state {

@@ -2,7 +2,7 @@
 
 use super::audio::{self, AudioCutter};
 use super::changes::Joints;
-use super::clock::{ProgrammeClock, RATE};
+use super::clock::{Ahead, ProgrammeClock, RATE};
 use super::continuity::{Continuity, Follows, Joint, Signs};
 use super::pes::{Pes, Piece, Stamps};
 use super::sound::{Changes, Runs};
@@ -59,6 +59,12 @@ pub(crate) struct Stream {
     joints: u64,
     /// What the packets beside the latest one say, until the next time stamp.
     signs: Option<Signs>,
+    /// The packet before the latest one is full of payload.
+    last_is_full: bool,
+    /// A picture came late, and nothing else showed a loss: the distance of pictures varies.
+    varies: bool,
+    /// A loss was counted since the latest time stamp.
+    just_lost: bool,
     /// Places at which packets are missing.
     pub(crate) losses: Losses,
     /// The sound, by how it is coded.
@@ -121,6 +127,9 @@ impl Stream {
             continuity: Continuity::default(),
             joints: 0,
             signs: None,
+            last_is_full: false,
+            varies: false,
+            just_lost: false,
             losses: Losses::default(),
             sound: Runs::default(),
             picture: None,
@@ -145,18 +154,26 @@ impl Stream {
         packet: &super::packet::Packet,
         joints: Joints,
         programme: &mut ProgrammeClock,
-        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
+        ahead: impl FnOnce() -> Ahead,
         units: &mut VecDeque<Unit>,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
         // Where recordings were joined, a table comes, and counters restart at starts of packets.
         let possible = packet.start && joints.count != self.joints;
         self.joints = joints.count;
+        programme.breaks += u64::from(self.breaks_at(packet));
+        self.last_is_full = self.continuity.last_is_full();
         match self.continuity.check(packet, Joint { possible, jump: joints.jump }) {
             Follows::Nothing => return Ok(()),
             Follows::AfterLoss => self.lose(programme),
             Follows::AtJoint(_) if self.pes.is_short() => self.lose(programme),
-            Follows::AtJoint(signs) => self.signs = Some(signs),
+            Follows::AtJoint(signs) => {
+                self.signs = Some(signs);
+                if let Cutter::Video(cutter) = &mut self.cutter {
+                    cutter.begin_apart();
+                }
+            }
+            Follows::Next if self.pes.shows_loss(packet.payload(), packet.start) => self.lose(programme),
             Follows::Next => {}
         }
         if packet.scrambled {
@@ -177,6 +194,11 @@ impl Stream {
         }
     }
 
+    /// Whether the counter of the next packet does not continue.
+    pub(crate) fn breaks_at(&self, packet: &super::packet::Packet) -> bool {
+        self.continuity.breaks_at(packet)
+    }
+
     /// The stream's packets have another PID from here on.
     pub(crate) fn continue_on(&mut self, pid: u16, programme: &mut ProgrammeClock) {
         if pid == self.pid {
@@ -186,6 +208,7 @@ impl Stream {
         if self.pes.is_short() {
             self.lose(programme);
         }
+        programme.breaks += 1;
         self.continuity = Continuity::default();
         self.pes = Pes::default();
         if let Cutter::Audio(cutter) = &mut self.cutter {
@@ -216,6 +239,17 @@ impl Stream {
                 self.given += (units.len() - before) as u64;
             }
         }
+    }
+
+    /// A picture that was received and not followed by another one for long is complete.
+    pub(crate) fn finish_first_picture(&mut self, units: &mut VecDeque<Unit>, warnings: &mut Warnings) {
+        let Cutter::Video(cutter) = &mut self.cutter else { return };
+        if self.given > 0 {
+            return;
+        }
+        let mut complete = Vec::new();
+        cutter.finish(&mut complete);
+        complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
     }
 
     /// The track, once the stream has shown what it is; or why it cannot be stored.
@@ -274,18 +308,38 @@ impl Stream {
         stamps: Stamps,
         joints: Joints,
         programme: &mut ProgrammeClock,
-        ahead: impl FnOnce() -> Vec<(usize, Stamps)>,
+        ahead: impl FnOnce() -> Ahead,
     ) -> Stamps {
         let line = programme.line(self.index);
         let (last, due) = (line.last(), line.next());
         let placed = programme.place(self.index, stamps, joints.count, ahead);
-        let Some(signs) = self.signs.take() else { return placed };
         let is_late = due.is_some_and(|due| programme.line(self.index).is_later_than(due));
+        let just_lost = std::mem::take(&mut self.just_lost);
+        let Some(signs) = self.signs.take() else {
+            self.note_late_picture(last, is_late && !just_lost, programme);
+            return placed;
+        };
         let found = [signs.counter_jumps, signs.last_is_full, is_late];
         if found.into_iter().filter(|found| *found).count() >= 2 {
             self.count_loss(last);
         }
         placed
+    }
+
+    /// A picture that comes late, after a packet that is no usual end of one, shows a loss of as
+    /// many packets as the counter has numbers; not if the distance of pictures varies.
+    fn note_late_picture(&mut self, last: Option<i64>, is_late: bool, programme: &mut ProgrammeClock) {
+        if !is_late || !self.carries.is_video() {
+            return;
+        }
+        let is_near =
+            programme.line(self.index).last().zip(last).is_some_and(|(at, last)| at - last < i64::from(RATE));
+        if self.last_is_full && is_near && !self.varies {
+            self.count_loss(last);
+            self.just_lost = false;
+        } else {
+            self.varies = true;
+        }
     }
 
     /// Packets are missing before the next payload.
@@ -297,12 +351,14 @@ impl Stream {
     /// Packets are missing after the sample at `last`.
     fn count_loss(&mut self, last: Option<i64>) {
         self.signs = None;
+        self.just_lost = true;
         self.losses.places += 1;
         if self.losses.places == 1 {
             self.losses.first = last;
         }
-        if let Cutter::Audio(cutter) = &mut self.cutter {
-            cutter.lose();
+        match &mut self.cutter {
+            Cutter::Audio(cutter) => cutter.lose(),
+            Cutter::Video(cutter) => cutter.begin_apart(),
         }
     }
 
@@ -351,6 +407,9 @@ impl Stream {
         };
         if self.first_pts.is_none() && !(unit.sync && unit.stamps.is_some()) {
             return leading(warnings);
+        }
+        if unit.after_gap {
+            self.count_loss(self.last_dts);
         }
         let change = unit.described.and_then(|described| self.follow_picture(described));
         if self.first_pts.is_none()

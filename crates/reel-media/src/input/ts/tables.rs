@@ -30,6 +30,11 @@ impl Table {
         self.sections.push(packet.payload(), packet.start)
     }
 
+    /// Whether the counter of the next packet does not continue.
+    pub(crate) fn breaks_at(&self, packet: &Packet) -> bool {
+        self.continuity.breaks_at(packet)
+    }
+
     /// Times that the counter did not advance by one.
     pub(crate) fn breaks(&self) -> u64 {
         self.continuity.breaks

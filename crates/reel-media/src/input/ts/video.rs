@@ -2,6 +2,7 @@
 //! section 7.4.2.4.4).
 
 use super::marks::Marks;
+use super::numbers::{FrameNumbers, Numbered};
 use super::pes::Stamps;
 use crate::MediaError;
 use crate::codec::{h264, hevc, nal, sei};
@@ -22,6 +23,12 @@ pub(crate) struct AccessUnit {
     pub(crate) skipped_at_start: bool,
     /// How it and the following pictures are coded, if decoding can start here.
     pub(crate) described: Option<Described>,
+    /// Pictures before it are missing.
+    pub(crate) after_gap: bool,
+    /// Its number (H.264).
+    number: Option<Numbered>,
+    /// Where it begins in the elementary stream.
+    place: u64,
     /// pic_parameter_set_id of the first slice.
     pps: Option<u32>,
     /// A slice has been seen.
@@ -51,6 +58,9 @@ pub(crate) struct VideoCutter {
     hdr: Hdr,
     /// A key frame has been seen.
     begun: bool,
+    numbers: FrameNumbers,
+    /// What begins in this range need not follow the pictures before.
+    apart: Option<(u64, u64)>,
 }
 
 impl VideoCutter {
@@ -69,6 +79,8 @@ impl VideoCutter {
             sps: None,
             hdr: Hdr::default(),
             begun: false,
+            numbers: FrameNumbers::default(),
+            apart: None,
         }
     }
 
@@ -109,7 +121,13 @@ impl VideoCutter {
         Ok(())
     }
 
-    /// The stream has ended: what was received is complete.
+    /// What comes next need not follow.
+    pub(crate) fn begin_apart(&mut self) {
+        let place = self.base + self.pending.len() as u64;
+        self.apart = Some((self.apart.map_or(place, |(from, _)| from), place));
+    }
+
+    /// What was received is complete: the stream has ended, or is silent for long.
     pub(crate) fn finish(&mut self, complete: &mut Vec<AccessUnit>) {
         if self.started {
             self.take(0, self.pending.len(), complete);
@@ -159,6 +177,8 @@ impl VideoCutter {
             let place =
                 slice.zip(self.sps.as_ref()).and_then(|(slice, sps)| slice.frame_and_field(unit, sps));
             self.unit.field = place.and_then(|(frame, bottom)| Some((frame, bottom?)));
+            let (idr, reference) = (kind == kinds::IDR, unit[0] & 0x60 != 0);
+            self.unit.number = place.map(|(number, _)| Numbered { number, idr, reference });
         }
         nal::push_length_prefixed(unit, &mut self.unit.data);
     }
@@ -209,7 +229,17 @@ impl VideoCutter {
         }
         if self.unit.data.is_empty() {
             self.unit.stamps = self.marks.take(place);
+            self.unit.place = place;
         }
+    }
+
+    fn is_after_gap(&mut self, unit: &AccessUnit) -> bool {
+        if self.apart.is_some_and(|(from, _)| from <= unit.place) {
+            self.numbers.begin_again();
+            self.apart.take_if(|(_, to)| *to <= unit.place);
+        }
+        let picture = unit.number.zip(self.sps.as_ref());
+        picture.is_some_and(|(number, sps)| self.numbers.take(number, sps))
     }
 
     fn end_unit(&mut self, complete: &mut Vec<AccessUnit>) {
@@ -223,6 +253,7 @@ impl VideoCutter {
         self.begun |= unit.sync;
         unit.described = if unit.sync { self.describe(unit.pps) } else { None };
         self.sets.end_unit();
+        unit.after_gap = self.is_after_gap(&unit);
         match (self.first_field.take(), unit.field) {
             // The second field of a frame belongs to the sample of the first.
             (Some(mut first), Some((frame, bottom))) if first.field == Some((frame, !bottom)) => {

@@ -123,19 +123,21 @@ prop_compose! {
         count in 30..150usize,
         key_distance in 5..60usize,
         b_frames in 0..4usize,
-        pauses in prop::collection::vec((1..150usize, 1..60i64), 0..3),
+        pauses in prop::collection::vec((1..150usize, prop_oneof![3 => 1..60i64, 1 => 60..2000i64]), 0..3),
         sound_from in prop_oneof![3 => -2000..2000i64, 1 => -20_000..20_000i64],
         sound_longer in -3000..3000i64,
-        gaps in prop::collection::vec((1..300usize, 2..80i64), 0..3),
+        gaps in prop::collection::vec((1..300usize, prop_oneof![3 => 2..80i64, 1 => 80..2000i64]), 0..3),
         drift in -40..40i64,
         alone in 0..12u32,
     ) -> Part {
-        let drift = if kinds.drift && drift.abs() > 20 { drift } else { 0 };
         let pictures = pictures(step, count, key_distance, b_frames, &pauses);
         let end = pictures.iter().map(|picture| picture.pts).max().unwrap_or(0) + step;
         // Multiples of 15 are whole samples.
         let from = sound_from * 15;
         let until = end + sound_longer * 15;
+        // Less than a frame in all.
+        let is_short = until - from < 2000 * SOUND_FRAME;
+        let drift = if kinds.drift && is_short && drift.abs() > 20 { drift } else { 0 };
         let sound = sound(from, until.max(from + 20 * SOUND_FRAME), &gaps, drift);
         match (kinds.alone, alone) {
             (true, 0) => Part { step, pictures, sound: Vec::new() },

@@ -19,6 +19,8 @@ pub(crate) struct Shape {
     pub(crate) frames_each: usize,
     /// The first continuity counter.
     pub(crate) counter: u8,
+    /// Each picture brings a clock reference (PCR).
+    pub(crate) references: bool,
 }
 
 /// The bytes of a part, which begin with its tables.
@@ -26,6 +28,7 @@ pub(crate) fn write(part: &Part, shape: Shape) -> Vec<u8> {
     let mut writer = Writer { bytes: Vec::new(), counters: [shape.counter; 4] };
     writer.tables(part);
     let mut units: Vec<(i64, u16, Vec<u8>)> = Vec::new();
+    let reference = |dts: i64| shape.references.then_some((dts + shape.clock - 9000).rem_euclid(1 << 33));
     for picture in &part.pictures {
         let stamps = stamps(picture, shape.clock, picture.pts != picture.dts);
         units.push((picture.dts, PICTURES, pes(0xe0, &stamps, &access_unit(picture))));
@@ -36,13 +39,27 @@ pub(crate) fn write(part: &Part, shape: Shape) -> Vec<u8> {
         units.push((frames[0].dts + shape.sound_lag, SOUND, pes(0xc0, &stamps, &data)));
     }
     units.sort_by_key(|(at, ..)| *at);
-    for (number, (_, pid, unit)) in units.iter().enumerate() {
+    for (number, (at, pid, unit)) in units.iter().enumerate() {
         if number % 40 == 39 {
             writer.tables(part);
         }
-        writer.unit(*pid, unit);
+        writer.unit(*pid, unit, reference(*at).filter(|_| *pid == PICTURES));
     }
     writer.bytes
+}
+
+/// Whether the counter of the tables and that of a stream continue those of the part before, so
+/// that nothing shows a joint when the stream begins.
+pub(crate) fn continues(before: &[u8], part: &[u8]) -> bool {
+    let counter = |packet: &[u8]| packet[3] & 15;
+    let continues = |pid: u16| {
+        let is_its =
+            |packet: &&[u8]| u16::from_be_bytes([packet[1] & 31, packet[2]]) == pid && packet[3] & 0x10 != 0;
+        let last = before.rchunks(PACKET).find(is_its).map(|packet| (counter(packet) + 1) & 15);
+        let first = part.chunks(PACKET).find(is_its).map(counter);
+        last == first
+    };
+    continues(0) && (continues(PICTURES) || continues(SOUND))
 }
 
 /// Frames that follow each other, at most so many together.
@@ -118,10 +135,25 @@ impl Writer {
         self.packet(pid, true, &section);
     }
 
-    fn unit(&mut self, pid: u16, unit: &[u8]) {
-        for (number, piece) in unit.chunks(PACKET - 4).enumerate() {
-            self.packet(pid, number == 0, piece);
+    fn unit(&mut self, pid: u16, unit: &[u8], reference: Option<i64>) {
+        let mut rest = unit;
+        if let Some(reference) = reference {
+            self.reference(pid, reference);
         }
+        let mut start = true;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.len().min(PACKET - 4));
+            self.packet(pid, start, piece);
+            (rest, start) = (after, false);
+        }
+    }
+
+    /// A packet without payload does not count.
+    fn reference(&mut self, pid: u16, reference: i64) {
+        let counter = self.counters[2] & 15;
+        self.bytes.extend([0x47, (pid >> 8) as u8, pid as u8, 0x20 | counter, 183, 0x10]);
+        self.bytes.extend(((reference as u64) << 15 | 0x7e00).to_be_bytes().split_at(2).1);
+        self.bytes.resize(self.bytes.len() + PACKET - 12, 0xff);
     }
 
     fn packet(&mut self, pid: u16, start: bool, payload: &[u8]) {
