@@ -118,6 +118,8 @@ pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
 /// Fragments (`moof` boxes) of a file; each costs 40 bytes of memory. Ten hours in pieces of one
 /// frame are about a million.
 pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
+/// Films that were joined to one file, each with a `moov` box.
+pub(crate) const MP4_FILMS: usize = OUT_CHANGES;
 /// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
 pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
 /// Boxes or elements that are passed on the way to the end of a file, if only that is looked for.

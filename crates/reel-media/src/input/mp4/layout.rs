@@ -9,8 +9,9 @@ use std::io;
 /// Positions in the file.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// Offset and length of the body of the `moov` box.
-    pub(super) moov: (u64, u64),
+    /// The films in the file, at least one with a `moov` box. More than one are films that were
+    /// joined byte by byte, or a `moov` box that was written again.
+    pub(super) films: Vec<Film>,
     /// The fragments in file order.
     pub(super) moofs: Vec<Moof>,
     /// Major brand `qt  `, or no `ftyp` box at all as in old QuickTime files.
@@ -19,6 +20,16 @@ pub(super) struct Layout {
     pub(super) warning: Option<String>,
     /// Offset of the last box of a file with fragments, if the file ends inside of that box.
     pub(super) cut_at: Option<u64>,
+}
+
+/// Where a film begins in the file.
+pub(super) struct Film {
+    /// Offset of its first box.
+    pub(super) start: u64,
+    /// Offset and length of the body of its `moov` box.
+    pub(super) moov: Option<(u64, u64)>,
+    /// It begins with a `ftyp` box.
+    pub(super) has_head: bool,
 }
 
 /// The head of a box.
@@ -39,8 +50,8 @@ const STRUCTURE: [&[u8; 4]; 3] = [b"moov", b"moof", b"mdat"];
 #[derive(Default)]
 struct TopLevel {
     layout: Layout,
-    /// Offset and length of the body of the first `moov` box.
-    moov: Option<(u64, u64)>,
+    /// Offset of a `ftyp` box after which no `moov`, `mdat` or `moof` box has come yet.
+    head: Option<u64>,
     /// The file ends inside of an `mdat` box.
     cut: bool,
 }
@@ -82,7 +93,7 @@ impl TopLevel {
             return Ok(());
         }
         // Padding or another program's bytes may follow a film; before it, they mean damage.
-        if self.moov.is_none() {
+        if !self.has_moov() {
             return Err(malformed(offset, "no box can begin here"));
         }
         self.layout.warning = Some(format!("the bytes from {offset} on are not MP4 boxes and are skipped"));
@@ -92,7 +103,7 @@ impl TopLevel {
     /// The file ends inside of a box. Returns whether the box is left out.
     fn end_inside(&mut self, header: &Header, file_bytes: u64) -> Result<bool, MediaError> {
         let (offset, kind) = (header.start, header.kind);
-        if self.moov.is_some() {
+        if self.has_moov() {
             // The fragments before it are whole or are left out later.
             let fragmented = kind.0 == *b"moof" || !self.layout.moofs.is_empty();
             if fragmented && kind.0 != *b"moov" {
@@ -116,16 +127,19 @@ impl TopLevel {
     /// Notes what the box is needed for.
     fn enter(&mut self, source: &mut dyn Source, header: &Header, end: u64) -> Result<(), MediaError> {
         match &header.kind.0 {
-            b"ftyp" => self.layout.quicktime = is_quicktime(source, header, end)?,
-            b"moov" if self.moov.is_none() => {
-                let (value, limit) = (end - header.body, limits::MP4_MOOV_BYTES);
-                if value > limit {
-                    let what = "the number of bytes of the `moov` box";
-                    return Err(MediaError::Limit { what, value, limit });
+            b"ftyp" => {
+                if self.layout.films.is_empty() {
+                    self.layout.quicktime = is_quicktime(source, header, end)?;
                 }
-                self.moov = Some((header.body, value));
+                self.head = self.head.or(Some(header.start));
             }
+            b"moov" => self.index(header, end)?,
+            b"mdat" if self.head.is_some() => self.begin_film(header.start),
             b"moof" => {
+                // Segments of a stream may have a `ftyp` box each.
+                if self.has_moov() {
+                    self.head = None;
+                }
                 let moof = fragment(header, end, self.layout.moofs.len())?;
                 self.layout.moofs.push(moof);
             }
@@ -134,16 +148,47 @@ impl TopLevel {
         Ok(())
     }
 
-    fn finish(mut self, file_bytes: u64) -> Result<Layout, MediaError> {
-        match self.moov {
-            Some(moov) => self.layout.moov = moov,
-            None if self.cut => return Err(MediaError::Truncated { container: "MP4", offset: file_bytes }),
-            None => {
-                let what = "there is no `moov` box: the recording was never finished, or the end of the file is missing";
-                return Err(malformed(file_bytes, what));
-            }
+    /// A `moov` box: that of the latest film, or of another one.
+    fn index(&mut self, header: &Header, end: u64) -> Result<(), MediaError> {
+        let (value, limit) = (end - header.body, limits::MP4_MOOV_BYTES);
+        if value > limit && !self.has_moov() {
+            let what = "the number of bytes of the `moov` box";
+            return Err(MediaError::Limit { what, value, limit });
         }
-        Ok(self.layout)
+        let is_open = self.layout.films.last().is_some_and(|film| film.moov.is_none());
+        if self.head.is_some() || !is_open {
+            self.begin_film(header.start);
+        }
+        if let Some(film) = self.layout.films.last_mut() {
+            film.moov = film.moov.or(Some((header.body, value)));
+        }
+        Ok(())
+    }
+
+    /// Begins another film, with the `ftyp` box before `offset` if there is one.
+    fn begin_film(&mut self, offset: u64) {
+        let head = self.head.take();
+        if self.layout.films.len() < limits::MP4_FILMS {
+            let start = head.unwrap_or(offset);
+            self.layout.films.push(Film { start, moov: None, has_head: head.is_some() });
+        }
+    }
+
+    /// Whether the film that is read has its index. It is the first one that has.
+    fn has_moov(&self) -> bool {
+        self.layout.films.iter().any(|film| film.moov.is_some())
+    }
+
+    fn finish(self, file_bytes: u64) -> Result<Layout, MediaError> {
+        if self.has_moov() {
+            return Ok(self.layout);
+        }
+        if self.cut {
+            return Err(MediaError::Truncated { container: "MP4", offset: file_bytes });
+        }
+        let what =
+            "there is no `moov` box: the recording was never finished, or the end of the file is missing";
+        Err(malformed(file_bytes, what))
     }
 }
 

@@ -13,6 +13,7 @@ mod edits;
 mod ending;
 mod entry;
 mod esds;
+mod films;
 mod first_frame;
 mod fragments;
 mod hdr;
@@ -37,7 +38,9 @@ use trak::{MediaTrack, Movie, Parsed};
 /// Opens a file that begins like one of this family.
 pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let layout = layout::read(source.as_mut())?;
-    let (offset, bytes) = layout.moov;
+    let Some((film, (offset, bytes))) = films::first(&layout.films) else {
+        return Err(malformed(source.bytes(), "there is no `moov` box"));
+    };
     // The limit on `moov` was checked with the layout, and the file is at least that long.
     let mut moov = vec![0; bytes as usize];
     source.read_at(offset, &mut moov)?;
@@ -51,6 +54,10 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
     }
     let mut warnings = Warnings::default();
     layout.warning.into_iter().for_each(|warning| warnings.add(warning));
+    for other in film + 1..layout.films.len() {
+        let left_out = films::left_out(&layout.films, other, source.as_mut())?;
+        left_out.into_iter().for_each(|warning| warnings.add(warning));
+    }
     let cover = cover::place(&root).unwrap_or_else(|why| {
         warnings.add(why);
         None

@@ -9,5 +9,5 @@ mod crafted;
 mod files;
 mod hostile;
 pub(crate) mod movie;
-mod sources;
+pub(crate) mod sources;
 mod stored;
