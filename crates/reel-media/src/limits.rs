@@ -115,11 +115,16 @@ pub(crate) const TS_PENDING_MARKS: usize = 4096;
 pub(crate) const MP4_MOOV_BYTES: u64 = 256 << 20;
 /// Bytes of a `moof` box. One that indexes an hour of video as a single fragment needs about 6 MB.
 pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
-/// Fragments (`moof` boxes) of a file; each costs 40 bytes of memory. Ten hours in pieces of one
+/// Fragments (`moof` boxes) of a file; each costs 80 bytes of memory. Ten hours in pieces of one
 /// frame are about a million.
 pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
 /// Films that were joined to one file, each with a `moov` box.
 pub(crate) const MP4_FILMS: usize = OUT_CHANGES;
+/// Bytes of a `moov` box whose fragments follow those of the film before it. It has no samples.
+pub(crate) const MP4_NEXT_MOOV_BYTES: u64 = 1 << 20;
+/// Parts of a file with fragments whose times do not continue each other. Each costs 8 bytes of
+/// memory for each track.
+pub(crate) const MP4_PARTS: usize = OUT_CHANGES;
 /// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
 pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
 /// Boxes or elements that are passed on the way to the end of a file, if only that is looked for.
@@ -227,7 +232,8 @@ pub(crate) const OUT_SECONDS: u64 = 366 * 24 * 3600;
 /// hold less.
 pub const FILE_MEMORY_BYTES: u64 = MP4_MOOV_BYTES
     + MP4_MOOF_BYTES
-    + 40 * MP4_FRAGMENTS as u64
+    + 80 * MP4_FRAGMENTS as u64
+    + 8 * (MP4_PARTS * TRACKS) as u64
     + 80 * MP4_RUNS as u64
     + OUT_TABLES_BYTES as u64
     + OUT_TEXT_BYTES as u64

@@ -144,6 +144,7 @@ impl Mp4 {
         if let Some(from) = fragments.cut_at {
             warnings.add(cut_warning(source.bytes(), from, &tracks, &streams));
         }
+        add_notes(fragments, &tracks, &streams, &mut warnings);
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         begin(&mut tracks, &mut streams, source.as_mut(), &mut warnings)?;
         let blocks = Blocks::default();
@@ -436,6 +437,20 @@ fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     if plan.empty > 0 && media.text.is_none() {
         warnings.add(format!("track {id}: {} samples have no bytes and are skipped", plan.empty));
     }
+}
+
+/// States what fragments are not played, with the times of the presentation.
+fn add_notes(fragments: &Fragments, tracks: &[Track], streams: &[Stream], warnings: &mut Warnings) {
+    let said = fragments.notes.warnings(|hole| {
+        let id = fragments.ids.get(hole.line)?;
+        let line = streams.iter().position(|stream| stream.id == *id)?;
+        let ms = |ticks: i64| {
+            let at = ticks.saturating_add(streams[line].plan.shift);
+            u64::try_from(ns(at, tracks[line].timescale) / NS_PER_MS).unwrap_or(0)
+        };
+        Some((ms(hole.from), ms(hole.to)))
+    });
+    said.into_iter().for_each(|warning| warnings.add(warning));
 }
 
 /// Goes to the first sample of every track.

@@ -8,6 +8,7 @@
 mod atom;
 mod chapters;
 mod cover;
+mod damage;
 mod demux;
 mod edits;
 mod ending;
@@ -19,6 +20,8 @@ mod fragments;
 mod hdr;
 mod language;
 mod layout;
+mod notes;
+mod parts;
 mod plan;
 mod preroll;
 mod tables;
@@ -31,7 +34,9 @@ use crate::input::warnings::Warnings;
 use crate::{Demux, MediaError, Source, TrackKind, limits};
 use atom::{Atom, FourCc, malformed};
 pub(super) use ending::ending;
-use fragments::{Defaults, Fragments};
+use fragments::{Defaults, FilmOf};
+use parts::Line;
+use plan::Walk;
 use std::sync::Arc;
 use trak::{MediaTrack, Movie, Parsed};
 
@@ -53,11 +58,7 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
         ));
     }
     let mut warnings = Warnings::default();
-    layout.warning.into_iter().for_each(|warning| warnings.add(warning));
-    for other in film + 1..layout.films.len() {
-        let left_out = films::left_out(&layout.films, other, source.as_mut())?;
-        left_out.into_iter().for_each(|warning| warnings.add(warning));
-    }
+    layout.warning.iter().for_each(|warning| warnings.add(warning.clone()));
     let cover = cover::place(&root).unwrap_or_else(|why| {
         warnings.add(why);
         None
@@ -68,9 +69,10 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
     };
-    let ids = found.tracks.iter().chain(found.chapters.as_deref()).map(|media| media.id).collect();
-    let fragments = Fragments::whole(layout.moofs, defaults, layout.cut_at, ids, source.as_mut())?;
-    let fragments = Arc::new(fragments);
+    let mut films = films::follow(&layout, film, &mut found, source.as_mut(), &mut warnings)?;
+    films[film] = Some(FilmOf { defaults, ..FilmOf::default() });
+    let lines = lines(&found, !layout.moofs.is_empty(), source.as_mut())?;
+    let fragments = Arc::new(parts::place(&layout, films, lines, source.as_mut())?);
     let chapters =
         match found.chapters.take().map(|media| chapters::of_track(&media, &fragments, source.as_mut())) {
             Some(Ok(chapters)) => chapters,
@@ -178,6 +180,19 @@ fn movie<'a>(
         return Err(MediaError::Limit { what: "the number of tracks", value, limit });
     }
     Ok((movie, traks))
+}
+
+/// The tracks whose fragments are looked for, and where their samples without fragments end.
+fn lines(found: &Found, has_fragments: bool, source: &mut dyn Source) -> Result<Vec<Line>, MediaError> {
+    let mut lines = Vec::new();
+    for media in found.tracks.iter().chain(found.chapters.as_deref()) {
+        let mut line = Line::new(media.id, media.track.timescale, media.track.kind);
+        if has_fragments && let Some((end, last, shown)) = Walk::table_end(media, source)? {
+            (line.end, line.last, line.shown) = (Some(end), last, shown);
+        }
+        lines.push(line);
+    }
+    Ok(lines)
 }
 
 fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {

@@ -68,9 +68,25 @@ pub(super) struct Plan {
 impl Walk {
     pub(super) fn new(track: &MediaTrack, fragments: &Arc<Fragments>) -> Self {
         let table = TableCursor::new(Arc::clone(&track.tables));
-        let is_sound = track.track.kind == TrackKind::Audio;
-        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id, is_sound);
+        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id, track.track.kind);
         Self { table: Some(table), fragments, missing: 0 }
+    }
+
+    /// Where the samples of the tables end, if there are any: the next decoding time, that of the
+    /// last sample, and the end of its presentation.
+    pub(super) fn table_end(
+        track: &MediaTrack,
+        source: &mut dyn Source,
+    ) -> Result<Option<(i64, i64, i64)>, MediaError> {
+        let mut table = TableCursor::new(Arc::clone(&track.tables));
+        let mut end: Option<(i64, i64, i64)> = None;
+        while let Some(sample) = table.next() {
+            source.work(1)?;
+            let shown = sample.dts + i64::from(sample.reorder) + i64::from(sample.duration);
+            let shown = end.map_or(shown, |(.., before)| shown.max(before));
+            end = Some((table.dts(), sample.dts, shown));
+        }
+        Ok(end)
     }
 
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {

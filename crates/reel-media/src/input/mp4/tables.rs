@@ -135,6 +135,11 @@ impl SampleTables {
         })
     }
 
+    /// They have no samples.
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
     fn row(&self, rows: Rows, index: u32) -> Option<&[u8]> {
         if index >= rows.count {
             return None;

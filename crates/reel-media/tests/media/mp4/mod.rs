@@ -7,6 +7,7 @@ mod compare;
 mod costs;
 mod crafted;
 mod files;
+mod fragments;
 mod hostile;
 pub(crate) mod movie;
 pub(crate) mod sources;
