@@ -146,6 +146,8 @@ pub(crate) const MP4_TICKS: i64 = 1 << 60;
 pub(crate) const MP4_DESCRIPTIONS: usize = OUT_CHANGES;
 /// Edits of an edit list that are read.
 pub(crate) const MP4_EDITS: usize = 1 << 16;
+/// Stretches that are cut out of a track by its edit list. Each costs about 100 bytes of memory.
+pub(crate) const MP4_CUTS: usize = OUT_CHANGES;
 /// Pixels of one side of a picture: the largest sides in the levels of HEVC and AV1 are 16,888 and
 /// 16,384.
 pub(crate) const MP4_PICTURE_SIDE: u32 = 16_384;
@@ -234,6 +236,7 @@ pub const FILE_MEMORY_BYTES: u64 = MP4_MOOV_BYTES
     + MP4_MOOF_BYTES
     + 80 * MP4_FRAGMENTS as u64
     + 8 * (MP4_PARTS * TRACKS) as u64
+    + 100 * (MP4_CUTS * TRACKS) as u64
     + 80 * MP4_RUNS as u64
     + OUT_TABLES_BYTES as u64
     + OUT_TEXT_BYTES as u64

@@ -93,6 +93,8 @@ impl MediaTrack {
         let room = limits::MP4_DESCRIPTIONS.saturating_sub(self.forms.len());
         of(self) == of(next)
             && self.text.is_some() == next.text.is_some()
+            && self.edit.is_simple()
+            && next.edit.is_simple()
             && next.tables.is_empty()
             && next.forms.len() <= room
     }

@@ -360,6 +360,7 @@ impl SampleRun {
             duration,
             sync: flags & NOT_SYNC == 0,
             description: self.defaults.description,
+            unseen: (0, 0),
         };
         self.row += row_bytes(self.fields);
         self.left -= 1;

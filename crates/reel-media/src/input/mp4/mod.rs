@@ -8,6 +8,7 @@
 mod atom;
 mod chapters;
 mod cover;
+mod cuts;
 mod damage;
 mod demux;
 mod edits;
@@ -33,6 +34,7 @@ use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::{Demux, MediaError, Source, TrackKind, limits};
 use atom::{Atom, FourCc, malformed};
+use cuts::Cuts;
 pub(super) use ending::ending;
 use fragments::{Defaults, FilmOf};
 use parts::Line;
@@ -65,6 +67,7 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
     });
     let mut found = Found { cover, ..Found::default() };
     found.read(&root, &moov, layout.quicktime, &mut warnings)?;
+    edits::settle(&mut found.tracks, &mut warnings);
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
@@ -73,6 +76,11 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
     films[film] = Some(FilmOf { defaults, ..FilmOf::default() });
     let lines = lines(&found, !layout.moofs.is_empty(), source.as_mut())?;
     let fragments = Arc::new(parts::place(&layout, films, lines, source.as_mut())?);
+    if let Some(media) = &mut found.chapters
+        && let cuts::Found::Cuts(cuts) = Cuts::find(media, &fragments, source.as_mut())?
+    {
+        media.cuts = Some(Arc::new(cuts));
+    }
     let chapters =
         match found.chapters.take().map(|media| chapters::of_track(&media, &fragments, source.as_mut())) {
             Some(Ok(chapters)) => chapters,

@@ -13,6 +13,7 @@
 //! - All cues are kept: the packager cuts them at zero, and counts those that are left out.
 
 use super::atom::malformed;
+use super::cuts::Cuts;
 use super::fragments::{FragmentCursor, Fragments};
 use super::tables::{RawSample, TableCursor};
 use super::trak::MediaTrack;
@@ -26,6 +27,9 @@ use std::sync::Arc;
 pub(super) struct Walk {
     table: Option<TableCursor>,
     fragments: FragmentCursor,
+    cuts: Option<Arc<Cuts>>,
+    /// Number of the next sample of the media.
+    index: u64,
     /// Samples that the tables count but do not place.
     missing: u32,
 }
@@ -69,7 +73,7 @@ impl Walk {
     pub(super) fn new(track: &MediaTrack, fragments: &Arc<Fragments>) -> Self {
         let table = TableCursor::new(Arc::clone(&track.tables));
         let fragments = FragmentCursor::new(Arc::clone(fragments), track.id, track.track.kind);
-        Self { table: Some(table), fragments, missing: 0 }
+        Self { table: Some(table), fragments, cuts: track.cuts.clone(), index: 0, missing: 0 }
     }
 
     /// Where the samples of the tables end, if there are any: the next decoding time, that of the
@@ -89,7 +93,20 @@ impl Walk {
         Ok(end)
     }
 
+    /// The next sample that is not cut out.
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+        while let Some(sample) = self.of_media(source)? {
+            let index = self.index;
+            self.index += 1;
+            let Some(cuts) = &self.cuts else { return Ok(Some(sample)) };
+            if let Some(sample) = cuts.place(index, sample) {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_media(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
         source.work(1)?;
         if let Some(table) = &mut self.table {
             if let Some(sample) = table.next() {

@@ -21,6 +21,9 @@ pub(super) struct RawSample {
     pub(super) sync: bool,
     /// Which sample description it needs, from 1.
     pub(super) description: u32,
+    /// Ticks of the finer clock by which a picture that is not seen is earlier: presentation and
+    /// decoding. See [`super::cuts`].
+    pub(super) unseen: (u32, u32),
 }
 
 /// The tables of one track. They stay in the bytes of the `moov` box.
@@ -228,6 +231,7 @@ impl TableCursor {
             duration,
             sync: self.is_sync(&tables),
             description,
+            unseen: (0, 0),
         };
         self.sample += 1;
         self.left_in_chunk -= 1;

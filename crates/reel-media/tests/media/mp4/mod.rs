@@ -6,6 +6,7 @@ mod chapters;
 mod compare;
 mod costs;
 mod crafted;
+mod edits;
 mod files;
 mod fragments;
 mod hostile;
