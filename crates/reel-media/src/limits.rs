@@ -115,9 +115,16 @@ pub(crate) const TS_PENDING_MARKS: usize = 4096;
 pub(crate) const MP4_MOOV_BYTES: u64 = 256 << 20;
 /// Bytes of a `moof` box. One that indexes an hour of video as a single fragment needs about 6 MB.
 pub(crate) const MP4_MOOF_BYTES: u64 = 16 << 20;
-/// Fragments (`moof` boxes) of a file; each costs 40 bytes of memory. Ten hours in pieces of one
+/// Fragments (`moof` boxes) of a file; each costs 80 bytes of memory. Ten hours in pieces of one
 /// frame are about a million.
 pub(crate) const MP4_FRAGMENTS: usize = 1 << 20;
+/// Films that were joined to one file, each with a `moov` box.
+pub(crate) const MP4_FILMS: usize = OUT_CHANGES;
+/// Bytes of a `moov` box whose fragments follow those of the film before it. It has no samples.
+pub(crate) const MP4_NEXT_MOOV_BYTES: u64 = 1 << 20;
+/// Parts of a file with fragments whose times do not continue each other. Each costs 8 bytes of
+/// memory for each track.
+pub(crate) const MP4_PARTS: usize = OUT_CHANGES;
 /// Boxes at the top level of a file: fragments come with `styp`, `sidx`, `prft`, `emsg` and `mdat`.
 pub(crate) const MP4_TOP_LEVEL_BOXES: usize = 8 << 20;
 /// Boxes or elements that are passed on the way to the end of a file, if only that is looked for.
@@ -139,6 +146,8 @@ pub(crate) const MP4_TICKS: i64 = 1 << 60;
 pub(crate) const MP4_DESCRIPTIONS: usize = OUT_CHANGES;
 /// Edits of an edit list that are read.
 pub(crate) const MP4_EDITS: usize = 1 << 16;
+/// Stretches that are cut out of a track by its edit list. Each costs about 100 bytes of memory.
+pub(crate) const MP4_CUTS: usize = OUT_CHANGES;
 /// Pixels of one side of a picture: the largest sides in the levels of HEVC and AV1 are 16,888 and
 /// 16,384.
 pub(crate) const MP4_PICTURE_SIDE: u32 = 16_384;
@@ -225,7 +234,9 @@ pub(crate) const OUT_SECONDS: u64 = 366 * 24 * 3600;
 /// hold less.
 pub const FILE_MEMORY_BYTES: u64 = MP4_MOOV_BYTES
     + MP4_MOOF_BYTES
-    + 40 * MP4_FRAGMENTS as u64
+    + 80 * MP4_FRAGMENTS as u64
+    + 8 * (MP4_PARTS * TRACKS) as u64
+    + 100 * (MP4_CUTS * TRACKS) as u64
     + 80 * MP4_RUNS as u64
     + OUT_TABLES_BYTES as u64
     + OUT_TEXT_BYTES as u64

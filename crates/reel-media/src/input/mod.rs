@@ -4,6 +4,7 @@ mod blocks;
 mod chapters;
 mod ending;
 mod in_band;
+mod joined;
 pub(crate) mod metered;
 mod mkv;
 mod mp4;

@@ -12,6 +12,7 @@ mod hdr;
 mod hostile;
 mod in_band;
 mod isobmff;
+mod joined;
 mod large;
 mod laws;
 mod lengths;

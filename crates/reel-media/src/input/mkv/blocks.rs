@@ -6,7 +6,7 @@
 //! special case.
 
 use super::ebml::{self, Head, unsigned};
-use super::ids;
+use super::{ending, ids};
 use crate::MediaError;
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
@@ -121,7 +121,7 @@ impl Blocks {
         }
         // Another file appended to this one has its own tracks and times.
         if head.id == ids::EBML || head.id == ids::SEGMENT {
-            self.position = self.end;
+            self.end = self.position;
             return Ok(Step::End);
         }
         let end = head.size.and_then(|size| body.checked_add(size)).filter(|end| *end <= self.end);
@@ -215,16 +215,24 @@ impl Blocks {
         })
     }
 
-    /// Position of the next cluster id at or after `from`, or the end.
+    /// Position of the next cluster id at or after `from`, of another film, or the end.
     fn find_cluster(&self, window: &mut Window, from: u64) -> Result<u64, MediaError> {
-        let mark = ids::CLUSTER.to_be_bytes();
+        let (cluster, film) = (ids::CLUSTER.to_be_bytes(), ids::EBML.to_be_bytes());
         let mut at = from;
-        while at + (mark.len() as u64) <= self.end {
+        while at + (cluster.len() as u64) <= self.end {
             let bytes = window.peek(at, SEARCH_BYTES)?;
-            if let Some(found) = bytes.windows(mark.len()).position(|bytes| bytes == mark) {
-                return Ok((at + found as u64).min(self.end));
+            let all = bytes.len();
+            let Some(found) = bytes.windows(cluster.len()).position(|mark| mark == cluster || mark == film)
+            else {
+                at += (all - cluster.len() + 1) as u64;
+                continue;
+            };
+            let is_cluster = bytes[found..].starts_with(&cluster);
+            at += found as u64;
+            if is_cluster || ending::film_after(window, at)? == Some(at) {
+                return Ok(at.min(self.end));
             }
-            at += (bytes.len() - mark.len() + 1) as u64;
+            at += 1;
         }
         Ok(self.end)
     }

@@ -28,6 +28,7 @@ use self::probe::{Probed, block_ns, restored};
 use self::segment::Segment;
 use self::track_rules::{Stated, TrackRules, text_sample};
 use crate::cover::CoverPlace;
+use crate::input::joined;
 use crate::input::spacing::Spacing;
 use crate::input::stills;
 use crate::input::warnings::Warnings;
@@ -130,13 +131,13 @@ impl Demux for File {
             }
             match self.blocks.next(&mut self.window, &mut self.warnings)? {
                 Some(block) => self.take(&block)?,
-                None => self.finish(),
+                None => self.finish()?,
             }
         }
     }
 
     fn position(&self) -> u64 {
-        self.blocks.position().min(self.window.bytes())
+        if self.finished { self.window.bytes() } else { self.blocks.position().min(self.window.bytes()) }
     }
 }
 
@@ -266,13 +267,16 @@ impl File {
         }
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self) -> Result<(), MediaError> {
         if let Some(from) = self.blocks.cut_at() {
             let at = webvtt::time(u64::try_from(self.latest_ns / 1_000_000).unwrap_or(0));
             self.warnings.add(format!(
                 "the file is cut off or damaged at byte {from}: what comes before, up to {at}, is taken, and the rest \
                  is left out"
             ));
+        }
+        if let Some(at) = ending::film_after(&mut self.window, self.blocks.position())? {
+            self.warnings.add(joined::another_film(at, self.window.bytes() - at));
         }
         for track in 0..self.readers.len() {
             match &mut self.readers[track].rules {
@@ -287,6 +291,7 @@ impl File {
         }
         self.spacing.finish();
         self.finished = true;
+        Ok(())
     }
 }
 

@@ -42,7 +42,11 @@ impl Segment {
         let start = skip_ebml_head(window)?;
         let (body, end) = find_segment(window, start)?;
         let is_cut = end > window.bytes();
-        let end = end.min(window.bytes());
+        // Clusters that follow the segment belong to it: its size was stated before they were
+        // written.
+        let next = Head::parse(window.peek(end, ebml::HEAD_BYTES)?);
+        let is_longer = next.is_some_and(|next| next.id == ids::CLUSTER);
+        let end = if is_longer { window.bytes() } else { end.min(window.bytes()) };
         let mut segment = Self {
             scale_ns: DEFAULT_SCALE_NS,
             tracks: Vec::new(),

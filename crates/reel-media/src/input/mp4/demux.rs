@@ -1,6 +1,8 @@
 //! Samples of all tracks, in the order of the file.
 
 use super::Found;
+use super::cuts::{self, Cuts};
+use super::edits;
 use super::entry::Text;
 use super::first_frame;
 use super::fragments::Fragments;
@@ -45,6 +47,10 @@ struct Stream {
     text: Option<Text>,
     /// New times for pictures before zero.
     pre_roll: Option<PreRoll>,
+    /// Factor of the clock that hides pictures.
+    scale: u32,
+    /// Something is cut out of its middle.
+    is_cut: bool,
     /// The different descriptions of the track's samples, that of the track first.
     forms: Vec<Description>,
     /// The form of each entry of `stsd`.
@@ -116,6 +122,8 @@ impl Mp4 {
                 in_band: None,
                 headers: None,
                 pre_roll: None,
+                scale: media.cuts.as_ref().map_or(1, |cuts| cuts.scale),
+                is_cut: media.cuts.is_some(),
                 all_sync,
                 index: 0,
                 next: None,
@@ -144,6 +152,7 @@ impl Mp4 {
         if let Some(from) = fragments.cut_at {
             warnings.add(cut_warning(source.bytes(), from, &tracks, &streams));
         }
+        add_notes(fragments, &tracks, &streams, &mut warnings);
         let bytes_total = streams.iter().map(|stream| stream.plan.bytes).sum();
         begin(&mut tracks, &mut streams, source.as_mut(), &mut warnings)?;
         let blocks = Blocks::default();
@@ -156,7 +165,7 @@ impl Mp4 {
         let waiting = || {
             self.streams.iter().enumerate().filter_map(|(index, stream)| {
                 let (_, sample) = stream.next.as_ref()?;
-                let scale = i64::from(stream.pre_roll.as_ref().map_or(1, |pre_roll| pre_roll.scale));
+                let scale = i64::from(stream.scale);
                 let at = (sample.dts + stream.plan.shift).saturating_mul(scale);
                 Some((index, sample.offset, ns(at, self.tracks[index].timescale)))
             })
@@ -326,10 +335,10 @@ impl Stream {
         source: &mut dyn Source,
         warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
-        match PreRoll::find(&self.plan, self.walk.clone(), track.timescale, source)? {
+        match PreRoll::find(&self.plan, self.walk.clone(), track.timescale, self.scale, source)? {
             Hiding::Nothing => {}
             Hiding::At(pre_roll) => {
-                track.timescale *= pre_roll.scale;
+                self.scale = pre_roll.scale;
                 self.pre_roll = Some(pre_roll);
             }
             Hiding::TooMany(count) => warnings.add(format!(
@@ -337,6 +346,7 @@ impl Stream {
                  browsers begin with the next key frame"
             )),
         }
+        track.timescale *= self.scale;
         Ok(())
     }
 
@@ -344,20 +354,27 @@ impl Stream {
     fn times(&self, index: u64, raw: &RawSample) -> (i64, i64) {
         let pts = raw.dts + i64::from(raw.reorder) + self.plan.shift;
         let dts = raw.dts + self.plan.shift - self.plan.early;
-        self.pre_roll.as_ref().map_or((dts, pts), |pre_roll| pre_roll.times(index, dts, pts))
+        let fine = |time: i64| time.saturating_mul(i64::from(self.scale));
+        let (dts, pts) = match &self.pre_roll {
+            Some(pre_roll) => pre_roll.times(index, dts, pts),
+            None => (fine(dts), fine(pts)),
+        };
+        let (pts_before, dts_before) = raw.unseen;
+        (dts.saturating_sub(dts_before.into()), pts.saturating_sub(pts_before.into()))
     }
 
     fn sample(&mut self, index: u64, raw: &RawSample) -> Sample {
         let (dts, pts) = self.times(index, raw);
-        // A fragment may state a time before the end of the previous one.
-        let dts = dts.max(self.last_dts);
+        // A fragment may state a time before the end of the previous one. Pictures after a cut are
+        // decoded early, but after those before it.
+        let dts = dts.max(self.last_dts.saturating_add(i64::from(self.is_cut)));
         self.last_dts = dts;
         let duration = match &self.next {
             Some((index, next)) => {
                 let gap = self.times(*index, next).0.max(dts).saturating_sub(dts);
                 u32::try_from(gap).unwrap_or(u32::MAX)
             }
-            None => raw.duration.saturating_mul(self.pre_roll.as_ref().map_or(1, |pre_roll| pre_roll.scale)),
+            None => raw.duration.saturating_mul(self.scale),
         };
         Sample { dts, pts, duration, sync: raw.sync || self.all_sync }
     }
@@ -390,6 +407,7 @@ fn planned(
 ) -> Result<Vec<(MediaTrack, Plan)>, MediaError> {
     let mut planned = Vec::new();
     let mut budget = SampleBudget::new(source.bytes());
+    let media = with_cuts(media, fragments, source, warnings)?;
     for media in media {
         let plan = Plan::make(&media, fragments, &mut budget, source)?;
         planned.push((media, plan));
@@ -413,14 +431,30 @@ fn planned(
     Ok(planned)
 }
 
+/// Finds what the cuts of all tracks need. Without that, all tracks end with the first cut, so that
+/// picture and sound stay in step.
+fn with_cuts(
+    mut media: Vec<MediaTrack>,
+    fragments: &Arc<Fragments>,
+    source: &mut dyn Source,
+    warnings: &mut Warnings,
+) -> Result<Vec<MediaTrack>, MediaError> {
+    for place in 0..media.len() {
+        match Cuts::find(&media[place], fragments, source)? {
+            cuts::Found::Nothing => {}
+            cuts::Found::Cuts(cuts) => media[place].cuts = Some(Arc::new(cuts)),
+            cuts::Found::TooMany(count) => {
+                edits::give_up(&mut media, place, count, warnings);
+                break;
+            }
+        }
+    }
+    Ok(media)
+}
+
 /// Adds warnings about unusual properties of a track.
 fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     let id = media.id;
-    if media.edit.ignored > 0 {
-        let count = media.edit.ignored;
-        warnings
-            .add(format!("track {id} is composed of pieces: only the first is kept, {count} are left out"));
-    }
     if plan.undecodable > 0 {
         let count = plan.undecodable;
         warnings.add(format!(
@@ -436,6 +470,20 @@ fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     if plan.empty > 0 && media.text.is_none() {
         warnings.add(format!("track {id}: {} samples have no bytes and are skipped", plan.empty));
     }
+}
+
+/// States what fragments are not played, with the times of the presentation.
+fn add_notes(fragments: &Fragments, tracks: &[Track], streams: &[Stream], warnings: &mut Warnings) {
+    let said = fragments.notes.warnings(|hole| {
+        let id = fragments.ids.get(hole.line)?;
+        let line = streams.iter().position(|stream| stream.id == *id)?;
+        let ms = |ticks: i64| {
+            let at = ticks.saturating_add(streams[line].plan.shift);
+            u64::try_from(ns(at, tracks[line].timescale) / NS_PER_MS).unwrap_or(0)
+        };
+        Some((ms(hole.from), ms(hole.to)))
+    });
+    said.into_iter().for_each(|warning| warnings.add(warning));
 }
 
 /// Goes to the first sample of every track.

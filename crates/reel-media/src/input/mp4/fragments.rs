@@ -1,8 +1,9 @@
 //! Movie fragments (ISO/IEC 14496-12, 8.8): `moof` boxes, walked one at a time for each track.
 
 use super::atom::{Atom, Fields, FourCc, malformed};
+use super::notes::Notes;
 use super::tables::RawSample;
-use crate::{MediaError, Source, limits};
+use crate::{MediaError, Source, TrackKind, limits};
 use std::sync::Arc;
 
 /// The defaults of `trex` for samples whose fragment does not state a value.
@@ -18,18 +19,47 @@ pub(super) struct Defaults {
 /// The fragments of a file.
 #[derive(Default)]
 pub(super) struct Fragments {
-    /// Offset and length of the body of each `moof`, in file order.
+    /// Offset and length of the body of each `moof` that is played, in file order.
     pub(super) moofs: Vec<Moof>,
-    /// `trex` of every track.
-    pub(super) defaults: Vec<Defaults>,
+    /// The films in the file whose fragments are played; `None` for others.
+    pub(super) films: Vec<Option<FilmOf>>,
+    /// How times are moved, see [`Moof::part`].
+    pub(super) parts: Vec<Part>,
+    /// What is said of fragments that are not played.
+    pub(super) notes: Notes,
     /// Offset from which a file that is cut off is left out.
     pub(super) cut_at: Option<u64>,
     /// The tracks that are looked for; the place of each is its bit in [`Moof::tracks`].
-    ids: Vec<u32>,
+    pub(super) ids: Vec<u32>,
+}
+
+/// What the fragments of one film have in common.
+#[derive(Default)]
+pub(super) struct FilmOf {
+    /// `trex` of every track.
+    pub(super) defaults: Vec<Defaults>,
+    /// Offset of the film.
+    pub(super) start: u64,
+    /// Offsets of data that are stated as places in the film are those of the `moof` boxes. A
+    /// fragment may have been moved in the file.
+    pub(super) counts_from_moof: bool,
+    /// For each track, how many sample descriptions come before those of the film, and how many it
+    /// has. Empty for the first film.
+    pub(super) descriptions: Vec<(u32, u32)>,
+    /// For each track, what its times need to have the origin of the first film.
+    pub(super) shifts: Vec<i64>,
+}
+
+/// A stretch of fragments whose times are moved by the same time.
+pub(super) struct Part {
+    /// Their film.
+    pub(super) film: u16,
+    /// Ticks that are added, for each track.
+    pub(super) moved: Vec<i64>,
 }
 
 /// One `moof` box.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moof {
     /// Offset of the box: sample offsets may count from here.
     pub(super) start: u64,
@@ -37,6 +67,13 @@ pub(super) struct Moof {
     pub(super) body: u64,
     /// Length of its body.
     pub(super) bytes: u32,
+    /// Number of its film.
+    pub(super) film: u16,
+    /// Number of its part.
+    pub(super) part: u16,
+    /// Pictures before it are missing, or belong to another part: its pictures begin with a key
+    /// frame.
+    pub(super) begins: bool,
     /// The tracks with samples in it, a bit for each: others need not read it.
     pub(super) tracks: u128,
 }
@@ -46,8 +83,12 @@ pub(super) struct Moof {
 pub(super) struct FragmentCursor {
     fragments: Arc<Fragments>,
     track_id: u32,
+    /// The place of the track in [`Fragments::ids`].
+    line: Option<usize>,
     /// The bit of the track in [`Moof::tracks`].
     bit: u128,
+    kind: TrackKind,
+    part: u16,
     next_moof: usize,
     /// Body of the current `moof`.
     moof: Arc<Vec<u8>>,
@@ -55,27 +96,39 @@ pub(super) struct FragmentCursor {
     runs: std::vec::IntoIter<SampleRun>,
     current: Option<SampleRun>,
     dts: i64,
-    /// Frames without a duration are put in the gap before them.
-    fills_gaps: bool,
+    /// Samples that are left out at the beginning of a part.
+    left_out: LeftOut,
     /// Duration of the last sample.
     last: u32,
     /// Ticks from the end of the last sample to the next one, if a frame may have been there.
     gap: u32,
 }
 
+/// What of a new part is not played.
+#[derive(Clone, Copy)]
+enum LeftOut {
+    Nothing,
+    /// Sound before the end of the sound that was played.
+    SoundBefore(i64),
+    /// Pictures before the first key frame.
+    Undecodable,
+    /// Pictures that are shown before the key frame and follow it.
+    Leading(i64),
+}
+
 /// A `trun` with everything that it inherits.
 #[derive(Clone)]
-struct SampleRun {
+pub(super) struct SampleRun {
     /// Offset of its next sample.
-    offset: u64,
-    left: u32,
+    pub(super) offset: u64,
+    pub(super) left: u32,
     /// Position of its rows in the body of the `moof`.
     row: usize,
     fields: u32,
     first_flags: Option<u32>,
-    defaults: Defaults,
+    pub(super) defaults: Defaults,
     /// `tfdt`, on the first run of a track fragment.
-    decode_time: Option<u64>,
+    pub(super) decode_time: Option<u64>,
 }
 
 /// `trun` flags: which fields each row and the header have.
@@ -115,52 +168,25 @@ impl Defaults {
 }
 
 impl Fragments {
-    /// The whole fragments among `moofs`. The file ends inside of the box at `cut_at`, if it is
-    /// `Some`. The last fragments are left out as long as their samples lie beyond the end of the
-    /// file. Each `moof` is read, and the tracks among `ids` that it has are noted.
-    pub(super) fn whole(
-        mut moofs: Vec<Moof>,
-        defaults: Vec<Defaults>,
-        mut cut_at: Option<u64>,
-        ids: Vec<u32>,
-        source: &mut dyn Source,
-    ) -> Result<Self, MediaError> {
-        while let Some(moof) = moofs.last() {
-            let body = moof.read(source)?;
-            let all = runs(&body, moof, &defaults, |_| true, source)?;
-            if all.iter().all(|run| run.offset.saturating_add(run.bytes(&body)) <= source.bytes()) {
-                break;
-            }
-            cut_at = Some(moof.start);
-            moofs.pop();
-        }
-        let mut fragments = Self { moofs, defaults, cut_at, ids };
-        fragments.note_tracks(source)?;
-        Ok(fragments)
+    /// The place of a track; `None` for one that is not looked for.
+    pub(super) fn line(&self, track_id: u32) -> Option<usize> {
+        self.ids.iter().position(|id| *id == track_id)
     }
 
-    fn note_tracks(&mut self, source: &mut dyn Source) -> Result<(), MediaError> {
-        let mut moofs = std::mem::take(&mut self.moofs);
-        for moof in &mut moofs {
-            let body = moof.read(source)?;
-            for run in runs(&body, moof, &self.defaults, |_| true, source)? {
-                moof.tracks |= self.bit(run.defaults.track_id);
-            }
-        }
-        self.moofs = moofs;
-        Ok(())
+    fn of_moof(&self, moof: &Moof) -> Option<(&Part, &FilmOf)> {
+        let part = self.parts.get(usize::from(moof.part))?;
+        Some((part, self.films.get(usize::from(part.film))?.as_ref()?))
     }
+}
 
-    /// The bit of a track; none of one that is not looked for.
-    fn bit(&self, track_id: u32) -> u128 {
-        let place = self.ids.iter().position(|id| *id == track_id);
-        place.and_then(|place| 1_u128.checked_shl(place as u32)).unwrap_or(0)
-    }
+/// The bit of the track at this place.
+pub(super) fn bit(line: Option<usize>) -> u128 {
+    line.and_then(|line| 1_u128.checked_shl(line as u32)).unwrap_or(0)
 }
 
 impl Moof {
     /// Its body. The walk of the top level has checked that it lies in the file, and its length.
-    fn read(&self, source: &mut dyn Source) -> Result<Vec<u8>, MediaError> {
+    pub(super) fn read(&self, source: &mut dyn Source) -> Result<Vec<u8>, MediaError> {
         let mut body = vec![0; self.bytes as usize];
         source.read_at(self.body, &mut body)?;
         Ok(body)
@@ -171,9 +197,13 @@ impl FragmentCursor {
     /// Starts before the first fragment. The frames of sound last equally long: one without a
     /// duration after a gap of one frame takes the place of the gap. Writers of one fragment for
     /// each frame (ffmpeg 5.1) count the frame before twice.
-    pub(super) fn new(fragments: Arc<Fragments>, track_id: u32, is_sound: bool) -> Self {
+    pub(super) fn new(fragments: Arc<Fragments>, track_id: u32, kind: TrackKind) -> Self {
+        let line = fragments.line(track_id);
         Self {
-            bit: fragments.bit(track_id),
+            line,
+            bit: bit(line),
+            kind,
+            part: 0,
             fragments,
             track_id,
             next_moof: 0,
@@ -181,7 +211,7 @@ impl FragmentCursor {
             runs: Vec::new().into_iter(),
             current: None,
             dts: 0,
-            fills_gaps: is_sound,
+            left_out: LeftOut::Nothing,
             last: 0,
             gap: 0,
         }
@@ -207,6 +237,10 @@ impl FragmentCursor {
                     }
                     self.last = sample.duration;
                     self.dts = (sample.dts + i64::from(sample.duration)).min(limits::MP4_TICKS);
+                    if self.left_out.takes(&sample) {
+                        source.work(1)?;
+                        continue;
+                    }
                     return Ok(Some(sample));
                 }
                 _ => {}
@@ -227,10 +261,32 @@ impl FragmentCursor {
                 }
                 continue;
             }
-            self.moof = Arc::new(moof.read(source)?);
-            let of_track = |track_id| track_id == self.track_id;
-            self.runs = runs(&self.moof, &moof, &self.fragments.defaults, of_track, source)?.into_iter();
+            self.enter(&moof, source)?;
         }
+    }
+
+    /// Begins with a fragment that has samples of the track.
+    fn enter(&mut self, moof: &Moof, source: &mut dyn Source) -> Result<(), MediaError> {
+        self.moof = Arc::new(moof.read(source)?);
+        let Some((part, film)) = self.fragments.of_moof(moof) else { return Ok(()) };
+        let of_track = |track_id| track_id == self.track_id;
+        let mut runs = runs(&self.moof, moof, film, of_track, source)?;
+        if let Some(line) = self.line {
+            let moved = part.moved.get(line).copied().unwrap_or(0);
+            for run in &mut runs {
+                // Checked when the part was found.
+                run.decode_time = run.decode_time.and_then(|time| time.checked_add_signed(moved));
+                run.defaults.description = film.description(line, run.defaults.description);
+            }
+        }
+        let is_next_part = std::mem::replace(&mut self.part, moof.part) != moof.part;
+        match self.kind {
+            TrackKind::Audio if is_next_part => self.left_out = LeftOut::SoundBefore(self.dts),
+            TrackKind::Video if moof.begins => self.left_out = LeftOut::Undecodable,
+            _ => {}
+        }
+        self.runs = runs.into_iter();
+        Ok(())
     }
 
     /// The next sample is decoded at this time.
@@ -242,14 +298,47 @@ impl FragmentCursor {
                 limit: limits::MP4_TICKS as u64,
             })?;
         let gap = u32::try_from(dts - self.dts).unwrap_or(0);
-        self.gap = if self.fills_gaps && gap <= self.last { gap } else { 0 };
+        self.gap = if self.kind == TrackKind::Audio && gap <= self.last { gap } else { 0 };
         self.dts = dts;
         Ok(())
     }
 }
 
+impl LeftOut {
+    /// Whether a sample is left out.
+    fn takes(&mut self, sample: &RawSample) -> bool {
+        let pts = sample.dts + i64::from(sample.reorder);
+        match *self {
+            Self::Nothing => return false,
+            Self::SoundBefore(end) if sample.dts + i64::from(sample.duration / 2) < end => return true,
+            Self::Undecodable if sample.sync => {
+                *self = Self::Leading(pts);
+                return false;
+            }
+            Self::Undecodable => return true,
+            Self::Leading(key) if pts < key => return true,
+            _ => {}
+        }
+        *self = Self::Nothing;
+        false
+    }
+}
+
+impl FilmOf {
+    /// The number of a sample description of a track among those of all films. One that the film
+    /// does not have is taken for its first.
+    fn description(&self, line: usize, number: u32) -> u32 {
+        match self.descriptions.get(line) {
+            Some((before, count)) if (1..=*count).contains(&number) => before + number,
+            Some((before, _)) => before + 1,
+            None => number,
+        }
+    }
+}
+
 impl SampleRun {
-    fn sample(&mut self, moof: &[u8], dts: i64) -> Option<RawSample> {
+    /// Its next sample, decoded at `dts`; `None` if its table is too short.
+    pub(super) fn sample(&mut self, moof: &[u8], dts: i64) -> Option<RawSample> {
         let mut row = moof.get(self.row..self.row + row_bytes(self.fields))?.chunks_exact(4);
         let mut field = |flag: u32| -> Option<u32> {
             let bytes = if self.fields & flag == 0 { None } else { row.next() }?;
@@ -271,6 +360,7 @@ impl SampleRun {
             duration,
             sync: flags & NOT_SYNC == 0,
             description: self.defaults.description,
+            unseen: (0, 0),
         };
         self.row += row_bytes(self.fields);
         self.left -= 1;
@@ -281,10 +371,10 @@ impl SampleRun {
 
 /// The runs of the wanted tracks in a fragment. All tracks must be visited, because data may follow
 /// that of the track before.
-fn runs(
+pub(super) fn runs(
     body: &[u8],
     moof: &Moof,
-    trex: &[Defaults],
+    film: &FilmOf,
     wanted: impl Fn(u32) -> bool,
     source: &mut dyn Source,
 ) -> Result<Vec<SampleRun>, MediaError> {
@@ -298,7 +388,7 @@ fn runs(
         if traf.kind.0 != *b"traf" {
             continue;
         }
-        let (head, base) = head(&traf, moof, trex, end_of_data)?;
+        let (head, base) = head(&traf, moof, film, end_of_data)?;
         let mut decode_time = match traf.child(b"tfdt")? {
             Some(tfdt) => {
                 let (version, _, mut fields) = tfdt.full()?;
@@ -335,20 +425,38 @@ fn runs(
     Ok(found)
 }
 
+/// Whether the first `moof` box of a film states its own place in the film as that of its data.
+pub(super) fn counts_from_moof(body: &[u8], moof: &Moof, film: &FilmOf) -> bool {
+    let atom = Atom { kind: FourCc(*b"moof"), body, offset: moof.body };
+    let stated = || {
+        let (_, flags, mut fields) = atom.child(b"traf").ok()??.child(b"tfhd").ok()??.full().ok()?;
+        fields.skip(4).ok()?;
+        (flags & head_flag::BASE_OFFSET != 0).then(|| fields.u64().ok())?
+    };
+    stated().is_some_and(|stated| stated.checked_add(film.start) == Some(moof.start))
+}
+
+/// The number of a fragment (`mfhd`), if it states one.
+pub(super) fn number(body: &[u8]) -> Option<u32> {
+    let atom = Atom { kind: FourCc(*b"moof"), body, offset: 0 };
+    atom.child(b"mfhd").ok()??.full().ok()?.2.u32().ok()
+}
+
 /// `tfhd`: what the samples of this track fragment inherit, and the base of their offsets.
 fn head(
     traf: &Atom<'_>,
     moof: &Moof,
-    trex: &[Defaults],
+    film: &FilmOf,
     end_of_data: u64,
 ) -> Result<(Defaults, u64), MediaError> {
     let (_, flags, mut fields) = traf.required(b"tfhd")?.full()?;
     let track_id = fields.u32()?;
-    let mut head = trex.iter().find(|trex| trex.track_id == track_id).copied().unwrap_or_default();
+    let mut head = film.defaults.iter().find(|trex| trex.track_id == track_id).copied().unwrap_or_default();
     head.track_id = track_id;
     let mut base = if flags & head_flag::BASE_IS_MOOF != 0 { moof.start } else { end_of_data };
     if flags & head_flag::BASE_OFFSET != 0 {
-        base = fields.u64()?;
+        let stated = fields.u64()?.saturating_add(film.start);
+        base = if film.counts_from_moof { moof.start } else { stated };
     }
     for (flag, field) in [
         (head_flag::DESCRIPTION, &mut head.description),
@@ -413,7 +521,7 @@ impl SampleRun {
     }
 
     /// Bytes of all its samples.
-    fn bytes(&self, moof: &[u8]) -> u64 {
+    pub(super) fn bytes(&self, moof: &[u8]) -> u64 {
         if self.fields & run_flag::BYTES == 0 {
             return u64::from(self.left) * u64::from(self.defaults.bytes);
         }

@@ -2,6 +2,7 @@
 //! read.
 
 use super::atom::{FourCc, malformed};
+use super::damage;
 use super::fragments::Moof;
 use crate::{MediaError, Source, limits};
 use std::io;
@@ -9,10 +10,13 @@ use std::io;
 /// Positions in the file.
 #[derive(Default)]
 pub(super) struct Layout {
-    /// Offset and length of the body of the `moov` box.
-    pub(super) moov: (u64, u64),
+    /// The films in the file, at least one with a `moov` box. More than one are films that were
+    /// joined byte by byte, or a `moov` box that was written again.
+    pub(super) films: Vec<Film>,
     /// The fragments in file order.
     pub(super) moofs: Vec<Moof>,
+    /// Offsets at which the boxes of a file with fragments begin again after damage.
+    pub(super) resumed: Vec<u64>,
     /// Major brand `qt  `, or no `ftyp` box at all as in old QuickTime files.
     pub(super) quicktime: bool,
     /// A warning about bytes after the film.
@@ -21,17 +25,31 @@ pub(super) struct Layout {
     pub(super) cut_at: Option<u64>,
 }
 
+/// Where a film begins in the file.
+pub(super) struct Film {
+    /// Offset of its first box.
+    pub(super) start: u64,
+    /// Offset and length of the body of its `moov` box.
+    pub(super) moov: Option<(u64, u64)>,
+    /// It begins with a `ftyp` box.
+    pub(super) has_head: bool,
+    /// It has an `mdat` box.
+    pub(super) has_media: bool,
+}
+
 /// The head of a box.
 pub(super) struct Header {
     pub(super) kind: FourCc,
-    start: u64,
-    body: u64,
+    pub(super) start: u64,
+    pub(super) body: u64,
     /// `None`: to the end of the file.
     pub(super) end: Option<u64>,
 }
 
 /// A box header with a length of 64 bits (ISO/IEC 14496-12, 4.2.2).
 const LONGEST_HEADER_BYTES: u64 = 16;
+/// A box header with a length of 32 bits.
+const SHORTEST_HEADER_BYTES: u64 = 8;
 /// Boxes without which the film is incomplete.
 const STRUCTURE: [&[u8; 4]; 3] = [b"moov", b"moof", b"mdat"];
 
@@ -39,8 +57,8 @@ const STRUCTURE: [&[u8; 4]; 3] = [b"moov", b"moof", b"mdat"];
 #[derive(Default)]
 struct TopLevel {
     layout: Layout,
-    /// Offset and length of the body of the first `moov` box.
-    moov: Option<(u64, u64)>,
+    /// Offset of a `ftyp` box after which no `moov`, `mdat` or `moof` box has come yet.
+    head: Option<u64>,
     /// The file ends inside of an `mdat` box.
     cut: bool,
 }
@@ -52,6 +70,8 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
     walk.layout.quicktime = true;
     let mut offset = 0;
     let mut boxes = 0;
+    // Where the body of the last known box begins, which may state a wrong length.
+    let mut known = 0;
     while offset < file_bytes {
         boxes += 1;
         if boxes > limits::MP4_TOP_LEVEL_BOXES {
@@ -59,11 +79,23 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
             return Err(MediaError::Limit { what: "the number of boxes of the file", value, limit });
         }
         source.work(1)?;
-        let Some(header) = header(source, offset)? else {
+        let found = header(source, offset)?;
+        let is_sound = found.as_ref().is_some_and(|header| header.is_sound(file_bytes));
+        if !is_sound && let Some(next) = walk.resume(source, known)? {
+            let is_known = |header: &Header| damage::KNOWN.contains(&&header.kind.0) && header.body < next;
+            if let Some(header) = found.filter(is_known) {
+                walk.enter(source, &header, next)?;
+            }
+            // The box there may be damaged as well, so what follows it is looked for next.
+            (offset, known) = (next, next + SHORTEST_HEADER_BYTES);
+            continue;
+        }
+        let Some(header) = found else {
             walk.end_without_box(offset, file_bytes)?;
             break;
         };
         let end = header.end.unwrap_or(file_bytes);
+        known = header.body;
         if end > file_bytes && walk.end_inside(&header, file_bytes)? {
             break;
         }
@@ -71,6 +103,13 @@ pub(super) fn read(source: &mut dyn Source) -> Result<Layout, MediaError> {
         offset = end;
     }
     walk.finish(file_bytes)
+}
+
+impl Header {
+    /// Whether the box is one that files have, and ends in the file.
+    fn is_sound(&self, file_bytes: u64) -> bool {
+        damage::KNOWN.contains(&&self.kind.0) && self.end.is_some_and(|end| end <= file_bytes)
+    }
 }
 
 impl TopLevel {
@@ -82,17 +121,26 @@ impl TopLevel {
             return Ok(());
         }
         // Padding or another program's bytes may follow a film; before it, they mean damage.
-        if self.moov.is_none() {
+        if !self.has_moov() {
             return Err(malformed(offset, "no box can begin here"));
         }
         self.layout.warning = Some(format!("the bytes from {offset} on are not MP4 boxes and are skipped"));
         Ok(())
     }
 
+    /// Where the boxes of a file with fragments begin again after damage. It is looked for from the
+    /// body of the last box on, whose length may be wrong.
+    fn resume(&mut self, source: &mut dyn Source, from: u64) -> Result<Option<u64>, MediaError> {
+        let may_continue = !self.layout.moofs.is_empty() && self.layout.resumed.len() < limits::MP4_FRAGMENTS;
+        let next = if may_continue { damage::next_box(source, from)? } else { None };
+        self.layout.resumed.extend(next);
+        Ok(next)
+    }
+
     /// The file ends inside of a box. Returns whether the box is left out.
     fn end_inside(&mut self, header: &Header, file_bytes: u64) -> Result<bool, MediaError> {
         let (offset, kind) = (header.start, header.kind);
-        if self.moov.is_some() {
+        if self.has_moov() {
             // The fragments before it are whole or are left out later.
             let fragmented = kind.0 == *b"moof" || !self.layout.moofs.is_empty();
             if fragmented && kind.0 != *b"moov" {
@@ -116,17 +164,29 @@ impl TopLevel {
     /// Notes what the box is needed for.
     fn enter(&mut self, source: &mut dyn Source, header: &Header, end: u64) -> Result<(), MediaError> {
         match &header.kind.0 {
-            b"ftyp" => self.layout.quicktime = is_quicktime(source, header, end)?,
-            b"moov" if self.moov.is_none() => {
-                let (value, limit) = (end - header.body, limits::MP4_MOOV_BYTES);
-                if value > limit {
-                    let what = "the number of bytes of the `moov` box";
-                    return Err(MediaError::Limit { what, value, limit });
+            b"ftyp" => {
+                if self.layout.films.is_empty() {
+                    self.layout.quicktime = is_quicktime(source, header, end)?;
                 }
-                self.moov = Some((header.body, value));
+                self.head = self.head.or(Some(header.start));
+            }
+            b"moov" => self.index(header, end)?,
+            b"mdat" => {
+                if self.head.is_some() {
+                    self.begin_film(header.start);
+                }
+                if let Some(film) = self.layout.films.last_mut() {
+                    film.has_media = true;
+                }
             }
             b"moof" => {
-                let moof = fragment(header, end, self.layout.moofs.len())?;
+                // Segments of a stream may have a `ftyp` box each.
+                if self.has_moov() {
+                    self.head = None;
+                }
+                let mut moof = fragment(header, end, self.layout.moofs.len())?;
+                // At most as many as the limit on films.
+                moof.film = self.layout.films.len().saturating_sub(1) as u16;
                 self.layout.moofs.push(moof);
             }
             _ => {}
@@ -134,16 +194,47 @@ impl TopLevel {
         Ok(())
     }
 
-    fn finish(mut self, file_bytes: u64) -> Result<Layout, MediaError> {
-        match self.moov {
-            Some(moov) => self.layout.moov = moov,
-            None if self.cut => return Err(MediaError::Truncated { container: "MP4", offset: file_bytes }),
-            None => {
-                let what = "there is no `moov` box: the recording was never finished, or the end of the file is missing";
-                return Err(malformed(file_bytes, what));
-            }
+    /// A `moov` box: that of the latest film, or of another one.
+    fn index(&mut self, header: &Header, end: u64) -> Result<(), MediaError> {
+        let (value, limit) = (end - header.body, limits::MP4_MOOV_BYTES);
+        if value > limit && !self.has_moov() {
+            let what = "the number of bytes of the `moov` box";
+            return Err(MediaError::Limit { what, value, limit });
         }
-        Ok(self.layout)
+        let is_open = self.layout.films.last().is_some_and(|film| film.moov.is_none());
+        if self.head.is_some() || !is_open {
+            self.begin_film(header.start);
+        }
+        if let Some(film) = self.layout.films.last_mut() {
+            film.moov = film.moov.or(Some((header.body, value)));
+        }
+        Ok(())
+    }
+
+    /// Begins another film, with the `ftyp` box before `offset` if there is one.
+    fn begin_film(&mut self, offset: u64) {
+        let head = self.head.take();
+        if self.layout.films.len() < limits::MP4_FILMS {
+            let start = head.unwrap_or(offset);
+            self.layout.films.push(Film { start, moov: None, has_head: head.is_some(), has_media: false });
+        }
+    }
+
+    /// Whether the film that is read has its index. It is the first one that has.
+    fn has_moov(&self) -> bool {
+        self.layout.films.iter().any(|film| film.moov.is_some())
+    }
+
+    fn finish(self, file_bytes: u64) -> Result<Layout, MediaError> {
+        if self.has_moov() {
+            return Ok(self.layout);
+        }
+        if self.cut {
+            return Err(MediaError::Truncated { container: "MP4", offset: file_bytes });
+        }
+        let what =
+            "there is no `moov` box: the recording was never finished, or the end of the file is missing";
+        Err(malformed(file_bytes, what))
     }
 }
 
@@ -157,7 +248,7 @@ fn fragment(header: &Header, end: u64, before: usize) -> Result<Moof, MediaError
         let limit = limits::MP4_FRAGMENTS as u64;
         return Err(MediaError::Limit { what: "the number of fragments", value: limit + 1, limit });
     }
-    Ok(Moof { start: header.start, body: header.body, bytes, tracks: 0 })
+    Ok(Moof { start: header.start, body: header.body, bytes, ..Moof::default() })
 }
 
 /// The header of the box at `offset`; `None` if none can begin there.

@@ -8,16 +8,21 @@
 mod atom;
 mod chapters;
 mod cover;
+mod cuts;
+mod damage;
 mod demux;
 mod edits;
 mod ending;
 mod entry;
 mod esds;
+mod films;
 mod first_frame;
 mod fragments;
 mod hdr;
 mod language;
 mod layout;
+mod notes;
+mod parts;
 mod plan;
 mod preroll;
 mod tables;
@@ -29,15 +34,20 @@ use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::{Demux, MediaError, Source, TrackKind, limits};
 use atom::{Atom, FourCc, malformed};
+use cuts::Cuts;
 pub(super) use ending::ending;
-use fragments::{Defaults, Fragments};
+use fragments::{Defaults, FilmOf};
+use parts::Line;
+use plan::Walk;
 use std::sync::Arc;
 use trak::{MediaTrack, Movie, Parsed};
 
 /// Opens a file that begins like one of this family.
 pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError> {
     let layout = layout::read(source.as_mut())?;
-    let (offset, bytes) = layout.moov;
+    let Some((film, (offset, bytes))) = films::first(&layout.films) else {
+        return Err(malformed(source.bytes(), "there is no `moov` box"));
+    };
     // The limit on `moov` was checked with the layout, and the file is at least that long.
     let mut moov = vec![0; bytes as usize];
     source.read_at(offset, &mut moov)?;
@@ -50,20 +60,27 @@ pub(super) fn open(mut source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaE
         ));
     }
     let mut warnings = Warnings::default();
-    layout.warning.into_iter().for_each(|warning| warnings.add(warning));
+    layout.warning.iter().for_each(|warning| warnings.add(warning.clone()));
     let cover = cover::place(&root).unwrap_or_else(|why| {
         warnings.add(why);
         None
     });
     let mut found = Found { cover, ..Found::default() };
     found.read(&root, &moov, layout.quicktime, &mut warnings)?;
+    edits::settle(&mut found.tracks, &mut warnings);
     let defaults = match root.child(b"mvex")? {
         Some(mvex) => trex(&mvex)?,
         None => Vec::new(),
     };
-    let ids = found.tracks.iter().chain(found.chapters.as_deref()).map(|media| media.id).collect();
-    let fragments = Fragments::whole(layout.moofs, defaults, layout.cut_at, ids, source.as_mut())?;
-    let fragments = Arc::new(fragments);
+    let mut films = films::follow(&layout, film, &mut found, source.as_mut(), &mut warnings)?;
+    films[film] = Some(FilmOf { defaults, ..FilmOf::default() });
+    let lines = lines(&found, !layout.moofs.is_empty(), source.as_mut())?;
+    let fragments = Arc::new(parts::place(&layout, films, lines, source.as_mut())?);
+    if let Some(media) = &mut found.chapters
+        && let cuts::Found::Cuts(cuts) = Cuts::find(media, &fragments, source.as_mut())?
+    {
+        media.cuts = Some(Arc::new(cuts));
+    }
     let chapters =
         match found.chapters.take().map(|media| chapters::of_track(&media, &fragments, source.as_mut())) {
             Some(Ok(chapters)) => chapters,
@@ -171,6 +188,19 @@ fn movie<'a>(
         return Err(MediaError::Limit { what: "the number of tracks", value, limit });
     }
     Ok((movie, traks))
+}
+
+/// The tracks whose fragments are looked for, and where their samples without fragments end.
+fn lines(found: &Found, has_fragments: bool, source: &mut dyn Source) -> Result<Vec<Line>, MediaError> {
+    let mut lines = Vec::new();
+    for media in found.tracks.iter().chain(found.chapters.as_deref()) {
+        let mut line = Line::new(media.id, media.track.timescale, media.track.kind);
+        if has_fragments && let Some((end, last, shown)) = Walk::table_end(media, source)? {
+            (line.end, line.last, line.shown) = (Some(end), last, shown);
+        }
+        lines.push(line);
+    }
+    Ok(lines)
 }
 
 fn trex(mvex: &Atom<'_>) -> Result<Vec<Defaults>, MediaError> {

@@ -13,6 +13,7 @@
 //! - All cues are kept: the packager cuts them at zero, and counts those that are left out.
 
 use super::atom::malformed;
+use super::cuts::Cuts;
 use super::fragments::{FragmentCursor, Fragments};
 use super::tables::{RawSample, TableCursor};
 use super::trak::MediaTrack;
@@ -26,6 +27,9 @@ use std::sync::Arc;
 pub(super) struct Walk {
     table: Option<TableCursor>,
     fragments: FragmentCursor,
+    cuts: Option<Arc<Cuts>>,
+    /// Number of the next sample of the media.
+    index: u64,
     /// Samples that the tables count but do not place.
     missing: u32,
 }
@@ -68,12 +72,41 @@ pub(super) struct Plan {
 impl Walk {
     pub(super) fn new(track: &MediaTrack, fragments: &Arc<Fragments>) -> Self {
         let table = TableCursor::new(Arc::clone(&track.tables));
-        let is_sound = track.track.kind == TrackKind::Audio;
-        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id, is_sound);
-        Self { table: Some(table), fragments, missing: 0 }
+        let fragments = FragmentCursor::new(Arc::clone(fragments), track.id, track.track.kind);
+        Self { table: Some(table), fragments, cuts: track.cuts.clone(), index: 0, missing: 0 }
     }
 
+    /// Where the samples of the tables end, if there are any: the next decoding time, that of the
+    /// last sample, and the end of its presentation.
+    pub(super) fn table_end(
+        track: &MediaTrack,
+        source: &mut dyn Source,
+    ) -> Result<Option<(i64, i64, i64)>, MediaError> {
+        let mut table = TableCursor::new(Arc::clone(&track.tables));
+        let mut end: Option<(i64, i64, i64)> = None;
+        while let Some(sample) = table.next() {
+            source.work(1)?;
+            let shown = sample.dts + i64::from(sample.reorder) + i64::from(sample.duration);
+            let shown = end.map_or(shown, |(.., before)| shown.max(before));
+            end = Some((table.dts(), sample.dts, shown));
+        }
+        Ok(end)
+    }
+
+    /// The next sample that is not cut out.
     pub(super) fn next(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
+        while let Some(sample) = self.of_media(source)? {
+            let index = self.index;
+            self.index += 1;
+            let Some(cuts) = &self.cuts else { return Ok(Some(sample)) };
+            if let Some(sample) = cuts.place(index, sample) {
+                return Ok(Some(sample));
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_media(&mut self, source: &mut dyn Source) -> Result<Option<RawSample>, MediaError> {
         source.work(1)?;
         if let Some(table) = &mut self.table {
             if let Some(sample) = table.next() {

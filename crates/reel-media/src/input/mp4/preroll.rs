@@ -27,11 +27,12 @@ pub(super) struct PreRoll {
 }
 
 impl PreRoll {
-    /// Looks for pictures before zero.
+    /// Looks for pictures before zero. The clock becomes finer at least by the factor `least`.
     pub(super) fn find(
         plan: &Plan,
         mut walk: Walk,
         timescale: u32,
+        least: u32,
         source: &mut dyn Source,
     ) -> Result<Hiding, MediaError> {
         if plan.start >= 0 {
@@ -64,6 +65,7 @@ impl PreRoll {
         let Some(scale) = unseen::clock_factor(count, timescale) else {
             return Ok(Hiding::TooMany(count));
         };
+        let scale = scale.max(least);
         hidden.sort_unstable();
         let before_hidden = -(hidden.len() as i64);
         let dts = dts.saturating_add(plan.shift - plan.early).saturating_mul(i64::from(scale));

@@ -21,6 +21,9 @@ pub(super) struct RawSample {
     pub(super) sync: bool,
     /// Which sample description it needs, from 1.
     pub(super) description: u32,
+    /// Ticks of the finer clock by which a picture that is not seen is earlier: presentation and
+    /// decoding. See [`super::cuts`].
+    pub(super) unseen: (u32, u32),
 }
 
 /// The tables of one track. They stay in the bytes of the `moov` box.
@@ -135,6 +138,11 @@ impl SampleTables {
         })
     }
 
+    /// They have no samples.
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
     fn row(&self, rows: Rows, index: u32) -> Option<&[u8]> {
         if index >= rows.count {
             return None;
@@ -223,6 +231,7 @@ impl TableCursor {
             duration,
             sync: self.is_sync(&tables),
             description,
+            unseen: (0, 0),
         };
         self.sample += 1;
         self.left_in_chunk -= 1;

@@ -1,6 +1,7 @@
 //! One track of the `moov` box: its headers, its sample entry, its tables and its edit list.
 
 use super::atom::{Atom, FourCc, malformed};
+use super::cuts::Cuts;
 use super::edits::Edit;
 use super::entry::{self, Description, Entry, Text};
 use super::language;
@@ -48,6 +49,8 @@ pub(super) struct MediaTrack {
     pub(super) text: Option<Text>,
     pub(super) tables: Arc<SampleTables>,
     pub(super) edit: Edit,
+    /// What its edit list cuts out of the middle, once it is known.
+    pub(super) cuts: Option<Arc<Cuts>>,
     /// The other forms of the samples: the descriptions that differ from that of `track`.
     pub(super) others: Vec<crate::Description>,
     /// For each entry of `stsd`, its form: 0 for that of `track`, else its place in `others`, from
@@ -163,7 +166,8 @@ pub(super) fn parse(trak: &Atom<'_>, movie: &Movie, position: usize) -> Result<P
     let (others, forms) = forms(&track, (&elsewhere, table_version), &entries, entry)?;
     let tables = Arc::new(SampleTables::parse(&movie.moov, movie.offset, &stbl)?);
     let edit = Edit::parse(trak, movie.timescale, timescale)?;
-    let media = Box::new(MediaTrack { id, track, text, tables, edit, others, forms, position, warnings });
+    let media =
+        Box::new(MediaTrack { id, track, text, tables, edit, cuts: None, others, forms, position, warnings });
     Ok(if chapters { Parsed::Chapters(media) } else { Parsed::Taken(media) })
 }
 

@@ -265,10 +265,9 @@ fn edits_of_pictures() {
     // An end in the first group: its last picture is the last to be decoded.
     let cut = read_movie(&[Trak { edits: vec![(2 * 40, 40)], ..reordered() }]);
     assert_eq!(pts(&cut, 0), ticks(&[0, 4, 2, 1]));
-    // A pause before, and further pieces that are reported and left out.
-    let late = read_movie(&[Trak { edits: vec![(400, -1), (0, 40), (100, 200)], ..reordered() }]);
-    assert_eq!(pts(&late, 0)[0], 400);
-    assert!(late.warnings.iter().any(|warning| warning.contains("only the first")), "{:?}", late.warnings);
+    // A pause before.
+    let late = read_movie(&[Trak { edits: vec![(400, -1), (0, 40)], ..reordered() }]);
+    assert_eq!((pts(&late, 0)[0], late.warnings.len()), (400, 0));
 }
 
 #[test]

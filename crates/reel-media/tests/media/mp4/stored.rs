@@ -1,7 +1,7 @@
 //! From MP4 to stored objects, decoded by ffmpeg: pictures and times equal those of the source.
 
 use super::files::{H264, PICTURE, TONE, film};
-use super::sources::{Memory, read};
+use super::sources::{Memory, Read, read};
 use reel_media::TrackKind;
 use reel_media::cmaf::{CutPolicy, Packager};
 use std::fs;
@@ -9,8 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Packages a file; the objects of its tracks.
-fn store(path: &Path) -> Vec<(TrackKind, Vec<u8>)> {
-    let read = read(Memory(fs::read(path).expect("the film was made"))).expect("a valid file");
+pub(crate) fn store(read: &Read) -> Vec<(TrackKind, Vec<u8>)> {
     let policy = CutPolicy { fragment_min_ms: 500, ..CutPolicy::default() };
     let mut packager = Packager::new(read.tracks.clone(), policy).expect("valid tracks");
     let mut objects: Vec<_> = read.tracks.iter().map(|track| (track.kind, Vec::new())).collect();
@@ -27,7 +26,7 @@ fn store(path: &Path) -> Vec<(TrackKind, Vec<u8>)> {
 const PICTURE_MS: i64 = 40;
 
 /// Milliseconds and checksum of every picture.
-fn pictures(path: &Path) -> Vec<(i64, String)> {
+pub(crate) fn pictures(path: &Path) -> Vec<(i64, String)> {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-copyts", "-i"]).arg(path);
     command.args([
@@ -81,8 +80,9 @@ fn pictures_and_their_times() {
         film("mp4", &[&["-itsoffset", "0.4"], PICTURE, TONE, H264, AAC]),
     ];
     for path in films {
+        let read = read(Memory(fs::read(&path).expect("the film was made"))).expect("a valid file");
         let (_, video) =
-            store(&path).into_iter().find(|(kind, _)| *kind == TrackKind::Video).expect("pictures");
+            store(&read).into_iter().find(|(kind, _)| *kind == TrackKind::Video).expect("pictures");
         let object = tempfile::Builder::new().suffix(".mp4").tempfile().expect("a temporary file");
         fs::write(object.path(), video).expect("a temporary file can be written");
         let (mut stored, mut source) = (pictures(object.path()), pictures(&path));
