@@ -34,6 +34,11 @@ pub(crate) fn delay(earliest: i64, timescale: u32) -> i64 {
     if is_before_zero && is_unseen(earliest.unsigned_abs(), timescale.into()) { -earliest } else { 0 }
 }
 
+/// Whether a picture with the first time is replaced by one with the second before it is seen.
+pub(crate) fn is_unseen_between(from: i64, to: i64, timescale: i64) -> bool {
+    is_unseen(to.abs_diff(from), timescale.unsigned_abs())
+}
+
 fn is_unseen(ticks: u64, timescale: u64) -> bool {
     ticks.saturating_mul(PARTS) <= timescale
 }

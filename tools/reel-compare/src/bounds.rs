@@ -18,6 +18,15 @@ pub struct Bounds {
 
 /// Pictures and sound may be rounded to the clock of a container.
 pub(crate) const ROUNDING_US: i64 = 1_000;
+/// Pictures that begin later than this after the sound are late: the first is shown from the start
+/// of the title.
+pub(crate) const LATE_US: i64 = 200_000;
+/// How inaccurate that start may be: the sound of decoders begins before it.
+pub(crate) const START_US: i64 = 50_000;
+/// Where the sound is so much longer than the pictures, a picture is repeated at the end.
+pub(crate) const EARLY_END_US: i64 = 5_000_000;
+/// Samples of the longest unit of silence that stands in where sound is missing.
+pub(crate) const SILENCE_SAMPLES: usize = 4608;
 /// Boxes of a file that are looked at for the first fragment.
 const BOXES_MAX: usize = 64;
 

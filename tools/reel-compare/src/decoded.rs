@@ -66,6 +66,20 @@ impl Decoded {
     }
 }
 
+impl Decoded {
+    /// When the first picture is shown or the first sound heard.
+    pub fn start_us(&self) -> i64 {
+        let sounds = self.sounds.iter().map(|sound| sound.heard_us(0));
+        sounds.chain(self.pictures.first().map(|picture| picture.shown_us)).min().unwrap_or(0)
+    }
+
+    /// When the last picture is shown, or the sound ends if that is later.
+    pub fn end_us(&self) -> i64 {
+        let sounds = self.sounds.iter().map(|sound| sound.heard_us(sound.samples.len()));
+        sounds.chain(self.pictures.last().map(|picture| picture.shown_us)).max().unwrap_or(0)
+    }
+}
+
 impl Sound {
     /// When a sample is heard, in microseconds.
     pub fn heard_us(&self, sample: usize) -> i64 {

@@ -1,8 +1,8 @@
 //! The first difference between what was decoded from the source and what was served.
 
-use crate::bounds::{Bounds, ROUNDING_US};
+use crate::bounds::{Bounds, EARLY_END_US, LATE_US, ROUNDING_US, START_US};
 use crate::decoded::{Decoded, Picture};
-use crate::sound::of_sound;
+use crate::sound::{Times, of_sound};
 use std::fmt;
 
 /// What differs first.
@@ -85,7 +85,9 @@ pub enum Difference {
 
 /// The first difference of pictures, then of each sound track. `None` if there is none.
 pub fn first_difference(source: &Decoded, served: &Decoded, bounds: Bounds) -> Option<Difference> {
-    if let Some(difference) = of_pictures(&source.pictures, &served.pictures) {
+    let late_us = source.pictures.first().map_or(0, |picture| picture.shown_us - source.start_us());
+    let served_pictures = without_repeated(source, &served.pictures);
+    if let Some(difference) = of_pictures(&source.pictures, served_pictures, late_us) {
         return Some(difference);
     }
     // An address says nothing of an edit list. Then both sides may replace equally many pictures.
@@ -96,24 +98,51 @@ pub fn first_difference(source: &Decoded, served: &Decoded, bounds: Bounds) -> O
     if source.sounds.len() != served.sounds.len() {
         return Some(Difference::SoundTracks { source: source.sounds.len(), served: served.sounds.len() });
     }
-    let zero = |decoded: &Decoded| decoded.pictures.first().map(|picture| picture.shown_us);
-    let zeros = zero(source).zip(zero(served));
+    let times = Times {
+        zeros: zeros(&source.pictures, &served.pictures),
+        start_us: source.start_us(),
+        end_us: source.end_us(),
+    };
     source.sounds.iter().zip(&served.sounds).enumerate().find_map(|(track, (source, served))| {
-        let difference = of_sound(source, served, zeros, bounds)?;
+        let difference = of_sound(source, served, &times, bounds)?;
         Some(Difference::OfTrack(track, Box::new(difference)))
     })
 }
 
-/// The first difference of pictures. Their times count from the first picture.
-pub fn of_pictures(source: &[Picture], served: &[Picture]) -> Option<Difference> {
-    let zero = |pictures: &[Picture]| pictures.first().map_or(0, |picture| picture.shown_us);
-    let (source_zero, served_zero) = (zero(source), zero(served));
+/// The times of the first picture in the source and as served. That as served is told by the
+/// second picture, because a late first one may be shown earlier.
+fn zeros(source: &[Picture], served: &[Picture]) -> Option<(i64, i64)> {
+    let (first, served_first) = (source.first()?.shown_us, served.first()?.shown_us);
+    let second = source.get(1).zip(served.get(1));
+    Some((first, second.map_or(served_first, |(own, other)| other.shown_us - (own.shown_us - first))))
+}
+
+/// Pictures as served, without one of the source that is repeated at the end because the sound of
+/// the source is much longer.
+fn without_repeated<'a>(source: &Decoded, served: &'a [Picture]) -> &'a [Picture] {
+    let ends_early =
+        source.pictures.last().is_some_and(|last| source.end_us() - last.shown_us > EARLY_END_US);
+    let Some((own, more)) = served.split_at_checked(source.pictures.len()).filter(|_| ends_early) else {
+        return served;
+    };
+    let is_repeated = |picture: &Picture| own.iter().rev().any(|other| other.sum == picture.sum);
+    if more.iter().all(is_repeated) { own } else { served }
+}
+
+/// The first difference of pictures, which begin this much after the start of the title. Their
+/// times count from the first picture.
+pub fn of_pictures(source: &[Picture], served: &[Picture], late_us: i64) -> Option<Difference> {
+    let (source_zero, served_zero) = zeros(source, served).unwrap_or_default();
     for (number, (picture, other)) in source.iter().zip(served).enumerate() {
         let (source_us, served_us) = (picture.shown_us - source_zero, other.shown_us - served_zero);
         if picture.sum != other.sum {
             return Some(Difference::Picture { number, at_us: source_us });
         }
-        if (source_us - served_us).abs() > ROUNDING_US {
+        let is_moved = number == 0
+            && source.len() > 1
+            && late_us > LATE_US
+            && (source_us - served_us - late_us).abs() <= START_US;
+        if (source_us - served_us).abs() > ROUNDING_US && !is_moved {
             return Some(Difference::PictureTime { number, source_us, served_us });
         }
     }
@@ -255,6 +284,35 @@ mod tests {
         assert_eq!(first_difference(&trimmed, &served, Bounds::EXACT), None);
         let short = |served: &mut Decoded| served.pictures.truncate(99);
         assert_eq!(after(short), Some(Difference::PictureCount { source: 100, served: 99 }));
+    }
+
+    #[test]
+    fn a_late_first_picture_may_be_shown_from_the_start_and_one_repeated_at_the_end() {
+        let late = |us: i64| {
+            let mut film = film();
+            film.pictures.iter_mut().for_each(|picture| picture.shown_us += us);
+            film
+        };
+        let (source, mut served) = (late(1_000_000), late(1_000_000));
+        served.pictures[0].shown_us = 0;
+        assert_eq!(first_difference(&source, &served, Bounds::EXACT), None);
+        served.pictures[0].shown_us = 500_000;
+        assert!(first_difference(&source, &served, Bounds::EXACT).is_some());
+        let mut early = late(150_000);
+        early.pictures[0].shown_us = 0;
+        assert!(first_difference(&late(150_000), &early, Bounds::EXACT).is_some(), "not late");
+
+        let short = |repeated: usize| {
+            let mut film = film();
+            film.sounds[0].samples.extend(vec![0; 6 * RATE as usize]);
+            let last = Picture { shown_us: 9_950_000, ..film.pictures[75].clone() };
+            film.pictures.extend(vec![last; repeated]);
+            film
+        };
+        assert_eq!(first_difference(&short(0), &short(17), Bounds::EXACT), None);
+        let count = Difference::PictureCount { source: 100, served: 117 };
+        let repeated = Decoded { sounds: film().sounds, ..short(17) };
+        assert_eq!(first_difference(&film(), &repeated, Bounds::EXACT), Some(count));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use difference::{Difference, first_difference, of_pictures};
 pub use form::Form;
 pub use served::{Ingest, Served};
 pub use server::Server;
-pub use sound::of_sound;
+pub use sound::{Times, of_sound};
 
 use std::process::{Command, Output, Stdio};
 

@@ -3,7 +3,7 @@
 //! A gap of the source may be filled with whole frames of silence, which moves the samples behind
 //! it. So sound is aligned afresh behind each gap, near the time that the source has for it.
 
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, SILENCE_SAMPLES};
 use crate::decoded::Sound;
 use crate::difference::Difference;
 use std::ops::Range;
@@ -20,16 +20,26 @@ const GAP_US: i64 = 10_000;
 /// each side of a gap, a decoder hears what was before.
 const FRAME: usize = 1024;
 
-/// The first difference of a sound track. `zeros` are the times of the first picture in the source
-/// and as served; without pictures, the sound's own start counts.
-pub fn of_sound(
-    source: &Sound,
-    served: &Sound,
-    zeros: Option<(i64, i64)>,
-    bounds: Bounds,
-) -> Option<Difference> {
-    let (source_zero, served_zero) = zeros.unwrap_or((source.heard_us(0), served.heard_us(0)));
-    let both = Both { source, served, source_zero, served_zero, bounds };
+/// Where the sound lies in its title, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// The same picture in the source and as served. Without pictures, the sound's own start
+    /// counts.
+    pub zeros: Option<(i64, i64)>,
+    /// When the first picture or sound of the source begins.
+    pub start_us: i64,
+    /// When the last picture or sound of the source ends.
+    pub end_us: i64,
+}
+
+/// The first difference of a sound track. Where it begins later or ends earlier than the title,
+/// silence may be served.
+pub fn of_sound(source: &Sound, served: &Sound, times: &Times, bounds: Bounds) -> Option<Difference> {
+    let (source_zero, served_zero) = times.zeros.unwrap_or((source.heard_us(0), served.heard_us(0)));
+    let samples = |us: i64| us.max(0) * i64::from(source.rate) / 1_000_000;
+    let late = samples(source.heard_us(0) - times.start_us);
+    let early = samples(times.end_us - source.heard_us(source.samples.len()));
+    let both = Both { source, served, source_zero, served_zero, late, bounds };
     let mut before = None;
     for section in sections(source) {
         match both.aligned(&section, before) {
@@ -37,7 +47,15 @@ pub fn of_sound(
             Err(difference) => return Some(difference),
         }
     }
-    of_length(source, served, before.map_or(0, |before| before.shift), bounds)
+    let length = of_length(source, served, before.map_or(0, |before| before.shift), bounds)?;
+    // From its end on, silence is served up to that of the title; before it, from its start on.
+    let end = before.map_or(source.samples.len(), |before| before.end) as i64;
+    let silence = early + if before.is_none() { late } else { 0 };
+    let more = served.samples.len() as i64 - end;
+    let is_silence = silence > 0
+        && (more - silence).unsigned_abs() <= bounds.end_samples.max(SILENCE_SAMPLES) as u64
+        && both.quiet(before.map_or(0, |before| before.end + FRAME), i64::MAX).is_ok();
+    (!is_silence).then_some(length)
 }
 
 /// The parts of a sound that have no gap in them.
@@ -54,6 +72,8 @@ struct Both<'a> {
     served: &'a Sound,
     source_zero: i64,
     served_zero: i64,
+    /// Samples from the start of the title to the sound of the source.
+    late: i64,
     bounds: Bounds,
 }
 
@@ -88,7 +108,11 @@ impl Both<'_> {
         };
         let shift = found as i64 - loud as i64;
         if before.is_none() && shift.unsigned_abs() > edge as u64 {
-            return Err(Difference::SoundEdge { added: shift });
+            let is_silence = (shift - self.late).unsigned_abs() <= edge.max(SILENCE_SAMPLES) as u64;
+            if self.late <= edge as i64 || !is_silence {
+                return Err(Difference::SoundEdge { added: shift });
+            }
+            self.quiet(0, loud as i64 + shift - FRAME as i64)?;
         }
         let from = if before.is_some() { from } else { loud };
         let compared = self.same(from..section.end, shift)?;
@@ -214,6 +238,8 @@ mod tests {
     /// A gap of 47 frames and a half, after a second.
     const GAP: usize = 48_640;
 
+    const TIMES: Times = Times { zeros: Some((0, 0)), start_us: 0, end_us: 0 };
+
     fn block(first: usize, samples_after_zero: usize) -> Block {
         Block { first, heard_us: (samples_after_zero * 1_000_000 / RATE) as i64 }
     }
@@ -240,15 +266,52 @@ mod tests {
     fn after(change: impl FnOnce(&mut Sound)) -> Option<Difference> {
         let mut served = filled();
         change(&mut served);
-        of_sound(&source(), &served, Some((0, 0)), Bounds::FRAGMENTS)
+        of_sound(&source(), &served, &TIMES, Bounds::FRAGMENTS)
     }
 
     /// Where sound is compared again.
     const BEHIND_US: i64 = ((RATE + GAP + FRAME) * 1_000_000 / RATE) as i64;
 
+    /// Silence before the sound, the sound later by as much, and silence behind it.
+    fn between_silence(before: usize, behind: usize) -> Sound {
+        let mut sound = source();
+        sound.samples.splice(0..0, vec![0; before]);
+        sound.samples.extend(vec![0; behind]);
+        sound.blocks = vec![block(0, 0), block(before + RATE, before + RATE + GAP)];
+        sound
+    }
+
+    #[test]
+    fn silence_may_stand_in_for_what_is_missing_at_both_ends() {
+        let later = |us: i64| {
+            let mut sound = source();
+            sound.blocks.iter_mut().for_each(|block| block.heard_us += us);
+            sound
+        };
+        let source = later(2_000_000);
+        let end_us = source.heard_us(source.samples.len()) + 1_000_000;
+        let times = Times { end_us, ..TIMES };
+        let after = |served: &Sound| of_sound(&source, served, &times, Bounds::EXACT);
+        assert_eq!(after(&source), None);
+        assert_eq!(after(&between_silence(2 * RATE, RATE)), None);
+        // In step, with a second of silence before the title begins.
+        let mut far = between_silence(3 * RATE, RATE);
+        far.blocks.iter_mut().for_each(|block| block.heard_us -= 1_000_000);
+        assert_eq!(after(&far), Some(Difference::SoundEdge { added: 3 * RATE as i64 }));
+        let longer = between_silence(2 * RATE, 2 * RATE);
+        assert!(matches!(after(&longer), Some(Difference::SoundLength { .. })));
+        let mut loud = between_silence(2 * RATE, RATE);
+        loud.samples[RATE] = 5000;
+        assert!(matches!(after(&loud), Some(Difference::SoundInGap { .. })));
+        let mut loud = between_silence(2 * RATE, RATE);
+        let last = loud.samples.len() - 10;
+        loud.samples[last] = 5000;
+        assert!(matches!(after(&loud), Some(Difference::SoundLength { .. })));
+    }
+
     #[test]
     fn gaps_may_be_filled_or_stay() {
-        assert_eq!(of_sound(&source(), &source(), Some((0, 0)), Bounds::FRAGMENTS), None);
+        assert_eq!(of_sound(&source(), &source(), &TIMES, Bounds::FRAGMENTS), None);
         assert_eq!(after(|_| {}), None);
         // In step within a frame.
         assert_eq!(after(|served| served.blocks.truncate(1)), None);
@@ -306,16 +369,16 @@ mod tests {
         quiet.samples[RATE..].fill(0);
         let mut served = filled();
         served.samples[RATE + FRAME..].fill(0);
-        assert_eq!(of_sound(&quiet, &served, Some((0, 0)), Bounds::FRAGMENTS), None);
+        assert_eq!(of_sound(&quiet, &served, &TIMES, Bounds::FRAGMENTS), None);
         served.samples[3 * RATE] = 1000;
         assert!(matches!(
-            of_sound(&quiet, &served, Some((0, 0)), Bounds::FRAGMENTS),
+            of_sound(&quiet, &served, &TIMES, Bounds::FRAGMENTS),
             Some(Difference::SoundInGap { .. })
         ));
         served.samples[3 * RATE] = 0;
         served.samples.truncate(3 * RATE);
         assert!(matches!(
-            of_sound(&quiet, &served, Some((0, 0)), Bounds::FRAGMENTS),
+            of_sound(&quiet, &served, &TIMES, Bounds::FRAGMENTS),
             Some(Difference::SoundLength { .. })
         ));
     }

@@ -5,11 +5,12 @@
 //! time, show all pictures early. So the first picture is shown from the start of the title on.
 
 use super::pauses::Taken;
-use crate::{Packet, limits};
+use crate::{Packet, limits, unseen};
 
 /// The first pictures of one track.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Beginning {
+    timescale: i64,
     held: Vec<(Packet, Vec<u8>)>,
     is_over: bool,
     /// How much earlier than in the source the first picture is shown, in ticks.
@@ -17,6 +18,10 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
+    pub(super) fn new(timescale: u32) -> Beginning {
+        Beginning { timescale: timescale.into(), held: Vec::new(), is_over: false, moved: 0 }
+    }
+
     /// Takes the next picture. Pictures of a late track are held until it is known which one is
     /// shown first.
     pub(super) fn take(&mut self, packet: &Packet, data: &[u8]) -> Taken {
@@ -24,7 +29,7 @@ impl Beginning {
             return Taken::Now;
         }
         let first = self.held.first().map(|(first, _)| first.sample.pts);
-        let is_late = packet.sample.pts > i64::from(packet.sample.duration);
+        let is_late = packet.sample.pts > self.timescale * limits::LATE_MS / 1000;
         if first.is_none() && !is_late {
             self.is_over = true;
             return Taken::Now;
@@ -47,6 +52,13 @@ impl Beginning {
         let Some((place, moved)) = first.map(|(place, (packet, _))| (place, packet.sample.pts)) else {
             return held;
         };
+        // Pictures that are only decoded come right before the first one that is seen.
+        let is_seen = |(packet, _): &(Packet, Vec<u8>)| {
+            packet.sample.pts == moved || !unseen::is_unseen_between(moved, packet.sample.pts, self.timescale)
+        };
+        if !held.iter().all(is_seen) {
+            return held;
+        }
         let lasts = i64::from(held[place].0.sample.duration) + moved;
         // Times of fragments have 32 bits.
         let (Ok(lasts), true) = (u32::try_from(lasts), moved > 0 && i32::try_from(moved).is_ok()) else {
@@ -68,7 +80,7 @@ mod tests {
 
     /// The times of pictures of 4 ticks after [`Beginning`], and by how much the first was moved.
     fn after(times: &[(i64, i64)]) -> (Vec<(i64, i64, u32)>, i64) {
-        let mut beginning = Beginning::default();
+        let mut beginning = Beginning::new(100);
         let mut seen = Vec::new();
         let see = |packet: &Packet| (packet.sample.dts, packet.sample.pts, packet.sample.duration);
         for &(dts, pts) in times {
@@ -98,7 +110,9 @@ mod tests {
 
     #[test]
     fn other_pictures_keep_their_times() {
-        for first in [(-8, 0), (-4, 4), (-8, -8), (i64::from(i32::MAX) - 4, i64::from(i32::MAX) + 1)] {
+        for first in
+            [(-8, 0), (-4, 4), (-8, -8), (12, 20), (i64::from(i32::MAX) - 4, i64::from(i32::MAX) + 1)]
+        {
             let times = [first, (first.0 + 4, first.1 + 12), (first.0 + 8, first.1 + 4)];
             let (seen, moved) = after(&times);
             assert_eq!(

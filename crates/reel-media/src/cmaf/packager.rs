@@ -93,7 +93,7 @@ impl Packager {
         let first = |kind| tracks.iter().position(|track| track.kind == kind);
         let leader = first(TrackKind::Video).or_else(|| first(TrackKind::Audio));
         let texts = tracks.iter().map(|_| Text::default()).collect();
-        let beginnings = tracks.iter().map(|_| Beginning::default()).collect();
+        let beginnings = tracks.iter().map(|track| Beginning::new(track.timescale)).collect();
         let apart = tracks.iter().map(|track| Apart::new(track.timescale)).collect();
         let pauses = tracks.iter().map(|_| Pauses::default()).collect();
         let silences = tracks.iter().enumerate().map(|(i, track)| Silence::new(i, track)).collect();
@@ -265,10 +265,12 @@ impl Packager {
                 silent.try_for_each(|(packet, frame)| self.add(packet, frame))?;
                 continue;
             }
-            let lane = &self.lanes[track];
-            let from = lane.end();
-            if lane.has_samples() && end.apart_ms(from) > limits::PAUSE_MS as u64 {
+            let from = self.lanes[track].end();
+            let missing_ms = if self.lanes[track].has_samples() { end.apart_ms(from) } else { 0 };
+            if missing_ms > limits::PAUSE_MS as u64 {
                 self.show_until(track, end)?;
+            }
+            if missing_ms > limits::UNNOTICED_MS as u64 {
                 let (number, at) = (track + 1, from.clock());
                 warnings.push(format!(
                     "track {number}: the pictures end at {at}, and the title at {}; the last one stays until then",
@@ -312,7 +314,7 @@ impl Packager {
     fn late(&self) -> Vec<String> {
         let late = |(i, (lane, beginning)): (usize, (&Lane, &Beginning))| {
             let timescale = lane.track().timescale;
-            let is_noticed = beginning.moved * 1000 > i64::from(timescale) * limits::PAUSE_MS;
+            let is_noticed = beginning.moved * 1000 > i64::from(timescale) * limits::UNNOTICED_MS;
             let at = Instant { ticks: beginning.moved, timescale }.clock();
             is_noticed.then(|| {
                 format!("track {}: the pictures begin at {at}; the first one is shown from the start", i + 1)

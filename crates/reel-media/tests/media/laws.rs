@@ -97,7 +97,7 @@ fn packaged(film: &Film, number: usize) -> Vec<(Packet, Vec<u8>)> {
     let missing = end - all.iter().map(end_of).max().unwrap();
     let first = &mut all[0].0.sample;
     let late = first.pts;
-    if late > i64::from(first.duration) {
+    if late > i64::from(timescale) * 200 / 1000 {
         (first.dts, first.pts, first.duration) = (first.dts - late, 0, first.duration + late as u32);
     }
     let (mut key, data) = all.iter().rfind(|(packet, _)| packet.sample.sync).unwrap().clone();

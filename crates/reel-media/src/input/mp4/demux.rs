@@ -92,6 +92,8 @@ impl Mp4 {
         let mut timeless = false;
         let mut cover = found.cover;
         let media = planned(found.tracks, fragments, source.as_mut(), &mut cover, &mut warnings)?;
+        // A picture that is held from zero on fills the time before.
+        let may_move = !media.iter().any(|(media, _)| media.edit.begins_held());
         for (mut media, plan) in media {
             let id = media.id;
             if plan.mixed {
@@ -139,9 +141,7 @@ impl Mp4 {
             });
         }
         let mut origin_ns = 0;
-        if !fragments.moofs.is_empty()
-            && let Some(ns) = begin_at_zero(&tracks, &mut streams)
-        {
+        if may_move && let Some(ns) = begin_at_zero(&tracks, &mut streams) {
             origin_ns = ns;
             warnings.add(format!(
                 "the file counts its time from another origin: its first sample, {} s on, becomes the beginning",
@@ -505,7 +505,7 @@ fn begin(
     Ok(())
 }
 
-/// Moves a fragmented file whose first sample is late to zero; all tracks by the same time, which
+/// Moves a file whose first sample is late to zero; all tracks by the same time, which
 /// is returned in nanoseconds.
 fn begin_at_zero(tracks: &[Track], streams: &mut [Stream]) -> Option<i128> {
     let starts = tracks.iter().zip(&*streams).map(|(track, stream)| (stream.plan.start, track.timescale));

@@ -74,6 +74,11 @@ struct Reading {
 }
 
 impl Edit {
+    /// Whether the presentation begins with a picture that is held.
+    pub(super) fn begins_held(&self) -> bool {
+        self.held.is_some_and(|(from, _)| from == 0)
+    }
+
     /// Reads `trak/edts/elst`.
     pub(super) fn parse(trak: &Atom<'_>, movie_timescale: u32, timescale: u32) -> Result<Self, MediaError> {
         let Some(elst) = (match trak.child(b"edts")? {

@@ -6,6 +6,9 @@ use super::stored::{Found, Stored};
 /// Two samples at 48 kHz, and what time stamps drift from one frame to the next.
 const ROUNDING: i64 = 5;
 
+/// Pictures that begin later are shown from zero on.
+const LATE: i64 = 18_000;
+
 /// Everything of a part is stored, at its time after `zero`, exact to `exact` ticks for pictures
 /// and to a frame for sound; the length is the end of the last picture or sound.
 pub(crate) fn shows(stored: &Stored, part: &Part, zero: i64, exact: i64) -> Result<(), String> {
@@ -45,7 +48,7 @@ pub(crate) fn shows(stored: &Stored, part: &Part, zero: i64, exact: i64) -> Resu
 
 /// Whether a first picture is shown from zero on because all pictures are late.
 fn is_moved_to_zero(found: &Found, part: &Part, zero: i64, exact: i64) -> bool {
-    let is_late = part.picture_start().unwrap_or(0) - zero >= part.step - exact;
+    let is_late = part.picture_start().unwrap_or(0) - zero >= LATE - exact;
     found.pts == 0 && is_late
 }
 

@@ -68,17 +68,18 @@ fn joined(parts: &[Decoded], served: &Decoded) -> Result<(), String> {
     for (number, part) in parts.iter().enumerate() {
         let (own, later) = rest.split_at(part.pictures.len());
         rest = later;
-        let (zero, source_zero) = (own[0].shown_us, part.pictures[0].shown_us);
+        let (zero, source_zero) = (own[1].shown_us, part.pictures[1].shown_us);
         for (at, (picture, source)) in own.iter().zip(&part.pictures).enumerate() {
             if picture.sum != source.sum {
                 return Err(format!("picture {at} of part {number} differs"));
             }
             let late_us = (picture.shown_us - zero) - (source.shown_us - source_zero);
-            if late_us.abs() > ROUNDING_US {
+            // The first picture of all may be shown from the start of the sound.
+            if late_us.abs() > ROUNDING_US && ((number, at) != (0, 0) || late_us > 0) {
                 return Err(format!("picture {at} of part {number} is {late_us} us late"));
             }
         }
-        let step_us = before.map(|before| zero - before.shown_us);
+        let step_us = before.map(|before| own[0].shown_us - before.shown_us);
         if step_us.is_some_and(|step| !(1..=JOINT_US).contains(&step)) {
             return Err(format!("part {number} begins {step_us:?} us after the last picture before it"));
         }
@@ -97,7 +98,7 @@ fn joined(parts: &[Decoded], served: &Decoded) -> Result<(), String> {
 
 /// Pictures are in order, those that are intact at their times, and few are missing. So for sound.
 fn damaged(whole: &Decoded, served: &Decoded) -> Result<(), String> {
-    let zero = |decoded: &Decoded| decoded.pictures.first().map_or(0, |picture| picture.shown_us);
+    let zero = |decoded: &Decoded| decoded.pictures.get(1).map_or(0, |picture| picture.shown_us);
     let (source_zero, served_zero) = (zero(whole), zero(served));
     // Each of three losses may take two pictures.
     if served.pictures.len() > whole.pictures.len() || served.pictures.len() + 6 < whole.pictures.len() {
@@ -136,16 +137,18 @@ fn part(cut: &Decoded, whole: &Decoded, missing: usize, served: &Decoded) -> Res
         |film: &Decoded, picture: &Picture| film.pictures.iter().any(|other| other.sum == picture.sum);
     let intact: Vec<&Picture> = cut.pictures.iter().filter(|picture| is_of(whole, picture)).collect();
     let in_served = |picture: &Picture| served.pictures.iter().find(|other| other.sum == picture.sum);
-    let (source_zero, zero) = match intact.first() {
-        Some(first) => match in_served(first) {
-            Some(found) => (first.shown_us, found.shown_us),
-            None => return Err("the first intact picture is missing".to_owned()),
+    // The first picture may be shown from the start of the sound, so the second one counts.
+    let (source_zero, zero) = match intact.get(1) {
+        Some(second) => match in_served(second) {
+            Some(found) => (second.shown_us, found.shown_us),
+            None => return Err("the second intact picture is missing".to_owned()),
         },
         None => (cut.sounds[0].heard_us(0), served.sounds[0].heard_us(0)),
     };
-    for picture in &intact[..intact.len() - missing.min(intact.len())] {
+    for (place, picture) in intact[..intact.len() - missing.min(intact.len())].iter().enumerate() {
         let at_us = picture.shown_us - source_zero;
         match in_served(picture) {
+            Some(found) if place == 0 && found.shown_us - zero <= at_us => {}
             None => return Err(format!("the intact picture of {at_us} us is missing")),
             Some(found) if (found.shown_us - zero - at_us).abs() > ROUNDING_US => {
                 return Err(format!("the picture of {at_us} us is shown at {} us", found.shown_us - zero));

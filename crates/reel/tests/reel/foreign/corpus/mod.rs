@@ -59,8 +59,10 @@ impl Variant {
         use Oddity::*;
         match self.oddity {
             LostPackets | OverlappingParts | PartsWithGap | PartsFromZero | Garbage => Some(true),
-            // Fragments that begin seconds after zero are moved there.
-            Offset if self.container == Container::Fragmented => Some(true),
+            // Films that begin seconds after zero are moved there.
+            Offset if self.container.is_mp4() => Some(true),
+            // Pictures that begin or end more than a second from the sound.
+            LatePictures | LateSound | LongSound => Some(true),
             SoundGap if self.container.is_transport_stream() => Some(true),
             CutOff | LiveCutOff | CutAnywhere => None,
             // A stream cut at an open group of pictures begins with some that cannot be decoded.

@@ -149,6 +149,10 @@ impl Container {
         matches!(self, Container::Ts | Container::M2ts)
     }
 
+    pub(crate) fn is_mp4(self) -> bool {
+        matches!(self, Container::Mp4 | Container::Mov | Container::Fragmented)
+    }
+
     fn own_oddities(self) -> &'static [Oddity] {
         match self {
             Container::Mp4 => {
