@@ -82,12 +82,14 @@ pub(crate) const AC3_SAMPLE_BYTES: usize = 64 * 1024;
 /// How far a transport stream is searched for the tables and the first frame of every stream: a
 /// minute of broadcast.
 pub(crate) const TS_PROBE_BYTES: u64 = 48 * 1024 * 1024;
-/// The same in 90 kHz ticks once the first stream has begun: a stream that begins later is left
+/// The same in 90 kHz ticks once the first stream has begun: a stream that is listed later is left
 /// out. Recordings that begin with encrypted pictures have others after up to fifteen seconds.
 pub(crate) const TS_PROBE_TICKS: i64 = 20 * 90_000;
 /// Samples held during the search: twenty seconds of 50 pictures and eight kinds of sound are fewer
 /// than 10,000.
 pub(crate) const TS_PROBE_SAMPLES: usize = 50_000;
+/// How far the search continues for a stream that is listed and silent. See [`MKV_SEARCH_BYTES`].
+pub(crate) const TS_SEARCH_BYTES: u64 = MKV_SEARCH_BYTES;
 /// How far a transport stream is read ahead at a joint for the time stamps of its streams: half
 /// a second at 32 Mbit/s.
 pub(crate) const TS_JOINT_BYTES: u64 = 2 * 1024 * 1024;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its own material has failed")]
 
 mod joints;
+mod late;
 mod losses;
 mod pauses;
 
@@ -341,25 +342,25 @@ fn tracks_continue_on_other_pids() {
 #[test]
 fn changes_that_cannot_be_followed_are_named() {
     let film_dir = FilmDir::new();
-    let first = make(&film_dir, "a.ts", 6, H264_AAC);
-    let part = |name: &str, codecs: &str| make(&film_dir, name, 4, &format!("{codecs} -output_ts_offset 6"));
+    let first = make(&film_dir, "a.ts", 30, H264_AAC);
+    let part = |name: &str, codecs: &str| make(&film_dir, name, 4, &format!("{codecs} -output_ts_offset 30"));
     // The codec of sound changes.
     let other = "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a ac3 -tables_version 1 -streamid 1:400";
     let played = Played::of(&[first.clone(), part("b.ts", other)].concat());
-    assert_eq!(played.pictures().len(), 250);
-    assert!(played.warns_of("stream 257 (sound) ends at 5."), "{:?}", played.warnings);
+    assert_eq!(played.pictures().len(), 850);
+    assert!(played.warns_of("stream 257 (sound) ends at 29."), "{:?}", played.warnings);
     assert!(played.warns_of("stream 400 (sound) begins at"), "{:?}", played.warnings);
     // Sound ends.
     let silent = "-c:v libx264 -preset veryfast -bf 3 -g 50 -an -tables_version 1";
     let played = Played::of(&[first.clone(), part("c.ts", silent)].concat());
-    assert_eq!(played.pictures().len(), 250);
+    assert_eq!(played.pictures().len(), 850);
     assert!(played.warns_of("(sound) ends at"), "{:?}", played.warnings);
     // Sound begins.
-    let first = make(&film_dir, "d.ts", 6, silent);
+    let first = make(&film_dir, "d.ts", 30, silent);
     let played = Played::of(&[first, part("e.ts", H264_AAC)].concat());
-    assert_eq!((played.pictures().len(), played.tracks.len()), (250, 1));
+    assert_eq!((played.pictures().len(), played.tracks.len()), (850, 1));
     let named =
-        "stream 257 (sound) begins at 5.8 s and is left out: it continues no track of the start of the file";
+        "stream 257 (sound) begins at 29.8 s and is left out: it continues no track of the start of the file";
     assert!(played.warns_of(named), "{:?}", played.warnings);
 }
 

@@ -92,15 +92,7 @@ impl File {
     /// Follows the tables that a packet carries.
     pub(super) fn follow_tables(&mut self, packet: &Packet) {
         let Some(map) = self.tables.push(packet) else { return };
-        let mut entries: Vec<(Carries, StreamEntry)> = Vec::new();
-        for entry in &map.streams {
-            let is_new = entries.iter().all(|(_, other)| other.pid != entry.pid);
-            if let Ok(carries) = Carries::classify(entry, &map)
-                && is_new
-            {
-                entries.push((carries, entry.clone()));
-            }
-        }
+        let entries = entries_of(&map);
         let places = places(&self.streams, &entries);
         for (index, place) in places.iter().enumerate() {
             match place {
@@ -123,7 +115,7 @@ impl File {
         let pid = self.streams[index].pid;
         let what = self.streams[index].carries.medium();
         // A stream without a track was warned of already.
-        if matches!(self.lanes.get(index), Some(super::Lane::Out)) {
+        if matches!(self.lanes.get(index), Some(super::Lane::Out | super::Lane::Silent)) {
             return;
         }
         let now = self.now();
@@ -161,9 +153,23 @@ impl File {
     }
 }
 
+/// The streams of a map that can be stored.
+pub(super) fn entries_of(map: &ProgrammeMap) -> Vec<(Carries, StreamEntry)> {
+    let mut entries: Vec<(Carries, StreamEntry)> = Vec::new();
+    for entry in &map.streams {
+        let is_new = entries.iter().all(|(_, other)| other.pid != entry.pid);
+        if let Ok(carries) = Carries::classify(entry, map)
+            && is_new
+        {
+            entries.push((carries, entry.clone()));
+        }
+    }
+    entries
+}
+
 /// Which entry continues each stream: of the same kind, with the same PID if there is one, else
 /// with the same language, else the next in order.
-fn places(streams: &[Stream], entries: &[(Carries, StreamEntry)]) -> Vec<Option<usize>> {
+pub(super) fn places(streams: &[Stream], entries: &[(Carries, StreamEntry)]) -> Vec<Option<usize>> {
     let mut places: Vec<Option<usize>> = vec![None; streams.len()];
     let rules: [fn(&Stream, &StreamEntry) -> bool; 3] = [
         |stream, entry| stream.pid == entry.pid,

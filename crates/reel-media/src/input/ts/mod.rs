@@ -20,6 +20,7 @@ mod pes;
 mod sound;
 mod stream;
 pub(crate) mod streams;
+mod survey;
 pub(crate) mod tables;
 mod video;
 
@@ -72,6 +73,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         flushed: false,
     };
     file.probe()?;
+    file.survey()?;
     file.settle(refused)?;
     Ok(Box::new(file))
 }
@@ -79,8 +81,15 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
 /// Turns a stream's units into samples.
 enum Lane {
     Out,
-    Video { track: usize },
-    Audio { track: usize, sound: SoundLine },
+    /// Left out, because nothing of it was found.
+    Silent,
+    Video {
+        track: usize,
+    },
+    Audio {
+        track: usize,
+        sound: SoundLine,
+    },
 }
 
 struct File {
@@ -216,10 +225,10 @@ impl File {
         let mut video_missing = None;
         let mut encrypted = None;
         for stream in &self.streams {
-            let described = stream.describe();
+            let described = stream.found.clone().map_or_else(|| stream.describe(), |track| Ok(Some(track)));
             let track = self.tracks.len();
             self.lanes.push(match described {
-                Ok(Some(description)) if stream.given > 0 => {
+                Ok(Some(description)) if stream.given > 0 || stream.found.is_some() => {
                     let lane = match description.kind {
                         TrackKind::Video => Lane::Video { track },
                         _ => Lane::Audio { track, sound: SoundLine::new(description.timescale) },
@@ -247,7 +256,7 @@ impl File {
                         video_missing = Some(text.clone());
                     }
                     self.warnings.add(text);
-                    Lane::Out
+                    if stream.given == 0 && stream.scrambled_packets == 0 { Lane::Silent } else { Lane::Out }
                 }
             });
         }
@@ -264,7 +273,7 @@ impl File {
             all.extend(self.warnings.all().iter().cloned());
             return Err(MediaError::NoTracks(all.join("; ")));
         }
-        let kept = |unit: &&Unit| !matches!(self.lanes[unit.stream], Lane::Out);
+        let kept = |unit: &&Unit| !matches!(self.lanes[unit.stream], Lane::Out | Lane::Silent);
         self.zero = self.units.iter().filter(kept).filter_map(|unit| unit.pts).min().unwrap_or(0);
         self.spacing = Spacing::new(self.tracks.len());
         Ok(())
@@ -274,7 +283,7 @@ impl File {
     fn warn_of_losses(&mut self) {
         for (stream, lane) in self.streams.iter().zip(&self.lanes) {
             let places = stream.losses.places;
-            if places == 0 || matches!(lane, Lane::Out) {
+            if places == 0 || matches!(lane, Lane::Out | Lane::Silent) {
                 continue;
             }
             let (pid, at) = (stream.pid, seconds(stream.losses.first.map_or(0, |first| first - self.zero)));
@@ -294,7 +303,7 @@ impl File {
     /// Warnings about changes of decoder configuration: the first ones of each track.
     fn warn_of_changes(&mut self) {
         for (stream, lane) in self.streams.iter().zip(&self.lanes) {
-            if matches!(lane, Lane::Out) {
+            if matches!(lane, Lane::Out | Lane::Silent) {
                 continue;
             }
             let at = |ticks: i64| seconds(ticks - self.zero);
@@ -330,6 +339,14 @@ impl File {
     fn place(&mut self, mut unit: Unit) {
         match &mut self.lanes[unit.stream] {
             Lane::Out => {}
+            lane @ Lane::Silent => {
+                *lane = Lane::Out;
+                let (stream, at) =
+                    (&self.streams[unit.stream], seconds(unit.pts.unwrap_or(self.zero) - self.zero));
+                let (pid, what) = (stream.pid, stream.carries.medium());
+                self.warnings
+                    .add(format!("stream {pid} ({what}) begins at {at}, too late to be searched for"));
+            }
             Lane::Video { track } => {
                 let (pts, dts) = (unit.pts.unwrap_or(unit.dts) - self.zero, unit.dts - self.zero);
                 let Unit { sync, duration: nominal, data, change, .. } = unit;

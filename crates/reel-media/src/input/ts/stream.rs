@@ -49,6 +49,8 @@ pub(crate) struct Stream {
     pub(crate) listed: bool,
     /// ISO 639-2 language.
     pub(crate) language: Option<String>,
+    /// The track that it is, if that was found ahead.
+    pub(super) found: Option<Track>,
     /// The record of Dolby Vision in its descriptors.
     dolby_vision: Option<[u8; 24]>,
     index: usize,
@@ -110,6 +112,27 @@ enum Cutter {
 impl Stream {
     /// The `index`th stream of the programme.
     pub(crate) fn new(index: usize, carries: Carries, entry: &StreamEntry) -> Self {
+        let (language, dolby_vision) = (super::streams::language(entry), super::streams::dolby_vision(entry));
+        Self::with(index, carries, entry.pid, language, dolby_vision)
+    }
+
+    /// A stream with the PID and descriptors of this one, alone in its programme.
+    pub(crate) fn begin_alone(&self) -> Self {
+        Self::with(0, self.carries, self.pid, self.language.clone(), self.dolby_vision)
+    }
+
+    /// Its index in the programme.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    fn with(
+        index: usize,
+        carries: Carries,
+        pid: u16,
+        language: Option<String>,
+        dolby_vision: Option<[u8; 24]>,
+    ) -> Self {
         let cutter = if carries.is_video() {
             Cutter::Video(Box::new(VideoCutter::new(carries == Carries::Hevc)))
         } else {
@@ -117,10 +140,11 @@ impl Stream {
         };
         Self {
             carries,
-            pid: entry.pid,
+            pid,
             listed: true,
-            language: super::streams::language(entry),
-            dolby_vision: super::streams::dolby_vision(entry),
+            language,
+            found: None,
+            dolby_vision,
             index,
             pes: Pes::default(),
             cutter,
