@@ -1,27 +1,49 @@
-//! Frames of sound that are coded in another way than the first ones of their track. Their headers
-//! say so, and decoders can follow, but the decoder configuration of the track stays.
+//! What the headers of frames of sound say: that they are coded in another way than the first ones
+//! of their track, or are damaged. Decoders can follow the former, but the decoder configuration of
+//! the track stays; they leave out the latter.
 
 use super::warnings::Warnings;
-use crate::codec::{ac3, mp3};
+use crate::codec::{ac3, flac, mp3};
 use crate::subtitle::webvtt;
 use crate::{Codec, Track};
 
 /// Compares the frames of a track of sound with the first one.
 pub(crate) struct SoundHeaders {
     codec: Codec,
-    /// Samples per second and channels of the first frame.
-    described: Option<(u32, u16)>,
-    /// Frames that state others.
+    /// What the first frame states.
+    described: Option<Stated>,
+    /// Frames that state another rate or other channels.
     others: u64,
     /// The first of them: milliseconds, and what it states.
-    first: Option<(i64, (u32, u16))>,
+    first: Option<(i64, Stated)>,
+    /// Frames whose headers can be read.
+    good: u64,
+    /// Damaged frames, and when the first of them would be heard.
+    damaged: Option<(u64, i64)>,
+}
+
+/// What the header of a frame states.
+#[derive(Clone, Copy)]
+struct Stated {
+    /// Samples per second; 0 if the codec states them elsewhere.
+    rate: u32,
+    channels: u16,
+    /// Samples per channel.
+    samples: u32,
 }
 
 impl SoundHeaders {
     /// For a track whose frames have headers.
     pub(crate) fn new(track: &Track) -> Option<Self> {
-        stated_by(track.codec, &[]).ok()?;
-        Some(Self { codec: track.codec, described: None, others: 0, first: None })
+        let codec = track.codec;
+        matches!(codec, Codec::Mp3 | Codec::Ac3 | Codec::Eac3 | Codec::Flac).then_some(Self {
+            codec,
+            described: None,
+            others: 0,
+            first: None,
+            good: 0,
+            damaged: None,
+        })
     }
 
     /// The tables of the file describe the frames from the next one on.
@@ -29,37 +51,78 @@ impl SoundHeaders {
         self.described = None;
     }
 
-    /// Takes a sample that is heard at `at_ms`. A damaged header states nothing.
+    /// Takes a sample that is heard at `at_ms`.
     pub(crate) fn see(&mut self, data: &[u8], at_ms: i64) {
-        let Ok(Some(stated)) = stated_by(self.codec, data) else { return };
-        if stated != *self.described.get_or_insert(stated) {
+        let Some(stated) = Stated::by(self.codec, data) else {
+            let (count, first_ms) = self.damaged.unwrap_or((0, at_ms));
+            self.damaged = Some((count + 1, first_ms));
+            return;
+        };
+        self.good += 1;
+        let described = *self.described.get_or_insert(stated);
+        if (stated.rate, stated.channels) != (described.rate, described.channels) {
             self.others += 1;
             self.first = self.first.or(Some((at_ms, stated)));
         }
     }
 
-    /// The warning about track `number`, if there are such frames.
+    /// The warnings about track `number`.
     pub(crate) fn warn(&self, number: u64, warnings: &mut Warnings) {
-        let Some((at_ms, (rate, channels))) = self.first else { return };
-        let at = webvtt::time(u64::try_from(at_ms).unwrap_or(0));
-        let frames =
-            if self.others == 1 { "one frame".to_owned() } else { format!("{} frames", self.others) };
-        warnings.add(format!(
-            "the sound of track {number} changes at {at} to {channels} channels at {rate} Hz, for {frames} in \
-             all: no new decoder configuration begins there, and some players cannot follow"
-        ));
+        if let Some((at_ms, Stated { rate, channels, .. })) = self.first {
+            let (at, frames) = (time(at_ms), frames(self.others));
+            warnings.add(format!(
+                "the sound of track {number} changes at {at} to {channels} channels at {rate} Hz, for {frames} in \
+                 all: no new decoder configuration begins there, and some players cannot follow"
+            ));
+        }
+        // Where most frames are of another form, nothing is known.
+        let damaged = self.damaged.filter(|(count, _)| *count < self.good);
+        if let Some(((count, at_ms), described)) = damaged.zip(self.described) {
+            let place = if count == 1 { "at" } else { "the first at" };
+            let length = match described.rate {
+                0 => String::new(),
+                rate => {
+                    format!(" ({:.3} s)", (count * u64::from(described.samples)) as f64 / f64::from(rate))
+                }
+            };
+            warnings.add(format!(
+                "the sound of track {number} has damaged frames that cannot be heard: {}{length}, {place} {}",
+                frames(count),
+                time(at_ms)
+            ));
+        }
     }
 }
 
-/// Rate and channels that a frame states. An error is a codec whose frames do not.
-fn stated_by(codec: Codec, data: &[u8]) -> Result<Option<(u32, u16)>, ()> {
-    match codec {
-        Codec::Mp3 => Ok(mp3::Header::parse(data)
-            .filter(|header| header.layer == 3 && header.frame_bytes <= data.len())
-            .map(|header| (header.sample_rate, header.channels))),
-        Codec::Ac3 | Codec::Eac3 => {
-            Ok(ac3::Frame::parse(data).map(|frame| frame.sample_rate).zip(ac3::channels(data)))
+impl Stated {
+    /// `None` if the header of the frame is damaged.
+    fn by(codec: Codec, data: &[u8]) -> Option<Self> {
+        match codec {
+            Codec::Mp3 => mp3::Header::parse(data)
+                .filter(|header| header.layer == 3 && header.frame_bytes <= data.len())
+                .map(|header| Self {
+                    rate: header.sample_rate,
+                    channels: header.channels,
+                    samples: header.samples,
+                }),
+            Codec::Ac3 | Codec::Eac3 => {
+                let bytes: usize = ac3::frames(data).map(|frame| frame.frame_bytes).sum();
+                let samples =
+                    ac3::frames(data).filter(ac3::Frame::starts_unit).map(|frame| frame.samples()).sum();
+                // Padding may follow the frames.
+                let is_whole = data.get(bytes..)?.iter().all(|byte| *byte == 0);
+                let (frame, channels) = ac3::Frame::parse(data).zip(ac3::channels(data))?;
+                is_whole.then_some(Self { rate: frame.sample_rate, channels, samples })
+            }
+            _ => flac::StreamInfo::frame_samples(data).map(|samples| Self { rate: 0, channels: 0, samples }),
         }
-        _ => Err(()),
     }
+}
+
+fn time(ms: i64) -> String {
+    webvtt::time(u64::try_from(ms).unwrap_or(0))
+}
+
+fn frames(count: u64) -> String {
+    if count == 1 { "one frame".to_owned() } else { format!("{count} frames") }
 }

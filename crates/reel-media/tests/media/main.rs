@@ -24,6 +24,7 @@ mod mux;
 mod oracle;
 mod playlists;
 mod silence;
+mod sound_frames;
 mod stills;
 mod through;
 mod timeline;

@@ -21,8 +21,11 @@ const HEAD_BYTES: std::ops::RangeInclusive<u32> = 16..=256;
 pub(super) fn next_box(source: &mut dyn Source, from: u64) -> io::Result<Option<u64>> {
     let mut at = from;
     let mut bytes = Vec::new();
+    // Often it is near.
+    let mut most = limits::SMALL_READ_BYTES as u64 / 4;
     loop {
-        let left = source.bytes().saturating_sub(at).min(limits::WINDOW_BYTES as u64);
+        let left = source.bytes().saturating_sub(at).min(most);
+        most = (2 * most).min(limits::WINDOW_BYTES as u64);
         if left < MARK_BYTES as u64 {
             return Ok(None);
         }

@@ -156,8 +156,8 @@ fn left_out(films: &[Film], number: usize, source: &mut dyn Source) -> io::Resul
 
 /// Whether two stretches of the file, as offset and length, have the same bytes.
 pub(super) fn are_equal(one: (u64, u64), other: (u64, u64), source: &mut dyn Source) -> io::Result<bool> {
-    if one.1 != other.1 {
-        return Ok(false);
+    if one == other || one.1 != other.1 {
+        return Ok(one == other);
     }
     let (mut at, mut left) = ((one.0, other.0), one.1);
     while left > 0 {

@@ -61,6 +61,8 @@ struct TopLevel {
     head: Option<u64>,
     /// The file ends inside of an `mdat` box.
     cut: bool,
+    /// No fragment begins behind what was searched.
+    searched: bool,
 }
 
 /// Walks the top level of the file.
@@ -131,8 +133,12 @@ impl TopLevel {
     /// Where the boxes of a file with fragments begin again after damage. It is looked for from the
     /// body of the last box on, whose length may be wrong.
     fn resume(&mut self, source: &mut dyn Source, from: u64) -> Result<Option<u64>, MediaError> {
-        let may_continue = !self.layout.moofs.is_empty() && self.layout.resumed.len() < limits::MP4_FRAGMENTS;
-        let next = if may_continue { damage::next_box(source, from)? } else { None };
+        let is_full = self.layout.resumed.len() >= limits::MP4_FRAGMENTS;
+        if self.layout.moofs.is_empty() || self.searched || is_full {
+            return Ok(None);
+        }
+        let next = damage::next_box(source, from)?;
+        self.searched = next.is_none();
         self.layout.resumed.extend(next);
         Ok(next)
     }

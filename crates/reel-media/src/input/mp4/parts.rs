@@ -295,6 +295,7 @@ impl Scan<'_> {
             });
             spans[at].add(run, body, start);
         }
+        spans.retain(|span| span.shown.0 < i64::MAX);
         Ok(Some(spans))
     }
 
@@ -402,7 +403,8 @@ impl Scan<'_> {
             for (moved, line) in moved.iter_mut().zip(&self.lines) {
                 let exact = i128::from(ticks) * i128::from(line.timescale);
                 let rounded = (exact + i128::from(timescale) / 2).div_euclid(i128::from(timescale));
-                *moved += i64::try_from(rounded).unwrap_or(0);
+                let most = 2 * i128::from(limits::MP4_TICKS);
+                *moved = (i128::from(*moved) + rounded).clamp(-most, most) as i64;
             }
         }
         self.lines.iter_mut().for_each(|line| line.joined = false);

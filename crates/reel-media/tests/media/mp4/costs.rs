@@ -111,11 +111,11 @@ fn empty_boxes_cost_few_reads() {
     assert!(reads < 1000, "{reads} reads, whatever the number of tracks");
 }
 
-/// A film of 120 tracks, and a fragment with a run of nothing for each.
+/// A film of 120 tracks, and a fragment with a run of one byte for each.
 fn film_and_fragment() -> (Vec<u8>, Vec<u8>) {
     let traks: Vec<Trak> = (1..=120).map(|id| Trak::audio(id, 2)).collect();
     let of_track = |id| {
-        let trun = full(b"trun", 0, 0x200, &words(&[0]));
+        let trun = full(b"trun", 0, 0x201, &words(&[1, 0, 1]));
         boxed(b"traf", &[full(b"tfhd", 0, 0, &words(&[id])), trun].concat())
     };
     let trex: Vec<u8> = (1..=120).flat_map(|id| full(b"trex", 0, 0, &words(&[id, 1, 1, 1, 0]))).collect();

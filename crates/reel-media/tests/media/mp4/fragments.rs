@@ -1,10 +1,15 @@
 //! Files of fragments that were joined, repeated, damaged or lost.
 
-use super::boxes::{boxed, split};
+use super::boxes::{boxed, full, rewrite, split, words};
 use super::files::{H264, OTHER_TONE, PICTURE, TONE, film};
+use super::movie::{Trak, movie};
 use super::sources::{Memory, Read, read};
+use crate::mkv_made::Counting;
+use crate::oracle;
 use reel_media::TrackKind;
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const AAC: &[&str] = &["-c:a", "aac", "-ar", "48000"];
 const SMALL: &[&str] = &["-f", "lavfi", "-i", "testsrc=size=160x90:rate=25:duration=2"];
@@ -425,4 +430,66 @@ fn a_film_that_is_cut_off_before_another_one() {
     let read = taken(&[&one[..cut], &other].concat());
     assert_eq!(samples(&read, TrackKind::Video).len(), 24 + 50, "{:?}", read.warnings);
     assert!(read.warnings[0].starts_with("a damaged fragment at byte "), "{:?}", read.warnings);
+}
+
+/// Bytes that are read to open a file, whatever comes of it.
+fn bytes_to_open(file: Vec<u8>) -> usize {
+    let count = Arc::new(AtomicUsize::new(0));
+    let source = Counting(oracle::Memory(file), Arc::clone(&count));
+    let _ = reel_media::open(Box::new(source)).map(|demux| demux.tracks().len());
+    count.load(Ordering::Relaxed)
+}
+
+/// A film without samples, and a fragment of one sample of `bytes` at `offset`, at `time`.
+fn crafted() -> (Vec<u8>, impl Fn(u32, u32, u32, u32) -> Vec<u8>) {
+    let mvex = boxed(b"mvex", &full(b"trex", 0, 0, &words(&[1, 1, 40, 0, 0])));
+    let film = rewrite(&movie(b"isom", &[Trak::video(1, 0)]), &mut |kind, body| {
+        (kind == b"moov").then(|| boxed(b"moov", &[body, &mvex].concat()))
+    });
+    let fragment = |number: u32, time: u32, offset: u32, bytes: u32| {
+        let tfhd = full(b"tfhd", 0, 1, &words(&[1, 0, offset]));
+        let tfdt = full(b"tfdt", 0, 0, &words(&[time]));
+        let trun = full(b"trun", 0, 0x301, &words(&[1, 0, 40, bytes]));
+        let traf = boxed(b"traf", &[tfhd, tfdt, trun].concat());
+        boxed(b"moof", &[full(b"mfhd", 0, 0, &words(&[number])), traf].concat())
+    };
+    (film, fragment)
+}
+
+#[test]
+fn hostile_fragments_are_read_a_few_times() {
+    let (film, fragment) = crafted();
+    let data = boxed(b"mdat", &[7; 1 << 20]);
+    let place = film.len() as u32 + 8;
+    let head = [&film[..], &data].concat();
+    let of = |fragments: Vec<Vec<u8>>| [&head[..], &fragments.concat()].concat();
+    for (what, file) in [
+        // The same data, compared repeatedly.
+        ("copies", of(vec![fragment(1, 0, place, 1 << 20); 20_000])),
+        ("back and forth", of((0..20_000).map(|n| fragment(n, n % 2 * 40_000, place, 9)).collect())),
+        ("jumps", of((0..20_000).map(|n| fragment(n, n * 20_000, place, 9)).collect())),
+        ("gaps", of((0..20_000).map(|n| fragment(n * 2, n * 80, place, 9)).collect())),
+        // Boxes that are not known, and data that ends nowhere.
+        (
+            "unknown boxes",
+            of((0..20_000)
+                .map(|n| [fragment(n, n * 40, place, 9), boxed(b"abcd", &[0; 8])].concat())
+                .collect()),
+        ),
+        (
+            "unknown boxes behind",
+            of([vec![fragment(0, 0, place, 9)], vec![boxed(b"abcd", &[0; 8]); 20_000]].concat()),
+        ),
+        (
+            "no end",
+            of((0..20_000)
+                .map(|n| [fragment(n, n * 40, place, 9), b"\x7f\0\0\0mdat".to_vec()].concat())
+                .collect()),
+        ),
+        ("heads", of(vec![film.clone(); 5000])),
+    ] {
+        let all = file.len();
+        let read = bytes_to_open(file);
+        assert!(read <= 12 * all + (8 << 20), "{what}: {read} bytes of {all}");
+    }
 }
