@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+const EXTENSION: &str = ".mp4";
+
 /// The parameters of `Content-Disposition` that name a file: `filename` in ASCII, and `filename*`
 /// with the real name for clients that read it (RFC 6266 section 4.3, RFC 8187).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,9 +13,14 @@ pub(crate) struct DownloadName {
 }
 
 impl DownloadName {
-    /// The name of a title as an MP4 file: by its id, which is ASCII, and by its own name.
+    /// The name of a title as an MP4 file: by its id, which is ASCII, and by its own name, which may
+    /// be that of an MP4 file already.
     pub(crate) fn mp4(id: &str, name: &str) -> DownloadName {
-        DownloadName { ascii: format!("{id}.mp4"), real: format!("{name}.mp4") }
+        let is_mp4 = |(_, end): (&str, &str)| end.eq_ignore_ascii_case(EXTENSION);
+        let split = name.len().checked_sub(EXTENSION.len()).filter(|at| *at > 0);
+        let stem = split.and_then(|at| name.split_at_checked(at)).filter(|both| is_mp4(*both));
+        let stem = stem.map_or(name, |(stem, _)| stem);
+        DownloadName { ascii: format!("{id}{EXTENSION}"), real: format!("{stem}{EXTENSION}") }
     }
 }
 
@@ -45,6 +52,9 @@ mod tests {
             ("夜行", "%E5%A4%9C%E8%A1%8C.mp4"),
             ("a\"b\r\nc/d\\e;f=100%", "a%22b__c_d_e%3Bf%3D100%25.mp4"),
             ("🎬", "%F0%9F%8E%AC.mp4"),
+            ("holiday.MP4", "holiday.mp4"),
+            ("a.mp4.mkv", "a.mp4.mkv.mp4"),
+            (".mp4", ".mp4.mp4"),
         ] {
             let expected = format!("filename=\"title.mp4\"; filename*=UTF-8''{encoded}");
             assert_eq!(DownloadName::mp4("title", name).to_string(), expected);

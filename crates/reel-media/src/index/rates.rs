@@ -2,6 +2,9 @@
 
 use super::{Fragment, FrameRate, TrackIndex};
 
+/// A step so many times as long as the least is a pause.
+const PAUSE_STEPS: u32 = 100;
+
 /// Finds the frame rate from the times between samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateMeter {
@@ -12,8 +15,15 @@ pub(crate) struct RateMeter {
 }
 
 impl RateMeter {
-    /// Adds the ticks between a sample and the next one.
+    /// Adds the ticks between a sample and the next one. Pauses say nothing about the rate.
     pub(crate) fn step(&mut self, ticks: u32) {
+        let is_pause = |long: u32, short: u32| short > 0 && long / PAUSE_STEPS > short;
+        if self.steps > 0 && is_pause(ticks, self.least) {
+            return;
+        }
+        if self.steps > 0 && is_pause(self.least, ticks) {
+            *self = RateMeter::default();
+        }
         self.least = if self.steps == 0 { ticks } else { self.least.min(ticks) };
         self.most = self.most.max(ticks);
         self.steps += 1;
@@ -191,6 +201,9 @@ mod tests {
         assert_eq!(rate(&[3753, 3754, 3754, 3754], 90_000), (24_000, 1001, true));
         assert_eq!(rate(&[10, 30], 1000), (50, 1, false));
         assert_eq!(rate(&[], 1000), (25, 1, true));
+        // Pauses, at first and within.
+        assert_eq!(rate(&[512_000, 512, 512, 7_680_000, 512], 12_800), (25, 1, true));
+        assert_eq!(rate(&[0, 512, 512], 12_800), (75, 2, false));
         assert_eq!(meter(&[]).frame_rate(1000, 0), None);
     }
 

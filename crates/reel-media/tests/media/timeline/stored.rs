@@ -62,6 +62,7 @@ impl Stored {
                 _ => stored.sound.extend(found),
             }
         }
+        stored.pictures.truncate(own_pictures(&stored.pictures));
         Ok(stored)
     }
 
@@ -69,4 +70,15 @@ impl Stored {
     pub(crate) fn warns_of(&self, what: &str) -> bool {
         self.warnings.iter().any(|warning| warning.contains(what))
     }
+}
+
+/// The number of pictures without a key frame that is repeated at the end of the title because the
+/// sound is much longer.
+fn own_pictures(pictures: &[Found]) -> usize {
+    let Some(last) = pictures.last() else { return 0 };
+    // Within a twentieth of a second.
+    let is_repeated = |picture: &&Found| picture.id == last.id && last.pts - picture.pts <= RATE / 20;
+    let own = pictures.len() - pictures.iter().rev().take_while(is_repeated).count();
+    // The key frame itself may be the last picture.
+    own + usize::from(!pictures[..own].iter().any(|picture| picture.id == last.id))
 }

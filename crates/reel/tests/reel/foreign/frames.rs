@@ -6,7 +6,7 @@ use reel_compare::{Bounds, Decoded, first_difference, of_pictures};
 pub(crate) fn assert_same_pictures(source: &str, served: &str, what: &str) {
     let [source, served] = [source, served].map(|input| reel_compare::pictures(input).unwrap());
     assert!(!source.is_empty(), "{what}: no pictures");
-    if let Some(difference) = of_pictures(&source, &served) {
+    if let Some(difference) = of_pictures(&source, &served, 0) {
         panic!("{what}: {difference}");
     }
 }
