@@ -108,8 +108,9 @@ pub(super) struct FragmentCursor {
 #[derive(Clone, Copy)]
 enum LeftOut {
     Nothing,
-    /// Sound before the end of the sound that was played.
-    SoundBefore(i64),
+    /// Sound before the end of the sound that was played, whose frames last so long. The duration
+    /// of a frame may have a gap in it.
+    SoundBefore(i64, u32),
     /// Pictures before the first key frame.
     Undecodable,
     /// Pictures that are shown before the key frame and follow it.
@@ -151,6 +152,8 @@ mod head_flag {
     pub(super) const BASE_IS_MOOF: u32 = 0x2_0000;
 }
 
+/// The header of the box with the data of a fragment.
+const MDAT_HEADER_BYTES: u64 = 8;
 /// Fragments without the track that are passed over in a unit of work.
 const SKIPS_A_UNIT: usize = 16;
 
@@ -281,7 +284,7 @@ impl FragmentCursor {
         }
         let is_next_part = std::mem::replace(&mut self.part, moof.part) != moof.part;
         match self.kind {
-            TrackKind::Audio if is_next_part => self.left_out = LeftOut::SoundBefore(self.dts),
+            TrackKind::Audio if is_next_part => self.left_out = LeftOut::SoundBefore(self.dts, self.last),
             TrackKind::Video if moof.begins => self.left_out = LeftOut::Undecodable,
             _ => {}
         }
@@ -310,7 +313,9 @@ impl LeftOut {
         let pts = sample.dts + i64::from(sample.reorder);
         match *self {
             Self::Nothing => return false,
-            Self::SoundBefore(end) if sample.dts + i64::from(sample.duration / 2) < end => return true,
+            Self::SoundBefore(end, step) if sample.dts + i64::from(sample.duration.min(step) / 2) < end => {
+                return true;
+            }
             Self::Undecodable if sample.sync => {
                 *self = Self::Leading(pts);
                 return false;
@@ -425,15 +430,20 @@ pub(super) fn runs(
     Ok(found)
 }
 
-/// Whether the first `moof` box of a film states its own place in the film as that of its data.
-pub(super) fn counts_from_moof(body: &[u8], moof: &Moof, film: &FilmOf) -> bool {
+/// Whether the first `moof` box of a film counts the places of its data from itself, although it
+/// states places in the film: they then begin in the `mdat` box behind it.
+pub(super) fn counts_from_moof(body: &[u8], moof: &Moof) -> bool {
     let atom = Atom { kind: FourCc(*b"moof"), body, offset: moof.body };
-    let stated = || {
-        let (_, flags, mut fields) = atom.child(b"traf").ok()??.child(b"tfhd").ok()??.full().ok()?;
+    let first = || {
+        let traf = atom.child(b"traf").ok()??;
+        let (_, of_head, _) = traf.child(b"tfhd").ok()??.full().ok()?;
+        let (_, of_run, mut fields) = traf.child(b"trun").ok()??.full().ok()?;
         fields.skip(4).ok()?;
-        (flags & head_flag::BASE_OFFSET != 0).then(|| fields.u64().ok())?
+        let is_stated = of_head & head_flag::BASE_OFFSET != 0 && of_run & run_flag::DATA_OFFSET != 0;
+        is_stated.then(|| fields.u32().ok())?
     };
-    stated().is_some_and(|stated| stated.checked_add(film.start) == Some(moof.start))
+    let end = moof.body - moof.start + u64::from(moof.bytes);
+    first().is_some_and(|offset| u64::from(offset) == end + MDAT_HEADER_BYTES)
 }
 
 /// The number of a fragment (`mfhd`), if it states one.

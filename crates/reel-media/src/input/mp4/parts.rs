@@ -156,7 +156,7 @@ impl Scan<'_> {
                 continue;
             };
             if !std::mem::replace(seen, true) {
-                film.counts_from_moof = counts_from_moof(&moof.read(self.source)?, moof, film);
+                film.counts_from_moof = counts_from_moof(&moof.read(self.source)?, moof);
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use super::files::{H264, film};
 use super::movie::{Trak, movie};
 use super::sources::{Memory, Read, read};
 use super::stored;
+use proptest::prelude::*;
 use reel_media::TrackKind;
 use std::fs;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ fn edited(film: &[u8], first_ms: i32, pictures: Edits<'_>, sound: Edits<'_>) -> 
         let list = edits.iter().flat_map(|(duration, ms, rate)| {
             let ticks = match ms {
                 -1 => -1,
-                ms => ((ms + first) * (timescale / 100)) / 10 + priming,
+                ms => (i64::from(ms + first) * timescale / 1000) as i32 + priming,
             };
             words(&[*duration, ticks as u32, *rate])
         });
@@ -252,4 +253,47 @@ fn cuts_with_more_pictures_than_a_clock_can_hide() {
           is left out"
         ]
     );
+}
+
+fn any_edits() -> impl Strategy<Value = Vec<(u32, i32, u32)>> {
+    let time = prop_oneof![3 => 0i32..2400, 1 => Just(-1), 1 => -5i32..i32::MAX - 1];
+    let duration = prop_oneof![6 => 0u32..900, 1 => any::<u32>()];
+    let rate = prop_oneof![8 => Just(NORMAL), 1 => Just(0), 1 => any::<u32>()];
+    prop::collection::vec((duration, time, rate), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// Whatever a list says, samples are in order, and decoded before they are shown.
+    #[test]
+    fn any_edit_list_leaves_samples_in_order(
+        pictures in any_edits(),
+        in_order in any::<bool>(),
+        group in 1usize..20,
+    ) {
+        let mut pictures = pictures;
+        if in_order {
+            pictures.sort_by_key(|(_, time, _)| *time);
+        }
+        // Groups of I P B B.
+        let shown = |at: usize| at - at % 4 + [0, 3, 1, 2][at % 4];
+        let reorder = (0..60).map(|at| (shown(at) as i32 - at as i32 + 2) * 512).collect();
+        let syncs = (0..60).step_by(4 * group).map(|at| at + 1).collect();
+        let video = Trak { reorder, syncs: Some(syncs), edits: vec![(1, 0)], timescale: 12_800, duration: 512, ..Trak::video(1, 60) };
+        let sound = Trak { edits: vec![(1, 0)], ..Trak::audio(2, 110) };
+        let file = edited(&movie(b"isom", &[video, sound]), 0, &pictures, &pictures);
+        if let Ok(read) = read(Memory(file)) {
+            for track in 0..read.tracks.len() {
+                let samples: Vec<_> = read.of(track).iter().map(|(packet, _)| packet.sample).collect();
+                prop_assert!(samples.is_sorted_by_key(|sample| sample.dts), "{samples:?}");
+                let is_early = |sample: &reel_media::Sample| sample.dts <= sample.pts;
+                prop_assert!(samples.iter().all(is_early), "{samples:?}");
+                let mut times: Vec<_> = samples.iter().map(|sample| sample.pts).collect();
+                times.sort_unstable();
+                times.dedup();
+                prop_assert_eq!(times.len(), samples.len(), "no two at one time");
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::movie::{Trak, movie};
 use super::sources::{Memory, Read, read};
 use crate::mkv_made::Counting;
 use crate::oracle;
+use proptest::prelude::*;
 use reel_media::TrackKind;
 use std::fs;
 use std::sync::Arc;
@@ -253,6 +254,10 @@ fn a_missing_fragment_is_named_with_its_time_and_length() {
             ],
             "{flags}"
         );
+        // The first one: the others are found, also if they state places in the file.
+        let read = taken(&[&whole.head[..], &whole.fragments[1..].concat()].concat());
+        let (left, all) = (samples(&read, TrackKind::Video), samples(&expected, TrackKind::Video));
+        assert!(data(&left) == data(&all[12..]), "{flags}: {}", left.len());
         // Two in a row, and two apart.
         let mut less = whole.fragments.clone();
         less.drain(1..3);
@@ -491,5 +496,37 @@ fn hostile_fragments_are_read_a_few_times() {
         let all = file.len();
         let read = bytes_to_open(file);
         assert!(read <= 12 * all + (8 << 20), "{what}: {read} bytes of {all}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Fragments of two films in any order, some of them often, some not at all: what is played is
+    /// in order, nothing is shown over something else, and all of it is from the films.
+    #[test]
+    fn fragments_in_any_order(
+        order in prop::collection::vec(0usize..12, 1..16),
+        flags in prop::sample::select(vec![FLAGS[0], FLAGS[2], FLAGS[3]]),
+    ) {
+        let films = [pieces(&first(flags)), pieces(&second(flags))];
+        let all: Vec<&Vec<u8>> = films.iter().flat_map(|film| &film.fragments).collect();
+        let chosen = order.iter().map(|at| all[at % all.len()].clone());
+        let file = [films[0].head.clone()].into_iter().chain(chosen).collect::<Vec<_>>().concat();
+        let Ok(read) = read(Memory(file)) else { return Ok(()) };
+        let sources = films.map(|film| taken(&film.file()));
+        for (track, described) in read.tracks.iter().enumerate() {
+            let packets = read.of(track);
+            prop_assert!(packets.is_sorted_by_key(|(packet, _)| packet.sample.dts));
+            let mut times: Vec<i64> = packets.iter().map(|(packet, _)| packet.sample.pts).collect();
+            times.sort_unstable();
+            // The last frame of sound of a film is shorter than others.
+            let step = if described.kind == TrackKind::Video { 512 } else { 256 };
+            let is_apart = |pair: &[i64]| pair[1] - pair[0] >= step;
+            prop_assert!(times.windows(2).all(is_apart), "{order:?}, {flags}: {:?} {times:?}", described.kind);
+            let is_known = |data: &Vec<u8>| sources.iter().any(|source| source.packets.iter().any(|(_, of)| of == data));
+            prop_assert!(packets.iter().all(|(_, data)| is_known(data)));
+            prop_assert!(described.kind != TrackKind::Video || packets.first().is_none_or(|(packet, _)| packet.sample.sync));
+        }
     }
 }
