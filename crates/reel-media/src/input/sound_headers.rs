@@ -3,8 +3,7 @@
 
 use super::warnings::Warnings;
 use crate::codec::{ac3, mp3};
-use crate::subtitle::webvtt;
-use crate::{Codec, Track};
+use crate::{Codec, Track, times};
 
 /// Compares the frames of a track of sound with the first one.
 pub(crate) struct SoundHeaders {
@@ -41,9 +40,8 @@ impl SoundHeaders {
     /// The warning about track `number`, if there are such frames.
     pub(crate) fn warn(&self, number: u64, warnings: &mut Warnings) {
         let Some((at_ms, (rate, channels))) = self.first else { return };
-        let at = webvtt::time(u64::try_from(at_ms).unwrap_or(0));
-        let frames =
-            if self.others == 1 { "one frame".to_owned() } else { format!("{} frames", self.others) };
+        let at = times::at(at_ms, 1000);
+        let frames = times::counted(self.others, "frame");
         warnings.add(format!(
             "the sound of track {number} changes at {at} to {channels} channels at {rate} Hz, for {frames} in \
              all: no new decoder configuration begins there, and some players cannot follow"
