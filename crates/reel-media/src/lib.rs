@@ -18,6 +18,7 @@ mod model;
 pub mod progressive;
 mod source;
 pub mod subtitle;
+mod times;
 pub mod transport;
 mod unseen;
 

@@ -4,6 +4,7 @@
 //! browser removes the first with all that depends on it (W3C Media Source Extensions, coded frame
 //! processing).
 
+use crate::times::{self, Places};
 use crate::{Packet, Sample};
 use std::collections::VecDeque;
 
@@ -17,13 +18,15 @@ const COARSEST: u32 = 90_000;
 pub(super) struct Apart {
     /// The least that every form tells apart, in ticks.
     step: i64,
+    timescale: u32,
     recent: VecDeque<i64>,
-    moved: u64,
+    moved: Places,
 }
 
 impl Apart {
     pub(super) fn new(timescale: u32) -> Apart {
-        Apart { step: timescale.div_ceil(COARSEST).into(), recent: VecDeque::new(), moved: 0 }
+        let step = timescale.div_ceil(COARSEST).into();
+        Apart { step, timescale, recent: VecDeque::new(), moved: Places::default() }
     }
 
     /// The packet of the next picture with another time, if an earlier one has its time.
@@ -39,18 +42,20 @@ impl Apart {
         }
         self.recent.push_back(pts);
         let is_moved = pts != packet.sample.pts;
-        self.moved += u64::from(is_moved);
+        if is_moved {
+            self.moved.add(Some(pts));
+        }
         is_moved.then(|| Packet { sample: Sample { pts, ..packet.sample }, ..packet.clone() })
     }
 
     /// The warning for the track with this number, if a picture was moved.
     pub(super) fn warning(&self, number: usize) -> Option<String> {
-        let count = self.moved;
-        (count > 0).then(|| {
-            format!(
-                "track {number}: {count} pictures have the time of another one, and are shown right after it"
-            )
-        })
+        let (count, first) = (self.moved.count, times::at(self.moved.first?, self.timescale));
+        let pictures =
+            if count == 1 { "one picture has".to_owned() } else { format!("{count} pictures have") };
+        Some(format!(
+            "track {number}: {pictures} the time of another one, the first at {first}: each is shown right after it"
+        ))
     }
 }
 
@@ -71,7 +76,8 @@ mod tests {
     fn no_two_pictures_have_one_time() {
         let mut apart = Apart::new(12_800);
         assert_eq!(placed(&mut apart, &[0, 1536, 512, 512, 512, 513]), [0, 1536, 512, 513, 514, 515]);
-        assert_eq!(apart.warning(1).map(|text| text.contains("3 pictures")), Some(true));
+        assert_eq!(apart.warning(1).map(|text| text.contains("3 pictures have the time")), Some(true));
+        assert_eq!(apart.warning(1).map(|text| text.contains("first at 00:00:00.040")), Some(true));
         // The clock of transport streams tells them apart as well.
         let mut apart = Apart::new(1_000_000);
         assert_eq!(placed(&mut apart, &[-2, -2, 0, 40_000, 40_000]), [-2, -1, 0, 40_000, 40_012]);

@@ -6,7 +6,7 @@ use super::steps::Steps;
 use super::tables::Tables;
 use super::{PackError, Piece, init};
 use crate::index::{Change, Fragment, RateMeter};
-use crate::{Description, Packet, Sample, Track, TrackKind, limits, unseen};
+use crate::{Description, Packet, Sample, Track, TrackKind, limits, times, unseen};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -29,11 +29,9 @@ impl Instant {
         left.cmp(&(i128::from(other.ticks) * i128::from(self.timescale)))
     }
 
-    /// As hours, minutes, seconds and tenths.
-    pub(super) fn clock(self) -> String {
-        let tenths = self.in_clock(10).max(0);
-        let seconds = tenths / 10;
-        format!("{}:{:02}:{:02}.{}", seconds / 3600, seconds / 60 % 60, seconds % 60, tenths % 10)
+    /// As warnings have it.
+    pub(super) fn text(self) -> String {
+        times::at(self.ticks, self.timescale)
     }
 
     /// Milliseconds between two instants.

@@ -271,10 +271,10 @@ impl Packager {
                 self.show_until(track, end)?;
             }
             if missing_ms > limits::UNNOTICED_MS as u64 {
-                let (number, at) = (track + 1, from.clock());
+                let (number, at) = (track + 1, from.text());
                 warnings.push(format!(
                     "track {number}: the pictures end at {at}, and the title at {}; the last one stays until then",
-                    end.clock()
+                    end.text()
                 ));
             }
         }
@@ -315,7 +315,7 @@ impl Packager {
         let late = |(i, (lane, beginning)): (usize, (&Lane, &Beginning))| {
             let timescale = lane.track().timescale;
             let is_noticed = beginning.moved * 1000 > i64::from(timescale) * limits::UNNOTICED_MS;
-            let at = Instant { ticks: beginning.moved, timescale }.clock();
+            let at = Instant { ticks: beginning.moved, timescale }.text();
             is_noticed.then(|| {
                 format!("track {}: the pictures begin at {at}; the first one is shown from the start", i + 1)
             })

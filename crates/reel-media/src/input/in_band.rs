@@ -5,8 +5,7 @@
 use super::parameter_sets::{Described, SetsInForce};
 use super::warnings::Warnings;
 use crate::codec::{av1, h264, hevc, nal, vp9};
-use crate::subtitle::webvtt;
-use crate::{Codec, Description, Track, Video, limits};
+use crate::{Codec, Description, Track, Video, limits, times};
 
 /// Parameter sets that are read of one sample: as many as are kept of all kinds.
 const MOST_SETS: usize = 3 * limits::PARAMETER_SETS;
@@ -94,7 +93,7 @@ impl InBand {
     /// Warnings about the changes of track `number`.
     pub(crate) fn warn(&self, number: u64, warnings: &mut Warnings) {
         for (at_ms, to) in &self.named {
-            let at = webvtt::time(u64::try_from(*at_ms).unwrap_or(0));
+            let at = times::at(*at_ms, 1000);
             warnings.add(format!(
                 "the pictures of track {number} change at {at} to {to}: a new decoder configuration begins there"
             ));

@@ -4,8 +4,7 @@
 
 use super::warnings::Warnings;
 use crate::codec::{ac3, flac, mp3};
-use crate::subtitle::webvtt;
-use crate::{Codec, Track};
+use crate::{Codec, Track, times};
 
 /// Compares the frames of a track of sound with the first one.
 pub(crate) struct SoundHeaders {
@@ -69,7 +68,7 @@ impl SoundHeaders {
     /// The warnings about track `number`.
     pub(crate) fn warn(&self, number: u64, warnings: &mut Warnings) {
         if let Some((at_ms, Stated { rate, channels, .. })) = self.first {
-            let (at, frames) = (time(at_ms), frames(self.others));
+            let (at, frames) = (times::at(at_ms, 1000), times::counted(self.others, "frame"));
             warnings.add(format!(
                 "the sound of track {number} changes at {at} to {channels} channels at {rate} Hz, for {frames} in \
                  all: no new decoder configuration begins there, and some players cannot follow"
@@ -87,8 +86,8 @@ impl SoundHeaders {
             };
             warnings.add(format!(
                 "the sound of track {number} has damaged frames that cannot be heard: {}{length}, {place} {}",
-                frames(count),
-                time(at_ms)
+                times::counted(count, "frame"),
+                times::at(at_ms, 1000)
             ));
         }
     }
@@ -117,12 +116,4 @@ impl Stated {
             _ => flac::StreamInfo::frame_samples(data).map(|samples| Self { rate: 0, channels: 0, samples }),
         }
     }
-}
-
-fn time(ms: i64) -> String {
-    webvtt::time(u64::try_from(ms).unwrap_or(0))
-}
-
-fn frames(count: u64) -> String {
-    if count == 1 { "one frame".to_owned() } else { format!("{count} frames") }
 }

@@ -49,7 +49,7 @@ impl StreamReader {
     pub fn read(&mut self, packets_max: usize, target: &mut Vec<u8>) -> Result<usize, MediaError> {
         for done in 0..packets_max {
             let at = self.packets.position();
-            let Some(bytes) = self.packets.next_bytes(&mut self.window, &mut self.warnings)? else {
+            let Some(bytes) = self.packets.next_bytes(&mut self.window)? else {
                 self.note_end(at)?;
                 return Ok(done);
             };
@@ -73,6 +73,7 @@ impl StreamReader {
     /// # Errors
     /// If the stream has no clock from which its rate follows.
     pub fn finish(mut self) -> Result<(StreamIndex, Vec<String>), MediaError> {
+        self.packets.report(None, &mut self.warnings);
         let (index, warnings) = self.indexer.finish(self.packets.position())?;
         warnings.into_iter().for_each(|warning| self.warnings.add(warning));
         Ok((index, self.warnings.all().to_vec()))

@@ -5,6 +5,7 @@ mod joints;
 mod late;
 mod losses;
 mod pauses;
+mod said;
 
 use crate::oracle::*;
 use reel_media::{Codec, Demux, MediaError, Track, TrackKind};
@@ -146,7 +147,11 @@ fn losses_are_counted_and_damage_one_picture_each() {
             "{count}: {:?}",
             played.warnings
         );
-        assert!(played.warns_of("near 3.") || played.warns_of("near 4."), "{:?}", played.warnings);
+        assert!(
+            played.warns_of("near 00:00:03.") || played.warns_of("near 00:00:04."),
+            "{:?}",
+            played.warnings
+        );
         assert!(!played.warns_of("(sound)"));
         assert_eq!(played.warnings.len(), 1, "{:?}", played.warnings);
         let (pictures, all) = (played.pictures(), expected.pictures());
@@ -348,7 +353,7 @@ fn changes_that_cannot_be_followed_are_named() {
     let other = "-c:v libx264 -preset veryfast -bf 3 -g 50 -c:a ac3 -tables_version 1 -streamid 1:400";
     let played = Played::of(&[first.clone(), part("b.ts", other)].concat());
     assert_eq!(played.pictures().len(), 850);
-    assert!(played.warns_of("stream 257 (sound) ends at 29."), "{:?}", played.warnings);
+    assert!(played.warns_of("stream 257 (sound) ends at 00:00:29."), "{:?}", played.warnings);
     assert!(played.warns_of("stream 400 (sound) begins at"), "{:?}", played.warnings);
     // Sound ends.
     let silent = "-c:v libx264 -preset veryfast -bf 3 -g 50 -an -tables_version 1";
@@ -359,9 +364,9 @@ fn changes_that_cannot_be_followed_are_named() {
     let first = make(&film_dir, "d.ts", 30, silent);
     let played = Played::of(&[first, part("e.ts", H264_AAC)].concat());
     assert_eq!((played.pictures().len(), played.tracks.len()), (850, 1));
-    let named =
-        "stream 257 (sound) begins at 29.8 s and is left out: it continues no track of the start of the file";
-    assert!(played.warns_of(named), "{:?}", played.warnings);
+    assert!(played.warns_of("stream 257 (sound) begins at 00:00:29.8"), "{:?}", played.warnings);
+    let why = "is left out: it continues no track of the start of the file";
+    assert!(played.warns_of(why), "{:?}", played.warnings);
 }
 
 #[test]
@@ -442,7 +447,7 @@ fn assert_followed(film_dir: &FilmDir, same: &str, other: &str, named: [&str; 2]
             let audio = taken.packet.change.as_ref().unwrap().audio.clone();
             assert_eq!(audio, plains[*part].tracks[1].audio, "{chosen:?}");
             let to = named[chosen[*part]];
-            assert!(played.warns_of(&format!("s to {to}: a new")), "{:?}", played.warnings);
+            assert!(played.warns_of(&format!(" to {to}: a new")), "{:?}", played.warnings);
         }
         for (n, plain) in plains.iter().enumerate() {
             let shift = (pictures[100 * n].packet.sample.pts - plain.pictures()[0].packet.sample.pts) as f64
@@ -520,7 +525,11 @@ fn pictures_that_change_their_size_are_all_there() {
         let played = Played::of(&[first.clone(), second.clone()].concat());
         assert_eq!(played.pictures().len(), 200);
         assert_eq!(played.sums(&film_dir).len(), 200);
-        assert!(played.warns_of("change at 4.") && played.warns_of("to 160 x 9"), "{:?}", played.warnings);
+        assert!(
+            played.warns_of("change at 00:00:04.") && played.warns_of("to 160 x 9"),
+            "{:?}",
+            played.warnings
+        );
         let pictures = played.pictures();
         let changed: Vec<usize> =
             (0..200).filter(|number| pictures[*number].packet.change.is_some()).collect();

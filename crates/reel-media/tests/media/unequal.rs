@@ -149,7 +149,7 @@ fn a_title_whose_pictures_end_long_before_its_sound_ends_with_its_last_key_frame
     let lanes = vec![samples(0, frames(75, 512, 50, true)), samples(1, sound(2000, 1024, 0))];
     let film = Film::new(vec![video(12_800), audio(48_000, 0)], lanes);
     let (packaged, _) = film.package(CutPolicy::default()).unwrap();
-    let told = "track 1: the pictures end at 0:00:03.0, and the title at 0:00:42.6";
+    let told = "track 1: the pictures end at 00:00:03.000, and the title at 00:00:42.666";
     assert!(packaged.warnings.iter().any(|text| text.starts_with(told)), "{:?}", packaged.warnings);
     let stored = film.store();
     assert_all_last(&stored, "a film");

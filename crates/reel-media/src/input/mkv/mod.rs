@@ -33,7 +33,7 @@ use crate::input::spacing::Spacing;
 use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
-use crate::subtitle::webvtt;
+use crate::times::{self, Places};
 use crate::{Chapter, Cover, Demux, MediaError, Packet, Source, Track};
 
 const CONTAINER: &str = "Matroska";
@@ -61,6 +61,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         scale_ns: segment.scale_ns,
         zero_ns: presentation_zero(&entries, &probed),
         latest_ns: 0,
+        damaged_blocks: Places::default(),
         tracks: Vec::new(),
         readers: Vec::new(),
         chapters: Vec::new(),
@@ -92,6 +93,8 @@ struct File {
     zero_ns: i64,
     /// Start of the latest block that was taken.
     latest_ns: i64,
+    /// Blocks whose frames cannot be found.
+    damaged_blocks: Places,
     tracks: Vec<Track>,
     readers: Vec<Reader>,
     chapters: Vec<Chapter>,
@@ -214,7 +217,7 @@ impl File {
         let mut payload = Vec::with_capacity(block.bytes);
         self.window.append(block.offset, block.bytes, &mut payload)?;
         let Some(frames) = blocks::frames(&payload, block.lacing) else {
-            self.warnings.once("lacing", || format!("a damaged block at byte {} is left out", block.offset));
+            self.damaged_blocks.add(Some(self.latest_ns));
             return Ok(());
         };
         let at_ns = block_ns(block.time, self.scale_ns, block.offset)? - self.zero_ns;
@@ -268,8 +271,13 @@ impl File {
     }
 
     fn finish(&mut self) -> Result<(), MediaError> {
+        if let Some(first_ns) = self.damaged_blocks.first {
+            let (count, first) = (self.damaged_blocks.count, times::at(first_ns, 1_000_000_000));
+            let blocks = times::counted(count, "damaged block");
+            self.warnings.add(format!("left out: {blocks}, the first after {first}"));
+        }
         if let Some(from) = self.blocks.cut_at() {
-            let at = webvtt::time(u64::try_from(self.latest_ns / 1_000_000).unwrap_or(0));
+            let at = times::at(self.latest_ns, 1_000_000_000);
             self.warnings.add(format!(
                 "the file is cut off or damaged at byte {from}: what comes before, up to {at}, is taken, and the rest \
                  is left out"

@@ -7,8 +7,7 @@ use crate::input::in_band::InBand;
 use crate::input::sound_headers::SoundHeaders;
 use crate::input::spacing::Timed;
 use crate::input::warnings::Warnings;
-use crate::subtitle::webvtt;
-use crate::{Codec, Description, Track};
+use crate::{Codec, Description, Track, times};
 
 /// How long a subtitle is shown if the file does not say.
 const TEXT_MS: u32 = 5000;
@@ -93,12 +92,11 @@ impl VideoRules {
         }
         if let Some((count, first_ns)) = self.left.take() {
             let later_s = (stated.block_ns - first_ns) as f64 / 1e9;
-            let begins_ms = u64::try_from(stated.block_ns / 1_000_000).unwrap_or(0);
             warnings.add(format!(
                 "track {}: {count} frames before the first key frame cannot be decoded and are left out; the \
                  picture begins {later_s:.3} s later than stated, at {}",
                 self.number,
-                webvtt::time(begins_ms)
+                times::at(stated.block_ns, 1_000_000_000)
             ));
         }
         let change = self.follow(&data, sync, stated.block_ns);
@@ -117,8 +115,10 @@ impl VideoRules {
         let dts = self.reorder.dts(pts);
         if dts > pts {
             warnings.once("order", || {
-                "video frames are reordered further than the stream states; some decoding times are late"
-                    .to_owned()
+                let at = times::at(stated.block_ns, 1_000_000_000);
+                format!(
+                    "video frames are reordered further than the stream states, the first at {at}; some decoding times are late"
+                )
             });
         }
         Some(Timed { dts, pts, sync, nominal: self.nominal, data, change })

@@ -6,7 +6,6 @@ use super::packet::{Packet, Packets};
 use super::pes::{Pes, Piece};
 use super::stream::Stream;
 use super::{HashMap, PAT_PID};
-use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits;
 
@@ -31,7 +30,6 @@ pub(super) struct Lookout<'a> {
 impl Lookout<'_> {
     /// The next time stamps of each stream, as far as they are near and may be read.
     pub(super) fn look(mut self) -> Ahead {
-        let mut ignored = Warnings::default();
         let mut found = Ahead::default();
         let begin = self.packets.position();
         let limit = begin.saturating_add(limits::TS_JOINT_BYTES.min(*self.scan_bytes));
@@ -41,7 +39,7 @@ impl Lookout<'_> {
         let mut is_near = true;
         while self.packets.position() < limit && found.stamps.len() < self.by_pid.len() {
             // An error is reported when the packet is read for its content.
-            let Ok(Some(packet)) = self.packets.next(self.window, &mut ignored) else { break };
+            let Ok(Some(packet)) = self.packets.next(self.window) else { break };
             let stream = self.by_pid.get(&packet.pid);
             if is_near && (stream.is_some() || packet.pid == PAT_PID) {
                 found.is_broken |= self.breaks(&packet, &mut counters);

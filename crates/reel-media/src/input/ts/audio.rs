@@ -43,8 +43,11 @@ pub(crate) struct AudioCutter {
     found: bool,
     /// Why the stream cannot be stored, if it cannot.
     refused: Option<&'static str>,
-    /// Bytes that belong to no frame.
-    pub(crate) skipped_bytes: u64,
+    /// Places at which bytes follow a frame that begin no other one.
+    pub(crate) damaged_places: u64,
+    /// Bytes that are left out there.
+    pub(crate) damaged_bytes: u64,
+    within_damage: bool,
     /// An incomplete E-AC-3 sample.
     group: Option<Group>,
 }
@@ -73,7 +76,9 @@ impl AudioCutter {
             locked: false,
             found: false,
             refused: None,
-            skipped_bytes: 0,
+            damaged_places: 0,
+            damaged_bytes: 0,
+            within_damage: false,
             group: None,
         }
     }
@@ -104,7 +109,17 @@ impl AudioCutter {
     pub(crate) fn lose(&mut self) {
         self.base += self.pending.len() as u64;
         self.pending.clear();
-        self.locked = false;
+        (self.locked, self.within_damage) = (false, false);
+    }
+
+    /// Leaves a byte out. Before the first frame, and where packets are missing, that is no damage
+    /// of its own.
+    fn skip(&mut self) {
+        if std::mem::take(&mut self.locked) {
+            self.within_damage = true;
+            self.damaged_places += 1;
+        }
+        self.damaged_bytes += u64::from(self.within_damage);
     }
 
     /// The stream has ended.
@@ -120,8 +135,7 @@ impl AudioCutter {
         while let Some(rest) = self.pending.get(at..).filter(|rest| rest.len() >= ac3::HEADER_BYTES) {
             let Some(found) = self.find(rest) else {
                 at += 1;
-                self.skipped_bytes += 1;
-                self.locked = false;
+                self.skip();
                 continue;
             };
             if rest.len() < found.frame_bytes {
@@ -131,13 +145,13 @@ impl AudioCutter {
             // A first header counts only if another one follows at the stated distance.
             if !self.locked && next.len() >= ac3::HEADER_BYTES && self.find(next).is_none() {
                 at += 1;
-                self.skipped_bytes += 1;
+                self.skip();
                 continue;
             }
             if !self.locked && next.len() < ac3::HEADER_BYTES && !last {
                 break;
             }
-            self.locked = true;
+            (self.locked, self.within_damage) = (true, false);
             let range = at..at + found.frame_bytes;
             at = range.end;
             self.take(&found, range, complete);

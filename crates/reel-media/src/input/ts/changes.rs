@@ -1,12 +1,13 @@
 //! Changes of the programme's tables in the course of a file (ISO 13818-1 section 2.4.4): streams
 //! that move to other PIDs, begin or end.
 
+use super::clock::RATE;
 use super::continuity::Jump;
 use super::stream::Stream;
 use super::streams::{Carries, language};
 use super::tables::{self, ProgrammeMap, StreamEntry, Table};
-use super::{File, PAT_PID, packet::Packet, seconds};
-use crate::limits;
+use super::{File, PAT_PID, packet::Packet};
+use crate::{limits, times};
 
 /// Places at which the tables show that the file may have been joined.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +150,7 @@ impl File {
     fn now(&self) -> String {
         let first = self.units.iter().find_map(|unit| unit.pts).unwrap_or(0);
         let zero = if self.lanes.is_empty() { first } else { self.zero };
-        seconds(self.programme.reference().map_or(0, |at| at - zero))
+        times::at(self.programme.reference().map_or(0, |at| at - zero), RATE)
     }
 }
 

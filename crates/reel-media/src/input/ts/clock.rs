@@ -95,6 +95,8 @@ pub(crate) struct ProgrammeClock {
     reference_breaks: u64,
     /// Places at which a counter breaks or a discontinuity is announced.
     pub(crate) breaks: u64,
+    /// Where the first new part begins.
+    pub(crate) first_jump: Option<i64>,
     /// Number of jumps; the number of the newest part.
     pub(crate) jumps: u64,
 }
@@ -279,6 +281,7 @@ impl ProgrammeClock {
         };
         self.added = added.rem_euclid(WRAP);
         self.jumps += 1;
+        self.first_jump.get_or_insert(key + added);
         self.joint = joined.then_some(joints);
         let (added_now, part) = (self.added, self.jumps);
         let line = &mut self.lines[stream];

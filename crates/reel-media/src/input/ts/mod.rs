@@ -17,6 +17,7 @@ mod marks;
 mod numbers;
 pub(crate) mod packet;
 mod pes;
+mod report;
 mod sound;
 mod stream;
 pub(crate) mod streams;
@@ -35,7 +36,7 @@ use self::tables::{ProgrammeMap, Table};
 use crate::input::spacing::{Spacing, Timed};
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
-use crate::{Demux, MediaError, Source, Track, TrackKind, hdr, limits};
+use crate::{Demux, MediaError, Source, Track, TrackKind, hdr, limits, times};
 use std::collections::{HashMap, VecDeque};
 
 /// The container's name in messages.
@@ -68,6 +69,7 @@ pub(super) fn open(source: Box<dyn Source>) -> Result<Box<dyn Demux>, MediaError
         zero: 0,
         tracks: Vec::new(),
         warnings,
+        damaged_near: None,
         spacing: Spacing::default(),
         ended: false,
         flushed: false,
@@ -108,6 +110,8 @@ struct File {
     zero: i64,
     tracks: Vec<Track>,
     warnings: Warnings,
+    /// Where the first damaged packets are, if a time was known there.
+    damaged_near: Option<Option<i64>>,
     spacing: Spacing,
     /// All packets have been read.
     ended: bool,
@@ -137,8 +141,7 @@ impl Demux for File {
                 self.advance()?;
             } else if !self.flushed {
                 self.spacing.finish();
-                self.warn_of_losses();
-                self.warn_of_changes();
+                self.report();
                 self.flushed = true;
             } else {
                 return Ok(None);
@@ -154,9 +157,14 @@ impl Demux for File {
 impl File {
     /// Reads one packet.
     fn advance(&mut self) -> Result<(), MediaError> {
-        let Some(packet) = self.packets.next(&mut self.window, &mut self.warnings)? else {
+        let damaged_places = self.packets.damaged_places();
+        let packet = self.packets.next(&mut self.window)?;
+        if self.packets.damaged_places() > damaged_places && self.damaged_near.is_none() {
+            self.damaged_near = Some(self.programme.reference());
+        }
+        let Some(packet) = packet else {
             for stream in &mut self.streams {
-                stream.finish(&mut self.programme, &mut self.units, &mut self.warnings);
+                stream.finish(&mut self.programme, &mut self.units);
             }
             self.ended = true;
             return Ok(());
@@ -168,7 +176,6 @@ impl File {
         }
         if let Some(index) = self.by_pid.get(&packet.pid) {
             let joints = self.tables.joints();
-            let jumps = self.programme.jumps;
             let (before, rest) = self.streams.split_at_mut(*index);
             let Some((stream, after)) = rest.split_first_mut() else { return Ok(()) };
             let lookout = Lookout {
@@ -181,13 +188,7 @@ impl File {
                 scan_bytes: &mut self.scan_bytes,
             };
             let ahead = || lookout.look();
-            stream.push(&packet, joints, &mut self.programme, ahead, &mut self.units, &mut self.warnings)?;
-            if self.programme.jumps > jumps {
-                self.warnings.once("jump", || {
-                    "the clock jumps: the file was joined from several; they are played without a gap"
-                        .to_owned()
-                });
-            }
+            stream.push(&packet, joints, &mut self.programme, ahead, &mut self.units)?;
         }
         Ok(())
     }
@@ -214,7 +215,7 @@ impl File {
             }
         }
         for stream in &mut self.streams {
-            stream.finish_first_picture(&mut self.units, &mut self.warnings);
+            stream.finish_first_picture(&mut self.units);
         }
         Ok(())
     }
@@ -243,7 +244,7 @@ impl File {
                     lane
                 }
                 other => {
-                    let nothing = if stream.scrambled_packets > 0 {
+                    let nothing = if stream.scrambled.count > 0 {
                         encrypted = encrypted.or(Some(stream.pid));
                         "its packets are encrypted"
                     } else {
@@ -252,11 +253,11 @@ impl File {
                     let why = other.err().unwrap_or(nothing);
                     let text = format!("stream {} is left out: {why}", stream.pid);
                     // What is clear beside encrypted pictures is taken: it is all there is to have.
-                    if stream.carries.is_video() && stream.scrambled_packets == 0 {
+                    if stream.carries.is_video() && stream.scrambled.count == 0 {
                         video_missing = Some(text.clone());
                     }
                     self.warnings.add(text);
-                    if stream.given == 0 && stream.scrambled_packets == 0 { Lane::Silent } else { Lane::Out }
+                    if stream.given == 0 && stream.scrambled.count == 0 { Lane::Silent } else { Lane::Out }
                 }
             });
         }
@@ -279,70 +280,13 @@ impl File {
         Ok(())
     }
 
-    /// One warning for each track of which packets are missing.
-    fn warn_of_losses(&mut self) {
-        for (stream, lane) in self.streams.iter().zip(&self.lanes) {
-            let places = stream.losses.places;
-            if places == 0 || matches!(lane, Lane::Out | Lane::Silent) {
-                continue;
-            }
-            let (pid, at) = (stream.pid, seconds(stream.losses.first.map_or(0, |first| first - self.zero)));
-            let what = stream.carries.medium();
-            let places = if places == 1 { "one place".to_owned() } else { format!("{places} places") };
-            if stream.scrambled_packets > 0 {
-                let count = stream.scrambled_packets;
-                let packets = if count == 1 { "one packet".to_owned() } else { format!("{count} packets") };
-                self.warnings.add(format!("encrypted, and counted as missing: {packets} of stream {pid}"));
-            }
-            self.warnings.add(format!(
-                "packets of stream {pid} ({what}) are missing at {places}, the first near {at}: {what} may be damaged there"
-            ));
-        }
-    }
-
-    /// Warnings about changes of decoder configuration: the first ones of each track.
-    fn warn_of_changes(&mut self) {
-        for (stream, lane) in self.streams.iter().zip(&self.lanes) {
-            if matches!(lane, Lane::Out | Lane::Silent) {
-                continue;
-            }
-            let at = |ticks: i64| seconds(ticks - self.zero);
-            let (pid, changes) = (stream.pid, stream.changes());
-            let what = if stream.carries.is_video() { "pictures of stream" } else { "sound of stream" };
-            let verb = if stream.carries.is_video() { "change" } else { "changes" };
-            for (time, to) in &changes.named {
-                let time = at(*time);
-                self.warnings.add(format!(
-                    "the {what} {pid} {verb} at {time} to {to}: a new decoder configuration begins there"
-                ));
-            }
-            if changes.count > changes.named.len() {
-                let more = changes.count - changes.named.len();
-                self.warnings.add(format!("the {what} {pid} {verb} {more} more times"));
-            }
-            if let Some((first, left_out)) = stream.left_out() {
-                let (first, left_out) = (at(first), seconds(left_out));
-                self.warnings.add(format!(
-                    "sound of stream {pid} is left out, {left_out} in all, the first at {first}: it is coded \
-                     in another way for a short time, or with another codec"
-                ));
-            }
-            if stream.unfollowed > 0 {
-                let limit = limits::OUT_CHANGES;
-                self.warnings.add(format!(
-                    "the {what} {pid} {verb} more than {limit} times: some players cannot follow the later ones"
-                ));
-            }
-        }
-    }
-
     fn place(&mut self, mut unit: Unit) {
         match &mut self.lanes[unit.stream] {
             Lane::Out => {}
             lane @ Lane::Silent => {
                 *lane = Lane::Out;
                 let (stream, at) =
-                    (&self.streams[unit.stream], seconds(unit.pts.unwrap_or(self.zero) - self.zero));
+                    (&self.streams[unit.stream], times::at(unit.pts.unwrap_or(self.zero) - self.zero, RATE));
                 let (pid, what) = (stream.pid, stream.carries.medium());
                 self.warnings
                     .add(format!("stream {pid} ({what}) begins at {at}, too late to be searched for"));
@@ -354,7 +298,7 @@ impl File {
             }
             Lane::Audio { track, sound } => {
                 let stated = unit.pts.map(|pts| pts - self.zero);
-                let Some(placed) = sound.place(stated, &mut unit, &mut self.warnings) else { return };
+                let Some(placed) = sound.place(stated, &mut unit) else { return };
                 let (dts, pts, nominal, change) = (placed.pts, placed.pts, placed.duration, placed.change);
                 self.spacing.push(*track, Timed { dts, pts, sync: true, nominal, data: unit.data, change });
             }
@@ -369,14 +313,12 @@ pub(crate) fn choose_programme(
     mut packets: Packets,
     warnings: &mut Warnings,
 ) -> Result<(ProgrammeMap, u16), MediaError> {
-    // Damage is reported when the packets are read for their content.
-    let mut ignored = Warnings::default();
     let mut tables: HashMap<u16, Table> = HashMap::from([(PAT_PID, Table::default())]);
     let mut programmes: Vec<(u16, u16)> = Vec::new();
     let mut maps: Vec<ProgrammeMap> = Vec::new();
     let limit = packets.position().saturating_add(limits::TS_TABLES_BYTES);
     while packets.position() < limit {
-        let Some(packet) = packets.next(window, &mut ignored)? else { break };
+        let Some(packet) = packets.next(window)? else { break };
         let Some(table) = tables.get_mut(&packet.pid) else { continue };
         for section in table.push(&packet) {
             if packet.pid == PAT_PID {
@@ -465,10 +407,4 @@ fn streams_of(map: &ProgrammeMap, warnings: &mut Warnings) -> Result<(Vec<Stream
         return Err(MediaError::NoTracks(all));
     }
     Ok((streams, refused))
-}
-
-/// A time in seconds for people.
-fn seconds(ticks: i64) -> String {
-    let tenths = ticks.max(0) * 10 / i64::from(RATE);
-    format!("{}.{} s", tenths / 10, tenths % 10)
 }

@@ -4,6 +4,7 @@ use crate::MediaError;
 use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits::WINDOW_BYTES;
+use crate::times::{self, Places};
 
 /// Bytes of a packet itself.
 pub(crate) const PACKET_BYTES: usize = 188;
@@ -109,6 +110,13 @@ impl Packet {
 pub(crate) struct Packets {
     position: u64,
     stride: u64,
+    /// Packets that are damaged; the first is at this byte.
+    damaged: Places,
+    /// Stretches without packets; the first is at this byte.
+    foreign: Places,
+    /// The end of the first one, and their bytes.
+    foreign_to: u64,
+    foreign_bytes: u64,
 }
 
 impl Packets {
@@ -120,7 +128,14 @@ impl Packets {
                 let mut marks = (offset..bytes.len()).step_by(stride).take(PROOF);
                 let whole = bytes.len().saturating_sub(offset) / stride;
                 if whole.min(PROOF) >= LEAST_PROOF && marks.all(|at| bytes[at] == SYNC) {
-                    return Ok(Some(Self { position: offset as u64, stride: stride as u64 }));
+                    return Ok(Some(Self {
+                        position: offset as u64,
+                        stride: stride as u64,
+                        damaged: Places::default(),
+                        foreign: Places::default(),
+                        foreign_to: 0,
+                        foreign_bytes: 0,
+                    }));
                 }
             }
         }
@@ -139,27 +154,42 @@ impl Packets {
     }
 
     /// The next valid packet.
-    pub(crate) fn next(
-        &mut self,
-        window: &mut Window,
-        warnings: &mut Warnings,
-    ) -> Result<Option<Packet>, MediaError> {
-        while let Some(bytes) = self.next_bytes(window, warnings)? {
+    pub(crate) fn next(&mut self, window: &mut Window) -> Result<Option<Packet>, MediaError> {
+        while let Some(bytes) = self.next_bytes(window)? {
             match Packet::parse(bytes) {
                 Some(packet) => return Ok(Some(packet)),
-                None => warnings.once("packet", || {
-                    format!("damaged packets are left out, the first at byte {}", self.position - self.stride)
-                }),
+                None => self.damaged.add(i64::try_from(self.position - self.stride).ok()),
             }
         }
         Ok(None)
+    }
+
+    /// How many damaged places were passed.
+    pub(crate) fn damaged_places(&self) -> u64 {
+        self.damaged.count + self.foreign.count
+    }
+
+    /// Warns of damage, of which the first is at the time `near`, if that is known.
+    pub(crate) fn report(&self, near: Option<&str>, warnings: &mut Warnings) {
+        let near = near.map_or(String::new(), |at| format!(" (near {at})"));
+        if let Some(byte) = self.damaged.first {
+            let packets = times::counted(self.damaged.count, "damaged packet");
+            warnings.add(format!("left out: {packets}, the first at byte {byte}{near}"));
+        }
+        if let Some(from) = self.foreign.first {
+            let (to, bytes) = (self.foreign_to, self.foreign_bytes);
+            let more = match self.foreign.count - 1 {
+                0 => String::new(),
+                more => format!(", and at {}, {bytes} bytes in all", times::counted(more, "more place")),
+            };
+            warnings.add(format!("damage skipped: no packets from byte {from} to {to}{near}{more}"));
+        }
     }
 
     /// The bytes of the next packet, whatever is in it.
     pub(crate) fn next_bytes(
         &mut self,
         window: &mut Window,
-        warnings: &mut Warnings,
     ) -> Result<Option<[u8; PACKET_BYTES]>, MediaError> {
         loop {
             let Ok(bytes) = <[u8; PACKET_BYTES]>::try_from(window.peek(self.position, PACKET_BYTES)?) else {
@@ -172,8 +202,11 @@ impl Packets {
             }
             let from = self.position;
             self.position = self.find_again(window)?;
-            warnings
-                .once("sync", || format!("damage skipped: no packets from byte {from} to {}", self.position));
+            if self.foreign.count == 0 {
+                self.foreign_to = self.position;
+            }
+            self.foreign_bytes += self.position - from;
+            self.foreign.add(i64::try_from(from).ok());
         }
     }
 

@@ -4,6 +4,7 @@ use super::audio::Described;
 use super::clock::RATE;
 use super::stream::Unit;
 use crate::input::warnings::Warnings;
+use crate::times::{self, Places};
 use crate::{Description, limits};
 use std::collections::VecDeque;
 
@@ -168,6 +169,9 @@ pub(crate) struct SoundLine {
     end: i64,
     /// A change whose first frame was not given.
     change: Option<Box<Description>>,
+    /// Gaps and overlaps of a tenth of a second at least, and how long they are in all.
+    gaps: (Places, i64),
+    overlaps: (Places, i64),
 }
 
 /// The place of a frame, in ticks.
@@ -184,17 +188,21 @@ pub(crate) struct Placed {
 impl SoundLine {
     /// For a track.
     pub(crate) fn new(timescale: u32) -> Self {
-        Self { timescale, anchor: None, samples: 0, rate: timescale, end: 0, change: None }
+        Self {
+            timescale,
+            anchor: None,
+            samples: 0,
+            rate: timescale,
+            end: 0,
+            change: None,
+            gaps: Default::default(),
+            overlaps: Default::default(),
+        }
     }
 
     /// The place of a frame that the stream states at `stated`, in 90 kHz ticks after zero; `None`
     /// if sound was already given for that time.
-    pub(crate) fn place(
-        &mut self,
-        stated: Option<i64>,
-        unit: &mut Unit,
-        warnings: &mut Warnings,
-    ) -> Option<Placed> {
+    pub(crate) fn place(&mut self, stated: Option<i64>, unit: &mut Unit) -> Option<Placed> {
         let change = unit.change.take().or(self.change.take());
         let stated = stated.map(|ticks| scaled(ticks, self.timescale, RATE));
         let next = self.anchor.map(|_| self.next());
@@ -204,14 +212,7 @@ impl SoundLine {
         let length = scaled(i64::from(unit.duration), self.timescale, self.rate);
         match (next, stated) {
             (Some(next), Some(stated)) if (stated - next).abs() > length => {
-                warnings.once("resync", || {
-                    let rate = i64::from(self.timescale.max(1));
-                    let tenths = (stated - next) * 10 / rate;
-                    format!(
-                        "sound has a gap or overlap, the first at {} s ({tenths} tenths of a second)",
-                        next / rate
-                    )
-                });
+                self.note(next, stated - next);
                 (self.anchor, self.samples) = (Some(stated), 0);
             }
             (Some(_), _) => {}
@@ -226,6 +227,27 @@ impl SoundLine {
         }
         self.end = after;
         Some(Placed { pts, duration: u32::try_from(after - pts).unwrap_or(0), change })
+    }
+
+    /// Sound continues so many ticks after its end at `next`, or before it.
+    fn note(&mut self, next: i64, ticks: i64) {
+        let (places, sum) = if ticks > 0 { &mut self.gaps } else { &mut self.overlaps };
+        if ticks.abs() * 10 >= i64::from(self.timescale) {
+            places.add(Some(next));
+            *sum = sum.saturating_add(ticks.abs());
+        }
+    }
+
+    /// Warns of gaps and overlaps.
+    pub(crate) fn report(&self, pid: u16, warnings: &mut Warnings) {
+        for ((places, sum), name) in [(&self.gaps, "gap"), (&self.overlaps, "overlap")] {
+            if places.count > 0 {
+                let first = times::at(places.first.unwrap_or(0), self.timescale);
+                let (count, sum) = (times::counted(places.count, name), times::lasting(*sum, self.timescale));
+                warnings
+                    .add(format!("sound of stream {pid} has {count}, the first at {first}: {sum} in all"));
+            }
+        }
     }
 
     /// Where the next frame belongs.
@@ -297,8 +319,7 @@ mod tests {
     #[test]
     fn another_rate_does_not_drift() {
         let mut line = SoundLine::new(48_000);
-        let mut warnings = Warnings::default();
-        let mut place = |rate| line.place(None, &mut unit(None, rate), &mut warnings).unwrap();
+        let mut place = |rate| line.place(None, &mut unit(None, rate)).unwrap();
         assert_eq!(place(48_000).pts, 0);
         for frame in 0..10_000i64 {
             let placed = place(44_100);

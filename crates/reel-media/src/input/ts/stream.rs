@@ -10,7 +10,7 @@ use super::streams::Carries;
 use super::tables::StreamEntry;
 use super::video::{AccessUnit, VideoCutter};
 use crate::input::parameter_sets::Described;
-use crate::input::warnings::Warnings;
+use crate::times::Places;
 use crate::{Codec, Description, Hdr, MediaError, Track, TrackKind, Video, limits};
 use std::collections::VecDeque;
 
@@ -68,7 +68,13 @@ pub(crate) struct Stream {
     /// A loss was counted since the latest time stamp.
     just_lost: bool,
     /// Places at which packets are missing.
-    pub(crate) losses: Losses,
+    pub(crate) losses: Places,
+    /// Pictures that cannot be decoded, because their key frame is not there.
+    pub(crate) leading: Places,
+    /// Pictures without time stamps.
+    pub(crate) unstamped: Places,
+    /// Places at which frames of sound are damaged.
+    pub(crate) damage: Places,
     /// The sound, by how it is coded.
     sound: Runs,
     /// How the latest pictures are coded.
@@ -78,7 +84,7 @@ pub(crate) struct Stream {
     /// Changes of pictures beyond the limit.
     pub(crate) unfollowed: u64,
     /// Packets that are encrypted.
-    pub(crate) scrambled_packets: u64,
+    pub(crate) scrambled: Places,
     /// The packet before was one of them.
     in_scrambled: bool,
     /// Presentation time of the first returned picture.
@@ -92,15 +98,6 @@ pub(crate) struct Stream {
     past_start: bool,
     /// Samples returned.
     pub(crate) given: u64,
-}
-
-/// Places at which packets of a stream are missing.
-#[derive(Debug, Default)]
-pub(crate) struct Losses {
-    /// How many there are.
-    pub(crate) places: u64,
-    /// Where the first is: the time of the sample before it, if there is one.
-    pub(crate) first: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -154,12 +151,15 @@ impl Stream {
             last_is_full: false,
             varies: false,
             just_lost: false,
-            losses: Losses::default(),
+            losses: Places::default(),
+            leading: Places::default(),
+            unstamped: Places::default(),
+            damage: Places::default(),
             sound: Runs::default(),
             picture: None,
             picture_changes: Changes::default(),
             unfollowed: 0,
-            scrambled_packets: 0,
+            scrambled: Places::default(),
             in_scrambled: false,
             first_pts: None,
             last_dts: None,
@@ -180,7 +180,6 @@ impl Stream {
         programme: &mut ProgrammeClock,
         ahead: impl FnOnce() -> Ahead,
         units: &mut VecDeque<Unit>,
-        warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
         // Where recordings were joined, a table comes, and counters restart at starts of packets.
         let possible = packet.start && joints.count != self.joints;
@@ -213,7 +212,7 @@ impl Stream {
             Piece::Payload(stamps, payload) => {
                 self.in_scrambled = false;
                 let stamps = stamps.map(|stamps| self.stamp(stamps, joints, programme, ahead));
-                self.cut(stamps, payload, programme, units, warnings)
+                self.cut(stamps, payload, programme, units)
             }
         }
     }
@@ -241,17 +240,12 @@ impl Stream {
     }
 
     /// The stream has ended.
-    pub(crate) fn finish(
-        &mut self,
-        programme: &mut ProgrammeClock,
-        units: &mut VecDeque<Unit>,
-        warnings: &mut Warnings,
-    ) {
+    pub(crate) fn finish(&mut self, programme: &mut ProgrammeClock, units: &mut VecDeque<Unit>) {
         match &mut self.cutter {
             Cutter::Video(cutter) => {
                 let mut complete = Vec::new();
                 cutter.finish(&mut complete);
-                complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+                complete.into_iter().for_each(|unit| self.give_picture(unit, units));
                 programme.line(self.index).step = self.frame_ticks;
             }
             Cutter::Audio(cutter) => {
@@ -266,14 +260,14 @@ impl Stream {
     }
 
     /// A picture that was received and not followed by another one for long is complete.
-    pub(crate) fn finish_first_picture(&mut self, units: &mut VecDeque<Unit>, warnings: &mut Warnings) {
+    pub(crate) fn finish_first_picture(&mut self, units: &mut VecDeque<Unit>) {
         let Cutter::Video(cutter) = &mut self.cutter else { return };
         if self.given > 0 {
             return;
         }
         let mut complete = Vec::new();
         cutter.finish(&mut complete);
-        complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+        complete.into_iter().for_each(|unit| self.give_picture(unit, units));
     }
 
     /// The track, once the stream has shown what it is; or why it cannot be stored.
@@ -318,6 +312,14 @@ impl Stream {
     /// Where the stream's description changes.
     pub(crate) fn changes(&self) -> &Changes {
         if self.carries.is_video() { &self.picture_changes } else { &self.sound.changes }
+    }
+
+    /// Bytes of damaged sound.
+    pub(crate) fn damaged_bytes(&self) -> Option<u64> {
+        match &self.cutter {
+            Cutter::Audio(cutter) => Some(cutter.damaged_bytes),
+            Cutter::Video(_) => None,
+        }
     }
 
     /// Where sound is left out, and how many ticks in all.
@@ -376,10 +378,7 @@ impl Stream {
     fn count_loss(&mut self, last: Option<i64>) {
         self.signs = None;
         self.just_lost = true;
-        self.losses.places += 1;
-        if self.losses.places == 1 {
-            self.losses.first = last;
-        }
+        self.losses.add(last);
         match &mut self.cutter {
             Cutter::Audio(cutter) => cutter.lose(),
             Cutter::Video(cutter) => cutter.begin_apart(),
@@ -388,7 +387,7 @@ impl Stream {
 
     /// The payload is encrypted, and thereby lost. A run of such packets is one place.
     fn miss_scrambled(&mut self, programme: &mut ProgrammeClock) {
-        self.scrambled_packets += 1;
+        self.scrambled.add(programme.line(self.index).last());
         if std::mem::replace(&mut self.in_scrambled, true) {
             self.pes.lose();
         } else {
@@ -402,20 +401,19 @@ impl Stream {
         payload: &[u8],
         programme: &mut ProgrammeClock,
         units: &mut VecDeque<Unit>,
-        warnings: &mut Warnings,
     ) -> Result<(), MediaError> {
         match &mut self.cutter {
             Cutter::Video(cutter) => {
                 let mut complete = Vec::new();
                 cutter.push(stamps, payload, &mut complete)?;
-                complete.into_iter().for_each(|unit| self.give_picture(unit, units, warnings));
+                complete.into_iter().for_each(|unit| self.give_picture(unit, units));
                 programme.line(self.index).step = self.frame_ticks;
             }
             Cutter::Audio(cutter) => {
                 let mut complete = Vec::new();
                 cutter.push(stamps, payload, &mut complete);
-                if cutter.skipped_bytes > 0 && self.given > 0 {
-                    warnings.once("skipped", || "sound frames are damaged and left out in places".to_owned());
+                if cutter.damaged_places > self.damage.count {
+                    self.damage.add(programme.line(self.index).last());
                 }
                 complete.into_iter().for_each(|frame| self.give_sound(frame, programme, units));
             }
@@ -423,14 +421,9 @@ impl Stream {
         Ok(())
     }
 
-    fn give_picture(&mut self, unit: AccessUnit, units: &mut VecDeque<Unit>, warnings: &mut Warnings) {
-        let leading = |warnings: &mut Warnings| {
-            warnings.once("leading", || {
-                "pictures before the first key frame are left out: they cannot be decoded".to_owned()
-            });
-        };
+    fn give_picture(&mut self, unit: AccessUnit, units: &mut VecDeque<Unit>) {
         if self.first_pts.is_none() && !(unit.sync && unit.stamps.is_some()) {
-            return leading(warnings);
+            return self.leading.add(unit.stamps.map(|stamps| stamps.pts));
         }
         if unit.after_gap {
             self.count_loss(self.last_dts);
@@ -459,10 +452,8 @@ impl Stream {
                 (pts, dts.min(pts))
             }
             (None, last) => {
-                warnings.once("stamps", || {
-                    "some pictures have no time stamps: they are placed one frame after the picture before".to_owned()
-                });
                 let at = last.unwrap_or(0) + self.frame_ticks;
+                self.unstamped.add(Some(at));
                 (at, at)
             }
         };
@@ -472,7 +463,7 @@ impl Stream {
         }
         let first = *self.first_pts.get_or_insert(pts);
         if !self.past_start && pts < first && (self.carries != Carries::Hevc || unit.skipped_at_start) {
-            return leading(warnings);
+            return self.leading.add(Some(pts));
         }
         // Leading pictures follow their random access point at once.
         self.past_start |= pts > first;

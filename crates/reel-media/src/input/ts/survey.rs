@@ -9,7 +9,6 @@ use super::pes::{Pes, Piece};
 use super::stream::Stream;
 use super::tables::ProgrammeMap;
 use super::{File, VecDeque};
-use crate::input::warnings::Warnings;
 use crate::{MediaError, Track, limits};
 
 /// A stream that has not shown what it is.
@@ -35,8 +34,6 @@ impl File {
         let is_silent = |stream: &&Stream| stream.given == 0 && matches!(stream.describe(), Ok(None));
         let mut silent: Vec<Silent> = self.streams.iter().filter(is_silent).map(Silent::new).collect();
         let mut run = Run::default();
-        // Damage is reported when the packets are read for their content.
-        let mut ignored = Warnings::default();
         let begin = packets.position();
         let listed_until = begin.saturating_add(limits::TS_PROBE_BYTES);
         let search_until = begin.saturating_add(limits::TS_SEARCH_BYTES);
@@ -45,7 +42,7 @@ impl File {
             if !is_listing && (silent.is_empty() || packets.position() >= search_until) {
                 break;
             }
-            let Some(packet) = packets.next(&mut self.window, &mut ignored)? else { break };
+            let Some(packet) = packets.next(&mut self.window)? else { break };
             if let Some(map) = tables.push(&packet).filter(|_| is_listing) {
                 self.list_later(&map, &mut silent);
             }
@@ -88,9 +85,9 @@ impl Silent {
 
     /// Takes a packet; returns the track, when the stream has shown what it is.
     fn take(&mut self, packet: &Packet, joints: super::changes::Joints) -> Result<Option<Track>, MediaError> {
-        let (mut units, mut ignored) = (VecDeque::new(), Warnings::default());
+        let mut units = VecDeque::new();
         let ahead = Ahead::default;
-        self.stream.push(packet, joints, &mut self.programme, ahead, &mut units, &mut ignored)?;
+        self.stream.push(packet, joints, &mut self.programme, ahead, &mut units)?;
         if self.stream.given == 0 {
             return Ok(None);
         }

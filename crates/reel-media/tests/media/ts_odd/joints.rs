@@ -30,7 +30,9 @@ fn losses_of(played: &Played, medium: &str) -> Option<(String, f64)> {
     let text = played.warnings.iter().find(|text| text.contains(&format!("({medium}) are missing at ")))?;
     let (_, rest) = text.split_once("are missing at ")?;
     let (places, rest) = rest.split_once(", the first near ")?;
-    Some((places.to_owned(), rest.split_whitespace().next()?.parse().unwrap()))
+    let (time, _) = rest.split_once(": ")?;
+    let parts = time.split(':').map(|part| part.parse::<f64>().unwrap());
+    Some((places.to_owned(), parts.fold(0.0, |sum, part| sum * 60.0 + part)))
 }
 
 /// The latest picture before the first gap between pictures, in seconds.

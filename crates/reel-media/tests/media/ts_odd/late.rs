@@ -63,7 +63,7 @@ fn tracks_that_are_listed_later_are_kept_or_named() {
     assert!(!played.warns_of("left out"), "{:?}", played.warnings);
     let played = sound_after(&film_dir, 30);
     assert_eq!((played.tracks.len(), played.pictures().len()), (1, 850));
-    assert!(played.warns_of("stream 257 (sound) begins at 29."), "{:?}", played.warnings);
+    assert!(played.warns_of("stream 257 (sound) begins at 00:00:29."), "{:?}", played.warnings);
 }
 
 /// A transport stream with packets of no meaning at one place.
@@ -101,5 +101,5 @@ fn a_track_that_begins_too_late_is_named() {
     drain(demux.as_mut()).unwrap();
     assert_eq!(demux.tracks().len(), 1);
     let said = |text: &str| demux.warnings().iter().any(|warning| warning.contains(text));
-    assert!(said("stream 257 (sound) begins at 29.9 s, too late"), "{:?}", demux.warnings());
+    assert!(said("stream 257 (sound) begins at 00:00:29.9"), "{:?}", demux.warnings());
 }
