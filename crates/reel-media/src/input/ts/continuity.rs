@@ -18,6 +18,8 @@ pub(crate) enum Follows {
     Next,
     /// Its payload counts, but packets before it are missing.
     AfterLoss,
+    /// Its payload continues that of a packet which began something new after a loss.
+    LostBefore,
     /// Its payload counts; the file may have been joined before it, and packets may be missing.
     AtJoint(Signs),
 }
@@ -63,6 +65,8 @@ pub(crate) struct Continuity {
     standing: u8,
     /// The counter was equal, as after a loss of 15 packets: a loss if the counter runs on.
     suspected: bool,
+    /// The packet after the suspected loss began something new.
+    suspected_at_start: bool,
     /// Times that the counter did not advance by one.
     pub(crate) breaks: u64,
     /// How it jumped the latest time.
@@ -98,17 +102,17 @@ impl Continuity {
             // Encoders with a constant counter, and joined recordings.
             self.standing = (self.standing + 1).min(STANDING);
             self.suspected = self.standing == 1 && !(announced || joint.possible);
+            self.suspected_at_start = packet.start;
             return next;
         }
         self.standing = 0;
         let lost_before = std::mem::take(&mut self.suspected);
         let lost = !(goes_on || announced || joint.possible);
-        if lost_before || lost { Follows::AfterLoss } else { next }
-    }
-
-    /// Whether the latest packet that counts is full of payload.
-    pub(crate) fn last_is_full(&self) -> bool {
-        self.last.as_ref().is_some_and(Packet::is_full)
+        match (lost, lost_before) {
+            (false, true) if self.suspected_at_start => Follows::LostBefore,
+            (false, false) => next,
+            _ => Follows::AfterLoss,
+        }
     }
 
     /// Whether the counter of the next packet does not continue, or the packet announces that.
@@ -169,6 +173,10 @@ mod tests {
         assert_eq!(follow(&in_order), [Next, Next, Nothing, Next, AfterLoss]);
         let fifteen_lost = [packet(4, 1), packet(4, 2), packet(5, 3), packet(6, 4)];
         assert_eq!(follow(&fifteen_lost), [Next, Next, AfterLoss, Next]);
+        let mut begun = packet(4, 2);
+        begun.start = true;
+        let fifteen_lost = [packet(4, 1), begun, packet(5, 3), packet(6, 4)];
+        assert_eq!(follow(&fifteen_lost), [Next, Next, Follows::LostBefore, Next]);
         let standing = [packet(0, 1), packet(0, 2), packet(0, 3), packet(0, 3), packet(0, 3)];
         assert_eq!(follow(&standing), [Next; 5], "equal payload counts if the counter stands still");
     }

@@ -61,12 +61,6 @@ pub(crate) struct Stream {
     joints: u64,
     /// What the packets beside the latest one say, until the next time stamp.
     signs: Option<Signs>,
-    /// The packet before the latest one is full of payload.
-    last_is_full: bool,
-    /// A picture came late, and nothing else showed a loss: the distance of pictures varies.
-    varies: bool,
-    /// A loss was counted since the latest time stamp.
-    just_lost: bool,
     /// Places at which packets are missing.
     pub(crate) losses: Places,
     /// Pictures that cannot be decoded, because their key frame is not there.
@@ -148,9 +142,6 @@ impl Stream {
             continuity: Continuity::default(),
             joints: 0,
             signs: None,
-            last_is_full: false,
-            varies: false,
-            just_lost: false,
             losses: Places::default(),
             leading: Places::default(),
             unstamped: Places::default(),
@@ -185,10 +176,10 @@ impl Stream {
         let possible = packet.start && joints.count != self.joints;
         self.joints = joints.count;
         programme.breaks += u64::from(self.breaks_at(packet));
-        self.last_is_full = self.continuity.last_is_full();
         match self.continuity.check(packet, Joint { possible, jump: joints.jump }) {
             Follows::Nothing => return Ok(()),
             Follows::AfterLoss => self.lose(programme),
+            Follows::LostBefore => self.losses.add(programme.line(self.index).last()),
             Follows::AtJoint(_) if self.pes.is_short() => self.lose(programme),
             Follows::AtJoint(signs) => {
                 self.signs = Some(signs);
@@ -339,33 +330,13 @@ impl Stream {
         let line = programme.line(self.index);
         let (last, due) = (line.last(), line.next());
         let placed = programme.place(self.index, stamps, joints.count, ahead);
+        let Some(signs) = self.signs.take() else { return placed };
         let is_late = due.is_some_and(|due| programme.line(self.index).is_later_than(due));
-        let just_lost = std::mem::take(&mut self.just_lost);
-        let Some(signs) = self.signs.take() else {
-            self.note_late_picture(last, is_late && !just_lost, programme);
-            return placed;
-        };
         let found = [signs.counter_jumps, signs.last_is_full, is_late];
         if found.into_iter().filter(|found| *found).count() >= 2 {
             self.count_loss(last);
         }
         placed
-    }
-
-    /// A picture that comes late, after a packet that is no usual end of one, shows a loss of as
-    /// many packets as the counter has numbers; not if the distance of pictures varies.
-    fn note_late_picture(&mut self, last: Option<i64>, is_late: bool, programme: &mut ProgrammeClock) {
-        if !is_late || !self.carries.is_video() {
-            return;
-        }
-        let is_near =
-            programme.line(self.index).last().zip(last).is_some_and(|(at, last)| at - last < i64::from(RATE));
-        if self.last_is_full && is_near && !self.varies {
-            self.count_loss(last);
-            self.just_lost = false;
-        } else {
-            self.varies = true;
-        }
     }
 
     /// Packets are missing before the next payload.
@@ -377,7 +348,6 @@ impl Stream {
     /// Packets are missing after the sample at `last`.
     fn count_loss(&mut self, last: Option<i64>) {
         self.signs = None;
-        self.just_lost = true;
         self.losses.add(last);
         match &mut self.cutter {
             Cutter::Audio(cutter) => cutter.lose(),

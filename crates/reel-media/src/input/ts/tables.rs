@@ -25,7 +25,7 @@ impl Table {
         match self.continuity.check(packet, Joint::default()) {
             Follows::Nothing => return Vec::new(),
             Follows::AfterLoss => self.sections.lose(),
-            Follows::Next | Follows::AtJoint(_) => {}
+            Follows::Next | Follows::LostBefore | Follows::AtJoint(_) => {}
         }
         self.sections.push(packet.payload(), packet.start)
     }
