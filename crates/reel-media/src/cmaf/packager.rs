@@ -305,7 +305,8 @@ impl Packager {
         let count = (limits::PAUSE_BYTES / data.len().max(1)).clamp(1, limits::PAUSE_PICTURES);
         for pts in (first..).step_by(moment as usize).take(count) {
             let sample = Sample { dts: pts - ahead, pts, duration: moment, ..key };
-            self.add(&Packet { track, sample, change: None }, &data)?;
+            // All in one fragment.
+            self.lanes[track].append(&Packet { track, sample, change: None }, &data)?;
         }
         Ok(())
     }

@@ -146,18 +146,21 @@ fn no_fragment_begins_behind_a_pause() {
 
 #[test]
 fn a_title_whose_pictures_end_long_before_its_sound_ends_with_its_last_key_frames() {
-    let lanes = vec![samples(0, frames(75, 512, 50, true)), samples(1, sound(2000, 1024, 0))];
+    // Long enough for two fragments, if any picture could begin the second one.
+    let lanes = vec![samples(0, frames(125, 512, 100, true)), samples(1, sound(2000, 1024, 0))];
     let film = Film::new(vec![video(12_800), audio(48_000, 0)], lanes);
     let (packaged, _) = film.package(CutPolicy::default()).unwrap();
-    let told = "track 1: the pictures end at 00:00:03.000, and the title at 00:00:42.666";
+    let told = "track 1: the pictures end at 00:00:05.000, and the title at 00:00:42.666";
     assert!(packaged.warnings.iter().any(|text| text.starts_with(told)), "{:?}", packaged.warnings);
     let stored = film.store();
     assert_all_last(&stored, "a film");
     let all: Vec<_> = isobmff::fragments(&stored.objects[0]).into_iter().flatten().collect();
     // Decoders keep up to 16 pictures back.
-    assert_eq!((all.len(), all[50].sync), (75 + 17, true));
-    assert!(all[75..].iter().all(|sample| sample.sync && sample.data == all[50].data));
-    assert!(all[75].pts > 42 * 12_800, "just before the end");
+    assert_eq!((all.len(), all[100].sync), (125 + 17, true));
+    assert!(all[125..].iter().all(|sample| sample.sync && sample.data == all[100].data));
+    assert!(all[125].pts > 42 * 12_800, "just before the end");
+    let last = stored.index.tracks[0].fragments.last().unwrap();
+    assert_eq!(last.samples, 25 + 17, "with the last pictures before them");
     // Sound is cut as before.
     assert!(stored.index.tracks[1].fragments.len() > 9);
 }
