@@ -13,8 +13,8 @@ pub(crate) struct DownloadName {
 }
 
 impl DownloadName {
-    /// The name of a title as an MP4 file: by its id, which is ASCII, and by its own name, which may
-    /// be that of an MP4 file already.
+    /// The name of a title as an MP4 file: by its id, which is ASCII, and by its own name, which
+    /// may be that of an MP4 file already.
     pub(crate) fn mp4(id: &str, name: &str) -> DownloadName {
         let is_mp4 = |(_, end): (&str, &str)| end.eq_ignore_ascii_case(EXTENSION);
         let split = name.len().checked_sub(EXTENSION.len()).filter(|at| *at > 0);

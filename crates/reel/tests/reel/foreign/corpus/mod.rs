@@ -61,8 +61,10 @@ impl Variant {
             LostPackets | OverlappingParts | PartsWithGap | PartsFromZero | Garbage => Some(true),
             // Films that begin seconds after zero are moved there.
             Offset if self.container.is_mp4() => Some(true),
-            // Pictures that begin or end more than a second from the sound.
-            LatePictures | LateSound | LongSound => Some(true),
+            // Pictures that end more than a second before the sound.
+            LateSound | LongSound => Some(true),
+            // Into some containers, ffmpeg writes the first picture repeatedly before it.
+            LatePictures => None,
             SoundGap if self.container.is_transport_stream() => Some(true),
             CutOff | LiveCutOff | CutAnywhere => None,
             // A stream cut at an open group of pictures begins with some that cannot be decoded.
