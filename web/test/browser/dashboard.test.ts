@@ -356,7 +356,8 @@ for (const window of Object.keys(windows) as Window[]) {
       assert.match((await page.textContent("dialog .share-error")) ?? "", /not an absolute path/);
       await page.fill("dialog input", "/dev/sdx");
       await page.click("dialog .button.primary");
-      await page.waitForSelector(".job >> text=/Replace member 2: .dev.sdx/");
+      // The list also has the ended ones of other tests.
+      await page.waitForSelector('.job[data-state="running"] >> text=/Replace member 2: .dev.sdx/');
       await page.waitForSelector("dialog", { state: "detached" });
       assert.ok(await lost.locator("text=Replace…").isDisabled(), "one at a time");
       await page.click(".job >> text=Cancel");
