@@ -254,9 +254,11 @@ pub(crate) const SILENT_FRAMES: u64 = 50_000;
 pub(crate) const PAUSE_MS: i64 = 500;
 /// Of a pause of the pictures in milliseconds that no fragment begins behind.
 pub(crate) const LONG_PAUSE_MS: i64 = 5000;
-/// Pictures that begin later than this after the start of the title, in milliseconds, do so by
-/// more than the delay of reordered pictures, which some files leave in.
+/// What begins later than this after the start of the title, in milliseconds, is late: more than by
+/// the delay of reordered pictures, which some files leave in.
 pub(crate) const LATE_MS: i64 = 200;
+/// The same for slow pictures, in pictures.
+pub(crate) const LATE_PICTURES: i64 = 3;
 /// What is missing of a track at its start or end without a warning, in milliseconds.
 pub(crate) const UNNOTICED_MS: i64 = 1000;
 /// So long before the end of the title, in milliseconds, a picture is repeated that is to stay.

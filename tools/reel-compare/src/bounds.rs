@@ -27,6 +27,8 @@ pub(crate) const START_US: i64 = 50_000;
 pub(crate) const EARLY_END_US: i64 = 5_000_000;
 /// Samples of the longest unit of silence that stands in where sound is missing.
 pub(crate) const SILENCE_SAMPLES: usize = 4608;
+/// Samples at the start of Opus that are softer behind silence: a tenth of a second, and a packet.
+pub(crate) const SOFT_SAMPLES: usize = 5760;
 /// Boxes of a file that are looked at for the first fragment.
 const BOXES_MAX: usize = 64;
 

@@ -109,12 +109,14 @@ pub fn first_difference(source: &Decoded, served: &Decoded, bounds: Bounds) -> O
     })
 }
 
-/// The times of the first picture in the source and as served. That as served is told by the
-/// second picture, because a late first one may be shown earlier.
+/// The times of the first picture in the source and as served. If a late one is shown earlier, that
+/// as served is told by the second picture.
 fn zeros(source: &[Picture], served: &[Picture]) -> Option<(i64, i64)> {
     let (first, served_first) = (source.first()?.shown_us, served.first()?.shown_us);
     let second = source.get(1).zip(served.get(1));
-    Some((first, second.map_or(served_first, |(own, other)| other.shown_us - (own.shown_us - first))))
+    let told = second.map_or(served_first, |(own, other)| other.shown_us - (own.shown_us - first));
+    let is_moved = told - served_first > LATE_US - START_US;
+    Some((first, if is_moved { told } else { served_first }))
 }
 
 /// Pictures as served, without one of the source that is repeated at the end because the sound of

@@ -3,7 +3,7 @@
 //! A gap of the source may be filled with whole frames of silence, which moves the samples behind
 //! it. So sound is aligned afresh behind each gap, near the time that the source has for it.
 
-use crate::bounds::{Bounds, SILENCE_SAMPLES};
+use crate::bounds::{Bounds, SILENCE_SAMPLES, SOFT_SAMPLES};
 use crate::decoded::Sound;
 use crate::difference::Difference;
 use std::ops::Range;
@@ -102,7 +102,9 @@ impl Both<'_> {
         // The first loud sample, or that after a warm-up which is trimmed.
         let first = from + first;
         let edge = self.bounds.start_samples;
-        let trimmed = || before.is_none().then(|| self.place(first + edge, section.end))?;
+        // Opus begins softly behind the silence before a late start.
+        let soft = if self.late > edge as i64 { edge.max(SOFT_SAMPLES) } else { edge };
+        let trimmed = || before.is_none().then(|| self.place(first + soft, section.end))?;
         let Some((loud, found)) = self.place(first, section.end).or_else(trimmed) else {
             return Err(Difference::SoundStart { at_us: self.at_us(first) });
         };

@@ -29,7 +29,8 @@ impl Beginning {
             return Taken::Now;
         }
         let first = self.held.first().map(|(first, _)| first.sample.pts);
-        let is_late = packet.sample.pts > self.timescale * limits::LATE_MS / 1000;
+        let reordered = i64::from(packet.sample.duration) * limits::LATE_PICTURES;
+        let is_late = packet.sample.pts > reordered.max(self.timescale * limits::LATE_MS / 1000);
         if first.is_none() && !is_late {
             self.is_over = true;
             return Taken::Now;

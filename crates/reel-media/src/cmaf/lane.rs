@@ -366,6 +366,11 @@ impl Lane {
         (self.records[last].begins() && !self.steps.is_after_pause).then_some(last)
     }
 
+    /// The longest of the latest steps from one shown picture to the next, in milliseconds.
+    pub(super) fn step_ms(&self) -> u64 {
+        self.steps.longest().unsigned_abs().saturating_mul(1000) / u64::from(self.track.timescale)
+    }
+
     /// Whether anything has been added.
     pub(super) fn has_samples(&self) -> bool {
         self.samples > 0

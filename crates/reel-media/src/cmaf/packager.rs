@@ -267,10 +267,12 @@ impl Packager {
             }
             let from = self.lanes[track].end();
             let missing_ms = if self.lanes[track].has_samples() { end.apart_ms(from) } else { 0 };
+            // Some containers do not say how long the last picture lasts.
+            let step_ms = self.lanes[track].step_ms();
             if missing_ms > limits::PAUSE_MS as u64 {
                 self.show_until(track, end)?;
             }
-            if missing_ms > limits::UNNOTICED_MS as u64 {
+            if missing_ms > step_ms.max(limits::UNNOTICED_MS as u64) {
                 let (number, at) = (track + 1, from.text());
                 warnings.push(format!(
                     "track {number}: the pictures end at {at}, and the title at {}; the last one stays until then",

@@ -76,6 +76,9 @@ impl Silence {
         let before = before.filter(|_| !is_first).or(self.kind).zip(self.gap_before(&sample));
         let own = self.kind.map_or(0, |kind| kind.ticks(kind.coding.samples_of(frame)));
         self.due = Some(after(sample, sample.duration.max(own)));
+        // A start that is hardly late stays: Opus begins softly behind silence.
+        let is_late = i64::from(self.timescale) * limits::LATE_MS / 1000 < sample.dts;
+        let before = before.filter(|_| !is_first || is_late);
         let silent_before = before.map_or(0, |(kind, gap)| kind.frames(gap.duration));
         let tail = after(Sample { duration: sample.duration.saturating_sub(own), ..sample }, own);
         let silent_after = self.kind.map_or(0, |kind| kind.frames(tail.duration));

@@ -50,6 +50,11 @@ impl Steps {
         self.latest = Some(pts);
     }
 
+    /// The longest of the latest steps.
+    pub(super) fn longest(&self) -> i64 {
+        self.recent.iter().copied().max().unwrap_or(0)
+    }
+
     /// A fragment was finished.
     pub(super) fn finish_fragment(&mut self) {
         self.paused = 0;
@@ -87,7 +92,7 @@ mod tests {
     fn pauses_are_no_part_of_what_is_played() {
         let mut steps = Steps::new(1000);
         [0, 40, 80, 60_080, 60_120].into_iter().for_each(|at| steps.add(at));
-        assert_eq!(steps.played(60_120), 120);
+        assert_eq!((steps.played(60_120), steps.longest()), (120, 60_000));
         steps.finish_fragment();
         assert_eq!(steps.played(60_120), 60_120);
     }
