@@ -29,7 +29,7 @@ impl Instant {
         left.cmp(&(i128::from(other.ticks) * i128::from(self.timescale)))
     }
 
-    /// As warnings have it.
+    /// The time as warnings write it.
     pub(super) fn text(self) -> String {
         times::at(self.ticks, self.timescale)
     }

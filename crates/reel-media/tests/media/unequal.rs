@@ -22,6 +22,22 @@ fn heard(sound: &DecodedSound) -> Vec<bool> {
     sound.pcm.chunks(2 * TENTH).map(loud).collect()
 }
 
+/// Stores a film all of whose tracks last from its start to its end, and returns for each form what
+/// is heard of it, with a description of the case.
+fn heard_in_each_form(name: &str, arguments: &str) -> Vec<(Vec<bool>, String)> {
+    let film_dir = FilmDir::new();
+    let stored = store(&film_dir.make(name, arguments));
+    assert_all_last(&stored, name);
+    let folder = film_dir.path("out");
+    publish(&stored, &folder);
+    let of = |form: &str| {
+        let heard = heard(&DecodedSound::of(&folder.join(form), "0:a:0"));
+        let what = format!("{form} of {name}, {arguments}: {heard:?}");
+        (heard, what)
+    };
+    FORMS.into_iter().map(of).collect()
+}
+
 /// Every track of a title lasts from its start to its end, to a tenth of a second.
 fn assert_all_last(stored: &Stored, what: &str) {
     let length_ns = stored.index.duration_ns;
@@ -46,15 +62,8 @@ fn sound_that_is_missing_at_both_ends_is_silence_in_every_form() {
         ("g.mp4", "libopus"),
     ];
     for (name, codec) in codecs {
-        let film_dir = FilmDir::new();
         let arguments = format!("{PICTURES} -itsoffset 2 {TONE} {H264} -c:a {codec} -strict -2");
-        let stored = store(&film_dir.make(name, &arguments));
-        assert_all_last(&stored, name);
-        let folder = film_dir.path("out");
-        publish(&stored, &folder);
-        for form in FORMS {
-            let heard = heard(&DecodedSound::of(&folder.join(form), "0:a:0"));
-            let what = format!("{form} of {name}, {codec}: {heard:?}");
+        for (heard, what) in heard_in_each_form(name, &arguments) {
             assert!((58..=62).contains(&heard.len()), "{what}");
             assert!(heard[21..39].iter().all(|heard| *heard), "{what}");
             assert!(heard[..19].iter().chain(&heard[41..]).all(|heard| !heard), "{what}");
@@ -65,15 +74,9 @@ fn sound_that_is_missing_at_both_ends_is_silence_in_every_form() {
 #[test]
 fn gaps_of_sound_in_other_codecs_are_silent() {
     for (name, codec) in [("a.mkv", "libopus"), ("b.mkv", "flac"), ("c.mkv", "libmp3lame")] {
-        let film_dir = FilmDir::new();
         let late = "-af asetpts=if(gte(T\\,1)\\,PTS+3/TB\\,PTS)";
-        let stored = store(&film_dir.make(name, &format!("{PICTURES} {TONE} {late} {H264} -c:a {codec}")));
-        assert_all_last(&stored, name);
-        let folder = film_dir.path("out");
-        publish(&stored, &folder);
-        for form in FORMS {
-            let heard = heard(&DecodedSound::of(&folder.join(form), "0:a:0"));
-            let what = format!("{form} of {name}, {codec}: {heard:?}");
+        let arguments = format!("{PICTURES} {TONE} {late} {H264} -c:a {codec}");
+        for (heard, what) in heard_in_each_form(name, &arguments) {
             assert!(heard[1..9].iter().chain(&heard[42..49]).all(|heard| *heard), "{what}");
             assert!(heard[12..39].iter().chain(&heard[52..]).all(|heard| !heard), "{what}");
         }
