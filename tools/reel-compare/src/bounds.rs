@@ -27,8 +27,9 @@ pub(crate) const START_US: i64 = 50_000;
 pub(crate) const EARLY_END_US: i64 = 5_000_000;
 /// Samples of the longest unit of silence that stands in where sound is missing.
 pub(crate) const SILENCE_SAMPLES: usize = 4608;
-/// Samples at the start of Opus that are softer behind silence: a tenth of a second, and a packet.
-pub(crate) const SOFT_SAMPLES: usize = 5760;
+/// Samples of Opus until it does not matter any more where a decoder began: a fifth of a second. A
+/// frame states loudness as a difference from the one before.
+pub(crate) const CONVERGING_SAMPLES: usize = 9600;
 /// Boxes of a file that are looked at for the first fragment.
 const BOXES_MAX: usize = 64;
 
@@ -36,8 +37,9 @@ impl Bounds {
     /// Every sample, at its time.
     pub const EXACT: Bounds = Bounds { start_samples: 0, end_samples: 0, sync_us: ROUNDING_US };
     /// Matroska says to a sample where sound ends (DiscardPadding). MP4 says it too, but ffmpeg
-    /// decodes the whole of the last packet, of 20 ms for Opus.
-    pub const OF_MATROSKA: Bounds = Bounds { end_samples: 960, ..Bounds::EXACT };
+    /// decodes the whole of the last packet, of 20 ms for Opus. Matroska rounds the times of
+    /// pictures and of sound, each by itself.
+    pub const OF_MATROSKA: Bounds = Bounds { end_samples: 960, sync_us: 2 * ROUNDING_US, ..Bounds::EXACT };
     /// ffmpeg knows no edit list of fragments: it shows the warm-up of a decoder with times before
     /// zero, and the whole of the last block. A gap is filled with whole units of silence, so what
     /// is behind it is up to half a unit early or late.

@@ -37,6 +37,8 @@ pub struct Sound {
     pub samples: Vec<i16>,
     /// The times of the samples.
     pub blocks: Vec<Block>,
+    /// Whether it is coded as Opus: what is decoded first depends on where a decoder begins.
+    pub is_opus: bool,
 }
 
 /// Samples without a gap.
@@ -55,14 +57,17 @@ impl Decoded {
     ///
     /// ffmpeg cannot be run or cannot decode.
     pub fn of(input: &str) -> Result<Decoded, CompareError> {
-        let Tracks { has_pictures, sounds, not_shown } = Tracks::of(input)?;
+        let Tracks { has_pictures, opus, not_shown } = Tracks::of(input)?;
         if !input.ends_with(".mpd") {
-            return Ok(Decoded { not_shown, ..decode(input, has_pictures, 0..sounds)? });
+            let mut decoded = Decoded { not_shown, ..decode(input, has_pictures, 0..opus.len())? };
+            decoded.sounds.iter_mut().zip(opus).for_each(|(sound, is_opus)| sound.is_opus = is_opus);
+            return Ok(decoded);
         }
         // ffmpeg ends a manifest with the shortest of the tracks that it decodes together.
         let pictures = if has_pictures { decode(input, true, 0..0)? } else { Decoded::default() };
-        let sounds = (0..sounds).map(|track| sound(input, track)).collect::<Result<_, _>>()?;
-        Ok(Decoded { sounds, ..pictures })
+        let tracks = opus.into_iter().enumerate();
+        let sounds = tracks.map(|(track, is_opus)| Ok(Sound { is_opus, ..sound(input, track)? }));
+        Ok(Decoded { sounds: sounds.collect::<Result<_, CompareError>>()?, ..pictures })
     }
 }
 
@@ -99,14 +104,15 @@ impl Sound {
 /// What a file has.
 struct Tracks {
     has_pictures: bool,
-    sounds: usize,
+    /// For each sound track, whether it is coded as Opus.
+    opus: Vec<bool>,
     /// See [`Decoded::not_shown`].
     not_shown: usize,
 }
 
 impl Tracks {
     fn of(input: &str) -> Result<Tracks, CompareError> {
-        let mut entries = "stream=codec_type:stream_disposition=attached_pic".to_owned();
+        let mut entries = "stream=codec_type,codec_name:stream_disposition=attached_pic".to_owned();
         if !input.contains("://") {
             entries.push_str(":packet=codec_type,flags");
         }
@@ -121,9 +127,10 @@ impl Tracks {
         let discards = |packet: &serde_json::Value| {
             is(packet, "video") && packet["flags"].as_str().is_some_and(|flags| flags.contains('D'))
         };
+        let sounds = streams.iter().filter(|stream| is(stream, "audio"));
         Ok(Tracks {
             has_pictures: streams.iter().any(|stream| is(stream, "video") && moves(stream)),
-            sounds: streams.iter().filter(|stream| is(stream, "audio")).count(),
+            opus: sounds.map(|stream| stream["codec_name"] == "opus").collect(),
             not_shown: parsed["packets"].as_array().into_iter().flatten().filter(|it| discards(it)).count(),
         })
     }

@@ -217,7 +217,7 @@ mod tests {
         let samples =
             (0..4 * RATE).map(|n| if n < RATE { 0 } else { (n.wrapping_mul(2_654_435_761) >> 16) as i16 });
         let blocks = vec![Block { first: 0, heard_us: 0 }];
-        let sounds = vec![Sound { rate: RATE, samples: samples.collect(), blocks }];
+        let sounds = vec![Sound { rate: RATE, samples: samples.collect(), blocks, is_opus: false }];
         Decoded { pictures, sounds, ..Decoded::default() }
     }
 

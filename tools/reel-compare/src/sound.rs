@@ -3,7 +3,7 @@
 //! A gap of the source may be filled with whole frames of silence, which moves the samples behind
 //! it. So sound is aligned afresh behind each gap, near the time that the source has for it.
 
-use crate::bounds::{Bounds, SILENCE_SAMPLES, SOFT_SAMPLES};
+use crate::bounds::{Bounds, CONVERGING_SAMPLES, SILENCE_SAMPLES};
 use crate::decoded::Sound;
 use crate::difference::Difference;
 use std::ops::Range;
@@ -16,6 +16,8 @@ const PROBE: usize = 4800;
 const SILENCE: u16 = 300;
 /// Times without sound from which on the source has a gap: hardly a frame at 96 kHz.
 const GAP_US: i64 = 10_000;
+/// Sound that differs by less than this part of its loudness, as a divisor, is alike.
+const ALIKE_PART: u64 = 4;
 /// The longest frame whose gaps are filled. A frame overlaps the next one: in the first frame on
 /// each side of a gap, a decoder hears what was before.
 const FRAME: usize = 1024;
@@ -37,9 +39,8 @@ pub struct Times {
 pub fn of_sound(source: &Sound, served: &Sound, times: &Times, bounds: Bounds) -> Option<Difference> {
     let (source_zero, served_zero) = times.zeros.unwrap_or((source.heard_us(0), served.heard_us(0)));
     let samples = |us: i64| us.max(0) * i64::from(source.rate) / 1_000_000;
-    let late = samples(source.heard_us(0) - times.start_us);
     let early = samples(times.end_us - source.heard_us(source.samples.len()));
-    let both = Both { source, served, source_zero, served_zero, late, bounds };
+    let both = Both { source, served, source_zero, served_zero, start_us: times.start_us, bounds };
     let mut before = None;
     for section in sections(source) {
         match both.aligned(&section, before) {
@@ -50,7 +51,7 @@ pub fn of_sound(source: &Sound, served: &Sound, times: &Times, bounds: Bounds) -
     let length = of_length(source, served, before.map_or(0, |before| before.shift), bounds)?;
     // From its end on, silence is served up to that of the title; before it, from its start on.
     let end = before.map_or(source.samples.len(), |before| before.end) as i64;
-    let silence = early + if before.is_none() { late } else { 0 };
+    let silence = early + if before.is_none() { both.missing_before(0) } else { 0 };
     let more = served.samples.len() as i64 - end;
     let is_silence = silence > 0
         && (more - silence).unsigned_abs() <= bounds.end_samples.max(SILENCE_SAMPLES) as u64
@@ -72,8 +73,8 @@ struct Both<'a> {
     served: &'a Sound,
     source_zero: i64,
     served_zero: i64,
-    /// Samples from the start of the title to the sound of the source.
-    late: i64,
+    /// When the title begins in the source.
+    start_us: i64,
     bounds: Bounds,
 }
 
@@ -102,21 +103,26 @@ impl Both<'_> {
         // The first loud sample, or that after a warm-up which is trimmed.
         let first = from + first;
         let edge = self.bounds.start_samples;
-        // Opus begins softly behind the silence before a late start.
-        let soft = if self.late > edge as i64 { edge.max(SOFT_SAMPLES) } else { edge };
-        let trimmed = || before.is_none().then(|| self.place(first + soft, section.end))?;
+        let converging = if self.source.is_opus { CONVERGING_SAMPLES } else { 0 };
+        let trimmed = || before.is_none().then(|| self.place(first + edge + converging, section.end))?;
         let Some((loud, found)) = self.place(first, section.end).or_else(trimmed) else {
             return Err(Difference::SoundStart { at_us: self.at_us(first) });
         };
         let shift = found as i64 - loud as i64;
         if before.is_none() && shift.unsigned_abs() > edge as u64 {
-            let is_silence = (shift - self.late).unsigned_abs() <= edge.max(SILENCE_SAMPLES) as u64;
-            if self.late <= edge as i64 || !is_silence {
+            let missing = self.missing_before(section.start);
+            let is_silence = (shift - missing).unsigned_abs() <= edge.max(SILENCE_SAMPLES) as u64;
+            if missing <= edge as i64 || !is_silence {
                 return Err(Difference::SoundEdge { added: shift });
             }
-            self.quiet(0, loud as i64 + shift - FRAME as i64)?;
+            // A frame of a section that is silent by itself is heard in the one behind it.
+            let from = if section.start == 0 { 0 } else { section.start + FRAME };
+            self.quiet(from, loud as i64 + shift - FRAME as i64)?;
         }
         let from = if before.is_some() { from } else { loud };
+        if before.is_none() && loud > first {
+            self.alike(first + edge..loud, shift)?;
+        }
         let compared = self.same(from..section.end, shift)?;
         let late_us = self.late_us(loud, shift);
         self.in_step(loud..compared, shift)?;
@@ -129,6 +135,12 @@ impl Both<'_> {
         }
         let late_us = before.map_or(late_us, |before| before.late_us);
         Ok(Some(Aligned { shift, late_us, end: (section.end as i64 + shift).max(0) as usize }))
+    }
+
+    /// Samples from the start of the title to a place of the source for which it has no sound.
+    fn missing_before(&self, sample: usize) -> i64 {
+        let after_us = (self.source.heard_us(sample) - self.start_us).max(0);
+        after_us * i64::from(self.source.rate) / 1_000_000 - sample as i64
     }
 
     /// Takes a section behind another one that has nothing loud to align it by.
@@ -176,6 +188,24 @@ impl Both<'_> {
             Some(sample) => Err(Difference::Sound { at_us: self.at_us(sample) }),
             None => Ok(compared),
         }
+    }
+
+    /// The same sound is heard in each part of [`FRAME`] samples, though a decoder began elsewhere.
+    fn alike(&self, samples: Range<usize>, shift: i64) -> Result<(), Difference> {
+        for from in samples.clone().step_by(FRAME) {
+            let part = from..(from + FRAME).min(samples.end);
+            let other = |sample: usize| {
+                let at = usize::try_from(sample as i64 + shift).ok();
+                at.and_then(|at| self.served.samples.get(at)).copied().unwrap_or(0)
+            };
+            let loudness: u64 =
+                part.clone().map(|at| u64::from(self.source.samples[at].unsigned_abs())).sum();
+            let difference: u64 = part.map(|at| u64::from(self.source.samples[at].abs_diff(other(at)))).sum();
+            if difference > loudness / ALIKE_PART {
+                return Err(Difference::Sound { at_us: self.at_us(from) });
+            }
+        }
+        Ok(())
     }
 
     /// Wherever times begin afresh, the sound is in step.
@@ -250,7 +280,7 @@ mod tests {
     fn source() -> Sound {
         let samples = (0..3 * RATE as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as i16);
         let blocks = vec![block(0, 0), block(RATE, RATE + GAP)];
-        Sound { rate: RATE as u32, samples: samples.collect(), blocks }
+        Sound { rate: RATE as u32, samples: samples.collect(), blocks, is_opus: false }
     }
 
     /// The same with whole frames in the gap, and what a decoder makes of frames beside silence.
@@ -309,6 +339,40 @@ mod tests {
         let last = loud.samples.len() - 10;
         loud.samples[last] = 5000;
         assert!(matches!(after(&loud), Some(Difference::SoundLength { .. })));
+    }
+
+    #[test]
+    fn silence_may_stand_in_behind_a_silent_start() {
+        let mut source = source();
+        source.samples.splice(0..0, vec![0; FRAME]);
+        source.blocks = vec![block(0, 0), block(FRAME, 2 * RATE)];
+        source.samples.truncate(FRAME + RATE);
+        let mut served = source.clone();
+        let silence = (2 * RATE - FRAME) / FRAME * FRAME;
+        served.samples.splice(0..0, vec![0; silence]);
+        served.blocks = vec![block(0, 0), block(FRAME + silence, 2 * RATE)];
+        let times = Times { end_us: source.heard_us(source.samples.len()), ..TIMES };
+        assert_eq!(of_sound(&source, &served, &times, Bounds::EXACT), None);
+        served.samples.splice(0..0, vec![0; RATE]);
+        served.blocks[1].first += RATE;
+        assert!(of_sound(&source, &served, &times, Bounds::EXACT).is_some());
+    }
+
+    #[test]
+    fn opus_converges() {
+        let source = Sound { is_opus: true, ..source() };
+        let changed = |samples: usize, change: fn(i16) -> i16| {
+            let mut served = source.clone();
+            served.samples[..samples].iter_mut().for_each(|sample| *sample = change(*sample));
+            of_sound(&source, &served, &TIMES, Bounds::EXACT)
+        };
+        let softer: fn(i16) -> i16 = |sample| sample - sample / 8;
+        assert_eq!(changed(CONVERGING_SAMPLES, softer), None);
+        assert!(changed(CONVERGING_SAMPLES + FRAME, softer).is_some());
+        assert!(changed(CONVERGING_SAMPLES, |sample| sample / 2).is_some());
+        let other = Sound { is_opus: false, ..source.clone() };
+        let served = Sound { samples: source.samples.iter().map(|s| softer(*s)).collect(), ..other.clone() };
+        assert!(of_sound(&other, &served, &TIMES, Bounds::EXACT).is_some());
     }
 
     #[test]

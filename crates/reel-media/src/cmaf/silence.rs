@@ -73,10 +73,11 @@ impl Silence {
         }
         self.kind = Kind::of(self.codec, self.timescale, &self.config, frame);
         // Coded as the sound before.
-        let before = before.filter(|_| !is_first).or(self.kind).zip(self.gap_before(&sample));
+        let first = self.kind.map(|kind| Kind { coding: kind.coding.before(frame), ..kind });
+        let before = before.filter(|_| !is_first).or(first).zip(self.gap_before(&sample));
         let own = self.kind.map_or(0, |kind| kind.ticks(kind.coding.samples_of(frame)));
         self.due = Some(after(sample, sample.duration.max(own)));
-        // A start that is hardly late stays: Opus begins softly behind silence.
+        // A start that is hardly late stays: players allow for it.
         let is_late = i64::from(self.timescale) * limits::LATE_MS / 1000 < sample.dts;
         let before = before.filter(|_| !is_first || is_late);
         let silent_before = before.map_or(0, |(kind, gap)| kind.frames(gap.duration));

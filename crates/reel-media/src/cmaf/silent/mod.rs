@@ -52,6 +52,14 @@ impl Coding {
         Some(Coding { kind, samples, rate })
     }
 
+    /// The same, with silence that comes before the first frame of sound.
+    pub(super) fn before(self, frame: &[u8]) -> Coding {
+        match self.kind {
+            Kind::Opus(streams) => Coding { kind: Kind::Opus(streams.before(frame)), ..self },
+            _ => self,
+        }
+    }
+
     /// Samples of a frame of sound in this coding.
     pub(super) fn samples_of(&self, frame: &[u8]) -> u64 {
         let own = match self.kind {

@@ -15,6 +15,9 @@ use variant::{Container, Oddity, Variant, by_day};
 
 /// Fails unless every variant is served as it is expected to be shown.
 fn assert_served(variants: &[Variant]) {
+    if variants.is_empty() {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let made: Vec<Made> = variants.iter().map(|variant| variant.make(dir.path())).collect();
     let files: Vec<&Path> = made.iter().map(|made| made.file.as_path()).collect();
