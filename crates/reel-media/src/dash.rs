@@ -9,7 +9,7 @@
 use crate::codec_string::{codec_string, supplemental_codec};
 use crate::hls::init_name;
 use crate::index::periods::{Period, periods};
-use crate::index::rates::greatest_common_divisor;
+use crate::index::rates::{self, greatest_common_divisor};
 use crate::{Codec, FrameRate, TitleIndex, Track, TrackIndex, TrackKind, hdr, ladder, language, limits};
 use quick_xml::Writer;
 use std::io;
@@ -32,12 +32,10 @@ pub fn manifest_of(index: &TitleIndex, offers: impl Fn(usize) -> bool) -> String
 }
 
 fn presentation(xml: &mut Xml, index: &TitleIndex, offers: &dyn Fn(usize) -> bool) -> io::Result<()> {
-    let longest_ns = index
-        .tracks
-        .iter()
-        .flat_map(|track| track.fragments.iter().map(|fragment| track.nanoseconds(fragment.duration)))
-        .max()
-        .unwrap_or(0);
+    // What a player has at least before it begins. A pause of minutes takes no longer to load.
+    let usual_ns =
+        |track: &TrackIndex| track.nanoseconds(rates::longest_usual(&track.fragments, track.track.timescale));
+    let longest_ns = index.tracks.iter().map(usual_ns).max().unwrap_or(0);
     let mut attributes = vec![
         ("xmlns", "urn:mpeg:dash:schema:mpd:2011".to_owned()),
         ("profiles", "urn:mpeg:dash:profile:isoff-live:2011".to_owned()),

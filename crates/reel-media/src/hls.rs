@@ -136,8 +136,11 @@ impl AudioGroup<'_> {
             let _ = write!(text, "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"{}\",NAME=\"{name}\"", self.id);
             language_attribute(text, track);
             let _ = write!(text, ",DEFAULT={default},AUTOSELECT=YES");
-            if let Some(audio) = &track.track.audio {
-                let _ = write!(text, ",CHANNELS=\"{}\"", audio.channels);
+            // The most that it has anywhere.
+            let changed = track.changes.iter().filter_map(|change| change.audio.as_ref());
+            if let Some(channels) = track.track.audio.iter().chain(changed).map(|audio| audio.channels).max()
+            {
+                let _ = write!(text, ",CHANNELS=\"{channels}\"");
             }
             let _ = writeln!(text, ",URI=\"{number}/media.m3u8\"");
         }

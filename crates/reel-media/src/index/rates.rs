@@ -1,9 +1,13 @@
 //! Rates computed from fragments and samples: bandwidth, demand per round, frame rate.
 
 use super::{Fragment, FrameRate, TrackIndex};
+use crate::limits;
 
 /// A step so many times as long as the least is a pause.
 const PAUSE_STEPS: u32 = 100;
+
+/// A segment with a pause is more than so many times as long as the median.
+const PAUSE_SEGMENTS: u64 = 4;
 
 /// Finds the frame rate from the times between samples.
 #[derive(Clone, Debug, Default)]
@@ -73,9 +77,11 @@ pub(crate) fn average(fragments: &[Fragment], timescale: u32) -> u64 {
 
 /// Peak segment bit rate (RFC 8216, section 4.1): the largest bit rate of any contiguous run of
 /// segments that lasts between 0.5 and 1.5 target durations. `size` gives how many bytes of a
-/// segment count.
+/// segment count. Segments with a pause do not count for the target duration: runs as long as they
+/// are would hide the peak.
 pub(crate) fn peak(fragments: &[Fragment], timescale: u32, size: impl Fn(&Fragment) -> u32) -> u64 {
-    let target = u128::from(target_seconds(fragments, timescale)) * u128::from(timescale);
+    let target = seconds(longest_usual(fragments, timescale), timescale).max(1);
+    let target = u128::from(target) * u128::from(timescale);
     let mut peak = 0;
     for first in 0..fragments.len() {
         let (mut bytes, mut ticks) = (0, 0);
@@ -99,9 +105,27 @@ pub(crate) fn peak(fragments: &[Fragment], timescale: u32, size: impl Fn(&Fragme
 
 /// Target duration (RFC 8216, 4.3.3.1): no segment, rounded to the nearest second, is longer.
 pub(crate) fn target_seconds(fragments: &[Fragment], timescale: u32) -> u64 {
+    fragments.iter().map(|f| seconds(f.duration, timescale)).max().unwrap_or(0).max(1)
+}
+
+/// Rounded to the nearest second.
+fn seconds(ticks: u64, timescale: u32) -> u64 {
     let scale = u64::from(timescale.max(1));
-    let rounded = |ticks: u64| ticks / scale + u64::from(2 * (ticks % scale) >= scale);
-    fragments.iter().map(|f| rounded(f.duration)).max().unwrap_or(0).max(1)
+    ticks / scale + u64::from(2 * (ticks % scale) >= scale)
+}
+
+/// The longest duration of a fragment, in ticks. Those with a pause do not count: they are longer
+/// than 5 s and four times as long as the median.
+pub(crate) fn longest_usual(fragments: &[Fragment], timescale: u32) -> u64 {
+    let mut durations: Vec<u64> = fragments.iter().map(|fragment| fragment.duration).collect();
+    if durations.is_empty() {
+        return 0;
+    }
+    let middle = (durations.len() - 1) / 2;
+    let median = *durations.select_nth_unstable(middle).1;
+    let pause = u64::from(timescale) * limits::LONG_PAUSE_MS.unsigned_abs() / 1000;
+    let usual_max = pause.max(median.saturating_mul(PAUSE_SEGMENTS));
+    durations.into_iter().filter(|duration| *duration <= usual_max).max().unwrap_or(median)
 }
 
 /// See [`super::TitleIndex::demand`].
@@ -216,6 +240,14 @@ mod tests {
         assert_eq!(average(&fragments, 1000), (8000u64 * 8).div_ceil(9));
         assert_eq!(peak(&[fragment(0, 100, 50)], 1000, |f| f.bytes), 4000);
         assert_eq!(peak(&[], 1000, |f| f.bytes), 0);
+        // A pause of 100 s within the second.
+        let paused = [fragment(0, 4000, 4000), fragment(4000, 104_000, 4000), fragment(108_000, 4000, 8000)];
+        assert_eq!(longest_usual(&paused, 1000), 4000);
+        assert_eq!((peak(&paused, 1000, |f| f.bytes), target_seconds(&paused, 1000)), (16_000, 104));
+        // Long ones are usual, if most are.
+        let long = [fragment(0, 60_000, 1), fragment(60_000, 90_000, 1), fragment(150_000, 2000, 1)];
+        assert_eq!(longest_usual(&long, 1000), 90_000);
+        assert_eq!(longest_usual(&[], 1000), 0);
         assert_eq!(target_seconds(&[fragment(0, 4499, 1)], 1000), 4);
         assert_eq!(target_seconds(&[fragment(0, 4500, 1)], 1000), 5);
     }

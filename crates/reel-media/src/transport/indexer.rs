@@ -7,7 +7,7 @@ use super::{PACKET_BYTES, TICKS_PER_S};
 use crate::input::ts::CONTAINER;
 use crate::input::ts::packet::Packet;
 use crate::input::ts::tables::ProgrammeMap;
-use crate::{MediaError, limits};
+use crate::{MediaError, limits, times};
 
 /// The index of the packets that have passed.
 #[derive(Debug)]
@@ -62,10 +62,10 @@ impl Indexer {
         let mut warnings = Vec::new();
         let (jumps, first_jump) = (self.timeline.jumps, self.timeline.first_jump);
         if jumps > 0 {
-            let at_s = first_jump as f64 / TICKS_PER_S as f64;
-            let places = if jumps == 1 { "one place" } else { &format!("{jumps} places") };
+            let first = times::at(first_jump as i64, TICKS_PER_S as u32);
+            let places = times::counted(jumps, "place");
             warnings.push(format!(
-                "the clock jumps at {places}, first at {at_s:.1} s; packets keep their rate there"
+                "the clock jumps at {places}, first at {first}; packets keep their rate there"
             ));
         }
         warnings.extend(self.timeline.gaps.warning("clock references (PCR)"));

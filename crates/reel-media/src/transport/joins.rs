@@ -52,7 +52,7 @@ impl Repeated {
     fn time(&mut self, ticks_at: impl Fn(u64) -> u64) {
         for packet in self.untimed.drain(..) {
             let ticks = ticks_at(packet);
-            self.gaps.add(ticks.saturating_sub(self.last_ticks));
+            self.gaps.add(self.last_ticks, ticks);
             self.last_ticks = ticks;
         }
     }

@@ -93,7 +93,7 @@ impl Timeline {
         let point = TimePoint { packet, ticks, jump: false };
         if continues {
             self.rate = Some((step, packets));
-            self.gaps.add(step);
+            self.gaps.add(ticks.saturating_sub(step), ticks);
             self.keep(point, false);
         } else {
             self.jump(last, point);

@@ -236,6 +236,9 @@ proptest! {
                     [range.start as usize + 4..range.start as usize + 8], b"ftyp");
             }
         }
+        let channels = if sound.is_empty() { 2 } else { 6 };
+        let master = hls::master(&index);
+        prop_assert!(master.contains(&format!(",CHANNELS=\"{channels}\"")), "{}", master);
         let mpd = dash_mpd_core::parse(&dash::manifest(&index)).unwrap();
         // Pictures can always be divided where they change.
         prop_assert!(mpd.periods.len() > pictures.len() && mpd.periods.len() <= 1 + pictures.len() + sound.len());

@@ -8,7 +8,6 @@
 use super::ebml::{self, Head, unsigned};
 use super::{ending, ids};
 use crate::MediaError;
-use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits;
 use std::ops::Range;
@@ -57,6 +56,8 @@ pub(crate) struct Blocks {
     cluster_time: i64,
     /// Where the file is cut off, or damaged to its end.
     cut_at: Option<u64>,
+    /// Bytes skipped since [`Blocks::take_damage`].
+    damage: Option<Range<u64>>,
 }
 
 enum Step {
@@ -69,7 +70,7 @@ enum Step {
 impl Blocks {
     /// Walks from `start` (an element of the segment) to `end`, where the file may be cut off.
     pub(crate) fn new(start: u64, end: u64, is_cut: bool) -> Self {
-        Self { position: start, end, cluster_time: 0, cut_at: is_cut.then_some(end) }
+        Self { position: start, end, cluster_time: 0, cut_at: is_cut.then_some(end), damage: None }
     }
 
     /// Where the file is cut off, or damaged to its end, as far as the walk has come.
@@ -82,12 +83,13 @@ impl Blocks {
         self.position
     }
 
-    /// The next block. Damage is skipped up to the next cluster, with a warning, or ends the walk.
-    pub(crate) fn next(
-        &mut self,
-        window: &mut Window,
-        warnings: &mut Warnings,
-    ) -> Result<Option<Block>, MediaError> {
+    /// The bytes between the first and the last place of damage before the last block.
+    pub(crate) fn take_damage(&mut self) -> Option<Range<u64>> {
+        self.damage.take()
+    }
+
+    /// The next block. Damage is skipped up to the next cluster, or ends the walk.
+    pub(crate) fn next(&mut self, window: &mut Window) -> Result<Option<Block>, MediaError> {
         loop {
             match self.step(window)? {
                 Step::Block(block) => return Ok(Some(block)),
@@ -98,7 +100,7 @@ impl Blocks {
                     self.position = self.find_cluster(window, from.saturating_add(1))?;
                     let to = self.position;
                     if to < self.end {
-                        warnings.add(format!("damage skipped: bytes {from} to {to} are not Matroska"));
+                        self.damage = Some(self.damage.as_ref().map_or(from, |before| before.start)..to);
                     } else {
                         self.cut_at = Some(from);
                     }

@@ -35,6 +35,7 @@ use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::times::{self, Places};
 use crate::{Chapter, Cover, Demux, MediaError, Packet, Source, Track};
+use std::ops::Range;
 
 const CONTAINER: &str = "Matroska";
 /// Codec of still pictures, which sound files carry as a track to show their cover.
@@ -132,7 +133,7 @@ impl Demux for File {
             if self.finished {
                 return Ok(None);
             }
-            match self.blocks.next(&mut self.window, &mut self.warnings)? {
+            match self.blocks.next(&mut self.window)? {
                 Some(block) => self.take(&block)?,
                 None => self.finish()?,
             }
@@ -221,6 +222,12 @@ impl File {
             return Ok(());
         };
         let at_ns = block_ns(block.time, self.scale_ns, block.offset)? - self.zero_ns;
+        if let Some(Range { start, end }) = self.blocks.take_damage() {
+            let [from, to] = [self.latest_ns, at_ns].map(|ns| times::at(ns, 1_000_000_000));
+            self.warnings.add(format!(
+                "damage skipped: bytes {start} to {end}, between {from} and {to}, are not Matroska"
+            ));
+        }
         self.latest_ns = self.latest_ns.max(at_ns);
         let duration_ns = block.duration.and_then(|ticks| i64::try_from(ticks).ok());
         let duration_ns = duration_ns.and_then(|ticks| ticks.checked_mul(i64::try_from(self.scale_ns).ok()?));

@@ -5,7 +5,6 @@ use super::blocks::{self, Blocks};
 use super::entry::{Encoding, Entry, Kind};
 use crate::MediaError;
 use crate::codec::{ac3, av1, mp3, vp9};
-use crate::input::warnings::Warnings;
 use crate::input::window::Window;
 use crate::limits;
 
@@ -72,7 +71,6 @@ pub(crate) fn probe(
 ) -> Result<Vec<Probed>, MediaError> {
     let mut probed = vec![Probed::default(); entries.len()];
     // The walk is repeated later, and its warnings are collected then.
-    let mut ignored = Warnings::default();
     let start = blocks.position();
     for seen_blocks in 0..limits::MKV_SEARCH_BLOCKS {
         let bytes = blocks.position() - start;
@@ -81,7 +79,7 @@ pub(crate) fn probe(
         if bytes > limits::MKV_SEARCH_BYTES || satisfied(entries, &probed) || (!near && described()) {
             break;
         }
-        let Some(block) = blocks.next(window, &mut ignored)? else { break };
+        let Some(block) = blocks.next(window)? else { break };
         let Some(index) = entries.iter().position(|entry| entry.number == block.track) else { continue };
         let (entry, seen) = (&entries[index], &mut probed[index]);
         let ns = block_ns(block.time, scale_ns, block.offset)?;

@@ -21,7 +21,7 @@ use crate::input::stills;
 use crate::input::warnings::Warnings;
 use crate::{
     Chapter, Codec, Cover, Demux, Description, MediaError, Packet, Sample, Source, Track, TrackKind, limits,
-    subtitle,
+    subtitle, times,
 };
 use std::sync::Arc;
 
@@ -455,20 +455,27 @@ fn with_cuts(
 /// Adds warnings about unusual properties of a track.
 fn add_warnings(media: &MediaTrack, plan: &Plan, warnings: &mut Warnings) {
     let id = media.id;
+    let at = |ticks: i64| times::at(ticks, media.track.timescale);
     if plan.undecodable > 0 {
-        let count = plan.undecodable;
+        let pictures = times::counted(plan.undecodable, "picture");
+        let first = plan
+            .decodable_at
+            .map_or_else(|| ", of which there is none".to_owned(), |it| format!(" at {}", at(it)));
         warnings.add(format!(
-            "track {id}: {count} pictures before the first key frame cannot be decoded, left out"
+            "track {id}: {pictures} before the first key frame{first}: left out, as they cannot be decoded"
         ));
     }
     if plan.missing > 0 {
-        let count = plan.missing;
+        let samples = times::counted(plan.missing.into(), "sample");
+        let until = at(plan.until);
         warnings.add(format!(
-            "track {id}: the file does not say where {count} of its samples lie; they are left out"
+            "track {id}: {samples} behind {until} are left out: the file does not say where they lie"
         ));
     }
     if plan.empty > 0 && media.text.is_none() {
-        warnings.add(format!("track {id}: {} samples have no bytes and are skipped", plan.empty));
+        let samples = times::counted(plan.empty, "sample");
+        let first = at(plan.empty_at);
+        warnings.add(format!("track {id}: {samples} without bytes, the first at {first}, are skipped"));
     }
 }
 

@@ -57,8 +57,12 @@ pub(super) struct Plan {
     pub(super) duration: u64,
     /// Samples without bytes, which are skipped.
     pub(super) empty: u64,
+    /// Presentation time of the first of them.
+    pub(super) empty_at: i64,
     /// Pictures before the first sync sample, which cannot be decoded.
     pub(super) undecodable: u64,
+    /// Presentation time of that sync sample, if there is one.
+    pub(super) decodable_at: Option<i64>,
     /// Samples that the tables count but do not place.
     pub(super) missing: u32,
     /// Some sample needs a sample description that cannot follow the others.
@@ -205,6 +209,9 @@ impl Plan {
             let what = format!("the samples of track {} claim more bytes than the file has", track.id);
             return Err(malformed(sample.offset, what));
         }
+        if sample.bytes == 0 && self.empty == 0 {
+            self.empty_at = sample.dts + i64::from(sample.reorder) + self.shift;
+        }
         self.empty += u64::from(sample.bytes == 0);
         let form = track.form(sample);
         if self.form.is_some() && self.form != form {
@@ -224,6 +231,7 @@ impl Plan {
             if chosen.is_none() {
                 chosen = first_sync;
                 self.undecodable = first_sync.map_or(count, |at| at.index);
+                self.decodable_at = first_sync.map(|at| at.pts);
             } else {
                 self.leading_before = chosen.map(|at| at.pts);
             }

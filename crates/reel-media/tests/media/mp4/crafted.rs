@@ -292,7 +292,8 @@ fn many_pictures_before_zero() {
 fn pictures_before_the_first_key_frame() {
     let read = read_movie(&[Trak { syncs: Some(vec![3]), ..Trak::video(1, 5) }]);
     assert_eq!(pts(&read, 0), [80, 120, 160]);
-    assert!(read.warnings.iter().any(|warning| warning.contains("2 pictures")), "{:?}", read.warnings);
+    let told = "track 1: 2 pictures before the first key frame at 00:00:00.080: left out";
+    assert!(read.warnings.iter().any(|warning| warning.starts_with(told)), "{:?}", read.warnings);
     // An end before the first key frame: no picture is left.
     let cut = Trak { syncs: Some(vec![4]), edits: vec![(2 * 40, 0)], ..Trak::video(1, 5) };
     let read = read_movie(&[cut, Trak::audio(2, 5)]);
@@ -523,4 +524,15 @@ fn empty_samples_are_skipped() {
     assert_eq!(pts(&read, 0), [0, 80, 120]);
     assert_eq!(read.packets[0].0.sample.duration, 80);
     assert_eq!(read.tracks[0].kind, TrackKind::Video);
+    assert_eq!(read.warnings, ["track 1: one sample without bytes, the first at 00:00:00.040, are skipped"]);
+}
+
+#[test]
+fn samples_that_lie_nowhere_are_named() {
+    let mut trak = Trak::video(1, 4);
+    trak.unplaced = 2;
+    let read = read_movie(&[trak]);
+    assert_eq!(pts(&read, 0), [0, 40]);
+    let told = "track 1: 2 samples behind 00:00:00.080 are left out: the file does not say where they lie";
+    assert_eq!(read.warnings, [told]);
 }

@@ -27,6 +27,8 @@ pub(crate) struct Trak {
     pub(crate) in_minf: Vec<u8>,
     /// Bits of each size in `stz2`; `stsz` if `None`.
     pub(crate) small_sizes: Option<u8>,
+    /// Samples at the end that the table of places leaves out.
+    pub(crate) unplaced: u32,
 }
 
 /// Language `und`.
@@ -69,6 +71,7 @@ impl Trak {
             in_mdia: Vec::new(),
             in_minf: Vec::new(),
             small_sizes: None,
+            unplaced: 0,
         }
     }
 
@@ -93,6 +96,7 @@ impl Trak {
 
     fn tables(&self, places: &[u32]) -> Vec<u8> {
         let count = self.samples.len() as u32;
+        let placed = count - self.unplaced;
         let sizes: Vec<u32> = self.samples.iter().map(|sample| sample.len() as u32).collect();
         let sizes = match self.small_sizes {
             None => full(b"stsz", 0, 0, &[words(&[0, count]), words(&sizes)].concat()),
@@ -109,7 +113,7 @@ impl Trak {
             full(b"stsd", 0, 0, &[words(&[1]), self.entry.clone()].concat()),
             full(b"stts", 0, 0, &words(&[1, count, self.duration])),
             full(b"stsc", 0, 0, &words(&[1, 1, 1, 1])),
-            full(b"stco", 0, 0, &[words(&[count]), words(places)].concat()),
+            full(b"stco", 0, 0, &[words(&[placed]), words(&places[..placed as usize])].concat()),
             sizes,
         ]
         .concat();
