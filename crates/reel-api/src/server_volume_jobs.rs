@@ -63,7 +63,7 @@ impl VolumeJobs for ServerVolumeJobs {
         // Never by force: a client that reaches the port must not be able to overwrite files of the
         // server.
         let path = path.to_owned();
-        let replacement = Replacement { member, path, create, force: false, replace_healthy: false };
+        let replacement = Replacement { create, ..Replacement::new(member, path) };
         self.0.replace(&replacement).map_err(failed)?;
         // A replacement that is not filled adds no protection.
         self.rebuild(watch)
@@ -95,7 +95,7 @@ fn failed(error: VolumeError) -> VolumeJobFailed {
             "{} is already member {member} of the Reel volume {volume}",
             path.display()
         ))
-        .help("choose another place. If that volume is not wanted, stop the server and use `reel volume replace --force`"),
+        .help("choose another place. If that volume is not wanted, stop the server and use `reel volume replace --overwrite-volume`"),
         VolumeError::TooShort { path, needed_bytes, has_bytes } => {
             let path = path.display();
             let what =

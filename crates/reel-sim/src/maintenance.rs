@@ -295,11 +295,10 @@ impl RepairJob {
 
     fn replace(&self, member: usize) -> Result<(), VolumeError> {
         self.volume.replace(&Replacement {
-            member,
-            path: self.path.clone(),
             create: true,
             force: true,
             replace_healthy: true,
+            ..Replacement::new(member, self.path.clone())
         })?;
         lock(&self.jobs).done.replaced += 1;
         Ok(())

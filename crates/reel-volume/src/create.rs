@@ -1,20 +1,17 @@
 //! Creates a volume.
 
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use reel_code::{Code, crc32c};
 use reel_disk::{MemberFile, OpenMode};
 
-use crate::backing::{Place, ensure_unused_elsewhere};
+use crate::backing::Place;
 use crate::catalogue::{CommitHeader, Epoch, MemberSet, encode_body};
-use crate::claim::{claimed, is_among_devices, is_claimed, is_read_only, open_claimed};
-use crate::content::content;
+use crate::consent::Consent;
 use crate::error::VolumeError;
-use crate::find::{beside_members, superblock_at};
+use crate::find::beside_members;
 use crate::geometry::{Geometry, GeometryFields, GeometryPreset};
 use crate::ids::{MemberId, VolumeId, VolumeSecret, random_u64};
 use crate::layout::Layout;
@@ -22,7 +19,9 @@ use crate::limits::{CATALOGUE_BYTES_MAX, CATALOGUE_BYTES_MIN};
 use crate::lock::lock;
 use crate::manifest::{FILE_NAME, Manifest, sync_directory};
 use crate::owner::{OWNER_OFFSET, OwnerRecord};
+use crate::reserve::reserve;
 use crate::superblock::{CATALOGUE_OFFSET, SUPERBLOCK_COPY_OFFSET, Superblock};
+use crate::target::{CreatedFiles, Target, Terms, ensure_not_owned, open_target, warn_of_memory};
 
 /// Where the members of a new volume are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +32,6 @@ pub enum Members {
     Paths(Vec<PathBuf>),
 }
 
-const HELP_DISK_FULL: &str = "choose a smaller --size or use another disk";
 const HELP_DIFFERENT_DISKS: &str = "every member must be a different disk or file";
 
 /// The properties of a new volume.
@@ -62,6 +60,8 @@ pub struct VolumeOptions {
     pub catalogue_bytes: Option<u64>,
     /// Whether existing content may be overwritten.
     pub force: bool,
+    /// Whether members of another volume may be overwritten, whose titles are lost then.
+    pub overwrite_volume: bool,
     /// Whether members that are files grow as they are written, with no space reserved: for
     /// simulations and tests.
     pub sparse: bool,
@@ -97,6 +97,7 @@ impl Default for VolumeOptions {
             data_rows: None,
             catalogue_bytes: None,
             force: false,
+            overwrite_volume: false,
             sparse: false,
         }
     }
@@ -105,29 +106,11 @@ impl Default for VolumeOptions {
 /// Creates a volume. On failure, everything that was created is removed.
 pub(crate) fn create(directory: &Path, options: &VolumeOptions) -> Result<VolumeSummary, VolumeError> {
     let geometry = geometry_of(options)?;
-    let made_directory = prepare_directory(directory, options)?;
-    let mut created =
-        CreatedFiles { files: Vec::new(), directory: made_directory.then(|| directory.to_owned()) };
-    let summary = create_in(directory, options, geometry, &mut created)?;
+    let mut created = CreatedFiles::nothing();
+    let own = prepare_directory(directory, options, &mut created)?;
+    let summary = create_in(directory, options, geometry, own, &mut created)?;
     created.keep();
     Ok(summary)
-}
-
-/// The files created so far. They are removed on drop unless [`CreatedFiles::keep`] is called.
-pub(crate) struct CreatedFiles {
-    files: Vec<PathBuf>,
-    directory: Option<PathBuf>,
-}
-
-/// A file or device that becomes a member.
-pub(crate) struct Target {
-    pub(crate) path: PathBuf,
-    /// As `volume.toml` names it.
-    written: PathBuf,
-    /// Locked.
-    pub(crate) file: File,
-    /// The size of a block device; `None` for a file, whose size is chosen here.
-    pub(crate) device_bytes: Option<u64>,
 }
 
 fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
@@ -151,37 +134,48 @@ fn geometry_of(options: &VolumeOptions) -> Result<Geometry, VolumeError> {
     })?)
 }
 
-/// Creates the directory, or checks that it holds no volume. Returns whether it was created.
-fn prepare_directory(directory: &Path, options: &VolumeOptions) -> Result<bool, VolumeError> {
-    if directory.exists() {
-        match Manifest::open(directory) {
-            Ok((_, file, path)) => {
-                // Not even `force` destroys a volume that a program uses.
-                lock(&file, &path, true)?;
-                if !options.force {
-                    return Err(VolumeError::NotEmpty {
-                        path: directory.to_owned(),
-                        found: "is already a Reel volume".to_owned(),
-                    });
-                }
-            }
-            Err(_) if options.force => {}
-            // Members without a list are a volume all the same, and so is a broken list.
-            Err(error) => match beside_members(directory, error) {
-                VolumeError::NotAVolume { .. } if !directory.join(FILE_NAME).exists() => {}
-                error => return Err(error),
-            },
-        }
-        return Ok(false);
+/// Creates the directory, or checks that it may hold a new volume. Returns the volume that it holds
+/// and that may be overwritten.
+fn prepare_directory(
+    directory: &Path,
+    options: &VolumeOptions,
+    created: &mut CreatedFiles,
+) -> Result<Option<VolumeId>, VolumeError> {
+    if !directory.exists() {
+        std::fs::create_dir_all(directory).map_err(VolumeError::file(directory, "create the directory"))?;
+        created.directory = Some(directory.to_owned());
+        return Ok(None);
     }
-    std::fs::create_dir_all(directory).map_err(VolumeError::file(directory, "create the directory"))?;
-    Ok(true)
+    let error = match Manifest::open(directory) {
+        Ok((manifest, file, path)) => {
+            // Not even `force` destroys a volume that a program uses.
+            lock(&file, &path, true)?;
+            let found = "is already a Reel volume".to_owned();
+            let refused = VolumeError::NotEmpty { path: directory.to_owned(), found };
+            return if options.force { Ok(Some(manifest.volume)) } else { Err(refused) };
+        }
+        Err(error) => beside_members(directory, error),
+    };
+    match error {
+        // Members without a list are a volume all the same.
+        VolumeError::Unlisted { .. } if options.overwrite_volume => Ok(None),
+        error @ VolumeError::Unlisted { .. } => Err(error),
+        _ if options.force => Ok(None),
+        VolumeError::NotAVolume { .. } if !directory.join(FILE_NAME).exists() => Ok(None),
+        // So is a broken list, whose members may be elsewhere.
+        error => Err(error),
+    }
+}
+
+fn consent_of(options: &VolumeOptions) -> Consent {
+    Consent { create: true, force: options.force, overwrite_volume: options.overwrite_volume }
 }
 
 fn create_in(
     directory: &Path,
     options: &VolumeOptions,
     geometry: Geometry,
+    own: Option<VolumeId>,
     created: &mut CreatedFiles,
 ) -> Result<VolumeSummary, VolumeError> {
     if let Some(bytes) = options.catalogue_bytes
@@ -194,7 +188,7 @@ fn create_in(
             None,
         ));
     }
-    let targets = open_targets(directory, options, created)?;
+    let targets = open_targets(directory, options, own, created)?;
     let share = options.size_bytes / geometry.members() as u64;
     let smallest = targets.iter().map(|target| target.device_bytes.unwrap_or(share)).min().unwrap_or(0);
     let layout = Layout::of(&geometry, smallest, options.catalogue_bytes).ok_or_else(|| {
@@ -205,7 +199,8 @@ fn create_in(
         );
         VolumeError::options(problem, "choose a larger --size")
     })?;
-    reserve(&targets, layout.member_bytes, options.force, options.sparse)?;
+    reserve(&targets, layout.member_bytes, options.force || options.overwrite_volume, options.sparse)?;
+    warn_of_memory(&targets);
     let volume = VolumeId::random()?;
     format(&targets, volume, geometry, options.code, layout)?;
     let members: Vec<PathBuf> = targets.iter().map(|target| target.written.clone()).collect();
@@ -224,6 +219,7 @@ fn create_in(
 fn open_targets(
     directory: &Path,
     options: &VolumeOptions,
+    own: Option<VolumeId>,
     created: &mut CreatedFiles,
 ) -> Result<Vec<Target>, VolumeError> {
     let paths: Vec<(PathBuf, PathBuf)> = match &options.members {
@@ -239,6 +235,7 @@ fn open_targets(
             })
             .collect::<Result<_, VolumeError>>()?,
     };
+    let terms = Terms { consent: consent_of(options), own, is_unfinished: false };
     let mut seen: Vec<Place> = Vec::with_capacity(paths.len());
     let mut targets: Vec<Target> = Vec::with_capacity(paths.len());
     for (path, written) in paths {
@@ -255,130 +252,19 @@ fn open_targets(
                 return Err(one_disk(&targets[same].path, &path));
             }
         }
-        let target = open_target(path, written, options.force, created)?;
+        let target = open_target(path, written, terms, created)?;
         let metadata =
             target.file.metadata().map_err(VolumeError::file(&target.path, "get the metadata of"))?;
         seen.push(Place::of(&metadata));
         targets.push(target);
     }
+    ensure_not_owned(&mut targets, terms.consent)?;
     Ok(targets)
 }
 
 fn one_disk(first: &Path, second: &Path) -> VolumeError {
     let problem = format!("{} and {} are one disk under two names", first.display(), second.display());
     VolumeError::options(problem, HELP_DIFFERENT_DISKS)
-}
-
-pub(crate) fn open_target(
-    path: PathBuf,
-    written: PathBuf,
-    force: bool,
-    created: &mut CreatedFiles,
-) -> Result<Target, VolumeError> {
-    let file = open_or_create(&path, created)?;
-    lock(&file, &path, true)?;
-    let metadata = file.metadata().map_err(VolumeError::file(&path, "get the metadata of"))?;
-    if is_read_only(&metadata) {
-        let problem = format!("the device {} is read-only", path.display());
-        return Err(VolumeError::options(problem, "choose a disk that may be written"));
-    }
-    ensure_unused_elsewhere(&path, &metadata)?;
-    let device_bytes = if metadata.file_type().is_block_device() {
-        let opened = MemberFile::open(&path, OpenMode::ReadOnly)
-            .map_err(VolumeError::disk("cannot use it as a member"))?;
-        Some(opened.bytes())
-    } else {
-        None
-    };
-    if !force && let Some(found) = superblock_at(&path) {
-        return Err(VolumeError::IsMember { path, member: found.index, volume: found.volume });
-    }
-    if !force && let Some(found) = content(&file, device_bytes.unwrap_or(metadata.len())) {
-        return Err(VolumeError::NotEmpty { path, found });
-    }
-    Ok(Target { path, written, file, device_bytes })
-}
-
-/// Opens a file, claims a device, or creates a file.
-fn open_or_create(path: &Path, created: &mut CreatedFiles) -> Result<File, VolumeError> {
-    match open_claimed(path, OpenMode::ReadWrite) {
-        Ok(file) => Ok(file),
-        Err(error) if is_claimed(&error) => Err(claimed(path)),
-        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(VolumeError::options(
-            format!("{} is neither a file nor a block device, so it cannot be a member", path.display()),
-            "choose a file or a disk",
-        )),
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(VolumeError::file(path, "open")(error)),
-        Err(_) if is_among_devices(path) => Err(VolumeError::options(
-            format!("there is no device {}", path.display()),
-            "`lsblk` lists the devices; a file there would lie in memory",
-        )),
-        Err(_) => {
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-            let file = file.map_err(VolumeError::file(path, "create"))?;
-            created.files.push(path.to_owned());
-            Ok(file)
-        }
-    }
-}
-
-/// Reserves the space of every member that is a file, unless they are `sparse`. A longer file keeps
-/// its length unless it may be cut: what lies behind the member is not looked at in full.
-pub(crate) fn reserve(
-    targets: &[Target],
-    member_bytes: u64,
-    may_cut: bool,
-    sparse: bool,
-) -> Result<(), VolumeError> {
-    let files = || targets.iter().filter(|target| target.device_bytes.is_none());
-    // Checked first, so that a disk is not filled up by members that do not all fit.
-    for target in files().filter(|_| !sparse) {
-        let metadata =
-            target.file.metadata().map_err(VolumeError::file(&target.path, "get the metadata of"))?;
-        let (mut needed_bytes, free_bytes) = (0u64, free_bytes(&target.file));
-        for other in files() {
-            let other =
-                other.file.metadata().map_err(VolumeError::file(&other.path, "get the metadata of"))?;
-            if other.dev() == metadata.dev() {
-                needed_bytes = needed_bytes.saturating_add(member_bytes.saturating_sub(other.blocks() * 512));
-            }
-        }
-        if needed_bytes > free_bytes {
-            let help = HELP_DISK_FULL;
-            return Err(VolumeError::DiskFull { path: target.path.clone(), needed_bytes, free_bytes, help });
-        }
-    }
-    for target in files() {
-        let has_bytes = target.file.metadata().map_or(0, |metadata| metadata.len());
-        if has_bytes < member_bytes || may_cut {
-            let done = target.file.set_len(member_bytes);
-            done.map_err(VolumeError::file(&target.path, "set the length of"))?;
-        }
-        if sparse {
-            continue;
-        }
-        match rustix::fs::fallocate(&target.file, rustix::fs::FallocateFlags::empty(), 0, member_bytes) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT) => {
-                return Err(VolumeError::DiskFull {
-                    path: target.path.clone(),
-                    needed_bytes: member_bytes,
-                    free_bytes: free_bytes(&target.file),
-                    help: HELP_DISK_FULL,
-                });
-            }
-            Err(rustix::io::Errno::OPNOTSUPP) => tracing::warn!(
-                path = %target.path.display(),
-                "this file system cannot reserve space; a member on it may run out of space while it is written"
-            ),
-            Err(error) => return Err(VolumeError::file(&target.path, "reserve space for")(error.into())),
-        }
-    }
-    Ok(())
-}
-
-fn free_bytes(file: &File) -> u64 {
-    rustix::fs::fstatvfs(file).map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
 /// Writes superblocks and the first, empty catalogue. The superblocks are written last, so that an
@@ -466,27 +352,4 @@ fn two_names<'a>(targets: &'a [Target], ids: &[MemberId]) -> Option<(&'a Path, &
             targets.get(found.index).filter(|_| found.member != *id && ids.contains(&found.member))?;
         Some((&*target.path, &*other.path))
     })
-}
-
-impl CreatedFiles {
-    pub(crate) fn nothing() -> CreatedFiles {
-        CreatedFiles { files: Vec::new(), directory: None }
-    }
-
-    pub(crate) fn keep(mut self) {
-        self.files.clear();
-        self.directory = None;
-    }
-}
-
-impl Drop for CreatedFiles {
-    fn drop(&mut self) {
-        // Errors are ignored: the error that led here is the one to report.
-        for file in &self.files {
-            let _ = std::fs::remove_file(file);
-        }
-        if let Some(directory) = &self.directory {
-            let _ = std::fs::remove_dir(directory);
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Errors of a volume.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reel_disk::DiskError;
 
@@ -19,7 +19,11 @@ const HELP_MEMBERS_FAILED: &str = "see to the cause, for example space on their 
 const HELP_BUSY: &str = "wait until it has ended, or stop it";
 const HELP_UNLISTED: &str =
     "`reel volume find DIR` lists them, and with --write writes volume.toml from them";
-const HELP_IS_MEMBER: &str = "choose another place. If its volume is wanted, `reel volume find` writes a lost volume.toml; only --force overwrites it";
+const HELP_OUTPUT_EXISTS: &str = "choose another name, or use --force to replace it";
+const HELP_PART_OF_VOLUME: &str = "choose another name, outside the directories of volumes";
+const HELP_NOT_A_FILE: &str =
+    "choose another name; `reel export` and `reel receive` write to a pipe or device with `- > PATH`";
+const HELP_IS_MEMBER: &str = "choose another place. If its volume is wanted, `reel volume find` writes a lost volume.toml; only --overwrite-volume overwrites it";
 const HELP_LOCKED: &str =
     "stop that program first, or use its API: two programs that use one volume would destroy it";
 const HELP_CLAIMED: &str = "end that use first if this is the right device: what is on it would be destroyed";
@@ -92,6 +96,26 @@ pub enum VolumeError {
         member: usize,
         /// Its volume.
         volume: VolumeId,
+    },
+    /// There is something where a command is to write its output.
+    #[error("{} already exists; {}", path.display(), HELP_OUTPUT_EXISTS)]
+    OutputExists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A command is to write its output over a part of a volume.
+    #[error("{} {part}, which is not replaced; {}", path.display(), HELP_PART_OF_VOLUME)]
+    PartOfVolume {
+        /// The path.
+        path: PathBuf,
+        /// What it is to the volume.
+        part: String,
+    },
+    /// A command is to put a file in the place of something else.
+    #[error("{} is not a regular file, and is not replaced by one; {}", path.display(), HELP_NOT_A_FILE)]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
     },
     /// The disk is too small for the new volume.
     #[error("there is not enough space for {}: {needed_bytes} bytes are needed and {free_bytes} are free; {help}", path.display())]
@@ -341,6 +365,9 @@ impl VolumeError {
             VolumeError::TooFewMembers { advice, .. } => advice,
             VolumeError::Catalogue { help, .. } => help,
             VolumeError::NotEmpty { .. } => HELP_NOT_EMPTY,
+            VolumeError::OutputExists { .. } => HELP_OUTPUT_EXISTS,
+            VolumeError::PartOfVolume { .. } => HELP_PART_OF_VOLUME,
+            VolumeError::NotAFile { .. } => HELP_NOT_A_FILE,
             VolumeError::DiskFull { help, .. } => help,
             VolumeError::MembersFailed { .. } => HELP_MEMBERS_FAILED,
             VolumeError::Healthy { .. } => HELP_HEALTHY,
@@ -369,6 +396,11 @@ impl VolumeError {
         VolumeError::Options { problem, help: help.into() }
     }
 
+    pub(crate) fn no_device(path: &Path) -> VolumeError {
+        let problem = format!("there is no device {}", path.display());
+        VolumeError::options(problem, "`lsblk` lists the devices; a file there would lie in memory")
+    }
+
     pub(crate) fn disk(doing: impl Into<String>) -> impl FnOnce(DiskError) -> VolumeError {
         let doing = doing.into();
         move |source| VolumeError::Disk { doing, source }
@@ -393,6 +425,9 @@ mod tests {
         let errors = [
             VolumeError::options("it is wrong".to_owned(), "do it right"),
             VolumeError::NotEmpty { path: path("a"), found: "is not empty".to_owned() },
+            VolumeError::OutputExists { path: path("a") },
+            VolumeError::PartOfVolume { path: path("a"), part: "is member 1".to_owned() },
+            VolumeError::NotAFile { path: path("a") },
             VolumeError::DiskFull { path: path("a"), needed_bytes: 2, free_bytes: 1, help: "use another" },
             VolumeError::MembersFailed { failed: 2, members: 4, tolerated: 1, last: "it is full".to_owned() },
             VolumeError::Healthy { member: 1, path: path("a") },

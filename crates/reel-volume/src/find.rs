@@ -53,21 +53,6 @@ fn superblocks_of(file: &File) -> [Option<Superblock>; 2] {
     })
 }
 
-/// What an existing file is to a volume, for programs that replace files: `member 2 of the Reel
-/// volume ...`. `None` if it is no part of one. Every file in the directory of a volume or below is
-/// a part.
-pub fn part_of_a_volume(path: &Path) -> Option<String> {
-    let real = std::fs::canonicalize(path).ok()?;
-    if real.file_name().is_some_and(|name| name == FILE_NAME) {
-        return Some("names the members of a Reel volume".to_owned());
-    }
-    if let Some(superblock) = superblock_at(&real) {
-        return Some(format!("is member {} of the Reel volume {}", superblock.index, superblock.volume));
-    }
-    let directory = real.ancestors().skip(1).find(|directory| Manifest::open(directory).is_ok())?;
-    Some(format!("is in the directory of the Reel volume {}", directory.display()))
-}
-
 /// The members in a directory, not below it, and those at `more` paths; by volume and number.
 ///
 /// # Errors

@@ -7,15 +7,15 @@
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use reel_disk::{MemberFile, OpenMode};
 
 use crate::access::WriteObserver;
 use crate::catalogue::{BODY_AT, MemberSet, write_quorum};
-use crate::claim::is_among_devices;
 use crate::commit::Change;
-use crate::create::{CreatedFiles, Target, open_target, reserve};
+use crate::consent::Consent;
 use crate::error::VolumeError;
 use crate::find::superblock_at;
 use crate::finding::{Finding, MEMBERS_LOG};
@@ -24,7 +24,9 @@ use crate::limits::BLOCK_BYTES;
 use crate::lock::identity;
 use crate::manifest::{Manifest, sync_directory};
 use crate::owner::OWNER_OFFSET;
+use crate::reserve::reserve;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock};
+use crate::target::{CreatedFiles, Target, Terms, ensure_not_owned, open_target, warn_of_memory};
 use crate::volume::Inner;
 
 /// A replacement for a member.
@@ -40,9 +42,25 @@ pub struct Replacement {
     /// Whether existing content of `path` may be overwritten and the length of an existing file
     /// changed.
     pub force: bool,
+    /// Whether `path` may be a member of another volume, whose titles may be lost then.
+    pub overwrite_volume: bool,
     /// Whether a member that is in use and healthy may be replaced. Does not allow anything about
     /// the content of `path`.
     pub replace_healthy: bool,
+}
+
+impl Replacement {
+    /// With a disk that holds nothing, of a member that is not in use or not healthy.
+    pub fn new(member: usize, path: PathBuf) -> Replacement {
+        Replacement {
+            member,
+            path,
+            create: false,
+            force: false,
+            overwrite_volume: false,
+            replace_healthy: false,
+        }
+    }
 }
 
 pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Finding, VolumeError> {
@@ -51,10 +69,13 @@ pub(crate) fn replace(inner: &Inner, replacement: &Replacement) -> Result<Findin
     let path = absolute(&replacement.path)?;
     may_be_replaced(inner, member, replacement.replace_healthy)?;
     let mut created = CreatedFiles::nothing();
-    if !path.exists() {
-        may_be_made(inner, &path, replacement.create)?;
-    }
-    let target = prepare(inner, member, &path, replacement.force, &mut created)?;
+    let consent = Consent {
+        // Elsewhere, the path may be misspelt.
+        create: replacement.create || path.parent() == Some(&absolute(&inner.directory)?),
+        force: replacement.force,
+        overwrite_volume: replacement.overwrite_volume,
+    };
+    let target = prepare(inner, member, &path, consent, &mut created)?;
     let id = MemberId::random()?;
     let superblock = Superblock {
         member: id,
@@ -129,23 +150,13 @@ fn may_be_replaced(inner: &Inner, member: usize, replace_healthy: bool) -> Resul
     Ok(())
 }
 
-/// Whether a new file may be made at a path.
-fn may_be_made(inner: &Inner, path: &Path, create: bool) -> Result<(), VolumeError> {
-    let directory = absolute(&inner.directory)?;
-    // A file among the devices is refused in any case, with words of its own.
-    if create || path.parent() == Some(&directory) || is_among_devices(path) {
-        return Ok(());
-    }
-    Err(VolumeError::NothingThere { path: path.to_owned() })
-}
-
 /// Opens the new disk or creates the new file, and checks that it fits and that nothing is
 /// overwritten.
 fn prepare(
     inner: &Inner,
     member: usize,
     path: &Path,
-    force: bool,
+    consent: Consent,
     created: &mut CreatedFiles,
 ) -> Result<Target, VolumeError> {
     let needed_bytes = inner.superblock.member_bytes;
@@ -170,21 +181,14 @@ fn prepare(
             }
         }
     }
-    let target = open_target(
-        path.to_owned(),
-        path.to_owned(),
-        force || is_unfinished_replacement(inner, member, path),
-        created,
-    )
-    .map_err(|error| match error {
-        // A disk that this volume does not use any more. There is no other volume to destroy.
-        VolumeError::IsMember { path, member, volume } if volume == inner.superblock.volume => {
-            let found = format!("is already member {member} of the Reel volume {volume}");
-            VolumeError::NotEmpty { path, found }
-        }
-        error => error,
-    })?;
-    if target.device_bytes.is_none() && !force {
+    let own = Some(inner.superblock.volume);
+    let terms = Terms { consent, own, is_unfinished: is_unfinished_replacement(inner, member, path) };
+    let mut target = open_target(path.to_owned(), path.to_owned(), terms, created)?;
+    ensure_not_owned(slice::from_mut(&mut target), consent)?;
+    let targets = slice::from_ref(&target);
+    warn_of_memory(targets);
+    let may_cut = consent.force || consent.overwrite_volume;
+    if target.device_bytes.is_none() && !may_cut {
         let metadata = target.file.metadata().map_err(VolumeError::file(path, "get the metadata of"))?;
         let has_bytes = metadata.len();
         // An empty file is extended. The size of any other file was chosen by its owner.
@@ -193,7 +197,7 @@ fn prepare(
         }
     }
     let sparse = inner.access.waits.turns().is_some();
-    reserve(std::slice::from_ref(&target), needed_bytes, force, sparse).map_err(|error| match error {
+    reserve(targets, needed_bytes, may_cut, sparse).map_err(|error| match error {
         VolumeError::DiskFull { path, needed_bytes, free_bytes, .. } => VolumeError::DiskFull {
             path,
             needed_bytes,

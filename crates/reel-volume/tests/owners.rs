@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use reel_volume::{Members, Volume, VolumeError};
+use reel_volume::{Members, Replacement, Volume, VolumeError};
 use rustix::process::{Pid, Signal, kill_process};
 
 use volumes::devices::{LoopDevice, may_make_devices};
@@ -191,4 +191,49 @@ fn a_host_that_stops_loses_the_volume_and_writes_nothing_when_it_continues() {
     assert_eq!(titles, ["film", "song", "book", "talk"]);
     assert!(volume.check(&mut |_| true).is_clean());
     assert_all_right(&volume);
+}
+
+/// By another volume's replacement, and by a new volume, with every consent: what is refused.
+fn overwrite(shared: &Shared) -> [Result<(), VolumeError>; 2] {
+    let other = volumes::Scratch::new(4);
+    let path = shared.others[1].path().to_owned();
+    let replacement = Replacement {
+        force: true,
+        overwrite_volume: true,
+        replace_healthy: true,
+        ..Replacement::new(2, path)
+    };
+    let replaced = other.open().replace(&replacement).map(|_| ());
+    let paths = shared.others.iter().map(|device| device.path().to_owned()).collect();
+    let options = reel_volume::VolumeOptions {
+        members: Members::Paths(paths),
+        force: true,
+        overwrite_volume: true,
+        ..options(MEMBERS)
+    };
+    [replaced, Volume::create(shared.directory("new"), options).map(|_| ())]
+}
+
+#[test]
+fn the_disks_of_a_volume_that_another_host_has_open_are_overwritten_by_no_consent() {
+    if !may_make_devices() {
+        return;
+    }
+    let shared = Shared::new();
+    let mut first = FirstHost::start(&shared.directory("first"));
+    assert_eq!(first.publish("film"), "published film");
+    let writes_before = shared.writes_of_others();
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    for error in overwrite(&shared).map(Result::unwrap_err) {
+        assert!(matches!(error, VolumeError::Owned { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("on host {name}")), "{error}");
+    }
+    assert_eq!(shared.writes_of_others(), writes_before);
+    assert!(!shared.directory("new").exists());
+    assert_eq!(first.publish("song"), "published song");
+    // The owner of a host that is gone is watched, and then it is none.
+    first.signal(Signal::KILL);
+    first.end();
+    let written = overwrite(&shared).map(|result| result.map_err(|error| error.to_string()));
+    assert_eq!(written, [Ok(()), Ok(())]);
 }

@@ -261,9 +261,13 @@ pub(crate) struct ReplaceArguments {
     #[arg(long)]
     pub(crate) create: bool,
 
-    /// Overwrite what is at PATH, if it is not empty
+    /// Overwrite what is at PATH, if it is not empty; never a member of another volume
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Overwrite PATH even if it is a member of another volume, whose titles may then be lost
+    #[arg(long)]
+    pub(crate) overwrite_volume: bool,
 
     /// Replace the member even if it is in use and healthy
     #[arg(long)]
@@ -297,9 +301,13 @@ pub(crate) struct CreateArguments {
     #[arg(long, default_value = "20G")]
     pub(crate) size: Size,
 
-    /// Overwrite existing content
+    /// Overwrite existing content, also the volume that DIR names; never members of another volume
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Overwrite members of other volumes too, whose titles are then lost
+    #[arg(long)]
+    pub(crate) overwrite_volume: bool,
 
     /// Sizes for a purpose: cmaf for players, ts for transport streams whose parity is sent
     #[arg(long, value_enum, default_value_t = FormName::Cmaf, help_heading = "Geometry")]

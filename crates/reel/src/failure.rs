@@ -170,6 +170,9 @@ fn volume_exit(error: &VolumeError) -> Exit {
         VolumeError::Geometry(_)
         | VolumeError::Options { .. }
         | VolumeError::NotEmpty { .. }
+        | VolumeError::OutputExists { .. }
+        | VolumeError::PartOfVolume { .. }
+        | VolumeError::NotAFile { .. }
         | VolumeError::IsMember { .. } => Exit::Usage,
         VolumeError::File { source, .. } if source.kind() == io::ErrorKind::NotFound => Exit::NotFound,
         _ => Exit::Failed,

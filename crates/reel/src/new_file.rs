@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use reel_volume::{Output, ensure_output};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+use crate::failure::Failure;
 
 /// A file being written that has no name yet. Nothing of it remains if the process ends, for
 /// whatever reason.
@@ -31,6 +34,12 @@ impl NewFile {
         let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
         let file = rustix::fs::open(directory(target), flags, Mode::from_raw_mode(0o666))?;
         Ok(Self { file: file.into(), target: target.to_owned(), replace })
+    }
+
+    /// The same at a path that a user names, which may lead to something that is not replaced.
+    pub(crate) fn at_users_path(target: &Path, force: bool) -> Result<Self, Failure> {
+        ensure_output(target, Output::File, force).map_err(Failure::volume)?;
+        Self::create(target, force).map_err(|error| Failure::path("write", target, &error))
     }
 
     /// Makes the bytes durable, then gives the file its name.

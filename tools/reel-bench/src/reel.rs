@@ -96,7 +96,7 @@ impl Volume {
             let bytes = disk_set.disk_bytes * disk_set.devices.len() as u64;
             create.args(["--size", &bytes.to_string()]);
         }
-        create.arg("--force").arg("--members").args(&disk_set.devices);
+        create.args(["--force", "--overwrite-volume", "--members"]).args(&disk_set.devices);
         output(&mut create)?;
         let mut ingest = volume.command(&["ingest"]);
         output(ingest.args(films))?;

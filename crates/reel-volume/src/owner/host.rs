@@ -99,10 +99,15 @@ pub(crate) fn end_session(session: [u8; 16]) {
     lock(&SESSIONS).remove(&session);
 }
 
+/// Whether this very process has the session of a record.
+pub(crate) fn is_session_here(record: &OwnerRecord) -> bool {
+    lock(&SESSIONS).contains(&record.session)
+}
+
 /// Whether the process of a record, whose number means the same here, or its session, has ended.
 fn has_ended(record: &OwnerRecord) -> bool {
     match record.host.pid == std::process::id() {
-        true => !lock(&SESSIONS).contains(&record.session),
+        true => !is_session_here(record),
         false => started(record.host.pid) != Some(record.host.started),
     }
 }

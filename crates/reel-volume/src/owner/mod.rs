@@ -13,7 +13,9 @@ mod rest;
 mod take_over;
 mod takeover;
 mod tenure;
+mod watch;
 
 pub(crate) use heartbeat::{Heartbeat, Ownership};
 pub(crate) use record::{OWNER_OFFSET, OwnerRecord};
 pub(crate) use take_over::{Owned, TakeOver, take_over};
+pub(crate) use watch::{living_owner, owner_elsewhere};

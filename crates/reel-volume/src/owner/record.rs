@@ -78,11 +78,15 @@ impl OwnerRecord {
 
     /// The record in this block; `None` if there is none of this volume and version.
     pub(crate) fn decode(block: &[u8], volume: VolumeId) -> Option<OwnerRecord> {
+        OwnerRecord::decode_any(block).filter(|record| record.volume == volume)
+    }
+
+    /// The same, of whatever volume.
+    pub(crate) fn decode_any(block: &[u8]) -> Option<OwnerRecord> {
         if block.len() != BLOCK_BYTES || block[..8] != OWNER_MAGIC || !block_sum_holds(block) {
             return None;
         }
-        let record = OwnerRecord::decode_fields(&mut Decoder::new(block)).ok()??;
-        (record.volume == volume).then_some(record)
+        OwnerRecord::decode_fields(&mut Decoder::new(block)).ok()?
     }
 
     fn decode_fields(from: &mut Decoder<'_>) -> Result<Option<OwnerRecord>, EncodingError> {

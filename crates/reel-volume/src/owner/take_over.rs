@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reel_disk::MemberFile;
 
@@ -15,6 +14,7 @@ use crate::owner::host::{begin_session, end_session};
 use crate::owner::record::{OWNER_OFFSET, OwnerRecord};
 use crate::owner::takeover::{Step, Takeover};
 use crate::owner::tenure::Tenure;
+use crate::owner::watch::wait;
 
 /// A volume to become the owner of.
 pub(crate) struct TakeOver<'a> {
@@ -55,14 +55,7 @@ pub(crate) fn take_over(volume: &TakeOver<'_>) -> Result<Owned, VolumeError> {
             Step::Write(member, record) => takeover.wrote(volume.write(member, &record)),
             Step::Wait { until_ns } => {
                 waited = true;
-                if let (Some((other, ns)), false) = (takeover.waits_for(now_ns()), said) {
-                    said = true;
-                    tracing::warn!(
-                        volume = %volume.directory.display(), owner = other.owner(), seconds = ns.div_ceil(1_000_000_000),
-                        "the last owner of this volume may still use it; watching whether it does"
-                    );
-                }
-                std::thread::sleep(Duration::from_nanos(until_ns.saturating_sub(now_ns())));
+                wait(&takeover, until_ns, Some(volume.directory), &mut said);
             }
             Step::Owned { since_ns } => {
                 let tenure = Tenure::new(takeover.into_own(), volume.shape, since_ns);

@@ -55,7 +55,7 @@ impl Machine {
 }
 
 fn on(paths: Vec<PathBuf>, force: bool) -> VolumeOptions {
-    VolumeOptions { members: Members::Paths(paths), force, ..options(4) }
+    VolumeOptions { members: Members::Paths(paths), force, overwrite_volume: force, ..options(4) }
 }
 
 /// Opened twice, the volume would lose what one of the two publishes.
@@ -108,11 +108,9 @@ fn a_device_in_use_is_not_formatted_even_by_force() {
     let other = Scratch::new(4);
     let replacing = other.open();
     let replacement = |path: &Path| Replacement {
-        member: 1,
-        path: path.to_owned(),
-        create: false,
         force: true,
         replace_healthy: true,
+        ..Replacement::new(1, path.to_owned())
     };
     let error = replacing.replace(&replacement(&node)).unwrap_err();
     assert!(matches!(error, VolumeError::Locked { .. }), "{error}");
@@ -151,7 +149,7 @@ fn a_device_that_replaces_a_member_stays_claimed() {
     let volume = Volume::open(&directory, open_options()).unwrap();
     publish(&volume, "film", &[300_000]);
     let path = machine.device(4).to_owned();
-    let replacement = Replacement { member: 1, path, create: false, force: false, replace_healthy: true };
+    let replacement = Replacement { replace_healthy: true, ..Replacement::new(1, path) };
     assert_eq!(volume.replace(&replacement).unwrap().state, MemberState::Rebuilding);
     let fifth = second.join(machine.device(4).file_name().unwrap());
     let replaced = machine.device(1).to_owned();
@@ -169,7 +167,7 @@ fn the_name_of_a_device_that_does_not_exist_becomes_no_file() {
     let paths = vec![directory.path().join("one"), absent.to_owned(), directory.path().join("two")];
     let created = Volume::create(directory.path().join("volume"), on(paths, true)).map(|_| ());
     let path = absent.to_owned();
-    let replacement = Replacement { member: 1, path, create: false, force: true, replace_healthy: true };
+    let replacement = Replacement { force: true, replace_healthy: true, ..Replacement::new(1, path) };
     let replaced = scratch.open().replace(&replacement).map(|_| ());
     assert!(!absent.exists());
     for error in [created.unwrap_err(), replaced.unwrap_err()] {
@@ -195,13 +193,7 @@ fn a_fifo_in_place_of_a_file_is_refused_at_once() {
         assert_all_right(&volume);
     }
     let path = scratch.member(2);
-    let error = scratch.open().replace(&Replacement {
-        member: 2,
-        path,
-        create: false,
-        force: true,
-        replace_healthy: false,
-    });
+    let error = scratch.open().replace(&Replacement { force: true, ..Replacement::new(2, path) });
     let text = error.unwrap_err().to_string();
     assert!(text.contains("neither a file nor a block device"), "{text}");
     fifo(&scratch.path().join("volume.toml"));

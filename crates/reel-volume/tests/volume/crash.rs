@@ -486,7 +486,7 @@ fn replace_and_rebuild(volume: &Volume, recorder: &Recorder, replace_healthy: bo
         recorder.titles(Event::Acknowledged, after);
     };
     let path = recorder.directory.join(format!("member-{}.reel", recorder.members));
-    volume.replace(&Replacement { member: 1, path, create: false, force: false, replace_healthy }).unwrap();
+    volume.replace(&Replacement { replace_healthy, ..Replacement::new(1, path) }).unwrap();
     steps("b", &["a", "b"]);
     let mut calls = 0;
     let stopped = volume.rebuild(1, RepairOptions::default(), &mut |_| {
@@ -517,15 +517,7 @@ fn made_whole(place: &Path, context: &str, members: usize) {
         MemberState::Missing | MemberState::Foreign => {
             // The new file may be partly formatted by now; `force` must not be needed.
             let path = place.join(format!("member-{members}.reel"));
-            volume
-                .replace(&Replacement {
-                    member: 1,
-                    path,
-                    create: false,
-                    force: false,
-                    replace_healthy: false,
-                })
-                .unwrap_or_else(|error| panic!("{context}: {error}"));
+            volume.replace(&Replacement::new(1, path)).unwrap_or_else(|error| panic!("{context}: {error}"));
             volume.rebuild(1, RepairOptions::default(), &mut |_| true).unwrap();
         }
         _ => assert!(state.in_use(), "{context}: {state}"),

@@ -341,8 +341,7 @@ fn removed_and_exchanged_files_are_noticed_by_every_job_and_look() {
         // Once the member that was out is filled, this one can be spared, and the words say so.
         std::fs::remove_file(scratch.member(1)).unwrap_or_default();
         let path = scratch.member(1);
-        let replacement =
-            reel_volume::Replacement { member: 1, path, create: false, force: false, replace_healthy: false };
+        let replacement = reel_volume::Replacement::new(1, path);
         volume.replace(&replacement).unwrap();
         volume.rebuild(1, reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
         let finding = volume.status().members[3].clone();
@@ -439,13 +438,7 @@ fn commands_agree_on_a_member_with_dead_sectors() {
     publish(&volume, "film", &[700_000]);
     let data = 1 << 20;
     faults.inject(1, Fault::DeadRange(data..data + 4096));
-    let replacement = reel_volume::Replacement {
-        member: 1,
-        path: scratch.path().join("new"),
-        create: false,
-        force: false,
-        replace_healthy: false,
-    };
+    let replacement = reel_volume::Replacement::new(1, scratch.path().join("new"));
     let state = || volume.status().members[1].state;
     let rebuild = || volume.rebuild(1, reel_volume::RepairOptions::default(), &mut |_| true);
     // Before anything was written there, the member is in use for all of them.

@@ -38,13 +38,7 @@ fn open_with_faults(scratch: &Scratch) -> (Volume, Faults) {
 }
 
 fn replacement_for(scratch: &Scratch, member: usize, name: &str) -> Replacement {
-    Replacement {
-        member,
-        path: scratch.path().join(name),
-        create: false,
-        force: false,
-        replace_healthy: false,
-    }
+    Replacement::new(member, scratch.path().join(name))
 }
 
 fn rebuild(volume: &Volume, member: usize) -> RebuildReport {
@@ -237,9 +231,7 @@ fn the_wrong_member_is_not_replaced() {
     let scratch = filled();
     let volume = scratch.open();
     let replace = |member: usize, path: PathBuf, replace_healthy: bool| {
-        volume
-            .replace(&Replacement { member, path, create: false, force: false, replace_healthy })
-            .unwrap_err()
+        volume.replace(&Replacement { replace_healthy, ..Replacement::new(member, path) }).unwrap_err()
     };
     let new = scratch.path().join("new");
     assert!(matches!(replace(1, new.clone(), false), VolumeError::Healthy { member: 1, .. }));
@@ -258,13 +250,12 @@ fn the_wrong_member_is_not_replaced() {
     drop(volume);
     std::fs::remove_file(scratch.member(1)).unwrap();
     let volume = scratch.open();
-    let replace = |path: PathBuf| {
-        volume
-            .replace(&Replacement { member: 1, path, create: false, force: false, replace_healthy: false })
-            .unwrap_err()
-    };
+    let replace = |path: PathBuf| volume.replace(&Replacement::new(1, path)).unwrap_err();
     let text = replace(other.member(0)).to_string();
-    assert!(text.contains("is already member 0 of the Reel volume") && text.contains("--force"), "{text}");
+    assert!(
+        text.contains("is already member 0 of the Reel volume") && text.contains("--overwrite-volume"),
+        "{text}"
+    );
     let diary = scratch.path().join("diary");
     std::fs::write(&diary, vec![b'x'; 9 << 20]).unwrap();
     assert!(replace(diary.clone()).to_string().contains("is not empty"));
@@ -504,9 +495,7 @@ fn a_replacement_may_have_the_same_path_as_the_old_disk() {
     // The same path in another spelling.
     let path = scratch.path().join("./member-2.reel");
     let volume = scratch.open();
-    volume
-        .replace(&Replacement { member: 2, path, create: false, force: false, replace_healthy: false })
-        .unwrap();
+    volume.replace(&Replacement::new(2, path)).unwrap();
     drop(volume);
     let text = std::fs::read_to_string(scratch.path().join("volume.toml")).unwrap();
     assert_eq!(text.matches("member-2.reel").count(), 1, "{text}");

@@ -19,7 +19,7 @@ fn file_with(path: &Path, bytes: u64, at: u64, data: &[u8]) {
 }
 
 fn on(paths: Vec<PathBuf>, force: bool) -> VolumeOptions {
-    VolumeOptions { members: Members::Paths(paths), force, ..options(3) }
+    VolumeOptions { members: Members::Paths(paths), force, overwrite_volume: force, ..options(3) }
 }
 
 /// A volume whose member 2 is missing.
@@ -36,8 +36,7 @@ fn refused(volume: &Volume, path: &Path) -> [String; 2] {
     let new = tempfile::tempdir().unwrap();
     let paths = vec![new.path().join("one"), path.to_owned(), new.path().join("two")];
     let created = Volume::create(new.path().join("volume"), on(paths, false)).map(|_| ());
-    let replacement =
-        Replacement { member: 2, path: path.to_owned(), create: false, force: false, replace_healthy: false };
+    let replacement = Replacement::new(2, path.to_owned());
     let replaced = volume.replace(&replacement).map(|_| ());
     [replaced, created].map(|result| result.expect_err("it holds something").to_string())
 }
@@ -48,8 +47,7 @@ fn a_file_elsewhere_is_made_only_where_it_was_asked_for() {
     let (scratch, volume) = one_missing();
     let elsewhere = tempfile::tempdir().unwrap();
     let path = elsewhere.path().join("disk");
-    let replacement =
-        Replacement { member: 2, path: path.clone(), create: false, force: true, replace_healthy: true };
+    let replacement = Replacement { force: true, replace_healthy: true, ..Replacement::new(2, path.clone()) };
     let error = volume.replace(&replacement).unwrap_err();
     assert!(matches!(error, VolumeError::NothingThere { .. }), "{error}");
     assert!(error.help().is_some_and(|help| help.contains("--create")), "{error}");
@@ -82,9 +80,7 @@ fn a_disk_that_holds_something_anywhere_needs_force() {
         assert!(std::fs::read(&path).unwrap() == before, "it was changed");
     }
     let path = scratch.path().join("disk-2");
-    volume
-        .replace(&Replacement { member: 2, path, create: false, force: true, replace_healthy: false })
-        .unwrap();
+    volume.replace(&Replacement { force: true, ..Replacement::new(2, path) }).unwrap();
     volume.rebuild(2, reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
     assert_all_right(&volume);
 }
@@ -97,8 +93,7 @@ fn a_longer_file_is_not_cut_without_force() {
     let path = scratch.path().join("long");
     file_with(&path, 90_000_000, 0, &[]);
     let length = || std::fs::metadata(&path).unwrap().len();
-    let replacement =
-        Replacement { member: 2, path: path.clone(), create: false, force: false, replace_healthy: true };
+    let replacement = Replacement { replace_healthy: true, ..Replacement::new(2, path.clone()) };
     volume.replace(&replacement).unwrap();
     volume.rebuild(2, reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
     assert_eq!(length(), 90_000_000);
@@ -110,8 +105,7 @@ fn a_longer_file_is_not_cut_without_force() {
     let (scratch, volume) = one_missing();
     let path = scratch.path().join("long");
     file_with(&path, 90_000_000, 0, &[]);
-    let replacement =
-        Replacement { member: 2, path: path.clone(), create: false, force: true, replace_healthy: true };
+    let replacement = Replacement { force: true, replace_healthy: true, ..Replacement::new(2, path.clone()) };
     volume.replace(&replacement).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() < 9 << 20);
 }
@@ -121,13 +115,8 @@ fn a_longer_file_is_not_cut_without_force() {
 fn a_second_name_of_a_disk_in_use_is_refused_even_by_force() {
     let (scratch, volume) = one_missing();
     let replace = |volume: &Volume, path: &Path| {
-        let replacement = Replacement {
-            member: 2,
-            path: path.to_owned(),
-            create: false,
-            force: true,
-            replace_healthy: true,
-        };
+        let replacement =
+            Replacement { force: true, replace_healthy: true, ..Replacement::new(2, path.to_owned()) };
         volume.replace(&replacement).unwrap_err()
     };
     // A copy cannot be told from a second name.
@@ -168,8 +157,7 @@ fn the_file_of_a_device_in_use_is_refused_even_by_force() {
     let volume = Volume::open(&place, open_options()).unwrap();
     let other = Scratch::new(4);
     let path = file(1);
-    let replacement =
-        Replacement { member: 2, path: path.clone(), create: false, force: true, replace_healthy: true };
+    let replacement = Replacement { force: true, replace_healthy: true, ..Replacement::new(2, path.clone()) };
     let replaced = other.open().replace(&replacement).map(|_| ());
     let paths = vec![directory.path().join("one"), path, directory.path().join("two")];
     let created = Volume::create(directory.path().join("new"), on(paths, true)).map(|_| ());
@@ -202,4 +190,73 @@ fn one_disk_under_two_names_does_not_become_two_members() {
         assert!(!place.join("volume.toml").exists());
     }
     Volume::create(&place, on(vec![first.path().to_owned(), file(1), file(2)], false)).unwrap();
+}
+
+/// Its other members may be elsewhere, and its titles are lost with too many of them.
+#[test]
+fn a_member_of_another_volume_needs_its_own_consent() {
+    let (_scratch, volume) = one_missing();
+    let other = Scratch::new(4);
+    publish(&other.open(), "song", &[300_000]);
+    let of_other = other.member(1);
+    let replacement = Replacement { force: true, ..Replacement::new(2, of_other.clone()) };
+    let error = volume.replace(&replacement).unwrap_err();
+    assert!(matches!(error, VolumeError::IsMember { member: 1, .. }), "{error}");
+    assert!(error.help().is_some_and(|help| help.contains("--overwrite-volume")), "{error}");
+    let new = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = (0..4).map(|member| other.member(member)).collect();
+    let members = || Members::Paths(paths.clone());
+    let over = VolumeOptions { members: members(), force: true, ..options(4) };
+    let error = Volume::create(new.path(), over.clone()).unwrap_err();
+    assert!(matches!(error, VolumeError::IsMember { member: 0, .. }), "{error}");
+    assert!(!new.path().join("volume.toml").exists());
+    assert_all_right(&other.open());
+    // The flag alone is enough for a member, and permits nothing about other content.
+    let with_volume = Replacement { force: false, overwrite_volume: true, ..replacement };
+    let diary = new.path().join("diary");
+    std::fs::write(&diary, "Dear diary").unwrap();
+    let refused = volume.replace(&Replacement { path: diary, ..with_volume.clone() }).unwrap_err();
+    assert!(matches!(refused, VolumeError::NotEmpty { .. }), "{refused}");
+    volume.replace(&with_volume).unwrap();
+    volume.rebuild(2, reel_volume::RepairOptions::default(), &mut |_| true).unwrap();
+    assert_all_right(&volume);
+    drop(volume);
+    // By then the disk is a member of the first volume.
+    Volume::create(new.path(), VolumeOptions { overwrite_volume: true, ..over }).unwrap();
+    assert_eq!(Volume::open(new.path(), open_options()).unwrap().titles().len(), 0);
+}
+
+/// An operator does not see that a volume is there.
+#[test]
+fn members_without_their_list_are_not_overwritten_by_force() {
+    let scratch = Scratch::new(4);
+    publish(&scratch.open(), "film", &[300_000]);
+    let list = scratch.path().join("volume.toml");
+    let good = std::fs::read(&list).unwrap();
+    let forced = VolumeOptions { force: true, ..options(4) };
+    for torn in [None, Some(&good[..good.len() / 2])] {
+        std::fs::remove_file(&list).unwrap();
+        if let Some(torn) = torn {
+            std::fs::write(&list, torn).unwrap();
+        }
+        let error = Volume::create(scratch.path(), forced.clone()).unwrap_err();
+        assert!(matches!(error, VolumeError::Unlisted { members: 4, .. }), "{error}");
+        std::fs::write(&list, &good).unwrap();
+        assert_all_right(&scratch.open());
+    }
+    std::fs::remove_file(&list).unwrap();
+    Volume::create(scratch.path(), VolumeOptions { overwrite_volume: true, ..forced }).unwrap();
+    assert_eq!(scratch.open().titles().len(), 0);
+}
+
+/// The list of another volume is no place for a member, whatever is permitted.
+#[test]
+fn a_list_of_members_does_not_become_a_member() {
+    let (_scratch, volume) = one_missing();
+    let other = Scratch::new(4);
+    let list = other.path().join("volume.toml");
+    let replacement = Replacement { force: true, overwrite_volume: true, ..Replacement::new(2, list) };
+    let text = volume.replace(&replacement).unwrap_err().to_string();
+    assert!(text.contains("names the members of a Reel volume"), "{text}");
+    other.open();
 }

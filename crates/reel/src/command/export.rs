@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use reel_library::{Library, LibraryError};
-use reel_volume::part_of_a_volume;
 
 use super::{Access, open_library};
 use crate::args::{ExportArguments, FormName};
@@ -34,20 +33,8 @@ pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Fail
             Ok(()) => Ok(Exit::Done),
         };
     }
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::usage(format!("{} already exists", output.display()))
-            .help("choose another name, or use --force to replace it"),
-        io::ErrorKind::InvalidInput => Failure::path("replace", &output, &error)
-            .help("choose another name; for a pipe or device use `reel export VOLUME TITLE - > PATH`"),
-        _ => Failure::path("write", &output, &error),
-    };
-    if arguments.force
-        && let Some(part) = part_of_a_volume(&output)
-    {
-        return Err(Failure::usage(format!("{} {part}, which is not replaced", output.display()))
-            .help("choose another name, outside the directories of volumes"));
-    }
-    let mut file = NewFile::create(&output, arguments.force).map_err(failed)?;
+    let failed = |error: io::Error| Failure::path("write", &output, &error);
+    let mut file = NewFile::at_users_path(&output, arguments.force)?;
     match export(&mut file) {
         Err(LibraryError::Output(error)) => return Err(failed(error)),
         Err(error) => return Err(Failure::library(&error)),

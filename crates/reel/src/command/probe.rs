@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use reel_disk::{Probe, ProbeError, Profile, probe};
 use reel_ring::DriverChoice;
-use reel_volume::GeometryFields;
+use reel_volume::{GeometryFields, Output, ensure_output};
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 
@@ -114,6 +114,9 @@ fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         return Err(Failure::failed(format!("{} is in use by another program", path.display()))
             .help("stop that program first: it would distort the measurement, and be delayed by it"));
+    }
+    if let Some(out) = &arguments.out {
+        ensure_output(out, Output::File, true).map_err(Failure::volume)?;
     }
     // The unit size of a volume that is created with the default options.
     let fields = GeometryFields::cmaf(5);

@@ -48,6 +48,7 @@ fn create(arguments: &CreateArguments, quiet: bool) -> Result<Exit, Failure> {
         data_rows: arguments.data_rows,
         catalogue_bytes: arguments.catalogue.map(Size::bytes),
         force: arguments.force,
+        overwrite_volume: arguments.overwrite_volume,
         sparse: false,
     };
     let made = Volume::create(&arguments.dir, options).map_err(Failure::volume)?;

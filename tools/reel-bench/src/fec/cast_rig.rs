@@ -147,7 +147,9 @@ impl CastRig {
 fn store(reel: &Path, disk_set: &DiskSet, volume: &Path, stream: &Path) -> Result<()> {
     let size = (disk_set.disk_bytes * MEMBERS as u64).to_string();
     let mut create = command(reel, &["volume", "create"], volume);
-    create.args(["--geometry", "ts", "--size", &size, "--force", "--members"]).args(&disk_set.devices);
+    create
+        .args(["--geometry", "ts", "--size", &size, "--force", "--overwrite-volume", "--members"])
+        .args(&disk_set.devices);
     output(&mut create)?;
     output(command(reel, &["ingest"], volume).arg(stream).args(["--form", "ts"]))?;
     Ok(())

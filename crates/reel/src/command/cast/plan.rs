@@ -88,12 +88,8 @@ fn harmonic(stream: Stream, bound: Bound, of_paper: bool) -> Result<HarmonicRow,
 }
 
 fn write(path: &Path, replace: bool, text: &str) -> Result<(), Failure> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::usage(format!("{} already exists", path.display()))
-            .help("choose another name, or use --force to replace it"),
-        _ => Failure::path("write", path, &error),
-    };
-    let mut file = NewFile::create(path, replace).map_err(failed)?;
+    let failed = |error: io::Error| Failure::path("write", path, &error);
+    let mut file = NewFile::at_users_path(path, replace)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.publish().map_err(failed)
 }

@@ -2,9 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use reel_volume::part_of_a_volume;
+use reel_volume::{self as volume, ensure_output};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::failure::Failure;
 
@@ -63,20 +66,23 @@ impl Output {
 }
 
 fn open_file(path: &Path, replaces: bool) -> Result<File, Failure> {
-    if replaces && let Some(part) = part_of_a_volume(path) {
-        return Err(Failure::usage(format!("{} {part}, which is not replaced", path.display()))
-            .help("choose another name, outside the directories of volumes"));
-    }
+    ensure_output(path, volume::Output::Stream, replaces).map_err(Failure::volume)?;
     let mut options = OpenOptions::new();
-    options.write(true);
+    // A pipe is opened without waiting for its reader.
+    options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     if replaces {
         options.create(true).truncate(true)
     } else {
         options.create_new(true)
     };
-    options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::usage(format!("{} already exists", path.display()))
-            .help("choose another name, or use --force to replace it"),
+    let failed = |error: io::Error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NXIO) => Failure::failed(format!("no program reads the pipe {}", path.display()))
+            .help("start its reader first"),
         _ => Failure::path("write", path, &error),
-    })
+    };
+    let file = options.open(path).map_err(failed)?;
+    // Writes wait for a slow reader.
+    let flags = rustix::fs::fcntl_getfl(&file).map_err(|error| failed(error.into()))?;
+    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
+    Ok(file)
 }

@@ -85,11 +85,11 @@ pub(super) fn rebuild(arguments: &RebuildArguments, quiet: bool) -> Result<Exit,
 pub(super) fn replace(arguments: &ReplaceArguments, quiet: bool) -> Result<Exit, Failure> {
     let library = open(&arguments.volume, "replace")?;
     let replacement = Replacement {
-        member: arguments.member,
-        path: arguments.path.clone(),
         create: arguments.create,
         force: arguments.force,
+        overwrite_volume: arguments.overwrite_volume,
         replace_healthy: arguments.replace_healthy,
+        ..Replacement::new(arguments.member, arguments.path.clone())
     };
     let finding = library.volume().replace(&replacement).map_err(Failure::volume)?;
     if arguments.json {

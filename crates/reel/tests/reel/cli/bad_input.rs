@@ -104,12 +104,20 @@ fn an_export_that_cannot_be_written_leaves_nothing() {
 
 /// The volume could not be opened any more, or would be without a member.
 #[test]
-fn an_export_replaces_no_part_of_a_volume() {
+fn no_output_of_a_command_replaces_a_part_of_a_volume() {
     let dir = TestDir::with_volume();
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
     dir.reel(&["volume", "create", "other", "--size", "90M", "--members", "x", "y", "z"]).done();
     std::os::unix::fs::symlink("volume", dir.path("link")).unwrap();
     dir.reel(&["export", "volume", "short", "volume/short.mp4"]).done();
+    fs::write(dir.path("disk"), vec![7; 5 << 20]).unwrap();
+    let plan = ["cast", "plan", "--duration", "180s", "--rate", "4M", "--wait", "5s", "--force", "--svg"];
+    let commands: [&[&str]; 4] = [
+        &["export", "volume", "short", "--force"],
+        &["receive", "rtp://127.0.0.1:59997", "--timeout", "300ms", "--force", "-o"],
+        &plan,
+        &["probe", "disk", "--seconds", "1", "--out"],
+    ];
     for (name, words) in [
         ("volume/member-2.reel", "is member 2 of the Reel volume"),
         ("link/volume.toml", "names the members of a Reel volume"),
@@ -117,10 +125,12 @@ fn an_export_replaces_no_part_of_a_volume() {
         ("y", "is member 1 of the Reel volume"),
         ("volume/short.mp4", "is in the directory of the Reel volume"),
     ] {
-        let before = fs::metadata(dir.path(name)).unwrap();
-        dir.reel(&["export", "volume", "short", name, "--force"]).refused(2, &[name, words]);
-        let after = fs::metadata(dir.path(name)).unwrap();
-        assert_eq!((before.ino(), before.len()), (after.ino(), after.len()));
+        for command in commands {
+            let before = fs::metadata(dir.path(name)).unwrap();
+            dir.reel(&[command, &[name]].concat()).refused(2, &[name, words]);
+            let after = fs::metadata(dir.path(name)).unwrap();
+            assert_eq!((before.ino(), before.len()), (after.ino(), after.len()));
+        }
     }
     assert_eq!(dir.titles(), ["short"]);
 }
@@ -135,7 +145,7 @@ fn an_export_replaces_nothing_but_files() {
     std::os::unix::fs::symlink("file", dir.path("link")).unwrap();
     for name in ["pipe", "link"] {
         dir.reel(&["export", "volume", "short", name, "--force"])
-            .refused(1, &[name, "not a regular file", "reel export VOLUME TITLE -"]);
+            .refused(2, &[name, "not a regular file", "- > PATH"]);
     }
     assert_eq!(fs::read(dir.path("file")).unwrap(), b"old");
     assert!(fs::symlink_metadata(dir.path("link")).unwrap().is_symlink());

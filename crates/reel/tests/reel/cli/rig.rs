@@ -70,6 +70,11 @@ impl TestDir {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
+    /// An empty directory in memory.
+    pub(crate) fn in_memory() -> Self {
+        Self { dir: tempfile::tempdir_in("/dev/shm").unwrap() }
+    }
+
     /// A directory with a volume named `volume` of five members with 40 MiB each. What a read of
     /// them takes is the same on every machine.
     pub(crate) fn with_volume() -> Self {

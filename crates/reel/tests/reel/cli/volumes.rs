@@ -30,7 +30,8 @@ fn a_new_volume_shows_its_properties() {
 #[test]
 fn a_geometry_says_what_its_parity_can_do_on_the_network() {
     let dir = TestDir::new();
-    let create = ["volume", "create", "volume", "--size", "200M", "--force"];
+    // After fewer members, the last one is of another volume.
+    let create = ["volume", "create", "volume", "--size", "200M", "--force", "--overwrite-volume"];
     let with = |more: &[&str]| dir.reel(&[&create[..], more].concat()).done();
     let made = with(&["--geometry", "ts", "--json"]).json();
     let geometry = &made["geometry"];
@@ -76,6 +77,22 @@ fn a_volume_is_not_overwritten() {
     assert_eq!(dir.titles(), ["short"]);
     dir.reel(&["volume", "create", "volume", "--size", "200M", "--force"]).done();
     assert!(dir.titles().is_empty());
+}
+
+/// The name of a device that is not there was one such place; all others are named.
+#[test]
+fn a_volume_in_memory_is_named_as_one() {
+    let dir = TestDir::in_memory();
+    let made = dir.reel(&["volume", "create", "volume", "--size", "90M", "--members", "3"]).done();
+    let words = "files in memory, so they are lost when this machine stops";
+    assert_eq!(made.stderr.matches(words).count(), 1, "{}", made.stderr);
+    assert!(made.stderr.contains("volume/member-2.reel"), "{}", made.stderr);
+    fs::remove_file(dir.path("volume/member-1.reel")).unwrap();
+    let replaced = dir.reel(&["volume", "replace", "volume", "1", "volume/new"]).done();
+    assert!(replaced.stderr.contains(words), "{}", replaced.stderr);
+    let on_disk = TestDir::new();
+    let made = on_disk.reel(&["volume", "create", "volume", "--size", "90M", "--members", "3"]).done();
+    assert!(!made.stderr.contains(words), "{}", made.stderr);
 }
 
 #[test]

@@ -173,13 +173,8 @@ fn a_member_is_replaced_and_rebuilt_while_the_server_runs() {
 fn a_server_continues_a_rebuild_that_the_previous_one_did_not_finish() {
     let mut rig = Rig::new(|_| {});
     rig.stop();
-    let replacement = Replacement {
-        member: 1,
-        path: rig.path("replacement"),
-        create: true,
-        force: false,
-        replace_healthy: true,
-    };
+    let path = rig.path("replacement");
+    let replacement = Replacement { create: true, replace_healthy: true, ..Replacement::new(1, path) };
     rig.library.volume().replace(&replacement).expect("replaced");
     assert_eq!(rig.library.volume().rebuilding(), [1]);
     rig.start();

@@ -130,7 +130,7 @@ fn a_member_whose_file_is_removed_is_noticed_and_replaced() {
     let text = rebuilt.expect_err("it is removed").to_string();
     assert!(text.contains("its file was removed") && text.contains("reel volume replace"), "{text}");
     let path = rig.path("volume/member-3.reel");
-    let replacement = Replacement { member: 3, path, create: false, force: false, replace_healthy: false };
+    let replacement = Replacement::new(3, path);
     volume.replace(&replacement).expect("replaced");
     volume.rebuild(3, RepairOptions::default(), &mut |_| true).expect("filled");
     rig.await_metric("reel_volume_members_lost", |lost| lost == 0.0);

@@ -383,7 +383,7 @@ fn a_smaller_replacement_and_the_wrong_member_are_refused_and_nothing_is_overwri
     beside_a_viewer(&rig, || {
         for (member, path, words) in [
             (2, &small, "use a larger disk"),
-            (2, &foreign, "stop the server and use `reel volume replace --force`"),
+            (2, &foreign, "stop the server and use `reel volume replace --overwrite-volume`"),
             (3, &rig.path("new"), "member 2 cannot be read either"),
         ] {
             let job = work(&rig, "replace", &json!({ "member": member, "path": path }).to_string());
