@@ -158,6 +158,15 @@ impl MemberFile {
         self.plain.sync_data().map_err(|source| self.failed("sync", source))
     }
 
+    /// The same open file once more. Locks and claims last until both are closed.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> Result<Self, DiskError> {
+        let plain = self.plain.try_clone().map_err(|source| self.failed("open once more", source))?;
+        Ok(Self { path: self.path.clone(), ring_file: Arc::clone(&self.ring_file), plain, ..*self })
+    }
+
     /// The plain file, for locks.
     pub fn file(&self) -> &File {
         &self.plain

@@ -43,6 +43,7 @@ mod object;
 mod open;
 mod output;
 mod owner;
+mod patience;
 mod presence;
 mod reader;
 mod rebuild;

@@ -1,10 +1,12 @@
 //! Finds the members of a volume: which of them are present, and which are what they should be.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use reel_disk::limits::WAKE_MAX_NS;
 use reel_disk::{DiskError, MemberFile, OpenMode};
 
 use crate::catalogue::{Area, BODY_AT, Candidate, CommitHeader, MemberSet};
@@ -12,7 +14,7 @@ use crate::claim::{claimed, is_claimed, is_claimed_by_another, is_read_only, ope
 use crate::error::VolumeError;
 use crate::finding::{Finding, MemberState};
 use crate::ids::{MemberId, VolumeId};
-use crate::limits::BLOCK_BYTES;
+use crate::limits::{BLOCK_BYTES, SPIN_UP_SHOWN_NS};
 use crate::lock::{identity, lock};
 use crate::manifest::Manifest;
 use crate::superblock::{SUPERBLOCK_COPY_OFFSET, Superblock, SuperblockError};
@@ -80,12 +82,23 @@ impl OpenMember {
     }
 }
 
-/// Opens, locks and reads every member that can be.
-pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Result<Found, VolumeError> {
+/// Opens, locks and reads every member that can be. Those at `silent` paths have left a read
+/// unanswered, and get no further one.
+pub(crate) fn find(
+    directory: &Path,
+    manifest: &Manifest,
+    mode: OpenMode,
+    silent: &[&Path],
+) -> Result<Found, VolumeError> {
     let mut found = Found { members: Vec::new(), bad: Vec::new() };
     let mut seen = HashSet::new();
     for (listed, written) in manifest.members.iter().enumerate() {
         let path = directory.join(written);
+        if silent.contains(&path.as_path()) {
+            let reason = left_unanswered(Duration::from_nanos(SPIN_UP_SHOWN_NS + WAKE_MAX_NS));
+            found.bad.push(BadPath { listed, path, state: MemberState::Failed, reason });
+            continue;
+        }
         // Under a second name of the file, our own lock would be reported as another program's.
         if std::fs::metadata(&path).is_ok_and(|metadata| !seen.insert(identity(&metadata))) {
             continue;
@@ -97,6 +110,13 @@ pub(crate) fn find(directory: &Path, manifest: &Manifest, mode: OpenMode) -> Res
     }
     found.keep_those_that_agree();
     Ok(found)
+}
+
+fn left_unanswered(patience: Duration) -> String {
+    format!(
+        "it did not answer a request for {} s: its disk hangs, or its file system is frozen",
+        patience.as_secs()
+    )
 }
 
 type Verdict = Result<OpenMember, (MemberState, String)>;
@@ -229,6 +249,17 @@ impl Found {
                 (superblock.volume == volume).then_some(superblock)
             })
         })
+    }
+
+    /// Leaves out members that have not answered a request for so long.
+    pub(crate) fn leave_out(&mut self, silent: &BTreeSet<usize>, patience_ns: u64) {
+        let is_silent = |member: &mut OpenMember| silent.contains(&member.superblock.index);
+        self.bad.extend(self.members.extract_if(.., is_silent).map(|member| BadPath {
+            listed: member.listed,
+            path: member.file.path().to_owned(),
+            state: MemberState::Failed,
+            reason: left_unanswered(Duration::from_nanos(patience_ns)),
+        }));
     }
 
     /// Keeps the members that agree. Members of one volume have one geometry; a member that

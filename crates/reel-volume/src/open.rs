@@ -1,6 +1,6 @@
 //! Opening a volume.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use crate::commit::Committer;
 use crate::counters::VolumeCounters;
 use crate::error::VolumeError;
 use crate::find::beside_members;
-use crate::finding::MEMBERS_LOG;
-use crate::finding::MemberState;
+use crate::finding::{Finding, MEMBERS_LOG, MemberState};
 use crate::geometry::Geometry;
 use crate::health::{Health, MemberUse};
 use crate::hold::{Hold, Space};
@@ -55,6 +54,12 @@ pub struct OpenOptions {
     pub rests_after_ns: Option<u64>,
     /// Runs the volume in a simulation; `disks` is ignored then.
     pub simulated: Option<Simulated>,
+}
+
+impl OpenOptions {
+    fn write_patience(&self) -> u64 {
+        self.write_patience_ns.unwrap_or(WRITE_PATIENCE_NS)
+    }
 }
 
 /// Replaces disk threads and blocking in a simulation. The reads while the volume is opened, and
@@ -101,16 +106,14 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     let candidates: Vec<Candidate> = found.candidates();
     let (selection, sync_state) = select_copy(directory, &found, &manifest, &geometry, &candidates)?;
     let findings = findings(&found, &manifest, directory, members, &sync_state);
-    for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
-        tracing::warn!(target: MEMBERS_LOG, %finding, "a member is not in use");
-    }
-
+    warn_of(&findings);
     let space_slots = geometry.slots(superblock.units());
     let (space, titles) = titles_of(directory, &found, &selection, &geometry, space_slots)?;
     let arena = arena_of(&geometry, options.arena, options.readable_by_others)?;
     repair_superblocks(&mut found, &selection, options.read_only);
     let keep = keep_by_member(&candidates, &selection, members);
     let late = late_members(&found, &selection, &keep);
+    let write_patience_ns = options.write_patience();
     let (files, disk) = take_members(found.members, &selection, members, manifest_file)?;
     let disks = match &options.simulated {
         Some(simulated) => (simulated.disks)(files),
@@ -133,7 +136,7 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
         observer: options.observer,
         waits: waits.clone(),
         ownership: None,
-        write_patience_ns: options.write_patience_ns.unwrap_or(WRITE_PATIENCE_NS),
+        write_patience_ns,
     };
     let heartbeat = owned
         .map(|owned| Heartbeat::start(owned, superblock.volume, members, &mut access, &counters))
@@ -159,6 +162,12 @@ pub(crate) fn open(directory: &Path, options: OpenOptions) -> Result<Volume, Vol
     Ok(Volume::from_inner(inner))
 }
 
+fn warn_of(findings: &[Finding]) {
+    for finding in findings.iter().filter(|finding| !finding.state.in_use()) {
+        tracing::warn!(target: MEMBERS_LOG, %finding, "a member is not in use");
+    }
+}
+
 /// Finds the members when their disks spin. Those of a simulation have nothing that spins.
 fn find_awake(
     directory: &Path,
@@ -166,11 +175,11 @@ fn find_awake(
     manifest: &Manifest,
     mode: OpenMode,
 ) -> Result<Found, VolumeError> {
-    if options.simulated.is_none() {
-        let paths = manifest.members.iter().map(|written| directory.join(written));
-        spin_up(&paths.collect::<Vec<_>>());
+    if options.simulated.is_some() {
+        return find(directory, manifest, mode, &[]);
     }
-    find(directory, manifest, mode)
+    let paths: Vec<_> = manifest.members.iter().map(|written| directory.join(written)).collect();
+    find(directory, manifest, mode, &spin_up(&paths))
 }
 
 /// The members that are present and not in sync, and what they hold.
@@ -202,10 +211,17 @@ fn own(
     if options.read_only || options.simulated.is_some() || !has_room || !write_quorum(set, shape.0, shape.1) {
         return Ok(None);
     }
-    let members = found.members.iter().map(|member| (member.superblock.index, &member.file)).collect();
-    let observer = options.observer.as_ref();
-    let mut owned = take_over(&TakeOver { directory, volume: superblock.volume, members, shape, observer })?;
+    let mut owned = take_over(TakeOver {
+        directory,
+        volume: superblock.volume,
+        members: found.members.iter().map(|member| (member.superblock.index, &member.file)).collect(),
+        shape,
+        observer: options.observer.as_ref(),
+        patience_ns: options.write_patience(),
+        silent: BTreeSet::new(),
+    })?;
     owned.rests_after_ns = options.rests_after_ns;
+    found.leave_out(&owned.silent, options.write_patience());
     if owned.waited {
         found.members.iter_mut().for_each(OpenMember::read_catalogue);
     }

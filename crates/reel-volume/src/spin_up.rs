@@ -13,8 +13,9 @@ use crate::finding::MEMBERS_LOG;
 use crate::limits::{BLOCK_BYTES, SPIN_UP_SHOWN_NS};
 
 /// Reads a block at each of these paths, all at once, and waits for the answers for as long as
-/// disks may take to spin up. What is wrong with a member is found when it is opened.
-pub(crate) fn spin_up(paths: &[PathBuf]) {
+/// disks may take to spin up. Returns those that have not answered. What else is wrong with a
+/// member is found when it is opened.
+pub(crate) fn spin_up(paths: &[PathBuf]) -> Vec<&Path> {
     let begun = Instant::now();
     let patience = Duration::from_nanos(SPIN_UP_SHOWN_NS);
     let mut has_waited = false;
@@ -29,10 +30,11 @@ pub(crate) fn spin_up(paths: &[PathBuf]) {
     let waited_s = begun.elapsed().as_secs();
     if !silent.is_empty() {
         let members = listed(&silent);
-        tracing::warn!(target: MEMBERS_LOG, %members, waited_s, "members do not answer; opening them all the same");
+        tracing::warn!(target: MEMBERS_LOG, %members, waited_s, "members do not answer; opening the volume without them");
     } else if has_waited {
         tracing::info!(target: MEMBERS_LOG, waited_s, "all members answer");
     }
+    silent
 }
 
 /// Calls `read` for all paths at once. `report` is called once if some have not answered after

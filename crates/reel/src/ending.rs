@@ -75,6 +75,21 @@ impl Ending {
     }
 }
 
+/// Ends the process after [`END_TIME`] though its volume is not open yet, unless it has ended by
+/// then.
+pub(crate) fn end_unopened() -> io::Result<()> {
+    let end = || {
+        thread::sleep(END_TIME);
+        tracing::error!(
+            "a member does not answer while the volume is opened: ending at once. Nothing was written but owner records. \
+             See why its disk hangs, or thaw its file system"
+        );
+        logging::flush();
+        std::process::exit(1);
+    };
+    thread::Builder::new().name("reel-ending".to_owned()).spawn(end).map(drop)
+}
+
 /// Shuts down all sockets of this process, except the standard streams.
 pub(crate) fn shut_down_sockets() {
     if let Err(error) = try_shut_down_sockets() {

@@ -7,6 +7,7 @@ use crate::ending::shut_down_sockets;
 use crate::logging;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// A supervisor may send a signal to the process and to its group (`timeout` does, and a terminal
 /// running `make`). Both are one request.
@@ -58,6 +59,20 @@ impl Signals {
                 _ = interrupt.recv() => Event::Stop("SIGINT"),
                 _ = hang_up.recv() => Event::Reload,
                 () = tokio::time::sleep(CHECK_PERIOD) => Event::Check,
+            }
+        })
+    }
+
+    /// Waits for a value, or for a signal to stop, of which it returns the name. `None` if the
+    /// value never comes.
+    pub(crate) fn wait_for<T>(&mut self, mut value: oneshot::Receiver<T>) -> Result<Option<T>, &'static str> {
+        let Self { runtime, terminate, interrupt, .. } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                value = &mut value => Ok(value.ok()),
+                _ = terminate.recv() => Err("SIGTERM"),
+                _ = interrupt.recv() => Err("SIGINT"),
             }
         })
     }

@@ -1,20 +1,24 @@
 //! Carries out a takeover when a volume is opened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use reel_disk::MemberFile;
+use reel_disk::{DiskError, MemberFile};
 
 use crate::access::WriteObserver;
 use crate::error::VolumeError;
+use crate::finding::MEMBERS_LOG;
 use crate::ids::{VolumeId, random_session};
+use crate::limits::SPIN_UP_SHOWN_NS;
 use crate::owner::heartbeat::now_ns;
 use crate::owner::host::{begin_session, end_session};
 use crate::owner::record::{OWNER_OFFSET, OwnerRecord};
 use crate::owner::takeover::{Step, Takeover};
 use crate::owner::tenure::Tenure;
 use crate::owner::watch::wait;
+use crate::patience::within;
 
 /// A volume to become the owner of.
 pub(crate) struct TakeOver<'a> {
@@ -25,6 +29,10 @@ pub(crate) struct TakeOver<'a> {
     /// Members of the volume, and how many of them may be lost.
     pub(crate) shape: (usize, usize),
     pub(crate) observer: Option<&'a Arc<dyn WriteObserver>>,
+    /// How long a member may leave a request unanswered.
+    pub(crate) patience_ns: u64,
+    /// Those that did: they get no further request.
+    pub(crate) silent: BTreeSet<usize>,
 }
 
 /// The right to write a volume.
@@ -35,6 +43,8 @@ pub(crate) struct Owned {
     pub(crate) session: Session,
     /// Whether the takeover waited, so that what was read before may have changed.
     pub(crate) waited: bool,
+    /// Members that left a request unanswered.
+    pub(crate) silent: BTreeSet<usize>,
 }
 
 /// A session of this process. It ends with its value.
@@ -42,7 +52,7 @@ pub(crate) struct Session([u8; 16]);
 
 /// Makes this process the owner. Returns at once if the last owner is known to be gone; waits if
 /// another host may be the owner.
-pub(crate) fn take_over(volume: &TakeOver<'_>) -> Result<Owned, VolumeError> {
+pub(crate) fn take_over(mut volume: TakeOver<'_>) -> Result<Owned, VolumeError> {
     let session = Session::begin()?;
     let own = OwnerRecord::own(volume.volume, session.0);
     let host = own.host;
@@ -52,14 +62,14 @@ pub(crate) fn take_over(volume: &TakeOver<'_>) -> Result<Owned, VolumeError> {
     loop {
         match takeover.step(now_ns()) {
             Step::Read(member) => takeover.read(volume.read(member)),
-            Step::Write(member, record) => takeover.wrote(volume.write(member, &record)),
+            Step::Write(member, record) => takeover.wrote(volume.write(member, record)),
             Step::Wait { until_ns } => {
                 waited = true;
                 wait(&takeover, until_ns, Some(volume.directory), &mut said);
             }
             Step::Owned { since_ns } => {
                 let tenure = Tenure::new(takeover.into_own(), volume.shape, since_ns);
-                return Ok(Owned { rests_after_ns: None, tenure, session, waited });
+                return Ok(Owned { rests_after_ns: None, tenure, session, waited, silent: volume.silent });
             }
             Step::Refused(other) => {
                 return Err(VolumeError::Owned { path: volume.directory.to_owned(), owner: other.owner() });
@@ -77,23 +87,52 @@ pub(crate) fn take_over(volume: &TakeOver<'_>) -> Result<Owned, VolumeError> {
 }
 
 impl TakeOver<'_> {
-    fn read(&self, member: usize) -> Option<OwnerRecord> {
-        let block = self.members.get(&member)?.read_block(OWNER_OFFSET).ok()?;
+    fn read(&mut self, member: usize) -> Option<OwnerRecord> {
+        let block = self.ask(member, |file| file.read_block(OWNER_OFFSET))?.ok()?;
         OwnerRecord::decode(&block, self.volume)
     }
 
-    fn write(&self, member: usize, record: &OwnerRecord) -> bool {
-        let Some(file) = self.members.get(&member) else { return false };
-        let block = record.encode();
-        let name = self.observer.map(|observer| observer.write(member, OWNER_OFFSET, &block));
-        let done = file.write_block(OWNER_OFFSET, &block);
-        if let (Some(observer), Some(name)) = (self.observer, name) {
-            observer.done(name, done.is_ok());
-        }
-        if let Err(error) = &done {
+    fn write(&mut self, member: usize, record: OwnerRecord) -> bool {
+        let observer = self.observer.cloned();
+        let done = self.ask(member, move |file| {
+            let block = record.encode();
+            let name = observer.as_ref().map(|observer| observer.write(member, OWNER_OFFSET, &block));
+            let done = file.write_block(OWNER_OFFSET, &block);
+            if let (Some(observer), Some(name)) = (observer, name) {
+                observer.done(name, done.is_ok());
+            }
+            done
+        });
+        if let Some(Err(error)) = &done {
             tracing::warn!(member, %error, "a member did not take the owner record");
         }
-        done.is_ok()
+        done.is_some_and(|done| done.is_ok())
+    }
+
+    /// Asks a member, unless it has left a request unanswered. `None` if it leaves this one so.
+    fn ask<T: Send + 'static>(
+        &mut self,
+        member: usize,
+        request: impl FnOnce(MemberFile) -> Result<T, DiskError> + Send + 'static,
+    ) -> Option<Result<T, DiskError>> {
+        let file = self.members.get(&member).filter(|_| !self.silent.contains(&member))?;
+        let file = match file.try_clone() {
+            Ok(file) => file,
+            Err(error) => return Some(Err(error)),
+        };
+        let path = file.path().to_owned();
+        let waiting = || {
+            tracing::info!(
+                target: MEMBERS_LOG, member, path = %path.display(), patience_s = self.patience_ns / 1_000_000_000,
+                "waiting for a member to answer, to become the owner of the volume"
+            );
+        };
+        let times = [SPIN_UP_SHOWN_NS, self.patience_ns].map(Duration::from_nanos);
+        let answer = within(times, waiting, move || request(file));
+        if answer.is_none() {
+            self.silent.insert(member);
+        }
+        answer
     }
 }
 

@@ -177,7 +177,10 @@ impl Takeover {
                 self.found.iter().flatten().find(|one| one.session == record.session && one.is_over);
             (self.knows)(session.unwrap_or(record))
         };
-        let lives: Vec<Life> = self.found.iter().flatten().map(over).collect();
+        // The own record is there if its round of writes took too long. What it replaced is not
+        // known any more, so the next claim is confirmed.
+        let others = self.found.iter().flatten().filter(|record| !self.is_own(record));
+        let lives: Vec<Life> = others.map(over).collect();
         self.phase = if lives.contains(&Life::Unknown) {
             Phase::Watch { until_ns: now_ns + WATCH_NS, at_ns: now_ns + BEAT_NS }
         } else {

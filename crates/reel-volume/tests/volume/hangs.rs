@@ -3,11 +3,14 @@
 
 use std::io::Read;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use reel_disk::{Fault, Faults};
 use reel_qos::Class;
-use reel_volume::{MemberState, MemberUse, OpenOptions, RepairOptions, Role, Volume, VolumeError};
+use reel_volume::{
+    MemberState, MemberUse, OpenOptions, RepairOptions, Role, Volume, VolumeError, WriteObserver,
+};
 
 use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of, try_title_of};
 
@@ -181,4 +184,71 @@ fn reads_of_the_library_do_not_wait_for_a_member_that_is_silent_or_slow() {
         assert!(read == bytes_of("film", 0, 3_000_000), "{fault:?} {class:?}");
         assert!(volume.status().members.iter().all(|member| member.state.in_use()));
     }
+}
+
+/// Holds the writes of members while a volume is opened, as a frozen file system does.
+#[derive(Default)]
+struct Holding {
+    held: Mutex<Vec<usize>>,
+    released: Condvar,
+}
+
+impl WriteObserver for Holding {
+    fn write(&self, member: usize, _offset: u64, _bytes: &[u8]) -> u64 {
+        let held = self.held.lock().unwrap();
+        drop(self.released.wait_while(held, |held| held.contains(&member)).unwrap());
+        0
+    }
+
+    fn sync(&self, _member: usize) -> u64 {
+        0
+    }
+
+    fn done(&self, _name: u64, _succeeded: bool) {}
+}
+
+impl Holding {
+    fn hold(&self, members: &[usize]) {
+        *self.held.lock().unwrap() = members.to_vec();
+        self.released.notify_all();
+    }
+}
+
+#[test]
+fn a_volume_is_opened_without_a_member_that_does_not_take_the_owner_record() {
+    let scratch = Scratch::new(4);
+    publish(&scratch.open(), "before", &[300_000]);
+    let holding = Arc::new(Holding::default());
+    let (path, observer) = (scratch.path().to_owned(), holding.clone());
+    let open = move || {
+        let mut options = open_options();
+        options.observer = Some(observer.clone());
+        options.write_patience_ns = Some(2_000_000_000);
+        Volume::open(&path, options)
+    };
+    holding.hold(&[2]);
+    let volume = open().unwrap();
+    let finding = volume.findings()[2].clone();
+    assert_eq!(finding.state, MemberState::Failed);
+    assert!(finding.text.contains("did not answer a request for 2 s: its disk hangs"), "{finding}");
+    assert_eq!(volume.health().member(2), MemberUse::Out);
+    publish(&volume, "film", &[300_000]);
+    assert_all_right(&volume);
+    drop(volume);
+    // Until the kernel lets the request go, the member stays locked.
+    let until_unlocked = |open: &dyn Fn() -> Result<Volume, VolumeError>| loop {
+        match open() {
+            Err(VolumeError::Locked { .. }) => std::thread::yield_now(),
+            opened => break opened,
+        }
+    };
+    assert!(matches!(open(), Err(VolumeError::Locked { .. })));
+    // Two cannot be spared.
+    holding.hold(&[0, 1]);
+    let error = until_unlocked(&open).map(drop).unwrap_err();
+    assert!(matches!(error, VolumeError::MembersFailed { failed: 2, .. }), "{error}");
+    holding.hold(&[]);
+    let volume = until_unlocked(&open).unwrap();
+    assert_eq!(volume.findings()[2].state, MemberState::Stale, "it lacks what was published meanwhile");
+    assert_all_right(&volume);
 }

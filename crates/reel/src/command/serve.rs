@@ -18,13 +18,14 @@ use reel_qos::ClientShare;
 use reel_serve::limits::DRAIN_TIME_MAX_NS;
 use reel_serve::{PlaceShares, Proxies};
 use reel_volume::{ArenaBudget, OpenOptions, Volume, VolumeError};
+use tokio::sync::oneshot;
 
 use super::learnt_prices::{LearntPrices, UsedProfile};
 use super::profiles;
 use crate::args::ServeArguments;
 use crate::config::{CastSection, Config, machine_name};
 use crate::descriptors;
-use crate::ending::Ending;
+use crate::ending::{Ending, end_unopened};
 use crate::failure::{Exit, Failure};
 use crate::logging;
 use crate::memory::{arena_bytes, machine_bytes};
@@ -52,7 +53,7 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     // From now on a signal ends the server in order, also while it starts.
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
-    let (library, profiles) = library(config, volume)?;
+    let Some((library, profiles)) = opened(config, volume, &mut signals)? else { return Ok(Exit::Done) };
     let library = Arc::new(library);
     let count = library.volume().titles().len();
     let ending = Arc::new(Ending::of(library.volume()));
@@ -98,6 +99,36 @@ pub(crate) fn serve(config: &Config) -> Result<Exit, Failure> {
     stopped.map_err(|error| Failure::failed(&error))?;
     tracing::info!("stopped");
     Ok(Exit::Done)
+}
+
+/// The volume, which is opened on a thread of its own: a disk that hangs must not keep the server
+/// from ending. `None` if a signal to stop has come.
+fn opened(
+    config: &Config,
+    volume: &Path,
+    signals: &mut Signals,
+) -> Result<Option<(Library, Vec<UsedProfile>)>, Failure> {
+    let no_thread = |error| Failure::failed(format!("cannot start a thread: {error}"));
+    std::thread::scope(|scope| {
+        let (sender, opening) = oneshot::channel();
+        let open = move || {
+            // Not taken if a signal has come: the volume is closed here then.
+            let _ = sender.send(library(config, volume));
+        };
+        std::thread::Builder::new()
+            .name("reel-opening".to_owned())
+            .spawn_scoped(scope, open)
+            .map_err(no_thread)?;
+        match signals.wait_for(opening) {
+            Ok(Some(opened)) => opened.map(Some),
+            Ok(None) => Err(Failure::failed("the volume could not be opened: the reason is above")),
+            Err(name) => {
+                tracing::info!("{name}: stopping when the requests to the members have ended");
+                end_unopened().map_err(no_thread)?;
+                Ok(None)
+            }
+        }
+    })
 }
 
 /// Writes panics to the log, which no thread waits for. A panic on a disk thread ends the process:

@@ -1,10 +1,10 @@
 //! A server over a member whose file system is frozen: its writes hang in the kernel.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -98,17 +98,47 @@ fn await_exit(pid: Pid) {
     }
 }
 
-#[test]
-fn a_server_answers_and_ends_while_the_writes_of_a_member_hang() {
-    let dir = TestDir::new();
-    let Some(mounted) = Mounted::ext4(&dir, 128 << 20) else { return };
+/// A volume with a title, and one member on a file system that can be frozen.
+fn volume_on(dir: &TestDir) {
     let members = ["a.reel", "b.reel", "c.reel", "mounted/d.reel"].map(|name| dir.path(name));
     let paths = members.iter().map(|path| path.to_str().unwrap());
     let create = ["volume", "create", "volume", "--size", "160M", "--members"];
     dir.reel(&create.into_iter().chain(paths).collect::<Vec<_>>()).done();
     hold_prices_of(&dir.path("volume"), &members);
-    dir.reel(&["volume", "create", "other", "--size", "200M"]).done();
     dir.reel(&["ingest", "volume", short().to_str().unwrap()]).done();
+}
+
+#[test]
+fn a_server_ends_while_the_writes_of_a_member_hang_that_it_starts_with() {
+    let dir = TestDir::new();
+    let Some(mounted) = Mounted::ext4(&dir, 128 << 20) else { return };
+    volume_on(&dir);
+    let frozen = mounted.freeze();
+    let mut command = dir.command(&["serve", "volume", "--listen", "127.0.0.1:0"]);
+    let mut server = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("waiting for a member to answer") || !line.contains("d.reel") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it ended");
+    }
+    let pid = Pid::from_child(&server);
+    kill_process(pid, Signal::TERM).unwrap();
+    await_exit(pid);
+    drop(frozen);
+    assert_eq!(server.wait().unwrap().code(), Some(1));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("SIGTERM: stopping") && rest.contains("thaw its file system"), "{rest}");
+    dir.reel(&["volume", "check", "volume"]).done();
+}
+
+#[test]
+fn a_server_answers_and_ends_while_the_writes_of_a_member_hang() {
+    let dir = TestDir::new();
+    let Some(mounted) = Mounted::ext4(&dir, 128 << 20) else { return };
+    volume_on(&dir);
+    dir.reel(&["volume", "create", "other", "--size", "200M"]).done();
     let mut server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
     let address = server.address();
     let mut kept_open = TcpStream::connect(address).unwrap();
