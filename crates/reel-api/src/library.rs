@@ -164,7 +164,7 @@ impl MetricsSource for VolumeMetrics {
 fn report(volume: &Volume) -> VolumeReport {
     let status = volume.status();
     let geometry = &status.geometry;
-    let lost = volume.health().lost();
+    let lost = volume.health().lost_or_unspared();
     VolumeReport {
         id: status.volume.to_string(),
         writable: status.read_only.is_none(),
@@ -194,6 +194,7 @@ fn report(volume: &Volume) -> VolumeReport {
                 path: finding.path.display().to_string(),
                 state: finding.state.into(),
                 in_use: finding.state.in_use(),
+                is_suspect: volume.health().suspect(finding.member),
                 activity: volume.disks().activity(finding.member).into(),
                 text: finding.to_string(),
             })

@@ -169,6 +169,9 @@ pub struct MemberReport {
     pub state: MemberStateCode,
     /// Whether it is read and written.
     pub in_use: bool,
+    /// Whether it is in use only because no other member can be spared.
+    #[serde(skip)]
+    pub is_suspect: bool,
     /// Whether it answers.
     pub activity: ActivityCode,
     /// The same in a sentence.

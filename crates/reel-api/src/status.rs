@@ -99,11 +99,14 @@ fn readiness_checks(volume: &VolumeReport, stopping: bool) -> Vec<ReadinessCheck
     let health = match volume.state {
         VolumeState::Ok => "the volume is ok",
         VolumeState::Degraded => "the volume is degraded",
-        VolumeState::Failed => "the volume is failed",
+        VolumeState::Failed => {
+            "more members are lost than parity can restore: titles cannot be read, or only until this server ends; \
+             the check of the members says what to do"
+        }
     };
     let writable = volume.read_only.as_deref().unwrap_or("titles can be added and removed");
-    let unused: Vec<&str> =
-        volume.members.iter().filter(|member| !member.in_use).map(|member| member.text.as_str()).collect();
+    let unused = volume.members.iter().filter(|member| !member.in_use || member.is_suspect);
+    let unused: Vec<&str> = unused.map(|member| member.text.as_str()).collect();
     let members = match unused.is_empty() {
         true => format!("all {} are in order", volume.members.len()),
         false => unused.join("; "),

@@ -3,9 +3,10 @@
 
 use crate::limits::{CERTIFICATE_FILE_BYTES_MAX, CERTIFICATE_WARN_S};
 use reel_metrics::{MetricsPage, MetricsSource};
+use reel_rt::open_regular;
 use reel_tls::limits::RENEW_BEFORE_S;
 use reel_tls::{Acceptor, Identity, IdentityError, generate};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -255,7 +256,7 @@ impl MetricsSource for Certificates {
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     let failed = |source| file_error("read", path, source);
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = open_regular(path).map_err(failed)?;
     file.take(CERTIFICATE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > CERTIFICATE_FILE_BYTES_MAX {
         return Err(failed(io::Error::other(format!("it has more than {CERTIFICATE_FILE_BYTES_MAX} bytes"))));

@@ -4,7 +4,8 @@ use crate::charset;
 use crate::limits::{EVENT_FIELDS_MAX, SIDECAR_BYTES_MAX, SIDECAR_CUES_MAX, SIDECARS_MAX};
 use reel_media::subtitle::{ass, srt};
 use reel_media::{Codec, Sample, Track, TrackKind};
-use std::fs::{self, File};
+use reel_rt::open_regular;
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -143,7 +144,7 @@ pub(crate) fn is_language(part: &str) -> bool {
 /// The bytes of a file, and one beyond the limit if there are more.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(SIDECAR_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(SIDECAR_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -360,7 +361,7 @@ mod tests {
         }
         fs::write(&path, "no cues").expect("written");
         assert!(read_sidecar(&path, "film.srt", "film.mp4").expect_err("nothing in it").contains("no cue"));
-        File::create(&path).and_then(|f| f.set_len(SIDECAR_BYTES_MAX + 1)).expect("made");
+        fs::File::create(&path).and_then(|f| f.set_len(SIDECAR_BYTES_MAX + 1)).expect("made");
         assert!(read_sidecar(&path, "film.srt", "film.mp4").expect_err("too large").contains("larger"));
     }
 

@@ -3,7 +3,8 @@
 use crate::guard::Guard;
 use crate::input::Stop;
 use reel_media::Source;
-use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use reel_rt::open_regular;
+use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
@@ -24,19 +25,14 @@ pub(crate) struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a regular file. Anything else is refused without waiting: opening a named pipe would
-    /// wait for its writer. Reading ends when `stop` is raised.
+    /// Opens a regular file. Reading ends when `stop` is raised.
     pub(crate) fn open(path: &Path, stop: &Stop) -> io::Result<FileSource> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        FileSource::new(rustix::fs::open(path, flags, Mode::empty())?.into(), stop)
+        FileSource::new(open_regular(path)?, stop)
     }
 
     /// A source with the current length of the file: what is appended later is not seen.
     fn new(file: File, stop: &Stop) -> io::Result<FileSource> {
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
         let guard = Guard::new(stop, metadata.len());
         Ok(FileSource { bytes: metadata.len(), file, advised: 0, guard })
     }

@@ -56,6 +56,10 @@ struct Member {
     last_write_ns: AtomicU64,
     /// Set while it should be out but cannot be spared.
     suspect: AtomicBool,
+    /// Set while its reads fail repeatedly.
+    fails_reads: AtomicBool,
+    /// Set while its file is removed or exchanged, so that its bytes end with this program.
+    is_removed: AtomicBool,
     reason: Mutex<String>,
 }
 
@@ -108,6 +112,25 @@ impl Health {
     /// it cannot be spared.
     pub fn suspect(&self, member: usize) -> bool {
         self.0.members.get(member).is_some_and(|member| member.suspect.load(Ordering::Relaxed))
+    }
+
+    /// Members that are lost, in use or not: not readable by their use, or in use only because they
+    /// cannot be spared while their reads fail or their files are gone. With more than
+    /// [`Health::tolerated`], titles cannot be read, or only until this program ends.
+    pub fn lost_or_unspared(&self) -> usize {
+        let is_lost = |member: &&Member| {
+            let is_gone =
+                || member.fails_reads.load(Ordering::Relaxed) || member.is_removed.load(Ordering::Relaxed);
+            member.state() != MemberUse::InUse || member.suspect.load(Ordering::Relaxed) && is_gone()
+        };
+        self.0.members.iter().filter(is_lost).count()
+    }
+
+    /// Records that the file of a member is where its path leads, or was exchanged or removed.
+    pub(crate) fn set_removed(&self, number: usize, is_removed: bool) {
+        if let Some(member) = self.0.members.get(number) {
+            member.is_removed.store(is_removed, Ordering::Relaxed);
+        }
     }
 
     /// Why members are out: of each the last error.
@@ -192,6 +215,7 @@ impl Health {
     pub(crate) fn record_rows(&self, number: usize, rows: usize, wrong: usize) -> bool {
         let Some(member) = self.0.members.get(number) else { return false };
         member.failures_in_a_row.store(0, Ordering::Relaxed);
+        member.fails_reads.store(false, Ordering::Relaxed);
         if wrong == 0 && member.rows.load(Ordering::Relaxed) >> 32 == 0 {
             return false;
         }
@@ -217,8 +241,11 @@ impl Health {
             return false;
         }
         let failures = member.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1;
-        (failures >= READ_FAILURES_MAX || is_gone(error))
-            && self.take_out(number, &format!("it repeatedly fails: {error}"))
+        if failures < READ_FAILURES_MAX && !is_gone(error) {
+            return false;
+        }
+        member.fails_reads.store(true, Ordering::Relaxed);
+        self.take_out(number, &format!("it repeatedly fails: {error}"))
     }
 
     /// Takes a member out because a write to it failed, so that data is missing on it. Returns
@@ -341,6 +368,8 @@ impl Member {
             writes: AtomicU64::new(0),
             last_write_ns: AtomicU64::new(0),
             suspect: AtomicBool::new(false),
+            fails_reads: AtomicBool::new(false),
+            is_removed: AtomicBool::new(false),
             reason: Mutex::default(),
         }
     }
@@ -365,6 +394,8 @@ impl Member {
     fn set(&self, state: MemberUse, reason: &str) {
         reason.clone_into(&mut lock(&self.reason));
         self.suspect.store(false, Ordering::Relaxed);
+        self.fails_reads.store(false, Ordering::Relaxed);
+        self.is_removed.store(false, Ordering::Relaxed);
         self.state.store(state as u8, Ordering::Release);
     }
 }
@@ -440,6 +471,23 @@ mod tests {
         assert_eq!(health.lost(), 0);
         assert!((0..100).any(|_| health.record_rows(0, 6, 3)));
         assert_eq!(health.member(0), MemberUse::Out);
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_spared_is_lost_while_its_reads_fail_or_its_file_is_gone() {
+        let health = three();
+        let gone = failed(rustix::io::Errno::NODEV);
+        assert!(health.record_read_failure(0, &gone) && !health.record_read_failure(1, &gone));
+        assert_eq!((health.lost(), health.lost_or_unspared()), (1, 2));
+        health.record_rows(1, 6, 0);
+        assert_eq!(health.lost_or_unspared(), 1, "it reads again");
+        health.set_removed(1, true);
+        assert_eq!(health.lost_or_unspared(), 2);
+        health.set_removed(1, false);
+        assert_eq!(health.lost_or_unspared(), 1);
+        // What does not answer writes is read all the same.
+        assert!(!health.drop_silent(2, 0, "no answer") && health.suspect(2));
+        assert_eq!(health.lost_or_unspared(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use reel_disk::{OpenMode, open_plain};
+use reel_rt::fresh_file;
 use serde::{Deserialize, Serialize};
 
 use crate::error::VolumeError;
@@ -93,7 +94,7 @@ impl Manifest {
             "# A Reel volume. The members may be moved: change their paths here, relative to this directory.\n{text}"
         );
         let temporary = directory.join(format!("{FILE_NAME}.new"));
-        let mut file = File::create(&temporary).map_err(VolumeError::file(&temporary, "create"))?;
+        let mut file = fresh_file(&temporary, 0o666).map_err(VolumeError::file(&temporary, "create"))?;
         lock(&file, &temporary, true)?;
         file.write_all(text.as_bytes()).map_err(VolumeError::file(&temporary, "write"))?;
         file.sync_all().map_err(VolumeError::file(&temporary, "sync"))?;

@@ -53,7 +53,9 @@ pub(crate) fn lost(inner: &Inner, member: usize) -> Option<String> {
 /// Takes members out whose files were removed or exchanged, and says which are not at their paths.
 pub(crate) fn look_for_members(inner: &Inner) {
     for member in (0..inner.geometry.members()).filter(|&member| inner.health.writable(member)) {
-        if let Some(reason) = lost(inner, member) {
+        let lost = lost(inner, member);
+        inner.health.set_removed(member, lost.is_some());
+        if let Some(reason) = lost {
             if inner.health.lose(member, &reason) {
                 inner.counters.members_taken_out.add(1);
             }

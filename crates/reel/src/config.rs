@@ -10,13 +10,13 @@ mod keys;
 mod nfs;
 mod tls;
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{AddressRange, NoAddressRange};
+use reel_rt::open_input;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -381,7 +381,7 @@ fn address_if_any<'de, D: Deserializer<'de>>(source: D) -> Result<Option<SocketA
 
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(CONFIG_BYTES_MAX + 1).read_to_string(&mut text)?;
+    open_input(path)?.take(CONFIG_BYTES_MAX + 1).read_to_string(&mut text)?;
     if text.len() as u64 > CONFIG_BYTES_MAX {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
@@ -395,7 +395,10 @@ fn read(path: &Path) -> io::Result<String> {
 /// errors are errors of the file.
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => {
+        io::ErrorKind::IsADirectory
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidData
+        | io::ErrorKind::FileTooLarge => {
             Failure::usage(format!("cannot read the configuration {}: {error}", path.display()))
                 .help("name a file like the example reel.toml")
         }
@@ -554,8 +557,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_end_is_refused() {
+    fn a_huge_file_and_one_without_end_are_refused() {
         let failure = Config::load(Path::new("/dev/zero")).unwrap_err();
+        assert!(failure.to_string().contains("it is not a regular file"), "{failure}");
+        let huge = tempfile::NamedTempFile::new().unwrap();
+        huge.as_file().set_len(CONFIG_BYTES_MAX + 1).unwrap();
+        let failure = Config::load(huge.path()).unwrap_err();
         assert!(failure.to_string().contains("more than 1048576 bytes"), "{failure}");
     }
 

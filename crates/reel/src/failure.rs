@@ -59,6 +59,7 @@ impl Failure {
             io::ErrorKind::StorageFull => {
                 Self::failed(what).help("free some space there, or choose another place")
             }
+            io::ErrorKind::InvalidInput => Self::failed(what).help("name a file that can be read"),
             _ => Self::failed(what),
         }
     }

@@ -503,6 +503,7 @@ impl LibraryService for FakeLibrary {
                     MemberStateCode::Missing
                 },
                 in_use: state == VolumeState::Ok,
+                is_suspect: false,
                 activity: ActivityCode::Waking,
                 text: format!("member 0 is {state:?}"),
             }],

@@ -2,6 +2,7 @@
 
 use crate::error::DiskError;
 use crate::limits::PROFILE_NAME_BYTES_MAX;
+use crate::member::{OpenMode, open_plain};
 use crate::profile::{DeviceIdentity, DeviceKind};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -24,7 +25,7 @@ const MODELS: [&str; 2] = ["device/model", "dm/name"];
 pub fn identity(member: &Path) -> Result<DeviceIdentity, DiskError> {
     let failed =
         |source| DiskError::File { path: member.to_owned(), what: "look at", source: Arc::new(source) };
-    let file = File::open(member).map_err(failed)?;
+    let file = open_plain(member, OpenMode::ReadOnly).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     // A block device has no length in its metadata; its end is found by seeking.
     let bytes = (&file).seek(SeekFrom::End(0)).map_err(failed)?;

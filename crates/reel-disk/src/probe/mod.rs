@@ -18,7 +18,7 @@ mod work;
 
 use crate::error::DiskError;
 use crate::limits::PROBE_DATA_BYTES_MIN;
-use crate::member::{MemberFile, OpenMode};
+use crate::member::{MemberFile, OpenMode, open_plain};
 use crate::profile::Profile;
 use reel_ring::DriverChoice;
 use std::path::{Path, PathBuf};
@@ -139,7 +139,7 @@ fn open(path: &Path, probe: &Probe, company: usize) -> Result<Subject, ProbeErro
 /// # Errors
 /// The member cannot be opened or examined.
 pub fn written_bytes(member: &Path) -> Result<u64, ProbeError> {
-    let file = std::fs::File::open(member).map_err(|source| DiskError::File {
+    let file = open_plain(member, OpenMode::ReadOnly).map_err(|source| DiskError::File {
         path: member.to_owned(),
         what: "open",
         source: Arc::new(source),

@@ -94,7 +94,32 @@ pub(crate) fn select(
     if verdict(winner) != Verdict::Stands || sealed.iter().any(|(_, _, header)| is_rival(header)) {
         return Err(SelectionError::Undecided);
     }
-    Ok(selected(candidates, winner, (at, area)))
+    let selection = selected(candidates, winner, (at, area));
+    if selection.current.count() + parity_rows >= members {
+        return Ok(selection);
+    }
+    // The volume is not opened, and what is in force only says which members are at fault.
+    Ok(with_most(candidates, &sealed, selection))
+}
+
+/// The selection by which most members are in sync, of several the newest. It is `first`, or one
+/// that is refuted, by which too few members are in sync as well: at most N less those that
+/// contradict it.
+fn with_most(
+    candidates: &[Candidate],
+    sealed: &[(usize, usize, &CommitHeader)],
+    first: Selection,
+) -> Selection {
+    sealed.iter().rev().fold(first, |best, &(at, area, header)| {
+        let other = selected(candidates, header, (at, area));
+        if other.current.count() > best.current.count()
+            || other.current.count() == best.current.count() && header.rank() > best.winner.rank()
+        {
+            other
+        } else {
+            best
+        }
+    })
 }
 
 /// What is known of a sealed copy from the members that it counts as in sync.

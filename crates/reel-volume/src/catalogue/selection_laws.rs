@@ -390,6 +390,33 @@ fn with_one_damaged(step: Step) -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
+    /// However many members were put back: a copy by which enough are in sync is not refuted, and
+    /// without one, no copy has more members than the one that is named.
+    #[test]
+    fn a_volume_that_is_not_opened_blames_the_fewest_members(
+        members in 3usize..6, openings in proptest::collection::vec(1usize..3, 1..5),
+        agos in proptest::collection::vec(0usize..6, 6),
+    ) {
+        let mut model = CommitModel::new(members);
+        for commits in openings {
+            model.run(&Step { commits, ..QUIET })?;
+        }
+        for member in 0..members {
+            if let Some(then) = model.past.len().checked_sub(agos[member]).and_then(|at| model.past.get(at)) {
+                model.disks[member] = then[member].clone();
+            }
+        }
+        let candidates = model.candidates(0);
+        let Ok(selection) = select(&candidates, members, 1) else { return Ok(()) };
+        let newest = candidates.iter().flat_map(Candidate::copies).map(|copy| copy.generation).max();
+        let of_newest = candidates.iter().filter(|one| {
+            one.copies().map(|copy| copy.generation).max() == newest
+        });
+        if selection.current.count() + 1 < members {
+            prop_assert!(selection.current.count() >= of_newest.count());
+        }
+    }
+
     #[test]
     fn acknowledged_commits_survive_any_history(members in 2usize..6, steps in proptest::collection::vec(any_step(), 1..14)) {
         let mut model = CommitModel::new(members);
@@ -495,6 +522,24 @@ fn a_member_of_a_copy_is_outvoted_however_far_the_copy_came() {
             (selection.winner.body_sum, selection.current.count()),
             (3, if commits > 0 { 4 } else { 5 })
         );
+    }
+}
+
+/// More than P old members are too many to open the volume, and they are the ones at fault.
+#[test]
+fn of_two_old_members_among_five_the_old_ones_are_named() {
+    for (agos, old) in [([1, 1], [0, 1]), ([1, 2], [1, 3]), ([3, 1], [4, 0]), ([2, 2], [2, 4])] {
+        let mut model = CommitModel::new(5);
+        for _ in 0..4 {
+            model.run(&Step { commits: 2, ..QUIET }).unwrap();
+        }
+        for (ago, member) in agos.into_iter().zip(old) {
+            model.disks[member] = model.past[model.past.len() - ago][member].clone();
+        }
+        let selection = select(&model.candidates(0), 5, 1).unwrap();
+        let put_back = old.into_iter().fold(MemberSet::default(), MemberSet::with);
+        assert_eq!((selection.odd, selection.apart), (put_back, MemberSet::default()), "{agos:?} {old:?}");
+        assert_eq!((selection.current.count(), selection.winner.body_sum), (3, model.acknowledged));
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use reel_volume::{MemberState, OpenOptions, RepairOptions, Volume, VolumeError};
+use reel_volume::{MemberState, OpenOptions, RepairOptions, Replacement, Volume, VolumeError};
 
 use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish};
 
@@ -328,6 +328,41 @@ fn the_halves_of_a_volume_of_two_that_were_copied_are_told_apart_or_refused() {
     assert!(text.contains("contradict each other") && text.contains("take away"), "{text}");
     std::fs::remove_file(scratch.member(1)).unwrap();
     assert_eq!(scratch.open().titles().len(), 1);
+}
+
+/// Not the three newest, which the volume cannot be opened with either.
+#[test]
+fn two_old_members_of_five_are_named_as_the_old_ones() {
+    let cases =
+        [(false, "holds an older state of the volume"), (true, "expects another disk as this member")];
+    for (is_replaced, words) in cases {
+        let scratch = Scratch::new(5);
+        publish(&scratch.open(), "film", &[300_000]);
+        let old = |member| scratch.path().join(format!("old-{member}"));
+        let now = |member| match is_replaced {
+            true => scratch.path().join(format!("new-{member}")),
+            false => scratch.member(member),
+        };
+        for member in [1, 3] {
+            std::fs::copy(scratch.member(member), old(member)).unwrap();
+            if is_replaced {
+                let volume = scratch.open();
+                let new = Replacement::new(member, now(member));
+                volume.replace(&Replacement { replace_healthy: true, ..new }).unwrap();
+                volume.rebuild(member, RepairOptions::default(), &mut |_| true).unwrap();
+            }
+        }
+        publish(&scratch.open(), "later", &[300_000]);
+        for member in [1, 3] {
+            std::fs::copy(old(member), now(member)).unwrap();
+        }
+        let error = scratch.try_open().err().expect("two are too many");
+        let text = error.to_string();
+        assert!(matches!(error, VolumeError::TooFewMembers { missing: 2, members: 5, .. }), "{text}");
+        assert_eq!(text.matches(words).count(), 2, "{text}");
+        assert!(text.contains("member 1 (") && text.contains("member 3 ("), "{text}");
+        assert!(!text.contains("written apart"), "{text}");
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! that profile. It is written every minute if that has changed by 5 %, and when the server ends. A
 //! new profile makes it invalid. It saves minutes of learning, so nothing fails for lack of it.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use reel_disk::Disks;
 use reel_disk::limits::PROFILE_BYTES_MAX;
 use reel_qos::DiskPrice;
+use reel_rt::open_regular;
 use serde::{Deserialize, Serialize};
 
 use crate::new_file::NewFile;
@@ -150,7 +150,7 @@ fn write(path: &Path, record: &Record) -> io::Result<()> {
 
 fn read(path: &Path) -> io::Result<Record> {
     let mut text = String::new();
-    File::open(path)?.take(PROFILE_BYTES_MAX as u64).read_to_string(&mut text)?;
+    open_regular(path)?.take(PROFILE_BYTES_MAX as u64).read_to_string(&mut text)?;
     toml::from_str(&text).map_err(|error: toml::de::Error| {
         io::Error::new(io::ErrorKind::InvalidData, error.message().to_owned())
     })

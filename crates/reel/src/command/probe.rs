@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use reel_disk::{Probe, ProbeError, Profile, probe};
+use reel_disk::{OpenMode, Probe, ProbeError, Profile, open_plain, probe};
 use reel_ring::DriverChoice;
 use reel_volume::{GeometryFields, Output, ensure_output};
 use rustix::fs::FlockOperation;
@@ -110,7 +110,8 @@ fn volume(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
 
 fn bare(arguments: &ProbeArguments, quiet: bool) -> Result<Exit, Failure> {
     let path = &arguments.path;
-    let file = std::fs::File::open(path).map_err(|error| Failure::path("measure", path, &error))?;
+    let file =
+        open_plain(path, OpenMode::ReadOnly).map_err(|error| Failure::path("measure", path, &error))?;
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         return Err(Failure::failed(format!("{} is in use by another program", path.display()))
             .help("stop that program first: it would distort the measurement, and be delayed by it"));

@@ -1,7 +1,6 @@
 //! Profiles of the members of a volume: where they are stored, which of them are valid, and what a
 //! server does without them.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,6 +9,7 @@ use reel_arena::PageKind;
 use reel_disk::limits::{PRICE_UNKNOWN, PROFILE_BYTES_MAX};
 use reel_disk::{Disturbances, MeasuredPrice, Probe, Profile, ProfileError, identity, probe, written_bytes};
 use reel_ring::DriverChoice;
+use reel_rt::open_regular;
 use reel_volume::{Finding, Volume};
 
 use super::learnt_prices::{self, UsedProfile};
@@ -245,7 +245,7 @@ fn validated(text: &[u8], member: &Path) -> Result<Profile, String> {
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     // One byte more than a profile may have, to detect longer files.
-    File::open(path)?.take(PROFILE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
+    open_regular(path)?.take(PROFILE_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
 }
 

@@ -1,11 +1,11 @@
 //! `reel subtitles`: adds subtitles to a stored title.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use reel_library::SubtitleFile;
 use reel_library::limits::SIDECAR_BYTES_MAX;
+use reel_rt::open_input;
 
 use super::ingest::require_files;
 use super::{Access, open_library};
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &SubtitlesArguments, quiet: bool) -> Result<Exit, F
 /// The bytes of a file, and one beyond the limit if there are more, which is refused later.
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    File::open(path)
+    open_input(path)
         .and_then(|file| file.take(SIDECAR_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| Failure::path("read", path, &error))?;
     Ok(bytes)

@@ -9,13 +9,12 @@ use super::guarded::guarded;
 use reel_admit::{Client, FormerSession, KeptSession, PlayingAt};
 use reel_qos::ClassTable;
 use reel_qos::limits::ROUND_NS;
-use reel_rt::now_ns;
+use reel_rt::{fresh_file, now_ns, open_regular};
 use reel_serve::Opener;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -283,7 +282,7 @@ fn are_same(written: &[Record], now: &[Record]) -> bool {
 }
 
 fn read(path: &Path) -> io::Result<Option<KeptFile>> {
-    let file = match File::open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -295,9 +294,8 @@ fn read(path: &Path) -> io::Result<Option<KeptFile>> {
 
 fn write(path: &Path, kept: &KeptFile) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    // One that a server left when it was killed, perhaps with other rights.
-    let _ = fs::remove_file(&temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    // One that a server left when it was killed may have other rights.
+    let mut file = fresh_file(&temporary, 0o600)?;
     let written = file.write_all(&serde_json::to_vec(kept)?);
     written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

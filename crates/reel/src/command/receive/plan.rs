@@ -1,10 +1,10 @@
 //! What to receive: from a description in a file or on a server, or from an address.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use reel_receive::{Broadcast, Plan};
+use reel_rt::open_input;
 use reel_rtp::limits::SDP_BYTES_MAX;
 use reel_rtp::sdp::Session;
 
@@ -49,7 +49,7 @@ pub(super) fn read(cast: &str, arguments: &ReceiveArguments) -> Result<Wanted, F
 
 fn read_file(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    File::open(path)
+    open_input(path)
         .and_then(|file| file.take(SDP_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
         .map_err(|error| Failure::path("read", path, &error))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

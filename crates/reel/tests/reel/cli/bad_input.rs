@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use crate::cli::films::{large, short};
+use crate::cli::pipes::make_pipe;
 use crate::cli::rig::TestDir;
 use reel_testkit::Rng;
 
@@ -151,11 +152,6 @@ fn an_export_replaces_nothing_but_files() {
     assert!(fs::symlink_metadata(dir.path("link")).unwrap().is_symlink());
     dir.reel(&["export", "volume", "short", "file", "--force"]).done();
     assert_eq!(dir.names(""), ["file", "link", "pipe", "volume"]);
-}
-
-fn make_pipe(path: &std::path::Path) {
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod life;
 mod logs;
 mod names;
 mod on_air;
+mod pipes;
 mod probing;
 mod receiving;
 mod replaying;

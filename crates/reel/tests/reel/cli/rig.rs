@@ -3,11 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::held_prices::hold_prices;
+
+/// Longer than any command takes on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The result of a command.
 #[derive(Debug)]
@@ -101,9 +108,9 @@ impl TestDir {
         self.dir.path().join(name)
     }
 
-    /// Runs reel in this directory.
+    /// Runs reel in this directory. A command that does not end is killed, and has no exit code.
     pub(crate) fn reel(&self, arguments: &[&str]) -> Outcome {
-        Outcome::of(self.command(arguments).output().unwrap())
+        Outcome::of(bounded_output(self.command(arguments)))
     }
 
     /// A command for reel in this directory, not started yet.
@@ -129,6 +136,22 @@ impl TestDir {
     pub(crate) fn names(&self, dir: &str) -> Vec<String> {
         names(&self.path(dir))
     }
+}
+
+/// The output of a command, which is killed if it does not end.
+fn bounded_output(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = Pid::from_child(&child);
+    let (ended, end) = channel::<()>();
+    let watchdog = thread::spawn(move || {
+        if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    watchdog.join().unwrap();
+    output
 }
 
 /// Names in a directory, sorted.

@@ -4,10 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::cli::films::{large, short};
-use crate::cli::rig::TestDir;
+use crate::cli::rig::{PATIENCE, TestDir};
 use crate::media_memory;
 use reel_testkit::http::{Response, exchange};
 
@@ -35,8 +36,13 @@ impl Running {
     /// As [`Running::launch`], with this standard error.
     pub(crate) fn launch_with_log(mut command: Command, stderr: impl Into<Stdio>) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let (say, said) = channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _ = stdout.read_line(&mut line).and_then(|_| say.send(line).map_err(std::io::Error::other));
+        });
+        let line = said.recv_timeout(PATIENCE).unwrap_or_default();
         let address = line
             .split("http://")
             .nth(1)

@@ -3,7 +3,7 @@
 use crate::server::rig::{Client, DRIVERS, Rig, head};
 use reel_volume::{RepairOptions, Replacement};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The time to drain where everything ends by itself: only ends a test that hangs.
 const LONG: Duration = Duration::from_secs(600);
@@ -134,6 +134,51 @@ fn a_member_whose_file_is_removed_is_noticed_and_replaced() {
     volume.replace(&replacement).expect("replaced");
     volume.rebuild(3, RepairOptions::default(), &mut |_| true).expect("filled");
     rig.await_metric("reel_volume_members_lost", |lost| lost == 0.0);
+    let mut rig = rig;
+    rig.stop();
+    rig.reopen();
+}
+
+/// The second one stays in use, since its open file still has its bytes, and no title outlives this
+/// server.
+#[test]
+fn with_more_members_removed_than_parity_can_restore_a_server_is_not_ready() {
+    let rig = Rig::new(|_| {});
+    let ready = || {
+        let answer = rig.connect().ask("GET /readyz", "");
+        (answer.status, String::from_utf8(answer.body).expect("text"))
+    };
+    std::fs::remove_file(rig.path("volume/member-3.reel")).expect("removed");
+    rig.await_metric("reel_volume_members_lost", |lost| lost > 0.0);
+    let (status, text) = ready();
+    assert!(status == 200 && text.contains("member 3 (") && text.contains("its file was removed"), "{text}");
+    std::fs::remove_file(rig.path("volume/member-1.reel")).expect("removed");
+    let begun = Instant::now();
+    let text = loop {
+        match ready() {
+            (503, text) => break text,
+            (_, text) => assert!(begun.elapsed() < Duration::from_secs(120), "it stays ready: {text}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    for words in [
+        "more members are lost than parity can restore",
+        "member 3 (",
+        "member 1 (",
+        "in use only because no other can be spared",
+        "rebuild or replace the member that is out, then replace this one",
+    ] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    assert!(rig.connect().ask("GET /files/film.mp4", "").body == rig.film);
+    // What it says to do helps.
+    let volume = rig.library.volume();
+    for member in [3, 1] {
+        let path = rig.path(&format!("volume/new-{member}"));
+        volume.replace(&Replacement::new(member, path)).expect("replaced");
+        volume.rebuild(member, RepairOptions::default(), &mut |_| true).expect("filled");
+    }
+    assert_eq!(ready().0, 200);
     let mut rig = rig;
     rig.stop();
     rig.reopen();
