@@ -27,6 +27,7 @@ pub mod limits;
 mod openapi;
 mod origin;
 mod pages;
+mod path;
 mod playable;
 mod playlist_lines;
 mod problem;

@@ -177,6 +177,10 @@ pub const STOPPING_RETRY_S: u64 = 30;
 /// How often the first of those that wait for a place of an upload looks for one.
 pub const UPLOAD_LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// How often a connection that sends shows the uplink the way to its client. As often as those of
+/// media do: the rate is learnt over two such times.
+pub const PATH_EVERY_NS: u64 = 100_000_000;
+
 /// How often a job that waits, for its turn or for its client, looks whether it is to end: short
 /// enough to seem immediate.
 pub const JOB_LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -4,6 +4,7 @@
 //! heads, frames of HTTP/2, records of TLS.
 
 use crate::limits::TURNS_WAIT_MAX;
+use crate::path::{PathMeter, ShowsPath};
 use reel_play::{MaySend, UplinkGate, UplinkSender, uplink_client};
 use reel_rt::lock;
 use std::io::{self, IoSlice};
@@ -45,8 +46,9 @@ pub(super) struct Begun {
 }
 
 /// A socket that sends in turns.
-pub(super) struct TurnStream<S> {
+pub(super) struct TurnStream<S: ShowsPath> {
     socket: S,
+    path: PathMeter,
     sender: UplinkSender,
     uplink: ControlUplink,
     turns: Turns,
@@ -110,13 +112,20 @@ impl State {
     }
 }
 
-impl<S> TurnStream<S> {
+impl<S: ShowsPath> TurnStream<S> {
     pub(super) fn new(socket: S, uplink: &ControlUplink, turns: Turns) -> Self {
-        Self { socket, sender: uplink.gate.sender(), uplink: uplink.clone(), turns }
+        Self {
+            socket,
+            path: PathMeter::default(),
+            sender: uplink.gate.sender(),
+            uplink: uplink.clone(),
+            turns,
+        }
     }
 
     /// How many of these bytes may be sent now; at least one.
     fn poll_turn(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<usize> {
+        self.path.look(&self.socket, &self.turns, &self.uplink);
         let is_limited = self.uplink.gate.is_limited();
         if !is_limited && !self.sender.has_turn() {
             return Poll::Ready(bytes);
@@ -161,7 +170,13 @@ async fn collect(ControlUplink { gate, clock }: ControlUplink) {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for TurnStream<S> {
+impl<S: ShowsPath> Drop for TurnStream<S> {
+    fn drop(&mut self) {
+        self.path.end(&self.socket, &self.turns, &self.uplink);
+    }
+}
+
+impl<S: AsyncRead + ShowsPath + Unpin> AsyncRead for TurnStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -171,7 +186,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TurnStream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for TurnStream<S> {
+impl<S: AsyncWrite + ShowsPath + Unpin> AsyncWrite for TurnStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

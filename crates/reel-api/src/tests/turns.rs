@@ -3,18 +3,23 @@
 
 use super::fake::Server;
 use crate::limits::{HTTP2_PING_EVERY, HTTP2_PONG_WITHIN, RESPONSE_SECONDS_MAX, TURNS_WAIT_MAX};
+use crate::path::ShowsPath;
 use crate::serve::serve_http1;
 use crate::serve_http2::serve_http2;
 use crate::turns::{TurnStream, Turns};
 use axum::http::Request;
 use bytes::Bytes;
 use reel_play::{Uplink, UplinkRate};
+use reel_ring::TcpStatus;
 use reel_serve::Proxies;
+use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -36,6 +41,54 @@ fn on_a_link(bps: u64) -> (Server, Arc<Uplink>) {
 
 fn proxies() -> Proxies {
     Proxies::new(vec!["127.0.0.1".parse().expect("a range")])
+}
+
+/// A pipe shows nothing of a way.
+impl ShowsPath for DuplexStream {
+    fn path_to(&self, _: IpAddr) -> Option<TcpStatus> {
+        None
+    }
+}
+
+/// A socket that takes all, and shows how much its client acknowledged.
+struct Socket(Arc<AtomicU64>);
+
+impl ShowsPath for Socket {
+    fn path_to(&self, client: IpAddr) -> Option<TcpStatus> {
+        assert_eq!(client, self::client(1));
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Some(TcpStatus::default())
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_sends_shows_its_way_ten_times_a_second_and_at_its_end() {
+    for (rate, expected) in [(UplinkRate::Learnt, 11), (UplinkRate::Unlimited, 0)] {
+        let server = Server::on(&Uplink::of(rate), |_| ());
+        let looks = Arc::new(AtomicU64::new(0));
+        let turns = Turns::of(client(1));
+        let mut stream = TurnStream::new(Socket(Arc::clone(&looks)), server.control.uplink(), turns);
+        for _ in 0..1000 {
+            stream.write_all(b"x").await.expect("taken");
+            sleep(Duration::from_millis(1)).await;
+        }
+        drop(stream);
+        assert!(looks.load(Ordering::Relaxed).abs_diff(expected) <= 1, "{rate:?}: {looks:?}");
+    }
 }
 
 /// A connection with HTTP/1.1 from this client.

@@ -9,7 +9,7 @@
 //! ```
 
 use super::schedule::{LaneShare, Ticket};
-use super::{Grant, Uplink, UplinkPort};
+use super::{FlowSample, Grant, Uplink, UplinkPort};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use std::collections::HashMap;
 use std::fmt;
@@ -76,6 +76,16 @@ impl UplinkGate {
     /// Whether senders need grants.
     pub fn is_limited(&self) -> bool {
         self.port.is_limited()
+    }
+
+    /// Whether the link learns from what connections show.
+    pub fn learns(&self) -> bool {
+        self.port.uplink.learns
+    }
+
+    /// Takes what a connection to a client shows. Nothing that it sends was promised.
+    pub fn observe(&self, client: IpAddr, sample: FlowSample, now_ns: u64) {
+        self.port.observe(client, sample, false, now_ns);
     }
 
     /// One more sender.

@@ -233,6 +233,29 @@ fn senders_that_wait_are_free_once_the_rate_is_forgotten() {
     assert_eq!((uplink.waiting(), waits.has_turn()), (0, false));
 }
 
+/// Viewers in danger and a flood fill a link whose rate is not known.
+#[test]
+fn what_a_flood_is_sent_counts_in_the_rate_that_is_learnt() {
+    let uplink = Uplink::of(UplinkRate::Learnt);
+    let (gate, port) = (UplinkGate::new(&uplink, || 100), uplink.port());
+    assert!(gate.learns() && !gate.is_limited());
+    let standing = |bytes_per_s: u64| FlowSample {
+        acknowledged_bytes: bytes_per_s / 10,
+        round_trip_ns: 60 * MS,
+        round_trip_min_ns: 10 * MS,
+        is_backlogged: true,
+        ..FlowSample::default()
+    };
+    for now_ns in (10 * SECOND..12 * SECOND).step_by(100 * MS as usize) {
+        for viewer in [1, 2] {
+            port.observe(client(viewer), standing(300_000), true, now_ns);
+        }
+        gate.observe(client(3), standing(1_900_000), now_ns);
+    }
+    let learnt = uplink.view().bytes_per_s.expect("the link is full");
+    assert!(gate.is_limited() && learnt.abs_diff(2_500_000 * 95 / 100) < 130_000, "{learnt}");
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Send { which: usize, bytes: u64, taken: u64 },
