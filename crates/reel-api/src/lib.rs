@@ -27,6 +27,7 @@ pub mod limits;
 mod openapi;
 mod origin;
 mod pages;
+mod path;
 mod playable;
 mod playlist_lines;
 mod problem;
@@ -46,6 +47,7 @@ mod subtitles;
 mod tests;
 mod titles;
 mod tls_stream;
+mod turns;
 mod upload;
 mod upload_places;
 mod volume_jobs;
@@ -73,6 +75,7 @@ pub use server_sessions::ServerSessions;
 pub use server_volume_jobs::ServerVolumeJobs;
 pub use sessions::{SessionRefusal, SessionReport, SessionService};
 pub use spool::prepare_spool;
+pub use turns::ControlUplink;
 pub use volume_jobs::{VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs};
 pub use watch::{Watching, watch_directory};
 pub use wire::ResourceCode;
@@ -134,6 +137,8 @@ pub struct Services {
     pub volume_jobs: Arc<dyn VolumeJobs>,
     /// The casts.
     pub casts: Arc<dyn CastService>,
+    /// What is sent to clients on other machines.
+    pub uplink: ControlUplink,
     /// Whether requests for a path are answered by the data plane.
     pub is_media: fn(path: &str) -> bool,
 }
@@ -322,6 +327,10 @@ impl ControlPlane {
 
     fn is_media(&self, path: &str) -> bool {
         (self.inner.services.is_media)(path)
+    }
+
+    fn uplink(&self) -> &ControlUplink {
+        &self.inner.services.uplink
     }
 
     fn volume_jobs(&self) -> &dyn VolumeJobs {

@@ -83,8 +83,14 @@ pub const UPLOAD_STEP_MAX: Duration = Duration::from_secs(60);
 /// upload of a title could end. A slower upload keeps others from being taken.
 pub const UPLOAD_STEP_BYTES: u64 = 64 << 10;
 
-/// Time for a client to take a response once it is made: all of them are small.
+/// Time for a client to take a response once it is made: all of them are small. What its connection
+/// waits for its turns on the uplink does not count.
 pub const RESPONSE_SECONDS_MAX: Duration = Duration::from_secs(60);
+
+/// The most that a connection's wait for its turns adds to the time of its client. If one client
+/// fills half of all connections with answers of 200 kB, the interactive share of a full link of
+/// 20 Mb/s takes 220 s for them.
+pub const TURNS_WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// After a response that did not wait for the request's body, how long the rest of it is read and
 /// discarded, so that the client gets to see the response before its connection breaks (RFC 9112
@@ -158,15 +164,22 @@ pub const CAPACITY_RATE_BPS_MAX: u64 = 10_000_000_000;
 /// Bytes of a listing by WebDAV that are made at once: some titles, and few sends.
 pub const DAV_PIECE_BYTES: usize = 16 << 10;
 
-/// How often a peer with HTTP/2 is asked whether it is still there, and how long it may take to
-/// answer.
+/// How often a peer with HTTP/2 is asked whether it is still there...
 pub const HTTP2_PING_EVERY: Duration = Duration::from_secs(20);
+
+/// ...and how long it may take to answer. The question may have to wait for the connection's turn
+/// on the uplink, behind what was sealed before.
+pub const HTTP2_PONG_WITHIN: Duration = Duration::from_secs(60);
 
 /// The Retry-After of a server that is shutting down: a restart takes seconds.
 pub const STOPPING_RETRY_S: u64 = 30;
 
 /// How often the first of those that wait for a place of an upload looks for one.
 pub const UPLOAD_LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often a connection that sends shows the uplink the way to its client. As often as those of
+/// media do: the rate is learnt over two such times.
+pub const PATH_EVERY_NS: u64 = 100_000_000;
 
 /// How often a job that waits, for its turn or for its client, looks whether it is to end: short
 /// enough to seem immediate.

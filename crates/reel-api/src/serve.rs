@@ -8,6 +8,7 @@ use crate::limits::{
 use crate::serve_http2::serve_http2;
 use crate::sessions::Client;
 use crate::tls_stream::TlsStream;
+use crate::turns::{TurnStream, Turns};
 use axum::response::IntoResponse;
 use hyper::Uri;
 use hyper::body::Incoming;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tower_service::Service;
 
 /// Answers the request of one connection and closes it. `already_read` are the bytes the data plane
@@ -42,17 +43,20 @@ pub async fn serve_connection(
     peer: IpAddr,
     control: ControlPlane,
 ) {
+    let turns = Turns::of(peer);
     match tls {
         None => {
             let (reader, writer) = stream.into_split();
-            serve_http1(join(Cursor::new(already_read).chain(reader), writer), peer, control).await;
+            let writer = TurnStream::new(writer, control.uplink(), turns.clone());
+            serve_http1(join(Cursor::new(already_read).chain(reader), writer), turns, control).await;
         }
         Some(tls) => {
             let protocol = tls.protocol();
+            let stream = TurnStream::new(stream, control.uplink(), turns.clone());
             let stream = TlsStream::new(stream, tls, already_read);
             match protocol {
-                Protocol::Http1 => serve_http1(stream, peer, control).await,
-                Protocol::Http2 => serve_http2(stream, peer, control).await,
+                Protocol::Http1 => serve_http1(stream, turns, control).await,
+                Protocol::Http2 => serve_http2(stream, turns, control).await,
             }
         }
     }
@@ -73,19 +77,27 @@ pub(super) fn normalise<B>(request: &mut hyper::Request<B>) {
     }
 }
 
-/// Tells what answers a request who its client is, and returns it.
-pub(super) fn name_client<B>(request: &mut hyper::Request<B>, peer: IpAddr, proxies: &Proxies) -> IpAddr {
+/// Tells what answers a request who its client is, and returns it. The connection takes that
+/// client's turns on the uplink from now on.
+pub(super) fn name_client<B>(
+    request: &mut hyper::Request<B>,
+    peer: IpAddr,
+    turns: &Turns,
+    proxies: &Proxies,
+) -> IpAddr {
     let values = request.headers().get_all("x-forwarded-for").iter();
     let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     let client = proxies.client(peer, Some(&values.join(",")));
     request.extensions_mut().insert(Client(client));
+    turns.take_as(client);
     client
 }
 
-pub(super) async fn serve_http1<S>(io: S, peer: IpAddr, control: ControlPlane)
+pub(super) async fn serve_http1<S>(io: S, turns: Turns, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let peer = turns.client();
     let Some(slot) = control.take_slot(peer) else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
@@ -96,8 +108,9 @@ where
     let answered = Arc::new(Notify::new());
     let (router, answer_sent, proxies) =
         (control.router(), answered.clone(), control.config().proxies.clone());
+    let named = turns.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let client = name_client(&mut request, peer, &proxies);
+        let client = name_client(&mut request, peer, &named, &proxies);
         normalise(&mut request);
         let granted = control.give_slot(&slot, client, request.uri().path());
         let (mut router, answer_sent) = (router.clone(), answer_sent.clone());
@@ -126,7 +139,8 @@ where
     let taken_in_time = async {
         answered.notified().await;
         // One that is refused needs no longer than a round trip or two.
-        sleep(if held.refused().is_some() { TOLD_FULL_TIME_MAX } else { RESPONSE_SECONDS_MAX }).await;
+        let time = if held.refused().is_some() { TOLD_FULL_TIME_MAX } else { RESPONSE_SECONDS_MAX };
+        turns.out_of(time).await;
     };
     tokio::select! {
         // Run to its end, the connection flushes and closes this side; `without_shutdown` may end

@@ -6,12 +6,13 @@
 //! HTTP/1.1, and browsers stay with that for the whole site.
 
 use crate::limits::{
-    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY,
+    HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY, HTTP2_PONG_WITHIN,
     HTTP2_SEND_BYTES_MAX, HTTP2_STREAMS_MAX, HTTP2_WINDOW_BYTES, RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
 };
 use crate::problem::Problem;
 use crate::serve::{name_client, normalise};
 use crate::slots::RequestPlace;
+use crate::turns::{Begun, Turns};
 use crate::{ControlPlane, ShutdownStage};
 use axum::Router;
 use axum::response::IntoResponse;
@@ -22,14 +23,13 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tower_service::Service;
 
 type ResponseBody = TrackedBody<UnsyncBoxBody<Bytes, axum::Error>>;
@@ -38,20 +38,22 @@ type ResponseBody = TrackedBody<UnsyncBoxBody<Bytes, axum::Error>>;
 ///
 /// A connection beyond those that are served is answered once that there are too many, and then
 /// closed: its client would get the same answer even when there is room again.
-pub(super) async fn serve_http2<S>(io: S, peer: IpAddr, control: ControlPlane)
+pub(super) async fn serve_http2<S>(io: S, turns: Turns, control: ControlPlane)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let peer = turns.client();
     let Some(slot) = control.take_slot(peer) else {
         return tracing::debug!("too many control connections are open; one more was closed");
     };
     let full = slot.refused().is_some();
-    let activity = Activity::default();
+    let activity = Activity::new(turns.clone());
     let answer_sent = Arc::new(Notify::new());
     let (router, seen, answered) = (control.router(), activity.clone(), answer_sent.clone());
     let (media, proxies) = (control.clone(), control.config().proxies.clone());
+    let named = turns.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let client = name_client(&mut request, peer, &proxies);
+        let client = name_client(&mut request, peer, &named, &proxies);
         if full {
             answered.notify_one();
         }
@@ -69,10 +71,10 @@ where
         .initial_connection_window_size(HTTP2_WINDOW_BYTES)
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .keep_alive_interval(HTTP2_PING_EVERY)
-        .keep_alive_timeout(HTTP2_PING_EVERY);
+        .keep_alive_timeout(HTTP2_PONG_WITHIN);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let mut leaving = None;
-    let mut out_of_time = pin!(sleep(TOLD_FULL_TIME_MAX));
+    let mut out_of_time = pin!(turns.out_of(TOLD_FULL_TIME_MAX));
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -84,23 +86,23 @@ where
             () = sleep(LOOK_EVERY) => {}
             () = out_of_time.as_mut(), if full => return,
             () = answer_sent.notified(), if leaving.is_none() => {
-                leaving = Some(Instant::now());
+                leaving = Some(turns.begin());
                 connection.as_mut().graceful_shutdown();
             }
             // Requests that have arrived are answered; the client sends further ones elsewhere.
             () = control.entered(ShutdownStage::Draining), if leaving.is_none() => {
-                leaving = Some(Instant::now());
+                leaving = Some(turns.begin());
                 connection.as_mut().graceful_shutdown();
             }
         }
         let idle_max = if control.is_full() { HTTP2_IDLE_WHEN_FULL_MAX } else { HTTP2_IDLE_MAX };
-        let verdict = activity.verdict(Instant::now(), idle_max);
+        let verdict = activity.verdict(idle_max);
         match (verdict, leaving) {
             (Verdict::Stuck, _) => return tracing::debug!("a client took too long for its responses"),
             // A client that was asked to leave has the time of a response for it.
-            (_, Some(since)) if Instant::now().duration_since(since) > RESPONSE_SECONDS_MAX => return,
+            (_, Some(begun)) if turns.used(begun) > RESPONSE_SECONDS_MAX => return,
             (Verdict::Idle, None) => {
-                leaving = Some(Instant::now());
+                leaving = Some(turns.begin());
                 connection.as_mut().graceful_shutdown();
             }
             _ => {}
@@ -134,8 +136,11 @@ async fn answer(
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// What a connection is doing.
-#[derive(Clone, Default)]
-struct Activity(Arc<Mutex<Counts>>);
+#[derive(Clone)]
+struct Activity {
+    counts: Arc<Mutex<Counts>>,
+    turns: Turns,
+}
 
 struct Counts {
     /// Requests whose response was not taken whole.
@@ -143,7 +148,7 @@ struct Counts {
     /// Those of them that were answered, and wait for the client.
     answered: usize,
     /// When the last one began, was answered or was taken.
-    since: Instant,
+    since: Begun,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,21 +160,20 @@ enum Verdict {
     Stuck,
 }
 
-impl Default for Counts {
-    fn default() -> Self {
-        Self { under_way: 0, answered: 0, since: Instant::now() }
-    }
-}
-
 impl Activity {
+    fn new(turns: Turns) -> Self {
+        let counts = Counts { under_way: 0, answered: 0, since: turns.begin() };
+        Self { counts: Arc::new(Mutex::new(counts)), turns }
+    }
+
     fn begin(&self) -> UnderWay {
         self.change(|counts| counts.under_way += 1);
         UnderWay { activity: self.clone(), answered: Mutex::new(false) }
     }
 
-    fn verdict(&self, now: Instant, idle_max: Duration) -> Verdict {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let quiet = now.saturating_duration_since(counts.since);
+    fn verdict(&self, idle_max: Duration) -> Verdict {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = self.turns.used(counts.since);
         if counts.under_way == 0 && quiet > idle_max {
             Verdict::Idle
         } else if counts.answered > 0 && quiet > RESPONSE_SECONDS_MAX {
@@ -180,9 +184,9 @@ impl Activity {
     }
 
     fn change(&self, change: impl FnOnce(&mut Counts)) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut counts);
-        counts.since = Instant::now();
+        counts.since = self.turns.begin();
     }
 }
 
@@ -238,19 +242,26 @@ impl<B: Body + Unpin> Body for TrackedBody<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+    use tokio::time::advance;
 
-    #[test]
-    fn quiet_connections_leave_and_stuck_ones_are_cut() {
-        let activity = Activity::default();
-        let verdict = |now| activity.verdict(now, HTTP2_IDLE_MAX);
-        let soon = Instant::now();
-        let late = soon + HTTP2_IDLE_MAX.max(RESPONSE_SECONDS_MAX) * 2;
-        assert_eq!((verdict(soon), verdict(late)), (Verdict::Active, Verdict::Idle));
+    #[tokio::test(start_paused = true)]
+    async fn quiet_connections_leave_and_stuck_ones_are_cut() {
+        let activity = Activity::new(Turns::of(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let verdict = || activity.verdict(HTTP2_IDLE_MAX);
+        let late = HTTP2_IDLE_MAX.max(RESPONSE_SECONDS_MAX) * 2;
+        assert_eq!(verdict(), Verdict::Active);
+        advance(late).await;
+        assert_eq!(verdict(), Verdict::Idle);
         let request = activity.begin();
-        assert_eq!(verdict(late), Verdict::Active, "an upload may take its time");
+        advance(late).await;
+        assert_eq!(verdict(), Verdict::Active, "an upload may take its time");
         request.answered();
-        assert_eq!((verdict(soon), verdict(late)), (Verdict::Active, Verdict::Stuck));
+        assert_eq!(verdict(), Verdict::Active);
+        advance(late).await;
+        assert_eq!(verdict(), Verdict::Stuck);
         drop(request);
-        assert_eq!(verdict(late), Verdict::Idle);
+        advance(late).await;
+        assert_eq!(verdict(), Verdict::Idle);
     }
 }

@@ -1,5 +1,6 @@
 //! A secured connection as a stream of plain bytes, for hyper.
 
+use crate::turns::TurnStream;
 use reel_tls::Connection;
 use reel_tls::limits::RECORD_OVERHEAD_BYTES_MAX;
 use std::io;
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 
 /// The socket with its keys.
 pub(super) struct TlsStream {
-    socket: TcpStream,
+    socket: TurnStream<TcpStream>,
     tls: Box<Connection>,
     /// Opened and not yet read, from `read` on.
     plain: Vec<u8>,
@@ -28,7 +29,7 @@ const SEAL_BYTES: usize = 64 * 1024;
 
 impl TlsStream {
     /// Continues with a connection whose handshake is done; `plain` was read from it before.
-    pub(super) fn new(socket: TcpStream, tls: Box<Connection>, plain: Vec<u8>) -> Self {
+    pub(super) fn new(socket: TurnStream<TcpStream>, tls: Box<Connection>, plain: Vec<u8>) -> Self {
         Self { socket, tls, plain, read: 0, sealed: Vec::new(), sent: 0 }
     }
 

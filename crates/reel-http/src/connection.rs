@@ -10,7 +10,6 @@ use crate::request::Request;
 use crate::secure::Secure;
 use crate::service::Watched;
 use crate::zero_copy::ZeroCopy;
-use reel_admit::client_network;
 use reel_cache::SessionKey;
 use reel_play::{DeliveryId, DeliveryOrder, DeliveryReport, FlowMeter, NetworkPath};
 use reel_rt::{TaskId, TaskKind};
@@ -143,12 +142,7 @@ impl Connection {
 
     /// How responses reach the client. What stays on this machine uses no link.
     pub(crate) fn path(&self) -> NetworkPath {
-        if self.peer.is_remote() {
-            let client = client_network(self.peer.client().ip());
-            NetworkPath::Uplink { train_bytes: self.flow.train_bytes(), client, piece_bytes: 1 }
-        } else {
-            NetworkPath::Local
-        }
+        NetworkPath::to(self.peer.client().ip(), self.flow.train_bytes())
     }
 
     /// The delivery of the current response.

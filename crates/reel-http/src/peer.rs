@@ -1,5 +1,6 @@
 //! Who is at the other end of a connection, and behind it. Pure.
 
+use reel_play::uplink_client;
 use reel_serve::{Proxies, ProxyHeader};
 use std::net::{IpAddr, SocketAddr};
 
@@ -73,7 +74,7 @@ impl Peer {
 
     /// Whether the client is on another machine, so that responses use a link.
     pub(crate) fn is_remote(&self) -> bool {
-        !self.client.to_canonical().is_loopback()
+        uplink_client(self.client).is_some()
     }
 
     /// Whether the socket shows the whole path to the client. A proxy between them ends it.

@@ -4,7 +4,6 @@ use crate::answer::Asking;
 use crate::limits::{IDLE_TIME_MAX_NS, RECORD_TIME_MAX_NS, STALL_TIME_MAX_NS};
 use crate::nfs::{HoldCall, ReadCall};
 use crate::record::Records;
-use reel_admit::client_network;
 use reel_play::{DeliveryId, FlowMeter, FlowSample, NetworkPath};
 use reel_ring::TcpStatus;
 use reel_rt::TaskId;
@@ -109,11 +108,7 @@ impl Connection {
 
     /// How replies reach the client. What stays on this machine uses no link.
     pub(crate) fn path(&self) -> NetworkPath {
-        if self.client.to_canonical().is_loopback() {
-            return NetworkPath::Local;
-        }
-        let client = client_network(self.client);
-        NetworkPath::Uplink { train_bytes: self.flow.train_bytes(), client, piece_bytes: 1 }
+        NetworkPath::to(self.client, self.flow.train_bytes())
     }
 
     /// Takes what the socket shows of the path to the client.

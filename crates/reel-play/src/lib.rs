@@ -45,4 +45,7 @@ pub use processor::ProcessorPrice;
 pub use pushed::{PushedStream, PushedTimes, SlotPiece};
 pub use slots::Slots;
 pub use title::PlayableTitle;
-pub use uplink::{FlowMeter, FlowSample, Uplink, UplinkPort, UplinkRate, UplinkView};
+pub use uplink::{
+    FlowMeter, FlowSample, MaySend, Uplink, UplinkGate, UplinkPort, UplinkRate, UplinkSender, UplinkView,
+    uplink_client,
+};

@@ -10,12 +10,15 @@
 //! are in docs/design/network.md.
 
 mod flow;
+mod gate;
 mod learner;
 mod schedule;
 
 use crate::limits::{LINK_LOOK_MAX_NS, LINK_LOOK_MIN_NS, LINK_PAYLOAD_PERMILLE};
 pub use flow::{FlowMeter, FlowSample};
+pub use gate::{MaySend, UplinkGate, UplinkSender};
 use learner::Learner;
+use reel_admit::client_network;
 use reel_qos::limits::ROUND_NS;
 use schedule::{Ask, Flow, LinkSchedule};
 pub(crate) use schedule::{LaneShare, Ticket};
@@ -81,6 +84,12 @@ pub(crate) struct Grant {
 pub struct UplinkPort {
     uplink: Arc<Uplink>,
     thread: usize,
+}
+
+/// The client whose turn on the uplink is taken by what is sent to an address. `None` for this
+/// machine: what stays on it uses no link.
+pub fn uplink_client(address: IpAddr) -> Option<IpAddr> {
+    (!address.to_canonical().is_loopback()).then(|| client_network(address))
 }
 
 impl Uplink {

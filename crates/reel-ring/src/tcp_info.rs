@@ -1,4 +1,4 @@
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Offsets in `struct tcp_info` (linux/tcp.h), which grows only at its end.
 const SEND_MSS_AT: usize = 16;
@@ -34,8 +34,8 @@ pub struct TcpStatus {
 
 /// The state of a TCP connection. `None` if the socket is not TCP, or the kernel does not report it
 /// (before Linux 4.19).
-pub fn tcp_status(socket: &OwnedFd) -> Option<TcpStatus> {
-    let info = TcpInfo::of(socket)?;
+pub fn tcp_status(socket: impl AsFd) -> Option<TcpStatus> {
+    let info = TcpInfo::of(socket.as_fd())?;
     let unacknowledged = u64::from(info.u32(UNACKNOWLEDGED_SEGMENTS_AT)) * u64::from(info.u32(SEND_MSS_AT));
     Some(TcpStatus {
         acknowledged_bytes: info.u64(ACKNOWLEDGED_BYTES_AT),
@@ -50,8 +50,8 @@ pub fn tcp_status(socket: &OwnedFd) -> Option<TcpStatus> {
 /// How many bytes TCP gives the network device at once on this socket at its present rate. These
 /// are whole segments: about what the connection's pacing sends in a millisecond, more for a near
 /// peer (the kernel's tcp_tso_autosize). `None` as for [`tcp_status`].
-pub fn segment_bytes(socket: &OwnedFd) -> Option<usize> {
-    let info = TcpInfo::of(socket)?;
+pub fn segment_bytes(socket: impl AsFd) -> Option<usize> {
+    let info = TcpInfo::of(socket.as_fd())?;
     at_once(info.u64(PACING_BPS_AT), info.u32(ROUND_TRIP_MIN_US_AT), info.u32(SEND_MSS_AT))
 }
 
@@ -59,7 +59,7 @@ pub fn segment_bytes(socket: &OwnedFd) -> Option<usize> {
 struct TcpInfo([u8; INFO_BYTES]);
 
 impl TcpInfo {
-    fn of(socket: &OwnedFd) -> Option<Self> {
+    fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         let mut info = [0u8; INFO_BYTES];
         let mut bytes = INFO_BYTES as libc::socklen_t;
         // SAFETY: the kernel writes at most `bytes` bytes into `info`, which outlives the call.
@@ -134,10 +134,9 @@ mod tests {
     fn a_tcp_socket_has_a_size_and_a_socket_pair_has_none() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
-        let bytes = segment_bytes(&peer.into()).expect("this kernel reports it");
+        let bytes = segment_bytes(&peer).expect("this kernel reports it");
         assert!(bytes > 0 && bytes <= 2 * 65_536, "{bytes}");
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
-        let ours = ours.into();
         assert_eq!((segment_bytes(&ours), tcp_status(&ours)), (None, None));
     }
 
@@ -152,17 +151,16 @@ mod tests {
         while let Ok(bytes) = sender.write(&[7; 65_536]) {
             written += bytes;
         }
-        let socket = sender.into();
         // The time in which the window holds bytes back is counted from when it is closed.
         let limited = || {
             std::thread::sleep(std::time::Duration::from_millis(1));
-            tcp_status(&socket).filter(|status| status.window_limited_us > 0)
+            tcp_status(&sender).filter(|status| status.window_limited_us > 0)
         };
         let before =
             std::iter::repeat_with(limited).take(10_000).flatten().next().expect("the window closes");
         assert!(before.queued_bytes > 0 && before.acknowledged_bytes < written as u64, "{before:?}");
         receiver.read_exact(&mut vec![0; written]).expect("all of it");
-        let empty = || tcp_status(&socket).filter(|status| status.queued_bytes == 0);
+        let empty = || tcp_status(&sender).filter(|status| status.queued_bytes == 0);
         let after = std::iter::repeat_with(empty).flatten().next().expect("it repeats");
         // The first byte of the sequence numbers is the handshake's.
         assert!(after.acknowledged_bytes.abs_diff(written as u64) <= 1, "{after:?}, {written} written");

@@ -22,7 +22,7 @@ use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{AddressRange, Sessions, SessionsConfig};
 use reel_api::limits::{BLOCKING_THREADS_MAX, RUNTIME_THREADS};
 use reel_api::{
-    ArenaMetrics, ControlConfig, ControlPlane, DiskMetrics, ServerAdmission, ServerSessions,
+    ArenaMetrics, ControlConfig, ControlPlane, ControlUplink, DiskMetrics, ServerAdmission, ServerSessions,
     ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
 };
 use reel_cache::Units;
@@ -34,10 +34,10 @@ use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
     Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
-    Uplink, UplinkRate,
+    Uplink, UplinkGate, UplinkRate,
 };
-use reel_qos::ClientShare;
 use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, ClientShare};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, Workers};
 use reel_serve::limits::{OPENERS, OPENERS_AHEAD, OPENINGS_MAX, WRITERS, WRITINGS_MAX};
@@ -498,9 +498,17 @@ fn services(
         admission: Arc::clone(&admission) as _,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         casts: Arc::new(ServerCasts { casts: casts.clone(), library: Arc::clone(library) }),
+        uplink: control_uplink(parts),
         is_media,
     };
     (services, admission)
+}
+
+/// The uplink for the control plane, with the share that the classes give it at present.
+fn control_uplink(parts: &Parts) -> ControlUplink {
+    let disks = parts.units.disks().clone();
+    let permille = move || disks.classes().spec(Class::INTERACTIVE).network_permille;
+    ControlUplink { gate: UplinkGate::new(&parts.uplink, permille), clock: reel_rt::now_ns }
 }
 
 /// The control plane with the parts that it controls.

@@ -50,9 +50,12 @@ pub(crate) struct SiegeArguments {
     /// Only these attacks, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Attack::ALL)]
     attacks: Vec<Attack>,
-    /// The network's rate that admission counts with, in Mb/s [1.6 for each viewer].
+    /// The network's rate, in Mb/s [1.6 for each viewer].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     network: Option<u64>,
+    /// The server is not told that rate, and learns it.
+    #[arg(long)]
+    learnt: bool,
     /// A busy loop on each processor, from the start of the server on.
     #[arg(long)]
     busy: bool,
@@ -141,6 +144,7 @@ fn measure(arguments: &SiegeArguments, scale: &Scale, report: &mut Report) -> Re
         film_s: lasts.as_secs() + 20,
         rate_bps: RATE_BPS,
         network_bps: arguments.network.map_or(by_viewers as u64, |mbps| mbps * 1_000_000),
+        is_told: !arguments.learnt,
         freezes: arguments.attacks.contains(&Attack::Frozen),
     };
     arguments.against.rivals.installed()?;

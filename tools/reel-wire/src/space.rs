@@ -218,6 +218,14 @@ pub fn ip(words: &[&str]) -> Result<()> {
     run("ip", words)
 }
 
+/// Runs `tc`.
+///
+/// # Errors
+/// Those of `tc`.
+pub fn tc(words: &[&str]) -> Result<()> {
+    run("tc", words)
+}
+
 fn run(program: &str, words: &[&str]) -> Result<()> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("is {program} installed? (apt install iproute2 ethtool)"))?;

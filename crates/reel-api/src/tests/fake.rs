@@ -8,14 +8,16 @@ use reel_disk::{ClassView, LastLate, MemberStats, SchedulerView};
 use reel_library::*;
 use reel_media::transport::StreamIndex;
 use reel_media::{Chapter, MediaError};
+use reel_play::{Uplink, UplinkGate, UplinkRate};
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{Class, ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
 use reel_serve::{PlaceShares, Proxies};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 fn video_summary() -> VideoSummary {
@@ -172,6 +174,13 @@ pub(super) struct Server {
     pub(super) spool: tempfile::TempDir,
 }
 
+/// The clock of tokio, which a test may have paused.
+fn simulated_ns() -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let passed = Instant::now().saturating_duration_since(*BEGIN.get_or_init(Instant::now));
+    u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A response taken apart.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -190,6 +199,11 @@ impl Server {
 
     /// A server with these changes to a plain configuration.
     pub(super) fn with(change: impl FnOnce(&mut ControlConfig)) -> Server {
+        Server::on(&Uplink::of(UplinkRate::Unlimited), change)
+    }
+
+    /// The same, which sends through this link in tokio's simulated time.
+    pub(super) fn on(uplink: &Arc<Uplink>, change: impl FnOnce(&mut ControlConfig)) -> Server {
         let spool = tempfile::tempdir().expect("tempdir");
         let library = Arc::new(FakeLibrary {
             titles: Mutex::default(),
@@ -220,6 +234,7 @@ impl Server {
             admission: admission.clone(),
             volume_jobs: volume_jobs.clone(),
             casts: Arc::new(FakeCasts::default()),
+            uplink: ControlUplink { gate: UplinkGate::new(uplink, || 100), clock: simulated_ns },
             is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
         let control = ControlPlane::new(config, services, MetricsRegistry::default());

@@ -9,6 +9,7 @@ use crate::limits::{
 use crate::serve::serve_http1;
 use crate::serve_http2::serve_http2;
 use crate::slots::ConnectionSlot;
+use crate::turns::Turns;
 use axum::http::{Request, StatusCode};
 use bytes::Bytes;
 use reel_qos::ClientShare;
@@ -59,7 +60,7 @@ impl Client {
 /// A connection with HTTP/2 on which nothing was sent yet.
 fn pipe(server: &Server) -> (DuplexStream, JoinHandle<()>) {
     let (ours, theirs) = duplex(64 << 10);
-    (ours, tokio::spawn(serve_http2(theirs, PEER, server.control.clone())))
+    (ours, tokio::spawn(serve_http2(theirs, Turns::of(PEER), server.control.clone())))
 }
 
 async fn ask_http1(server: &Server) -> String {
@@ -69,7 +70,7 @@ async fn ask_http1(server: &Server) -> String {
 /// Asks with HTTP/1.1 as this client.
 async fn ask_as(server: &Server, peer: IpAddr, path: &str, fields: &str) -> String {
     let (mut ours, theirs) = duplex(64 << 10);
-    let served = tokio::spawn(serve_http1(theirs, peer, server.control.clone()));
+    let served = tokio::spawn(serve_http1(theirs, Turns::of(peer), server.control.clone()));
     // Whether this is still heard is what is asked.
     let _ = ours.write_all(format!("GET {path} HTTP/1.1\r\nHost: reel\r\n{fields}\r\n").as_bytes()).await;
     let _ = ours.shutdown().await;
@@ -200,7 +201,7 @@ async fn health_is_answered_when_slow_bodies_hold_all_slots() {
     let mut slow = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
         let (mut ours, theirs) = duplex(64 << 10);
-        tokio::spawn(serve_http1(theirs, attacker, server.control.clone()));
+        tokio::spawn(serve_http1(theirs, Turns::of(attacker), server.control.clone()));
         let head = b"POST /api/v1/sessions HTTP/1.1\r\nHost: reel\r\nContent-Length: 100\r\n\r\n";
         ours.write_all(head).await.expect("sent");
         slow.push(ours);
@@ -228,7 +229,7 @@ async fn refused_clients_behind_a_proxy_hold_no_slots() {
     let mut slow = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
         let (mut ours, theirs) = duplex(64 << 10);
-        tokio::spawn(serve_http1(theirs, PEER, server.control.clone()));
+        tokio::spawn(serve_http1(theirs, Turns::of(PEER), server.control.clone()));
         let fields = "Host: reel\r\nX-Forwarded-For: 192.0.2.7\r\nContent-Length: 100\r\n";
         ours.write_all(format!("POST /api/v1/sessions HTTP/1.1\r\n{fields}\r\n").as_bytes())
             .await

@@ -8,4 +8,5 @@ mod dav;
 mod fake;
 mod http2;
 mod openapi;
+mod turns;
 mod uploads;

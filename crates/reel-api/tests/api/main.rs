@@ -14,6 +14,7 @@ use reel_api::{
 use reel_fixture::{five_members, open_volume};
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
+use reel_play::{Uplink, UplinkGate, UplinkRate};
 use reel_qos::ClassTable;
 use reel_volume::{OpenOptions, Volume};
 use serde_json::Value;
@@ -151,6 +152,10 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         admission,
         volume_jobs: Arc::new(NoVolumeJobs),
         casts: Arc::new(NoCasts),
+        uplink: reel_api::ControlUplink {
+            gate: UplinkGate::new(&Uplink::of(UplinkRate::Unlimited), || 100),
+            clock: reel_rt::now_ns,
+        },
         is_media: |_| false,
     };
     ControlPlane::new(config, services, metrics).router()

@@ -20,7 +20,7 @@ use crate::limits::PREFETCH_EVERY_NS;
 use crate::playable::{MediaRequest, Playable};
 use crate::policy::{Decision, DeliveryPolicy};
 use crate::slots::Slots;
-use crate::uplink::UplinkPort;
+use crate::uplink::{UplinkPort, uplink_client};
 use delivery::Delivery;
 use reel_admit::{Session, Sessions};
 use reel_cache::{
@@ -76,6 +76,17 @@ pub enum NetworkPath {
         /// Bytes that are sent together or not at all: those of a packet. 1 for a connection.
         piece_bytes: u64,
     },
+}
+
+impl NetworkPath {
+    /// How the bytes of a connection reach this client, over a path that takes so many bytes at
+    /// once without loss.
+    pub fn to(client: IpAddr, train_bytes: u64) -> Self {
+        match uplink_client(client) {
+            Some(client) => Self::Uplink { train_bytes, client, piece_bytes: 1 },
+            None => Self::Local,
+        }
+    }
 }
 
 /// What a delivery can do next.

@@ -42,6 +42,8 @@ pub(crate) enum Attack {
     Resets,
     /// Pages and API as often as the server answers.
     Flood,
+    /// The description of the API over 30 connections of one address, as often as the server answers.
+    Api,
     /// A member whose file system is frozen in the last part. No client does this.
     Frozen,
 }
@@ -98,7 +100,7 @@ impl Attack {
     }
 
     /// All of them.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Hoard,
         Self::Fetch,
         Self::Slowloris,
@@ -108,6 +110,7 @@ impl Attack {
         Self::Handshakes,
         Self::Resets,
         Self::Flood,
+        Self::Api,
         Self::Frozen,
     ];
 
@@ -123,6 +126,7 @@ impl Attack {
             Self::Handshakes => "handshakes",
             Self::Resets => "resets",
             Self::Flood => "flood",
+            Self::Api => "api",
             Self::Frozen => "frozen",
         }
     }
@@ -140,7 +144,8 @@ impl Attack {
             Self::Costly => costly::run(field),
             Self::Handshakes => handshakes::run(field),
             Self::Resets => resets::run(field),
-            Self::Flood => flood::run(field),
+            Self::Flood => flood::run(self, &flood::ALL, field),
+            Self::Api => flood::run(self, &flood::LARGE, field),
             Self::Frozen => {}
         }
     }

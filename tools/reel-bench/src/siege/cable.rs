@@ -2,7 +2,7 @@
 //! has an address of its own.
 
 use anyhow::Result;
-use reel_wire::space::{Space, ip};
+use reel_wire::space::{Space, ip, tc};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The server's side and the clients' side. Both are gone with this value.
@@ -27,24 +27,31 @@ const DEVICE: &str = "siege0";
 /// The clients' addresses: four networks of 16 bits, one for each kind.
 const CLIENTS: Ipv4Addr = Ipv4Addr::new(10, 80, 0, 0);
 const CLIENTS_BITS: u32 = 14;
+/// What the queue in front of the cable holds: that of a router at home.
+const QUEUE: &str = "100ms";
+/// The least that passes at once: a large packet of TCP.
+const BURST_BYTES_MIN: u64 = 64 << 10;
 /// Where the server listens: HTTP, HTTPS.
 const PORTS: [u16; 2] = [8080, 8443];
 
 impl Cable {
-    /// Makes both sides.
+    /// Makes both sides. From the server to clients, so many bits pass in a second.
     ///
     /// # Errors
-    /// Without root, or without `unshare` or `ip`.
-    pub(super) fn make() -> Result<Self> {
+    /// Without root, or without `unshare`, `ip` or `tc`.
+    pub(super) fn make(bps: u64) -> Result<Self> {
         let cable = Self { near: Space::make()?, far: Space::make()? };
         let far = cable.far.holder().to_string();
         let clients = format!("{CLIENTS}/{CLIENTS_BITS}");
+        let (rate, burst) = (format!("{bps}bit"), (bps / 8 / 200).max(BURST_BYTES_MIN).to_string());
         cable.near.inside(|| {
             ip(&["link", "set", "lo", "up"])?;
             ip(&["link", "add", DEVICE, "type", "veth", "peer", "name", DEVICE, "netns", &far])?;
             ip(&["addr", "add", &format!("{SERVER}/24"), "dev", DEVICE])?;
             ip(&["link", "set", DEVICE, "up"])?;
-            ip(&["route", "add", &clients, "via", &SIDE.to_string(), "dev", DEVICE])
+            ip(&["route", "add", &clients, "via", &SIDE.to_string(), "dev", DEVICE])?;
+            let shape = ["tbf", "rate", &rate, "burst", &burst, "latency", QUEUE];
+            tc(&[&["qdisc", "add", "dev", DEVICE, "root"], &shape[..]].concat())
         })?;
         cable.far.inside(|| {
             ip(&["link", "set", "lo", "up"])?;

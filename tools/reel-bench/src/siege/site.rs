@@ -30,7 +30,10 @@ pub(super) struct SiteSpec {
     pub(super) hoarded: usize,
     pub(super) film_s: u64,
     pub(super) rate_bps: u64,
+    /// What the network carries.
     pub(super) network_bps: u64,
+    /// Whether the server is told that.
+    pub(super) is_told: bool,
     /// Whether a member can be frozen.
     pub(super) freezes: bool,
 }
@@ -42,7 +45,8 @@ pub(super) struct Site {
     reel: PathBuf,
     /// A film of a few seconds, for uploads.
     pub(super) small: PathBuf,
-    network_bps: u64,
+    /// What the server is told of the network.
+    told_bps: Option<u64>,
     /// The mount that can be frozen.
     mount: Option<PathBuf>,
 }
@@ -50,7 +54,7 @@ pub(super) struct Site {
 impl Site {
     /// Makes all of it in `dir`.
     pub(super) fn make(dir: &Path, reel: &Path, spec: &SiteSpec) -> Result<Self> {
-        let cable = Cable::make()?;
+        let cable = Cable::make(spec.network_bps)?;
         let film = film::constant(dir, spec.film_s, spec.rate_bps)?;
         let small = film::constant(dir, 5, spec.rate_bps)?;
         let count = (spec.titles + spec.hoarded) as u64;
@@ -63,8 +67,8 @@ impl Site {
         let mut titles = film::titles(&films, &film, "film", spec.titles)?;
         titles.extend(film::titles(&films, &film, "bulk", spec.hoarded)?);
         Volume::make(reel, &disks, &titles)?;
-        let network_bps = spec.network_bps;
-        Ok(Self { cable, disks, reel: reel.to_owned(), small, network_bps, mount })
+        let told_bps = spec.is_told.then_some(spec.network_bps);
+        Ok(Self { cable, disks, reel: reel.to_owned(), small, told_bps, mount })
     }
 
     /// Starts the server on its volume.
@@ -127,9 +131,10 @@ impl Site {
 
     fn start(&self, volume: &Path, name: &str) -> Result<Server> {
         let (config, log) = (volume.with_extension("toml"), self.disks.dir().join(format!("{name}.log")));
+        let promise =
+            self.told_bps.map(|bps| format!("[promise]\nnetwork_bps = {bps}\n")).unwrap_or_default();
         let text = format!(
-            "arena_bytes = \"{MEMORY}\"\n[promise]\nnetwork_bps = {}\n[tls]\nlisten = \"{}\"\ngenerate = true\nhttp2 = true\n",
-            self.network_bps,
+            "arena_bytes = \"{MEMORY}\"\n{promise}[tls]\nlisten = \"{}\"\ngenerate = true\nhttp2 = true\n",
             https()
         );
         fs::write(&config, text)?;

@@ -18,12 +18,13 @@ const END_MAX_S: f64 = 15.0;
 pub(super) fn describe(report: &mut Report, arguments: &SiegeArguments, scale: &Scale, spec: &SiteSpec) {
     let attacks: Vec<_> = arguments.attacks.iter().map(|attack| attack.name()).collect();
     report.note(format!(
-        "{} ordinary viewers of {} titles at {} kb/s, over veth, each from its own address; the network is set to {} Mb/s; \
+        "{} ordinary viewers of {} titles at {} kb/s, over veth, each from its own address; the network carries {} Mb/s{}; \
          a newcomer every 3 s, which stays {} s; {} s of siege, of which the last {} s with a frozen member",
         scale.viewers,
         scale.titles,
         RATE_BPS / 1000,
         spec.network_bps / 1_000_000,
+        if spec.is_told { "" } else { ", which the server is not told" },
         scale.stay.as_secs(),
         scale.siege.as_secs(),
         if spec.freezes { scale.frozen.as_secs() } else { 0 }
