@@ -72,7 +72,7 @@ impl Admission {
     /// # Errors
     /// Those of [`Ledger::how_many`].
     pub fn how_many(&self, class: Class, demand: &Demand) -> Option<Result<Answer, AdmitError>> {
-        Some(self.lock()?.ledger().how_many(class, demand, Starts::Spread))
+        Some(self.lock()?.ledger().how_many(class, demand, Starts::Apart))
     }
 
     /// Whether what is promised is the sum of what the sessions hold. Also whether each session has

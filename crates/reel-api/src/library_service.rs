@@ -133,7 +133,7 @@ pub enum VolumeState {
     Ok,
     /// Titles play, with less parity than the volume was made for.
     Degraded,
-    /// Some bytes cannot be read.
+    /// Some bytes cannot be read, or only until the server ends.
     Failed,
 }
 

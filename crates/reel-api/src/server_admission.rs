@@ -98,7 +98,7 @@ impl AdmissionService for ServerAdmission {
         let mut empty = Ledger::new(capacities, STEADY_ROUNDS);
         // An empty ledger has no reservation that a change of shares could overcommit.
         let _ = empty.set_classes(ClassTable::clone(&disks.classes()));
-        let alone = empty.how_many(Class::PERIODIC, &demand, Starts::Spread).ok();
+        let alone = empty.how_many(Class::PERIODIC, &demand, Starts::Apart).ok();
         let more = self.sessions.admission().how_many(Class::PERIODIC, &demand);
         CapacityReport {
             viewers: alone.map_or(0, |answer| answer.viewers),

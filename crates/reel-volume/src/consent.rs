@@ -21,9 +21,9 @@ pub(crate) enum Holds {
     Nothing,
     /// Nothing, among the names of devices. A file would be made in memory.
     NoDevice,
-    /// A directory, FIFO, socket, link or character device.
+    /// A FIFO, socket or character device, for a file also a link, and for a member a directory.
     Special,
-    /// A block device, of which nothing else is known because only a member is written there.
+    /// For an output: a block device, where only a member is written, or a directory.
     Disk,
     /// No bytes, or only zeros.
     Zeros,

@@ -13,6 +13,7 @@ const HELP_NOT_EMPTY: &str = "choose another place, or use --force to overwrite 
 const HELP_HEALTHY: &str = "use --replace-healthy to replace it anyway, also if a scrub cannot repair it: its content is then computed from the other members";
 const HELP_TOO_SMALL: &str = "use a larger disk";
 const HELP_TOO_SHORT: &str = "use a larger disk or a new file, or use --force to extend this file";
+const HELP_TARGET_SILENT: &str = "see why it hangs, or choose another disk; the volume is as it was";
 const HELP_NOTHING_THERE: &str =
     "check the path, and whether its disk is mounted; --create makes a file of the size of a member there";
 const HELP_MEMBERS_FAILED: &str = "see to the cause, for example space on their file systems, and open the volume again: until then nothing is written";
@@ -156,6 +157,14 @@ pub enum VolumeError {
         needed_bytes: u64,
         /// Bytes of the file.
         has_bytes: u64,
+    },
+    /// The disk that is to replace a member does not answer.
+    #[error("{} has not answered for {waited_s} s, so the member was not replaced; {}", path.display(), HELP_TARGET_SILENT)]
+    TargetSilent {
+        /// The disk.
+        path: PathBuf,
+        /// How long the answer was awaited.
+        waited_s: u64,
     },
     /// A member is to be replaced with a file that does not exist.
     #[error("there is nothing at {}; {}", path.display(), HELP_NOTHING_THERE)]
@@ -373,6 +382,7 @@ impl VolumeError {
             VolumeError::Healthy { .. } => HELP_HEALTHY,
             VolumeError::TooSmall { .. } => HELP_TOO_SMALL,
             VolumeError::TooShort { .. } => HELP_TOO_SHORT,
+            VolumeError::TargetSilent { .. } => HELP_TARGET_SILENT,
             VolumeError::NothingThere { .. } => HELP_NOTHING_THERE,
             VolumeError::Busy { .. } => HELP_BUSY,
             VolumeError::NotAVolume { help, .. } => help,
@@ -433,6 +443,7 @@ mod tests {
             VolumeError::Healthy { member: 1, path: path("a") },
             VolumeError::TooSmall { path: path("a"), needed_bytes: 2, has_bytes: 1 },
             VolumeError::TooShort { path: path("a"), needed_bytes: 2, has_bytes: 1 },
+            VolumeError::TargetSilent { path: path("a"), waited_s: 30 },
             VolumeError::NothingThere { path: path("a") },
             VolumeError::Busy { running: "scrub" },
             VolumeError::NotAVolume { path: path("a"), reason: "it is empty".to_owned(), help: "fill it" },

@@ -112,6 +112,10 @@ pub const WRITE_PATIENCE_NS: u64 = 30_000_000_000;
 /// there is a long queue, and after this time the write is lost.
 pub const WRITE_PATIENCE_MAX: u64 = 4;
 
+/// How much longer than an answer to a write the first look at a disk may take that is to replace a
+/// member: its owner record may have to be watched, and samples of a slow disk take seconds.
+pub const REPLACE_LOOK_NS: u64 = WATCH_NS + 10_000_000_000;
+
 /// How often a caller that waits for a write looks, within that time, whether the member is out.
 pub const WRITE_LOOKS: u64 = 30;
 

@@ -62,7 +62,7 @@ pub fn ensure_output(path: &Path, output: Output, force: bool) -> Result<(), Vol
 fn kind(metadata: &Metadata) -> Holds {
     match metadata.file_type() {
         kind if kind.is_file() => Holds::Data,
-        kind if kind.is_block_device() => Holds::Disk,
+        kind if kind.is_block_device() || kind.is_dir() => Holds::Disk,
         _ => Holds::Special,
     }
 }
@@ -93,6 +93,9 @@ mod tests {
     fn what_is_no_file_is_written_only_as_a_stream_and_by_force() {
         let null = Path::new("/dev/null");
         assert!(text(null, Output::File, true).contains("is not a regular file"));
+        for output in [Output::File, Output::Stream] {
+            assert!(text(Path::new("/"), output, true).contains("is not a regular file"));
+        }
         assert!(text(null, Output::Stream, false).contains("already exists"));
         assert_eq!(text(null, Output::Stream, true), "");
         let absent = Path::new("/dev/reel-no-such-device");

@@ -1,36 +1,86 @@
-//! Requests of a member while its volume is opened, each with a deadline.
+//! Work in system calls that may never return, on a thread of its own.
 //!
-//! The disk threads have deadlines of their own. Before they are started, a request is one call
-//! that the kernel may keep for ever: in a read of a disk that hangs, or in a write to a frozen
-//! file system.
+//! A write that a disk thread does not answer is given up. A disk that is to become a member has no
+//! disk thread yet, and a call that hangs in the kernel cannot be ended. So the caller stops
+//! waiting for it, and the thread does nothing more when the call returns.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::Duration;
 
-/// Runs a request on a thread of its own. `slow` is called once if it has not ended after `shown`.
-/// Returns `None` if it has not ended after `patience`: the thread stays as long as the kernel
-/// keeps it.
-pub(crate) fn within<T: Send + 'static>(
-    [shown, patience]: [Duration; 2],
-    slow: impl FnOnce(),
-    request: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (sender, answer) = channel();
-    let thread = std::thread::Builder::new().name("reel-open".to_owned());
-    let spawned = thread.spawn(move || {
-        // Not taken if the patience has ended.
-        let _ = sender.send(request());
-    });
-    if let Err(error) = spawned {
-        tracing::error!(%error, "cannot start a thread for a request of a member");
-        return None;
+use crate::error::VolumeError;
+
+/// Tells the caller that the work proceeds.
+pub(crate) struct Progress {
+    /// How long the next step may take. Nothing if no caller waits like that.
+    steps: Option<Sender<Duration>>,
+    is_given_up: Arc<AtomicBool>,
+}
+
+/// The caller does not wait any more.
+#[derive(Debug)]
+pub(crate) struct GivenUp;
+
+impl Progress {
+    /// Of work that no caller gives up.
+    pub(crate) fn unwatched() -> Progress {
+        Progress { steps: None, is_given_up: Arc::default() }
     }
-    match answer.recv_timeout(shown.min(patience)) {
-        Err(RecvTimeoutError::Timeout) => {
-            slow();
-            answer.recv_timeout(patience.saturating_sub(shown)).ok()
+
+    /// Says that the last step has ended, and how long the next one may take.
+    pub(crate) fn next(&self, at_most_ns: u64) -> Result<(), GivenUp> {
+        if let Some(steps) = &self.steps {
+            let _ = steps.send(Duration::from_nanos(at_most_ns));
         }
-        answered => answered.ok(),
+        if self.is_given_up.load(Ordering::Acquire) { Err(GivenUp) } else { Ok(()) }
+    }
+}
+
+/// Runs work whose first step may take so long. What became of it, or how many seconds a step took
+/// that was given up.
+pub(crate) fn patiently<T: Send + 'static>(
+    name: &str,
+    at_most_ns: u64,
+    work: impl FnOnce(&Progress) -> T + Send + 'static,
+) -> Result<Result<T, u64>, VolumeError> {
+    let (steps, next_step) = channel();
+    let (done, result) = channel();
+    let is_given_up = Arc::new(AtomicBool::new(false));
+    let progress = Progress { steps: Some(steps), is_given_up: Arc::clone(&is_given_up) };
+    let run = move || {
+        // Without a result the steps end, and the caller sees that.
+        if let Ok(found) = catch_unwind(AssertUnwindSafe(|| work(&progress))) {
+            let _ = done.send(found);
+        }
+        drop(progress);
+    };
+    let failed = |reason: String| VolumeError::options(format!("the thread {name} {reason}"), None);
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    match silent_for(&next_step, Duration::from_nanos(at_most_ns)) {
+        Some(silent) => {
+            is_given_up.store(true, Ordering::Release);
+            Ok(Err(silent.as_secs()))
+        }
+        None => result.recv().map(Ok).map_err(|_| failed("panicked, which is a defect".to_owned())),
+    }
+}
+
+/// Waits until the steps end; how long one took that did not end in time.
+fn silent_for(next_step: &Receiver<Duration>, first: Duration) -> Option<Duration> {
+    use std::sync::mpsc::RecvTimeoutError;
+    let mut at_most = first;
+    loop {
+        match next_step.recv_timeout(at_most) {
+            Ok(next) => at_most = next,
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => return Some(at_most),
+        }
     }
 }
 
@@ -38,19 +88,33 @@ pub(crate) fn within<T: Send + 'static>(
 mod tests {
     use super::*;
 
-    const SHORT: Duration = Duration::from_millis(1);
-    const LONG: Duration = Duration::from_mins(1);
+    const LONG_NS: u64 = 600_000_000_000;
 
     #[test]
-    fn requests_are_waited_for_as_long_as_patience_lasts() {
-        assert_eq!(within([LONG, LONG], || panic!("it is quick"), || 7), Some(7));
-        let (release, held) = channel::<()>();
-        let mut is_slow = false;
-        let wait = move || held.recv().is_err();
-        assert_eq!(within([SHORT, LONG], || drop(release), wait), Some(true));
-        let (release, held) = channel::<()>();
-        assert_eq!(within([SHORT, SHORT], || is_slow = true, move || held.recv().is_err()), None);
-        assert!(is_slow);
-        drop(release);
+    fn steps_in_time_lead_to_the_result() {
+        let sum = patiently("reel-test", LONG_NS, |progress| {
+            (0..100).map(|step| progress.next(LONG_NS).map_or(0, |()| step)).sum::<u32>()
+        });
+        assert_eq!(sum.unwrap(), Ok(4950));
+    }
+
+    #[test]
+    fn a_step_that_does_not_end_is_given_up_and_no_other_follows() {
+        let (held, release) = channel::<()>();
+        let (say, said) = channel();
+        let given_up = patiently("reel-test", LONG_NS, move |progress| {
+            progress.next(1_000_000).unwrap();
+            let _ = release.recv();
+            say.send(progress.next(LONG_NS).is_err()).unwrap();
+        });
+        assert_eq!(given_up.unwrap(), Err(0));
+        drop(held);
+        assert!(said.recv().unwrap(), "it must do nothing more");
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let text = patiently("reel-test", LONG_NS, |_| panic!("on purpose")).map(|_: Result<(), u64>| ());
+        assert!(text.unwrap_err().to_string().contains("panicked"));
     }
 }

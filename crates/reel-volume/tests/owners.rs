@@ -55,6 +55,11 @@ impl Shared {
         self.directory.path().join(name)
     }
 
+    /// The devices of the second host, as members of a new volume.
+    fn members(&self) -> Members {
+        Members::Paths(self.others.iter().map(|device| device.path().to_owned()).collect())
+    }
+
     /// Writes that the devices of the second host have had.
     fn writes_of_others(&self) -> u64 {
         let writes = |device: &LoopDevice| {
@@ -204,9 +209,8 @@ fn overwrite(shared: &Shared) -> [Result<(), VolumeError>; 2] {
         ..Replacement::new(2, path)
     };
     let replaced = other.open().replace(&replacement).map(|_| ());
-    let paths = shared.others.iter().map(|device| device.path().to_owned()).collect();
     let options = reel_volume::VolumeOptions {
-        members: Members::Paths(paths),
+        members: shared.members(),
         force: true,
         overwrite_volume: true,
         ..options(MEMBERS)
@@ -228,6 +232,10 @@ fn the_disks_of_a_volume_that_another_host_has_open_are_overwritten_by_no_consen
         assert!(matches!(error, VolumeError::Owned { .. }), "{error}");
         assert!(error.to_string().contains(&format!("on host {name}")), "{error}");
     }
+    // The list of the volume itself permits to overwrite it, and not its owner.
+    let options = reel_volume::VolumeOptions { members: shared.members(), force: true, ..options(MEMBERS) };
+    let error = Volume::create(shared.directory("second"), options).unwrap_err();
+    assert!(matches!(error, VolumeError::Owned { .. }), "{error}");
     assert_eq!(shared.writes_of_others(), writes_before);
     assert!(!shared.directory("new").exists());
     assert_eq!(first.publish("song"), "published song");

@@ -914,7 +914,7 @@ export interface VolumeMember {
  * How much of a volume works.
  * - "ok": Every member is in order.
  * - "degraded": Titles play, with less parity than the volume was made for.
- * - "failed": Some bytes cannot be read.
+ * - "failed": Some bytes cannot be read, or only until the server ends.
  */
 export type VolumeState = "ok" | "degraded" | "failed";
 

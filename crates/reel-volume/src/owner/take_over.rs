@@ -8,6 +8,7 @@ use std::time::Duration;
 use reel_disk::{DiskError, MemberFile};
 
 use crate::access::WriteObserver;
+use crate::deadline::within;
 use crate::error::VolumeError;
 use crate::finding::MEMBERS_LOG;
 use crate::ids::{VolumeId, random_session};
@@ -18,7 +19,6 @@ use crate::owner::record::{OWNER_OFFSET, OwnerRecord};
 use crate::owner::takeover::{Step, Takeover};
 use crate::owner::tenure::Tenure;
 use crate::owner::watch::wait;
-use crate::patience::within;
 
 /// A volume to become the owner of.
 pub(crate) struct TakeOver<'a> {

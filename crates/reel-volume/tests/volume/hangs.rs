@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -9,9 +11,10 @@ use std::time::Duration;
 use reel_disk::{Fault, Faults};
 use reel_qos::Class;
 use reel_volume::{
-    MemberState, MemberUse, OpenOptions, RepairOptions, Role, Volume, VolumeError, WriteObserver,
+    MemberState, MemberUse, OpenOptions, RepairOptions, Replacement, Role, Volume, VolumeError, WriteObserver,
 };
 
+use crate::volumes::devices::{LoopDevice, may_make_devices, run};
 use crate::volumes::{Scratch, assert_all_right, bytes_of, open_options, publish, title_of, try_title_of};
 
 /// Far longer than an answer takes, and shorter than a hanging write lasts in these tests.
@@ -159,6 +162,103 @@ fn a_member_whose_writes_hang_is_noticed_while_nothing_is_written() {
     noticed.unwrap();
     publish(&volume, "film", &[100_000]);
     assert_all_right(&volume);
+}
+
+/// A mounted file system that is frozen: its reads are answered, and its writes hang in the kernel.
+struct Frozen {
+    place: PathBuf,
+    _device: LoopDevice,
+}
+
+impl Frozen {
+    /// With an empty file, and one as large as a member.
+    fn new(directory: &Path) -> Frozen {
+        let device = LoopDevice::over(&directory.join("image"), 64 << 20);
+        let place = directory.join("mounted");
+        std::fs::create_dir(&place).unwrap();
+        run("mkfs.ext4", &["-q"], device.path());
+        run("mount", &[device.path().to_str().unwrap()], &place);
+        let frozen = Frozen { place, _device: device };
+        std::fs::File::create(frozen.path("empty")).unwrap();
+        std::fs::File::create(frozen.path("disk")).unwrap().set_len(16 << 20).unwrap();
+        frozen
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.join(name)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        // One that is thawed already is not an error.
+        let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.place).output();
+        for _ in 0..100 {
+            let unmounted = Command::new("umount").arg(&self.place).output();
+            if unmounted.is_ok_and(|output| output.status.success()) {
+                return;
+            }
+            // A thread that was given up may still have a file open.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A file without space, whose first write reserves it, and a device, whose first sync writes.
+#[test]
+fn a_replacement_on_a_disk_that_hangs_ends_and_the_volume_is_as_it_was() {
+    if !may_make_devices() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let frozen = Frozen::new(directory.path());
+    let over_frozen = LoopDevice::over(&frozen.path("disk"), 0);
+    let scratch = Scratch::new(4);
+    publish(&scratch.open(), "film", &[700_000]);
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let (volume, _) = impatient(&scratch);
+    let before = volume.status();
+    run("fsfreeze", &["--freeze"], &frozen.place);
+    let ended = [frozen.path("empty"), over_frozen.path().to_owned()].map(|path| {
+        let own = volume.clone();
+        in_time(move || own.replace(&Replacement::new(2, path)).map_err(|error| error.to_string()))
+    });
+    let status = volume.status();
+    assert_all_right(&volume);
+    let good = Replacement::new(2, scratch.path().join("new"));
+    let replaced = volume.replace(&good).map(|finding| finding.state);
+    run("fsfreeze", &["--unfreeze"], &frozen.place);
+    for ended in ended {
+        let text = ended.expect("it waits for ever").unwrap_err();
+        assert!(text.contains("has not answered for") && text.contains("the volume is as it was"), "{text}");
+    }
+    assert_eq!((status.commit, status.read_only), (before.commit, None));
+    assert_eq!(status.members[2], before.members[2]);
+    assert_eq!(replaced.unwrap(), MemberState::Rebuilding);
+    assert!(volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap().complete);
+    drop(volume);
+    assert!(scratch.open().check(&mut |_| true).is_clean());
+    drop(over_frozen);
+}
+
+#[test]
+fn a_rebuild_whose_writes_hang_ends_with_its_reason() {
+    let scratch = Scratch::new(4);
+    publish(&scratch.open(), "film", &[700_000]);
+    std::fs::remove_file(scratch.member(2)).unwrap();
+    let (volume, faults) = impatient(&scratch);
+    volume.replace(&Replacement::new(2, scratch.path().join("new"))).unwrap();
+    faults.inject(2, Fault::HangWrites);
+    let own = volume.clone();
+    let rebuilt = in_time(move || own.rebuild(2, RepairOptions::default(), &mut |_| true));
+    let status = volume.status();
+    assert_all_right(&volume);
+    faults.clear(2);
+    let text = rebuilt.expect("it waits for ever").unwrap_err().to_string();
+    assert!(text.contains("did not answer a write for"), "{text}");
+    assert_eq!((status.read_only, status.members[2].state), (None, MemberState::Failed));
+    assert!(volume.rebuild(2, RepairOptions::default(), &mut |_| true).unwrap().complete);
+    assert!(volume.check(&mut |_| true).is_clean());
 }
 
 /// A member stops answering in the middle of a transfer, and one answers late. Neither a transfer

@@ -115,7 +115,7 @@ fn report(
     Ok(Report {
         what,
         rate,
-        degraded: ask(&promised, degraded, Starts::Spread)?,
+        degraded: ask(&promised, degraded, Starts::Apart)?,
         together: ask(&promised, degraded, Starts::Together)?,
         carried: ask(&carried, now, Starts::Spread)?,
         notes,

@@ -1,6 +1,7 @@
 //! Pipes without a writer at the names of files: whatever opens one must not wait.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
 use crate::cli::films::{short, short_stream};
-use crate::cli::rig::TestDir;
+use crate::cli::rig::{Outcome, TestDir};
 use crate::cli::serving::Running;
 
 pub(crate) fn make_pipe(path: &Path) {
@@ -53,6 +54,12 @@ fn a_pipe_that_a_command_is_given_is_refused_at_once() {
     let refused = dir.reel(&["serve", "--config", "reel.toml"]);
     assert!(refused.code.is_some_and(|code| code > 0) && refused.stderr.contains("pipe"), "{refused:?}");
     dir.reel(&["volume", "check", "volume"]).done();
+    // A shell makes such a pipe, and its writer is there.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"<html>").unwrap();
+    drop(writer);
+    let received = dir.command(&["receive", "/dev/stdin"]).stdin(reader).output().unwrap();
+    Outcome::of(received).refused(1, &["line 1 of the description"]);
 }
 
 /// A damaged file of the volume's directory costs what was in it, and so does a pipe.
