@@ -11,8 +11,8 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 /// A socket that may show the way to a client.
 pub(super) trait ShowsPath {
-    /// The state of the connection. `None` if the socket is not that of this client: a proxy between
-    /// them ends the way.
+    /// The state of the connection. `None` if the socket is not that of this client: a proxy
+    /// between them ends the way.
     fn path_to(&self, client: IpAddr) -> Option<TcpStatus>;
 }
 
