@@ -181,6 +181,10 @@ pub const UPLOAD_LOOK_EVERY: Duration = Duration::from_millis(100);
 /// media do: the rate is learnt over two such times.
 pub const PATH_EVERY_NS: u64 = 100_000_000;
 
+/// It does so once this much was acknowledged since it did last. The small answers to a dashboard
+/// say little of a link, and what a single viewer has shown is forgotten with each of them.
+pub const PATH_BYTES_MIN: u64 = 16 << 10;
+
 /// How often a job that waits, for its turn or for its client, looks whether it is to end: short
 /// enough to seem immediate.
 pub const JOB_LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -148,7 +148,7 @@ impl Uplink {
         self.state.is_poisoned()
     }
 
-    /// How many deliveries wait for their turn.
+    /// How many deliveries, and other senders, wait for their turn.
     pub fn waiting(&self) -> usize {
         self.state().schedule.waiting()
     }

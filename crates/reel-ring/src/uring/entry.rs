@@ -219,6 +219,15 @@ impl Entry {
         matches!(self.phase, Phase::Started | Phase::Polling | Phase::Lent)
     }
 
+    /// Where a read puts its bytes.
+    #[cfg(test)]
+    pub(super) fn place(&self) -> Option<usize> {
+        match &self.op {
+            Op::Read { buffer, .. } => Some(buffer.as_ptr() as usize),
+            _ => None,
+        }
+    }
+
     /// The kernel has not seen the operation.
     pub(super) fn restart(&mut self) {
         self.phase = if self.phase == Phase::Polling { Phase::PollQueued } else { Phase::Queued };

@@ -160,6 +160,10 @@ fn name() -> String {
 }
 
 #[cfg(test)]
+#[path = "renewal_laws.rs"]
+mod laws;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::op::{Done, Op};

@@ -377,6 +377,67 @@ fn refused(error: &ServeError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reel_arena::{Arena, ArenaConfig};
+    use reel_disk::{
+        DiskDone, DiskRequest, DiskWork, MemberFile, OpenMode, Reply, RequestId, Requester, start_disks,
+    };
+    use reel_qos::{Class, DEADLINE_NONE_NS};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    /// A defect that a disk thread meets when it answers.
+    struct Defect;
+
+    impl Reply for Defect {
+        fn deliver(&self, _: DiskDone) {
+            panic!("a defect of a caller");
+        }
+    }
+
+    /// In a process of its own, because that ends.
+    #[test]
+    fn a_panic_on_a_disk_thread_ends_the_process_at_once_with_its_reason() {
+        const CHILD: &str = "REEL_TEST_DISK_PANIC";
+        if std::env::var_os(CHILD).is_none() {
+            let own = std::env::current_exe().unwrap();
+            let name =
+                "command::serve::tests::a_panic_on_a_disk_thread_ends_the_process_at_once_with_its_reason";
+            let child = Command::new(own).args([name, "--exact"]).env(CHILD, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&child.stderr);
+            assert_eq!(
+                child.status.signal(),
+                Some(rustix::process::Signal::ABORT.as_raw()),
+                "{:?}: {said}",
+                child.status
+            );
+            for part in ["thread reel-disk", "a defect of a caller", "error: a data-plane thread failed"] {
+                assert!(said.contains(part), "{said}");
+            }
+            return;
+        }
+        logging::start(&Config::default().log).unwrap();
+        report_panics();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("member");
+        std::fs::write(&path, vec![0; 1 << 16]).unwrap();
+        let member = MemberFile::open(&path, OpenMode::ReadWrite).unwrap();
+        let arena =
+            ArenaConfig { buffer_bytes: 1 << 16, buffer_count: 1, cells_per_buffer: 1, huge_pages: false };
+        let arena = Arena::new(arena).unwrap();
+        let disks = start_disks(vec![Some(member)], &arena, DisksConfig::default()).unwrap();
+        disks.submit(DiskRequest {
+            id: RequestId::new(),
+            member: 0,
+            class: Class::APERIODIC,
+            requester: Requester::default(),
+            deadline_ns: DEADLINE_NONE_NS,
+            work: DiskWork::Sync,
+            token: 0,
+            reply: Arc::new(Defect),
+        });
+        // Only ends a test that fails.
+        std::thread::sleep(Duration::from_secs(60));
+    }
 
     #[test]
     fn the_address_can_be_typed_into_a_browser() {

@@ -42,7 +42,7 @@ pub(crate) enum Attack {
     Resets,
     /// Pages and API as often as the server answers.
     Flood,
-    /// The description of the API over 30 connections of one address, as often as it is sent.
+    /// The description of the API over 30 connections of one address, as often as it is answered.
     Api,
     /// A member whose file system is frozen in the last part. No client does this.
     Frozen,

@@ -97,12 +97,14 @@ fn besiege(
         sleep(scale.arrive + scale.settle);
         let newcomers = scope
             .spawn(|| ordinary::newcomers(&site.cable, &urls, (scale.stay, Begin::Plainly(bound)), &stop));
-        let attackers = Attackers::start(site, &orders);
+        let attackers = (!attacks.is_empty()).then(|| Attackers::start(site, &orders));
         sleep(scale.siege);
         stop.store(true, Ordering::Relaxed);
         let outcome = fleet.join().expect("the fleet does not panic")?;
         let newcomers = newcomers.join().expect("newcomers do not panic")?;
-        attackers?.finish()?;
+        if let Some(attackers) = attackers {
+            attackers?.finish()?;
+        }
         Ok((outcome, newcomers))
     })
 }

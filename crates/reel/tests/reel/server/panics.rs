@@ -2,9 +2,25 @@
 
 use crate::server::rig::{Client, DRIVERS, Rig, head};
 use reel::server::Server;
+use reel_disk::{DiskDone, DiskRequest, DiskWork, Reply, RequestId, Requester};
 use reel_http::faults::panic_on;
+use reel_qos::{Class, DEADLINE_NONE_NS};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const OTHERS: usize = 4;
+/// Only ends a test that hangs.
+const LONG: Duration = Duration::from_secs(120);
+
+/// A defect that a disk thread meets when it answers.
+struct Defect;
+
+impl Reply for Defect {
+    fn deliver(&self, _: DiskDone) {
+        panic!("on purpose");
+    }
+}
 
 /// Viewers that have taken a little of the film, on all threads.
 fn viewers(rig: &Rig) -> Vec<Client> {
@@ -45,4 +61,27 @@ fn a_request_that_panics_ends_its_viewer_and_the_second_one_sets_the_title_aside
         assert!(String::from_utf8(titles.body).expect("text").contains("film is set aside"));
         assert!(rig.server.as_ref().is_some_and(Server::is_whole), "no thread has ended");
     }
+}
+
+/// The program ends at once when it sees this. The server's parts end too, and nothing is lost.
+#[test]
+fn a_server_whose_disk_thread_panicked_says_so_and_can_be_stopped() {
+    let mut rig = Rig::new(|config| config.drain_time = Duration::from_secs(1));
+    rig.library.volume().disks().submit(DiskRequest {
+        id: RequestId::new(),
+        member: 0,
+        class: Class::APERIODIC,
+        requester: Requester::default(),
+        deadline_ns: DEADLINE_NONE_NS,
+        work: DiskWork::Sync,
+        token: 0,
+        reply: Arc::new(Defect),
+    });
+    let begun = Instant::now();
+    while rig.server.as_ref().is_some_and(Server::is_whole) {
+        assert!(begun.elapsed() < LONG, "it is noticed");
+        thread::sleep(Duration::from_millis(5));
+    }
+    rig.stop();
+    rig.reopen();
 }
