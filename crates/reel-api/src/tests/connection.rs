@@ -2,19 +2,27 @@
 
 use super::fake::Server;
 use crate::serve_connection;
+use reel_play::{Uplink, UplinkRate};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
 /// A client's socket and the task that serves its other end.
-async fn connected(server: &Server, already_read: &[u8]) -> (TcpStream, tokio::task::JoinHandle<()>) {
+async fn connected(server: &Server, already_read: &[u8]) -> (TcpStream, JoinHandle<()>) {
+    connected_from(server, IpAddr::V4(Ipv4Addr::LOCALHOST), already_read).await
+}
+
+/// The same for a client that the data plane has named.
+async fn connected_from(server: &Server, peer: IpAddr, already_read: &[u8]) -> (TcpStream, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let client = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("connected");
     let (stream, _) = listener.accept().await.expect("accepted");
     // As it comes from the data plane: new to this runtime, which does not know yet that it can be
     // written to.
     let stream = TcpStream::from_std(stream.into_std().expect("a socket")).expect("registered");
-    let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let task =
         tokio::spawn(serve_connection(stream, None, already_read.to_vec(), peer, server.control.clone()));
     (client, task)
@@ -38,6 +46,25 @@ async fn the_bytes_already_read_come_first() {
         assert_eq!(text.to_lowercase().matches("connection: close").count(), 1, "{text}");
         task.await.expect("ended");
     }
+}
+
+/// The first piece keeps a link of 100 bytes a second busy for minutes.
+#[tokio::test]
+async fn a_connection_from_elsewhere_asks_the_uplink_and_leaves_no_turn_behind() {
+    let uplink = Uplink::of(UplinkRate::Known(851));
+    let server = Server::on(&uplink, |_| ());
+    let head = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
+    let (mut client, task) = connected_from(&server, IpAddr::from([192, 0, 2, 1]), head).await;
+    client.read_exact(&mut [0; 16 << 10]).await.expect("the first piece");
+    let waits = async {
+        while uplink.waiting() == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(120), waits).await.expect("the rest waits for its turn");
+    task.abort();
+    assert!(task.await.is_err_and(|error| error.is_cancelled()));
+    assert_eq!(uplink.waiting(), 0);
 }
 
 #[tokio::test]
