@@ -27,8 +27,8 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     let answer = ask(&dir, &["--rate", "8M", "--config", "reel.toml"]);
     // A segment of 4 MB touches 4.7 stripes of 1,081,344 bytes, seven of ten times a fifth, which
     // is another seek: 1.7 x 15 ms and 12 ms/MiB for the 23.7 rows of 44 KiB that it touches, every
-    // 4 s.
-    assert_eq!((viewers(&answer), &answer["stopped_by"]), (74, &disk(0)));
+    // 4 s. So 74 fit on average, less what the seeks of several fall together by chance.
+    assert_eq!((viewers(&answer), &answer["stopped_by"]), (63, &disk(0)));
     assert_eq!(answer["rate_bps"], 8_000_000);
     // Two segments of one viewer may seek in the same second.
     assert_eq!(answer["viewers_together"], 21);
@@ -43,7 +43,7 @@ fn a_volume_that_was_not_measured_counts_as_slow_hard_disks() {
     let said = dir.reel(&["capacity", "volume", "--rate", "8M", "--config", "reel.toml"]).done().stdout;
     assert!(
         said.starts_with(
-            "74 viewers of 8.0 Mb/s can be admitted, even with any one member lost and all other clients busy; the limit is \
+            "63 viewers of 8.0 Mb/s can be admitted, even with any one member lost and all other clients busy; the limit is \
              member 0\n21 if all of them start in the same second; "
         ),
         "{said}"
@@ -79,7 +79,8 @@ fn viewers_have_the_share_of_their_class() {
                 aperiodic = { kind = \"aperiodic\", share_permille = 500 }\n";
     fs::write(dir.path("reel.toml"), half).unwrap();
     let answer = ask(&dir, &["--rate", "8M", "--config", "reel.toml"]);
-    assert_eq!((viewers(&answer), &answer["stopped_by"]), (37, &disk(0)));
+    // 37 on average. Chance counts for more among few.
+    assert_eq!((viewers(&answer), &answer["stopped_by"]), (29, &disk(0)));
 }
 
 #[test]
