@@ -25,7 +25,10 @@ impl LoopDevice {
             opened.set_len(bytes).unwrap();
         }
         let named = run("losetup", &["--find", "--show", "--direct-io=on"], file);
-        LoopDevice(PathBuf::from(named.trim()))
+        let device = LoopDevice(PathBuf::from(named.trim()));
+        // A test that failed may have left it read-only.
+        run("blockdev", &["--setrw"], device.path());
+        device
     }
 
     pub fn path(&self) -> &Path {
