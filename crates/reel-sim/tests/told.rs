@@ -158,8 +158,7 @@ fn as_many_are_admitted_as_a_link_is_told_to_carry() {
     }
 }
 
-/// What falls together by chance differs from one evening to the next, most on disks that carry
-/// few.
+/// What falls together by chance differs between runs, most on disks that carry few.
 /// Viewers who come exactly two seconds apart, in titles of segments of four, fall together less on
 /// hard disks, and more on throttled ones.
 #[test]

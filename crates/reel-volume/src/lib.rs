@@ -21,7 +21,6 @@ mod consent;
 mod content;
 mod counters;
 mod create;
-mod deadline;
 mod encoding;
 mod error;
 mod fill;

@@ -46,7 +46,8 @@ pub(crate) fn make(
     let (own, at) = (Arc::clone(inner), path.to_owned());
     let work = move |progress: &Progress| make_here(&own, &at, &superblock, consent, progress);
     let look_ns = inner.access.write_patience_ns.saturating_add(REPLACE_LOOK_NS);
-    patiently("reel-replace", look_ns, work)?.unwrap_or_else(|waited_s| Err(silent(path, waited_s)))
+    let slow = || tracing::info!(path = %path.display(), "waiting for the new disk to answer");
+    patiently("reel-replace", look_ns, slow, work)?.unwrap_or_else(|waited_s| Err(silent(path, waited_s)))
 }
 
 fn make_here(

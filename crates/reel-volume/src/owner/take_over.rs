@@ -3,22 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reel_disk::{DiskError, MemberFile};
 
 use crate::access::WriteObserver;
-use crate::deadline::within;
 use crate::error::VolumeError;
 use crate::finding::MEMBERS_LOG;
 use crate::ids::{VolumeId, random_session};
-use crate::limits::SPIN_UP_SHOWN_NS;
 use crate::owner::heartbeat::now_ns;
 use crate::owner::host::{begin_session, end_session};
 use crate::owner::record::{OWNER_OFFSET, OwnerRecord};
 use crate::owner::takeover::{Step, Takeover};
 use crate::owner::tenure::Tenure;
 use crate::owner::watch::wait;
+use crate::patience::patiently;
 
 /// A volume to become the owner of.
 pub(crate) struct TakeOver<'a> {
@@ -127,12 +125,13 @@ impl TakeOver<'_> {
                 "waiting for a member to answer, to become the owner of the volume"
             );
         };
-        let times = [SPIN_UP_SHOWN_NS, self.patience_ns].map(Duration::from_nanos);
-        let answer = within(times, waiting, move || request(file));
-        if answer.is_none() {
-            self.silent.insert(member);
+        match patiently("reel-open", self.patience_ns, waiting, move |_| request(file)) {
+            Ok(Ok(answer)) => return Some(answer),
+            Ok(Err(_)) => {}
+            Err(error) => tracing::error!(member, %error, "a member cannot be asked"),
         }
-        answer
+        self.silent.insert(member);
+        None
     }
 }
 
