@@ -70,6 +70,9 @@ pub struct Handover {
     pub already_read: Vec<u8>,
     /// The client's address; one that a proxy has named in front of the connection.
     pub peer: SocketAddr,
+    /// Whether the first request is known to be for `/healthz`, `/readyz` or `/metrics`. With
+    /// HTTP/2, no request is known yet.
+    pub is_health: bool,
 }
 
 /// The protocol of a listening socket.

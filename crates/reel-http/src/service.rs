@@ -100,8 +100,10 @@ struct Own {
 enum Then {
     Stays,
     Closes,
-    /// It continues in the control plane.
-    HandsOver,
+    /// It continues in the control plane, perhaps with a request for health.
+    HandsOver {
+        is_health: bool,
+    },
     /// It has bytes to seal, and all buffers for that are with other clients.
     NeedsBuffer,
 }
@@ -174,7 +176,7 @@ impl HttpThread {
         match then {
             Then::Stays => {}
             Then::Closes => self.close(serve, token),
-            Then::HandsOver => self.hand_over(serve, token),
+            Then::HandsOver { is_health } => self.hand_over(serve, token, is_health),
             Then::NeedsBuffer => {
                 self.park(serve);
                 self.step(serve, token, |turn| turn.seal(true));

@@ -7,6 +7,7 @@ mod guarded;
 mod housekeeping;
 mod http;
 mod kept_sessions;
+mod lanes;
 mod members;
 mod nfs;
 mod programs;
@@ -15,21 +16,21 @@ use casts::{CASTS, ServerCasts, begin_configured};
 use front_ends::{Addresses, BoundFrontEnds, FrontEndPlan, FrontEnds, Starting};
 use housekeeping::Housekeeping;
 use kept_sessions::SessionKeeper;
+use lanes::{Runtimes, lanes};
 use members::MemberWatch;
 pub use nfs::NfsConfig;
 
 use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{AddressRange, Sessions, SessionsConfig};
-use reel_api::limits::{BLOCKING_THREADS_MAX, RUNTIME_THREADS};
 use reel_api::{
     ArenaMetrics, ControlConfig, ControlPlane, ControlUplink, DiskMetrics, ServerAdmission, ServerSessions,
-    ServerVolumeJobs, Services, VolumeMetrics, Watching, serve_connection, watch_directory,
+    ServerVolumeJobs, Services, VolumeMetrics, Watching, watch_directory,
 };
 use reel_cache::Units;
 use reel_cast::{CastConfig, CastParts, Casts};
 use reel_disk::Disks;
-use reel_http::limits::{CERTIFICATE_LOOK_S, HANDOVERS_MAX};
-use reel_http::{CertificateError, CertificateFiles, Certificates, Handover, HandoverTo, is_media};
+use reel_http::limits::CERTIFICATE_LOOK_S;
+use reel_http::{CertificateError, CertificateFiles, Certificates, is_media};
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
@@ -50,9 +51,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::runtime::{Handle, Runtime};
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::runtime::Handle;
 use tokio::time::timeout_at;
 
 /// The settings of a server.
@@ -205,7 +204,7 @@ pub struct Server {
     members: MemberWatch,
     openers: Vec<JoinHandle<()>>,
     control: ControlPlane,
-    runtime: Runtime,
+    runtimes: Runtimes,
     disks: Disks,
     drain_time: Duration,
     /// Whether what all threads share is as it should be.
@@ -225,23 +224,22 @@ impl Server {
             0 => processors(),
             threads => threads,
         };
-        let (handover, handed_over) = channel(HANDOVERS_MAX);
-        let hand_over: HandoverTo =
-            Box::new(move |connection| handover.try_send(connection).map_err(TrySendError::into_inner));
+        let (hand_over, arriving) = lanes(config.control.shares.clone().exempting(&config.control.proxies));
         let (bound, addresses) = BoundFrontEnds::bind(&config, &library, threads, hand_over)?;
         let front_ends = bound.plan();
         let plan = memory_plan(&config, &library, &front_ends, addresses.tls.is_some());
         let (parts, capacity, openers) = parts(&config, &library, &plan, front_ends)?;
-        let runtime = runtime()?;
+        let runtimes = Runtimes::start()?;
+        let runtime = runtimes.control();
         let casts = casts(&library, &parts, config.cast_train_packets);
         let services = services(&library, &parts, &capacity, &casts);
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
-        runtime.spawn(take_over(handed_over, control.clone()));
+        runtimes.answer(arriving, &control);
         if let Some(certificates) = &addresses.certificates {
             control.metrics().register(Arc::clone(certificates) as _);
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
-        let watching = config.watch.as_ref().map(|path| watch(path, &control, &runtime)).transpose()?;
+        let watching = config.watch.as_ref().map(|path| watch(path, &control, runtime)).transpose()?;
         let housekeeper = Housekeeper {
             sessions: Arc::clone(&parts.sessions),
             disks: volume.disks().clone(),
@@ -265,7 +263,7 @@ impl Server {
             let _tokio = runtime.enter();
             control.resume_rebuild();
         }
-        open_ahead(&library, parts.opener.titles(), &control, runtime.handle());
+        open_ahead(&library, parts.opener.titles(), &control, runtime);
         Ok(Self {
             addresses,
             front_ends,
@@ -274,7 +272,7 @@ impl Server {
             members: MemberWatch::start(volume)?,
             openers,
             control,
-            runtime,
+            runtimes,
             disks: volume.disks().clone(),
             drain_time: config.drain_time,
             is_sound: soundness(&parts),
@@ -337,7 +335,7 @@ impl Server {
             // A panic of a thread was logged when it happened.
             let _ = thread.join();
         }
-        let end = self.runtime.block_on(async {
+        let end = self.runtimes.block_on(async {
             // Work that is not finished by then is told to end, and has time to answer.
             let is_idle = timeout_at(until.into(), control.drained()).await.is_ok();
             control.stop();
@@ -347,7 +345,7 @@ impl Server {
             }
             end
         });
-        self.runtime.shutdown_timeout(end.saturating_duration_since(Instant::now()));
+        self.runtimes.shutdown_timeout(end.saturating_duration_since(Instant::now()));
         Ok(drained?)
     }
 }
@@ -387,8 +385,8 @@ fn keep_sessions(path: &Path, parts: &Parts, config: &ServeConfig) -> Result<Ses
     SessionKeeper::start(path.to_owned(), parts.opener.clone(), classes)
 }
 
-fn watch(path: &Path, control: &ControlPlane, runtime: &Runtime) -> Result<Watching, ServeError> {
-    watch_directory(control.clone(), path, runtime.handle().clone())
+fn watch(path: &Path, control: &ControlPlane, runtime: &Handle) -> Result<Watching, ServeError> {
+    watch_directory(control.clone(), path, runtime.clone())
         .map_err(|source| ServeError::Watch { path: path.to_owned(), source })
 }
 
@@ -521,16 +519,6 @@ fn control_plane(
     ControlPlane::new(config, services, metrics)
 }
 
-fn runtime() -> Result<Runtime, ServeError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(RUNTIME_THREADS)
-        .max_blocking_threads(BLOCKING_THREADS_MAX)
-        .thread_name("reel-control")
-        .enable_all()
-        .build()
-        .map_err(ServeError::Thread)
-}
-
 /// Checks the certificate's files periodically, and never returns.
 async fn poll_certificates(certificates: Arc<Certificates>) {
     loop {
@@ -565,16 +553,5 @@ fn open_ahead(library: &Arc<Library>, all: &Arc<Titles>, control: &ControlPlane,
                 }
             }
         });
-    }
-}
-
-async fn take_over(mut handed_over: Receiver<Handover>, control: ControlPlane) {
-    while let Some(Handover { stream, tls, already_read, peer }) = handed_over.recv().await {
-        match tokio::net::TcpStream::from_std(stream) {
-            Ok(stream) => {
-                drop(tokio::spawn(serve_connection(stream, tls, already_read, peer.ip(), control.clone())))
-            }
-            Err(error) => tracing::warn!(%peer, %error, "cannot take over a connection"),
-        }
     }
 }

@@ -94,7 +94,7 @@ impl Connection {
 
 impl HttpThread {
     /// Gives the connection, with all that was read from it, to the control plane.
-    pub(super) fn hand_over(&mut self, serve: &mut Serve<'_>, token: u64) {
+    pub(super) fn hand_over(&mut self, serve: &mut Serve<'_>, token: u64, is_health: bool) {
         let Some(connection) = self.connections.remove(token) else { return };
         serve.core.tasks.remove(connection.task);
         let Ok(socket) = Arc::try_unwrap(connection.socket) else {
@@ -107,7 +107,7 @@ impl HttpThread {
         }
         let tls = connection.secure.map(|secure| Box::new(secure.tls));
         let peer = connection.peer.address();
-        let handover = Handover { stream, tls, already_read: connection.input, peer };
+        let handover = Handover { stream, tls, already_read: connection.input, peer, is_health };
         let http = &self.own.shared.http;
         match (http.handover)(handover) {
             Ok(()) => http.counters.handed_over.fetch_add(1, Ordering::Relaxed),

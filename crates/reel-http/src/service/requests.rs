@@ -55,7 +55,7 @@ impl Turn<'_, '_> {
         request.keep_alive &= !self.serve.is_draining();
         let route = Route::of(&request.path);
         if route == Route::ControlPlane || is_of_dav(&request.path, &request.method) {
-            return Then::HandsOver;
+            return Then::HandsOver { is_health: is_health(&request.path) };
         }
         self.connection.busy();
         self.connection.input.drain(..head_bytes);

@@ -86,7 +86,7 @@ impl Turn<'_, '_> {
         self.connection.handshake = None;
         self.own.shared.http.counters.handshakes.fetch_add(1, Ordering::Relaxed);
         if secure.tls.protocol() == Protocol::Http2 {
-            return Then::HandsOver;
+            return Then::HandsOver { is_health: false };
         }
         self.await_request()
     }

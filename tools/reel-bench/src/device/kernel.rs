@@ -21,6 +21,9 @@ const LEAVING: Duration = Duration::from_millis(100);
 /// The period in which a quota of processor time is counted: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
+/// Whether the kernel makes a group of each session's processes (sched(7)).
+const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
+
 /// A file that we made.
 pub(super) struct OwnedFile(PathBuf);
 
@@ -134,7 +137,16 @@ impl Drop for Frozen {
 #[derive(Default)]
 pub(super) struct Group {
     made: Vec<PathBuf>,
+    /// Held while processor time is limited.
+    ungrouped: Option<Ungrouped>,
 }
+
+/// The kernel does not make a group of the processes of each session. They are made again with this
+/// value's end.
+///
+/// Beside such a group with busy processes, a control group with many threads that sleep and wake
+/// waits for up to nine seconds (Linux 6.18, two processors): nothing of what it does is measured.
+struct Ungrouped(String);
 
 impl Group {
     pub(super) fn throttle(&mut self, device: &Path, read_bps: u64, read_iops: u64) -> Result<()> {
@@ -155,6 +167,7 @@ impl Group {
     }
 
     pub(super) fn processor(&mut self, percent: u32) -> Result<()> {
+        self.ungrouped = Ungrouped::make()?;
         let group = self.of("cpu")?;
         let quota_us = PERIOD_US * u64::from(percent) / 100;
         for (file, us) in [("cpu.cfs_period_us", PERIOD_US), ("cpu.cfs_quota_us", quota_us)] {
@@ -180,6 +193,21 @@ impl Group {
             self.made.push(path.clone());
         }
         Ok(path)
+    }
+}
+
+impl Ungrouped {
+    /// `None` if this kernel makes no such groups.
+    fn make() -> Result<Option<Self>> {
+        let Ok(before) = fs::read_to_string(AUTOGROUP) else { return Ok(None) };
+        fs::write(AUTOGROUP, "0").with_context(|| format!("writing {AUTOGROUP}"))?;
+        Ok(Some(Self(before)))
+    }
+}
+
+impl Drop for Ungrouped {
+    fn drop(&mut self) {
+        print_error(fs::write(AUTOGROUP, self.0.trim()).with_context(|| format!("writing {AUTOGROUP}")));
     }
 }
 

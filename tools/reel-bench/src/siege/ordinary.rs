@@ -156,7 +156,8 @@ fn open_session(from: Ipv4Addr, playlist: &str) -> Result<(String, f64, f64)> {
     let head = client.head()?;
     let answer: Value = serde_json::from_slice(&client.body(&head)?)?;
     if head.status != 201 {
-        bail!("{}: {}", head.status, answer["title"].as_str().unwrap_or("no reason"));
+        let why = |name: &str| answer[name].as_str().unwrap_or("no reason");
+        bail!("{}: {}: {}", head.status, why("title"), why("detail"));
     }
     let told = |name: &str| answer[name].as_f64().with_context(|| format!("a session without {name}"));
     let hls = answer["hls"].as_str().context("a session without its playlist")?;
