@@ -37,7 +37,7 @@ fn playlist(casts: &[(Cast, Option<String>)]) -> String {
     let mut text = String::from("#EXTM3U\n");
     for (cast, source) in casts {
         let Cast { group, sdp, .. } = cast;
-        let name = one_line(&cast.title_name);
+        let name = one_line(&cast.label);
         let line = match &cast.schedule {
             // Only receivers that follow its schedule can play it.
             Some(schedule) => {
@@ -67,13 +67,13 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn cast(title_name: &str, group: &str, schedule: bool) -> Cast {
+    fn cast(label: &str, group: &str, schedule: bool) -> Cast {
         let schedule = schedule.then(|| {
             json!({ "scheme": "rfs", "channels": 5, "segments": 73, "slot_s": 2.0, "wait_s": 4.0,
-                    "bandwidth_bps": 1 })
+                    "bandwidth_bps": 1, "peak_bps": 2 })
         });
         let mut cast = json!({
-            "name": "a", "title": "t", "title_name": title_name, "group": group, "loop": true, "state": "on-air",
+            "name": "a", "title": "t", "title_name": "t", "label": label, "group": group, "loop": true, "state": "on-air",
             "position_s": 0.0, "duration_s": 1.0, "rate_bps": 1, "packets": 0, "fec_packets": 0,
             "late_packets": 0, "lost_packets": 0, "sdp": "/casts/a.sdp"
         });

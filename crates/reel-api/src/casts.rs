@@ -215,5 +215,5 @@ pub(super) async fn description(
 fn no_such_cast(name: &str) -> Problem {
     let detail = format!("there is no cast {name} on the air");
     Problem::new(StatusCode::NOT_FOUND, "no-such-cast", "No such cast", detail)
-        .help("GET /api/v1/casts lists all")
+        .help("`reel cast list` and GET /api/v1/casts list all")
 }

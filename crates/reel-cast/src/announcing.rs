@@ -1,7 +1,8 @@
 //! The announcements of one cast (SAP, RFC 2974).
 
-use crate::description::describe;
+use crate::description::{Described, describe};
 use crate::on_air::OnAir;
+use reel_rtp::PacketError;
 use reel_rtp::sap::{Announcement, announced_at};
 use reel_udp::{FlowId, Pacer, Packets, TooManyFlows, UdpSender};
 use std::net::IpAddr;
@@ -47,10 +48,14 @@ impl Announcing {
             Ok(described) => described,
             Err(error) => return self.is_not_announced(cast, &error.to_string()),
         };
-        match Announcement::new(&described.text, described.origin).write() {
-            Ok(bytes) => {
+        let Described { text, abridged, origin } = described;
+        let write = |text: String| Ok((Announcement::new(&text, origin).write()?, text));
+        // A long schedule does not fit in one datagram. Receivers get it from its address.
+        let written: Result<_, PacketError> = write(text).or_else(|error| abridged.map_or(Err(error), write));
+        match written {
+            Ok((bytes, text)) => {
                 let count = bytes.len();
-                self.last = Some((described.text, described.origin));
+                self.last = Some((text, origin));
                 cast.counts.announcements.fetch_add(1, Ordering::Relaxed);
                 self.offer(udp, bytes);
                 count
@@ -89,7 +94,8 @@ impl Announcing {
         if !self.is_told {
             tracing::warn!(
                 cast = cast.name,
-                "a cast is not announced: {reason}; receivers get its description from /casts/{}.sdp",
+                "a cast is not announced: {reason}; receivers get its description from /casts/{}.sdp. A long one is announced \
+                 by its address if the server listens where the cast is sent from, or on all addresses",
                 cast.name
             );
             self.is_told = true;

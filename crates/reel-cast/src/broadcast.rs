@@ -1,10 +1,11 @@
 //! A title sent by a schedule: which matrices each channel sends in each slot. Pure.
 
 use crate::limits::{CAST_CHANNELS_MAX, CAST_RESERVED_NS};
-use reel_broadcast::{BroadcastError, Cut, Plan, Schedule, Scheme, Stream as Subject};
-use reel_media::transport::{SYMBOL_PACKETS, StreamIndex};
-use reel_play::SlotPiece;
+use reel_broadcast::{BroadcastError, ClientRule, Cut, Plan, Schedule, Scheme, Stream as Subject, Table};
+use reel_library::Stream;
+use reel_media::transport::{JoinPoint, SYMBOL_PACKETS, StreamIndex};
 use reel_play::limits::PUSH_LEAD_NS;
+use reel_play::{SlotPiece, pushed_packet_bytes};
 use reel_rtp::NtpTime;
 use reel_rtp::sdp::SlotSchedule;
 use std::ops::Range;
@@ -23,7 +24,9 @@ pub struct BroadcastConfig {
 pub enum BroadcastBound {
     /// The longest wait of a client, in nanoseconds.
     Wait(u64),
-    /// The most that all channels send together, in bits per second, without headers and FEC.
+    /// The most that all channels send together, in bits per second. Of a stored stream, it is what
+    /// the network carries in the busiest slot, with headers and FEC; otherwise the mean rate of
+    /// the media.
     Bandwidth(u64),
 }
 
@@ -31,6 +34,7 @@ pub enum BroadcastBound {
 #[derive(Clone, Debug)]
 pub(crate) struct Broadcast {
     plan: Plan,
+    peak_bps: u64,
     slot_ns: u64,
     /// The matrices of each segment. Two that follow each other share one.
     segments: Vec<Range<u64>>,
@@ -49,37 +53,145 @@ pub(crate) enum NoBroadcast {
     Channels(usize),
 }
 
-impl Broadcast {
-    /// Plans a stream whose matrices have so many symbols.
-    pub(crate) fn new(
-        index: &StreamIndex,
-        matrix_symbols: u64,
-        config: BroadcastConfig,
-    ) -> Result<Broadcast, NoBroadcast> {
-        let duration_ns = index.duration_ns();
-        let subject = Subject::new(duration_ns, index.mean_bps())?;
-        let plan = match config.bound {
-            BroadcastBound::Wait(wait_ns) => Plan::for_wait(config.scheme, subject, wait_ns)?,
-            BroadcastBound::Bandwidth(bps) => Plan::for_bandwidth(config.scheme, subject, bps)?,
-        };
-        channels_in_range(plan.schedule.channels().len())?;
-        let key_frames = index.key_frames();
-        let times: Vec<u64> = key_frames.iter().map(|(time_ns, _)| *time_ns).collect();
-        let cut = Cut::new(&times, duration_ns, plan.schedule.segments())?;
+/// The plan of a stored stream.
+#[derive(Clone, Debug)]
+pub struct StoredPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// What the network carries at most, in bits per second with headers and FEC; `None` if the
+    /// stream cannot be cut so.
+    pub peak_bps: Option<u64>,
+    /// Why it cannot be cut so.
+    pub fault: Option<BroadcastError>,
+}
+
+/// Plans a stored stream. A bandwidth bounds what the network carries, in its busiest slot.
+///
+/// # Errors
+/// There is no schedule for this bound.
+pub fn plan_stored(
+    stream: &Stream,
+    with_fec: bool,
+    config: BroadcastConfig,
+) -> Result<StoredPlan, BroadcastError> {
+    let sent = Sent::new(stream, with_fec);
+    let plan = sent.plan(config)?;
+    let (peak_bps, fault) = match sent.cut(plan.schedule.segments()) {
+        Ok(cut) => (Some(sent.peak_bps(&plan.schedule, &cut)), None),
+        Err(fault) => (None, Some(fault)),
+    };
+    Ok(StoredPlan { plan, peak_bps, fault })
+}
+
+/// A stream as it is sent by a schedule.
+pub(crate) struct Sent<'a> {
+    index: &'a StreamIndex,
+    times_ns: Vec<u64>,
+    joins: Vec<JoinPoint>,
+    matrix_symbols: u64,
+    /// Bytes on the network of a packet, with its part of a FEC packet.
+    packet_bytes: u64,
+}
+
+/// The segments of a stream.
+struct CutStream {
+    slot_ns: u64,
+    /// The matrices of each segment. Two that follow each other share one.
+    segments: Vec<Range<u64>>,
+}
+
+impl<'a> Sent<'a> {
+    pub(crate) fn new(stream: &'a Stream, with_fec: bool) -> Sent<'a> {
+        let geometry = stream.map.geometry();
+        let packet_bytes = pushed_packet_bytes(geometry, with_fec);
+        Sent::of_packets(&stream.index, geometry.matrix_symbols(), packet_bytes)
+    }
+
+    fn of_packets(index: &'a StreamIndex, matrix_symbols: u64, packet_bytes: u64) -> Sent<'a> {
+        let (times_ns, joins) = index.key_frames().into_iter().unzip();
+        Sent { index, times_ns, joins, matrix_symbols, packet_bytes }
+    }
+
+    fn plan(&self, config: BroadcastConfig) -> Result<Plan, BroadcastError> {
+        let subject = Subject::new(self.index.duration_ns(), self.index.mean_bps())?;
+        match config.bound {
+            BroadcastBound::Wait(wait_ns) => Plan::for_wait(config.scheme, subject, wait_ns),
+            BroadcastBound::Bandwidth(bps) => self.plan_for_bandwidth(config.scheme, subject, bps),
+        }
+    }
+
+    /// The plan with the most channels that takes at most `bps` in every slot.
+    fn plan_for_bandwidth(&self, scheme: Scheme, subject: Subject, bps: u64) -> Result<Plan, BroadcastError> {
+        if scheme == Scheme::Linear {
+            return Err(BroadcastError::LinearWait);
+        }
+        // Each channel takes the mean rate at least.
+        let most = (bps / subject.rate_bps).min(CAST_CHANNELS_MAX as u64) as u32;
+        let mut needed_bps = subject.rate_bps;
+        for channels in (1..=most.max(1)).rev() {
+            let segments = Schedule::segments_of(scheme, channels)?;
+            let Ok(cut) = self.cut(segments) else { continue };
+            needed_bps = self.peak_bps(&Schedule::new(scheme, segments)?, &cut);
+            if needed_bps <= bps {
+                return Plan::new(scheme, subject, segments);
+            }
+        }
+        Err(BroadcastError::Bandwidth { scheme: scheme.to_string(), bps, needed_bps })
+    }
+
+    fn cut(&self, segments: u32) -> Result<CutStream, BroadcastError> {
+        let index = self.index;
+        let cut = Cut::new(&self.times_ns, index.duration_ns(), segments)?;
         // A segment begins with the tables before its key frame.
         let first_packet = |segment: u32| match (segment, cut.first_key_frame(segment)) {
             (1, _) => 0,
-            (_, Some(number)) => key_frames[number].1.tables,
+            (_, Some(number)) => self.joins[number].tables,
             (_, None) => index.packets,
         };
-        let matrix_packets = matrix_symbols * SYMBOL_PACKETS as u64;
+        let matrix_packets = self.matrix_symbols * SYMBOL_PACKETS as u64;
         let matrices = index.packets.div_ceil(matrix_packets);
         let first_matrix = |segment: u32| first_packet(segment) / matrix_packets;
         // Up to the matrix in which the next one begins, as clients compute it.
         let segment = |segment: u32| first_matrix(segment)..(first_matrix(segment + 1) + 1).min(matrices);
         let segments = (1..=cut.segments()).map(segment).collect();
-        let packets = index.packets;
-        Ok(Broadcast { slot_ns: cut.slot_ns(), plan, segments, matrix_symbols, packets })
+        Ok(CutStream { slot_ns: cut.slot_ns(), segments })
+    }
+
+    /// What the network carries at most: each channel sends its largest segment, in the time of one
+    /// matrix more. All channels of a staggered schedule send all segments in each slot.
+    fn peak_bps(&self, schedule: &Schedule, cut: &CutStream) -> u64 {
+        let matrices = |segment: u32| {
+            let matrices = cut.segments.get((segment as usize).checked_sub(1)?)?;
+            Some(matrices.end - matrices.start + 1)
+        };
+        let sent: u64 = match schedule.client_rule() {
+            ClientRule::OneChannel => (1..=schedule.segments()).filter_map(matrices).sum(),
+            _ => {
+                let most = |table: &Table| table.repeats().filter_map(|it| matrices(it.segment)).max();
+                schedule.channels().iter().filter_map(most).sum()
+            }
+        };
+        let bits = u128::from(sent * self.matrix_symbols) * u128::from(self.packet_bytes) * 8;
+        let bps = (bits * 1_000_000_000).div_ceil(u128::from(cut.slot_ns.max(1)));
+        u64::try_from(bps).unwrap_or(u64::MAX)
+    }
+}
+
+impl Broadcast {
+    /// Plans a stream.
+    pub(crate) fn new(sent: &Sent<'_>, config: BroadcastConfig) -> Result<Broadcast, NoBroadcast> {
+        let plan = sent.plan(config)?;
+        channels_in_range(plan.schedule.channels().len())?;
+        let cut = sent.cut(plan.schedule.segments())?;
+        let peak_bps = sent.peak_bps(&plan.schedule, &cut);
+        let CutStream { slot_ns, segments } = cut;
+        let (matrix_symbols, packets) = (sent.matrix_symbols, sent.index.packets);
+        Ok(Broadcast { plan, peak_bps, slot_ns, segments, matrix_symbols, packets })
+    }
+
+    /// What the network carries at most, in bits per second with headers and FEC.
+    pub(crate) fn peak_bps(&self) -> u64 {
+        self.peak_bps
     }
 
     /// The plan.
@@ -151,9 +263,13 @@ fn channels_in_range(channels: usize) -> Result<(), NoBroadcast> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reel_media::transport::{JoinPoint, TICKS_PER_S, TimePoint};
+    use crate::numbering::{Clock, sent_with};
+    use reel_media::transport::{TICKS_PER_S, TimePoint};
+    use reel_rtp::fec::Geometry as FecGeometry;
 
     const MATRIX: u64 = 80;
+    /// Payload, headers of IPv6, UDP and RTP, and a fourth of a FEC packet.
+    const PACKET_BYTES: u64 = 1376 + 1392 / 4;
 
     /// Two minutes with a key frame in each second, and tables some packets before it.
     fn index() -> StreamIndex {
@@ -172,7 +288,7 @@ mod tests {
 
     fn broadcast(scheme: Scheme, wait_s: u64) -> Broadcast {
         let config = BroadcastConfig { scheme, bound: BroadcastBound::Wait(wait_s * 1_000_000_000) };
-        Broadcast::new(&index(), MATRIX, config).expect("planned")
+        Broadcast::new(&Sent::of_packets(&index(), MATRIX, PACKET_BYTES), config).expect("planned")
     }
 
     #[test]
@@ -214,10 +330,73 @@ mod tests {
         }
     }
 
+    /// All packets of a window at their times: in no second the network carries more than was asked
+    /// for.
+    #[test]
+    fn the_network_never_carries_more_than_the_bandwidth() {
+        let matrix = FecGeometry::new(20, 4).expect("a matrix");
+        let index = uneven();
+        for scheme in [
+            Scheme::RecursiveFrequencySplitting,
+            Scheme::Fast,
+            Scheme::Staggered,
+            Scheme::Skyscraper { width: 5 },
+        ] {
+            for bps in [8_000_000, 17_500_000, 40_000_000, 90_000_000] {
+                let config = BroadcastConfig { scheme, bound: BroadcastBound::Bandwidth(bps) };
+                let sent = Sent::of_packets(&index, MATRIX, PACKET_BYTES);
+                let Ok(broadcast) = Broadcast::new(&sent, config) else {
+                    assert!(bps < 17_500_000, "{scheme}: {bps}");
+                    continue;
+                };
+                assert!(broadcast.peak_bps() <= bps);
+                let bytes = bytes_of_seconds(&broadcast, matrix);
+                let busiest = bytes.iter().max().copied().expect("some") * 8;
+                // A packet and a FEC packet of each channel more or less in a second.
+                let channels = broadcast.schedule().channels().len() as u64;
+                assert!(busiest <= bps + 8 * channels * (1376 + 1392), "{scheme}: {busiest} of {bps}");
+                // More bandwidth than key frames that are a second apart can use is left.
+                assert!(broadcast.peak_bps() * 2 > bps || bps > 17_500_000, "{scheme}: {bps}");
+            }
+        }
+    }
+
+    /// The bytes on the network in each second of the first slots.
+    fn bytes_of_seconds(broadcast: &Broadcast, matrix: FecGeometry) -> Vec<u64> {
+        let mut bytes = vec![0; 200];
+        for piece in broadcast.window(0) {
+            let symbols = (piece.matrices.end - piece.matrices.start) * MATRIX;
+            let clock = Clock::Slot { duration_ns: piece.duration_ns, symbols: symbols + MATRIX };
+            let mut carries = |symbol: u64, packet_bytes: u64| {
+                let second = (piece.from_ns + clock.due_ns(symbol)) / 1_000_000_000;
+                if let Some(bytes) = bytes.get_mut(second as usize) {
+                    *bytes += packet_bytes;
+                }
+            };
+            (0..symbols).for_each(|symbol| carries(symbol, 1376));
+            (0..symbols / 4).for_each(|column| carries(sent_with(matrix, column), 1392));
+        }
+        bytes
+    }
+
+    /// As [`index`], but with three times as much in the second minute.
+    fn uneven() -> StreamIndex {
+        let point = |packet, seconds: u64| TimePoint { packet, ticks: seconds * TICKS_PER_S, jump: false };
+        let packet = |second: u64| second.min(60) * 1000 + second.saturating_sub(60) * 3000;
+        let joins = (0..120).map(|second| JoinPoint { packet: packet(second) + 5, tables: packet(second) });
+        StreamIndex {
+            packets: packet(120),
+            programme: 1,
+            times: vec![point(0, 0), point(packet(60), 60), point(packet(120), 120)],
+            joins: joins.collect(),
+        }
+    }
+
     #[test]
     fn what_needs_too_many_channels_is_refused() {
         let config =
             BroadcastConfig { scheme: Scheme::Staggered, bound: BroadcastBound::Wait(1_000_000_000) };
-        assert_eq!(Broadcast::new(&index(), MATRIX, config).unwrap_err(), NoBroadcast::Channels(120));
+        let refused = Broadcast::new(&Sent::of_packets(&index(), MATRIX, PACKET_BYTES), config);
+        assert_eq!(refused.unwrap_err(), NoBroadcast::Channels(120));
     }
 }

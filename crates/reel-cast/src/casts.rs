@@ -1,8 +1,8 @@
 //! Casts, from any thread: added, listed, described and stopped.
 
-use crate::broadcast::{Broadcast, BroadcastConfig};
+use crate::broadcast::{Broadcast, BroadcastConfig, Sent};
 use crate::config::{CastConfig, CastFec, CastRefused, is_name};
-use crate::description::{describe, repair_window_us};
+use crate::description::{describe, own_address, repair_window_us};
 use crate::limits::{CAST_PASSES_MAX, CAST_RESERVED_NS, CASTS_MAX};
 use crate::on_air::{CastReport, OnAir};
 use crate::playlist::Playlist;
@@ -17,6 +17,7 @@ use reel_rtp::fec::Geometry;
 use reel_serve::{OpenedSession, Waker};
 use reel_udp::MulticastSocket;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -35,6 +36,8 @@ pub struct CastParts {
     pub depth: Depth,
     /// The place of their front end among those of the server.
     pub front_end: usize,
+    /// Where the server answers HTTP.
+    pub http: SocketAddr,
     /// The most packets of a train; `None` for
     /// [`CAST_TRAIN_PACKETS`](crate::limits::CAST_TRAIN_PACKETS). For experiments.
     pub train_packets: Option<NonZeroU64>,
@@ -92,7 +95,7 @@ impl Casts {
         let name = self.take_name(&config)?;
         let added = self.open(&name, config, now_ns);
         // Found here, and not by the thread that sends.
-        added.iter().for_each(|cast| _ = repair_window_us(cast));
+        added.iter().for_each(|cast| _ = (repair_window_us(cast), own_address(cast)));
         let mut registry = lock(&self.0.registry);
         let added = added.and_then(|cast| self.without_others(&registry, cast));
         let cast = match added {
@@ -262,10 +265,10 @@ impl Casts {
 
     fn open(&self, name: &str, config: CastConfig, now_ns: u64) -> Result<OnAir, CastRefused> {
         let socket = MulticastSocket::open(&config.socket())?;
-        let group = socket.destination(config.group)?;
+        socket.check(config.group)?;
         // A schedule has no end.
         let is_looped = config.is_looped || config.broadcast.is_some();
-        let config = CastConfig { group, is_looped, ..config };
+        let config = CastConfig { is_looped, ..config };
         let stream = self.0.parts.library.stream(&config.title)?;
         let fec = fec_of(&stream, config.fec)?;
         let is_single = config.broadcast.is_none();
@@ -276,7 +279,13 @@ impl Casts {
         let broadcast = config.broadcast.map(|wanted| broadcast_of(&playing, wanted)).transpose()?;
         let channels = broadcast.as_ref().map_or(1, |broadcast| broadcast.schedule().channels().len());
         for channel in 1..channels {
-            socket.destination(config.port_above(channel, 0))?;
+            let to = config.port_above(channel, 0);
+            socket.check(to).map_err(|error| CastRefused::Channel {
+                number: channel + 1,
+                channels,
+                to,
+                error,
+            })?;
         }
         // SDP's numbers are read as 63 bits by some receivers.
         let id = u64::from_be_bytes(random()?) >> 1;
@@ -286,8 +295,14 @@ impl Casts {
         let session = self.session(&config.title, &first, now_ns, now_ns)?;
         let name = name.to_owned();
         let playlist = Playlist::new(playing, others);
-        let mut cast =
-            OnAir::new((name, config), (id, time_stamps), playlist, (fec, broadcast), socket, session);
+        let mut cast = OnAir::new(
+            (name, config),
+            (id, time_stamps),
+            playlist,
+            (fec, broadcast),
+            (socket, self.0.parts.http),
+            session,
+        );
         cast.train_packets = self.0.parts.train_packets;
         Ok(cast)
     }
@@ -386,9 +401,8 @@ fn random<const BYTES: usize>() -> Result<[u8; BYTES], CastRefused> {
 /// The schedule of a stream.
 fn broadcast_of(playing: &PlayableTitle, wanted: BroadcastConfig) -> Result<Broadcast, CastRefused> {
     let pushed = playing.pushed().ok_or(CastRefused::TooLong)?;
-    let matrix_symbols = pushed.stream.map.geometry().matrix_symbols();
-    Broadcast::new(&pushed.stream.index, matrix_symbols, wanted)
-        .map_err(|reason| CastRefused::Schedule(reason.to_string()))
+    let sent = Sent::new(&pushed.stream, pushed.with_parity);
+    Broadcast::new(&sent, wanted).map_err(|reason| CastRefused::Schedule(reason.to_string()))
 }
 
 /// How many passes of a loop are reserved together.

@@ -79,6 +79,21 @@ pub enum CastRefused {
     /// The group cannot be sent to.
     #[error(transparent)]
     Group(#[from] DestinationError),
+    /// A channel of a schedule has an address that cannot be sent to.
+    #[error(
+        "channel {number} of {channels} would be sent to {to}, which is no group that can be used ({error}); begin with a lower \
+         address, or allow a longer wait"
+    )]
+    Channel {
+        /// Its number, from 1.
+        number: usize,
+        /// How many there are.
+        channels: usize,
+        /// Its address.
+        to: SocketAddr,
+        /// What is wrong with it.
+        error: DestinationError,
+    },
     /// The socket cannot be opened.
     #[error(transparent)]
     Socket(#[from] OpenError),

@@ -6,7 +6,9 @@ use crate::thread::unix_ns;
 use reel_media::transport::SYMBOL_PAYLOAD_BYTES;
 use reel_play::limits::PUSH_LEAD_NS;
 use reel_rtp::fec::FEC_HEADERS_BYTES;
-use reel_rtp::sdp::{Description, FecDescription, is_source_specific};
+use reel_rtp::sdp::{
+    ABRIDGED_ATTRIBUTE, CAST_ATTRIBUTE, Description, FecDescription, SlotSchedule, is_source_specific,
+};
 use reel_rtp::{HEADER_BYTES, NtpTime, PacketError};
 use reel_udp::MulticastSocket;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -15,28 +17,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 pub(crate) struct Described {
     /// The SDP.
     pub(crate) text: String,
+    /// The SDP without a schedule, with the address of the whole one; `None` if it has no schedule,
+    /// or receivers cannot ask this server.
+    pub(crate) abridged: Option<String>,
     /// The address of this machine in it.
     pub(crate) origin: IpAddr,
 }
 
 /// Describes a cast.
 pub(crate) fn describe(cast: &OnAir, now_ns: u64) -> Result<Described, PacketError> {
-    let name = match cast.playlist.titles() {
-        1 => &cast.playlist.first().title().record().name,
-        _ => &cast.name,
-    };
+    let name = cast.label();
     let group = cast.config.group;
-    let more_groups: Vec<IpAddr> =
-        (1..cast.channels()).map(|channel| cast.config.port_above(channel, 0).ip()).collect();
     let schedule = cast
         .broadcast
         .as_ref()
         .map(|broadcast| broadcast.described(epoch(cast, broadcast, now_ns), cast.time_stamps.clone()));
-    let attributes = schedule.map(|schedule| schedule.attributes()).unwrap_or_default();
+    let own_name = format!("{CAST_ATTRIBUTE}:{}", cast.name);
+    let mut attributes = vec![own_name.clone()];
+    attributes.extend(schedule.iter().flat_map(SlotSchedule::attributes));
     let fec = cast.fec.map(|geometry| FecDescription { geometry, repair_window_us: repair_window_us(cast) });
     let origin = own_address(cast);
     let description = Description {
-        name,
+        name: &name,
         session_id: cast.id,
         version: cast.id,
         origin,
@@ -46,10 +48,17 @@ pub(crate) fn describe(cast: &OnAir, now_ns: u64) -> Result<Described, PacketErr
         source: is_source_specific(group.ip()).then_some(origin),
         rate_kbps: rate_kbps(cast),
         fec,
-        more_groups: &more_groups,
+        // At most CAST_CHANNELS_MAX.
+        channels: u16::try_from(cast.channels()).unwrap_or(u16::MAX),
+        url: None,
         attributes: &attributes,
     };
-    Ok(Described { text: description.write()?, origin })
+    let url = cast.url().filter(|_| schedule.is_some());
+    let abridged = url.map(|url| {
+        let attributes = [own_name, ABRIDGED_ATTRIBUTE.to_owned()];
+        Description { url: Some(&url), attributes: &attributes, ..description.clone() }.write()
+    });
+    Ok(Described { text: description.write()?, abridged: abridged.transpose()?, origin })
 }
 
 /// What all groups of a cast take on average, with FEC and headers; of several titles, the most.
@@ -98,8 +107,8 @@ fn two_matrices_us(cast: &OnAir) -> u32 {
     u32::try_from(longest_ns.max().unwrap_or(0) / 1000).unwrap_or(u32::MAX)
 }
 
-/// The address from which this machine sends a cast, by its interface if it names one.
-fn own_address(cast: &OnAir) -> IpAddr {
+/// The address from which this machine sends a cast now, by its interface if it names one.
+pub(crate) fn own_address(cast: &OnAir) -> IpAddr {
     let none: IpAddr = match cast.config.group.is_ipv4() {
         true => Ipv4Addr::LOCALHOST.into(),
         false => Ipv6Addr::LOCALHOST.into(),
@@ -111,5 +120,7 @@ fn own_address(cast: &OnAir) -> IpAddr {
         socket.connect(cast.config.group).ok()?;
         Some(socket.local_addr().ok()?.ip())
     };
-    address().filter(|address| !address.is_unspecified()).unwrap_or(none)
+    let address = address().filter(|address| !address.is_unspecified()).unwrap_or(none);
+    cast.is_sent_from(address);
+    address
 }

@@ -31,7 +31,7 @@ mod symbols;
 mod thread;
 mod wakes;
 
-pub use broadcast::{BroadcastBound, BroadcastConfig, channels_refused};
+pub use broadcast::{BroadcastBound, BroadcastConfig, StoredPlan, channels_refused, plan_stored};
 pub use casts::{CastParts, Casts, NoSlots, NoSuchCast};
 pub use config::{CastConfig, CastFec, CastRefused};
 pub use metrics::CastMetrics;

@@ -3,6 +3,7 @@
 use crate::asking::Asking;
 use crate::broadcast::Broadcast;
 use crate::config::CastConfig;
+use crate::limits::CAST_NAME_BYTES_MAX;
 use crate::playlist::Playlist;
 use reel_admit::Session;
 use reel_cache::SessionKey;
@@ -10,9 +11,11 @@ use reel_play::PlayableTitle;
 use reel_play::limits::PUSH_LEAD_NS;
 use reel_rt::lock;
 use reel_rtp::fec::Geometry;
+use reel_rtp::limits::SESSION_NAME_BYTES_MAX;
+use reel_rtp::sdp::is_source_specific;
 use reel_serve::OpenedSession;
 use reel_udp::{MulticastOptions, MulticastSocket};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -30,6 +33,8 @@ pub(crate) struct OnAir {
     pub(crate) fec: Option<Geometry>,
     /// Its schedule, if it is sent to several groups.
     pub(crate) broadcast: Option<Broadcast>,
+    /// Where the server answers HTTP, with the descriptions of casts.
+    pub(crate) http: SocketAddr,
     /// The repair window of its FEC. To find it takes some milliseconds for a long title.
     pub(crate) repair_window_us: OnceLock<u32>,
     /// Opened to check the group; the thread sends by it, or by one with the same options.
@@ -79,6 +84,8 @@ struct State {
     refused: Option<String>,
     /// Why the kernel does not take its packets.
     fault: Option<String>,
+    /// The address of this machine from which it is sent, as it was found last.
+    address: Option<IpAddr>,
 }
 
 /// A session that is sent.
@@ -113,12 +120,20 @@ pub struct CastReport {
     pub title: String,
     /// The name of the title.
     pub title_name: String,
+    /// What receivers show: the name of the title, with that of the cast where it alone would not
+    /// tell the cast from others.
+    pub label: String,
     /// The ids of the titles that it sends one after another; empty if there is only one.
     pub playlist: Vec<String>,
     /// The place in that list of the title that is sent now.
     pub playlist_place: usize,
     /// Group and port of the media.
     pub group: SocketAddr,
+    /// The only sender that receivers of its group join for (RFC 4607).
+    pub source: Option<IpAddr>,
+    /// Where other machines get its description (SDP); `None` if the server does not listen at the
+    /// address from which it is sent.
+    pub url: Option<String>,
     /// Whether it begins again at its end.
     pub is_looped: bool,
     /// L and D of its FEC, and whether SMPTE ST 2022-1 allows them.
@@ -164,6 +179,8 @@ pub struct BroadcastReport {
     pub wait_ns: u64,
     /// What all channels send on average, in bits per second, without headers and FEC.
     pub bandwidth_bps: u64,
+    /// What the network carries at most, in bits per second with headers and FEC.
+    pub peak_bps: u64,
 }
 
 impl BroadcastReport {
@@ -176,6 +193,7 @@ impl BroadcastReport {
             slot_ns: broadcast.slot_ns(),
             wait_ns: plan.wait_ns(),
             bandwidth_bps: plan.bandwidth_bps(),
+            peak_bps: broadcast.peak_bps(),
         }
     }
 }
@@ -186,7 +204,7 @@ impl OnAir {
         (id, time_stamps): (u64, Vec<u32>),
         playlist: Playlist,
         (fec, broadcast): (Option<Geometry>, Option<Broadcast>),
-        socket: MulticastSocket,
+        (socket, http): (MulticastSocket, SocketAddr),
         session: OpenedSession,
     ) -> OnAir {
         let options = config.socket();
@@ -198,6 +216,7 @@ impl OnAir {
             playlist,
             fec,
             broadcast,
+            http,
             repair_window_us: OnceLock::new(),
             socket,
             options,
@@ -213,6 +232,7 @@ impl OnAir {
                 asking: Asking::default(),
                 refused: None,
                 fault: None,
+                address: None,
             }),
         }
     }
@@ -234,6 +254,42 @@ impl OnAir {
     /// How many groups it is sent to.
     pub(crate) fn channels(&self) -> usize {
         self.broadcast.as_ref().map_or(1, |broadcast| broadcast.schedule().channels().len())
+    }
+
+    /// What receivers show. A title's name alone is that of one plain cast of the title: others
+    /// have their own names, or a number behind that of the title.
+    pub(crate) fn label(&self) -> String {
+        if self.playlist.titles() > 1 {
+            return self.name.clone();
+        }
+        let title = &self.playlist.first().title().record().name;
+        if self.broadcast.is_none() && self.name == self.config.title {
+            return title.clone();
+        }
+        let room = SESSION_NAME_BYTES_MAX - " ()".len() - CAST_NAME_BYTES_MAX;
+        format!("{} ({})", &title[..title.floor_char_boundary(room)], self.name)
+    }
+
+    /// It is sent from this address of the machine.
+    pub(crate) fn is_sent_from(&self, address: IpAddr) {
+        lock(&self.state).address = Some(address);
+    }
+
+    /// Where other machines get its description.
+    pub(crate) fn url(&self) -> Option<String> {
+        let address = lock(&self.state).address?;
+        self.url_at(address)
+    }
+
+    /// The same, if it is sent from this address.
+    fn url_at(&self, address: IpAddr) -> Option<String> {
+        let listens = match self.http.ip() {
+            IpAddr::V4(at) => at.is_unspecified() && address.is_ipv4(),
+            // Such a socket takes both families.
+            IpAddr::V6(at) => at.is_unspecified(),
+        };
+        let at = SocketAddr::new(address, self.http.port());
+        (listens || self.http.ip() == address).then(|| format!("http://{at}/casts/{}.sdp", self.name))
     }
 
     /// The next session begins, at a time that `start_ns` says.
@@ -330,7 +386,10 @@ impl OnAir {
             title_name: record.name.clone(),
             playlist: self.playlist.ids(),
             playlist_place: run.map_or(0, |run| self.playlist.place_in_list(run.place)),
+            label: self.label(),
             group: self.config.group,
+            source: state.address.filter(|_| is_source_specific(self.config.group.ip())),
+            url: state.address.and_then(|address| self.url_at(address)),
             is_looped: self.config.is_looped,
             fec: self.fec.map(|fec| (fec.columns(), fec.rows(), fec.conforms())),
             broadcast: self.broadcast.as_ref().map(BroadcastReport::of),

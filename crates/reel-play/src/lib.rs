@@ -42,7 +42,7 @@ pub use opening::{NewSession, SessionRefused, open_session, resume_session};
 pub use playable::{Form, MediaRequest, PlainFile, Playable, Segment};
 pub use policy::DeliveryPolicy;
 pub use processor::ProcessorPrice;
-pub use pushed::{PushedStream, PushedTimes, SlotPiece};
+pub use pushed::{PushedStream, PushedTimes, SlotPiece, pushed_packet_bytes};
 pub use slots::Slots;
 pub use title::PlayableTitle;
 pub use uplink::{

@@ -258,7 +258,7 @@ fn demand_of_slots(
         demand(geometry.members(), depth, stretches, Loss::AnyOne)
     };
     let demands: Vec<Demand> = (0..channels).map(of_channel).collect::<Option<_>>()?;
-    let symbol_bytes = packet_bytes(geometry, with_parity);
+    let symbol_bytes = pushed_packet_bytes(geometry, with_parity);
     let mut sent = vec![0; usize::try_from(until_ns.div_ceil(ROUND_NS)).ok()?];
     for piece in pieces {
         let symbols = (piece.matrices.end - piece.matrices.start) * geometry.matrix_symbols();
@@ -281,7 +281,7 @@ fn spread(sent: &mut [u64], bytes: u64, piece: &SlotPiece) {
 }
 
 /// Bytes on the network of a packet, with its part of a FEC packet.
-fn packet_bytes(geometry: &Geometry, with_parity: bool) -> u64 {
+pub fn pushed_packet_bytes(geometry: &Geometry, with_parity: bool) -> u64 {
     let packet_bytes = (SYMBOL_PAYLOAD_BYTES + PUSHED_HEADER_BYTES) as u64;
     let fec_bytes = (packet_bytes + FEC_HEADER_BYTES as u64).div_ceil(geometry.data_rows() as u64);
     packet_bytes + if with_parity { fec_bytes } else { 0 }
@@ -322,7 +322,7 @@ fn choices_of(
     let stretches = |with_parity: bool| stripes.iter().map(move |stripe| stripe.stretch(stream, with_parity));
     let demand = demand(geometry.members(), depth, stretches(with_parity), Loss::AnyOne)?;
     // The FEC packet of a column is sent while the packets of the next matrix are sent.
-    let demand = demand.sending(times.sent_bytes(packet_bytes(geometry, with_parity)));
+    let demand = demand.sending(times.sent_bytes(pushed_packet_bytes(geometry, with_parity)));
     if times.passes != 1 {
         return Some(Choices::from(Arc::from([Arc::new(demand)])));
     }

@@ -65,7 +65,7 @@ impl Guide {
         Guide::default()
     }
 
-    /// Of the casts of this name. Others take no room.
+    /// Of the casts of this name, which is shown or that of the cast. Others take no room.
     #[must_use]
     pub fn of_name(name: &str) -> Guide {
         Guide { name: Some(name.to_owned()), ..Guide::default() }
@@ -91,7 +91,8 @@ impl Guide {
             return;
         };
         self.counts.announcements += 1;
-        if self.name.as_ref().is_some_and(|name| *name != session.name) {
+        let is_of = |name: &String| *name == session.name || session.cast.as_ref() == Some(name);
+        if self.name.as_ref().is_some_and(|name| !is_of(name)) {
             return;
         }
         if self.casts.contains_key(&key) || self.has_room(from) {
@@ -189,7 +190,11 @@ mod tests {
         let counts = guide.counts();
         assert_eq!((counts.malformed, counts.others), (3, 1));
         assert_eq!(counts.no_room + GUIDE_CASTS_MAX as u64, counts.announcements);
-        // A name that is looked for has room.
+        // A name that is looked for has room, and is that of the title or of the cast.
+        let named = text(2, 1, "film (two)").replace("t=0 0\r\n", "t=0 0\r\na=x-reel-cast:two\r\n");
+        let mut of_cast = Guide::of_name("two");
+        announce(&mut of_cast, &named, SENDER);
+        assert_eq!(names(&of_cast), ["film (two)"]);
         announce(&mut wanted, &text(1, 1, "film"), SENDER);
         assert_eq!((names(&wanted), wanted.counts().no_room), (vec!["film".to_owned()], 0));
     }

@@ -5,12 +5,12 @@ mod parse;
 mod schedule;
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::CLOCK_HZ;
 use crate::error::{PacketError, check_range};
 use crate::fec::{FEC_PAYLOAD_TYPE, Geometry};
-use crate::limits::SESSION_NAME_BYTES_MAX;
+use crate::limits::{SDP_MEDIA_MAX, SESSION_NAME_BYTES_MAX};
 use crate::rtp::MP2T;
 
 pub use parse::{Channel, FecChannel, SdpError, Session};
@@ -18,6 +18,13 @@ pub use schedule::SlotSchedule;
 
 /// FEC is sent to the port of the media and this (ST 2022-1).
 pub const FEC_PORT_OFFSET: u16 = 2;
+
+/// The attribute with the name by which the sender knows a cast. It is in the name that receivers
+/// show only if that would not tell the cast from others.
+pub const CAST_ATTRIBUTE: &str = "x-reel-cast";
+
+/// The attribute of a description that leaves out a schedule. The whole one is at its URL.
+pub const ABRIDGED_ATTRIBUTE: &str = "x-reel-abridged";
 
 /// RTCP is sent to the port of its packets and this (RFC 3550, section 11).
 pub const RTCP_PORT_OFFSET: u16 = 1;
@@ -45,8 +52,11 @@ pub struct Description<'a> {
     pub rate_kbps: u64,
     /// The FEC, if there is any.
     pub fec: Option<FecDescription>,
-    /// The groups of further channels, each with the same ports and its own FEC.
-    pub more_groups: &'a [IpAddr],
+    /// How many channels there are, each in a group of its own with the same ports and its own FEC.
+    /// Their groups follow each other, from `group` on.
+    pub channels: u16,
+    /// Where more is said of it (RFC 8866, section 5.5).
+    pub url: Option<&'a str>,
     /// Attributes of the session, each without `a=` and without control characters.
     pub attributes: &'a [String],
 }
@@ -73,10 +83,7 @@ impl Description<'_> {
         self.check()?;
         let mut text = String::from("v=0\r\n");
         self.write_session(&mut text);
-        let groups = [self.group].into_iter().chain(self.more_groups.iter().copied());
-        for (number, group) in (1..).zip(groups) {
-            self.write_channel(&mut text, number, group);
-        }
+        self.write_media(&mut text);
         Ok(text)
     }
 
@@ -85,11 +92,16 @@ impl Description<'_> {
         let last_offset = RTCP_PORT_OFFSET + self.fec.map_or(0, |_| FEC_PORT_OFFSET);
         check_range("the port of the media", self.port.into(), 2, (u16::MAX - last_offset).into())?;
         check_range("the TTL", self.ttl.into(), 1, u8::MAX.into())?;
+        check_range("the number of channels", self.channels.into(), 1, SDP_MEDIA_MAX as u64)?;
         if !self.port.is_multiple_of(2) {
             return unusable("port of the media", "it is odd, and odd ports are for RTCP; use an even one");
         }
         if !self.group.is_multicast() {
             let why = "it is no multicast address; use one of 224.0.0.0/4 or ff00::/8";
+            return unusable("group", why);
+        }
+        if group_above(self.group, self.channels - 1).is_none() {
+            let why = "the groups of its channels go beyond the multicast addresses; use a lower one";
             return unusable("group", why);
         }
         if self.source.is_none() && is_source_specific(self.group) {
@@ -112,9 +124,12 @@ impl Description<'_> {
     fn write_session(&self, text: &mut String) {
         line(text, format_args!("o=- {} {} IN {}", self.session_id, self.version, address(self.origin)));
         line(text, format_args!("s={}", session_name(self.name)));
-        match self.group {
-            IpAddr::V4(group) => line(text, format_args!("c=IN IP4 {group}/{}", self.ttl)),
-            IpAddr::V6(group) => line(text, format_args!("c=IN IP6 {group}")),
+        if let Some(url) = self.url {
+            line(text, format_args!("u={}", one_line(url)));
+        }
+        // RFC 8866, section 5.7: several addresses are those of a medium, not of a session.
+        if self.channels == 1 {
+            self.write_groups(text);
         }
         if self.rate_kbps > 0 {
             // RFC 8866, section 5.8: the bandwidth of the session, as its sender sees it.
@@ -127,39 +142,59 @@ impl Description<'_> {
             line(text, format_args!("a=source-filter: incl IN {} {source}", address(self.group)));
         }
         if self.fec.is_some() {
-            for number in 1..=1 + self.more_groups.len() {
-                line(text, format_args!("a=group:FEC-FR S{number} R{number}"));
-            }
+            line(text, format_args!("a=group:FEC-FR S1 R1"));
         }
         for attribute in self.attributes {
-            let attribute: String = attribute.chars().filter(|c| !c.is_control()).collect();
-            line(text, format_args!("a={attribute}"));
+            line(text, format_args!("a={}", one_line(attribute)));
         }
     }
 
-    /// The media of one channel. The address of the first one is that of the session.
-    fn write_channel(&self, text: &mut String, number: usize, group: IpAddr) {
-        let write_group = |text: &mut String| match group {
-            _ if number == 1 => {}
-            IpAddr::V4(group) => line(text, format_args!("c=IN IP4 {group}/{}", self.ttl)),
-            IpAddr::V6(group) => line(text, format_args!("c=IN IP6 {group}")),
+    /// The group, or that of the first channel and how many follow.
+    fn write_groups(&self, text: &mut String) {
+        let count = if self.channels == 1 { String::new() } else { format!("/{}", self.channels) };
+        match self.group {
+            IpAddr::V4(group) => line(text, format_args!("c=IN IP4 {group}/{}{count}", self.ttl)),
+            IpAddr::V6(group) => line(text, format_args!("c=IN IP6 {group}{count}")),
+        }
+    }
+
+    /// The media of all channels.
+    fn write_media(&self, text: &mut String) {
+        let write_groups = |text: &mut String| {
+            if self.channels > 1 {
+                self.write_groups(text);
+            }
         };
         line(text, format_args!("m=video {} RTP/AVP {MP2T}", self.port));
-        write_group(text);
+        write_groups(text);
         line(text, format_args!("a=rtpmap:{MP2T} MP2T/{CLOCK_HZ}"));
         let Some(FecDescription { geometry, repair_window_us }) = self.fec else { return };
-        line(text, format_args!("a=mid:S{number}"));
+        line(text, format_args!("a=mid:S1"));
         // RFC 5956, section 4 (grouping) and RFC 6015, section 5 (format).
         line(text, format_args!("m=application {} RTP/AVP {FEC_PAYLOAD_TYPE}", self.port + FEC_PORT_OFFSET));
-        write_group(text);
+        write_groups(text);
         line(text, format_args!("a=rtpmap:{FEC_PAYLOAD_TYPE} 1d-interleaved-parityfec/{CLOCK_HZ}"));
         let (columns, rows) = (geometry.columns(), geometry.rows());
         line(
             text,
             format_args!("a=fmtp:{FEC_PAYLOAD_TYPE} L={columns};D={rows};repair-window={repair_window_us}"),
         );
-        line(text, format_args!("a=mid:R{number}"));
+        line(text, format_args!("a=mid:R1"));
     }
+}
+
+/// The group so many addresses above another one; `None` if it is none.
+pub(crate) fn group_above(group: IpAddr, channel: u16) -> Option<IpAddr> {
+    let above = match group {
+        IpAddr::V4(group) => Ipv4Addr::from_bits(group.to_bits().checked_add(channel.into())?).into(),
+        IpAddr::V6(group) => Ipv6Addr::from_bits(group.to_bits().checked_add(channel.into())?).into(),
+    };
+    IpAddr::is_multicast(&above).then_some(above)
+}
+
+/// Without what would end a line.
+fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
@@ -208,7 +243,8 @@ mod tests {
             source: None,
             rate_kbps: 0,
             fec: None,
-            more_groups: &[],
+            channels: 1,
+            url: None,
             attributes: &[],
         }
     }
@@ -270,6 +306,9 @@ mod tests {
         assert!(Description { port: 65_534, ..description() }.write().is_ok());
         assert!(refused(Description { port: 65_534, fec: with_fec(), ..description() }).contains("65532"));
         assert!(refused(Description { ttl: 0, ..description() }).contains("TTL"));
+        assert!(refused(Description { channels: 0, ..description() }).contains("channels"));
+        let last = Description { channels: 2, ..with_group("239.255.255.255") };
+        assert!(refused(last).contains("use a lower one"));
         for origin in ["0.0.0.0", "::", "224.0.0.1", "255.255.255.255"] {
             assert!(refused(Description { origin: address(origin), ..description() }).contains("origin"));
         }

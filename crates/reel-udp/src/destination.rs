@@ -27,7 +27,7 @@ pub enum DestinationError {
     /// Not a group, and unicast was not asked for.
     #[error(
         "{0} is the address of one host, and a cast needs a group: one of 239.0.0.0 to 239.255.255.255 \
-         (IPv6: ff15::1 or the like); to send to one host, ask for unicast"
+         (IPv6: ff15::1 or the like)"
     )]
     NotMulticast(IpAddr),
     /// Neither a group nor a host.
@@ -39,6 +39,16 @@ pub enum DestinationError {
          use a group of 239.0.0.0/8 (IPv6: ff15::/16)"
     )]
     ControlGroup(IpAddr),
+    /// A group with the number of an interface, which is another one on other machines.
+    #[error(
+        "{to} has the number of an interface of this machine; leave out %{scope}, and name the interface"
+    )]
+    InterfaceNumber {
+        /// The address.
+        to: SocketAddr,
+        /// The number.
+        scope: u32,
+    },
     /// A group with a reserved scope.
     #[error(
         "the scope of the group {0} is reserved; use a group of ff15::/16 (this site) or ff12::/16 (this link)"
@@ -54,6 +64,12 @@ pub(crate) fn check(to: SocketAddr, socket: Family, allows_unicast: bool) -> Res
     }
     if to.port() == 0 {
         return Err(DestinationError::NoPort(to));
+    }
+    if let SocketAddr::V6(address) = to
+        && address.ip().is_multicast()
+        && address.scope_id() != 0
+    {
+        return Err(DestinationError::InterfaceNumber { to, scope: address.scope_id() });
     }
     match to.ip() {
         ip if !ip.is_multicast() => {
@@ -114,6 +130,7 @@ mod tests {
             ("[ff01::1]:5000", "ff15::/16"),
             ("[ff00::1]:5000", "reserved"),
             ("[ff1f::1]:5000", "reserved"),
+            ("[ff12::1%8]:5000", "leave out %8"),
             ("239.1.1.1:0", "name a port"),
             ("255.255.255.255:5000", "neither"),
             ("0.0.0.0:5000", "neither"),

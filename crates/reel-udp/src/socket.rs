@@ -36,7 +36,6 @@ pub struct MulticastOptions {
 pub struct MulticastSocket {
     socket: Arc<OwnedFd>,
     family: Family,
-    interface: Option<Interface>,
     allows_unicast: bool,
 }
 
@@ -112,7 +111,7 @@ impl MulticastSocket {
             .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, bytes))
             .map_err(refused("the size of the send buffer"))?;
         let allows_unicast = options.allows_unicast;
-        Ok(MulticastSocket { socket: Arc::new(socket), family: options.family, interface, allows_unicast })
+        Ok(MulticastSocket { socket: Arc::new(socket), family: options.family, allows_unicast })
     }
 
     /// The socket, for a sender.
@@ -120,20 +119,14 @@ impl MulticastSocket {
         Arc::clone(&self.socket)
     }
 
-    /// Checks that packets may be sent to an address. Returns it as the sender needs it.
+    /// Checks that packets may be sent to an address. It needs no number of an interface: packets
+    /// to groups leave by that of the socket.
     ///
     /// # Errors
-    /// If the address is of another family, not a group (unless unicast was asked for), or a group
-    /// that protocols of the network use.
-    pub fn destination(&self, to: SocketAddr) -> Result<SocketAddr, DestinationError> {
-        destination::check(to, self.family, self.allows_unicast)?;
-        match (to, self.interface) {
-            (SocketAddr::V6(mut to), Some(interface)) if to.ip().is_multicast() && to.scope_id() == 0 => {
-                to.set_scope_id(interface.index);
-                Ok(to.into())
-            }
-            _ => Ok(to),
-        }
+    /// If the address is of another family, not a group (unless unicast was asked for), a group
+    /// that protocols of the network use, or has the number of an interface.
+    pub fn check(&self, to: SocketAddr) -> Result<(), DestinationError> {
+        destination::check(to, self.family, self.allows_unicast)
     }
 
     /// Bytes that the kernel holds for this socket at most, with its own book-keeping.

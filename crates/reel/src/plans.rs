@@ -1,9 +1,9 @@
 //! What it costs to broadcast a title by each scheme, for the command line and for the API.
 
-use reel_broadcast::{BroadcastError, ClientRule, Cut, Plan, Scheme, Stream};
-use reel_cast::BroadcastBound;
+use reel_broadcast::{BroadcastError, Plan, Scheme, Stream};
+use reel_cast::{BroadcastBound, BroadcastConfig, StoredPlan, channels_refused, plan_stored};
 use reel_library::{Form, Library, LibraryError, Stream as StoredStream};
-use reel_media::transport::JoinPoint;
+use std::sync::Arc;
 
 /// The schemes that are compared.
 pub const SCHEMES: [Scheme; 5] = [
@@ -14,17 +14,14 @@ pub const SCHEMES: [Scheme; 5] = [
     Scheme::RecursiveFrequencySplitting,
 ];
 
-/// Bytes of a transport packet.
-const PACKET_BYTES: u64 = 188;
-
 /// A title to broadcast.
 pub struct Subject {
     /// Its id, if it is a title of a volume.
     pub title: Option<String>,
     /// Its length and rate.
     pub stream: Stream,
-    /// Its key frames, if they are known.
-    key_frames: Option<KeyFrames>,
+    /// What is stored of it, if it is a title with the form `ts`.
+    stored: Option<Arc<StoredStream>>,
     /// What is to be said about these.
     pub notes: Vec<String>,
 }
@@ -44,19 +41,10 @@ pub enum NotPlanned {
 pub struct SchemePlan {
     /// The plan.
     pub plan: Plan,
-    /// What all channels send at most in bits per second, if that is known.
+    /// What the network carries at most in bits per second, with headers and FEC, if that is known.
     pub peak_bps: Option<u64>,
-    /// Why the key frames of the title do not allow it.
-    pub fault: Option<BroadcastError>,
-}
-
-/// Where a stored stream can be cut.
-struct KeyFrames {
-    times_ns: Vec<u64>,
-    /// The packets at these times.
-    packets: Vec<u64>,
-    /// All packets.
-    end: u64,
+    /// Why the title cannot be cast so.
+    pub problem: Option<String>,
 }
 
 impl Subject {
@@ -66,7 +54,7 @@ impl Subject {
     /// If it has no length or no rate, or is too long.
     pub fn of_length(duration_ns: u64, rate_bps: u64) -> Result<Subject, NotPlanned> {
         let notes = vec!["a title of this mean rate; the peak of a real one is not known".to_owned()];
-        Ok(Subject { title: None, stream: Stream::new(duration_ns, rate_bps)?, key_frames: None, notes })
+        Ok(Subject { title: None, stream: Stream::new(duration_ns, rate_bps)?, stored: None, notes })
     }
 
     /// A title of a volume. Reads its index.
@@ -76,8 +64,7 @@ impl Subject {
     pub fn of_title(library: &Library, id: &str) -> Result<Subject, NotPlanned> {
         let summary = library.summary(id)?;
         if summary.forms.iter().any(|form| form.form == Form::Ts) {
-            let stream = library.stream(id)?;
-            return Self::of_stream(id, &stream);
+            return Self::of_stream(id, library.stream(id)?);
         }
         Self::of_tracks(library, id)
     }
@@ -92,26 +79,43 @@ impl Subject {
         only: Option<Scheme>,
     ) -> Result<Vec<SchemePlan>, BroadcastError> {
         let plan = |scheme| {
-            let plan = planned(scheme, self.stream, bound)?;
-            let (peak_bps, fault) = match self.peak_bps(&plan) {
-                Ok(peak_bps) => (peak_bps, None),
-                Err(error) => (None, Some(error)),
+            let planned = match &self.stored {
+                Some(stored) => plan_stored(stored, true, BroadcastConfig { scheme, bound })?,
+                None => {
+                    StoredPlan { plan: planned(scheme, self.stream, bound)?, peak_bps: None, fault: None }
+                }
             };
-            Ok(SchemePlan { plan, peak_bps, fault })
+            let StoredPlan { plan, peak_bps, fault } = planned;
+            let refused = channels_refused(plan.schedule.channels().len());
+            let problem = refused.or_else(|| fault.map(|fault| fault.to_string()));
+            Ok(SchemePlan { plan, peak_bps, problem })
         };
         only.map_or(SCHEMES.to_vec(), |scheme| vec![scheme]).into_iter().map(plan).collect()
     }
 
+    /// A title of a running server, of which this was told.
+    ///
+    /// # Errors
+    /// If it has no length or no rate, or is too long.
+    pub fn told(
+        title: String,
+        duration_ns: u64,
+        rate_bps: u64,
+        notes: Vec<String>,
+    ) -> Result<Subject, BroadcastError> {
+        Ok(Subject { title: Some(title), stream: Stream::new(duration_ns, rate_bps)?, stored: None, notes })
+    }
+
     /// The form `ts`, which is what a cast sends.
-    fn of_stream(id: &str, stored: &StoredStream) -> Result<Subject, NotPlanned> {
+    fn of_stream(id: &str, stored: Arc<StoredStream>) -> Result<Subject, NotPlanned> {
         let index = &stored.index;
-        let (times_ns, joins): (Vec<u64>, Vec<JoinPoint>) = index.key_frames().into_iter().unzip();
-        let packets = joins.into_iter().map(|join| join.packet).collect();
-        let key_frames = KeyFrames { times_ns, packets, end: index.packets };
-        let notes =
-            vec!["rates are those of the stored stream, without FEC and headers of packets".to_owned()];
+        let notes = vec![
+            "rates are those of the stored stream; the peak is what the network carries, with FEC and headers of \
+             packets, and a bandwidth bounds the peak"
+                .to_owned(),
+        ];
         let stream = Stream::new(index.duration_ns(), index.mean_bps())?;
-        Ok(Subject { title: Some(id.to_owned()), stream, key_frames: Some(key_frames), notes })
+        Ok(Subject { title: Some(id.to_owned()), stream, stored: Some(stored), notes })
     }
 
     /// A title without a transport stream: what its best rendition and all its sound would take.
@@ -129,27 +133,7 @@ impl Subject {
                 .to_owned(),
         ];
         let stream = Stream::new(title.index().duration_ns, rate_bps)?;
-        Ok(Subject { title: Some(id.to_owned()), stream, key_frames: None, notes })
-    }
-
-    /// What all channels send when each sends the segment with the most bytes; `None` if the key
-    /// frames are not known.
-    fn peak_bps(&self, plan: &Plan) -> Result<Option<u64>, BroadcastError> {
-        let Some(key_frames) = &self.key_frames else { return Ok(None) };
-        let segments = plan.schedule.segments();
-        let cut = Cut::new(&key_frames.times_ns, self.stream.duration_ns, segments)?;
-        let rates: Vec<u64> = (1..=segments).map(|segment| key_frames.slot_bps(&cut, segment)).collect();
-        let channels = plan.schedule.channels();
-        if plan.schedule.client_rule() == ClientRule::OneChannel {
-            let most = rates.iter().max().copied().unwrap_or(0);
-            return Ok(Some(most.saturating_mul(channels.len() as u64)));
-        }
-        let rate_of = |segment: u32| rates.get(segment as usize - 1).copied();
-        let peaks = channels.iter().filter_map(|table| {
-            let rates = table.repeats().filter_map(|repeat| rate_of(repeat.segment));
-            rates.max()
-        });
-        Ok(Some(peaks.fold(0, u64::saturating_add)))
+        Ok(Subject { title: Some(id.to_owned()), stream, stored: None, notes })
     }
 }
 
@@ -161,23 +145,11 @@ impl SchemePlan {
     }
 }
 
-impl KeyFrames {
-    /// The rate of a segment that is sent in one slot.
-    fn slot_bps(&self, cut: &Cut, segment: u32) -> u64 {
-        let packet = |segment: u32| match segment {
-            1 => Some(0),
-            _ => self.packets.get(cut.first_key_frame(segment)?).copied(),
-        };
-        let (begin, end) = (packet(segment), packet(segment + 1).unwrap_or(self.end));
-        cut.slot_bps(begin.map_or(0, |begin| end - begin) * PACKET_BYTES)
-    }
-}
-
 /// The schedule of a scheme for a bound.
 ///
 /// # Errors
 /// If there is none.
-pub fn planned(scheme: Scheme, stream: Stream, bound: BroadcastBound) -> Result<Plan, BroadcastError> {
+fn planned(scheme: Scheme, stream: Stream, bound: BroadcastBound) -> Result<Plan, BroadcastError> {
     match bound {
         BroadcastBound::Wait(wait_ns) => Plan::for_wait(scheme, stream, wait_ns),
         BroadcastBound::Bandwidth(bps) => Plan::for_bandwidth(scheme, stream, bps),

@@ -45,6 +45,16 @@ impl Remote {
         self.json(&self.text(path)?)
     }
 
+    /// What is at a path for a query, as JSON.
+    pub(crate) fn get_with<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<T, Failure> {
+        let query = query.iter().map(|(name, value)| (*name, value));
+        self.json(&self.answer(self.agent.get(self.address(path)).query_pairs(query).call())?)
+    }
+
     /// What is at a path.
     pub(crate) fn text(&self, path: &str) -> Result<String, Failure> {
         self.answer(self.agent.get(self.address(path)).call())

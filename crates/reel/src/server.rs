@@ -231,7 +231,7 @@ impl Server {
         let (parts, capacity, openers) = parts(&config, &library, &plan, front_ends)?;
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
-        let casts = casts(&library, &parts, config.cast_train_packets);
+        let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
         let services = services(&library, &parts, &capacity, &casts);
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         runtimes.answer(arriving, &control);
@@ -468,11 +468,16 @@ fn registry(library: &Arc<Library>, parts: &Parts) -> MetricsRegistry {
 }
 
 /// No casts yet.
-fn casts(library: &Arc<Library>, parts: &Parts, train_packets: Option<NonZeroU64>) -> Casts {
+fn casts(
+    library: &Arc<Library>,
+    parts: &Parts,
+    http: SocketAddr,
+    train_packets: Option<NonZeroU64>,
+) -> Casts {
     let (library, sessions) = (Arc::clone(library), Arc::clone(&parts.sessions));
     let depth = parts.units.depth();
     let front_end = parts.play.place_of(CASTS);
-    Casts::new(CastParts { library, sessions, depth, front_end, train_packets })
+    Casts::new(CastParts { library, sessions, depth, front_end, http, train_packets })
 }
 
 /// The parts that the control plane speaks for.

@@ -34,7 +34,8 @@ fn written_again(name: &str, channel: &Channel) {
         source: channel.sources.first().copied(),
         rate_kbps: 0,
         fec,
-        more_groups: &[],
+        channels: 1,
+        url: None,
         attributes: &[],
     };
     let Ok(text) = description.write() else { return };

@@ -52,6 +52,11 @@ export interface Cast {
   fec_packets: number;
   /** The group and the port of the media. */
   group: string;
+  /**
+   * What receivers show: the name of the title, with that of the cast where it alone would not tell
+   * the cast from others.
+   */
+  label: string;
   /** Packets that left more than 20 ms after they were due. */
   late_packets: number;
   /** Whether it begins again at its end. */
@@ -76,12 +81,19 @@ export interface Cast {
   schedule?: CastSchedule;
   /** The address of its description for receivers (SDP). */
   sdp: string;
+  /** The only sender that receivers of the group join for; missing if it is not source-specific. */
+  source?: string;
   /** How far it has come. */
   state: CastStage;
   /** The id of the title that is sent now. */
   title: string;
   /** Its name. */
   title_name: string;
+  /**
+   * Where other machines get its description (SDP); missing if the server does not listen at the
+   * address from which it is sent.
+   */
+  url?: string;
 }
 
 /** What a channel sends. */
@@ -138,7 +150,10 @@ export interface CastPlan {
   channels: number;
   /** Groups that a client receives at a time, at most. */
   client_channels: number;
-  /** What they are sent when each is sent its largest segment; null if that is not known. */
+  /**
+   * What the network carries at most, in bits per second with headers and FEC, when each group is
+   * sent its largest segment; null if that is not known.
+   */
   peak_bps: number | null;
   /** Why the title cannot be cast like this; null if it can. */
   problem: string | null;
@@ -174,6 +189,8 @@ export interface CastSchedule {
   bandwidth_bps: number;
   /** How many groups there are, one address after another. */
   channels: number;
+  /** What the network carries at most, in bits per second with headers and FEC. */
+  peak_bps: number;
   /** The scheme. */
   scheme: string;
   /** How many segments the title is cut into. */
@@ -509,7 +526,8 @@ export interface NewCast {
   /** Whether it is announced to receivers that look for casts (SAP). */
   announce?: boolean;
   /**
-   * The most that all groups of a broadcast are sent, in bits per second, without headers and FEC.
+   * The most that the network carries for all groups of a broadcast, in bits per second, with
+   * headers and FEC, in its busiest slot.
    */
   bandwidth_bps?: number;
   /** The mark of its packets (RFC 2474), 0 to 63. */

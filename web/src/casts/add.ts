@@ -108,7 +108,7 @@ function wayFields(): { element: HTMLElement; isScheduled(): boolean; bound(): B
     "select",
     { class: "select", "aria-label": "Kind of limit" },
     h("option", { value: "wait" }, "seconds of wait"),
-    h("option", { value: "rate" }, "Mb/s without FEC"),
+    h("option", { value: "rate" }, "Mb/s on the network"),
   );
   const bound = h("div", { class: "cast-bound", hidden: true }, number, unit);
   const element = h(

@@ -48,19 +48,21 @@ export function linesNote(cast: Cast): string {
   return "Any number of receivers, at any time: the film is joined where it is.";
 }
 
-/**
- * Of programs that take the address of a group. The sender of a source-specific group is not known.
- */
+/** Of programs that take the address of a group, with its only sender if it is source-specific. */
 function playersOfAddress(cast: Cast, note: string): Line[] {
-  if (isSourceSpecific(cast.group)) return [];
-  const address = shellWord(`rtp://${cast.group}`);
+  const { group, source } = cast;
+  const sender = source?.includes(":") ? `[${source}]@` : source ? `${source}@` : "";
+  const sources = source ? `?sources=${source}` : "";
   return [
-    { program: "VLC", line: `vlc ${address}`, note },
-    { program: "mpv", line: `mpv ${address}`, note },
+    { program: "VLC", line: `vlc ${shellWord(`rtp://${sender}${group}`)}`, note },
+    { program: "mpv", line: `mpv ${shellWord(`rtp://${group}${sources}`)}`, note },
   ];
 }
 
-/** With the FEC, if there is one. The packets of the film have the type 33, those of the FEC 96. */
+/**
+ * With the FEC, if there is one. The packets of the film have the type 33, those of the FEC 96.
+ * udpsrc of GStreamer 1.22 cannot join a group for one sender.
+ */
 function gstreamer(cast: Cast): Line[] {
   const { host, port } = groupOf(cast.group);
   if (isSourceSpecific(cast.group)) return [];

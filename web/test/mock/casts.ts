@@ -24,6 +24,7 @@ export function cast(title: Pick<Title, "id" | "name">, change: Partial<Cast>): 
     name,
     title: title.id,
     title_name: title.name,
+    label: title.name,
     group: "239.255.1.1:5000",
     loop: true,
     playlist_place: 0,
@@ -155,7 +156,7 @@ export function castRoutes({ casts: state, titles }: { casts: MockCasts; titles:
         const planned = plansOf(title, new URLSearchParams({ wait_s: String(wanted.wait_s ?? 30) }));
         const plan = planned.plans.find((plan) => plan.scheme === scheme);
         if (scheme && !plan) return problem(response, 422, "This title is not cast", `no scheme ${scheme}`);
-        if (plan) added.schedule = { ...plan, scheme: plan.scheme };
+        if (plan) added.schedule = { ...plan, peak_bps: plan.peak_bps ?? 0 };
         state.casts.push(added);
         json(response, 201, JSON_TYPE, JSON.stringify(added));
       },

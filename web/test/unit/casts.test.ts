@@ -12,7 +12,15 @@ const title = { id: "tide", name: "Tide" };
 const origin = "http://attic:8080";
 
 const schedule = (scheme: string): Partial<Cast> => ({
-  schedule: { scheme, channels: 5, segments: 36, slot_s: 10, wait_s: 20, bandwidth_bps: 20_000_000 },
+  schedule: {
+    scheme,
+    channels: 5,
+    segments: 36,
+    slot_s: 10,
+    wait_s: 20,
+    bandwidth_bps: 20_000_000,
+    peak_bps: 31_000_000,
+  },
 });
 
 const lines = (change: Partial<Cast>, from = origin) =>
@@ -45,7 +53,14 @@ test("only reel receive follows a schedule; a staggered channel is a film by its
 test("a source-specific group needs its sender, which the description names", () => {
   assert.ok(isSourceSpecific("232.1.1.1:5000") && isSourceSpecific("[ff3e::1]:5000"));
   assert.ok(!isSourceSpecific("239.1.1.1:5000") && !isSourceSpecific("[ff15::1]:5000"));
-  assert.ok(lines({ group: "232.1.1.1:5000" }).every((line) => line.includes("/casts/tide.sdp")));
+  const ofOne = lines({ group: "232.1.1.1:5000", source: "10.0.0.1" });
+  assert.deepEqual(
+    ofOne.filter((line) => !line.includes("/casts/tide.sdp")),
+    ["vlc rtp://10.0.0.1@232.1.1.1:5000", "mpv 'rtp://232.1.1.1:5000?sources=10.0.0.1'"],
+  );
+  assert.ok(
+    lines({ group: "[ff3e::1]:5000", source: "fd00::1" }).includes("vlc 'rtp://[fd00::1]@[ff3e::1]:5000'"),
+  );
 });
 
 test("words are quoted for the shell where that is needed", () => {

@@ -1,7 +1,7 @@
 //! What casts send when, and what they cost.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Some slots of a cast with a schedule, and a client that joins at the next one.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -55,7 +55,7 @@ pub struct CastSegment {
 }
 
 /// What it costs to send a title.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct CastPlans {
     /// The title's id.
     pub title: String,
@@ -72,7 +72,7 @@ pub struct CastPlans {
 }
 
 /// What one scheme costs.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct CastPlan {
     /// The scheme.
     pub scheme: String,
@@ -82,7 +82,8 @@ pub struct CastPlan {
     pub channels: usize,
     /// What all groups are sent on average, in bits per second, without headers and FEC.
     pub bandwidth_bps: u64,
-    /// What they are sent when each is sent its largest segment; null if that is not known.
+    /// What the network carries at most, in bits per second with headers and FEC, when each group
+    /// is sent its largest segment; null if that is not known.
     pub peak_bps: Option<u64>,
     /// The length of a slot, in seconds.
     pub slot_s: f64,

@@ -46,8 +46,8 @@ pub struct NewCast {
     /// The longest wait of a client of a broadcast, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<f64>,
-    /// The most that all groups of a broadcast are sent, in bits per second, without headers and
-    /// FEC.
+    /// The most that the network carries for all groups of a broadcast, in bits per second, with
+    /// headers and FEC, in its busiest slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bps: Option<u64>,
 }
@@ -86,6 +86,9 @@ pub struct Cast {
     pub title: String,
     /// Its name.
     pub title_name: String,
+    /// What receivers show: the name of the title, with that of the cast where it alone would not
+    /// tell the cast from others.
+    pub label: String,
     /// The ids of the titles that follow each other; missing if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub playlist: Vec<String>,
@@ -94,6 +97,13 @@ pub struct Cast {
     pub playlist_place: usize,
     /// The group and the port of the media.
     pub group: String,
+    /// The only sender that receivers of the group join for; missing if it is not source-specific.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Where other machines get its description (SDP); missing if the server does not listen at the
+    /// address from which it is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Whether it begins again at its end.
     #[serde(rename = "loop")]
     pub is_looped: bool,
@@ -163,6 +173,8 @@ pub struct CastSchedule {
     pub wait_s: f64,
     /// What all groups are sent on average, in bits per second, without headers and FEC.
     pub bandwidth_bps: u64,
+    /// What the network carries at most, in bits per second with headers and FEC.
+    pub peak_bps: u64,
 }
 
 /// How far a cast has come.

@@ -5,20 +5,34 @@ use std::net::IpAddr;
 
 use super::parse::SdpError;
 use super::schedule::Attributes;
+use super::{ABRIDGED_ATTRIBUTE, CAST_ATTRIBUTE, group_above};
 use crate::limits::{SDP_BYTES_MAX, SDP_LINES_MAX, SDP_MEDIA_MAX, SDP_SOURCES_MAX};
 
 /// A description, line by line.
 #[derive(Debug, Default)]
 pub(super) struct Lines<'a> {
     pub(super) name: &'a str,
-    pub(super) address: Option<IpAddr>,
+    pub(super) address: Option<Addresses>,
     pub(super) sources: Vec<IpAddr>,
+    /// Where more is said.
+    pub(super) url: Option<&'a str>,
+    /// The name by which the sender knows the cast.
+    pub(super) cast: Option<&'a str>,
+    /// Whether the schedule is left out.
+    pub(super) is_abridged: bool,
     /// The identifiers of each group of media and its FEC.
     pub(super) groups: Vec<Vec<&'a str>>,
     pub(super) media: Vec<Media<'a>>,
     pub(super) schedule: Attributes<'a>,
     /// Kilobits per second of the session.
     pub(super) rate_kbps: Option<u64>,
+}
+
+/// An address, and how many follow it, each one above the last, with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addresses {
+    pub(super) first: IpAddr,
+    pub(super) count: u16,
 }
 
 /// One `m=` with the lines after it.
@@ -28,7 +42,7 @@ pub(super) struct Media<'a> {
     /// The first payload type. Reel's have one.
     pub(super) payload_type: u8,
     pub(super) is_rtp: bool,
-    pub(super) address: Option<IpAddr>,
+    pub(super) address: Option<Addresses>,
     pub(super) sources: Vec<IpAddr>,
     /// The name and the clock of the format, such as `MP2T/90000`.
     pub(super) encoding: Option<&'a str>,
@@ -64,6 +78,7 @@ impl<'a> Lines<'a> {
     fn take(&mut self, kind: &str, value: &'a str) -> Result<(), &'static str> {
         match kind {
             "s" => self.name = value.trim(),
+            "u" => self.url = Some(value.trim()),
             "c" => *self.address_mut() = address(value)?,
             "b" if self.media.is_empty() => self.rate_kbps = kbps(value).or(self.rate_kbps),
             "m" if self.media.len() >= SDP_MEDIA_MAX => return Err("there are too many media"),
@@ -74,7 +89,7 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    fn address_mut(&mut self) -> &mut Option<IpAddr> {
+    fn address_mut(&mut self) -> &mut Option<Addresses> {
         match self.media.last_mut() {
             Some(media) => &mut media.address,
             None => &mut self.address,
@@ -87,6 +102,8 @@ impl<'a> Lines<'a> {
             ("source-filter", Some(media)) => media.sources = sources(value)?,
             ("source-filter", None) => self.sources = sources(value)?,
             ("group", None) => self.groups.extend(group(value)),
+            (CAST_ATTRIBUTE, None) => self.cast = Some(value.trim()),
+            (ABRIDGED_ATTRIBUTE, None) => self.is_abridged = true,
             (name, None) => self.schedule.take(name, value),
             ("mid", Some(media)) => media.id = Some(value.trim()),
             ("rtpmap", Some(media)) => media.encoding = of_type(value, media.payload_type).or(media.encoding),
@@ -129,14 +146,25 @@ impl Media<'_> {
     }
 }
 
-/// `IN IP4 239.1.1.1/16`: the address; what follows it is for senders.
-fn address(value: &str) -> Result<Option<IpAddr>, &'static str> {
+/// `IN IP4 239.1.1.1/16/3` or `IN IP6 ff15::1/3`: the address, a TTL, which is for senders, and how
+/// many addresses there are (RFC 8866, section 5.7).
+fn address(value: &str) -> Result<Option<Addresses>, &'static str> {
     let mut words = value.split_ascii_whitespace();
     let (Some("IN"), Some(family), Some(address)) = (words.next(), words.next(), words.next()) else {
         return Err("it is not of the form IN IP4 address");
     };
-    let address: IpAddr = address.split('/').next().unwrap_or(address).parse().map_err(|_| NO_ADDRESS)?;
-    if address.is_ipv4() == (family == "IP4") { Ok(Some(address)) } else { Err(NO_ADDRESS) }
+    let mut parts = address.split('/');
+    let first: IpAddr = parts.next().unwrap_or(address).parse().map_err(|_| NO_ADDRESS)?;
+    if first.is_ipv4() != (family == "IP4") {
+        return Err(NO_ADDRESS);
+    }
+    let count = if first.is_ipv4() { parts.nth(1) } else { parts.next() };
+    let count = count.map_or(Ok(1), |count| count.parse().map_err(|_| NO_COUNT))?;
+    let has_room = (1..=SDP_MEDIA_MAX).contains(&usize::from(count));
+    if !has_room || (count > 1 && group_above(first, count - 1).is_none()) {
+        return Err(NO_COUNT);
+    }
+    Ok(Some(Addresses { first, count }))
 }
 
 /// `AS:5300` (RFC 8866, section 5.8). Other kinds of bandwidth are left out.
@@ -145,6 +173,8 @@ fn kbps(value: &str) -> Option<u64> {
 }
 
 const NO_ADDRESS: &str = "its address is none of its family; names of machines are not looked up";
+
+const NO_COUNT: &str = "it has no addresses, too many, or some that are no groups";
 
 /// `incl IN IP4 239.1.1.1 192.0.2.1 ...` (RFC 4570, section 3): the senders to receive from.
 /// Senders that are excluded are not known to a receiver.

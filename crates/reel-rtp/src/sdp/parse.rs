@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::lines::{Lines, Media};
+use super::lines::{Addresses, Lines, Media};
 use super::schedule::SlotSchedule;
-use super::session_name;
+use super::{group_above, session_name};
 use crate::CLOCK_HZ;
 use crate::fec::{FEC_PAYLOAD_TYPE, Geometry};
-use crate::limits::SDP_BYTES_MAX;
+use crate::limits::{SDP_BYTES_MAX, SDP_MEDIA_MAX};
 use crate::rtp::MP2T;
 
 /// A description that was read.
@@ -21,6 +21,10 @@ pub struct Session {
     pub rate_kbps: Option<u64>,
     /// The schedule by which they are sent, if they are channels of a broadcast.
     pub schedule: Option<SlotSchedule>,
+    /// The name by which its sender knows it, if that is said.
+    pub cast: Option<String>,
+    /// Where the whole description is, if this one leaves out the schedule.
+    pub whole_at: Option<String>,
 }
 
 /// A transport stream of a description.
@@ -71,6 +75,9 @@ pub enum SdpError {
         /// What is wrong.
         why: &'static str,
     },
+    /// There are too many channels.
+    #[error("the description (SDP) has more than {SDP_MEDIA_MAX} groups; use that of one cast")]
+    Channels,
     /// The schedule of a broadcast contradicts itself.
     #[error("the schedule of the description (SDP) cannot be used: {0}")]
     Schedule(&'static str),
@@ -90,31 +97,51 @@ impl Session {
     /// specification; [`SdpError::NoStream`] if there is no transport stream over RTP.
     pub fn parse(text: &str) -> Result<Session, SdpError> {
         let lines = Lines::read(text)?;
-        let channels: Vec<Channel> = lines.media.iter().filter_map(|media| channel(&lines, media)).collect();
-        if channels.is_empty() {
-            return Err(SdpError::NoStream);
+        // A medium has as many channels as it has groups.
+        let channels = lines.media.iter().flat_map(|media| channels(&lines, media)).take(SDP_MEDIA_MAX + 1);
+        let channels: Vec<Channel> = channels.collect();
+        match channels.len() {
+            0 => return Err(SdpError::NoStream),
+            1..=SDP_MEDIA_MAX => {}
+            _ => return Err(SdpError::Channels),
         }
         let schedule = lines.schedule.read(channels.len()).map_err(SdpError::Schedule)?;
-        Ok(Session { name: session_name(lines.name), channels, rate_kbps: lines.rate_kbps, schedule })
+        let whole_at = lines.url.filter(|_| lines.is_abridged).map(str::to_owned);
+        let cast = lines.cast.map(str::to_owned);
+        let name = session_name(lines.name);
+        Ok(Session { name, channels, rate_kbps: lines.rate_kbps, schedule, cast, whole_at })
     }
 }
 
-/// The channel of a medium, if it is a transport stream.
-fn channel(lines: &Lines<'_>, media: &Media<'_>) -> Option<Channel> {
-    let address = media.address.or(lines.address)?;
+/// The channels of a medium, one in each of its groups, if it is a transport stream.
+fn channels(lines: &Lines<'_>, media: &Media<'_>) -> Vec<Channel> {
+    let Some(addresses) = media.address.or(lines.address) else { return Vec::new() };
     // A port of 0 says that the stream is not sent.
     if !is_stream(media) || !(1..u16::MAX).contains(&media.port) {
-        return None;
+        return Vec::new();
     }
     let sources = if media.sources.is_empty() { &lines.sources } else { &media.sources };
-    let sources = sources.iter().copied().filter(|source| source.is_ipv4() == address.is_ipv4());
-    let (fec, fec_fault) = match fec(lines, media) {
-        None => (None, None),
-        Some(Ok(fec)) => (Some(fec), None),
-        Some(Err(fault)) => (None, Some(fault)),
+    let sources = sources.iter().copied().filter(|source| source.is_ipv4() == addresses.first.is_ipv4());
+    let sources: Vec<IpAddr> = sources.collect();
+    let fec = fec(lines, media);
+    let of_group = |number: u16| {
+        let (fec, fec_fault) = match fec {
+            None => (None, None),
+            Some(Ok((fec, groups))) => {
+                (group_at(groups, number).map(|address| FecChannel { address, ..fec }), None)
+            }
+            Some(Err(fault)) => (None, Some(fault)),
+        };
+        let (port, payload_type) = (media.port, media.payload_type);
+        let address = group_at(addresses, number)?;
+        Some(Channel { address, port, payload_type, sources: sources.clone(), fec, fec_fault })
     };
-    let (port, payload_type) = (media.port, media.payload_type);
-    Some(Channel { address, port, payload_type, sources: sources.collect(), fec, fec_fault })
+    (0..addresses.count).filter_map(of_group).collect()
+}
+
+/// One of several addresses. A single one may be that of a machine.
+fn group_at(addresses: Addresses, number: u16) -> Option<IpAddr> {
+    if number == 0 { Some(addresses.first) } else { group_above(addresses.first, number) }
 }
 
 /// Whether a medium is a transport stream: by its static payload type (RFC 3551), or by name.
@@ -135,7 +162,7 @@ fn is_format(encoding: &str, name: &str) -> bool {
 
 /// The FEC of a medium: what is grouped with it, or, without any groups, the only one of the only
 /// stream.
-fn fec(lines: &Lines<'_>, media: &Media<'_>) -> Option<Result<FecChannel, &'static str>> {
+fn fec(lines: &Lines<'_>, media: &Media<'_>) -> Option<Result<(FecChannel, Addresses), &'static str>> {
     let only =
         |is_kind: fn(&Media<'_>) -> bool| lines.media.iter().filter(|other| is_kind(other)).count() == 1;
     let is_grouped = |other: &Media<'_>| {
@@ -148,14 +175,20 @@ fn fec(lines: &Lines<'_>, media: &Media<'_>) -> Option<Result<FecChannel, &'stat
     Some(read_fec(lines, media, found))
 }
 
-fn read_fec(lines: &Lines<'_>, media: &Media<'_>, fec: &Media<'_>) -> Result<FecChannel, &'static str> {
-    let address = fec.address.or(lines.address).ok_or("it has no address")?;
+/// The FEC in the first of its groups, and all of them.
+fn read_fec(
+    lines: &Lines<'_>,
+    media: &Media<'_>,
+    fec: &Media<'_>,
+) -> Result<(FecChannel, Addresses), &'static str> {
+    let addresses = fec.address.or(lines.address).ok_or("it has no address")?;
     if media.payload_type != MP2T || fec.payload_type != FEC_PAYLOAD_TYPE {
         return Err("the payload types of ST 2022-1 are 33 and 96");
     }
-    if fec.port == 0 || address.is_ipv4() != media.address.or(lines.address).is_some_and(|own| own.is_ipv4())
-    {
-        return Err("it has no port, or an address of another family");
+    let is_same =
+        |own: Addresses| own.count == addresses.count && own.first.is_ipv4() == addresses.first.is_ipv4();
+    if fec.port == 0 || !media.address.or(lines.address).is_some_and(is_same) {
+        return Err("it has no port, an address of another family, or another number of addresses");
     }
     let (Some(columns), Some(rows)) = (parameter(fec, "L"), parameter(fec, "D")) else {
         return Err("its L or D is missing or no number");
@@ -164,7 +197,7 @@ fn read_fec(lines: &Lines<'_>, media: &Media<'_>, fec: &Media<'_>) -> Result<Fec
     let geometry =
         Geometry::new(side(columns), side(rows)).map_err(|_| "its matrices are too large or empty")?;
     let repair_window_us = parameter(fec, "repair-window");
-    Ok(FecChannel { address, port: fec.port, geometry, repair_window_us })
+    Ok((FecChannel { address: addresses.first, port: fec.port, geometry, repair_window_us }, addresses))
 }
 
 /// A parameter of a format: `L=20; D=4` (RFC 6015), or with colons as some senders write.

@@ -52,7 +52,9 @@ fn what_other_senders_write_is_read() {
     // The address belongs to the medium; a dynamic payload type; lines that end with LF.
     let text = "v=0\ns= A  film \nm=audio 4000 RTP/AVP 0\nc=IN IP4 239.9.9.9\nm=video 5000/2 RTP/AVPF 98 99\n\
                 c=IN IP4 239.1.1.1/16/3\ni=x\na=rtpmap:98 mp2t/90000\na=sendonly";
-    assert_eq!(channels(text), [Channel { payload_type: 98, ..plain.clone() }]);
+    // Three groups, one address after another (RFC 8866, section 5.7).
+    let of_group = |group| Channel { payload_type: 98, address: address(group), ..plain.clone() };
+    assert_eq!(channels(text), ["239.1.1.1", "239.1.1.2", "239.1.1.3"].map(of_group));
     assert_eq!(Session::parse(text).unwrap().name, "A  film");
     let text = with(&["a=source-filter: incl IN IP4 * 192.0.2.1 192.0.2.2", "m=video 5000 RTP/AVP 33"]);
     let sources = vec![address("192.0.2.1"), address("192.0.2.2")];
@@ -163,6 +165,14 @@ fn what_cannot_be_received_is_refused_in_words() {
     assert!(refused("s=x\nv=0").contains("begins with v=0"));
     assert!(refused(&" ".repeat(SDP_BYTES_MAX + 1)).contains("65537 bytes"));
     assert!(refused(&with(&vec!["a=x"; SDP_LINES_MAX])).contains("too many lines"));
+    for groups in ["IP4 239.1.1.1/1/0", "IP4 239.1.1.1/1/129", "IP4 239.1.1.1/1/x", "IP4 10.0.0.1/1/2"] {
+        let text = with(&["m=video 5000 RTP/AVP 33", &format!("c=IN {groups}")]);
+        assert!(refused(&text).contains("too many, or some that are no groups"), "{groups}");
+    }
+    let text = with(&["m=video 5000 RTP/AVP 33", "c=IN IP4 239.255.255.255/1/2"]);
+    assert!(refused(&text).contains("some that are no groups"));
+    let many = [["m=video 5000 RTP/AVP 33", "c=IN IP6 ff15::1/100"]; 2].concat();
+    assert!(refused(&with(&many)).contains("more than 128 groups"));
     assert!(refused(&with(&vec!["m=video 5000 RTP/AVP 33"; SDP_MEDIA_MAX + 1])).contains("too many media"));
 }
 
@@ -194,7 +204,7 @@ proptest! {
         let description =
             Description {
                 name: &name, session_id: 1, version: 2, origin: host, group, port, ttl: 8, source, rate_kbps: 0, fec,
-                more_groups: &[], attributes: &[],
+                channels: 1, url: None, attributes: &[],
             };
         let read = Session::parse(&description.write().unwrap()).unwrap();
         prop_assert!(!read.name.is_empty());
@@ -243,7 +253,8 @@ fn a_broadcast_is_read_as_it_was_written() {
         source: None,
         rate_kbps: 0,
         fec: Some(FecDescription { geometry, repair_window_us: 9 }),
-        more_groups: &[group(2), group(3)],
+        channels: 3,
+        url: None,
         attributes: &attributes,
     };
     let text = description.write().unwrap();
@@ -253,6 +264,9 @@ fn a_broadcast_is_read_as_it_was_written() {
     for (number, channel) in (1..).zip(&read.channels) {
         assert_eq!((channel.address, channel.fec.unwrap().address), (group(number), group(number)));
     }
+    // No group is said twice.
+    assert_eq!(text.matches("c=IN IP4 239.1.1.1/1/3\r\n").count(), 2);
+    assert!(!text.contains("239.1.1.2"), "{text}");
     assert_eq!((schedule.segment(1), schedule.segment(3)), (Some(0..61), Some(119..179)));
     assert_eq!((schedule.segment(0), schedule.segment(4)), (None, None));
     // What contradicts itself is refused.

@@ -64,7 +64,7 @@ impl Case {
     }
 
     fn open(&mut self, to: SocketAddr) -> FlowId {
-        let to = self.socket.destination(to).expect("a group");
+        self.socket.check(to).expect("a group");
         self.sender.open(to, pacer(40_000_000)).expect("room for a flow")
     }
 

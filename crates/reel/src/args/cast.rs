@@ -1,6 +1,6 @@
 //! The arguments of `reel cast`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -35,12 +35,11 @@ pub(crate) enum CastCommand {
 #[command(group(ArgGroup::new("subject").required(true).args(["title", "duration"])))]
 #[command(group(ArgGroup::new("bound").required(true).args(["wait", "bandwidth"])))]
 pub(crate) struct CastPlanArguments {
-    /// Id of a title, as `reel titles` lists it
-    #[arg(requires = "volume")]
+    /// Id of a title of a running server, as `reel titles` lists it
     pub(crate) title: Option<String>,
 
-    /// The directory of the title's volume
-    #[arg(long, value_name = "DIR", requires = "title")]
+    /// The directory of the title's volume, if no server has it open
+    #[arg(long, value_name = "DIR", requires = "title", conflicts_with = "server")]
     pub(crate) volume: Option<PathBuf>,
 
     /// For a title of this length: 180s, 90min, 2h
@@ -55,7 +54,8 @@ pub(crate) struct CastPlanArguments {
     #[arg(long, value_name = "TIME")]
     pub(crate) wait: Option<Span>,
 
-    /// The most that all channels together send: 17.5M
+    /// The most that all channels together send: 17.5M. For a stored title, it is what the network
+    /// carries in the busiest slot, with FEC and headers
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) bandwidth: Option<Rate>,
 
@@ -74,6 +74,10 @@ pub(crate) struct CastPlanArguments {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Address of the server
+    #[arg(long, value_name = "URL", default_value = SERVER)]
+    pub(crate) server: String,
 }
 
 /// `reel cast add`.
@@ -85,7 +89,7 @@ pub(crate) struct CastAddArguments {
     pub(crate) titles: Vec<String>,
 
     /// Group and port, such as 239.1.1.1:5000 or [ff15::1]:5000; the port is even
-    #[arg(long, value_name = "GROUP:PORT")]
+    #[arg(long, value_name = "GROUP:PORT", value_parser = parse_group)]
     pub(crate) group: SocketAddr,
 
     /// Name of the cast [default: the first title's id]
@@ -129,7 +133,8 @@ pub(crate) struct CastAddArguments {
     #[arg(long, value_name = "TIME", requires = "scheme", conflicts_with = "bandwidth")]
     pub(crate) wait: Option<Span>,
 
-    /// With --scheme: the most that all groups are sent: 17.5M
+    /// With --scheme: the most that the network carries for all groups, with FEC and headers, in
+    /// the busiest slot: 17.5M
     #[arg(long, value_name = "RATE", requires = "scheme", value_parser = parse_rate)]
     pub(crate) bandwidth: Option<Rate>,
 
@@ -170,6 +175,17 @@ pub(crate) struct CastSdpArguments {
     /// Address of the server
     #[arg(long, value_name = "URL", default_value = SERVER)]
     pub(crate) server: String,
+}
+
+/// A group with its port.
+fn parse_group(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    text.parse().map_err(|_| match bare.parse::<IpAddr>() {
+        Ok(group) => format!("the port is missing; name one, for example {}", SocketAddr::new(group, 5000)),
+        Err(_) => {
+            "it is no group with a port; name one, for example 239.1.1.1:5000 or [ff15::1]:5000".to_owned()
+        }
+    })
 }
 
 /// Where `reel serve` listens if nothing else is configured.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use reel_library::{IngestOptions, Ingested, Input, Library, clean_name, is_blank};
 use serde_json::json;
 
+use super::volume::{network_use, sends_parity};
 use super::{Access, open_library};
 use crate::args::{FormName, IngestArguments};
 use crate::failure::{Exit, Failure};
@@ -40,6 +41,11 @@ pub(super) fn run(arguments: &IngestArguments, quiet: bool) -> Result<Exit, Fail
                 exit = failure.exit;
             }
         }
+    }
+    let geometry = library.volume().geometry();
+    let has_stream = !results.is_empty() && jobs.iter().any(|job| job.stream);
+    if has_stream && !quiet && !arguments.json && !sends_parity(geometry) {
+        say(network_use(geometry));
     }
     if arguments.json {
         print(&json!({ "titles": results }).to_string())?;

@@ -5,7 +5,7 @@ use crate::plans::{NotPlanned, SchemePlan, Subject};
 use reel_api::wire::{CastChannel, CastClient, CastPlan, CastPlans, CastSegment, CastSlots};
 use reel_api::{CastPlanQuery, CastRefusal};
 use reel_broadcast::Scheme;
-use reel_cast::{BroadcastConfig, SlotsReport, channels_refused};
+use reel_cast::{BroadcastConfig, SlotsReport};
 use reel_library::{Library, LibraryError};
 
 /// What it costs to send a title. Without a wait or a bandwidth, no schedule is planned.
@@ -36,13 +36,11 @@ pub(super) fn cast_plans(library: &Library, wanted: CastPlanQuery) -> Result<Cas
 }
 
 fn plan_of(planned: &SchemePlan) -> CastPlan {
-    let SchemePlan { plan, peak_bps, fault } = planned;
-    let channels = plan.schedule.channels().len();
-    let fault = fault.as_ref().map(ToString::to_string);
+    let SchemePlan { plan, peak_bps, problem } = planned;
     CastPlan {
         scheme: plan.schedule.scheme().to_string(),
         segments: plan.schedule.segments(),
-        channels,
+        channels: plan.schedule.channels().len(),
         bandwidth_bps: plan.bandwidth_bps(),
         peak_bps: *peak_bps,
         slot_s: seconds(plan.slot_ns()),
@@ -50,7 +48,7 @@ fn plan_of(planned: &SchemePlan) -> CastPlan {
         best_wait_s: seconds(planned.best_wait_ns()),
         client_channels: plan.schedule.client_channels(),
         buffer_bytes: plan.buffer_bytes(),
-        problem: channels_refused(channels).or(fault),
+        problem: problem.clone(),
     }
 }
 

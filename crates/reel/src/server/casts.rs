@@ -137,12 +137,16 @@ pub fn broadcast_of(
     let scheme = scheme.parse().map_err(|error: BroadcastError| error.to_string())?;
     let bound = match (wait_s, bandwidth_bps) {
         (Some(wait_s), None) if wait_s > 0.0 && wait_s <= DAY_S => {
-            BroadcastBound::Wait((wait_s * 1e9) as u64)
+            BroadcastBound::Wait((wait_s * 1e9).round() as u64)
         }
         (None, Some(bps)) => BroadcastBound::Bandwidth(bps),
         (Some(wait_s), None) => return Err(format!("a wait is above 0 s and at most a day, not {wait_s} s")),
         _ => {
-            return Err("a scheme needs either a wait or a bandwidth, for example a wait of 30 s".to_owned());
+            return Err(
+                "a scheme needs either a wait or a bandwidth, for example --wait 30s or --bandwidth 20M (wait_s or bandwidth_bps in \
+                 the API and in reel.toml)"
+                    .to_owned(),
+            );
         }
     };
     Ok(Some(BroadcastConfig { scheme, bound }))
@@ -167,9 +171,12 @@ fn cast_of(report: CastReport) -> Cast {
         name: report.name,
         title: report.title,
         title_name: report.title_name,
+        label: report.label,
         playlist: report.playlist,
         playlist_place: report.playlist_place,
         group: report.group.to_string(),
+        source: report.source.map(|source| source.to_string()),
+        url: report.url,
         is_looped: report.is_looped,
         fec: report.fec.map(|(columns, rows, is_strict)| CastMatrix { columns, rows, is_strict }),
         schedule: report.broadcast.map(|broadcast| CastSchedule {
@@ -179,6 +186,7 @@ fn cast_of(report: CastReport) -> Cast {
             slot_s: seconds(broadcast.slot_ns),
             wait_s: seconds(broadcast.wait_ns),
             bandwidth_bps: broadcast.bandwidth_bps,
+            peak_bps: broadcast.peak_bps,
         }),
         state,
         reason,

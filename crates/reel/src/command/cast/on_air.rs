@@ -54,25 +54,37 @@ fn added_text(cast: &Cast, remote: &Remote) -> String {
             format!("FEC {} x {} on port + 2, for {who}", matrix.columns, matrix.rows)
         }
     };
-    let sdp = remote.address(&cast.sdp);
+    // The address that this command asks may be that of this machine alone.
+    let sdp = cast.url.clone().unwrap_or_else(|| remote.address(&cast.sdp));
     if let Some(schedule) = &cast.schedule {
         return format!(
-            "{} is sent to {} groups from {} on: {}, {:.1} Mb/s, {fec}\n  clients wait for at most {:.1} s\n  reel receive {sdp} | mpv -",
+            "{} is sent to {} groups from {} on: {}, {:.1} Mb/s, {fec}\n  the network carries at most {:.1} Mb/s, with FEC and headers\n  clients wait for at most {:.1} s\n  reel receive {sdp} | mpv -",
             cast.name,
             schedule.channels,
             cast.group,
             schedule.scheme,
             schedule.bandwidth_bps as f64 / 1e6,
+            schedule.peak_bps as f64 / 1e6,
             schedule.wait_s
         );
     }
     format!(
-        "{} is sent to {} from now on\n  {:.1} Mb/s, {fec}\n  ffplay -protocol_whitelist http,tcp,udp,rtp,file {sdp}\n  reel receive {sdp} | mpv -\n  vlc rtp://{}",
+        "{} is sent to {} from now on\n  {:.1} Mb/s, {fec}\n  ffplay -protocol_whitelist http,tcp,udp,rtp,file {sdp}\n  reel receive {sdp} | mpv -\n  vlc rtp://{}{}",
         cast.name,
         cast.group,
         cast.rate_bps as f64 / 1e6,
+        sender(cast),
         cast.group
     )
+}
+
+/// The only sender of the group, as VLC has it in front of the group.
+fn sender(cast: &Cast) -> String {
+    match &cast.source {
+        None => String::new(),
+        Some(source) if source.contains(':') => format!("[{source}]@"),
+        Some(source) => format!("{source}@"),
+    }
 }
 
 /// `reel cast list`.

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use reel::plans::{Subject, planned};
+use reel::plans::{SchemePlan, Subject};
 use reel_broadcast::{BroadcastError, CautiousHarmonic, Scheme, Stream};
 use reel_cast::BroadcastBound;
 
 use super::drawing::draw;
-use super::subject::subject_of;
+use super::subject::{subject_of, told};
 use super::table::{HarmonicRow, Row, Table};
 use crate::args::CastPlanArguments;
 use crate::failure::{Exit, Failure};
@@ -36,25 +36,38 @@ pub(super) fn run(arguments: &CastPlanArguments) -> Result<Exit, Failure> {
                 .help("use --wait 30s, or --bandwidth 20M"));
         }
     };
-    let subject = subject_of(arguments)?;
     let refused = |error: BroadcastError| Failure::advised(Exit::Usage, &error.to_string());
-    let table = compare(subject, bound, arguments.scheme).map_err(refused)?;
+    let (subject, plans) = match told(arguments, bound)? {
+        Some(told) => told,
+        None => {
+            let subject = subject_of(arguments)?;
+            let plans = subject.plans(bound.of_cast(), arguments.scheme).map_err(refused)?;
+            (subject, plans)
+        }
+    };
+    let table = compare((subject, plans), bound, arguments.scheme).map_err(refused)?;
     if let Some(path) = &arguments.svg {
         let scheme = arguments.scheme.unwrap_or(Scheme::RecursiveFrequencySplitting);
-        let plan = planned(scheme, table.subject.stream, bound.of_cast()).map_err(refused)?;
-        write(path, arguments.force, &draw(&plan))?;
+        let plans = table.rows.iter().map(|row| &row.0.plan);
+        // All schemes are compared, or this one.
+        if let Some(plan) = plans.into_iter().find(|plan| plan.schedule.scheme() == scheme) {
+            write(path, arguments.force, &draw(plan))?;
+        }
     }
     print(&if arguments.json { table.as_json().to_string() } else { table.text() })?;
     Ok(Exit::Done)
 }
 
-fn compare(subject: Subject, bound: Bound, only: Option<Scheme>) -> Result<Table, BroadcastError> {
-    let rows = subject.plans(bound.of_cast(), only)?;
+fn compare(
+    (subject, plans): (Subject, Vec<SchemePlan>),
+    bound: Bound,
+    only: Option<Scheme>,
+) -> Result<Table, BroadcastError> {
     let mut notes = subject.notes.clone();
-    for note in rows.iter().filter_map(|row| row.fault.as_ref()).map(ToString::to_string) {
+    for note in plans.iter().filter_map(|plan| plan.problem.as_ref()) {
         // Schemes with equally many segments have the same difficulty.
-        if !notes.contains(&note) {
-            notes.push(note);
+        if !notes.contains(note) {
+            notes.push(note.clone());
         }
     }
     let harmonic = match only {
@@ -64,7 +77,7 @@ fn compare(subject: Subject, bound: Bound, only: Option<Scheme>) -> Result<Table
             .map(|of_paper| harmonic(subject.stream, bound, of_paper))
             .collect::<Result<_, _>>()?,
     };
-    let rows = rows.into_iter().map(Row).collect();
+    let rows = plans.into_iter().map(Row).collect();
     Ok(Table { subject, bound, rows, harmonic, notes })
 }
 

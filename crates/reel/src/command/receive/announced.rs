@@ -1,5 +1,6 @@
 //! Casts that are announced (SAP): all that are heard, or the one of a name.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::args::ReceiveArguments;
 use crate::failure::{Exit, Failure};
 use crate::logging::say;
 use crate::output::print;
+use crate::remote::Remote;
 use crate::signals::Signals;
 
 /// How long casts are listened for if nothing else is asked for: a Reel server with up to four
@@ -65,7 +67,7 @@ pub(super) fn find(name: &str, arguments: &ReceiveArguments) -> Result<Session, 
             all.push(&arrival.bytes, arrival.from.ip());
         }
         if let Some(cast) = guide.casts().first() {
-            return Ok(cast.session.clone());
+            return whole(cast.session, cast.from);
         }
     }
     let heard: Vec<String> =
@@ -79,6 +81,21 @@ pub(super) fn find(name: &str, arguments: &ReceiveArguments) -> Result<Session, 
         "servers with many casts announce each every minute or two (--timeout 2min); the cast's description, \
          http://host:8080/casts/NAME.sdp, needs no announcement",
     ))
+}
+
+/// The whole description. One that is too long for an announcement is at an address of the sender.
+/// No announcement has another machine asked.
+fn whole(session: &Session, from: IpAddr) -> Result<Session, Failure> {
+    let Some(url) = &session.whole_at else { return Ok(session.clone()) };
+    let host = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let is_sender = host.parse::<SocketAddr>().is_ok_and(|host| host.ip() == from);
+    if !is_sender {
+        let name = &session.name;
+        return Err(Failure::failed(format!("{from} announces {name:?} with a description at {url}"))
+            .help("a description is taken from the address that announces it; if you trust this one, name it instead of sap://"));
+    }
+    let text = Remote::new(url)?.text("")?;
+    Session::parse(&text).map_err(|error| Failure::advised(Exit::Failed, &error.to_string()))
 }
 
 /// Joins the groups of announcements that can be joined.
@@ -118,7 +135,7 @@ fn line(cast: &Announced<'_>) -> String {
         Some(channel) => {
             let fec =
                 channel.fec.map(|fec| format!("FEC {} x {}", fec.geometry.columns(), fec.geometry.rows()));
-            let address = std::net::SocketAddr::new(channel.address, channel.port);
+            let address = SocketAddr::new(channel.address, channel.port);
             (address.to_string(), fec.unwrap_or_else(|| "no FEC".to_owned()))
         }
     };

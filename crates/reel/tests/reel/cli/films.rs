@@ -33,6 +33,14 @@ pub(crate) fn broadcast_stream() -> PathBuf {
     MADE.get_or_init(|| make("broadcast.ts", &coding)).clone()
 }
 
+/// Ten minutes as a transport stream of 300 kb/s, with a key frame in each two seconds.
+pub(crate) fn long_stream() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let coding = ["-t", "600", "-vf", "scale=160:90,fps=5", "-g", "10", "-c:v", "libx264"];
+    let coding = [&coding[..], &["-preset", "ultrafast", "-muxrate", "300k"]].concat();
+    MADE.get_or_init(|| make("long-stream.ts", &coding)).clone()
+}
+
 /// Twenty seconds of noise, more than a small volume holds.
 pub(crate) fn large() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();

@@ -89,15 +89,27 @@ mod inside {
     #[ignore = "child of a_broadcast_keeps_to_the_bandwidth_that_is_asked_for, in a name space of its own"]
     fn bandwidth() {
         let (dir, server) = serving(&broadcast_stream());
-        let wanted = ["--group", "239.1.1.9:5000", "--scheme", "fast", "--bandwidth", "3.2M"];
-        add(&dir, &server, "broadcast", &wanted);
-        // Two channels of 1.5 Mb/s fit, and a third one does not.
+        let wanted = ["--group", "239.1.1.9:5000", "--scheme", "fast", "--bandwidth", "6M"];
+        let added = add(&dir, &server, "broadcast", &wanted);
+        assert!(added.contains("the network carries at most 5."), "{added}");
+        // Two channels of 1.5 Mb/s fit with FEC and headers, and a third one does not.
         let schedule = &only_cast(&dir, &server, "on-air")["schedule"];
         assert_eq!((&schedule["channels"], &schedule["segments"]), (&2.into(), &3.into()), "{schedule}");
         let rate_bps = schedule["bandwidth_bps"].as_u64().unwrap();
         assert!((2_900_000..=3_200_000).contains(&rate_bps), "{schedule}");
+        let peak_bps = schedule["peak_bps"].as_u64().unwrap();
+        assert!((4_500_000..=6_000_000).contains(&peak_bps), "{schedule}");
         let text = list(&dir, &server, &[]).stdout;
         assert!(text.contains("fast to 2 groups, 3."), "{text}");
+        // What cannot be, in words of the command.
+        let url = format!("http://{}", server.address());
+        let add = ["cast", "add", "broadcast", "--server", &url, "--group", "239.255.255.254:5000"];
+        let refused = |more: &[&str], words: &[&str]| dir.reel(&[&add[..], more].concat()).refused(1, words);
+        refused(&["--scheme", "rfs"], &["--wait 30s", "--bandwidth 20M"]);
+        let last = ["channel 3 of 3 would be sent to 240.0.0.0:5000", "begin with a lower address"];
+        refused(&["--scheme", "staggered", "--wait", "4100ms"], &last);
+        let none = dir.reel(&["cast", "stop", "none", "--server", &url]);
+        none.refused(1, &["no cast none on the air", "`reel cast list`"]);
     }
 
     /// Four members have matrices of three data rows; SMPTE ST 2022-1 asks for four.
@@ -106,7 +118,9 @@ mod inside {
     fn three_rows() {
         let dir = TestDir::new();
         dir.create_volume(&["--size", "200M", "--geometry", "ts", "--members", "4"]);
-        dir.reel(&["ingest", "volume", short_stream().to_str().unwrap(), "--form", "ts"]).done();
+        let film = short_stream();
+        let said = dir.reel(&["ingest", "volume", film.to_str().unwrap(), "--form", "ts"]).done().stderr;
+        assert!(said.contains("ST 2022-1"), "{said}");
         let server = Running::start(&dir, &["serve", "volume", "--listen", "127.0.0.1:0"]);
         let url = format!("http://{}", server.address());
         let cast = ["cast", "add", "short-stream", "--group", "239.1.1.7:5000", "--server", &url];

@@ -2,6 +2,7 @@
 //! real server.
 
 use crate::foreign::rig::{cache_dir, outcome, reel, run, start};
+use crate::server::casts::in_a_network;
 use reel_compare::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,15 +71,42 @@ pub(crate) fn assert_suite_passes(arguments: &[&str]) {
 /// Fails unless a script of the pages' `package.json` passes against a server. One at a time: each
 /// compiles the tests of the pages first, into the same directory.
 pub(crate) fn assert_script_passes(script: &str, arguments: &[&str], server: &Server) {
+    assert_script_passes_with(script, arguments, server, &[]);
+}
+
+/// The same with more variables of the environment.
+fn assert_script_passes_with(script: &str, arguments: &[&str], server: &Server, more: &[(&str, &str)]) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     let mut npm = Command::new("npm");
     npm.args(["run", "--silent", script, "--"]).args(arguments);
-    let output = outcome(npm.current_dir(web).env("REEL_URL", &server.url));
+    let output = outcome(npm.current_dir(web).env("REEL_URL", &server.url).envs(more.iter().copied()));
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn a_cast_is_begun_and_stopped_by_click_on_the_real_server() {
+    in_a_network("foreign::browser::inside::casts");
+}
+
+mod inside {
+    use super::*;
+
+    #[test]
+    #[ignore = "child of a_cast_is_begun_and_stopped_by_click_on_the_real_server, in a name space of its own"]
+    fn casts() {
+        let dir = tempfile::tempdir_in(cache_dir()).unwrap();
+        let volume = crate::foreign::rig::volume(dir.path(), &[]);
+        let film = film(dir.path(), 360);
+        run(reel().arg("ingest").arg(&volume).args(["--title", "A film for people"]).arg(&film));
+        run(reel().args(["form", "add"]).arg(&volume).args(["a-film-for-people", "ts"]));
+        let server = start(&volume, &[]);
+        let arguments = ["casts", "--test-name-pattern=a cast of the real server"];
+        assert_script_passes_with("test:browser", &arguments, &server, &[("REEL_GROUPS", "1")]);
+    }
 }
 
 #[test]

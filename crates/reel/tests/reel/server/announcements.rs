@@ -31,6 +31,10 @@ mod inside {
         assert_eq!((read.is_deletion, read.source), (false, Ipv4Addr::LOCALHOST.into()));
         let sdp = rig.connect().ask("GET /casts/a.sdp", "");
         assert_eq!(read.text.as_bytes(), sdp.body);
+        // The name of the title alone is that of a cast without a name of its own.
+        assert!(read.text.contains("s=stream (a)\r\n") && read.text.contains("a=x-reel-cast:a\r\n"));
+        add(&rig, r#"{"title":"stream","group":"239.1.1.3:5000","loop":true,"announce":false}"#);
+        assert!(String::from_utf8(description(&rig, "stream")).expect("text").contains("s=stream\r\n"));
         let told = Session::parse(read.text).expect("a description");
         // What is stored, FEC of a fourth, and headers.
         assert!((500..20_000).contains(&told.rate_kbps.expect("said")), "{told:?}");

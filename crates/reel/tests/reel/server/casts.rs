@@ -373,7 +373,8 @@ mod inside {
     }
 }
 
-const SENT_AS_STORED: &str = "rates are those of the stored stream, without FEC and headers of packets";
+const SENT_AS_STORED: &str = "rates are those of the stored stream; the peak is what the network carries, with FEC and headers \
+                              of packets, and a bandwidth bounds the peak";
 
 /// The slots of a `fast` cast `b` of so many segments, and what a client that joins now is sent.
 /// Returns the present slot.
