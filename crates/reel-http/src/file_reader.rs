@@ -34,7 +34,7 @@ pub(crate) struct FileReader<S> {
     sent_ns: u64,
     place: Place<S>,
     /// When it last began, read or ended.
-    seen_ns: u64,
+    pub(crate) seen_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]

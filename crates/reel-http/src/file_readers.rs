@@ -5,8 +5,7 @@ use crate::limits::{FILE_READER_IDLE_NS, FILE_READERS_MAX, FILE_READERS_OF_CLIEN
 use reel_admit::Session;
 use reel_play::PlayableTitle;
 use reel_rt::lock;
-use reel_serve::OpenedSession;
-use std::collections::HashMap;
+use reel_serve::{KnownReader, OpenedSession, ReaderName, ReaderTable};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
@@ -23,8 +22,7 @@ pub(crate) struct ReaderKey {
 
 /// All readers that have read a while ago or later. A panic leaves at most a count that is too
 /// high.
-#[derive(Default)]
-pub(crate) struct FileReaders(Mutex<HashMap<ReaderKey, FileReader<ReaderSession>>>);
+pub(crate) struct FileReaders(Mutex<ReaderTable<ReaderKey, FileReader<ReaderSession>>>);
 
 impl FileReaders {
     /// A response of a reader begins, from this media time on; `None` if there are too many
@@ -36,11 +34,8 @@ impl FileReaders {
         now_ns: u64,
     ) -> Option<Reading<ReaderSession>> {
         let mut readers = lock(&self.0);
-        if !readers.contains_key(key) && !has_room(&readers, key.client) {
-            return None;
-        }
-        let reader = readers.entry(key.clone()).or_insert_with(|| FileReader::new(key.name));
-        Some(reader.begins(from_ns, now_ns))
+        let reading = readers.find_or_add(key, || FileReader::new(key.name))?.begins(from_ns, now_ns);
+        Some(bounded(&mut readers, reading, (key, 0), now_ns))
     }
 
     /// A response of a reader has sent bytes, up to this media time.
@@ -51,7 +46,9 @@ impl FileReaders {
         now_ns: u64,
     ) -> Reading<ReaderSession> {
         let mut readers = lock(&self.0);
-        readers.get_mut(key).map_or(Reading::Copies, |reader| reader.reads(bytes, until_ns, now_ns))
+        let Some(reader) = readers.get_mut(key) else { return Reading::Copies };
+        let reading = reader.reads(bytes, until_ns, now_ns);
+        bounded(&mut readers, reading, (key, bytes), now_ns)
     }
 
     /// A response of a reader has ended.
@@ -83,7 +80,7 @@ impl FileReaders {
     /// Forgets readers that have left. Returns the sessions that end with them.
     pub(crate) fn forget(&self, now_ns: u64) -> Vec<ReaderSession> {
         let mut ended = Vec::new();
-        lock(&self.0).retain(|_, reader| {
+        lock(&self.0).retain(|reader| {
             let is_here = reader.idle_ns(now_ns) < FILE_READER_IDLE_NS;
             if !is_here {
                 ended.extend(reader.session().cloned());
@@ -94,15 +91,45 @@ impl FileReaders {
     }
 }
 
-/// Whether there is room for another reader of a client.
-fn has_room(readers: &HashMap<ReaderKey, FileReader<ReaderSession>>, client: IpAddr) -> bool {
-    readers.len() < FILE_READERS_MAX
-        && readers.keys().filter(|key| key.client == client).count() < FILE_READERS_OF_CLIENT_MAX
+/// A look, if its client may look at so many bytes more.
+fn bounded(
+    readers: &mut ReaderTable<ReaderKey, FileReader<ReaderSession>>,
+    reading: Reading<ReaderSession>,
+    (key, bytes): (&ReaderKey, u64),
+    now_ns: u64,
+) -> Reading<ReaderSession> {
+    match reading {
+        Reading::Looks if !readers.may_look(key.client, bytes, now_ns) => Reading::Copies,
+        reading => reading,
+    }
+}
+
+impl Default for FileReaders {
+    fn default() -> Self {
+        Self(Mutex::new(ReaderTable::new(FILE_READERS_MAX, FILE_READERS_OF_CLIENT_MAX)))
+    }
+}
+
+impl ReaderName for ReaderKey {
+    fn client(&self) -> IpAddr {
+        self.client
+    }
+}
+
+impl KnownReader for FileReader<ReaderSession> {
+    fn is_promised(&self) -> bool {
+        self.session().is_some()
+    }
+
+    fn seen_ns(&self) -> u64 {
+        self.seen_ns
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reel_serve::limits::LOOKS_BYTES_MAX;
     use std::net::Ipv4Addr;
 
     fn key(client: u8, title: usize) -> ReaderKey {
@@ -111,20 +138,33 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_a_bounded_number_of_readers() {
+    fn a_client_that_has_looked_at_many_titles_is_known_at_the_next_one() {
         let readers = FileReaders::default();
-        for title in 0..FILE_READERS_OF_CLIENT_MAX {
-            assert!(readers.begins(&key(1, title), 0, 0).is_some());
+        for title in 0..10 * FILE_READERS_OF_CLIENT_MAX {
+            assert!(readers.begins(&key(1, title), 0, title as u64).is_some());
         }
-        assert!(readers.begins(&key(1, 1000), 0, 0).is_none());
-        assert!(readers.begins(&key(1, 3), 0, 0).is_some() && readers.begins(&key(2, 1000), 0, 0).is_some());
-        for title in 0..FILE_READERS_OF_CLIENT_MAX {
-            readers.ends(&key(1, title), 0);
+        assert_eq!(lock(&readers.0).iter().count(), FILE_READERS_OF_CLIENT_MAX);
+        // The response of a reader that gave way is still under way.
+        assert!(matches!(readers.reads(&key(1, 0), (1, 1), 1000), Reading::Copies));
+        for title in 0..10 * FILE_READERS_OF_CLIENT_MAX {
+            readers.ends(&key(1, title), 1000);
         }
-        // Those who have left make room; one response of a title is still under way, and that of
-        // the other client.
-        assert!(readers.forget(FILE_READER_IDLE_NS).is_empty());
-        assert_eq!(lock(&readers.0).len(), 2);
-        assert!(readers.begins(&key(1, 1000), 0, FILE_READER_IDLE_NS).is_some());
+        assert!(readers.forget(1000 + FILE_READER_IDLE_NS).is_empty());
+        assert_eq!(lock(&readers.0).iter().count(), 0);
+    }
+
+    #[test]
+    fn looks_of_an_address_are_bounded() {
+        let readers = FileReaders::default();
+        let look = |title: usize| {
+            let mut key = key(1, title);
+            key.name = ReadAs::Play;
+            readers.begins(&key, 0, 0);
+            let reading = readers.reads(&key, (1 << 20, 0), 0);
+            readers.ends(&key, 0);
+            reading
+        };
+        let looks = (0..).take_while(|&title| matches!(look(title), Reading::Looks)).count() as u64;
+        assert_eq!(looks, LOOKS_BYTES_MAX >> 20);
     }
 }

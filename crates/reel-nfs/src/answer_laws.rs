@@ -46,7 +46,7 @@ fn call(program: u32, procedure: u32, arguments: &impl Pack) -> Vec<u8> {
 fn tree<'a>(listing: &'a Listing, handles: &'a Handles, is_fresh: bool) -> Tree<'a> {
     let readers = NO_READERS.get_or_init(Readers::default);
     let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    Tree { listing, is_fresh, handles, fsid: 1, free_bytes: 4096, readers, client }
+    Tree { listing, is_fresh, handles, fsid: 1, free_bytes: 4096, readers, client, now_ns: 0 }
 }
 
 /// The result in a reply, whose head must say that the procedure was performed.

@@ -77,7 +77,7 @@ pub fn call(bytes: &[u8]) {
     let Known { listing, handles, readers } = known();
     for (is_fresh, is_allowed) in [(true, true), (false, true), (true, false)] {
         let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let tree = Tree { listing, is_fresh, handles, fsid: 1, free_bytes: 4096, readers, client };
+        let tree = Tree { listing, is_fresh, handles, fsid: 1, free_bytes: 4096, readers, client, now_ns: 0 };
         match answer(&tree, Asking { is_allowed, port: 2049 }, &record) {
             Ok(Answer::Reply(reply)) => {
                 assert!(reply.len() <= DIRECTORY_BYTES_MAX as usize + REPLY_REST_BYTES);

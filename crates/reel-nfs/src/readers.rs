@@ -9,15 +9,18 @@ use crate::limits::{HELD_NS, HELD_OF_CLIENT_MAX, READER_IDLE_NS, READERS_MAX, RE
 use crate::listing::ListedTitle;
 use crate::reader::Reader;
 use crate::rpc::NO_USER;
-use reel_admit::Session;
+use reel_admit::{Session, client_network};
 use reel_play::PlayableTitle;
-use reel_serve::OpenedSession;
-use std::collections::HashMap;
+use reel_serve::{KnownReader, OpenedSession, ReaderName, ReaderTable};
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// A reader that has read nothing for so long is said to be silent. What is reserved for one that
+/// pauses is given back.
+const SILENT_NS: u64 = 20 * SECOND_NS;
 
 /// A user of a client who reads a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,8 +31,7 @@ pub(crate) struct ReaderKey {
 }
 
 /// All readers that have read a while ago or later.
-#[derive(Default)]
-pub(crate) struct Readers(HashMap<ReaderKey, Watched>);
+pub(crate) struct Readers(ReaderTable<ReaderKey, Watched>);
 
 /// A reader, and what is promised to it.
 #[derive(Default)]
@@ -62,14 +64,17 @@ pub(crate) enum Standing {
 }
 
 impl Readers {
-    /// The reader of this key, who reads now. `None` if there are too many.
+    /// The reader of this key, which reads now. `None` if there are too many to which something is
+    /// promised.
     pub(crate) fn reads(&mut self, key: ReaderKey, now_ns: u64) -> Option<&mut Watched> {
-        if !self.0.contains_key(&key) && !self.has_room(key.client) {
-            return None;
-        }
-        let watched = self.0.entry(key).or_default();
+        let watched = self.0.find_or_add(&key, Watched::default)?;
         watched.last_ns = now_ns;
         Some(watched)
+    }
+
+    /// Whether a client may look at so many bytes more.
+    pub(crate) fn may_look(&mut self, client: IpAddr, bytes: u64, now_ns: u64) -> bool {
+        self.0.may_look(client, bytes, now_ns)
     }
 
     /// The reader of this key, if it is known.
@@ -80,13 +85,14 @@ impl Readers {
     /// Whether another place may be held for a client.
     pub(crate) fn may_hold(&self, key: ReaderKey) -> bool {
         let is_held = |place: &Place| matches!(place, Place::Held(..));
-        let of_client = self.0.iter().filter(|(other, _)| other.client == key.client && **other != key);
+        let is_near = |other: &ReaderKey| client_network(other.client) == client_network(key.client);
+        let of_client = self.0.iter().filter(|(other, _)| is_near(other) && **other != key);
         of_client.filter(|(_, watched)| is_held(&watched.place)).count() < HELD_OF_CLIENT_MAX
     }
 
     /// Forgets readers that have left. Their sessions end with them.
     pub(crate) fn forget(&mut self, now_ns: u64) {
-        self.0.retain(|_, watched| match &watched.place {
+        self.0.retain(|watched| match &watched.place {
             Place::Held(_, until_ns) => *until_ns > now_ns,
             _ => now_ns.saturating_sub(watched.last_ns) < READER_IDLE_NS,
         });
@@ -99,7 +105,7 @@ impl Readers {
 
     /// What the users of a client are to know of their reading of a title. Nothing of other clients
     /// is in it.
-    pub(crate) fn status(&self, client: IpAddr, title: &ListedTitle) -> String {
+    pub(crate) fn status(&self, client: IpAddr, title: &ListedTitle, now_ns: u64) -> String {
         let of_title = self.0.iter().filter(|(key, _)| key.client == client && key.title == title.key);
         let mut readers: Vec<_> = of_title.collect();
         readers.sort_by_key(|(key, _)| key.user);
@@ -107,18 +113,54 @@ impl Readers {
         for (key, watched) in readers {
             let user = if key.user == NO_USER { "no user".into() } else { format!("user {}", key.user) };
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{user} of {client}: {}", watched.place.text());
+            let _ = writeln!(text, "{user} of {client}: {}", watched.text(now_ns));
         }
         if text.is_empty() {
-            let _ = writeln!(text, "no user of {client} reads {} in /play", title.id);
+            let _ = match self.0.is_full_of(client) {
+                true => writeln!(
+                    text,
+                    "{READERS_OF_CLIENT_MAX} readers of this network are admitted, or {READERS_MAX} of all: no further \
+                     one is until one of them has left"
+                ),
+                false => writeln!(text, "no user of {client} reads {} in /play", title.id),
+            };
         }
         text
     }
+}
 
-    /// Whether there is room for another reader of a client.
-    fn has_room(&self, client: IpAddr) -> bool {
-        self.0.len() < READERS_MAX
-            && self.0.keys().filter(|key| key.client == client).count() < READERS_OF_CLIENT_MAX
+impl Default for Readers {
+    fn default() -> Self {
+        Self(ReaderTable::new(READERS_MAX, READERS_OF_CLIENT_MAX))
+    }
+}
+
+impl ReaderName for ReaderKey {
+    fn client(&self) -> IpAddr {
+        self.client
+    }
+}
+
+impl KnownReader for Watched {
+    fn is_promised(&self) -> bool {
+        self.place.session().is_some()
+    }
+
+    fn seen_ns(&self) -> u64 {
+        self.last_ns
+    }
+}
+
+impl Watched {
+    fn text(&self, now_ns: u64) -> String {
+        let silent_ns = now_ns.saturating_sub(self.last_ns);
+        match &self.place {
+            Place::Promised(_) if silent_ns >= SILENT_NS => format!(
+                "was admitted, and has read nothing for {} s: nothing may be reserved until it reads on",
+                silent_ns / SECOND_NS
+            ),
+            place => place.text(),
+        }
     }
 }
 
@@ -176,18 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_a_bounded_number_of_readers() {
+    fn a_client_that_has_looked_at_many_titles_is_known_at_the_next_one() {
         let mut readers = Readers::default();
-        for user in 0..READERS_OF_CLIENT_MAX as u32 {
-            assert!(readers.reads(key(1, user), 0).is_some());
+        for user in 0..10 * READERS_OF_CLIENT_MAX as u32 {
+            assert!(readers.reads(key(1, user), u64::from(user)).is_some());
         }
-        assert!(readers.reads(key(1, 1000), 0).is_none());
-        assert!(readers.reads(key(1, 3), 0).is_some() && readers.reads(key(2, 1000), 0).is_some());
-        // Those who have left make room.
-        readers.reads(key(1, 3), SECOND_NS);
-        readers.forget(READER_IDLE_NS);
-        assert_eq!(readers.0.len(), 1);
-        assert!(readers.reads(key(1, 1000), READER_IDLE_NS).is_some());
+        assert_eq!(readers.0.iter().count(), READERS_OF_CLIENT_MAX);
+        readers.forget(READER_IDLE_NS + 10 * READERS_OF_CLIENT_MAX as u64);
+        assert_eq!(readers.0.iter().count(), 0);
     }
 
     #[test]
@@ -195,8 +233,10 @@ mod tests {
         let mut readers = Readers::default();
         let title = ListedTitle { id: "film".into(), key: key(1, 0).title, bytes: 1, published_s: 0 };
         readers.reads(key(1, 1000), 0).expect("room").place = Place::refused("the network is full", 0);
-        let said = readers.status(key(1, 0).client, &title);
+        let said = readers.status(key(1, 0).client, &title, 0);
         assert!(said.starts_with("user 1000 of 192.0.2.1: refused: the network is full. "), "{said}");
-        assert_eq!(readers.status(key(2, 0).client, &title), "no user of 192.0.2.2 reads film in /play\n");
+        let again = readers.status(key(1, 0).client, &title, 100 * SECOND_NS);
+        assert!(again.contains("refused"), "{again}");
+        assert_eq!(readers.status(key(2, 0).client, &title, 0), "no user of 192.0.2.2 reads film in /play\n");
     }
 }

@@ -192,6 +192,7 @@ impl NfsThread {
             free_bytes: self.shared.library.volume().free_bytes(),
             readers: &self.readers,
             client: connection.client,
+            now_ns: serve.now_ns(),
         };
         let Ok(answer) = answer(&tree, connection.asking, &record) else {
             return self.close_garbage(serve, token);

@@ -22,6 +22,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) readers: &'a Readers,
     /// Who is asking.
     pub(crate) client: IpAddr,
+    /// When.
+    pub(crate) now_ns: u64,
 }
 
 /// Why a procedure has no result.
@@ -180,7 +182,7 @@ impl Tree<'_> {
 
     /// The text about the readers of a title.
     pub(crate) fn status(&self, title: &ListedTitle) -> String {
-        self.readers.status(self.client, title)
+        self.readers.status(self.client, title, self.now_ns)
     }
 
     fn file(&self, space: Space, title: &ListedTitle) -> fattr3 {

@@ -60,3 +60,11 @@ pub const WRITERS: usize = 2;
 
 /// Playlists that may wait to be written.
 pub const WRITINGS_MAX: usize = 1024;
+
+/// Bytes that the readers of one network of clients may be sent as people who look at a file and
+/// wait for it, beyond [`LOOKS_BYTES_PER_S`]: sixteen seeks in the largest films. Further reads
+/// come as there is room.
+pub const LOOKS_BYTES_MAX: u64 = 256 << 20;
+
+/// How fast such looks may continue: a film of 64 Mb/s.
+pub const LOOKS_BYTES_PER_S: u64 = 8 << 20;

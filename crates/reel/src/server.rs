@@ -156,6 +156,19 @@ impl Default for PromiseConfig {
     }
 }
 
+/// What listens on an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// HTTP.
+    Http,
+    /// HTTP in TLS.
+    Tls,
+    /// NFS.
+    Nfs,
+    /// The port mapper, at its own port.
+    PortMapper,
+}
+
 /// Why a server did not start, or how it ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -165,6 +178,8 @@ pub enum ServeError {
     Listen {
         /// The requested address.
         address: SocketAddr,
+        /// What was to listen there.
+        of: Listener,
         /// The error of the system.
         source: io::Error,
     },

@@ -39,14 +39,18 @@ impl NfsThread {
         let Some(watched) = self.readers.reads(key, now_ns) else { return unpromised };
         let end_ns = title.title().index().duration_ns;
         let media_ns = |offset| file.media_ns(offset, end_ns);
-        let position = match watched.reader.reads(&range, media_ns, now_ns) {
-            Reading::Looks => return (DeliveryPolicy::interactive(), None),
-            Reading::Copies => return unpromised,
+        let reading = watched.reader.reads(&range, media_ns, now_ns);
+        let position = match reading {
+            Reading::Looks if self.readers.may_look(key.client, range.end - range.start, now_ns) => {
+                return (DeliveryPolicy::interactive(), None);
+            }
+            Reading::Looks | Reading::Copies => return unpromised,
             Reading::Plays { position } => position,
         };
         if serve.is_draining() {
             return unpromised;
         }
+        let Some(watched) = self.readers.get_mut(key) else { return unpromised };
         let before = std::mem::take(&mut watched.place);
         let was = before.standing();
         let place = promised(serve, before, (key, call.title.id.as_str()), title);

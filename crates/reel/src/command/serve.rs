@@ -1,13 +1,14 @@
 //! `reel serve`: serves a volume over HTTP.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reel::server::{PromiseConfig, ServeConfig, ServeError, Server};
+use reel::server::{Listener, PromiseConfig, ServeConfig, ServeError, Server};
 use reel_api::{ControlConfig, OwnNames, prepare_spool};
 use reel_arena::PageKind;
 use reel_disk::limits::IDLE_NS;
@@ -349,23 +350,43 @@ fn connections_max(config: &Config) -> usize {
     allowed
 }
 
+/// What to do about an address on which something cannot listen.
+fn listening_help(of: Listener, why: io::ErrorKind) -> Option<&'static str> {
+    Some(match (why, of) {
+        (io::ErrorKind::AddrInUse, Listener::Http) => {
+            "another program listens there; stop it, or choose another port with --listen ADDR:PORT"
+        }
+        (io::ErrorKind::AddrInUse, Listener::Tls) => {
+            "another program listens there; stop it, or choose another port with tls.listen in reel.toml"
+        }
+        (io::ErrorKind::AddrInUse, Listener::Nfs) => {
+            "another program listens there, perhaps another server of NFS; stop it, or choose another port with \
+             --nfs ADDR:PORT"
+        }
+        (io::ErrorKind::AddrInUse, Listener::PortMapper) => {
+            "another port mapper listens there, usually rpcbind; stop it, or set nfs.portmap = false and tell clients \
+             the port"
+        }
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            "this machine has no such address; 0.0.0.0 means all of its addresses"
+        }
+        (io::ErrorKind::PermissionDenied, Listener::PortMapper) => {
+            "ports below 1024 need a privilege; set nfs.portmap = false and tell clients the port"
+        }
+        (io::ErrorKind::PermissionDenied, _) => "ports below 1024 need a privilege; choose a larger port",
+        _ => return None,
+    })
+}
+
 fn refused(error: &ServeError) -> Failure {
     let failure = Failure::failed(error);
     match error {
-        ServeError::Listen { source, .. } => match source.kind() {
-            std::io::ErrorKind::AddrInUse => failure.help(
-                "another program listens there; stop it, or choose another port with --listen ADDR:PORT",
-            ),
-            std::io::ErrorKind::AddrNotAvailable => {
-                failure.help("this machine has no such address; 0.0.0.0 means all of its addresses")
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                failure.help("ports below 1024 need a privilege; choose a larger port")
-            }
-            _ => failure,
+        ServeError::Listen { of, source, .. } => match listening_help(*of, source.kind()) {
+            Some(help) => failure.help(help),
+            None => failure,
         },
         ServeError::Certificate(CertificateError::File { source, .. })
-            if source.kind() == std::io::ErrorKind::NotFound =>
+            if source.kind() == io::ErrorKind::NotFound =>
         {
             Failure::not_found(error).help("tls.certificate and tls.key name the files that the server reads")
         }
@@ -392,6 +413,25 @@ mod tests {
         fn deliver(&self, _: DiskDone) {
             panic!("a defect of a caller");
         }
+    }
+
+    #[test]
+    fn what_to_do_about_an_address_names_the_setting_that_it_comes_from() {
+        let settings = [
+            (Listener::Http, "--listen"),
+            (Listener::Tls, "tls.listen"),
+            (Listener::Nfs, "--nfs"),
+            (Listener::PortMapper, "nfs.portmap"),
+        ];
+        for (listener, setting) in settings {
+            let help = listening_help(listener, io::ErrorKind::AddrInUse).expect("help");
+            let others = settings.iter().filter(|(_, other)| *other != setting);
+            assert!(help.contains(setting), "{help}");
+            assert!(others.clone().all(|(_, other)| !help.contains(other)), "{help}");
+        }
+        let help = listening_help(Listener::PortMapper, io::ErrorKind::PermissionDenied).expect("help");
+        assert!(help.contains("nfs.portmap = false"), "{help}");
+        assert_eq!(listening_help(Listener::Http, io::ErrorKind::OutOfMemory), None);
     }
 
     /// In a process of its own, because that ends.

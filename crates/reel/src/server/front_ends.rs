@@ -4,7 +4,7 @@ use super::casts::BoundCasts;
 use super::http::BoundHttp;
 use super::nfs::BoundNfs;
 use super::programs::BoundPrograms;
-use super::{ServeConfig, ServeError, processors};
+use super::{Listener, ServeConfig, ServeError, processors};
 use reel_cast::Casts;
 use reel_http::limits::LISTEN_BACKLOG;
 use reel_http::{Certificates, HandoverTo};
@@ -133,9 +133,9 @@ impl FrontEnds {
     }
 }
 
-/// Listens on an address. With port 0 the system chooses; the address says which.
-pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
+/// Listens on an address for something. With port 0 the system chooses; the address says which.
+pub(super) fn listen(address: SocketAddr, of: Listener) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { address, of, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
     // A burst of players must not fill the standard backlog of 128.
     rustix::net::listen(&listener, LISTEN_BACKLOG).map_err(|error| failed(error.into()))?;

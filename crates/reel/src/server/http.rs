@@ -1,7 +1,7 @@
 //! HTTP: its sockets and certificates.
 
 use super::front_ends::{Bound, FrontEndPlan, Starting, listen};
-use super::{ServeConfig, ServeError, processors};
+use super::{Listener, ServeConfig, ServeError, processors};
 use reel_http::{
     Certificates, HandoverTo, HttpConfig, HttpCounters, HttpFrontEnd, HttpMetrics, HttpParts, Transport,
 };
@@ -30,12 +30,12 @@ impl BoundHttp {
         threads: usize,
         handover: HandoverTo,
     ) -> Result<Self, ServeError> {
-        let (listener, address) = listen(config.listen)?;
+        let (listener, address) = listen(config.listen, Listener::Http)?;
         let mut http =
             Self { listeners: vec![(listener, Transport::Plain)], address, tls: None, threads, handover };
         if let Some(tls) = &config.tls {
             let certificates = Certificates::load(tls.files.clone(), tls.http2)?;
-            let (listener, address) = listen(tls.listen)?;
+            let (listener, address) = listen(tls.listen, Listener::Tls)?;
             http.listeners.push((listener, Transport::Tls));
             http.tls = Some((address, Arc::new(certificates)));
         }

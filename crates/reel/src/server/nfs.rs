@@ -1,7 +1,7 @@
 //! NFS: its sockets.
 
-use super::ServeError;
 use super::front_ends::{Bound, FrontEndPlan, Starting, listen};
+use super::{Listener, ServeError};
 use reel_admit::AddressRange;
 use reel_nfs::{NfsCounters, NfsFrontEnd, NfsMetrics};
 use reel_rt::RtError;
@@ -36,10 +36,10 @@ impl BoundNfs {
     /// # Errors
     /// An address cannot be used.
     pub(super) fn bind(config: &NfsConfig) -> Result<Self, ServeError> {
-        let (listener, address) = listen(config.listen)?;
+        let (listener, address) = listen(config.listen, Listener::Nfs)?;
         let mut listeners = vec![listener];
         if config.portmap {
-            listeners.push(listen(SocketAddr::new(address.ip(), PORTMAP_PORT))?.0);
+            listeners.push(listen(SocketAddr::new(address.ip(), PORTMAP_PORT), Listener::PortMapper)?.0);
         }
         Ok(Self { listeners, address, clients: config.clients.clone() })
     }
