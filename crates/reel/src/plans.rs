@@ -1,6 +1,6 @@
 //! What it costs to broadcast a title by each scheme, for the command line and for the API.
 
-use reel_broadcast::{BroadcastError, ClientRule, Cut, Plan, Scheme, Stream};
+use reel_broadcast::{BroadcastError, ClientRule, Cut, Plan, Scheme, Stream, receivers_wait_ns};
 use reel_cast::BroadcastBound;
 use reel_library::{Form, Library, LibraryError, Stream as StoredStream};
 use reel_media::transport::JoinPoint;
@@ -156,8 +156,7 @@ impl Subject {
 impl SchemePlan {
     /// The wait with as many segments as the channels carry, in nanoseconds.
     pub fn best_wait_ns(&self) -> u64 {
-        let slots = u64::from(self.plan.schedule.scheme().wait_slots());
-        self.plan.stream.duration_ns / u64::from(self.plan.segments_max()) * slots
+        receivers_wait_ns(self.plan.stream.duration_ns / u64::from(self.plan.segments_max()))
     }
 }
 
@@ -179,7 +178,7 @@ impl KeyFrames {
 /// If there is none.
 pub fn planned(scheme: Scheme, stream: Stream, bound: BroadcastBound) -> Result<Plan, BroadcastError> {
     match bound {
-        BroadcastBound::Wait(wait_ns) => Plan::for_wait(scheme, stream, wait_ns),
+        BroadcastBound::Wait(wait_ns) => Plan::for_receivers(scheme, stream, wait_ns),
         BroadcastBound::Bandwidth(bps) => Plan::for_bandwidth(scheme, stream, bps),
     }
 }
