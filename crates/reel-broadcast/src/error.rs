@@ -1,6 +1,6 @@
 //! Why there is no such schedule.
 
-use crate::limits::SEGMENTS_MAX;
+use crate::limits::{JOIN_NS, SEGMENTS_MAX};
 
 /// Why a schedule, a plan or a cut cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +21,9 @@ pub enum BroadcastError {
     /// A wait of zero.
     #[error("a wait must be above zero; a client waits for the next slot at least")]
     NoWait,
+    /// A wait that is too short to join.
+    #[error("a wait of {:.3} s is too short: clients join {:.1} s before a slot begins, and wait for two slots", *.0 as f64 / 1e9, JOIN_NS as f64 / 1e9)]
+    NoTimeToJoin(u64),
     /// A stream without rate.
     #[error("the rate of the title is not known, so its bandwidth cannot be planned")]
     NoRate,

@@ -5,7 +5,7 @@
 //! schedule is built so that every window of i slots holds segment i. A client that joins at the
 //! start of slot a plays segment i in slot a + i, one slot behind: the segment arrived in one of
 //! the slots a to a + i - 1, and is complete. So the client waits for at most d until a slot
-//! begins, and for another d until it plays.
+//! begins, and for another d until it plays; joining takes some tenths of a second more.
 //!
 //! - [`Schedule`]: the tables of all channels ([`Table`]), made by one of the [`Scheme`]s.
 //! - [`Visit`]: what one client receives, from when to when, and when each segment is complete.
@@ -30,7 +30,7 @@ mod visit;
 pub use cut::Cut;
 pub use error::BroadcastError;
 pub use harmonic::CautiousHarmonic;
-pub use plan::{Plan, Stream};
+pub use plan::{Plan, Stream, receivers_wait_ns};
 pub use schedule::{Buffer, ClientRule, Schedule};
 pub use scheme::Scheme;
 pub use table::{Repeat, Table};

@@ -13,6 +13,10 @@ pub const DURATION_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
 
 // ---- Tuning
 
+/// How long before its first slot a client joins: routers and switches take some tenths of a
+/// second. Clients wait so much longer than two slots.
+pub const JOIN_NS: u64 = 500_000_000;
+
 /// Steps (start slots times segments) that the search for the largest client buffer may take: some
 /// hundredths of a second. It suffices for every `fast` schedule, and for recursive frequency
 /// splitting on up to 5 channels. With 6, a schedule repeats after 2,497,294,800 slots, and a bound

@@ -1,9 +1,18 @@
 //! The schedule for a wait or for a bandwidth, and what it costs.
 
 use crate::error::BroadcastError;
-use crate::limits::DURATION_NS_MAX;
+use crate::limits::{DURATION_NS_MAX, JOIN_NS};
 use crate::schedule::{Buffer, Schedule};
 use crate::scheme::Scheme;
+
+/// Slots that a receiver waits at most: one until a slot begins, and another because it plays one
+/// slot behind.
+const RECEIVER_SLOTS: u32 = 2;
+
+/// The longest wait of receivers with slots of this length: see [`Plan::receivers_wait_ns`].
+pub fn receivers_wait_ns(slot_ns: u64) -> u64 {
+    slot_ns.saturating_mul(RECEIVER_SLOTS.into()).saturating_add(JOIN_NS)
+}
 
 /// What is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +84,23 @@ impl Plan {
         Plan::new(scheme, stream, stream.segments(scheme.wait_slots(), wait_ns)?)
     }
 
+    /// The plan with the fewest segments whose receivers ([`Plan::receivers_wait_ns`]) wait for at
+    /// most `wait_ns`.
+    ///
+    /// # Errors
+    /// As [`Plan::for_wait`], or if the wait is not longer than [`JOIN_NS`].
+    pub fn for_receivers(scheme: Scheme, stream: Stream, wait_ns: u64) -> Result<Plan, BroadcastError> {
+        if scheme == Scheme::Linear {
+            return Err(BroadcastError::LinearWait);
+        }
+        let slots_ns = match wait_ns.checked_sub(JOIN_NS) {
+            _ if wait_ns == 0 => return Err(BroadcastError::NoWait),
+            None | Some(0) => return Err(BroadcastError::NoTimeToJoin(wait_ns)),
+            Some(slots_ns) => slots_ns,
+        };
+        Plan::new(scheme, stream, stream.segments(RECEIVER_SLOTS, slots_ns)?)
+    }
+
     /// The plan with the shortest wait that takes at most `bandwidth_bps`.
     ///
     /// # Errors
@@ -106,6 +132,22 @@ impl Plan {
         self.slot_ns() * u64::from(self.schedule.scheme().wait_slots())
     }
 
+    /// The longest time from the start of a receiver that joins [`JOIN_NS`] before a slot and plays
+    /// one slot behind, to its first picture, in all schemes: `reel receive`.
+    pub fn receivers_wait_ns(&self) -> u64 {
+        receivers_wait_ns(self.slot_ns())
+    }
+
+    /// The largest part of the title in the memory of such a receiver.
+    pub fn receivers_buffer_share(&self) -> f64 {
+        f64::from(self.buffer.segments) / f64::from(self.schedule.segments())
+    }
+
+    /// The same in bytes, for segments of mean rate.
+    pub fn receivers_buffer_bytes(&self) -> u64 {
+        self.share_bytes(self.receivers_buffer_share())
+    }
+
     /// What the server sends, on average over a segment of mean rate in every slot of all channels.
     pub fn bandwidth_bps(&self) -> u64 {
         self.stream.rate_bps.saturating_mul(self.schedule.channels().len() as u64)
@@ -128,8 +170,12 @@ impl Plan {
 
     /// The same in bytes, for segments of mean rate.
     pub fn buffer_bytes(&self) -> u64 {
+        self.share_bytes(self.buffer_share())
+    }
+
+    fn share_bytes(&self, share: f64) -> u64 {
         let bytes = self.stream.duration_ns as f64 / 1e9 * self.stream.rate_bps as f64 / 8.0;
-        (bytes * self.buffer_share()).round() as u64
+        (bytes * share).round() as u64
     }
 
     /// The segments that the same channels carry at most. With all of them, the wait is shortest.

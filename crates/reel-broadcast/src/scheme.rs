@@ -31,8 +31,10 @@ impl Scheme {
     /// The width of `skyscraper` without a number: 12 channels for two hours in 240 segments.
     pub const SKYSCRAPER_WIDTH: u32 = 52;
 
-    /// Slots that a client waits at most: one until a slot begins, and another in all schemes
-    /// whose clients play one slot behind. Stock players play a staggered channel as it arrives.
+    /// Slots that a client waits at most, as papers count: one until a slot begins, and another in
+    /// all schemes whose clients play one slot behind. Stock players play a staggered channel as it
+    /// arrives. `reel receive` does not
+    /// ([`Plan::receivers_wait_ns`](crate::Plan::receivers_wait_ns)).
     pub fn wait_slots(self) -> u32 {
         match self {
             Scheme::Staggered => 1,

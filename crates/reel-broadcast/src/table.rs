@@ -71,6 +71,12 @@ impl Repeat {
             _ => from_slot + u64::from(self.period - passed),
         }
     }
+
+    /// How often the segment is sent in the slots before this one.
+    pub fn sendings_before(&self, slot: u64) -> u64 {
+        let (period, offset) = (u64::from(self.period), u64::from(self.offset));
+        slot.saturating_sub(offset).div_ceil(period.max(1))
+    }
 }
 
 /// How many slots `slot` is behind the last one that is `offset` modulo `period`.

@@ -39,12 +39,8 @@ impl Announcing {
     }
 
     /// Announces the cast. Returns how many bytes that takes.
-    pub(crate) fn announce(&mut self, cast: &OnAir, udp: &mut UdpSender, now_ns: u64) -> usize {
-        // The time of the first slot of a schedule is known when it has begun.
-        if cast.broadcast.is_some() && cast.run().is_none() {
-            return 0;
-        }
-        let described = match describe(cast, now_ns) {
+    pub(crate) fn announce(&mut self, cast: &OnAir, udp: &mut UdpSender) -> usize {
+        let described = match describe(cast) {
             Ok(described) => described,
             Err(error) => return self.is_not_announced(cast, &error.to_string()),
         };

@@ -1,12 +1,16 @@
 //! A title sent by a schedule: which matrices each channel sends in each slot. Pure.
 
 use crate::limits::{CAST_CHANNELS_MAX, CAST_RESERVED_NS};
-use reel_broadcast::{BroadcastError, ClientRule, Cut, Plan, Schedule, Scheme, Stream as Subject, Table};
+use crate::numbering::Numbers;
+use reel_broadcast::{
+    BroadcastError, ClientRule, Cut, Plan, Repeat, Schedule, Scheme, Stream as Subject, Table,
+};
 use reel_library::Stream;
 use reel_media::transport::{JoinPoint, SYMBOL_PACKETS, StreamIndex};
 use reel_play::limits::PUSH_LEAD_NS;
 use reel_play::{SlotPiece, pushed_packet_bytes};
 use reel_rtp::NtpTime;
+use reel_rtp::limits::{SDP_SLOT_NS_MAX, SDP_SLOT_NS_MIN};
 use reel_rtp::sdp::SlotSchedule;
 use std::ops::Range;
 
@@ -51,6 +55,8 @@ pub(crate) enum NoBroadcast {
         "the schedule needs {0} channels, and a cast has at most {CAST_CHANNELS_MAX}; allow a longer wait or another scheme"
     )]
     Channels(usize),
+    #[error("slots of {:.3} s cannot be followed: they last 0.1 s to 6 h; ask for another wait", *.0 as f64 / 1e9)]
+    Slots(u64),
 }
 
 /// The plan of a stored stream.
@@ -115,7 +121,7 @@ impl<'a> Sent<'a> {
     fn plan(&self, config: BroadcastConfig) -> Result<Plan, BroadcastError> {
         let subject = Subject::new(self.index.duration_ns(), self.index.mean_bps())?;
         match config.bound {
-            BroadcastBound::Wait(wait_ns) => Plan::for_wait(config.scheme, subject, wait_ns),
+            BroadcastBound::Wait(wait_ns) => Plan::for_receivers(config.scheme, subject, wait_ns),
             BroadcastBound::Bandwidth(bps) => self.plan_for_bandwidth(config.scheme, subject, bps),
         }
     }
@@ -182,6 +188,9 @@ impl Broadcast {
     pub(crate) fn new(sent: &Sent<'_>, config: BroadcastConfig) -> Result<Broadcast, NoBroadcast> {
         let plan = sent.plan(config)?;
         channels_in_range(plan.schedule.channels().len())?;
+        if !(SDP_SLOT_NS_MIN..=SDP_SLOT_NS_MAX).contains(&plan.slot_ns()) {
+            return Err(NoBroadcast::Slots(plan.slot_ns()));
+        }
         let cut = sent.cut(plan.schedule.segments())?;
         let peak_bps = sent.peak_bps(&plan.schedule, &cut);
         let CutStream { slot_ns, segments } = cut;
@@ -209,15 +218,40 @@ impl Broadcast {
         self.slot_ns
     }
 
-    /// What clients are told, of a schedule whose slot 0 began at `epoch`, with these time stamps
-    /// of its channels.
-    pub(crate) fn described(&self, epoch: NtpTime, time_stamps: Vec<u32>) -> SlotSchedule {
+    /// A text that changes with what is sent when.
+    pub(crate) fn text(&self) -> String {
+        let schedule = self.schedule();
+        let (scheme, segments) = (schedule.scheme(), schedule.segments());
+        format!("{scheme} {segments} {} {}", self.slot_ns, self.matrix_symbols)
+    }
+
+    /// The numbers of the packets of a channel at the beginning of a slot: after those of all slots
+    /// since 1970. So a server that begins again continues them.
+    pub(crate) fn numbers(&self, channel: usize, slot: u64, fec_rows: Option<u64>) -> Numbers {
+        let Some(table) = self.schedule().channels().get(channel) else { return Numbers::default() };
+        let of_segment = |repeat: Repeat| {
+            let matrices = self
+                .segments
+                .get(repeat.segment as usize - 1)
+                .map_or(0, |matrices| matrices.end - matrices.start);
+            repeat.sendings_before(slot).wrapping_mul(matrices)
+        };
+        let matrices = table.repeats().map(of_segment).fold(0, u64::wrapping_add);
+        let symbols = matrices.wrapping_mul(self.matrix_symbols);
+        // Each matrix has whole columns.
+        let fec_packets = fec_rows.map_or(0, |rows| matrices.wrapping_mul(self.matrix_symbols / rows.max(1)));
+        Numbers::default().after(symbols, fec_packets)
+    }
+
+    /// What clients are told, of channels with these sources and time stamps.
+    pub(crate) fn described(&self, sources: Vec<u32>, time_stamps: Vec<u32>) -> SlotSchedule {
         SlotSchedule {
             scheme: self.schedule().scheme().to_string(),
             slot_ns: self.slot_ns,
-            epoch,
+            epoch: NtpTime::from_unix_ns(0),
             matrix_packets: self.matrix_symbols,
             packets: self.packets,
+            sources,
             time_stamps,
             first_matrices: self.segments.iter().map(|matrices| matrices.start).collect(),
         }
@@ -264,6 +298,7 @@ fn channels_in_range(channels: usize) -> Result<(), NoBroadcast> {
 mod tests {
     use super::*;
     use crate::numbering::{Clock, sent_with};
+    use reel_broadcast::limits::JOIN_NS;
     use reel_media::transport::{TICKS_PER_S, TimePoint};
     use reel_rtp::fec::Geometry as FecGeometry;
 
@@ -287,7 +322,8 @@ mod tests {
     }
 
     fn broadcast(scheme: Scheme, wait_s: u64) -> Broadcast {
-        let config = BroadcastConfig { scheme, bound: BroadcastBound::Wait(wait_s * 1_000_000_000) };
+        let config =
+            BroadcastConfig { scheme, bound: BroadcastBound::Wait(wait_s * 1_000_000_000 + JOIN_NS) };
         Broadcast::new(&Sent::of_packets(&index(), MATRIX, PACKET_BYTES), config).expect("planned")
     }
 
@@ -296,7 +332,7 @@ mod tests {
         let broadcast = broadcast(Scheme::RecursiveFrequencySplitting, 20);
         let segments = &broadcast.segments;
         assert_eq!(segments.len(), 12);
-        let described = broadcast.described(NtpTime(0), Vec::new());
+        let described = broadcast.described(Vec::new(), Vec::new());
         for (number, matrices) in (1..).zip(segments) {
             assert_eq!(described.segment(number).as_ref(), Some(matrices));
         }
@@ -392,11 +428,40 @@ mod tests {
         }
     }
 
+    /// The numbers of a slot follow those of the slot before, in any channel and at any time.
+    #[test]
+    fn numbers_of_packets_continue_from_slot_to_slot() {
+        for scheme in [
+            Scheme::RecursiveFrequencySplitting,
+            Scheme::Fast,
+            Scheme::Skyscraper { width: 12 },
+            Scheme::Staggered,
+        ] {
+            let broadcast = broadcast(scheme, 20);
+            for channel in 0..broadcast.schedule().channels().len() {
+                assert_eq!(broadcast.numbers(channel, 0, Some(4)), Numbers::default());
+                for slot in (0..40).chain(190_000_000_000..190_000_000_040) {
+                    let sent = broadcast.schedule().segment_at(channel, slot);
+                    let sent = sent.map_or(0..0, |segment| broadcast.segments[segment as usize - 1].clone());
+                    let symbols = (sent.end - sent.start) * MATRIX;
+                    let after = broadcast.numbers(channel, slot, Some(4)).after(symbols, symbols / 4);
+                    assert_eq!(broadcast.numbers(channel, slot + 1, Some(4)), after, "{scheme} {slot}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_needs_too_many_channels_is_refused() {
-        let config =
-            BroadcastConfig { scheme: Scheme::Staggered, bound: BroadcastBound::Wait(1_000_000_000) };
-        let refused = Broadcast::new(&Sent::of_packets(&index(), MATRIX, PACKET_BYTES), config);
-        assert_eq!(refused.unwrap_err(), NoBroadcast::Channels(120));
+        let (index, scheme) = (index(), Scheme::Staggered);
+        let sent = Sent::of_packets(&index, MATRIX, PACKET_BYTES);
+        let config = BroadcastConfig { scheme, bound: BroadcastBound::Wait(2_000_000_000 + JOIN_NS) };
+        assert_eq!(Broadcast::new(&sent, config).unwrap_err(), NoBroadcast::Channels(120));
+        // Slots of 50 ms.
+        let bound = BroadcastBound::Wait(100_000_000 + JOIN_NS);
+        let config = BroadcastConfig { scheme: Scheme::Fast, bound };
+        let refused = Broadcast::new(&sent, config).unwrap_err();
+        assert_eq!(refused, NoBroadcast::Slots(50_000_000));
+        assert!(refused.to_string().contains("0.1 s to 6 h"), "{refused}");
     }
 }

@@ -2,17 +2,20 @@
 
 use crate::broadcast::{Broadcast, BroadcastConfig, Sent};
 use crate::config::{CastConfig, CastFec, CastRefused, is_name};
+use crate::day::DayClock;
 use crate::description::{describe, own_address, repair_window_us};
+use crate::identity::Identity;
 use crate::limits::{CAST_PASSES_MAX, CAST_RESERVED_NS, CASTS_MAX};
 use crate::on_air::{CastReport, OnAir};
 use crate::playlist::Playlist;
 use crate::slots::SlotsReport;
-use reel_admit::{Client, OpenRefused, Session, SessionClient, Sessions};
+use reel_admit::{Client, Session, SessionClient, Sessions};
 use reel_cache::Depth;
 use reel_library::{Library, Stream};
+use reel_play::limits::PUSH_LEAD_NS;
 use reel_play::{Form, Playable, PlayableTitle, PushedStream};
 use reel_qos::Class;
-use reel_rt::{lock, now_ns};
+use reel_rt::lock;
 use reel_rtp::fec::Geometry;
 use reel_serve::{OpenedSession, Waker};
 use reel_udp::MulticastSocket;
@@ -21,6 +24,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All casts of a server. Clones are the same casts.
 #[derive(Clone)]
@@ -123,7 +127,7 @@ impl Casts {
     pub fn description(&self, name: &str) -> Result<String, NoSuchCast> {
         let cast = self.all().into_iter().find(|cast| cast.name == name && !cast.has_ended());
         let cast = cast.ok_or_else(|| NoSuchCast(name.to_owned()))?;
-        let described = describe(&cast, now_ns()).map_err(|error| {
+        let described = describe(&cast).map_err(|error| {
             tracing::error!(cast = name, %error, "a cast cannot be described");
             NoSuchCast(name.to_owned())
         })?;
@@ -182,19 +186,23 @@ impl Casts {
         !cast.playlist.all().any(|playing| self.0.parts.library.has_stream(playing.title()))
     }
 
-    /// Asks for the session of the next passes, which begins at `start_ns`. Titles of a playlist
-    /// that were removed are left out.
+    /// Asks for the session of the next passes, which begins at `start_ns`, or of the slots from
+    /// then on. Titles of a playlist that were removed are left out.
     pub(crate) fn ask(&self, cast: &OnAir, (start_ns, place): (u64, u64), now_ns: u64) {
         let next = match &cast.broadcast {
-            Some(broadcast) => Some((place, self.of_window(cast.playlist.first(), Some((broadcast, place))))),
+            Some(broadcast) => {
+                let slot = first_slot(cast.day, broadcast.slot_ns(), start_ns.max(now_ns));
+                let playing = self.of_window(cast.playlist.first(), Some((broadcast, slot)));
+                Some((slot, cast.slots_start_ns(slot).unwrap_or(start_ns), playing))
+            }
             None => {
                 let is_there = |playing: &PlayableTitle| self.0.parts.library.has_stream(playing.title());
                 let next = cast.playlist.next(place, cast.config.is_looped, is_there);
-                next.map(|(place, playing)| (place, Arc::clone(playing)))
+                next.map(|(place, playing)| (place, start_ns, Arc::clone(playing)))
             }
         };
         match next {
-            Some((place, playing)) => {
+            Some((place, start_ns, playing)) => {
                 let answer = self.session(playing.title().id(), &playing, start_ns, now_ns);
                 cast.answered(answer.map(|session| (session, place)).map_err(|refused| refused.to_string()));
             }
@@ -287,24 +295,33 @@ impl Casts {
                 error,
             })?;
         }
-        // SDP's numbers are read as 63 bits by some receivers.
-        let id = u64::from_be_bytes(random()?) >> 1;
-        let stamp = |_| random().map(u32::from_be_bytes);
-        let time_stamps = (0..channels).map(stamp).collect::<Result<_, _>>()?;
-        let first = self.of_window(&playing, broadcast.as_ref().map(|broadcast| (broadcast, 0)));
-        let session = self.session(&config.title, &first, now_ns, now_ns)?;
-        let name = name.to_owned();
+        let added_unix_ns = unix_ns();
+        let day = DayClock::new(added_unix_ns, reel_rt::now_ns());
+        let window = broadcast.as_ref().map(|broadcast| {
+            let slot = first_slot(day, broadcast.slot_ns(), now_ns);
+            (broadcast, slot, day.slot_starts_ns(slot, broadcast.slot_ns()).saturating_sub(PUSH_LEAD_NS))
+        });
+        let (place, start_ns) = window.map_or((0, now_ns), |(_, slot, start_ns)| (slot, start_ns));
+        let first = self.of_window(&playing, window.map(|(broadcast, slot, _)| (broadcast, slot)));
+        let session = self.session(&config.title, &first, start_ns, now_ns)?;
         let playlist = Playlist::new(playing, others);
+        let identity = self.identity(name, &playlist, broadcast.as_ref());
         let mut cast = OnAir::new(
-            (name, config),
-            (id, time_stamps),
+            (name.to_owned(), config),
+            (identity, day, added_unix_ns),
             playlist,
             (fec, broadcast),
             (socket, self.0.parts.http),
-            session,
+            (session, place),
         );
         cast.train_packets = self.0.parts.train_packets;
         Ok(cast)
+    }
+
+    fn identity(&self, name: &str, playlist: &Playlist, broadcast: Option<&Broadcast>) -> Identity {
+        let streams: Vec<String> = playlist.streams().map(|pushed| pushed.stream.stamp()).collect();
+        let schedule = broadcast.map(Broadcast::text).unwrap_or_default();
+        Identity::new(self.0.parts.library.volume().status().volume.0, name, &streams, &schedule)
     }
 
     /// Passes of a stream. Casts that send the same have one demand, so that one of them can read
@@ -390,12 +407,16 @@ fn fec_of(stream: &Stream, wanted: CastFec) -> Result<Option<Geometry>, CastRefu
     }
 }
 
-/// Random bytes.
-fn random<const BYTES: usize>() -> Result<[u8; BYTES], CastRefused> {
-    let mut bytes = [0; BYTES];
-    let none = |error: getrandom::Error| CastRefused::NotAdmitted(OpenRefused::NoRandom(error.to_string()));
-    getrandom::fill(&mut bytes).map_err(none)?;
-    Ok(bytes)
+/// The first slot that can be read in time if reading begins at a moment of the clock of the
+/// server.
+fn first_slot(day: DayClock, slot_ns: u64, start_ns: u64) -> u64 {
+    day.slot_from(start_ns.saturating_add(PUSH_LEAD_NS), slot_ns)
+}
+
+/// The time of day, in nanoseconds since 1970.
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The schedule of a stream.

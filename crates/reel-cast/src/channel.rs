@@ -45,17 +45,16 @@ pub(crate) struct Train {
 pub(crate) type Write = fn(&SenderReport, &Cname, &mut Vec<u8>);
 
 impl Channel {
-    /// Opens the flows of a channel. `random` makes its source.
+    /// Opens the flows of a channel.
     pub(crate) fn open(
         cast: &OnAir,
         channel: usize,
         udp: &mut UdpSender,
         pacer: &Pacer,
-        random: [u8; 8],
     ) -> Result<Channel, TooManyFlows> {
         let mut open = |ports| udp.open(cast.config.port_above(channel, ports), pacer.clone());
         Ok(Channel {
-            source: Source::new(random, cast.time_stamps.get(channel).copied().unwrap_or_default()),
+            source: Source::new(cast.identity.ssrc(channel), cast.identity.time_stamp(channel)),
             media: open(0)?,
             fec: cast.fec.map(|_| open(FEC_PORT_OFFSET)).transpose()?,
             rtcp: open(RTCP_PORT_OFFSET)?,
@@ -111,25 +110,25 @@ impl Channel {
     }
 
     /// Sends a report about what was sent, if anything was.
-    pub(crate) fn report(&self, udp: &mut UdpSender, cname: &Cname, now_ns: u64, write: Write) {
+    pub(crate) fn report(&self, cast: &OnAir, udp: &mut UdpSender, cname: &Cname, now_ns: u64, write: Write) {
         let sent = (self.source.ssrc(), self.packets, self.payload_bytes);
-        self.say(udp, self.rtcp, cname, sent, now_ns, write);
+        self.say(cast, (udp, self.rtcp), cname, sent, now_ns, write);
     }
 
     /// Ends its sources. FEC is a session of its own (RFC 3550, section 11), and ffmpeg waits for
     /// the end of both.
-    pub(crate) fn say_goodbye(&self, udp: &mut UdpSender, cname: &Cname, now_ns: u64) {
-        self.report(udp, cname, now_ns, write_goodbye);
+    pub(crate) fn say_goodbye(&self, cast: &OnAir, udp: &mut UdpSender, cname: &Cname, now_ns: u64) {
+        self.report(cast, udp, cname, now_ns, write_goodbye);
         if let Some(flow) = self.fec_rtcp {
             let sent = (FEC_SSRC, self.fec_packets, self.fec_packets.wrapping_mul(FEC_PAYLOAD_BYTES));
-            self.say(udp, flow, cname, sent, now_ns, write_goodbye);
+            self.say(cast, (udp, flow), cname, sent, now_ns, write_goodbye);
         }
     }
 
     fn say(
         &self,
-        udp: &mut UdpSender,
-        flow: FlowId,
+        cast: &OnAir,
+        (udp, flow): (&mut UdpSender, FlowId),
         cname: &Cname,
         (ssrc, packets, payload_bytes): (u32, u32, u32),
         now_ns: u64,
@@ -138,7 +137,8 @@ impl Channel {
         let Some((at_ns, stamp)) = self.stamped else { return };
         let report = SenderReport {
             ssrc,
-            time: NtpTime::from_unix_ns(crate::thread::unix_ns()),
+            // As the time stamps count it, also if the clock of the machine was set.
+            time: NtpTime::from_unix_ns(cast.day.unix_ns(now_ns)),
             time_stamp: stamp.wrapping_add(stamp_ticks(now_ns.saturating_sub(at_ns)) as u32),
             packets,
             payload_bytes,

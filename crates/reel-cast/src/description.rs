@@ -1,15 +1,13 @@
 //! What receivers are told of a cast.
 
-use crate::broadcast::Broadcast;
+use crate::identity::Identity;
 use crate::on_air::OnAir;
-use crate::thread::unix_ns;
 use reel_media::transport::SYMBOL_PAYLOAD_BYTES;
-use reel_play::limits::PUSH_LEAD_NS;
 use reel_rtp::fec::FEC_HEADERS_BYTES;
 use reel_rtp::sdp::{
     ABRIDGED_ATTRIBUTE, CAST_ATTRIBUTE, Description, FecDescription, SlotSchedule, is_source_specific,
 };
-use reel_rtp::{HEADER_BYTES, NtpTime, PacketError};
+use reel_rtp::{HEADER_BYTES, PacketError};
 use reel_udp::MulticastSocket;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
@@ -25,13 +23,15 @@ pub(crate) struct Described {
 }
 
 /// Describes a cast.
-pub(crate) fn describe(cast: &OnAir, now_ns: u64) -> Result<Described, PacketError> {
+pub(crate) fn describe(cast: &OnAir) -> Result<Described, PacketError> {
     let name = cast.label();
     let group = cast.config.group;
-    let schedule = cast
-        .broadcast
-        .as_ref()
-        .map(|broadcast| broadcast.described(epoch(cast, broadcast, now_ns), cast.time_stamps.clone()));
+    let schedule = cast.broadcast.as_ref().map(|broadcast| {
+        let numbers = |of: fn(&Identity, usize) -> u32| {
+            (0..cast.channels()).map(|channel| of(&cast.identity, channel)).collect()
+        };
+        broadcast.described(numbers(Identity::ssrc), numbers(Identity::time_stamp))
+    });
     let own_name = format!("{CAST_ATTRIBUTE}:{}", cast.name);
     let mut attributes = vec![own_name.clone()];
     attributes.extend(schedule.iter().flat_map(SlotSchedule::attributes));
@@ -39,8 +39,8 @@ pub(crate) fn describe(cast: &OnAir, now_ns: u64) -> Result<Described, PacketErr
     let origin = own_address(cast);
     let description = Description {
         name: &name,
-        session_id: cast.id,
-        version: cast.id,
+        session_id: cast.identity.session_id(),
+        version: cast.added_unix_ns / 1_000_000_000,
         origin,
         group: group.ip(),
         port: group.port(),
@@ -78,15 +78,6 @@ fn rate_kbps(cast: &OnAir) -> u64 {
 /// Bytes of the headers of IPv4 and UDP, and of IPv6 and UDP.
 const IPV4_UDP_BYTES: u64 = 28;
 const IPV6_UDP_BYTES: u64 = 48;
-
-/// The time of day at which slot 0 of a schedule began. Before the first slot, it is the one at
-/// which it could begin.
-fn epoch(cast: &OnAir, broadcast: &Broadcast, now_ns: u64) -> NtpTime {
-    let begun = cast.run().map_or((now_ns, 0), |run| (run.start_ns, run.place));
-    let first_ns = i128::from(begun.0 + PUSH_LEAD_NS) - i128::from(begun.1 * broadcast.slot_ns());
-    let unix_ns = i128::from(unix_ns()) + first_ns - i128::from(now_ns);
-    NtpTime::from_unix_ns(u64::try_from(unix_ns).unwrap_or(0))
-}
 
 /// The time from a media packet to the FEC packet of its column, at most.
 pub(crate) fn repair_window_us(cast: &OnAir) -> u32 {

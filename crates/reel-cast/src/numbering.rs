@@ -10,23 +10,49 @@ use std::sync::Arc;
 /// Ticks of the programme clock (27 MHz) in one of RTP's clock (90 kHz).
 const TICKS_OF_STAMP: u64 = 300;
 
-/// A source of packets: a cast, or a channel of one.
+/// A source of packets: a channel of a cast.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     ssrc: u32,
     template: HeaderTemplate,
-    /// Of its first packet.
-    sequence: u16,
+    /// At the beginning of 1970.
     time_stamp: u32,
-    fec_sequence: u16,
     /// Whether its next packet does not continue the one before.
     begins: bool,
+}
+
+/// The numbers of the packets that a source sends next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    media: u16,
+    fec: u16,
+}
+
+impl Numbers {
+    /// After so many packets of media and of FEC.
+    pub(crate) fn after(self, symbols: u64, fec_packets: u64) -> Numbers {
+        Numbers {
+            media: self.media.wrapping_add(symbols as u16),
+            fec: self.fec.wrapping_add(fec_packets as u16),
+        }
+    }
+
+    /// At a time of day, of a source that sends so many symbols in this time, and an FEC packet for
+    /// each `rows` of them. So a source that begins again does not go back, if it sent at about
+    /// this rate before.
+    pub(crate) fn at(unix_ns: u64, (symbols, time_ns): (u64, u64), rows: Option<u64>) -> Numbers {
+        let symbols = part(unix_ns, symbols, time_ns);
+        Numbers::default().after(symbols, rows.map_or(0, |rows| symbols / rows.max(1)))
+    }
 }
 
 /// What the headers of some packets are written from that a source sends one after another.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbering {
-    source: Source,
+    template: HeaderTemplate,
+    /// At the beginning of its clock.
+    time_stamp: u32,
+    numbers: Numbers,
     clock: Clock,
     /// The symbol at which the source began, if it is one of these.
     first: Option<u64>,
@@ -47,19 +73,9 @@ pub(crate) enum Clock {
 }
 
 impl Source {
-    /// A new source, which begins with this time stamp: random numbers, so that it is not taken for
-    /// one before it (RFC 3550, section 5.1).
-    pub(crate) fn new(random: [u8; 8], time_stamp: u32) -> Source {
-        let [s0, s1, s2, s3, n0, n1, f0, f1] = random;
-        let ssrc = u32::from_be_bytes([s0, s1, s2, s3]);
-        Source {
-            ssrc,
-            template: HeaderTemplate::mp2t(ssrc),
-            sequence: u16::from_be_bytes([n0, n1]),
-            time_stamp,
-            fec_sequence: u16::from_be_bytes([f0, f1]),
-            begins: true,
-        }
+    /// A source with this number, whose time stamp is this one at the beginning of 1970.
+    pub(crate) fn new(ssrc: u32, time_stamp: u32) -> Source {
+        Source { ssrc, template: HeaderTemplate::mp2t(ssrc), time_stamp, begins: true }
     }
 
     /// The source's own number.
@@ -67,28 +83,23 @@ impl Source {
         self.ssrc
     }
 
-    /// Its time stamp at a moment, in 90 kHz since its beginning.
-    pub(crate) fn stamp(&self, ticks: u64) -> u32 {
-        self.time_stamp.wrapping_add(ticks as u32)
+    /// Its time stamp at a time of day, in nanoseconds since 1970.
+    fn stamp_at(&self, unix_ns: u64) -> u32 {
+        self.time_stamp.wrapping_add(stamp_ticks(unix_ns) as u32)
     }
 
-    /// The headers of what it sends next, from symbol `first` of this clock on.
-    pub(crate) fn numbering(&self, clock: Clock, first: u64) -> Numbering {
-        Numbering { source: self.clone(), clock, first: self.begins.then_some(first) }
-    }
-
-    /// The same for what it sends `ticks` of 90 kHz after its beginning.
-    pub(crate) fn numbering_at(&self, clock: Clock, ticks: u64) -> Numbering {
-        let source = Source { time_stamp: self.stamp(ticks), ..self.clone() };
-        Numbering { source, clock, first: self.begins.then_some(0) }
-    }
-
-    /// It has sent so many symbols and FEC packets, and continues `ticks` of 90 kHz later.
-    pub(crate) fn passed(&mut self, symbols: u64, fec_packets: u64, ticks: u64) {
-        self.sequence = self.sequence.wrapping_add(symbols as u16);
-        self.fec_sequence = self.fec_sequence.wrapping_add(fec_packets as u16);
-        self.time_stamp = self.stamp(ticks);
-        self.begins = false;
+    /// The headers of what it sends next, from symbol `first` of this clock on, which is at its
+    /// beginning at a time of day.
+    pub(crate) fn numbering(
+        &mut self,
+        clock: Clock,
+        first: u64,
+        numbers: Numbers,
+        unix_ns: u64,
+    ) -> Numbering {
+        let first = std::mem::replace(&mut self.begins, false).then_some(first);
+        let (template, time_stamp) = (self.template.clone(), self.stamp_at(unix_ns));
+        Numbering { template, time_stamp, numbers, clock, first }
     }
 }
 
@@ -123,7 +134,7 @@ impl Numbering {
 
     /// The time stamp of a symbol.
     pub(crate) fn stamp(&self, symbol: u64) -> u32 {
-        self.source.stamp(self.clock.ticks(symbol))
+        self.time_stamp.wrapping_add(self.clock.ticks(symbol) as u32)
     }
 
     /// The headers of some packets, one behind the other.
@@ -132,7 +143,7 @@ impl Numbering {
         let (each, _) = headers.as_chunks_mut::<HEADER_BYTES>();
         for (symbol, header) in symbols.zip(each) {
             let marker = self.first == Some(symbol);
-            self.source.template.write(self.number(symbol), self.stamp(symbol), marker, header);
+            self.template.write(self.number(symbol), self.stamp(symbol), marker, header);
         }
         Arc::from(headers)
     }
@@ -144,7 +155,7 @@ impl Numbering {
         for (column, header) in columns.zip(each) {
             let symbol = first_of(geometry, column);
             let (base, recovery) = (self.number(symbol), self.recovery(geometry, symbol));
-            let sequence = self.source.fec_sequence.wrapping_add(column as u16);
+            let sequence = self.numbers.fec.wrapping_add(column as u16);
             let sent_stamp = self.stamp(sent_with(geometry, column));
             FecHeader { base, geometry, recovery }.write(sequence, sent_stamp, header);
         }
@@ -152,7 +163,7 @@ impl Numbering {
     }
 
     fn number(&self, symbol: u64) -> u16 {
-        self.source.sequence.wrapping_add(symbol as u16)
+        self.numbers.media.wrapping_add(symbol as u16)
     }
 
     /// The exclusive or of the headers of a column.
@@ -192,11 +203,18 @@ fn part(value: u64, to: u64, from: u64) -> u64 {
 mod tests {
     use super::*;
     use reel_media::transport::{StreamIndex, TICKS_PER_S, TimePoint};
+    use reel_play::limits::PUSH_LEAD_NS;
     use reel_rtp::Packet;
     use reel_rtp::fec::{Decoder, FecPacket};
 
-    const RANDOM: [u8; 8] = [1, 2, 3, 4, 0xff, 0xfe, 0xff, 0xff];
-    const TIME_STAMP: u32 = 0xffff_fff0;
+    const SSRC: u32 = 0x0102_0304;
+    const NUMBERS: Numbers = Numbers { media: 0xfffe, fec: 0xffff };
+    const DAY_NS: u64 = 1_900_000_000_123_456_789;
+
+    fn source() -> Source {
+        // Shortly before its time stamps begin again.
+        Source::new(SSRC, 0xffff_fff0_u32.wrapping_sub(stamp_ticks(DAY_NS) as u32))
+    }
 
     fn times(passes: u64) -> PushedTimes {
         let point = |packet, seconds: u64| TimePoint { packet, ticks: seconds * TICKS_PER_S, jump: false };
@@ -208,16 +226,41 @@ mod tests {
     #[test]
     fn what_follows_continues_the_numbers() {
         let times = times(2);
-        let mut source = Source::new(RANDOM, TIME_STAMP);
-        let first = source.numbering(Clock::Passes(times.clone()), 0);
+        let mut source = source();
+        let first = source.numbering(Clock::Passes(times.clone()), 0, NUMBERS, DAY_NS);
         let symbols = times.symbols();
-        source.passed(symbols, symbols / 4, first.clock().ticks(symbols));
-        let second = source.numbering(Clock::Passes(times), 0);
-        assert_eq!(second.media_headers(0..1), first.media_headers(symbols..symbols + 1));
-        let begins = first.media_headers(0..2);
-        let parse = |at: usize| Packet::parse(&begins[at * 12..(at + 1) * 12]).expect("a header");
-        assert!(parse(0).marker && !parse(1).marker);
-        assert_eq!((parse(0).sequence, parse(1).sequence), (0xfffe, 0xffff));
+        let numbers = NUMBERS.after(symbols, symbols / 4);
+        let second = source.numbering(
+            Clock::Passes(times.clone()),
+            0,
+            numbers,
+            DAY_NS + times.until_ns() - PUSH_LEAD_NS,
+        );
+        let header = |numbering: &Numbering, symbol: u64| {
+            let bytes = numbering.media_headers(symbol..symbol + 1);
+            let packet = Packet::parse(&bytes).expect("a header");
+            (packet.ssrc, packet.sequence, packet.time_stamp, packet.marker)
+        };
+        let (of_second, continued) = (header(&second, 0), header(&first, symbols));
+        // A tick is rounded down.
+        assert!(of_second.2.abs_diff(continued.2) <= 1);
+        assert_eq!((of_second.0, of_second.1, of_second.3), (SSRC, continued.1, false));
+        assert_eq!((header(&first, 0), header(&first, 1).3), ((SSRC, 0xfffe, 0xffff_fff0, true), false));
+        assert_eq!(header(&first, 1).1, 0xffff);
+    }
+
+    /// A source that begins again, here after nine seconds, has later numbers, and not many are
+    /// left out.
+    #[test]
+    fn numbers_are_taken_from_the_time_of_day() {
+        let rate = (475 * 7200, 7200 * 1_000_000_000);
+        let before = Numbers::at(DAY_NS, rate, Some(4));
+        let after = Numbers::at(DAY_NS + 9_000_000_000, rate, Some(4));
+        let ahead = [after.media.wrapping_sub(before.media), after.fec.wrapping_sub(before.fec)];
+        assert!((4275..=4276).contains(&ahead[0]) && (1068..=1069).contains(&ahead[1]), "{ahead:?}");
+        let stamps = [DAY_NS, DAY_NS + 9_000_000_000].map(|unix_ns| source().stamp_at(unix_ns));
+        assert_eq!(stamps[1].wrapping_sub(stamps[0]), 9 * 90_000);
+        assert_eq!(Numbers::at(DAY_NS, (0, 0), None), Numbers::default());
     }
 
     /// The time stamp of a packet of a slot says which packet of the slot it is.
@@ -237,9 +280,8 @@ mod tests {
     #[test]
     fn a_decoder_gets_lost_headers_back() {
         let (symbols, geometry) = (times(1).symbols(), Geometry::new(5, 4).expect("valid"));
-        let source = Source::new(RANDOM, TIME_STAMP);
         for clock in [Clock::Passes(times(1)), Clock::Slot { duration_ns: 1_700_000_000, symbols: 180 }] {
-            let numbering = source.numbering(clock, 0);
+            let numbering = source().numbering(clock, 0, NUMBERS, DAY_NS);
             let mut decoder = Decoder::new(geometry);
             let payload = |symbol: u64| [symbol as u8; SYMBOL_PAYLOAD_BYTES];
             let (mut lost, mut repaired) = (0, 0);

@@ -3,12 +3,15 @@
 use crate::asking::Asking;
 use crate::broadcast::Broadcast;
 use crate::config::CastConfig;
+use crate::day::DayClock;
+use crate::identity::Identity;
 use crate::limits::CAST_NAME_BYTES_MAX;
+use crate::numbering::Numbers;
 use crate::playlist::Playlist;
 use reel_admit::Session;
 use reel_cache::SessionKey;
-use reel_play::PlayableTitle;
 use reel_play::limits::PUSH_LEAD_NS;
+use reel_play::{PlayableTitle, PushedStream};
 use reel_rt::lock;
 use reel_rtp::fec::Geometry;
 use reel_rtp::limits::SESSION_NAME_BYTES_MAX;
@@ -24,10 +27,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub(crate) struct OnAir {
     pub(crate) name: String,
     pub(crate) config: CastConfig,
-    /// Tells its SDP from that of an earlier cast of the same name.
-    pub(crate) id: u64,
-    /// The time stamps of its channels at their beginning, random numbers (RFC 3550, section 5.1).
-    pub(crate) time_stamps: Vec<u32>,
+    pub(crate) identity: Identity,
+    /// The time of day, from which slots and time stamps follow.
+    pub(crate) day: DayClock,
+    /// When it was added, in nanoseconds since 1970.
+    pub(crate) added_unix_ns: u64,
     pub(crate) playlist: Playlist,
     /// The matrix of its FEC packets, if there are any.
     pub(crate) fec: Option<Geometry>,
@@ -76,6 +80,10 @@ struct State {
     /// The session of the next ones, and the place with which it begins. It ends if the cast ends
     /// before they begin.
     next: Option<(OpenedSession, u64)>,
+    /// The numbers of the packets with which the next passes begin, and the time of day of their
+    /// time stamps if there is no pause before them.
+    numbers: Numbers,
+    stamped_unix_ns: u64,
     /// There are no next ones: the titles that follow were removed.
     is_over: bool,
     /// When another thread asks for that.
@@ -96,6 +104,9 @@ pub(crate) struct Begun {
     pub(crate) start_ns: u64,
     /// Where it began: the slot of the schedule if there is one, or the place in the playlist.
     pub(crate) place: u64,
+    /// The numbers of its packets, and the time of day of its first time stamp, if it has passes.
+    pub(crate) numbers: Numbers,
+    pub(crate) stamped_unix_ns: u64,
 }
 
 /// How far a cast has come.
@@ -175,7 +186,7 @@ pub struct BroadcastReport {
     pub segments: u32,
     /// The length of a slot, in nanoseconds.
     pub slot_ns: u64,
-    /// The longest wait of a client that plays one slot behind, in nanoseconds.
+    /// The longest wait of a receiver that plays one slot behind, in nanoseconds.
     pub wait_ns: u64,
     /// What all channels send on average, in bits per second, without headers and FEC.
     pub bandwidth_bps: u64,
@@ -191,28 +202,43 @@ impl BroadcastReport {
             channels: plan.schedule.channels().len(),
             segments: plan.schedule.segments(),
             slot_ns: broadcast.slot_ns(),
-            wait_ns: plan.wait_ns(),
+            wait_ns: plan.receivers_wait_ns(),
             bandwidth_bps: plan.bandwidth_bps(),
             peak_bps: broadcast.peak_bps(),
         }
     }
 }
 
+/// FEC packets of so many symbols.
+pub(crate) fn fec_packets(fec: Option<Geometry>, symbols: u64) -> u64 {
+    fec.map_or(0, |geometry| symbols / u64::from(geometry.rows()))
+}
+
+/// The numbers of the first packets of passes that begin at a time of day.
+fn first_numbers(playlist: &Playlist, fec: Option<Geometry>, unix_ns: u64) -> Numbers {
+    let pass = |pushed: &PushedStream| (pushed.times.pass_symbols(), pushed.times.pass_ns());
+    let add = |sum: (u64, u64), one: (u64, u64)| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1));
+    let sent = playlist.streams().map(pass).fold((0, 0), add);
+    Numbers::at(unix_ns, sent, fec.map(|geometry| u64::from(geometry.rows())))
+}
+
 impl OnAir {
     pub(crate) fn new(
         (name, config): (String, CastConfig),
-        (id, time_stamps): (u64, Vec<u32>),
+        (identity, day, added_unix_ns): (Identity, DayClock, u64),
         playlist: Playlist,
         (fec, broadcast): (Option<Geometry>, Option<Broadcast>),
         (socket, http): (MulticastSocket, SocketAddr),
-        session: OpenedSession,
+        (session, place): (OpenedSession, u64),
     ) -> OnAir {
         let options = config.socket();
+        let numbers = first_numbers(&playlist, fec, added_unix_ns);
         OnAir {
             name,
             config,
-            id,
-            time_stamps,
+            identity,
+            day,
+            added_unix_ns,
             playlist,
             fec,
             broadcast,
@@ -227,7 +253,9 @@ impl OnAir {
                 state: CastState::Starting,
                 run: None,
                 before: None,
-                next: Some((session, 0)),
+                next: Some((session, place)),
+                numbers,
+                stamped_unix_ns: 0,
                 is_over: false,
                 asking: Asking::default(),
                 refused: None,
@@ -292,11 +320,30 @@ impl OnAir {
         (listens || self.http.ip() == address).then(|| format!("http://{at}/casts/{}.sdp", self.name))
     }
 
-    /// The next session begins, at a time that `start_ns` says.
-    pub(crate) fn begin_next(&self, start_ns: impl FnOnce(&Session<PlayableTitle>) -> u64) -> Option<Begun> {
+    /// When what is sent from a place on begins to be read, if that is a slot of its schedule.
+    pub(crate) fn slots_start_ns(&self, place: u64) -> Option<u64> {
+        let slot_ns = self.broadcast.as_ref()?.slot_ns();
+        Some(self.day.slot_starts_ns(place, slot_ns).saturating_sub(PUSH_LEAD_NS))
+    }
+
+    /// The next session begins: slots at their times, and passes not before `due_ns`.
+    pub(crate) fn begin_next(&self, due_ns: u64, now_ns: u64) -> Option<Begun> {
         let mut state = lock(&self.state);
         let (session, place) = state.next.take()?;
-        let begun = Begun { start_ns: start_ns(&session), session: session.keep(), place };
+        let start_ns = self.slots_start_ns(place).unwrap_or_else(|| due_ns.max(session.start_ns(now_ns)));
+        let numbers = state.numbers;
+        // What follows without a pause continues the time stamps, although it may begin a moment
+        // late.
+        let is_continued = state.run.is_some() && self.broadcast.is_none();
+        let sent_unix_ns = self.day.unix_ns(start_ns.saturating_add(PUSH_LEAD_NS));
+        let stamped_unix_ns = if is_continued { state.stamped_unix_ns } else { sent_unix_ns };
+        if let Some(pushed) = session.playing().pushed() {
+            let symbols = pushed.times.symbols();
+            state.numbers = numbers.after(symbols, fec_packets(self.fec, symbols));
+            let sent_ns = pushed.times.until_ns().saturating_sub(PUSH_LEAD_NS);
+            state.stamped_unix_ns = stamped_unix_ns.saturating_add(sent_ns);
+        }
+        let begun = Begun { start_ns, session: session.keep(), place, numbers, stamped_unix_ns };
         state.before = state.run.replace(begun.clone());
         Some(begun)
     }

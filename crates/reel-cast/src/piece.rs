@@ -116,14 +116,14 @@ impl Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numbering::{Clock, Source};
+    use crate::numbering::{Clock, Numbers, Source};
 
     const MS: u64 = 1_000_000;
 
     /// So many packets from `start_ns` on, one each `every_ns`.
     fn piece(start_ns: u64, count: u64, every_ns: u64) -> Piece {
         let clock = Clock::Slot { duration_ns: count * every_ns, symbols: count };
-        let numbering = Arc::new(Source::new([1; 8], 0).numbering(clock, 0));
+        let numbering = Arc::new(Source::new(1, 0).numbering(clock, 0, Numbers::default(), 0));
         Piece::new(DeliveryId::default(), (0, Port::Media), numbering, start_ns, 0..count)
     }
 

@@ -3,8 +3,8 @@
 use crate::broadcast::Broadcast;
 use crate::channel::Channel;
 use crate::limits::CAST_TRAIN_BYTES;
-use crate::numbering::{Clock, Source, stamp_ticks};
-use crate::on_air::{Begun, OnAir};
+use crate::numbering::{Clock, Source};
+use crate::on_air::{Begun, OnAir, fec_packets};
 use crate::piece::{Piece, Port};
 use reel_admit::Session;
 use reel_admit::limits::SEND_LEAD_NS;
@@ -13,7 +13,6 @@ use reel_play::limits::PUSH_LEAD_NS;
 use reel_play::{
     DeliveryId, DeliveryPolicy, Engine, MediaRequest, NetworkPath, NewDelivery, PlayableTitle, SlotPiece,
 };
-use reel_rtp::fec::Geometry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -85,7 +84,7 @@ impl Run {
     /// nothing is reserved for them any more.
     pub(crate) fn of_passes(
         opener: &mut Opener<'_>,
-        Begun { session, start_ns, place }: Begun,
+        Begun { session, start_ns, place, numbers, stamped_unix_ns }: Begun,
         source: &mut Source,
         symbol: u64,
     ) -> Option<Run> {
@@ -94,8 +93,7 @@ impl Run {
         let symbol_bytes = pushed.stream.places.symbol_bytes() as u64;
         let symbols = pushed.times.symbols();
         let clock = Clock::Passes(pushed.times.clone());
-        let ticks = clock.ticks(symbols);
-        let numbering = Arc::new(source.numbering(clock, symbol));
+        let numbering = Arc::new(source.numbering(clock, symbol, numbers, stamped_unix_ns));
         let offset = symbol * symbol_bytes;
         let policy = opener.policy(&session, &MediaRequest::Stream(offset))?;
         let media = opener.open(&session, policy, pushed.symbols_from(symbol), (offset, symbol_bytes));
@@ -109,9 +107,8 @@ impl Run {
             let offset = column * symbol_bytes;
             let policy = opener.policy(&session, &MediaRequest::Parity(offset))?;
             let delivery = opener.open(&session, policy, pushed.parity_from(matrix), (offset, symbol_bytes));
-            pieces.push(piece(delivery, Port::Fec(geometry), column..columns_of(geometry, symbols)));
+            pieces.push(piece(delivery, Port::Fec(geometry), column..fec_packets(fec, symbols)));
         }
-        source.passed(symbols, fec.map_or(0, |geometry| columns_of(geometry, symbols)), ticks);
         let next_start_ns = (start_ns + pushed.times.until_ns()).saturating_sub(PUSH_LEAD_NS);
         Some(Run { session, next_start_ns, next_place: place + 1, pieces, slots: Slots::default() })
     }
@@ -120,7 +117,7 @@ impl Run {
     /// more. `None` if nothing is reserved for them any more.
     pub(crate) fn of_slots(
         opener: &mut Opener<'_>,
-        Begun { session, start_ns, place: first_slot }: Begun,
+        Begun { session, start_ns, place: first_slot, .. }: Begun,
         broadcast: &Broadcast,
     ) -> Option<Run> {
         opener.policy(&session, &MediaRequest::Slots)?;
@@ -156,10 +153,14 @@ impl Run {
         let symbols = (slot.matrices.end - slot.matrices.start) * symbols_of_matrix;
         let number = self.slots.first_slot + (slot.from_ns - PUSH_LEAD_NS) / self.slots.slot_ns.max(1);
         let clock = Clock::Slot { duration_ns: slot.duration_ns, symbols: symbols + symbols_of_matrix };
-        let ticks = stamp_ticks(number.saturating_mul(self.slots.slot_ns));
-        let numbering = Arc::new(channel.source.numbering_at(clock, ticks));
-        let start_ns = self.slots.start_ns + slot.from_ns;
         let fec = opener.cast.fec;
+        let rows = fec.map(|geometry| u64::from(geometry.rows()));
+        let numbers =
+            opener.cast.broadcast.as_ref().map(|broadcast| broadcast.numbers(slot.channel, number, rows));
+        let begins_unix_ns = number.saturating_mul(self.slots.slot_ns);
+        let numbering = channel.source.numbering(clock, 0, numbers.unwrap_or_default(), begins_unix_ns);
+        let numbering = Arc::new(numbering);
+        let start_ns = self.slots.start_ns + slot.from_ns;
         let mut open = |body: Body, port, packets| {
             let due_ns = start_ns.saturating_sub(SEND_LEAD_NS);
             let ramp = Ramp { due_ns, duration_ns: slot.duration_ns, bytes: body.bytes() };
@@ -170,11 +171,10 @@ impl Run {
             Piece::new(delivery, (slot.channel, port), Arc::clone(&numbering), start_ns, packets)
         };
         let mut pieces = vec![open(pushed.matrices(slot.matrices.clone()), Port::Media, 0..symbols)];
-        let columns = fec.map_or(0, |geometry| columns_of(geometry, symbols));
         if let Some(geometry) = fec {
-            pieces.push(open(pushed.parity_of(slot.matrices.clone()), Port::Fec(geometry), 0..columns));
+            let columns = 0..fec_packets(fec, symbols);
+            pieces.push(open(pushed.parity_of(slot.matrices.clone()), Port::Fec(geometry), columns));
         }
-        channel.source.passed(symbols, columns, 0);
         pieces
     }
 
@@ -208,7 +208,7 @@ impl Run {
         for piece in &mut self.pieces {
             match piece.port {
                 Port::Media => piece.end_at(end),
-                Port::Fec(geometry) => piece.end_at(columns_of(geometry, end)),
+                Port::Fec(geometry) => piece.end_at(fec_packets(Some(geometry), end)),
             }
         }
     }
@@ -217,9 +217,4 @@ impl Run {
     pub(crate) fn is_done(&self) -> bool {
         self.pieces.is_empty() && self.slots.upcoming.is_empty()
     }
-}
-
-/// FEC packets of so many symbols.
-fn columns_of(geometry: Geometry, symbols: u64) -> u64 {
-    symbols / u64::from(geometry.rows())
 }

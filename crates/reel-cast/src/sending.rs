@@ -56,12 +56,11 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Sending {
-    /// Opens the flows of a cast. `random` makes the sources of its channels.
+    /// Opens the flows of a cast.
     pub(crate) fn new(
         cast: Arc<OnAir>,
         (number, sender): (u64, usize),
         udp: &mut UdpSender,
-        random: &[[u8; 8]],
         now_ns: u64,
     ) -> Result<Sending, TooManyFlows> {
         let peak_bps =
@@ -69,8 +68,9 @@ impl Sending {
         let rate = NonZeroU64::MIN.max(NonZeroU64::new(2 * peak_bps).unwrap_or(NonZeroU64::MIN));
         let rate = rate.max(NonZeroU64::new(CAST_TRAIN_BPS_MIN).unwrap_or(rate));
         let pacer = Pacer::new(rate, now_ns);
-        let open = |(channel, random): (usize, &[u8; 8])| Channel::open(&cast, channel, udp, &pacer, *random);
-        let channels = random.iter().enumerate().map(open).collect::<Result<_, _>>()?;
+        let channels = (0..cast.channels())
+            .map(|channel| Channel::open(&cast, channel, udp, &pacer))
+            .collect::<Result<_, _>>()?;
         let announcing = Announcing::open(&cast, udp, &pacer)?;
         let cname = Cname::new(&format!("{}@reel", cast.name)).expect("names are short and plain");
         Ok(Sending {
@@ -146,7 +146,7 @@ impl Sending {
             tools.engine.sessions().close(&session.key());
         }
         for channel in &self.channels {
-            channel.say_goodbye(tools.udp, &self.cname, tools.now_ns);
+            channel.say_goodbye(&self.cast, tools.udp, &self.cname, tools.now_ns);
         }
         if let Some(announcing) = &self.announcing {
             announcing.take_back(tools.udp);
@@ -174,8 +174,8 @@ impl Sending {
     }
 
     /// Announces it. Returns how many bytes that takes.
-    pub(crate) fn announce(&mut self, udp: &mut UdpSender, now_ns: u64) -> usize {
-        self.announcing.as_mut().map_or(0, |announcing| announcing.announce(&self.cast, udp, now_ns))
+    pub(crate) fn announce(&mut self, udp: &mut UdpSender) -> usize {
+        self.announcing.as_mut().map_or(0, |announcing| announcing.announce(&self.cast, udp))
     }
 
     fn flows(&self) -> impl Iterator<Item = FlowId> {
@@ -207,9 +207,7 @@ impl Sending {
             return Ok(());
         }
         let now_ns = tools.now_ns;
-        let Some(next) = self.cast.begin_next(|session| due_ns.max(session.start_ns(now_ns))) else {
-            return Ok(());
-        };
+        let Some(next) = self.cast.begin_next(due_ns, now_ns) else { return Ok(()) };
         match self.begin(tools, next, 0) {
             true => Ok(()),
             false => Err("what was reserved for it was ended".to_owned()),
@@ -258,7 +256,7 @@ impl Sending {
         if tools.now_ns >= self.report_ns && self.has_begun() {
             self.report_ns = tools.now_ns + CAST_REPORT_NS;
             for channel in &self.channels {
-                channel.report(tools.udp, &self.cname, tools.now_ns, write_report);
+                channel.report(&self.cast, tools.udp, &self.cname, tools.now_ns, write_report);
             }
         }
     }

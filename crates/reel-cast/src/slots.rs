@@ -2,7 +2,6 @@
 
 use crate::on_air::OnAir;
 use reel_broadcast::Visit;
-use reel_play::limits::PUSH_LEAD_NS;
 use std::net::SocketAddr;
 
 /// Some slots of a schedule, and the client that joins at the next one.
@@ -12,8 +11,7 @@ pub struct SlotsReport {
     pub slot_ns: u64,
     /// The number of segments.
     pub segments: u32,
-    /// How many slots have passed since slot 0 began, with a fraction; `None` while nothing is
-    /// sent.
+    /// How many slots have passed since 1970, with a fraction; `None` while nothing is sent.
     pub now_slot: Option<f64>,
     /// The first of the slots.
     pub first_slot: u64,
@@ -29,15 +27,11 @@ impl OnAir {
     pub(crate) fn slots(&self, first_slot: Option<u64>, slots: u32, now_ns: u64) -> Option<SlotsReport> {
         let broadcast = self.broadcast.as_ref()?;
         let (schedule, slot_ns) = (broadcast.schedule(), broadcast.slot_ns().max(1));
-        let now_slot = self.run().map(|run| {
-            let begun_ns = run.start_ns.saturating_add(PUSH_LEAD_NS);
-            let passed_ns = now_ns as f64 - begun_ns as f64;
-            run.place as f64 + passed_ns / slot_ns as f64
-        });
-        let present = now_slot.map_or(0, |now| now.max(0.0) as u64);
+        let unix_ns = self.day.unix_ns(now_ns);
+        let now_slot = self.run().map(|_| unix_ns as f64 / slot_ns as f64);
+        let present = unix_ns / slot_ns;
         let first_slot = first_slot.unwrap_or(present.saturating_sub(u64::from(slots / 4)));
-        // A negative time is before slot 0, which can still be joined.
-        let arrival = now_slot.map_or(0, |now| now.ceil().max(0.0) as u64);
+        let arrival = unix_ns.div_ceil(slot_ns);
         let channels = schedule.channels().iter().enumerate().map(|(number, table)| {
             let segments = (first_slot..first_slot.saturating_add(u64::from(slots)))
                 .map(|slot| table.segment_at(slot))

@@ -15,7 +15,6 @@ use reel_udp::{MulticastOptions, UdpSender, UdpStep};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The front end.
 pub struct CastFrontEnd {
@@ -50,12 +49,6 @@ impl CastFrontEnd {
         self.casts.sent_by(threads.waker());
         Ok(threads)
     }
-}
-
-/// The time of day, in nanoseconds since 1970.
-pub(crate) fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The state of the thread.
@@ -102,12 +95,9 @@ impl CastThread {
     }
 
     fn begin(&mut self, serve: &mut Serve<'_>, cast: &Arc<OnAir>) -> Result<(), String> {
-        let mut random = vec![[0; 8]; cast.channels()];
-        getrandom::fill(random.as_flattened_mut())
-            .map_err(|error| format!("the system gave no random bytes: {error}"))?;
         let (number, sender) = (self.next_number, self.sender_for(cast));
         let (udp, now_ns) = (&mut self.senders[sender].1, now_ns());
-        let sending = Sending::new(Arc::clone(cast), (number, sender), udp, &random, now_ns);
+        let sending = Sending::new(Arc::clone(cast), (number, sender), udp, now_ns);
         let mut sending = sending.map_err(|error| error.to_string())?;
         self.next_number += 1;
         sending.resume(&mut Tools { casts: &self.casts, engine: serve.engine, udp, now_ns });
@@ -178,7 +168,7 @@ impl CastThread {
                 self.announcer.ends(number);
                 continue;
             };
-            let bytes = sending.announce(&mut self.senders[sending.sender].1, now_ns);
+            let bytes = sending.announce(&mut self.senders[sending.sender].1);
             self.announcer.announced(number, bytes, now_ns);
         }
     }

@@ -8,7 +8,7 @@ use crate::title::Title;
 use reel_media::transport::{SYMBOL_PAYLOAD_BYTES, StreamIndex};
 use reel_qos::Class;
 use reel_rt::lock;
-use reel_volume::{ObjectMap, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, TitleRecord};
+use reel_volume::{ObjectMap, Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, Sums, TitleRecord};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::sync::{Arc, Weak};
@@ -27,6 +27,25 @@ pub struct Stream {
 
 /// Streams that may be open, by title.
 pub(crate) type OpenedStreams = HashMap<String, Weak<Stream>>;
+
+impl Stream {
+    /// A text that changes with the stored bytes: their number, and the checksums of their
+    /// checksums that the catalogue has.
+    pub fn stamp(&self) -> String {
+        let mut object = self.title.record().object(Role::Track, STREAM_NUMBER);
+        let mut stamp = format!("{:x}", self.map.bytes());
+        while let Some(record) = object {
+            object = match &record.sums {
+                Sums::Object(sums) => Some(&**sums),
+                Sums::Inline(sums) => {
+                    sums.iter().for_each(|sum| stamp.push_str(&format!("-{sum:x}")));
+                    None
+                }
+            };
+        }
+        stamp
+    }
+}
 
 impl Library {
     /// The form `ts` of a title. All who have it open share one [`Stream`], and so its units in

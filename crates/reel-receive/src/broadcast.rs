@@ -1,9 +1,10 @@
-//! A client of a broadcast: where packets of its channels belong in the title, and when they are
-//! played. Pure.
+//! What is told of a broadcast: where packets of its channels belong in the title. Pure.
 
 use reel_broadcast::{BroadcastError, Schedule, Visit};
 use reel_rtp::sdp::SlotSchedule;
 use std::ops::Range;
+
+use crate::limits::PLACE_NS_MAX;
 
 /// Nanoseconds of a tick of a time stamp (90 kHz), rounded up.
 const TICK_NS: u64 = 11_112;
@@ -16,6 +17,15 @@ pub const SYMBOL_BYTES: usize = 7 * 188;
 pub struct Broadcast {
     told: SlotSchedule,
     schedule: Schedule,
+}
+
+/// Why a packet has no place in a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misplaced {
+    /// Its time stamp is far from the time at which it arrived.
+    Far,
+    /// At the time of its time stamp, no packet is sent.
+    Nowhere,
 }
 
 /// Why a broadcast cannot be received.
@@ -33,6 +43,9 @@ pub enum NoBroadcast {
         /// What is described.
         channels: usize,
     },
+    /// Its time stamps do not tell its packets apart.
+    #[error("the schedule of the description sends packets faster than time stamps can tell them apart")]
+    Fast,
 }
 
 impl Broadcast {
@@ -43,9 +56,17 @@ impl Broadcast {
     pub fn new(told: SlotSchedule, channels: usize) -> Result<Broadcast, NoBroadcast> {
         let segments = u32::try_from(told.first_matrices.len()).unwrap_or(u32::MAX);
         let schedule = Schedule::new(told.scheme.parse()?, segments)?;
-        match schedule.channels().len() {
-            needed if needed == channels => Ok(Broadcast { told, schedule }),
-            needed => Err(NoBroadcast::Channels { needed, channels }),
+        let needed = schedule.channels().len();
+        if needed != channels {
+            return Err(NoBroadcast::Channels { needed, channels });
+        }
+        let broadcast = Broadcast { told, schedule };
+        let symbols = (1..=segments).filter_map(|segment| broadcast.segment_symbols(segment));
+        let most = symbols.map(|symbols| symbols.end - symbols.start).max().unwrap_or(0);
+        let sent = most.saturating_add(broadcast.told.matrix_packets);
+        match sent.saturating_mul(2 * TICK_NS) <= broadcast.told.slot_ns {
+            true => Ok(broadcast),
+            false => Err(NoBroadcast::Fast),
         }
     }
 
@@ -92,24 +113,68 @@ impl Broadcast {
         Some(matrices.start * self.told.matrix_packets..matrices.end * self.told.matrix_packets)
     }
 
-    /// Which packet of the title a packet of a channel is, by its time stamp and the time of day
-    /// when it arrived. `None` if the schedule has none there.
-    #[must_use]
-    pub fn symbol_of(&self, channel: usize, time_stamp: u32, unix_ns: u64) -> Option<u64> {
+    /// The only source (SSRC) of a channel.
+    pub(crate) fn source(&self, channel: usize) -> Option<u32> {
+        self.told.sources.get(channel).copied()
+    }
+
+    /// When a packet with this time stamp was due, as a time of day of its sender. Time stamps
+    /// begin again after 13 hours: of all times with this one, the nearest to `near_unix_ns` is
+    /// meant.
+    pub(crate) fn sent_ns(&self, channel: usize, time_stamp: u32, near_unix_ns: u64) -> Option<u64> {
+        let at = self.ticks_at(channel, time_stamp, near_unix_ns)?;
+        Some(self.told.epoch.to_unix_ns().saturating_add(part(at, 100_000, 9)))
+    }
+
+    /// Which packet of the title a packet of a channel is, by its time stamp and the time of day of
+    /// its sender when it arrived.
+    ///
+    /// # Errors
+    /// The schedule has none there, or its place is further away than
+    /// [`PLACE_NS_MAX`](crate::limits::PLACE_NS_MAX).
+    pub fn symbol_of(&self, channel: usize, time_stamp: u32, unix_ns: u64) -> Result<u64, Misplaced> {
+        let at = self.ticks_at(channel, time_stamp, unix_ns).ok_or(Misplaced::Nowhere)?;
         let since_ns = unix_ns.saturating_sub(self.told.epoch.to_unix_ns());
-        // Time stamps begin again after 13 hours: of all times with this one, the nearest is meant.
-        let expected = ticks(since_ns);
+        if part(at, 100_000, 9).abs_diff(since_ns) > PLACE_NS_MAX {
+            return Err(Misplaced::Far);
+        }
+        self.symbol_at(channel, at).ok_or(Misplaced::Nowhere)
+    }
+
+    /// Whether a channel sends at a time of day: not while FEC of the end of a slot is sent, and
+    /// not in slots for which its table has nothing.
+    pub(crate) fn sends(&self, channel: usize, unix_ns: u64) -> bool {
+        let since_ns = unix_ns.saturating_sub(self.told.epoch.to_unix_ns());
+        let slot = since_ns / self.told.slot_ns;
+        let segment = self.schedule.segment_at(channel, slot);
+        segment.and_then(|segment| self.segment_symbols(segment)).is_some_and(|symbols| {
+            let count = symbols.end - symbols.start;
+            let sent_ns = part(count, self.told.slot_ns, count + self.told.matrix_packets);
+            since_ns - slot * self.told.slot_ns < sent_ns
+        })
+    }
+
+    /// Ticks from slot 0 to the nearest time with this time stamp.
+    fn ticks_at(&self, channel: usize, time_stamp: u32, near_unix_ns: u64) -> Option<u64> {
+        let near = ticks(near_unix_ns.saturating_sub(self.told.epoch.to_unix_ns()));
         let stamp = time_stamp.wrapping_sub(*self.told.time_stamps.get(channel)?);
-        let ahead = stamp.wrapping_sub(expected as u32).cast_signed();
-        let at = expected.checked_add_signed(ahead.into())?;
+        let ahead = stamp.wrapping_sub(near as u32).cast_signed();
+        near.checked_add_signed(ahead.into())
+    }
+
+    /// The packet that leaves exactly so many ticks after the beginning of slot 0.
+    fn symbol_at(&self, channel: usize, at: u64) -> Option<u64> {
         // At the start of a slot, ticks are rounded down.
         let slot = (part(at, 100_000, 9) + TICK_NS) / self.told.slot_ns;
-        let within_ns = part(at.saturating_sub(ticks(slot.checked_mul(self.told.slot_ns)?)), 100_000, 9);
+        let begins = ticks(slot.checked_mul(self.told.slot_ns)?);
+        let within_ns = part(at.checked_sub(begins)?, 100_000, 9);
         let symbols = self.segment_symbols(self.schedule.segment_at(channel, slot)?)?;
         let count = symbols.end - symbols.start;
+        let sent = count + self.told.matrix_packets;
         // Its own tick was rounded down, too. Packets are farther apart than a tick.
-        let number = part(within_ns + TICK_NS + 1, count + self.told.matrix_packets, self.told.slot_ns);
-        (number < count).then_some(symbols.start + number)
+        let number = part(within_ns + TICK_NS + 1, sent, self.told.slot_ns);
+        let is_exact = begins + ticks(part(number, self.told.slot_ns, sent)) == at;
+        (number < count && is_exact).then_some(symbols.start + number)
     }
 }
 
@@ -122,100 +187,16 @@ fn part(value: u64, to: u64, from: u64) -> u64 {
     u64::try_from(u128::from(value) * u128::from(to) / u128::from(from)).unwrap_or(u64::MAX)
 }
 
-/// The packets of a title that have arrived, and those that are to be played next.
-#[derive(Debug)]
-pub struct Assembly {
-    present: Vec<bool>,
-    next: usize,
-    /// The first packet of each segment that is played, in order, and the time of day from which on
-    /// it is played, in nanoseconds since 1970.
-    played: Vec<(usize, u64)>,
-    grace_ns: u64,
-}
-
-/// What is played next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Played {
-    /// These packets, which have arrived.
-    Arrived(Range<u64>),
-    /// These are given up: null packets take their places.
-    Missing(Range<u64>),
-    /// Nothing yet.
-    Wait,
-    /// The title has ended.
-    End,
-}
-
-impl Assembly {
-    /// A title for a client that joins with a slot. What is missing is given up `grace_ns` after
-    /// its segment is due. A segment that is complete is played when it is due.
-    #[must_use]
-    pub fn new(broadcast: &Broadcast, visit: &Visit, grace_ns: u64) -> Assembly {
-        let symbols = usize::try_from(broadcast.symbols()).unwrap_or(usize::MAX);
-        let played = visit.segments.iter().filter_map(|times| {
-            let first = broadcast.segment_symbols(times.segment)?.start;
-            Some((usize::try_from(first).ok()?, broadcast.slot_starts_ns(times.played_slot)))
-        });
-        Assembly { present: vec![false; symbols], next: 0, played: played.collect(), grace_ns }
-    }
-
-    /// A packet has arrived. `false` if it was there already, or is not needed any more.
-    pub fn arrived(&mut self, symbol: u64) -> bool {
-        let at = usize::try_from(symbol).unwrap_or(usize::MAX);
-        match self.present.get_mut(at) {
-            Some(present) if at >= self.next => !std::mem::replace(present, true),
-            _ => false,
-        }
-    }
-
-    /// What is played next, at most so many packets; it leaves the assembly.
-    pub fn next(&mut self, unix_ns: u64, most: usize) -> Played {
-        if self.next >= self.present.len() {
-            return Played::End;
-        }
-        if !self.has_begun(unix_ns) {
-            return Played::Wait;
-        }
-        let is_present = self.present[self.next];
-        let run = self.present[self.next..].iter().take(most).take_while(|present| **present == is_present);
-        let end = self.next + run.count();
-        let end = if is_present { end } else { end.min(self.given_up(unix_ns)) };
-        if end <= self.next {
-            return Played::Wait;
-        }
-        let range = self.next as u64..end as u64;
-        self.next = end;
-        if is_present { Played::Arrived(range) } else { Played::Missing(range) }
-    }
-
-    /// Whether playing has begun: when the first segment is due and complete. If it is not, what is
-    /// missing is waited for, so that playing is not interrupted at once.
-    fn has_begun(&self, unix_ns: u64) -> bool {
-        let Some((_, from_ns)) = self.played.first() else { return false };
-        let second = self.played.get(1).map_or(self.present.len(), |(first, _)| *first);
-        let is_complete = || self.present.iter().take(second).all(|present| *present);
-        let is_given_up = from_ns.saturating_add(self.grace_ns) <= unix_ns;
-        self.next > 0 || is_given_up || (*from_ns <= unix_ns && is_complete())
-    }
-
-    /// The end of the segments whose time to wait for missing packets is over: these are given up.
-    fn given_up(&self, unix_ns: u64) -> usize {
-        let is_over = |from_ns: u64| from_ns.saturating_add(self.grace_ns) <= unix_ns;
-        let begun = self.played.iter().take_while(|(_, from_ns)| is_over(*from_ns)).count();
-        self.played.get(begun).map_or(self.present.len(), |(first, _)| *first)
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use reel_rtp::NtpTime;
 
-    const MATRIX: u64 = 80;
+    pub(crate) const MATRIX: u64 = 80;
     const EPOCH_NS: u64 = 1_900_000_000_123_456_789;
 
-    fn broadcast(scheme: &str, segments: u64, slot_ns: u64, stamp: u32) -> Broadcast {
+    pub(crate) fn broadcast(scheme: &str, segments: u64, slot_ns: u64, stamp: u32) -> Broadcast {
         let channels = Schedule::new(scheme.parse().expect("known"), segments as u32).expect("valid");
         let channels = channels.channels().len();
         let told = SlotSchedule {
@@ -224,6 +205,7 @@ mod tests {
             epoch: NtpTime::from_unix_ns(EPOCH_NS),
             matrix_packets: MATRIX,
             packets: segments * 4 * MATRIX * 7 - 5,
+            sources: (0..channels as u32).collect(),
             time_stamps: (0..channels as u32).map(|channel| stamp.wrapping_add(channel * 77)).collect(),
             first_matrices: (0..segments).map(|segment| segment * 4).collect(),
         };
@@ -231,7 +213,7 @@ mod tests {
     }
 
     /// The time stamp that the sender writes (`reel-cast`).
-    fn stamp(broadcast: &Broadcast, channel: usize, slot: u64, number: u64, sent: u64) -> u32 {
+    pub(crate) fn stamp(broadcast: &Broadcast, channel: usize, slot: u64, number: u64, sent: u64) -> u32 {
         let within_ns = part(number, broadcast.slot_ns(), sent);
         let at = ticks(slot * broadcast.slot_ns()) + ticks(within_ns);
         broadcast.told.time_stamps[channel].wrapping_add(at as u32)
@@ -254,66 +236,50 @@ mod tests {
                 let count = symbols.end - symbols.start;
                 let number = (count as f64 * part) as u64;
                 let sent = stamp(&broadcast, channel, slot, number, count + MATRIX);
-                let arrival_ns = broadcast.slot_starts_ns(slot) + late_ns;
+                let within_ns = super::part(number, slot_ns, count + MATRIX);
+                let arrival_ns = broadcast.slot_starts_ns(slot) + within_ns + late_ns;
                 let found = broadcast.symbol_of(channel, sent, arrival_ns);
-                prop_assert_eq!(found, Some(symbols.start + number));
+                prop_assert_eq!(found, Ok(symbols.start + number));
             }
-        }
-
-        /// A client that joins at any slot plays the whole title in order, and nothing late.
-        #[test]
-        fn a_client_has_each_packet_when_it_is_played(slot in 0_u64..100, scheme in 0..3_usize) {
-            let scheme = ["rfs", "fast", "skyscraper-12"][scheme];
-            let broadcast = broadcast(scheme, 12, 1_000_000_000, 5);
-            let visit = broadcast.visit(slot);
-            let mut assembly = Assembly::new(&broadcast, &visit, 0);
-            let mut played = 0;
-            for now in slot..slot + 14 {
-                // What arrived in the slot before is there.
-                for times in visit.segments.iter().filter(|times| times.received_slot + 1 == now) {
-                    let symbols = broadcast.segment_symbols(times.segment).expect("one");
-                    symbols.for_each(|symbol| { assembly.arrived(symbol); });
-                }
-                loop {
-                    match assembly.next(broadcast.slot_starts_ns(now), 100) {
-                        Played::Arrived(range) => {
-                            prop_assert_eq!(range.start, played);
-                            played = range.end;
-                        }
-                        Played::Missing(range) => prop_assert!(false, "{:?} is missing", range),
-                        Played::Wait | Played::End => break,
-                    }
-                }
-            }
-            prop_assert_eq!(played, broadcast.symbols());
         }
     }
 
+    /// A packet that no sender of this schedule sends, or not now, has no place.
     #[test]
-    fn what_does_not_come_is_given_up_when_its_segment_is_played() {
-        let broadcast = broadcast("fast", 3, 1_000_000_000, 0);
-        let visit = broadcast.visit(0);
-        let mut assembly = Assembly::new(&broadcast, &visit, 0);
-        let all = broadcast.symbols();
-        (0..all).filter(|symbol| *symbol != 7 && *symbol < 400).for_each(|symbol| {
-            assert!(assembly.arrived(symbol) && !assembly.arrived(symbol));
-        });
-        let first_ns = broadcast.slot_starts_ns(visit.segments[0].played_slot);
-        assert_eq!(assembly.next(first_ns - 1, 1000), Played::Wait);
-        assert_eq!(assembly.next(first_ns, 1000), Played::Arrived(0..7));
-        assert_eq!(assembly.next(first_ns, 1000), Played::Missing(7..8));
-        assert!(!assembly.arrived(7), "it is not needed any more");
-        assert_eq!(assembly.next(first_ns, 1000), Played::Arrived(8..400));
-        assert_eq!(assembly.next(first_ns, 1000), Played::Wait, "the second segment");
-        let last_ns = broadcast.slot_starts_ns(10);
-        assert_eq!(assembly.next(last_ns, 2000), Played::Missing(400..all));
-        assert_eq!(assembly.next(last_ns, 1000), Played::End);
+    fn what_is_not_of_the_schedule_has_no_place() {
+        let broadcast = broadcast("rfs", 9, 1_000_000_000, 7);
+        let slot = 1_900_000_123;
+        let arrival_ns = broadcast.slot_starts_ns(slot);
+        let sent = stamp(&broadcast, 0, slot, 10, 480);
+        assert_eq!(broadcast.symbol_of(0, sent, arrival_ns), Ok(10));
+        // Of another channel, and between two packets.
+        for (channel, time_stamp) in
+            [(1, sent), (0, sent.wrapping_add(1)), (0, sent.wrapping_sub(1)), (9, sent)]
+        {
+            let found = broadcast.symbol_of(channel, time_stamp, arrival_ns);
+            assert_eq!(found, Err(Misplaced::Nowhere), "{channel} {time_stamp}");
+        }
+        // In the time of the FEC of the last matrix.
+        let after = stamp(&broadcast, 0, slot, 410, 480);
+        assert_eq!(broadcast.symbol_of(0, after, arrival_ns), Err(Misplaced::Nowhere));
+        assert!(broadcast.sends(0, arrival_ns) && !broadcast.sends(0, arrival_ns + 850_000_000));
+        let far_ns = PLACE_NS_MAX + 100_000_000;
+        for at_ns in [arrival_ns + far_ns, arrival_ns - far_ns, arrival_ns + 3_600_000_000_000] {
+            assert_eq!(broadcast.symbol_of(0, sent, at_ns), Err(Misplaced::Far));
+        }
+        let near_ns = PLACE_NS_MAX - 100_000_000;
+        for at_ns in [arrival_ns + near_ns, arrival_ns - near_ns] {
+            assert_eq!(broadcast.symbol_of(0, sent, at_ns), Ok(10));
+        }
     }
 
     #[test]
     fn what_cannot_be_followed_is_refused() {
         let mut told = broadcast("rfs", 9, 1_000_000_000, 0).told;
         assert!(matches!(Broadcast::new(told.clone(), 2), Err(NoBroadcast::Channels { needed: 3, .. })));
+        let slot_ns = 400 * TICK_NS;
+        let fast = SlotSchedule { slot_ns, ..told.clone() };
+        assert_eq!(Broadcast::new(fast, 3).err(), Some(NoBroadcast::Fast));
         told.scheme = "unknown".to_owned();
         assert!(matches!(Broadcast::new(told, 3), Err(NoBroadcast::Scheme(_))));
     }

@@ -22,6 +22,8 @@ pub struct Counts {
     pub duplicates: u64,
     /// Packets of another sender than the one that is followed.
     pub foreign: u64,
+    /// Packets of sources that the description does not name.
+    pub undescribed: u64,
     /// Datagrams that are no packets of this cast.
     pub malformed: u64,
     /// Sources and jumps of sequence numbers that were followed, after the first source.
@@ -55,6 +57,7 @@ impl Counts {
             late: self.late + other.late,
             duplicates: self.duplicates + other.duplicates,
             foreign: self.foreign + other.foreign,
+            undescribed: self.undescribed + other.undescribed,
             malformed: self.malformed + other.malformed,
             restarts: self.restarts + other.restarts,
             fec: self.fec + other.fec,

@@ -20,6 +20,16 @@ pub const GUIDE_CASTS_MAX: usize = 1024;
 /// Announced casts of one sender that are kept: a Reel server has 64, and one that announces
 /// without end leaves room for others.
 pub const GUIDE_CASTS_OF_SENDER_MAX: usize = 128;
+/// The place of a packet of a broadcast may be so far from the time at which it arrived: the
+/// longest repair window. A server whose clock was set by more than that begins another schedule.
+pub const PLACE_NS_MAX: u64 = 10_000_000_000;
+/// Payloads of a broadcast that wait until the clock of the sender is known: two thousand packets
+/// a second for twice the time between reports (5 s).
+pub const PENDING_PACKETS_MAX: usize = 20_000;
+/// How far the clock of the sender may differ without a report of the sender that says so: 10
+/// minutes. Time stamps begin again after 13 h 15 min, and a clock in another time zone is wrong by
+/// whole hours, so none of those is mistaken for so little.
+pub const UNREPORTED_NS_MAX: u64 = 600_000_000_000;
 
 // ---- Tuning
 
@@ -49,3 +59,18 @@ pub const LOSS_PACKETS_MAX: i16 = 3000;
 /// Time from the end of a source (BYE) to the end of the receiver: packets on other ports may
 /// arrive after it.
 pub const GOODBYE_NS: u64 = 500_000_000;
+/// Packets of a broadcast whose places agree, after which the clock of the sender is known. Of
+/// random time stamps, one in a hundred or fewer has a place.
+pub const CLOCK_PACKETS: u32 = 16;
+/// Places agree if they are so near to each other: a train has 10 ms, and a path that changes some
+/// hundred.
+pub const CLOCK_AGREES_NS: u64 = 1_000_000_000;
+/// A difference of the clocks that leaves the plan as it is: half of the time that channels are
+/// joined before their slots.
+pub const CLOCK_KEEPS_NS: u64 = reel_broadcast::limits::JOIN_NS / 2;
+/// Packets of other broadcasts than the described one, and the time in which nothing of that
+/// arrived, after which the description is out of date. A server that begins again is silent for
+/// longer than a moment, and sends from the described sources.
+pub const UNDESCRIBED_PACKETS: u64 = 16;
+/// See [`UNDESCRIBED_PACKETS`].
+pub const UNDESCRIBED_NS: u64 = 2_000_000_000;

@@ -18,6 +18,8 @@ pub struct Plan {
     pub payload_type: u8,
     /// The only senders to receive from. Empty: any sender.
     pub sources: Vec<IpAddr>,
+    /// The only source (SSRC) of the media to receive; `None` for any.
+    pub ssrc: Option<u32>,
     /// The FEC, if there is any.
     pub fec: Option<FecPlan>,
 }
@@ -73,6 +75,7 @@ impl Plan {
             media: SocketAddr::new(channel.address, channel.port),
             payload_type: channel.payload_type,
             sources: channel.sources.clone(),
+            ssrc: None,
             fec,
         }
     }
@@ -97,7 +100,7 @@ impl Plan {
         };
         match sources.iter().find(|source| source.is_ipv4() != media.is_ipv4()) {
             Some(source) => Err(PlanError::Family(*source)),
-            None => Ok(Plan { media, payload_type: MP2T, sources, fec: None }),
+            None => Ok(Plan { media, payload_type: MP2T, sources, ssrc: None, fec: None }),
         }
     }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use reel_rtp::Packet;
 use reel_rtp::fec::{Decoder, FecOutcome, FecPacket, Rejection};
 use reel_rtp::limits::PAYLOAD_BYTES_MAX;
-use reel_rtp::rtcp::{Compound, Control};
+use reel_rtp::rtcp::{Compound, Control, SenderReport};
 
 use crate::counts::Counts;
 use crate::followed::{Followed, Source, Whose};
@@ -38,6 +38,8 @@ pub struct Receiver {
     jump: Vec<Owned>,
     output: VecDeque<Payload>,
     goodbye_ns: Option<u64>,
+    /// The last report of the source that is followed, and when it arrived.
+    report: Option<(SenderReport, u64)>,
     counts: Counts,
 }
 
@@ -65,6 +67,7 @@ impl Receiver {
             jump: Vec::new(),
             output: VecDeque::new(),
             goodbye_ns: None,
+            report: None,
             counts: Counts::default(),
             plan,
         }
@@ -115,6 +118,11 @@ impl Receiver {
         self.is_after_goodbye(now_ns) && self.output.is_empty() && self.order.due_ns().is_none()
     }
 
+    /// The last report of the sender that was not taken, and when it arrived.
+    pub(crate) fn take_report(&mut self) -> Option<(SenderReport, u64)> {
+        self.report.take()
+    }
+
     /// Gives up what is missing: [`Receiver::next`] then has all that has arrived.
     pub fn finish(&mut self) {
         self.flush();
@@ -128,6 +136,10 @@ impl Receiver {
         let source = Source { address: from, ssrc: packet.ssrc };
         if !self.plan.allows(from.ip()) {
             self.counts.foreign += 1;
+            return;
+        }
+        if self.plan.ssrc.is_some_and(|ssrc| ssrc != packet.ssrc) {
+            self.counts.undescribed += 1;
             return;
         }
         match self.followed.see(source, &packet, now_ns) {
@@ -287,13 +299,16 @@ impl Receiver {
             self.counts.foreign += 1;
             return;
         }
-        let Some(source) = self.followed.source() else { return };
-        let is_goodbye = |control: Control<'_>| match control {
-            Control::Goodbye(sources) => sources.iter().any(|ssrc| ssrc == source.ssrc),
-            _ => false,
-        };
-        if compound.packets().any(is_goodbye) {
-            self.goodbye_ns.get_or_insert(now_ns);
+        let followed = self.followed.source().map(|source| source.ssrc);
+        let Some(source) = self.plan.ssrc.or(followed) else { return };
+        for control in compound.packets() {
+            match control {
+                Control::Goodbye(sources) if sources.iter().any(|ssrc| ssrc == source) => {
+                    self.goodbye_ns.get_or_insert(now_ns);
+                }
+                Control::Report(report) if report.ssrc == source => self.report = Some((report, now_ns)),
+                _ => {}
+            }
         }
     }
 

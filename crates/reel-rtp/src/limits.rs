@@ -50,6 +50,18 @@ pub const WINDOW_MATRICES: u64 = 3;
 /// Packets of the smallest window. Fewer would be passed by one train of packets.
 pub const WINDOW_PACKETS_MIN: u64 = 128;
 
+/// Segments of a broadcast in a description: as many as a schedule may have.
+pub const SDP_SEGMENTS_MAX: usize = 4096;
+/// Packets of RTP of a title in a description, with what fills its last matrix: a day at
+/// 100 Mb/s. A receiver has a bit for each.
+pub const SDP_SYMBOLS_MAX: u64 = 1 << 30;
+/// The shortest slot of a broadcast: 4096 of them last seven minutes. Receivers join and leave with
+/// slots, which takes some hundredths of a second.
+pub const SDP_SLOT_NS_MIN: u64 = 100_000_000;
+/// The longest slot of a broadcast: 6 h. Time stamps begin again after 13 hours, so a longer one
+/// could not be told from the next one.
+pub const SDP_SLOT_NS_MAX: u64 = 6 * 3600 * 1_000_000_000;
+
 // ---- Tuning
 
 /// Packets of a new source in a row, none of the source that is followed among them, after which
@@ -60,9 +72,3 @@ pub const SOURCE_PACKETS: u32 = 16;
 /// 90 kHz. Packets that follow each other are sent within a fraction of a second. Of random time
 /// stamps, one in 4,700 is so near.
 pub const TIME_STAMP_STEP_MAX: u32 = 450_000;
-
-/// Segments of a broadcast in a description: as many as a schedule may have.
-pub const SDP_SEGMENTS_MAX: usize = 4096;
-
-/// Matrices of a title in a description: 2^32 transport packets in the smallest matrices.
-pub const SDP_MATRICES_MAX: u64 = 1 << 30;

@@ -1,6 +1,6 @@
 //! What it costs to broadcast a title by each scheme, for the command line and for the API.
 
-use reel_broadcast::{BroadcastError, Plan, Scheme, Stream};
+use reel_broadcast::{BroadcastError, Plan, Scheme, Stream, receivers_wait_ns};
 use reel_cast::{BroadcastBound, BroadcastConfig, StoredPlan, channels_refused, plan_stored};
 use reel_library::{Form, Library, LibraryError, Stream as StoredStream};
 use std::sync::Arc;
@@ -140,8 +140,7 @@ impl Subject {
 impl SchemePlan {
     /// The wait with as many segments as the channels carry, in nanoseconds.
     pub fn best_wait_ns(&self) -> u64 {
-        let slots = u64::from(self.plan.schedule.scheme().wait_slots());
-        self.plan.stream.duration_ns / u64::from(self.plan.segments_max()) * slots
+        receivers_wait_ns(self.plan.stream.duration_ns / u64::from(self.plan.segments_max()))
     }
 }
 
@@ -151,7 +150,7 @@ impl SchemePlan {
 /// If there is none.
 fn planned(scheme: Scheme, stream: Stream, bound: BroadcastBound) -> Result<Plan, BroadcastError> {
     match bound {
-        BroadcastBound::Wait(wait_ns) => Plan::for_wait(scheme, stream, wait_ns),
+        BroadcastBound::Wait(wait_ns) => Plan::for_receivers(scheme, stream, wait_ns),
         BroadcastBound::Bandwidth(bps) => Plan::for_bandwidth(scheme, stream, bps),
     }
 }

@@ -4,6 +4,7 @@
 //! with changed seeds. The catalogue has a target of its own, `fuzz/fuzz_targets/catalogue.rs`.
 #![forbid(unsafe_code)]
 
+mod broadcast;
 mod chain;
 mod dav;
 mod demux;
@@ -18,6 +19,7 @@ mod superblock;
 mod title_index;
 mod tls;
 
+pub use broadcast::broadcast;
 pub use chain::chain;
 pub use dav::dav_question;
 pub use demux::{demux, demux_mkv, demux_mp4, demux_ts};

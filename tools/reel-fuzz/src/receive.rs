@@ -7,11 +7,19 @@ use reel_receive::{FecPlan, Plan, Port, Receiver};
 use reel_rtp::fec::{FEC_HEADERS_BYTES, FecHeader, Geometry, Recovery};
 use reel_rtp::{HEADER_BYTES, HeaderTemplate, MP2T};
 
+use crate::broadcast;
+
 const TS_BYTES: usize = 188;
+
+/// A cast to one group, and a broadcast.
+pub fn receive(bytes: &[u8]) {
+    receive_cast(bytes);
+    broadcast(bytes);
+}
 
 /// Reads the bytes as a script. Each step has four bytes: what arrives and from whom, milliseconds
 /// since the step before, and a sequence number.
-pub fn receive(bytes: &[u8]) {
+fn receive_cast(bytes: &[u8]) {
     let geometry = Geometry::new(4, 4).expect("a valid matrix");
     let mut plan = Plan::from_url("rtp://239.1.1.1:5000").expect("an address");
     plan.fec = Some(FecPlan { address: plan.media, geometry, repair_window_ns: 100_000_000 });

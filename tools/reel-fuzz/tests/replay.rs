@@ -73,7 +73,18 @@ fn seeds_and_changed_seeds_keep_what_every_target_demands() {
             replayed += 1;
         }
     }
-    assert!(replayed >= 105, "{replayed} seeds");
+    assert!(replayed >= 109, "{replayed} seeds");
+}
+
+/// Seeds of broadcasts are followed, whatever the clock of the receiver is.
+#[test]
+fn broadcasts_of_seeds_are_played() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/receive");
+    for (name, packets) in
+        [("broadcast", 48), ("broadcast-ahead", 48), ("broadcast-hours", 48), ("broadcast-ends", 32)]
+    {
+        assert_eq!(reel_fuzz::broadcast(&fs::read(seeds.join(name)).unwrap()), packets, "{name}");
+    }
 }
 
 #[test]

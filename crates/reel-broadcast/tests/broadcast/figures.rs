@@ -1,6 +1,7 @@
 //! The figures of `docs/design/casts.md`.
 
 use proptest::prelude::*;
+use reel_broadcast::limits::JOIN_NS;
 use reel_broadcast::{BroadcastError, Buffer, CautiousHarmonic, Plan, Schedule, Scheme, Stream};
 
 use super::schemes;
@@ -104,6 +105,9 @@ fn impossible_plans_are_refused() {
     assert_eq!(Plan::for_wait(RFS, clip(), 0), Err(BroadcastError::NoWait));
     assert_eq!(Plan::for_wait(RFS, clip(), S / 100), Err(BroadcastError::Segments(36_000)));
     assert!(Plan::for_wait(RFS, clip(), 1).is_err());
+    assert_eq!(Plan::for_receivers(RFS, clip(), 0), Err(BroadcastError::NoWait));
+    assert_eq!(Plan::for_receivers(RFS, clip(), JOIN_NS), Err(BroadcastError::NoTimeToJoin(JOIN_NS)));
+    assert_eq!(Plan::for_receivers(Scheme::Linear, clip(), S), Err(BroadcastError::LinearWait));
     assert_eq!(Plan::for_wait(Scheme::Linear, clip(), S), Err(BroadcastError::LinearWait));
     assert_eq!(Plan::for_bandwidth(Scheme::Linear, clip(), S), Err(BroadcastError::LinearWait));
     let below = Plan::for_bandwidth(RFS, clip(), 3_499_999);
@@ -128,6 +132,11 @@ proptest! {
             let slots = u64::from(scheme.wait_slots());
             prop_assert!(stream.duration_ns * slots > wait_ns * u64::from(plan.schedule.segments() - 1));
         }
+        // Receivers wait for two slots of any scheme, and for the time to join.
+        let plan = Plan::for_receivers(scheme, stream, wait_ns + JOIN_NS).unwrap();
+        prop_assert!(plan.receivers_wait_ns() <= wait_ns + JOIN_NS);
+        prop_assert_eq!(plan.receivers_wait_ns(), 2 * plan.slot_ns() + JOIN_NS);
+        prop_assert!(plan.receivers_buffer_share() >= plan.buffer_share());
         prop_assert!(plan.buffer_share() <= 1.0 && plan.segments_max() >= plan.schedule.segments());
     }
 

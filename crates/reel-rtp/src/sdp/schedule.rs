@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! a=x-reel-schedule:SCHEME SLOT_NS EPOCH MATRIX PACKETS    EPOCH: slot 0 in NTP, 16 hex digits
+//! a=x-reel-sources:SSRC,SSRC,...                           the source of each channel, in hex
 //! a=x-reel-stamps:STAMP,STAMP,...                          of each channel at slot 0, in hex
 //! a=x-reel-segments:0,7,14,...                             the first matrix of each segment
 //! ```
 //! In slot s, channel c sends the segment that the scheme's table says, as whole matrices of the
 //! title: from the first one to that in which the next segment begins. Packet j of N leaves at the
-//! time `(s + j / (N + MATRIX)) * SLOT_NS` after slot 0, and its time stamp says so.
+//! time `(s + j / (N + MATRIX)) * SLOT_NS` after slot 0, and its time stamp says so. Packets of
+//! other sources are not of this broadcast.
 
 use crate::NtpTime;
-use crate::limits::{SDP_MATRICES_MAX, SDP_MEDIA_MAX, SDP_SEGMENTS_MAX};
+use crate::limits::{SDP_MEDIA_MAX, SDP_SEGMENTS_MAX, SDP_SLOT_NS_MAX, SDP_SLOT_NS_MIN, SDP_SYMBOLS_MAX};
 use std::ops::Range;
 
 /// What clients need to know of the schedule of a broadcast.
@@ -26,6 +28,8 @@ pub struct SlotSchedule {
     pub matrix_packets: u64,
     /// Transport packets of the title. What follows them in its last matrix are null packets.
     pub packets: u64,
+    /// The source (SSRC) of each channel. Another one sends something else.
+    pub sources: Vec<u32>,
     /// The time stamp of each channel at the beginning of slot 0.
     pub time_stamps: Vec<u32>,
     /// The first matrix of each segment. The first one is 0.
@@ -55,17 +59,22 @@ impl SlotSchedule {
     #[must_use]
     pub fn attributes(&self) -> Vec<String> {
         let Self { scheme, slot_ns, epoch, matrix_packets, packets, .. } = self;
-        let stamps: Vec<String> = self.time_stamps.iter().map(|stamp| format!("{stamp:08x}")).collect();
+        let hex = |numbers: &[u32]| {
+            let numbers: Vec<String> = numbers.iter().map(|number| format!("{number:08x}")).collect();
+            numbers.join(",")
+        };
         let firsts: Vec<String> = self.first_matrices.iter().map(u64::to_string).collect();
         vec![
             format!("{SCHEDULE}:{scheme} {slot_ns} {:016x} {matrix_packets} {packets}", epoch.0),
-            format!("{STAMPS}:{}", stamps.join(",")),
+            format!("{SOURCES}:{}", hex(&self.sources)),
+            format!("{STAMPS}:{}", hex(&self.time_stamps)),
             format!("{SEGMENTS}:{}", firsts.join(",")),
         ]
     }
 }
 
 const SCHEDULE: &str = "x-reel-schedule";
+const SOURCES: &str = "x-reel-sources";
 const STAMPS: &str = "x-reel-stamps";
 const SEGMENTS: &str = "x-reel-segments";
 
@@ -73,6 +82,7 @@ const SEGMENTS: &str = "x-reel-segments";
 #[derive(Debug, Default)]
 pub(super) struct Attributes<'a> {
     schedule: Option<&'a str>,
+    sources: &'a str,
     stamps: &'a str,
     segments: &'a str,
 }
@@ -82,6 +92,7 @@ impl<'a> Attributes<'a> {
     pub(super) fn take(&mut self, name: &str, value: &'a str) {
         match name {
             SCHEDULE => self.schedule = Some(value),
+            SOURCES => self.sources = value,
             STAMPS => self.stamps = value,
             SEGMENTS => self.segments = value,
             _ => {}
@@ -96,7 +107,7 @@ impl<'a> Attributes<'a> {
             return Err("its schedule has not five parts");
         };
         let number = |text: &str| text.parse::<u64>().map_err(|_| "its schedule has a number that is none");
-        let time_stamps = list(self.stamps, SDP_MEDIA_MAX, |text| u32::from_str_radix(text, 16).ok());
+        let hex = |text| list(text, SDP_MEDIA_MAX, |text| u32::from_str_radix(text, 16).ok());
         let first_matrices = list(self.segments, SDP_SEGMENTS_MAX, |text| text.parse().ok());
         let schedule = SlotSchedule {
             scheme: scheme.to_owned(),
@@ -104,7 +115,8 @@ impl<'a> Attributes<'a> {
             epoch: NtpTime(u64::from_str_radix(epoch, 16).map_err(|_| "its epoch is no time of NTP")?),
             matrix_packets: number(matrix_packets)?,
             packets: number(packets)?,
-            time_stamps: time_stamps.ok_or("its time stamps are not a list")?,
+            sources: hex(self.sources).ok_or(NO_SOURCES)?,
+            time_stamps: hex(self.stamps).ok_or("its time stamps are not a list")?,
             first_matrices: first_matrices.ok_or("its segments are not a list")?,
         };
         schedule.check(channels).map(|()| Some(schedule))
@@ -114,9 +126,11 @@ impl<'a> Attributes<'a> {
 impl SlotSchedule {
     fn check(&self, channels: usize) -> Result<(), &'static str> {
         let must = |holds: bool, why| if holds { Ok(()) } else { Err(why) };
-        must((1..=DAY_NS).contains(&self.slot_ns), "its slots last no time, or more than a day")?;
+        must((SDP_SLOT_NS_MIN..=SDP_SLOT_NS_MAX).contains(&self.slot_ns), SLOT_LENGTH)?;
         must((1..=1024).contains(&self.matrix_packets), "its matrices are empty or too large")?;
-        must(self.packets > 0 && self.matrices() <= SDP_MATRICES_MAX, "it is empty or too long")?;
+        let symbols = self.matrices().saturating_mul(self.matrix_packets);
+        must(self.packets > 0 && symbols <= SDP_SYMBOLS_MAX, "it is empty or too long")?;
+        must(self.sources.len() == channels, NO_SOURCES)?;
         must(self.time_stamps.len() == channels, "it has not one time stamp for each channel")?;
         let firsts = &self.first_matrices;
         must(firsts.first() == Some(&0), "its first segment is not at the beginning")?;
@@ -125,8 +139,9 @@ impl SlotSchedule {
     }
 }
 
-/// A day, in nanoseconds.
-const DAY_NS: u64 = 86_400_000_000_000;
+const SLOT_LENGTH: &str = "its slots are shorter than 0.1 s or longer than 6 h";
+
+const NO_SOURCES: &str = "it has not one source for each channel; get the description again from the server";
 
 fn list<T>(text: &str, most: usize, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let items: Vec<T> = text.trim().split(',').take(most + 1).map(read).collect::<Option<_>>()?;

@@ -236,6 +236,7 @@ fn a_broadcast_is_read_as_it_was_written() {
         epoch: NtpTime::from_unix_ns(1_900_000_000_123_456_789),
         matrix_packets: 80,
         packets: 100_000,
+        sources: vec![7, 0x8000_0000, 9],
         time_stamps: vec![0, 1, u32::MAX],
         first_matrices: vec![0, 60, 119],
     };
@@ -272,6 +273,15 @@ fn a_broadcast_is_read_as_it_was_written() {
     // What contradicts itself is refused.
     for (from, to) in [
         ("2500000000", "0"),
+        // Slots of a nanosecond and of a day.
+        ("2500000000", "1"),
+        ("2500000000", "99999999"),
+        ("2500000000", "21600000000001"),
+        ("2500000000", "86400000000000"),
+        // A title of more packets than a receiver has bits for.
+        (" 100000", " 7600000000"),
+        ("x-reel-sources", "x-reel-source"),
+        (",80000000,", ","),
         (" 80 ", " 0 "),
         (" 100000", " 0"),
         ("0,60,119", "0,119,60"),

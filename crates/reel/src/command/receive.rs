@@ -8,12 +8,14 @@ mod playing;
 mod silence;
 mod statistics;
 
+use std::sync::atomic::AtomicBool;
+
 use reel_receive::limits::RECEIVE_BUFFER_BYTES;
 use reel_receive::{Arrivals, Member, Plan, Port};
 
 use self::following::Following;
 use self::output::Output;
-use self::playing::Playing;
+use self::playing::{Playing, stopped_by};
 use crate::args::ReceiveArguments;
 use crate::failure::{Exit, Failure};
 use crate::logging::say;
@@ -23,10 +25,48 @@ use crate::signals::Signals;
 pub(super) fn run(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Failure> {
     // Without a cast, casts are to be listed.
     let Some(cast) = arguments.cast.as_deref() else { return announced::list(arguments, quiet) };
-    let output = Output::open(arguments.output.as_deref(), arguments.force)?;
+    let mut output = Output::open(arguments.output.as_deref(), arguments.force)?;
+    let signals =
+        Signals::catch().map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?;
+    let stopped = stopped_by(signals);
+    if receive(cast, arguments, quiet, &stopped, &mut output)? == Received::Done {
+        return Ok(Exit::Done);
+    }
+    // What is written by then is nothing.
+    if plan::is_current(cast) {
+        if !quiet {
+            say("note: another broadcast is sent than the description says; its description is read again");
+        }
+        if receive(cast, arguments, quiet, &stopped, &mut output)? == Received::Done {
+            return Ok(Exit::Done);
+        }
+    }
+    Err(Failure::failed("the packets that arrive are of another broadcast than the description").help(
+        "get the description again (reel cast sdp NAME), or name its address (http://HOST:8080/casts/NAME.sdp), from \
+         which it is read",
+    ))
+}
+
+/// What came of receiving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    /// All that was to be received.
+    Done,
+    /// Nothing: the description is out of date.
+    Outdated,
+}
+
+/// Reads the description, and receives what it says.
+fn receive(
+    cast: &str,
+    arguments: &ReceiveArguments,
+    quiet: bool,
+    stopped: &AtomicBool,
+    output: &mut Output,
+) -> Result<Received, Failure> {
     let read = plan::read(cast, arguments)?;
     if let Some((broadcast, plans)) = read.broadcast {
-        return Following::new(arguments, broadcast, plans, quiet)?.run(output);
+        return Following::new(arguments, broadcast, plans, quiet)?.run(stopped, output);
     }
     let members = join(&read.plan, arguments.interface.as_deref())?;
     if !quiet {
@@ -35,11 +75,10 @@ pub(super) fn run(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Fai
             say(note);
         }
     }
-    let signals =
-        Signals::catch().map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?;
     let arrivals = Arrivals::read(members)
         .map_err(|error| Failure::failed(format!("cannot start a thread to receive: {error}")))?;
-    Playing::new(arguments, read.plan, arrivals, output, quiet).run(signals)
+    Playing::new(arguments, read.plan, arrivals, output, quiet).run(stopped)?;
+    Ok(Received::Done)
 }
 
 fn join(plan: &Plan, interface: Option<&str>) -> Result<Vec<(Port, Member)>, Failure> {

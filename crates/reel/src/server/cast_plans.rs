@@ -44,10 +44,10 @@ fn plan_of(planned: &SchemePlan) -> CastPlan {
         bandwidth_bps: plan.bandwidth_bps(),
         peak_bps: *peak_bps,
         slot_s: seconds(plan.slot_ns()),
-        wait_s: seconds(plan.wait_ns()),
+        wait_s: seconds(plan.receivers_wait_ns()),
         best_wait_s: seconds(planned.best_wait_ns()),
         client_channels: plan.schedule.client_channels(),
-        buffer_bytes: plan.buffer_bytes(),
+        buffer_bytes: plan.receivers_buffer_bytes(),
         problem: problem.clone(),
     }
 }

@@ -4,6 +4,7 @@
 use super::Size;
 use super::times::percentile;
 use anyhow::Result;
+use reel_broadcast::limits::JOIN_NS;
 use reel_broadcast::{Plan, Scheme, Stream, Visit};
 use reel_report::{Claim, Report};
 use reel_testkit::Rng;
@@ -23,23 +24,22 @@ const SEED: u64 = 31;
 pub(super) fn run(size: &Size, report: &mut Report) -> Result<()> {
     let arrivals = if size.quick { ARRIVALS / 100 } else { ARRIVALS };
     report.note(format!(
-        "{CASE}: of a film of two hours, at random moments of {SLOTS} slots; a client begins with the next slot and plays one slot later, of a \
-         staggered channel at once"
+        "{CASE}: of a film of two hours, at random moments of {SLOTS} slots; a client joins half a second before a slot, and plays one slot \
+         later, as `reel receive` does"
     ));
     for name in SCHEMES {
-        let plan = Plan::for_wait(name.parse::<Scheme>()?, Stream::new(DURATION_NS, RATE_BPS)?, WAIT_NS)?;
+        let plan =
+            Plan::for_receivers(name.parse::<Scheme>()?, Stream::new(DURATION_NS, RATE_BPS)?, WAIT_NS)?;
         let mut rng = Rng::new(SEED).part(name.len() as u64);
         let slot_ns = plan.slot_ns();
         let (mut waits_s, mut late) = (Vec::new(), 0);
         for _ in 0..arrivals {
             let at_ns = rng.below(SLOTS * slot_ns);
-            let visit = Visit::new(&plan.schedule, at_ns.div_ceil(slot_ns));
-            let plays_behind = plan.schedule.scheme().wait_slots() > 1;
-            late += u64::from(plays_behind && visit.late().is_some());
-            let begins_slot = visit.arrival_slot + u64::from(plays_behind);
-            waits_s.push((begins_slot * slot_ns - at_ns) as f64 / 1e9);
+            let visit = Visit::new(&plan.schedule, (at_ns + JOIN_NS).div_ceil(slot_ns));
+            late += u64::from(visit.late().is_some());
+            waits_s.push(((visit.arrival_slot + 1) * slot_ns - at_ns) as f64 / 1e9);
         }
-        let bound_s = plan.wait_ns() as f64 / 1e9;
+        let bound_s = plan.receivers_wait_ns() as f64 / 1e9;
         let max_s = percentile(&mut waits_s, 100.0).unwrap_or(f64::NAN);
         let values = [
             ("wait_mean_s", waits_s.iter().sum::<f64>() / waits_s.len() as f64),

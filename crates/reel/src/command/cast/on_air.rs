@@ -57,8 +57,12 @@ fn added_text(cast: &Cast, remote: &Remote) -> String {
     // The address that this command asks may be that of this machine alone.
     let sdp = cast.url.clone().unwrap_or_else(|| remote.address(&cast.sdp));
     if let Some(schedule) = &cast.schedule {
+        let players = match schedule.scheme == "staggered" {
+            true => format!("; stock players that join a channel wait for at most {:.1} s", schedule.slot_s),
+            false => String::new(),
+        };
         return format!(
-            "{} is sent to {} groups from {} on: {}, {:.1} Mb/s, {fec}\n  the network carries at most {:.1} Mb/s, with FEC and headers\n  clients wait for at most {:.1} s\n  reel receive {sdp} | mpv -",
+            "{} is sent to {} groups from {} on: {}, {:.1} Mb/s, {fec}\n  the network carries at most {:.1} Mb/s, with FEC and headers\n  clients wait for at most {:.1} s{players}\n  reel receive {sdp} | mpv -",
             cast.name,
             schedule.channels,
             cast.group,

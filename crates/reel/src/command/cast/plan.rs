@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use reel::plans::{SchemePlan, Subject};
+use reel_broadcast::limits::JOIN_NS;
 use reel_broadcast::{BroadcastError, CautiousHarmonic, Scheme, Stream};
 use reel_cast::BroadcastBound;
 
@@ -90,14 +91,15 @@ impl Bound {
     }
 }
 
-/// As the paper has it, with a wait of one slot; or as the other rows, with two.
+/// As the paper has it, with a wait of one slot; or as the other rows, with two and the time to
+/// join.
 fn harmonic(stream: Stream, bound: Bound, of_paper: bool) -> Result<HarmonicRow, BroadcastError> {
-    let wait_slots = if of_paper { 1 } else { 2 };
     let scheme = match bound {
-        Bound::Wait(wait) => CautiousHarmonic::for_wait(stream, wait.ns, wait_slots)?,
+        Bound::Wait(wait) if of_paper => CautiousHarmonic::for_wait(stream, wait.ns, 1)?,
+        Bound::Wait(wait) => CautiousHarmonic::for_wait(stream, wait.ns.saturating_sub(JOIN_NS), 2)?,
         Bound::Bandwidth(bandwidth) => CautiousHarmonic::for_bandwidth(stream, bandwidth.0)?,
     };
-    Ok(HarmonicRow { scheme, of_paper, wait_slots })
+    Ok(HarmonicRow { scheme, of_paper })
 }
 
 fn write(path: &Path, replace: bool, text: &str) -> Result<(), Failure> {

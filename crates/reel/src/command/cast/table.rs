@@ -1,7 +1,7 @@
 //! The schemes beside each other, as text and as JSON.
 
 use reel::plans::{SchemePlan, Subject};
-use reel_broadcast::CautiousHarmonic;
+use reel_broadcast::{CautiousHarmonic, receivers_wait_ns};
 use serde_json::{Value, json};
 
 use super::plan::Bound;
@@ -23,8 +23,8 @@ const HEAD: [&str; 11] = [
 ];
 
 const NOTES: [&str; 3] = [
-    "WAIT is the longest time from joining to the first picture: 2 d, because clients play one slot behind; d where \
-     stock players play a staggered channel as it arrives, and in the paper",
+    "WAIT is the longest time from the start of `reel receive` to the first picture: 2 d, because it plays one slot \
+     behind, and 0.5 s to join; in the paper it is d. Stock players that join a staggered channel wait for at most d",
     "BEST is the wait with as many segments as the same channels carry",
     "BUFFER is the most that any client keeps (* a bound: not all start slots were examined); PEAK is needed when all \
      channels send their largest segments",
@@ -47,8 +47,6 @@ pub(super) struct HarmonicRow {
     pub(super) scheme: CautiousHarmonic,
     /// With the paper's definition of the wait.
     pub(super) of_paper: bool,
-    /// Slots that a client waits.
-    pub(super) wait_slots: u32,
 }
 
 impl Table {
@@ -108,10 +106,10 @@ impl Row {
             mbps(plan.bandwidth_bps() as f64),
             peak_bps.map_or("-".to_owned(), |peak| mbps(peak as f64)),
             time_text(plan.slot_ns()),
-            time_text(plan.wait_ns()),
+            time_text(plan.receivers_wait_ns()),
             time_text(self.0.best_wait_ns()),
-            bytes_text(plan.buffer_bytes() as f64),
-            format!("{:.1} %{bound}", plan.buffer_share() * 100.0),
+            bytes_text(plan.receivers_buffer_bytes() as f64),
+            format!("{:.1} %{bound}", plan.receivers_buffer_share() * 100.0),
             mbps(plan.client_bps() as f64),
         ]
     }
@@ -125,10 +123,10 @@ impl Row {
             "bandwidth_bps": plan.bandwidth_bps(),
             "peak_bps": peak_bps,
             "slot_s": seconds(plan.slot_ns()),
-            "wait_s": seconds(plan.wait_ns()),
+            "wait_s": seconds(plan.receivers_wait_ns()),
             "best_wait_s": seconds(self.0.best_wait_ns()),
-            "buffer_bytes": plan.buffer_bytes(),
-            "buffer_share": plan.buffer_share(),
+            "buffer_bytes": plan.receivers_buffer_bytes(),
+            "buffer_share": plan.receivers_buffer_share(),
             "buffer_is_exact": plan.buffer.is_exact,
             "client_channels": plan.schedule.client_channels(),
             "client_bps": plan.client_bps(),
@@ -149,9 +147,15 @@ impl HarmonicRow {
         self.scheme.bandwidth_units() * subject.stream.rate_bps as f64
     }
 
+    /// The paper's wait, or that of the other rows.
+    fn wait_ns(&self, subject: &Subject) -> u64 {
+        let slot_ns = self.slot_ns(subject);
+        if self.of_paper { slot_ns } else { receivers_wait_ns(slot_ns) }
+    }
+
     /// Its client keeps one segment more when it plays one slot behind.
     fn buffer_share(&self) -> f64 {
-        let behind = f64::from(self.wait_slots - 1) / f64::from(self.scheme.segments());
+        let behind = f64::from(u8::from(!self.of_paper)) / f64::from(self.scheme.segments());
         (self.scheme.buffer_share() + behind).min(1.0)
     }
 
@@ -169,7 +173,7 @@ impl HarmonicRow {
             mbps(self.bandwidth_bps(subject)),
             "-".to_owned(),
             time_text(slot_ns),
-            time_text(slot_ns * u64::from(self.wait_slots)),
+            time_text(self.wait_ns(subject)),
             "-".to_owned(),
             bytes_text(self.buffer_bytes(subject)),
             format!("{:.1} %", self.buffer_share() * 100.0),
@@ -187,7 +191,7 @@ impl HarmonicRow {
             "bandwidth_bps": bandwidth_bps,
             "peak_bps": Value::Null,
             "slot_s": seconds(slot_ns),
-            "wait_s": seconds(slot_ns * u64::from(self.wait_slots)),
+            "wait_s": seconds(self.wait_ns(subject)),
             "best_wait_s": Value::Null,
             "buffer_bytes": self.buffer_bytes(subject).round() as u64,
             "buffer_share": self.buffer_share(),

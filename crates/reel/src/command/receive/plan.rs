@@ -47,6 +47,12 @@ pub(super) fn read(cast: &str, arguments: &ReceiveArguments) -> Result<Wanted, F
     wanted(&session)
 }
 
+/// Whether a description is read where the present one is found, so that it is worth to be read
+/// again.
+pub(super) fn is_current(cast: &str) -> bool {
+    ["http://", "https://", "sap://"].iter().any(|scheme| cast.starts_with(scheme))
+}
+
 fn read_file(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     open_input(path)

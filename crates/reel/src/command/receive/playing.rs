@@ -12,7 +12,7 @@ use super::output::{Output, Written};
 use super::silence::Silence;
 use super::statistics;
 use crate::args::ReceiveArguments;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::logging::say;
 use crate::signals::{Event, Signals};
 
@@ -26,11 +26,11 @@ const WAIT_NS: u64 = 100_000_000;
 const BATCH: usize = 64;
 
 /// A cast that is being received.
-pub(super) struct Playing {
+pub(super) struct Playing<'a> {
     media: SocketAddr,
     receiver: Receiver,
     arrivals: Arrivals,
-    output: Output,
+    output: &'a mut Output,
     quiet: bool,
     silence: Silence,
     duration_ns: Option<u64>,
@@ -45,14 +45,14 @@ enum Then {
     End,
 }
 
-impl Playing {
+impl<'a> Playing<'a> {
     pub(super) fn new(
         arguments: &ReceiveArguments,
         plan: Plan,
         arrivals: Arrivals,
-        output: Output,
+        output: &'a mut Output,
         quiet: bool,
-    ) -> Playing {
+    ) -> Playing<'a> {
         Playing {
             media: plan.media,
             receiver: Receiver::new(plan),
@@ -67,8 +67,7 @@ impl Playing {
     }
 
     /// Receives until the end.
-    pub(super) fn run(mut self, signals: Signals) -> Result<Exit, Failure> {
-        let stopped = stopped_by(signals);
+    pub(super) fn run(mut self, stopped: &AtomicBool) -> Result<(), Failure> {
         let mut then = Then::Continue;
         while then == Then::Continue {
             let is_silent = self.take_arrivals()?;
@@ -92,7 +91,7 @@ impl Playing {
         if !self.quiet {
             say(statistics::line(&counts, self.arrivals.dropped()));
         }
-        Ok(Exit::Done)
+        Ok(())
     }
 
     /// Waits for datagrams, or until something is due without one. Returns whether the cast has
@@ -156,7 +155,7 @@ impl Playing {
     }
 
     /// Writes what has arrived, and fails.
-    fn fell_silent(mut self) -> Result<Exit, Failure> {
+    fn fell_silent(mut self) -> Result<(), Failure> {
         self.receiver.finish();
         self.write()?;
         let counts = self.receiver.counts();

@@ -21,6 +21,12 @@ impl Silence {
         self.last_ns = self.last_ns.max(at_ns);
     }
 
+    /// In the time up to now since `from_ns`, nothing was to be sent. It does not count.
+    pub(super) fn leaves_out(&mut self, from_ns: u64, now_ns: u64) {
+        let left_out_ns = now_ns.saturating_sub(from_ns);
+        self.last_ns = self.last_ns.saturating_add(left_out_ns).min(now_ns.max(self.last_ns));
+    }
+
     /// Whether it has lasted too long at this time, by which all arrivals were looked at. `dropped`
     /// datagrams in all found no room.
     pub(super) fn is_too_long(&mut self, at_ns: u64, dropped: u64) -> bool {
@@ -52,5 +58,17 @@ mod tests {
         assert!(!silence.is_too_long(80, 7) && !silence.is_too_long(89, 7));
         assert!(silence.is_too_long(90, 7));
         assert_eq!(silence.lasts_ns(90), 10);
+    }
+
+    #[test]
+    fn time_in_which_nothing_is_sent_is_left_out() {
+        let mut silence = Silence::new(10);
+        silence.ends(100);
+        silence.leaves_out(104, 107);
+        assert!(!silence.is_too_long(112, 0) && silence.is_too_long(113, 0));
+        // A packet arrived meanwhile, so no more is left out than has passed.
+        silence.ends(119);
+        silence.leaves_out(113, 120);
+        assert_eq!(silence.lasts_ns(120), 0);
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn line(counts: &Counts, dropped: u64) -> String {
         ("late", counts.late),
         ("duplicates", counts.duplicates),
         ("foreign", counts.foreign),
+        ("of another broadcast", counts.undescribed),
         ("malformed", counts.malformed),
         ("restarts", counts.restarts),
         ("rejected FEC", counts.fec_rejected),

@@ -32,40 +32,36 @@ fn cost(answer: &Value, scheme: &str) -> [u64; 4] {
 #[test]
 fn the_clip_of_the_paper_is_compared() {
     let dir = TestDir::new();
-    let answer = plan(&dir, &[&CLIP[..], &["--wait", "5s"]].concat());
-    assert_eq!(cost(&answer, "harmonic (paper)"), [36, 35, 16_264, 5000]);
-    assert_eq!(cost(&answer, "harmonic"), [72, 71, 18_714, 5000]);
-    assert_eq!(cost(&answer, "staggered"), [36, 36, 126_000, 5000]);
-    assert_eq!(cost(&answer, "fast"), [72, 7, 24_500, 5000]);
-    assert_eq!(cost(&answer, "skyscraper-12"), [72, 10, 35_000, 5000]);
-    assert_eq!(cost(&answer, "skyscraper-52"), [72, 9, 31_500, 5000]);
-    assert_eq!(cost(&answer, "rfs"), [72, 5, 17_500, 5000]);
+    // The wait is that of `reel receive`: two slots of 2.5 s, and half a second to join.
+    let answer = plan(&dir, &[&CLIP[..], &["--wait", "5500ms"]].concat());
+    assert_eq!(cost(&answer, "harmonic (paper)"), [33, 32, 15_955, 5455]);
+    assert_eq!(cost(&answer, "harmonic"), [72, 71, 18_714, 5500]);
+    assert_eq!(cost(&answer, "staggered"), [72, 72, 252_000, 5500]);
+    assert_eq!(cost(&answer, "fast"), [72, 7, 24_500, 5500]);
+    assert_eq!(cost(&answer, "skyscraper-12"), [72, 10, 35_000, 5500]);
+    assert_eq!(cost(&answer, "skyscraper-52"), [72, 9, 31_500, 5500]);
+    assert_eq!(cost(&answer, "rfs"), [72, 5, 17_500, 5500]);
     for row in answer["plans"].as_array().unwrap() {
-        let slots = if ["staggered", "harmonic (paper)"].contains(&row["scheme"].as_str().unwrap()) {
-            1.0
-        } else {
-            2.0
-        };
-        assert!(
-            (row["slot_s"].as_f64().unwrap() * slots - row["wait_s"].as_f64().unwrap()).abs() < 1e-6,
-            "{row}"
-        );
+        let slot_s = row["slot_s"].as_f64().unwrap();
+        let wait_s = if row["scheme"] == "harmonic (paper)" { slot_s } else { 2.0 * slot_s + 0.5 };
+        assert!((wait_s - row["wait_s"].as_f64().unwrap()).abs() < 1e-6, "{row}");
         assert!(row["buffer_share"].as_f64().unwrap() < 0.6, "{row}");
     }
     assert_eq!(row(&answer, "skyscraper-52")["client_bps"], 7_000_000);
     let text = dir.reel(&[&CLIP[..], &["--wait", "5s"]].concat()).done().stdout;
     assert!(text.starts_with("3:00, 3.5 Mb/s on average, for a wait of at most 5.00 s\n"), "{text}");
+    // The paper counts one slot.
     let line = text.lines().find(|line| line.starts_with("harmonic (paper)")).unwrap();
     let cells: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(cells[2..5], ["36", "35", "16.26"], "{text}");
-    assert!(text.contains("note: WAIT is the longest time from joining"), "{text}");
+    assert!(text.contains("note: WAIT is the longest time from the start of `reel receive`"), "{text}");
 }
 
 #[test]
 fn a_bandwidth_gives_the_shortest_wait() {
     let dir = TestDir::new();
     let answer = plan(&dir, &[&CLIP[..], &["--bandwidth", "17.5M", "--scheme", "rfs"]].concat());
-    assert_eq!(cost(&answer, "rfs"), [73, 5, 17_500, 4932]);
+    assert_eq!(cost(&answer, "rfs"), [73, 5, 17_500, 5432]);
     assert_eq!(answer["plans"].as_array().unwrap().len(), 1);
     let all = plan(&dir, &[&CLIP[..], &["--bandwidth", "17.5M"]].concat());
     for row in all["plans"].as_array().unwrap() {
@@ -77,7 +73,7 @@ fn a_bandwidth_gives_the_shortest_wait() {
 #[test]
 fn a_schedule_is_drawn() {
     let dir = TestDir::new();
-    let drawn = [&CLIP[..], &["--wait", "5s", "--scheme", "skyscraper", "--svg", "plan.svg"]].concat();
+    let drawn = [&CLIP[..], &["--wait", "5500ms", "--scheme", "skyscraper", "--svg", "plan.svg"]].concat();
     dir.reel(&drawn).done();
     let svg = fs::read_to_string(dir.path("plan.svg")).unwrap();
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"));
@@ -89,7 +85,7 @@ fn a_schedule_is_drawn() {
     dir.reel(&drawn).refused(2, &["plan.svg already exists", "--force"]);
     dir.reel(&[&drawn[..], &["--force"]].concat()).done();
     // A staggered schedule of 360 channels is cut to what can be read.
-    let many = ["--wait", "500ms", "--scheme", "staggered", "--svg", "many.svg"];
+    let many = ["--wait", "1500ms", "--scheme", "staggered", "--svg", "many.svg"];
     dir.reel(&[&CLIP[..], &many].concat()).done();
     let svg = fs::read_to_string(dir.path("many.svg")).unwrap();
     assert!(svg.contains("328 more channels are not drawn"));
@@ -102,7 +98,7 @@ fn a_transport_stream_is_planned_with_its_key_frames() {
     fs::copy(short_stream(), dir.path("film.ts")).unwrap();
     dir.reel(&["ingest", "volume", "film.ts", "--form", "ts"]).done();
     // Key frames are 2 s apart, so the first of two segments has 4 of 6 s, sent in 3 s.
-    let answer = plan(&dir, &["cast", "plan", "film", "--volume", "volume", "--wait", "6500ms"]);
+    let answer = plan(&dir, &["cast", "plan", "film", "--volume", "volume", "--wait", "7s"]);
     assert_eq!(answer["title"], "film");
     let rate_bps = answer["rate_bps"].as_u64().unwrap();
     assert!((1_900_000..2_100_000).contains(&rate_bps), "{answer}");
@@ -112,7 +108,7 @@ fn a_transport_stream_is_planned_with_its_key_frames() {
     // With FEC of a fourth, headers, and a matrix more in whose time the last FEC is sent.
     assert!((rate_bps * 25 / 10..rate_bps * 36 / 10).contains(&peak_bps), "{answer}");
     // Segments of half a second have no key frames.
-    let answer = plan(&dir, &["cast", "plan", "film", "--volume", "volume", "--wait", "1s"]);
+    let answer = plan(&dir, &["cast", "plan", "film", "--volume", "volume", "--wait", "1500ms"]);
     assert_eq!(row(&answer, "rfs")["peak_bps"], Value::Null);
     let notes = answer["notes"].to_string();
     assert_eq!(notes.matches("segment 2 of 12 would be empty: its key frames are too far apart").count(), 1);
@@ -152,7 +148,8 @@ fn impossible_plans_are_refused() {
         .refused(2, &["use 1, 2, 5"]);
     dir.reel(&[&CLIP[..], &["--wait", "5s", "--scheme", "linear"]].concat())
         .refused(2, &["joined where it is", "help: use another scheme"]);
-    dir.reel(&[&CLIP[..], &["--wait", "10ms"]].concat()).refused(2, &["18000 segments", "longer wait"]);
+    dir.reel(&[&CLIP[..], &["--wait", "520ms"]].concat()).refused(2, &["18000 segments", "longer wait"]);
+    dir.reel(&[&CLIP[..], &["--wait", "500ms"]].concat()).refused(2, &["too short", "join 0.5 s before"]);
     dir.reel(&[&CLIP[..], &["--bandwidth", "3M"]].concat()).refused(2, &["3500000 b/s", "more bandwidth"]);
     // A title is that of a running server, if no volume is named.
     let none = ["cast", "plan", "film", "--wait", "5s", "--server", "http://127.0.0.1:1"];

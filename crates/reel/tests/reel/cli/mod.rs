@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod bad_input;
+mod broadcasts;
 mod capacity;
 mod casting;
 mod configuration;

@@ -106,7 +106,7 @@ mod inside {
         let add = ["cast", "add", "broadcast", "--server", &url, "--group", "239.255.255.254:5000"];
         let refused = |more: &[&str], words: &[&str]| dir.reel(&[&add[..], more].concat()).refused(1, words);
         refused(&["--scheme", "rfs"], &["--wait 30s", "--bandwidth 20M"]);
-        let last = ["channel 3 of 3 would be sent to 240.0.0.0:5000", "begin with a lower address"];
+        let last = ["channel 3 of 7 would be sent to 240.0.0.0:5000", "begin with a lower address"];
         refused(&["--scheme", "staggered", "--wait", "4100ms"], &last);
         let none = dir.reel(&["cast", "stop", "none", "--server", &url]);
         none.refused(1, &["no cast none on the air", "`reel cast list`"]);

@@ -17,7 +17,7 @@ use crate::cli::films::{long_stream, short_stream};
 use crate::cli::rig::{Outcome, TestDir};
 use crate::cli::serving::Running;
 
-const TS_BYTES: usize = 188;
+pub(crate) const TS_BYTES: usize = 188;
 
 #[test]
 fn what_cannot_be_received_is_refused() {
@@ -129,7 +129,12 @@ mod inside {
     #[ignore = "child of a_broadcast_is_received_whole_from_any_time_on, in a name space of its own"]
     fn broadcast() {
         let (dir, server) = serving(&short_stream());
-        add(&dir, &server, "short-stream", &["--group", "239.1.1.3:5000", "--scheme", "rfs", "--wait", "4s"]);
+        add(
+            &dir,
+            &server,
+            "short-stream",
+            &["--group", "239.1.1.3:5000", "--scheme", "rfs", "--wait", "4500ms"],
+        );
         let sdp = format!("http://{}/casts/short-stream.sdp", server.address());
         let receivers: Vec<(String, Child)> = (0..3)
             .map(|number| {
@@ -155,7 +160,7 @@ mod inside {
         let (dir, server) = serving_at(&long_stream(), "0.0.0.0:0");
         let receiver = start(&dir, &["sap://many", "--duration", "6s", "-o", "out.ts"]);
         let list = start(&dir, &["--list", "--duration", "8s"]);
-        let wanted = ["--group", "239.1.3.1:5000", "--scheme", "rfs", "--wait", "4100ms", "--name", "many"];
+        let wanted = ["--group", "239.1.3.1:5000", "--scheme", "rfs", "--wait", "4600ms", "--name", "many"];
         let added = add(&dir, &server, "long-stream", &wanted);
         // An address that other machines can ask.
         let url = format!("http://10.9.0.1:{}/casts/many.sdp", server.address().port());
@@ -455,7 +460,7 @@ pub(crate) fn ended(child: Child) -> Outcome {
     Outcome::of(child.wait_with_output().unwrap())
 }
 
-fn await_bytes(dir: &TestDir, name: &str, bytes: u64) {
+pub(crate) fn await_bytes(dir: &TestDir, name: &str, bytes: u64) {
     let begun = Instant::now();
     while fs::metadata(dir.path(name)).map_or(0, |file| file.len()) < bytes {
         assert!(begun.elapsed() < Duration::from_secs(120), "{name} does not grow");

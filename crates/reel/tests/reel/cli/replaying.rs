@@ -1,14 +1,17 @@
 //! Two hundred clients of one broadcast. Its packets are recorded once, with the times of their
 //! arrival, and replayed to each client in virtual time. Ten others receive it live.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use reel_broadcast::limits::JOIN_NS;
+use reel_broadcast::receivers_wait_ns;
 use reel_receive::{
-    Arrival, Arrivals, Assembly, Broadcast, Member, Plan, Played, Port, Receiver, SYMBOL_BYTES, Wait,
+    Arrival, Arrivals, Broadcast, BroadcastClient, Member, Plan, Played, SYMBOL_BYTES, SenderTime, Tune, Wait,
 };
 use reel_rtp::sdp::Session;
 use reel_testkit::Rng;
@@ -22,15 +25,22 @@ const REPLAYED: u64 = 200;
 const LIVE: u64 = 10;
 /// Clients join during so many slots, the first ones of the broadcast.
 const ARRIVAL_SLOTS: u64 = 8;
-/// `reel receive` joins so long before a slot begins.
-const JOIN: Duration = Duration::from_millis(500);
 /// What a busy machine takes until a process is started, and until its output is noticed.
 const BUSY: Duration = Duration::from_millis(1500);
+/// Time between two looks of a client in virtual time.
+const LOOK_NS: u64 = 10_000_000;
+/// A server reports what it sent each five seconds, and a moment passes until that is heard.
+const REPORT_NS: u64 = 6_000_000_000;
 const SEED: u64 = 31;
 
 #[test]
 fn clients_of_a_broadcast_wait_no_longer_than_the_bound() {
     in_a_network("cli::replaying::inside::replayed");
+}
+
+#[test]
+fn clients_of_other_schemes_wait_no_longer_than_the_bound() {
+    in_a_network("cli::replaying::inside::other_schemes");
 }
 
 mod inside {
@@ -41,41 +51,85 @@ mod inside {
     fn replayed() {
         let film = broadcast_stream();
         let (dir, server) = serving(&film);
-        add(&dir, &server, "broadcast", &["--group", "239.1.1.3:5000", "--scheme", "rfs", "--wait", "2s"]);
-        let stored = fs::read(&film).unwrap();
+        add(
+            &dir,
+            &server,
+            "broadcast",
+            &["--group", "239.1.1.3:5000", "--scheme", "rfs", "--wait", "2500ms"],
+        );
         let mut record = Record::begin(&server.text("/casts/broadcast.sdp"));
         let url = format!("http://{}/casts/broadcast.sdp", server.address());
-        let broadcast = record.broadcast.clone();
-        let live = std::thread::spawn(move || live(dir, &url, &broadcast));
+        let (broadcast, first_slot) = (record.broadcast.clone(), record.first_slot);
+        let live = std::thread::spawn(move || live(dir, &url, &broadcast, first_slot));
         record.finish();
-        let mut longest_ns = 0;
-        let mut rng = Rng::new(SEED);
-        let [first_ns, last_ns] = [0, ARRIVAL_SLOTS].map(|slot| record.broadcast.slot_starts_ns(slot));
-        for _ in 0..REPLAYED {
-            let joins_ns = rng.range(first_ns, last_ns);
-            let (output, wait_ns) = record.replay(joins_ns);
-            assert!(output == stored, "a client after {} ns", joins_ns - first_ns);
-            longest_ns = longest_ns.max(wait_ns);
-        }
-        let bound_ns = 2 * record.broadcast.slot_ns();
-        println!(
-            "figures: {REPLAYED} clients waited for {longest_ns} ns at most, {bound_ns} ns are promised"
-        );
-        assert!(longest_ns <= bound_ns, "{longest_ns} of {bound_ns} ns");
+        let bound_ns = check_replays(&record, &film);
+        check_other_clocks(&record, &film);
         let (dir, waits) = live.join().unwrap();
-        let bound = Duration::from_nanos(bound_ns) + JOIN + BUSY;
+        let bound = Duration::from_nanos(bound_ns) + BUSY;
         println!("figures: {LIVE} clients waited live for {:?} at most", waits.iter().max());
+        let stored = fs::read(film).unwrap();
         for (number, wait) in waits.iter().enumerate() {
             assert!(fs::read(dir.path(&format!("out-{number}.ts"))).unwrap() == stored, "client {number}");
             assert!(*wait <= bound, "client {number} waited for {wait:?}, {bound:?} are allowed");
         }
     }
+
+    #[test]
+    #[ignore = "child of clients_of_other_schemes_wait_no_longer_than_the_bound, in a name space of its own"]
+    fn other_schemes() {
+        let film = broadcast_stream();
+        let (dir, server) = serving(&film);
+        for (number, scheme) in ["fast", "skyscraper-12", "staggered"].into_iter().enumerate() {
+            let group = format!("239.1.{number}.3:5000");
+            let wanted = ["--group", &group, "--scheme", scheme, "--wait", "3s", "--name", scheme];
+            add(&dir, &server, "broadcast", &wanted);
+            let mut record = Record::begin(&server.text(&format!("/casts/{scheme}.sdp")));
+            record.finish();
+            check_replays(&record, &film);
+            let url = format!("http://{}", server.address());
+            dir.reel(&["cast", "stop", scheme, "--server", &url]).done();
+        }
+    }
+}
+
+/// Each client of a record plays the whole title, and none waits for longer than is promised.
+fn check_replays(record: &Record, film: &Path) -> u64 {
+    let stored = fs::read(film).unwrap();
+    let mut longest_ns = 0;
+    let mut rng = Rng::new(SEED);
+    for _ in 0..REPLAYED {
+        let joins_ns = record.any_time(&mut rng);
+        let (output, wait_ns) = record.replay(joins_ns, 0);
+        assert!(output == stored, "a client at {joins_ns} ns");
+        longest_ns = longest_ns.max(wait_ns);
+    }
+    let bound_ns = receivers_wait_ns(record.broadcast.slot_ns());
+    println!("figures: {REPLAYED} clients waited for {longest_ns} ns at most, {bound_ns} ns are promised");
+    assert!(longest_ns <= bound_ns, "{longest_ns} of {bound_ns} ns");
+    bound_ns
+}
+
+/// Clients whose clocks differ from that of the server wait a little longer, until they know it.
+fn check_other_clocks(record: &Record, film: &Path) {
+    let stored = fs::read(film).unwrap();
+    let mut rng = Rng::new(SEED).part(2);
+    let slot_ns = record.broadcast.slot_ns();
+    for ahead_s in [-3600, -30, -3, 3, 30, 3600_i64] {
+        for _ in 0..5 {
+            let joins_ns = record.any_time(&mut rng);
+            let (output, wait_ns) = record.replay(joins_ns, ahead_s * 1_000_000_000);
+            assert!(output == stored, "a client that is {ahead_s} s behind, at {joins_ns} ns");
+            let report_ns = if ahead_s.abs() > 600 { REPORT_NS } else { 0 };
+            let bound_ns = receivers_wait_ns(slot_ns) + slot_ns + report_ns;
+            assert!(wait_ns <= bound_ns, "a client that is {ahead_s} s behind waited for {wait_ns} ns");
+        }
+    }
 }
 
 /// Starts receivers at random times; how long each waited until it wrote, when all have ended.
-fn live(dir: TestDir, url: &str, broadcast: &Broadcast) -> (TestDir, Vec<Duration>) {
+fn live(dir: TestDir, url: &str, broadcast: &Broadcast, first_slot: u64) -> (TestDir, Vec<Duration>) {
     let mut rng = Rng::new(SEED).part(1);
-    let [first_ns, last_ns] = [0, ARRIVAL_SLOTS].map(|slot| broadcast.slot_starts_ns(slot));
+    let [first_ns, last_ns] = [0, ARRIVAL_SLOTS].map(|slot| broadcast.slot_starts_ns(first_slot + slot));
     let mut times_ns: Vec<u64> = (0..LIVE).map(|_| rng.range(first_ns, last_ns)).collect();
     times_ns.sort_unstable();
     let mut running: Vec<(Child, Instant, Option<Duration>)> = Vec::new();
@@ -110,6 +164,8 @@ struct Record {
     arrivals: Arrivals,
     /// The time of day from which the times of arrivals count.
     begun_unix_ns: u64,
+    /// The first slot that clients may join.
+    first_slot: u64,
     packets: Vec<Arrival>,
 }
 
@@ -123,20 +179,21 @@ impl Record {
         let begun_unix_ns = unix_ns() - arrivals.now_ns();
         for (channel, plan) in plans.iter().enumerate() {
             for (port, address) in plan.ports() {
-                if port != Port::Rtcp {
-                    let member = Member::join(address, &plan.sources, None).unwrap();
-                    arrivals.also(channel, port, Arc::new(member)).unwrap();
-                }
+                let member = Member::join(address, &plan.sources, None).unwrap();
+                arrivals.also(channel, port, Arc::new(member)).unwrap();
             }
         }
         let broadcast = Broadcast::new(told, plans.len()).unwrap();
-        Record { broadcast, plans, arrivals, begun_unix_ns, packets: Vec::new() }
+        // The cast begins with one of the next slots.
+        let first_slot = broadcast.slot_from(begun_unix_ns) + 3_000_000_000_u64.div_ceil(broadcast.slot_ns());
+        Record { broadcast, plans, arrivals, begun_unix_ns, first_slot, packets: Vec::new() }
     }
 
-    /// Records until the last client has all of the title.
+    /// Records until the last client has all of the title, also one whose clock is wrong.
     fn finish(&mut self) {
-        let last = self.broadcast.visit(ARRIVAL_SLOTS).segments.last().unwrap().played_slot;
-        let until_ns = self.broadcast.slot_starts_ns(last + 1);
+        let last_slot = self.first_slot + ARRIVAL_SLOTS + 2;
+        let last = self.broadcast.visit(last_slot).segments.last().unwrap().played_slot;
+        let until_ns = self.broadcast.slot_starts_ns(last + 1) + REPORT_NS;
         while unix_ns() < until_ns {
             if let Wait::Arrived(arrival) = self.arrivals.wait(Duration::from_millis(50)) {
                 self.packets.push(arrival);
@@ -146,22 +203,38 @@ impl Record {
         self.packets.sort_by_key(|arrival| arrival.at_ns);
     }
 
-    /// Replays it to a client that joins at a time of day. Returns what the client plays, and how
-    /// long it waits for that.
-    fn replay(&self, joins_ns: u64) -> (Vec<u8>, u64) {
-        let mut client = Client::new(self, joins_ns);
-        let mut slot_ns = joins_ns;
-        for arrival in &self.packets {
-            let now_ns = self.begun_unix_ns + arrival.at_ns;
-            // What is played begins with a slot.
-            while slot_ns <= now_ns {
-                client.play(slot_ns);
-                slot_ns = self.broadcast.slot_starts_ns(self.broadcast.slot_from(slot_ns + 1));
+    /// A time at which a client may join, as the times of arrivals.
+    fn any_time(&self, rng: &mut Rng) -> u64 {
+        let of_slot = |slot| self.broadcast.slot_starts_ns(self.first_slot + slot) - self.begun_unix_ns;
+        rng.range(of_slot(0), of_slot(ARRIVAL_SLOTS))
+    }
+
+    /// Replays it to a client that joins at a time, and than whose clock that of the server is so
+    /// much ahead. Returns what the client plays, and how long it waits for that.
+    fn replay(&self, joins_ns: u64, ahead_ns: i64) -> (Vec<u8>, u64) {
+        let zero_unix_ns = self.begun_unix_ns.saturating_add_signed(-ahead_ns);
+        let mut client = Client {
+            client: BroadcastClient::new(self.broadcast.clone(), self.plans.clone(), zero_unix_ns, joins_ns),
+            joined: BTreeSet::new(),
+            kept: vec![0; usize::try_from(self.broadcast.symbols()).unwrap() * SYMBOL_BYTES],
+            output: Vec::new(),
+            first_ns: None,
+        };
+        let mut look_ns = joins_ns;
+        for arrival in self.packets.iter().filter(|arrival| arrival.at_ns >= joins_ns) {
+            while look_ns <= arrival.at_ns {
+                client.look(look_ns);
+                look_ns += LOOK_NS;
             }
-            client.take(self, arrival, now_ns);
-            client.play(now_ns);
+            if client.joined.contains(&arrival.channel) {
+                let Arrival { channel, port, from, at_ns, bytes } = arrival;
+                client.client.push(*channel, *port, bytes, *from, *at_ns);
+                client.look(arrival.at_ns);
+            }
         }
-        client.play(slot_ns);
+        let SenderTime::Known(found_ns) = client.client.sender_time() else { panic!("not known") };
+        assert!(found_ns.abs_diff(ahead_ns) < JOIN_NS, "{found_ns} of {ahead_ns}");
+        assert_eq!((client.client.misplaced(), client.client.counts().undescribed), (0, 0));
         client.output.truncate(usize::try_from(self.broadcast.title_bytes()).unwrap());
         (client.output, client.first_ns.expect("it plays") - joins_ns)
     }
@@ -169,61 +242,29 @@ impl Record {
 
 /// A client in virtual time.
 struct Client {
-    receivers: Vec<Receiver>,
-    /// From when to when each channel is received.
-    tuned: Vec<(u64, u64)>,
-    assembly: Assembly,
+    client: BroadcastClient,
+    joined: BTreeSet<usize>,
     kept: Vec<u8>,
     output: Vec<u8>,
     first_ns: Option<u64>,
 }
 
 impl Client {
-    fn new(record: &Record, joins_ns: u64) -> Client {
-        let broadcast = &record.broadcast;
-        let visit = broadcast.visit(broadcast.slot_from(joins_ns));
-        let hold_ns = record.plans.iter().filter_map(|plan| Some(plan.fec?.repair_window_ns)).max().unwrap();
-        let tuned = (0..record.plans.len()).map(|channel| {
-            let of = |number: u64| broadcast.slot_starts_ns(number);
-            let tunings = || visit.tunings.iter().filter(move |tuning| tuning.channel as usize == channel);
-            let from_ns = tunings().map(|tuning| of(tuning.from_slot)).min().unwrap_or(u64::MAX);
-            let until_ns = tunings().map(|tuning| of(tuning.until_slot)).max().unwrap_or(0);
-            // The first train of a slot may leave a little earlier than the clock says.
-            (from_ns.saturating_sub(JOIN.as_nanos() as u64).max(joins_ns), until_ns + hold_ns)
-        });
-        Client {
-            tuned: tuned.collect(),
-            receivers: record.plans.iter().cloned().map(Receiver::new).collect(),
-            assembly: Assembly::new(broadcast, &visit, hold_ns),
-            kept: vec![0; usize::try_from(broadcast.symbols()).unwrap() * SYMBOL_BYTES],
-            output: Vec::new(),
-            first_ns: None,
+    /// Does what is due.
+    fn look(&mut self, now_ns: u64) {
+        while let Some(tune) = self.client.tune(now_ns) {
+            match tune {
+                Tune::Join(channel) => self.joined.insert(channel),
+                Tune::Leave(channel) => self.joined.remove(&channel),
+            };
         }
-    }
-
-    /// Takes a packet, if its channel is received.
-    fn take(&mut self, record: &Record, arrival: &Arrival, now_ns: u64) {
-        let (from_ns, until_ns) = self.tuned[arrival.channel];
-        if !(from_ns..until_ns).contains(&now_ns) {
-            return;
+        self.client.advance(now_ns);
+        while let Some(kept) = self.client.next_kept() {
+            let at = usize::try_from(kept.symbol).unwrap() * SYMBOL_BYTES;
+            self.kept[at..at + SYMBOL_BYTES].copy_from_slice(&kept.bytes);
         }
-        let receiver = &mut self.receivers[arrival.channel];
-        let from: SocketAddr = arrival.from;
-        receiver.push(arrival.port, &arrival.bytes, from, arrival.at_ns);
-        receiver.advance(arrival.at_ns);
-        while let Some(payload) = receiver.next(arrival.at_ns) {
-            let at_ns = record.begun_unix_ns + payload.arrival_ns;
-            let symbol = record.broadcast.symbol_of(arrival.channel, payload.time_stamp, at_ns);
-            if let Some(symbol) = symbol.filter(|symbol| self.assembly.arrived(*symbol)) {
-                let at = usize::try_from(symbol).unwrap() * SYMBOL_BYTES;
-                self.kept[at..at + SYMBOL_BYTES].copy_from_slice(&payload.bytes);
-            }
-        }
-    }
-
-    fn play(&mut self, now_ns: u64) {
         loop {
-            match self.assembly.next(now_ns, 256) {
+            match self.client.play(now_ns, 256) {
                 Played::Arrived(symbols) => {
                     self.first_ns.get_or_insert(now_ns);
                     let [from, to] = [symbols.start, symbols.end].map(|at| at as usize * SYMBOL_BYTES);
