@@ -30,7 +30,7 @@ pub(crate) fn describe(cast: &OnAir) -> Result<Described, PacketError> {
         let numbers = |of: fn(&Identity, usize) -> u32| {
             (0..cast.channels()).map(|channel| of(&cast.identity, channel)).collect()
         };
-        broadcast.described(numbers(Identity::ssrc), numbers(Identity::time_stamp))
+        broadcast.described(numbers(Identity::ssrc), numbers(Identity::time_stamp), cast.first_place)
     });
     let attributes = schedule.map(|schedule| schedule.attributes()).unwrap_or_default();
     let fec = cast.fec.map(|geometry| FecDescription { geometry, repair_window_us: repair_window_us(cast) });
