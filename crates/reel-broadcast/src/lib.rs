@@ -1,8 +1,8 @@
 //! Schedules of casts, pure: periodic broadcasting of one title to any number of receivers.
 //!
 //! A title is cut into segments of equal time d. Time is cut into slots of the same length, and
-//! each channel sends one segment, or nothing, in each slot. Slot 0 begins when the cast begins. A
-//! schedule is built so that every window of i slots holds segment i. A client that joins at the
+//! each channel sends one segment, or nothing, in each slot. Slot 0 begins at a fixed time of day.
+//! A schedule is built so that every window of i slots holds segment i. A client that joins at the
 //! start of slot a plays segment i in slot a + i, one slot behind: the segment arrived in one of
 //! the slots a to a + i - 1, and is complete. So the client waits for at most d until a slot
 //! begins, and for another d until it plays; joining takes some tenths of a second more.

@@ -243,8 +243,14 @@ impl Broadcast {
         Numbers::default().after(symbols, fec_packets)
     }
 
-    /// What clients are told, of channels with these sources and time stamps.
-    pub(crate) fn described(&self, sources: Vec<u32>, time_stamps: Vec<u32>) -> SlotSchedule {
+    /// What clients are told, of channels with these sources and time stamps, and of the first slot
+    /// that is sent.
+    pub(crate) fn described(
+        &self,
+        sources: Vec<u32>,
+        time_stamps: Vec<u32>,
+        first_slot: u64,
+    ) -> SlotSchedule {
         SlotSchedule {
             scheme: self.schedule().scheme().to_string(),
             slot_ns: self.slot_ns,
@@ -254,6 +260,7 @@ impl Broadcast {
             sources,
             time_stamps,
             first_matrices: self.segments.iter().map(|matrices| matrices.start).collect(),
+            first_slot,
         }
     }
 
@@ -332,7 +339,7 @@ mod tests {
         let broadcast = broadcast(Scheme::RecursiveFrequencySplitting, 20);
         let segments = &broadcast.segments;
         assert_eq!(segments.len(), 12);
-        let described = broadcast.described(Vec::new(), Vec::new());
+        let described = broadcast.described(Vec::new(), Vec::new(), 0);
         for (number, matrices) in (1..).zip(segments) {
             assert_eq!(described.segment(number).as_ref(), Some(matrices));
         }

@@ -32,6 +32,8 @@ pub struct CastConfig {
     pub interface: Option<String>,
     /// Whether it is announced to receivers that look for casts (SAP, RFC 2974).
     pub is_announced: bool,
+    /// Whether the next server begins it again, so that it says no goodbye when this one stops.
+    pub is_permanent: bool,
     /// How it is sent to several groups; `None` sends it to one, as its clock says.
     pub broadcast: Option<BroadcastConfig>,
 }
@@ -152,6 +154,7 @@ impl CastConfig {
             dscp: 0,
             interface: None,
             is_announced: true,
+            is_permanent: false,
             broadcast: None,
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn describe(cast: &OnAir) -> Result<Described, PacketError> {
         let numbers = |of: fn(&Identity, usize) -> u32| {
             (0..cast.channels()).map(|channel| of(&cast.identity, channel)).collect()
         };
-        broadcast.described(numbers(Identity::ssrc), numbers(Identity::time_stamp))
+        broadcast.described(numbers(Identity::ssrc), numbers(Identity::time_stamp), cast.first_place)
     });
     let own_name = format!("{CAST_ATTRIBUTE}:{}", cast.name);
     let mut attributes = vec![own_name.clone()];

@@ -249,6 +249,21 @@ mod tests {
         assert_eq!(header(&first, 1).1, 0xffff);
     }
 
+    /// A thread that begins again after a panic continues what the one before it has sent.
+    #[test]
+    fn a_source_that_is_made_again_has_the_same_numbers() {
+        let clock = Clock::Passes(times(1));
+        let before = source().numbering(clock.clone(), 0, NUMBERS, DAY_NS);
+        let after = source().numbering(clock, 40, NUMBERS, DAY_NS);
+        assert_eq!(before.media_headers(41..60), after.media_headers(41..60));
+        let geometry = Geometry::new(5, 4).expect("valid");
+        assert_eq!(before.fec_headers(geometry, 15..20), after.fec_headers(geometry, 15..20));
+        // Its first packet says that something is missing before it.
+        let marker =
+            |numbering: &Numbering| Packet::parse(&numbering.media_headers(40..41)).expect("a header").marker;
+        assert_eq!((marker(&before), marker(&after)), (false, true));
+    }
+
     /// A source that begins again, here after nine seconds, has later numbers, and not many are
     /// left out.
     #[test]

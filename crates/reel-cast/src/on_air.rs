@@ -32,6 +32,8 @@ pub(crate) struct OnAir {
     pub(crate) day: DayClock,
     /// When it was added, in nanoseconds since 1970.
     pub(crate) added_unix_ns: u64,
+    /// The place with which it begins.
+    pub(crate) first_place: u64,
     pub(crate) playlist: Playlist,
     /// The matrix of its FEC packets, if there are any.
     pub(crate) fec: Option<Geometry>,
@@ -239,6 +241,7 @@ impl OnAir {
             identity,
             day,
             added_unix_ns,
+            first_place: place,
             playlist,
             fec,
             broadcast,

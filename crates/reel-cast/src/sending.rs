@@ -139,17 +139,27 @@ impl Sending {
     /// Ends it: says goodbye, and closes what is open. Its flows are closed by
     /// [`Sending::close_flows`].
     pub(crate) fn end(&mut self, tools: &mut Tools<'_>, reason: &str) {
-        for piece in self.runs.drain(..).flat_map(|run| run.pieces) {
-            let _ = tools.engine.close(piece.delivery);
-        }
-        if let Some(session) = self.cast.ends(reason) {
-            tools.engine.sessions().close(&session.key());
-        }
+        self.close(tools, reason);
         for channel in &self.channels {
             channel.say_goodbye(&self.cast, tools.udp, &self.cname, tools.now_ns);
         }
         if let Some(announcing) = &self.announcing {
             announcing.take_back(tools.udp);
+        }
+    }
+
+    /// Ends it because the server stops. What the next server begins again says no goodbye.
+    pub(crate) fn stop(&mut self, tools: &mut Tools<'_>) {
+        let reason = "the server stops";
+        if self.cast.config.is_permanent { self.close(tools, reason) } else { self.end(tools, reason) }
+    }
+
+    fn close(&mut self, tools: &mut Tools<'_>, reason: &str) {
+        for piece in self.runs.drain(..).flat_map(|run| run.pieces) {
+            let _ = tools.engine.close(piece.delivery);
+        }
+        if let Some(session) = self.cast.ends(reason) {
+            tools.engine.sessions().close(&session.key());
         }
     }
 

@@ -268,7 +268,7 @@ impl Protocol for CastThread {
         for (_, mut sending) in std::mem::take(&mut self.sending) {
             let udp = &mut self.senders[sending.sender].1;
             let mut tools = Tools { casts: &self.casts, engine: serve.engine, udp, now_ns: now_ns() };
-            sending.end(&mut tools, "the server stops");
+            sending.stop(&mut tools);
             self.leaving.push(sending);
         }
         self.push_trains(serve);

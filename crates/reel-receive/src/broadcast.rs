@@ -70,10 +70,11 @@ impl Broadcast {
         }
     }
 
-    /// The first slot that begins at or after a time of day, in nanoseconds since 1970.
+    /// The first slot that is sent and begins at or after a time of day, in nanoseconds since 1970.
     #[must_use]
     pub fn slot_from(&self, unix_ns: u64) -> u64 {
-        unix_ns.saturating_sub(self.told.epoch.to_unix_ns()).div_ceil(self.told.slot_ns)
+        let since_ns = unix_ns.saturating_sub(self.told.epoch.to_unix_ns());
+        since_ns.div_ceil(self.told.slot_ns).max(self.told.first_slot)
     }
 
     /// When a slot begins, as a time of day in nanoseconds since 1970.
@@ -208,6 +209,7 @@ pub(crate) mod tests {
             sources: (0..channels as u32).collect(),
             time_stamps: (0..channels as u32).map(|channel| stamp.wrapping_add(channel * 77)).collect(),
             first_matrices: (0..segments).map(|segment| segment * 4).collect(),
+            first_slot: 0,
         };
         Broadcast::new(told, channels).expect("it can be followed")
     }
@@ -277,6 +279,14 @@ pub(crate) mod tests {
     fn what_cannot_be_followed_is_refused() {
         let mut told = broadcast("rfs", 9, 1_000_000_000, 0).told;
         assert!(matches!(Broadcast::new(told.clone(), 2), Err(NoBroadcast::Channels { needed: 3, .. })));
+        // A client that comes before the first slot joins with that.
+        let later = SlotSchedule { first_slot: 2_000_000_000, ..told.clone() };
+        let later = Broadcast::new(later, 3).expect("it can be followed");
+        let begins_ns = later.slot_starts_ns(2_000_000_000);
+        assert_eq!(
+            [0, begins_ns, begins_ns + 1].map(|at_ns| later.slot_from(at_ns) - 2_000_000_000),
+            [0, 0, 1]
+        );
         let slot_ns = 400 * TICK_NS;
         let fast = SlotSchedule { slot_ns, ..told.clone() };
         assert_eq!(Broadcast::new(fast, 3).err(), Some(NoBroadcast::Fast));

@@ -35,6 +35,8 @@ pub struct BroadcastClient {
     /// What has arrived before the clock of the sender was known.
     pending: VecDeque<(usize, Payload)>,
     misplaced: u64,
+    /// When the last packet arrived that has a place.
+    placed_ns: Option<u64>,
     undescribed_ns: Option<u64>,
 }
 
@@ -91,6 +93,7 @@ impl BroadcastClient {
             hold_ns,
             pending: VecDeque::new(),
             misplaced: 0,
+            placed_ns: None,
             undescribed_ns: None,
         };
         client.plan(now_ns);
@@ -187,6 +190,7 @@ impl BroadcastClient {
             let symbol = self.broadcast.symbol_of(channel, payload.time_stamp, arrived_ns);
             match symbol {
                 Ok(symbol) if payload.bytes.len() == SYMBOL_BYTES => {
+                    self.placed_ns = self.placed_ns.max(Some(payload.arrival_ns));
                     if self.assembly.arrived(symbol) {
                         return Some(Kept { symbol, bytes: payload.bytes });
                     }
@@ -245,6 +249,12 @@ impl BroadcastClient {
         self.misplaced
     }
 
+    /// When the last packet arrived that has a place in the title.
+    #[must_use]
+    pub fn placed_ns(&self) -> Option<u64> {
+        self.placed_ns
+    }
+
     /// Packets of the title that have arrived.
     #[must_use]
     pub fn arrived(&self) -> u64 {
@@ -273,5 +283,96 @@ impl BroadcastClient {
     /// The time of day of the sender.
     fn sender_unix_ns(&self, now_ns: u64) -> u64 {
         self.zero_unix_ns.saturating_add(now_ns).saturating_add_signed(self.ahead_ns.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broadcast::tests::{MATRIX, broadcast, stamp};
+    use reel_rtp::rtcp::{Cname, SenderReport, write_goodbye};
+    use reel_rtp::{HEADER_BYTES, HeaderTemplate, NtpTime};
+
+    const MS: u64 = 1_000_000;
+    const SLOT: u64 = 1_900_000_123;
+
+    fn from() -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], 5000))
+    }
+
+    /// A client that starts with a slot.
+    fn client() -> BroadcastClient {
+        let broadcast = broadcast("rfs", 9, 1_000 * MS, 5);
+        let plan = Plan::from_url("rtp://239.1.1.1:5000").expect("an address");
+        let zero_unix_ns = broadcast.slot_starts_ns(SLOT);
+        let mut client = BroadcastClient::new(broadcast, vec![plan; 3], zero_unix_ns, 0);
+        assert_eq!((client.tune(0), client.tune(0)), (Some(Tune::Join(0)), None));
+        client
+    }
+
+    /// Packets of channel 0 in a slot, which leaves 2 ms between them, from a source.
+    fn send(client: &mut BroadcastClient, slot: u64, ssrc: u32, from_ns: u64) -> u64 {
+        for number in 0..50 {
+            let mut header = [0; HEADER_BYTES];
+            let time_stamp = stamp(&client.broadcast, 0, slot, number, 6 * MATRIX);
+            let sequence = (slot as u16).wrapping_mul(400).wrapping_add(number as u16);
+            HeaderTemplate::mp2t(ssrc).write(sequence, time_stamp, false, &mut header);
+            let payload = [0x47; SYMBOL_BYTES];
+            let at_ns = from_ns + number * 2_083_333;
+            client.push(0, Port::Media, &[&header[..], &payload].concat(), from(), at_ns);
+            client.advance(at_ns);
+        }
+        std::iter::from_fn(|| client.next_kept()).count() as u64
+    }
+
+    #[test]
+    fn packets_of_another_broadcast_are_never_kept_and_make_the_description_outdated() {
+        let mut client = client();
+        assert_eq!(send(&mut client, SLOT, 77, 0), 0);
+        assert!(!client.is_outdated(1_999 * MS) && client.is_outdated(2_000 * MS));
+        assert_eq!((client.counts().undescribed, client.counts().received), (50, 0));
+        assert_eq!(client.sender_time(), SenderTime::Unknown);
+        // Those of the description arrive after all.
+        assert_eq!(send(&mut client, SLOT + 3, 0, 3_000 * MS), 50);
+        assert!(!client.is_outdated(9_000 * MS));
+    }
+
+    /// A server that begins again with another time of day sends other slots at this time.
+    #[test]
+    fn packets_far_from_their_places_are_counted_and_are_no_sign_of_life() {
+        let mut client = client();
+        assert_eq!(send(&mut client, SLOT, 0, 0), 50);
+        assert!(matches!(client.sender_time(), SenderTime::Known(ahead_ns) if ahead_ns.abs() < 1_000_000));
+        let placed_ns = client.placed_ns();
+        assert!(placed_ns.is_some_and(|placed_ns| placed_ns > 100 * MS));
+        assert_eq!(send(&mut client, SLOT + 61, 0, 1_000 * MS), 0);
+        assert_eq!((client.misplaced(), client.placed_ns()), (50, placed_ns));
+        // A clock that was set by a few seconds is followed, and each packet has its place.
+        assert_eq!(send(&mut client, SLOT - 3, 0, 2_000 * MS), 0, "they are there already");
+        assert_eq!((client.misplaced(), client.placed_ns() > placed_ns), (50, true));
+    }
+
+    #[test]
+    fn a_goodbye_of_a_described_source_ends_it() {
+        let mut client = client();
+        assert_eq!(send(&mut client, SLOT, 0, 0), 50);
+        let goodbye = |ssrc| {
+            let report = SenderReport { ssrc, time: NtpTime(0), time_stamp: 0, packets: 0, payload_bytes: 0 };
+            let mut bytes = Vec::new();
+            write_goodbye(&report, &Cname::new("a@b").expect("a name"), &mut bytes);
+            bytes
+        };
+        client.push(0, Port::Rtcp, &goodbye(77), from(), 200 * MS);
+        assert!(!client.has_ended(900 * MS));
+        client.push(0, Port::Rtcp, &goodbye(0), from(), 900 * MS);
+        assert!(!client.has_ended(901 * MS) && client.has_ended(1_500 * MS));
+    }
+
+    #[test]
+    fn nothing_is_expected_between_the_slots() {
+        let mut client = client();
+        assert!(client.expects(900 * MS), "the clock of the sender is not known");
+        assert_eq!(send(&mut client, SLOT, 0, 0), 50);
+        assert!(client.expects(800 * MS) && !client.expects(900 * MS) && client.expects(1_100 * MS));
     }
 }

@@ -63,6 +63,7 @@ fn described() -> Broadcast {
         sources: SOURCES.to_vec(),
         time_stamps: STAMPS.to_vec(),
         first_matrices: vec![0, 1, 2],
+        first_slot: 0,
     };
     Broadcast::new(told, SOURCES.len()).expect("it can be followed")
 }

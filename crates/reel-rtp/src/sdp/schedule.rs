@@ -5,6 +5,7 @@
 //! a=x-reel-sources:SSRC,SSRC,...                           the source of each channel, in hex
 //! a=x-reel-stamps:STAMP,STAMP,...                          of each channel at slot 0, in hex
 //! a=x-reel-segments:0,7,14,...                             the first matrix of each segment
+//! a=x-reel-from:SLOT                                       the first slot that is sent
 //! ```
 //! In slot s, channel c sends the segment that the scheme's table says, as whole matrices of the
 //! title: from the first one to that in which the next segment begins. Packet j of N leaves at the
@@ -34,6 +35,8 @@ pub struct SlotSchedule {
     pub time_stamps: Vec<u32>,
     /// The first matrix of each segment. The first one is 0.
     pub first_matrices: Vec<u64>,
+    /// The first slot that is sent. Clients join with this one or a later one.
+    pub first_slot: u64,
 }
 
 /// Transport packets in a packet of RTP.
@@ -69,6 +72,7 @@ impl SlotSchedule {
             format!("{SOURCES}:{}", hex(&self.sources)),
             format!("{STAMPS}:{}", hex(&self.time_stamps)),
             format!("{SEGMENTS}:{}", firsts.join(",")),
+            format!("{FROM}:{}", self.first_slot),
         ]
     }
 }
@@ -77,6 +81,7 @@ const SCHEDULE: &str = "x-reel-schedule";
 const SOURCES: &str = "x-reel-sources";
 const STAMPS: &str = "x-reel-stamps";
 const SEGMENTS: &str = "x-reel-segments";
+const FROM: &str = "x-reel-from";
 
 /// The attributes of a schedule, as they were found.
 #[derive(Debug, Default)]
@@ -85,6 +90,7 @@ pub(super) struct Attributes<'a> {
     sources: &'a str,
     stamps: &'a str,
     segments: &'a str,
+    from: Option<&'a str>,
 }
 
 impl<'a> Attributes<'a> {
@@ -95,6 +101,7 @@ impl<'a> Attributes<'a> {
             SOURCES => self.sources = value,
             STAMPS => self.stamps = value,
             SEGMENTS => self.segments = value,
+            FROM => self.from = Some(value),
             _ => {}
         }
     }
@@ -118,6 +125,7 @@ impl<'a> Attributes<'a> {
             sources: hex(self.sources).ok_or(NO_SOURCES)?,
             time_stamps: hex(self.stamps).ok_or("its time stamps are not a list")?,
             first_matrices: first_matrices.ok_or("its segments are not a list")?,
+            first_slot: self.from.map_or(Ok(0), |slot| number(slot.trim()))?,
         };
         schedule.check(channels).map(|()| Some(schedule))
     }

@@ -239,6 +239,7 @@ fn a_broadcast_is_read_as_it_was_written() {
         sources: vec![7, 0x8000_0000, 9],
         time_stamps: vec![0, 1, u32::MAX],
         first_matrices: vec![0, 60, 119],
+        first_slot: 760_000_000,
     };
     let group = |last| IpAddr::from([239, 1, 1, last]);
     let geometry = Geometry::new(20, 4).unwrap();
@@ -281,6 +282,7 @@ fn a_broadcast_is_read_as_it_was_written() {
         // A title of more packets than a receiver has bits for.
         (" 100000", " 7600000000"),
         ("x-reel-sources", "x-reel-source"),
+        ("x-reel-from:7", "x-reel-from:-7"),
         (",80000000,", ","),
         (" 80 ", " 0 "),
         (" 100000", " 0"),

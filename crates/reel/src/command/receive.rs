@@ -8,6 +8,7 @@ mod playing;
 mod silence;
 mod statistics;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use reel_receive::limits::RECEIVE_BUFFER_BYTES;
@@ -26,10 +27,9 @@ pub(super) fn run(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Fai
     // Without a cast, casts are to be listed.
     let Some(cast) = arguments.cast.as_deref() else { return announced::list(arguments, quiet) };
     let mut output = Output::open(arguments.output.as_deref(), arguments.force)?;
-    let signals =
-        Signals::catch().map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?;
-    let stopped = stopped_by(signals);
-    if receive(cast, arguments, quiet, &stopped, &mut output)? == Received::Done {
+    // Until there is something to receive, a signal ends the program.
+    let mut stopped = None;
+    if receive(cast, arguments, quiet, &mut stopped, &mut output)? == Received::Done {
         return Ok(Exit::Done);
     }
     // What is written by then is nothing.
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &ReceiveArguments, quiet: bool) -> Result<Exit, Fai
         if !quiet {
             say("note: another broadcast is sent than the description says; its description is read again");
         }
-        if receive(cast, arguments, quiet, &stopped, &mut output)? == Received::Done {
+        if receive(cast, arguments, quiet, &mut stopped, &mut output)? == Received::Done {
             return Ok(Exit::Done);
         }
     }
@@ -61,10 +61,17 @@ fn receive(
     cast: &str,
     arguments: &ReceiveArguments,
     quiet: bool,
-    stopped: &AtomicBool,
+    caught: &mut Option<Arc<AtomicBool>>,
     output: &mut Output,
 ) -> Result<Received, Failure> {
     let read = plan::read(cast, arguments)?;
+    let stopped = match caught.take() {
+        Some(stopped) => stopped,
+        None => stopped_by(
+            Signals::catch().map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?,
+        ),
+    };
+    let stopped = &**caught.insert(stopped);
     if let Some((broadcast, plans)) = read.broadcast {
         return Following::new(arguments, broadcast, plans, quiet)?.run(stopped, output);
     }

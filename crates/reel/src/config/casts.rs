@@ -94,6 +94,7 @@ impl CastSection {
             dscp,
             interface,
             is_announced,
+            is_permanent: true,
             broadcast,
         })
     }

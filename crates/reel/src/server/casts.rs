@@ -116,7 +116,20 @@ fn config_of(cast: NewCast) -> Result<CastConfig, String> {
         WireFec::Off => CastFec::Off,
     };
     let ttl = ttl.max(1);
-    Ok(CastConfig { name, title, then, group, is_looped, fec, ttl, dscp, interface, is_announced, broadcast })
+    Ok(CastConfig {
+        name,
+        title,
+        then,
+        group,
+        is_looped,
+        fec,
+        ttl,
+        dscp,
+        interface,
+        is_announced,
+        is_permanent: false,
+        broadcast,
+    })
 }
 
 /// The schedule that is asked for, if one is.

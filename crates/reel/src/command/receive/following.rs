@@ -165,7 +165,6 @@ impl<'a> Following<'a> {
             let before = self.client.counts().received;
             self.client.push(arrival.channel, arrival.port, &arrival.bytes, arrival.from, arrival.at_ns);
             if self.client.counts().received > before {
-                self.silence.ends(arrival.at_ns);
                 self.first_ns.get_or_insert(arrival.at_ns);
             }
             wait = Duration::ZERO;
@@ -175,6 +174,12 @@ impl<'a> Following<'a> {
         while let Some(kept) = self.client.next_kept() {
             let written = self.kept.write_all_at(&kept.bytes, kept.symbol * SYMBOL_BYTES as u64);
             written.map_err(|error| not_kept(&error))?;
+        }
+        // Until the clock of the sender is known, no packet has a place.
+        let is_known = matches!(self.client.sender_time(), SenderTime::Known(_));
+        let placed_ns = if is_known { self.client.placed_ns() } else { self.first_ns.map(|_| now_ns) };
+        if let Some(placed_ns) = placed_ns {
+            self.silence.ends(placed_ns);
         }
         let looked_ns = std::mem::replace(&mut self.looked_ns, now_ns);
         if !self.client.expects(now_ns) {
@@ -282,6 +287,12 @@ impl<'a> Following<'a> {
         if undescribed > 0 {
             what.push_str(&format!(
                 "; {undescribed} packets of another broadcast than the description arrived"
+            ));
+        }
+        let misplaced = self.client.misplaced();
+        if misplaced > 0 {
+            what.push_str(&format!(
+                "; {misplaced} packets were far from their places, as if the clock of the server had been set"
             ));
         }
         Failure::failed(what).help(

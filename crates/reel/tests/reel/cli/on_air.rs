@@ -2,8 +2,11 @@
 //! that ends with the test.
 
 use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use reel_rtp::Packet;
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::cli::films::{broadcast_stream, short_stream};
@@ -24,6 +27,11 @@ fn a_server_begins_the_casts_of_its_configuration() {
 #[test]
 fn a_broadcast_keeps_to_the_bandwidth_that_is_asked_for() {
     in_a_network("cli::on_air::inside::bandwidth");
+}
+
+#[test]
+fn a_cast_keeps_its_source_over_a_restart_and_its_numbers_go_forward() {
+    in_a_network("cli::on_air::inside::restarted");
 }
 
 #[test]
@@ -110,6 +118,40 @@ mod inside {
         refused(&["--scheme", "staggered", "--wait", "4100ms"], &last);
         let none = dir.reel(&["cast", "stop", "none", "--server", &url]);
         none.refused(1, &["no cast none on the air", "`reel cast list`"]);
+    }
+
+    #[test]
+    #[ignore = "child of a_cast_keeps_its_source_over_a_restart_and_its_numbers_go_forward, in a name space of its own"]
+    fn restarted() {
+        let (dir, server) = serving(&short_stream());
+        drop(server);
+        let casts = "[[casts]]\ntitle = \"short-stream\"\ngroup = \"239.1.1.8:5000\"\nname = \"programme\"\n";
+        fs::write(dir.path("reel.toml"), casts).unwrap();
+        let group = Ipv4Addr::new(239, 1, 1, 8);
+        let socket = UdpSocket::bind((group, 5000)).unwrap();
+        socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        let mut sent = Vec::new();
+        for _ in 0..2 {
+            let server = ["serve", "volume", "--listen", "127.0.0.1:0", "--config", "reel.toml"];
+            let mut server = Running::start(&dir, &server);
+            let mut bytes = [0; 2000];
+            for _ in 0..200 {
+                let count = socket.recv(&mut bytes).unwrap();
+                let packet = Packet::parse(&bytes[..count]).unwrap();
+                sent.push((packet.ssrc, packet.sequence, packet.time_stamp));
+            }
+            assert_eq!(server.signal(Signal::KILL), None);
+            // What had arrived before it was killed.
+            socket.set_nonblocking(true).unwrap();
+            while socket.recv(&mut bytes).is_ok() {}
+            socket.set_nonblocking(false).unwrap();
+        }
+        assert!(sent.iter().all(|packet| packet.0 == sent[0].0), "another source");
+        for pair in sent.windows(2) {
+            let ahead = (pair[1].1.wrapping_sub(pair[0].1), pair[1].2.wrapping_sub(pair[0].2));
+            assert!(ahead.0 < 1 << 15 && ahead.1 < 1 << 31, "{pair:?}");
+        }
     }
 
     /// Four members have matrices of three data rows; SMPTE ST 2022-1 asks for four.
