@@ -32,7 +32,7 @@ pub enum BroadcastBound {
 
 /// The schedule of a stored stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Broadcast {
+pub struct Broadcast {
     plan: Plan,
     peak_bps: u64,
     slot_ns: u64,
@@ -44,9 +44,11 @@ pub(crate) struct Broadcast {
 
 /// Why a stream is not broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoBroadcast {
+pub enum NoBroadcast {
+    /// There is no such schedule, or the stream cannot be cut so.
     #[error(transparent)]
     Schedule(#[from] BroadcastError),
+    /// It has too many channels.
     #[error(
         "the schedule needs {0} channels, and a cast has at most {CAST_CHANNELS_MAX}; allow a longer wait or another scheme"
     )]
@@ -189,6 +191,18 @@ impl Broadcast {
         Ok(Broadcast { plan, peak_bps, slot_ns, segments, matrix_symbols, packets })
     }
 
+    /// Plans a stored stream.
+    ///
+    /// # Errors
+    /// It cannot be sent by such a schedule.
+    pub fn of_stream(
+        stream: &Stream,
+        with_fec: bool,
+        config: BroadcastConfig,
+    ) -> Result<Broadcast, NoBroadcast> {
+        Broadcast::new(&Sent::new(stream, with_fec), config)
+    }
+
     /// What the network carries at most, in bits per second with headers and FEC.
     pub(crate) fn peak_bps(&self) -> u64 {
         self.peak_bps
@@ -200,12 +214,12 @@ impl Broadcast {
     }
 
     /// The tables of its channels.
-    pub(crate) fn schedule(&self) -> &Schedule {
+    pub fn schedule(&self) -> &Schedule {
         &self.plan.schedule
     }
 
     /// The length of a slot, in nanoseconds.
-    pub(crate) fn slot_ns(&self) -> u64 {
+    pub fn slot_ns(&self) -> u64 {
         self.slot_ns
     }
 
@@ -230,13 +244,13 @@ impl Broadcast {
     }
 
     /// How many slots are reserved together.
-    pub(crate) fn window_slots(&self) -> u64 {
+    pub fn window_slots(&self) -> u64 {
         CAST_RESERVED_NS.div_ceil(self.slot_ns.max(1)).max(2)
     }
 
     /// What the channels send in the slots of the window that begins with `first`, in the order of
     /// their times, which count from the start of its session.
-    pub(crate) fn window(&self, first: u64) -> Vec<SlotPiece> {
+    pub fn window(&self, first: u64) -> Vec<SlotPiece> {
         let slots = first..first + self.window_slots();
         let of_slot = |slot: u64| {
             (0..self.schedule().channels().len()).filter_map(move |channel| {

@@ -18,6 +18,7 @@ mod casts;
 mod channel;
 mod config;
 mod description;
+mod feed;
 pub mod limits;
 mod metrics;
 mod numbering;
@@ -31,10 +32,14 @@ mod symbols;
 mod thread;
 mod wakes;
 
-pub use broadcast::{BroadcastBound, BroadcastConfig, StoredPlan, channels_refused, plan_stored};
+pub use broadcast::{
+    Broadcast, BroadcastBound, BroadcastConfig, NoBroadcast, StoredPlan, channels_refused, plan_stored,
+};
 pub use casts::{CastParts, Casts, NoSlots, NoSuchCast};
 pub use config::{CastConfig, CastFec, CastRefused};
+pub use feed::{Feed, FeedCounts};
 pub use metrics::CastMetrics;
 pub use on_air::{BroadcastReport, CastReport, CastState};
+pub use run::Destination;
 pub use slots::SlotsReport;
 pub use thread::CastFrontEnd;

@@ -7,8 +7,8 @@ use crate::limits::CAST_NAME_BYTES_MAX;
 use crate::playlist::Playlist;
 use reel_admit::Session;
 use reel_cache::SessionKey;
-use reel_play::PlayableTitle;
 use reel_play::limits::PUSH_LEAD_NS;
+use reel_play::{Playable, PlayableTitle};
 use reel_rt::lock;
 use reel_rtp::fec::Geometry;
 use reel_rtp::limits::SESSION_NAME_BYTES_MAX;
@@ -89,13 +89,18 @@ struct State {
 }
 
 /// A session that is sent.
-#[derive(Clone)]
-pub(crate) struct Begun {
-    pub(crate) session: Arc<Session<PlayableTitle>>,
+pub(crate) struct Begun<T = PlayableTitle> {
+    pub(crate) session: Arc<Session<T>>,
     /// When it began, on the clock of the server.
     pub(crate) start_ns: u64,
     /// Where it began: the slot of the schedule if there is one, or the place in the playlist.
     pub(crate) place: u64,
+}
+
+impl<T> Clone for Begun<T> {
+    fn clone(&self) -> Self {
+        Begun { session: Arc::clone(&self.session), start_ns: self.start_ns, place: self.place }
+    }
 }
 
 /// How far a cast has come.

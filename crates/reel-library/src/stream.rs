@@ -28,6 +28,15 @@ pub struct Stream {
 /// Streams that may be open, by title.
 pub(crate) type OpenedStreams = HashMap<String, Weak<Stream>>;
 
+impl Stream {
+    /// The stream of a title that is in no library. For simulations: symbols of the map may be
+    /// shorter than what they stand for.
+    pub fn simulated(record: TitleRecord, index: StreamIndex, map: Arc<ObjectMap>) -> Stream {
+        let places = StreamPlaces::simulated(*map.geometry());
+        Stream { title: Arc::new(Title::of_stream(Arc::new(record))), index: Arc::new(index), map, places }
+    }
+}
+
 impl Library {
     /// The form `ts` of a title. All who have it open share one [`Stream`], and so its units in
     /// memory.
