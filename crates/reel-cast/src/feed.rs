@@ -9,6 +9,7 @@ use crate::piece::Port;
 use crate::run::{Destination, Opener, Run};
 use reel_admit::Session;
 use reel_play::{Engine, Playable};
+use reel_ring::Chunk;
 use std::sync::Arc;
 
 /// A cast that is sent to no network.
@@ -78,13 +79,19 @@ impl<T: Playable> Feed<T> {
         true
     }
 
-    /// Sends what is due and in memory. Returns the sessions that were sent to their ends.
-    pub fn pump(&mut self, engine: &mut Engine<T>, now_ns: u64) -> Vec<Arc<Session<T>>> {
+    /// Sends what is due and in memory. Returns the sessions that were sent to their ends. `look` is
+    /// shown the media of passes: the place in the stream, and the bytes as they are stored.
+    pub fn pump(
+        &mut self,
+        engine: &mut Engine<T>,
+        now_ns: u64,
+        mut look: impl FnMut(u64, &[Chunk]),
+    ) -> Vec<Arc<Session<T>>> {
         let mut opener = Opener { engine, to: self.to, now_ns };
         for run in &mut self.runs {
             run.open_slots(&mut opener, &mut self.sources);
         }
-        let counts = &mut self.counts;
+        let (counts, has_slots) = (&mut self.counts, self.broadcast.is_some());
         for run in &mut self.runs {
             let playing = Arc::clone(run.session.playing());
             let Some(pushed) = playing.pushed() else { continue };
@@ -92,6 +99,10 @@ impl<T: Playable> Feed<T> {
             for piece in &mut run.pieces {
                 while let Some(due) = piece.take_due(engine, symbol_bytes, CAST_TRAIN_PACKETS, now_ns) {
                     let count = due.symbols.count;
+                    if piece.port == Port::Media && !has_slots {
+                        let symbol = due.packets.start % pushed.times.pass_symbols();
+                        look(symbol * symbol_bytes as u64, due.symbols.chunks());
+                    }
                     match piece.port {
                         Port::Media => counts.packets += count,
                         Port::Fec(_) => counts.fec_packets += count,

@@ -3,6 +3,8 @@
 //! ([`reel_cast::Feed`]); only sockets are left out.
 
 use crate::casts_report::CastsReport;
+use crate::content::first_wrong;
+use crate::core::bytes_of;
 use crate::library::title_record;
 use crate::scale::OBJECT_SCALE;
 use crate::sessions::{ClientSession, ClientSessions};
@@ -14,6 +16,7 @@ use reel_cast::{Broadcast, BroadcastBound, BroadcastConfig, Destination, Feed};
 use reel_library::Stream;
 use reel_media::transport::{JoinPoint, StreamIndex, TICKS_PER_S, TimePoint};
 use reel_play::{Engine, PlayableTitle};
+use reel_ring::Chunk;
 use reel_rtp::fec::Geometry as FecGeometry;
 use std::sync::Arc;
 
@@ -149,10 +152,16 @@ impl Cast {
             self.ask_ns = now_ns;
             self.ask(sessions, now_ns, report);
         }
-        for ended in self.feed.pump(engine, now_ns) {
+        let track = self.title.best();
+        let mut wrong = None;
+        let compare = |offset: u64, chunks: &[Chunk]| {
+            let found = first_wrong_of(track, offset, chunks);
+            wrong = wrong.or(found);
+        };
+        for ended in self.feed.pump(engine, now_ns, compare) {
             sessions.close(&ended);
         }
-        Ok(())
+        wrong.map_or(Ok(()), |byte| Err(format!("byte {byte} of {} is cast wrong", track.map.name())))
     }
 
     /// Asks for the session of what is sent next.
@@ -175,6 +184,17 @@ impl Cast {
             }
         }
     }
+}
+
+/// The first byte of a track, from `offset` on, that differs from what it holds.
+fn first_wrong_of(track: &Track, offset: u64, chunks: &[Chunk]) -> Option<u64> {
+    let mut at = offset;
+    chunks.iter().find_map(|chunk| {
+        let bytes = bytes_of(chunk);
+        let range = at..at + bytes.len() as u64;
+        at = range.end;
+        first_wrong(track.seed, range, bytes)
+    })
 }
 
 /// The index of a track that is sent as a stream: its matrices, with a key frame in each segment.

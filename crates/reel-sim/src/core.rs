@@ -265,10 +265,7 @@ impl Transfer {
     fn check(&self, chunks: &[Chunk]) -> Result<u64, String> {
         let mut at = self.range.start;
         for chunk in chunks {
-            let bytes = match chunk {
-                Chunk::Lease(lease) => &lease[..],
-                Chunk::Bytes(bytes, range) => &bytes[range.clone()],
-            };
+            let bytes = bytes_of(chunk);
             let range = at..at + bytes.len() as u64;
             if range.end > self.range.end {
                 return Err(format!(
@@ -286,6 +283,14 @@ impl Transfer {
             return Err(format!("a delivery of {} is ready and has nothing", self.track.map.name()));
         }
         Ok(at - self.range.start)
+    }
+}
+
+/// The bytes of what is sent.
+pub(crate) fn bytes_of(chunk: &Chunk) -> &[u8] {
+    match chunk {
+        Chunk::Lease(lease) => &lease[..],
+        Chunk::Bytes(bytes, range) => &bytes[range.clone()],
     }
 }
 
