@@ -79,8 +79,8 @@ impl<T: Playable> Feed<T> {
         true
     }
 
-    /// Sends what is due and in memory. Returns the sessions that were sent to their ends. `look` is
-    /// shown the media of passes: the place in the stream, and the bytes as they are stored.
+    /// Sends what is due and in memory. Returns the sessions that were sent to their ends. `look`
+    /// is shown the media of passes: the place in the stream, and the bytes as they are stored.
     pub fn pump(
         &mut self,
         engine: &mut Engine<T>,
