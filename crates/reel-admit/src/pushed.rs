@@ -33,7 +33,23 @@ impl<T> Sessions<T> {
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
         let key = SessionKey::random().map_err(OpenRefused::NoRandom)?;
-        self.open_at(key, (title_id, playing), offers, client, Beginning::Pushed { start_ns }, now_ns)
+        self.open_pushed_as(key, (title_id, playing), offers, client, start_ns, now_ns)
+    }
+
+    /// The same with a key of the caller, which no other session has.
+    ///
+    /// # Errors
+    /// As of [`Sessions::open`].
+    pub fn open_pushed_as(
+        &self,
+        key: SessionKey,
+        titled: (&str, Arc<T>),
+        offers: Choices,
+        client: SessionClient,
+        start_ns: u64,
+        now_ns: u64,
+    ) -> Result<Arc<Session<T>>, OpenRefused> {
+        self.open_at(key, titled, offers, client, Beginning::Pushed { start_ns }, now_ns)
     }
 
     /// A session is sent `media_ns` of its stream from now on, or from its start on if that is to

@@ -12,7 +12,10 @@ use reel_play::{SlotPiece, pushed_packet_bytes};
 use reel_rtp::NtpTime;
 use reel_rtp::limits::{SDP_SLOT_NS_MAX, SDP_SLOT_NS_MIN};
 use reel_rtp::sdp::SlotSchedule;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+
+/// How long slots are that receivers follow.
+const SLOT_NS: RangeInclusive<u64> = SDP_SLOT_NS_MIN..=SDP_SLOT_NS_MAX;
 
 /// How a title is sent to more than one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub enum BroadcastBound {
 
 /// The schedule of a stored stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Broadcast {
+pub struct Broadcast {
     plan: Plan,
     peak_bps: u64,
     slot_ns: u64,
@@ -48,13 +51,16 @@ pub(crate) struct Broadcast {
 
 /// Why a stream is not broadcast.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoBroadcast {
+pub enum NoBroadcast {
+    /// There is no such schedule, or the stream cannot be cut so.
     #[error(transparent)]
     Schedule(#[from] BroadcastError),
+    /// It has too many channels.
     #[error(
         "the schedule needs {0} channels, and a cast has at most {CAST_CHANNELS_MAX}; allow a longer wait or another scheme"
     )]
     Channels(usize),
+    /// Its slots are shorter or longer than receivers follow, in nanoseconds.
     #[error("slots of {:.3} s cannot be followed: they last 0.1 s to 6 h; ask for another wait", *.0 as f64 / 1e9)]
     Slots(u64),
 }
@@ -137,6 +143,9 @@ impl<'a> Sent<'a> {
         for channels in (1..=most.max(1)).rev() {
             let segments = Schedule::segments_of(scheme, channels)?;
             let Ok(cut) = self.cut(segments) else { continue };
+            if !SLOT_NS.contains(&cut.slot_ns) {
+                continue;
+            }
             needed_bps = self.peak_bps(&Schedule::new(scheme, segments)?, &cut);
             if needed_bps <= bps {
                 return Plan::new(scheme, subject, segments);
@@ -188,7 +197,7 @@ impl Broadcast {
     pub(crate) fn new(sent: &Sent<'_>, config: BroadcastConfig) -> Result<Broadcast, NoBroadcast> {
         let plan = sent.plan(config)?;
         channels_in_range(plan.schedule.channels().len())?;
-        if !(SDP_SLOT_NS_MIN..=SDP_SLOT_NS_MAX).contains(&plan.slot_ns()) {
+        if !SLOT_NS.contains(&plan.slot_ns()) {
             return Err(NoBroadcast::Slots(plan.slot_ns()));
         }
         let cut = sent.cut(plan.schedule.segments())?;
@@ -196,6 +205,18 @@ impl Broadcast {
         let CutStream { slot_ns, segments } = cut;
         let (matrix_symbols, packets) = (sent.matrix_symbols, sent.index.packets);
         Ok(Broadcast { plan, peak_bps, slot_ns, segments, matrix_symbols, packets })
+    }
+
+    /// Plans a stored stream.
+    ///
+    /// # Errors
+    /// It cannot be sent by such a schedule.
+    pub fn of_stream(
+        stream: &Stream,
+        with_fec: bool,
+        config: BroadcastConfig,
+    ) -> Result<Broadcast, NoBroadcast> {
+        Broadcast::new(&Sent::new(stream, with_fec), config)
     }
 
     /// What the network carries at most, in bits per second with headers and FEC.
@@ -209,12 +230,12 @@ impl Broadcast {
     }
 
     /// The tables of its channels.
-    pub(crate) fn schedule(&self) -> &Schedule {
+    pub fn schedule(&self) -> &Schedule {
         &self.plan.schedule
     }
 
     /// The length of a slot, in nanoseconds.
-    pub(crate) fn slot_ns(&self) -> u64 {
+    pub fn slot_ns(&self) -> u64 {
         self.slot_ns
     }
 
@@ -271,13 +292,13 @@ impl Broadcast {
     }
 
     /// How many slots are reserved together.
-    pub(crate) fn window_slots(&self) -> u64 {
+    pub fn window_slots(&self) -> u64 {
         CAST_RESERVED_NS.div_ceil(self.slot_ns.max(1)).max(2)
     }
 
     /// What the channels send in the slots of the window that begins with `first`, in the order of
     /// their times, which count from the start of its session.
-    pub(crate) fn window(&self, first: u64) -> Vec<SlotPiece> {
+    pub fn window(&self, first: u64) -> Vec<SlotPiece> {
         let slots = first..first + self.window_slots();
         let of_slot = |slot: u64| {
             (0..self.schedule().channels().len()).filter_map(move |channel| {

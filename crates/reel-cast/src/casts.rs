@@ -1,6 +1,6 @@
 //! Casts, from any thread: added, listed, described and stopped.
 
-use crate::broadcast::{Broadcast, BroadcastConfig, Sent};
+use crate::broadcast::{Broadcast, BroadcastConfig};
 use crate::config::{CastConfig, CastFec, CastRefused, is_name};
 use crate::day::DayClock;
 use crate::description::{describe, own_address, repair_window_us};
@@ -422,8 +422,8 @@ fn unix_ns() -> u64 {
 /// The schedule of a stream.
 fn broadcast_of(playing: &PlayableTitle, wanted: BroadcastConfig) -> Result<Broadcast, CastRefused> {
     let pushed = playing.pushed().ok_or(CastRefused::TooLong)?;
-    let sent = Sent::new(&pushed.stream, pushed.with_parity);
-    Broadcast::new(&sent, wanted).map_err(|reason| CastRefused::Schedule(reason.to_string()))
+    Broadcast::of_stream(&pushed.stream, pushed.with_parity, wanted)
+        .map_err(|reason| CastRefused::Schedule(reason.to_string()))
 }
 
 /// How many passes of a loop are reserved together.

@@ -41,6 +41,12 @@ pub(crate) struct Train {
     pub(crate) stamp: u32,
 }
 
+impl AsMut<Source> for Channel {
+    fn as_mut(&mut self) -> &mut Source {
+        &mut self.source
+    }
+}
+
 /// Writes a report.
 pub(crate) type Write = fn(&SenderReport, &Cname, &mut Vec<u8>);
 

@@ -19,6 +19,7 @@ mod channel;
 mod config;
 mod day;
 mod description;
+mod feed;
 mod identity;
 pub mod limits;
 mod metrics;
@@ -33,10 +34,14 @@ mod symbols;
 mod thread;
 mod wakes;
 
-pub use broadcast::{BroadcastBound, BroadcastConfig, StoredPlan, channels_refused, plan_stored};
+pub use broadcast::{
+    Broadcast, BroadcastBound, BroadcastConfig, NoBroadcast, StoredPlan, channels_refused, plan_stored,
+};
 pub use casts::{CastParts, Casts, NoSlots, NoSuchCast};
 pub use config::{CastConfig, CastFec, CastRefused};
+pub use feed::{Feed, FeedCounts};
 pub use metrics::CastMetrics;
 pub use on_air::{BroadcastReport, CastReport, CastState};
+pub use run::Destination;
 pub use slots::SlotsReport;
 pub use thread::CastFrontEnd;

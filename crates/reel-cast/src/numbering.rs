@@ -103,6 +103,12 @@ impl Source {
     }
 }
 
+impl AsMut<Source> for Source {
+    fn as_mut(&mut self) -> &mut Source {
+        self
+    }
+}
+
 impl Clock {
     /// When a symbol is sent, in nanoseconds after the start of its session or slot.
     pub(crate) fn due_ns(&self, symbol: u64) -> u64 {

@@ -11,7 +11,7 @@ use crate::playlist::Playlist;
 use reel_admit::Session;
 use reel_cache::SessionKey;
 use reel_play::limits::PUSH_LEAD_NS;
-use reel_play::{PlayableTitle, PushedStream};
+use reel_play::{Playable, PlayableTitle, PushedStream};
 use reel_rt::lock;
 use reel_rtp::fec::Geometry;
 use reel_rtp::limits::SESSION_NAME_BYTES_MAX;
@@ -99,9 +99,8 @@ struct State {
 }
 
 /// A session that is sent.
-#[derive(Clone)]
-pub(crate) struct Begun {
-    pub(crate) session: Arc<Session<PlayableTitle>>,
+pub(crate) struct Begun<T = PlayableTitle> {
+    pub(crate) session: Arc<Session<T>>,
     /// When it began, on the clock of the server.
     pub(crate) start_ns: u64,
     /// Where it began: the slot of the schedule if there is one, or the place in the playlist.
@@ -109,6 +108,19 @@ pub(crate) struct Begun {
     /// The numbers of its packets, and the time of day of its first time stamp, if it has passes.
     pub(crate) numbers: Numbers,
     pub(crate) stamped_unix_ns: u64,
+}
+
+impl<T> Clone for Begun<T> {
+    fn clone(&self) -> Self {
+        let Begun { session, start_ns, place, numbers, stamped_unix_ns } = self;
+        Begun {
+            session: Arc::clone(session),
+            start_ns: *start_ns,
+            place: *place,
+            numbers: *numbers,
+            stamped_unix_ns: *stamped_unix_ns,
+        }
+    }
 }
 
 /// How far a cast has come.

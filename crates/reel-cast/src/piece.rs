@@ -8,7 +8,8 @@
 
 use crate::limits::{CAST_TOGETHER_NS, CAST_TRAIN_NS};
 use crate::numbering::{Numbering, sent_with};
-use reel_play::DeliveryId;
+use crate::symbols::{Symbols, whole_symbols};
+use reel_play::{DeliveryId, Engine, Playable, Readiness};
 use reel_rtp::HEADER_BYTES;
 use reel_rtp::fec::{FEC_HEADERS_BYTES, Geometry};
 use std::num::NonZeroU64;
@@ -28,6 +29,15 @@ pub(crate) struct Piece {
     /// The next packet, and the end.
     next: u64,
     end: u64,
+}
+
+/// A train that is due, of which these packets are in memory.
+pub(crate) struct Due {
+    pub(crate) symbols: Symbols,
+    pub(crate) packets: Range<u64>,
+    /// When the first one was due, and its time stamp.
+    pub(crate) due_ns: u64,
+    pub(crate) stamp: u32,
 }
 
 /// What a port carries.
@@ -65,7 +75,7 @@ impl Piece {
     }
 
     /// These packets have left.
-    pub(crate) fn sent(&mut self, packets: u64) {
+    fn sent(&mut self, packets: u64) {
         self.next += packets;
     }
 
@@ -87,8 +97,30 @@ impl Piece {
         Some(self.next..end)
     }
 
+    /// Takes the next train that is due, as far as it is in memory. Also has what follows read.
+    pub(crate) fn take_due<T: Playable>(
+        &mut self,
+        engine: &mut Engine<T>,
+        symbol_bytes: usize,
+        most: NonZeroU64,
+        now_ns: u64,
+    ) -> Option<Due> {
+        let readiness = engine.fill(self.delivery, now_ns);
+        let due = self.train(now_ns, most)?;
+        if readiness != Some(Readiness::Ready) {
+            return None;
+        }
+        let chunks = engine.chunks(self.delivery);
+        let symbols = whole_symbols(chunks, symbol_bytes, due.end - due.start)?;
+        let packets = self.next..self.next + symbols.count;
+        engine.taken(self.delivery, symbols.count * symbol_bytes as u64, now_ns);
+        let (due_ns, stamp) = self.due_and_stamp(packets.start);
+        self.sent(symbols.count);
+        Some(Due { symbols, packets, due_ns, stamp })
+    }
+
     /// When a packet is due, and the time stamp of that moment.
-    pub(crate) fn due_and_stamp(&self, packet: u64) -> (u64, u32) {
+    fn due_and_stamp(&self, packet: u64) -> (u64, u32) {
         (self.due_of(packet), self.numbering.stamp(self.symbol_of(packet)))
     }
 

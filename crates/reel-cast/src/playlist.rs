@@ -1,6 +1,6 @@
 //! The titles of a cast, which are sent one after another.
 
-use reel_play::{PlayableTitle, PushedStream};
+use reel_play::{Playable, PlayableTitle, PushedStream};
 use std::sync::Arc;
 
 /// One title or more. A place counts the titles that were sent before, from the beginning of the

@@ -1,7 +1,6 @@
 //! What is sent under one reservation: some passes of a title, or some slots of a schedule.
 
 use crate::broadcast::Broadcast;
-use crate::channel::Channel;
 use crate::limits::CAST_TRAIN_BYTES;
 use crate::numbering::{Clock, Source};
 use crate::on_air::{Begun, OnAir, fec_packets};
@@ -11,14 +10,17 @@ use reel_admit::limits::SEND_LEAD_NS;
 use reel_cache::{Body, Due, Ramp};
 use reel_play::limits::PUSH_LEAD_NS;
 use reel_play::{
-    DeliveryId, DeliveryPolicy, Engine, MediaRequest, NetworkPath, NewDelivery, PlayableTitle, SlotPiece,
+    DeliveryId, DeliveryPolicy, Engine, MediaRequest, NetworkPath, NewDelivery, Playable, PlayableTitle,
+    SlotPiece,
 };
+use reel_rtp::fec::Geometry;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What is sent under one reservation.
-pub(crate) struct Run {
-    pub(crate) session: Arc<Session<PlayableTitle>>,
+pub(crate) struct Run<T = PlayableTitle> {
+    pub(crate) session: Arc<Session<T>>,
     /// When the run after it begins, on the clock of the server, and the place of that.
     next_start_ns: u64,
     next_place: u64,
@@ -40,29 +42,48 @@ struct Slots {
 }
 
 /// Opens deliveries for a cast.
-pub(crate) struct Opener<'a> {
-    pub(crate) engine: &'a mut Engine<PlayableTitle>,
-    pub(crate) cast: &'a OnAir,
-    pub(crate) tag: u64,
+pub(crate) struct Opener<'a, T = PlayableTitle> {
+    pub(crate) engine: &'a mut Engine<T>,
+    pub(crate) to: Destination,
     pub(crate) now_ns: u64,
 }
 
-impl Opener<'_> {
+/// What deliveries of a cast are for.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination {
+    /// The number of the cast, by which the engine calls it.
+    pub tag: u64,
+    /// The matrix of its FEC packets, if there are any.
+    pub fec: Option<Geometry>,
+    /// Its first group.
+    pub group: IpAddr,
+    /// Stored bytes that are sent at once, at most.
+    pub train_bytes: u64,
+}
+
+impl Destination {
+    pub(crate) fn of(cast: &OnAir, tag: u64) -> Destination {
+        let (fec, group) = (cast.fec, cast.config.group.ip());
+        Destination { tag, fec, group, train_bytes: CAST_TRAIN_BYTES }
+    }
+}
+
+impl<T: Playable> Opener<'_, T> {
     /// How a request of a session is delivered; `None` if nothing is reserved for it any more.
-    fn policy(&mut self, session: &Session<PlayableTitle>, request: &MediaRequest) -> Option<DeliveryPolicy> {
+    fn policy(&mut self, session: &Session<T>, request: &MediaRequest) -> Option<DeliveryPolicy> {
         let policy = self.engine.policy(session, request, self.now_ns).ok()?;
         (!policy.is_displaced && policy.class == session.class()).then_some(policy)
     }
 
     fn open(
         &mut self,
-        session: &Arc<Session<PlayableTitle>>,
+        session: &Arc<Session<T>>,
         policy: DeliveryPolicy,
         body: Body,
         (file_offset, symbol_bytes): (u64, u64),
     ) -> DeliveryId {
         let new = NewDelivery {
-            tag: self.tag,
+            tag: self.to.tag,
             session: Some(Arc::clone(session)),
             policy,
             body,
@@ -70,8 +91,8 @@ impl Opener<'_> {
             file_offset,
             in_runs: false,
             path: NetworkPath::Uplink {
-                train_bytes: CAST_TRAIN_BYTES,
-                client: self.cast.config.group.ip(),
+                train_bytes: self.to.train_bytes,
+                client: self.to.group,
                 piece_bytes: symbol_bytes,
             },
         };
@@ -79,17 +100,17 @@ impl Opener<'_> {
     }
 }
 
-impl Run {
+impl<T: Playable> Run<T> {
     /// Begins to read the passes of a title from `symbol` on, the first one of a matrix. `None` if
     /// nothing is reserved for them any more.
     pub(crate) fn of_passes(
-        opener: &mut Opener<'_>,
-        Begun { session, start_ns, place, numbers, stamped_unix_ns }: Begun,
+        opener: &mut Opener<'_, T>,
+        Begun { session, start_ns, place, numbers, stamped_unix_ns }: Begun<T>,
         source: &mut Source,
         symbol: u64,
-    ) -> Option<Run> {
+    ) -> Option<Run<T>> {
         let playing = Arc::clone(session.playing());
-        let (pushed, fec) = (playing.pushed()?, opener.cast.fec);
+        let (pushed, fec) = (playing.pushed()?, opener.to.fec);
         let symbol_bytes = pushed.stream.places.symbol_bytes() as u64;
         let symbols = pushed.times.symbols();
         let clock = Clock::Passes(pushed.times.clone());
@@ -116,10 +137,10 @@ impl Run {
     /// Prepares slots of a schedule, of which those are left out that cannot be read in time any
     /// more. `None` if nothing is reserved for them any more.
     pub(crate) fn of_slots(
-        opener: &mut Opener<'_>,
-        Begun { session, start_ns, place: first_slot, .. }: Begun,
+        opener: &mut Opener<'_, T>,
+        Begun { session, start_ns, place: first_slot, .. }: Begun<T>,
         broadcast: &Broadcast,
-    ) -> Option<Run> {
+    ) -> Option<Run<T>> {
         opener.policy(&session, &MediaRequest::Slots)?;
         let (slot_ns, slots) = (broadcast.slot_ns(), broadcast.window_slots());
         let is_in_time = |piece: &SlotPiece| start_ns + piece.from_ns >= opener.now_ns;
@@ -134,32 +155,42 @@ impl Run {
     }
 
     /// Begins to read the slots that are sent next.
-    pub(crate) fn open_slots(&mut self, opener: &mut Opener<'_>, channels: &mut [Channel]) {
+    pub(crate) fn open_slots(
+        &mut self,
+        opener: &mut Opener<'_, T>,
+        channels: &mut [impl AsMut<Source>],
+        broadcast: &Broadcast,
+    ) {
         while self.opens_ns().is_some_and(|opens_ns| opens_ns <= opener.now_ns)
             && let Some(piece) = self.slots.upcoming.pop_front()
         {
-            let opened = self.open_slot(opener, &piece, channels);
+            let opened = self.open_slot(opener, &piece, channels, broadcast);
             self.pieces.extend(opened);
         }
     }
 
     /// Media and FEC of one slot of one channel.
-    fn open_slot(&self, opener: &mut Opener<'_>, slot: &SlotPiece, channels: &mut [Channel]) -> Vec<Piece> {
+    fn open_slot(
+        &self,
+        opener: &mut Opener<'_, T>,
+        slot: &SlotPiece,
+        channels: &mut [impl AsMut<Source>],
+        broadcast: &Broadcast,
+    ) -> Vec<Piece> {
         let playing = Arc::clone(self.session.playing());
         let (Some(pushed), Some(channel)) = (playing.pushed(), channels.get_mut(slot.channel)) else {
             return Vec::new();
         };
+        let source = channel.as_mut();
         let symbols_of_matrix = pushed.stream.map.geometry().matrix_symbols();
         let symbols = (slot.matrices.end - slot.matrices.start) * symbols_of_matrix;
         let number = self.slots.first_slot + (slot.from_ns - PUSH_LEAD_NS) / self.slots.slot_ns.max(1);
         let clock = Clock::Slot { duration_ns: slot.duration_ns, symbols: symbols + symbols_of_matrix };
-        let fec = opener.cast.fec;
+        let fec = opener.to.fec;
         let rows = fec.map(|geometry| u64::from(geometry.rows()));
-        let numbers =
-            opener.cast.broadcast.as_ref().map(|broadcast| broadcast.numbers(slot.channel, number, rows));
+        let numbers = broadcast.numbers(slot.channel, number, rows);
         let begins_unix_ns = number.saturating_mul(self.slots.slot_ns);
-        let numbering = channel.source.numbering(clock, 0, numbers.unwrap_or_default(), begins_unix_ns);
-        let numbering = Arc::new(numbering);
+        let numbering = Arc::new(source.numbering(clock, 0, numbers, begins_unix_ns));
         let start_ns = self.slots.start_ns + slot.from_ns;
         let mut open = |body: Body, port, packets| {
             let due_ns = start_ns.saturating_sub(SEND_LEAD_NS);

@@ -5,11 +5,10 @@ use crate::casts::Casts;
 use crate::channel::{Channel, Train};
 use crate::limits::{CAST_LOOK_NS, CAST_REPORT_NS, CAST_TRAIN_BPS_MIN, CAST_TRAIN_PACKETS};
 use crate::on_air::{Begun, OnAir};
-use crate::piece::Piece;
-use crate::run::{Opener, Run};
-use crate::symbols::whole_symbols;
+use crate::piece::{Due, Piece};
+use crate::run::{Destination, Opener, Run};
 use reel_play::limits::PUSH_LEAD_NS;
-use reel_play::{Engine, PlayableTitle, Readiness};
+use reel_play::{Engine, Playable, PlayableTitle};
 use reel_rtp::rtcp::{Cname, write_report};
 use reel_udp::{FlowId, Pacer, TooManyFlows, UdpSender};
 use std::num::NonZeroU64;
@@ -227,7 +226,7 @@ impl Sending {
     /// Begins a run: slots of its schedule, or passes from a symbol on.
     fn begin(&mut self, tools: &mut Tools<'_>, begun: Begun, symbol: u64) -> bool {
         let Tools { engine, now_ns, .. } = tools;
-        let mut opener = Opener { engine, cast: &self.cast, tag: self.number, now_ns: *now_ns };
+        let mut opener = Opener { engine, to: Destination::of(&self.cast, self.number), now_ns: *now_ns };
         let run = match &self.cast.broadcast {
             Some(broadcast) => Run::of_slots(&mut opener, begun, broadcast),
             None => Run::of_passes(&mut opener, begun, &mut self.channels[0].source, symbol),
@@ -241,9 +240,10 @@ impl Sending {
     /// Begins to read the slots of its schedule that are sent next.
     fn open_slots(&mut self, tools: &mut Tools<'_>) {
         let Tools { engine, now_ns, .. } = tools;
-        let mut opener = Opener { engine, cast: &self.cast, tag: self.number, now_ns: *now_ns };
+        let mut opener = Opener { engine, to: Destination::of(&self.cast, self.number), now_ns: *now_ns };
+        let Some(broadcast) = &self.cast.broadcast else { return };
         for run in &mut self.runs {
-            run.open_slots(&mut opener, &mut self.channels);
+            run.open_slots(&mut opener, &mut self.channels, broadcast);
         }
     }
 
@@ -319,23 +319,14 @@ impl Sending {
     }
 }
 
-/// Takes the next train of a piece that is due, as far as it is in memory. Also has what follows
-/// read.
+/// Takes the next train of a piece that is due, as far as it is in memory.
 fn take_due(piece: &mut Piece, cast: &OnAir, tools: &mut Tools<'_>) -> Option<Train> {
-    let readiness = tools.engine.fill(piece.delivery, tools.now_ns);
-    let due = piece.train(tools.now_ns, cast.train_packets.unwrap_or(CAST_TRAIN_PACKETS))?;
-    if readiness != Some(Readiness::Ready) {
-        return None;
-    }
     // All streams of a volume have symbols of one length.
     let symbol_bytes = cast.playlist.first().pushed()?.stream.places.symbol_bytes();
-    let chunks = tools.engine.chunks(piece.delivery);
-    let symbols = whole_symbols(chunks, symbol_bytes, due.end - due.start)?;
-    let these = piece.next()..piece.next() + symbols.count;
-    tools.engine.taken(piece.delivery, symbols.count * symbol_bytes as u64, tools.now_ns);
-    let (due_ns, stamp) = piece.due_and_stamp(these.start);
-    piece.sent(symbols.count);
-    let (headers, header_bytes) = piece.headers(these);
+    let most = cast.train_packets.unwrap_or(CAST_TRAIN_PACKETS);
+    let Due { symbols, packets, due_ns, stamp } =
+        piece.take_due(tools.engine, symbol_bytes, most, tools.now_ns)?;
+    let (headers, header_bytes) = piece.headers(packets);
     Some(Train { packets: symbols.packets(headers, header_bytes, symbol_bytes), due_ns, stamp })
 }
 

@@ -34,6 +34,11 @@ pub(crate) fn whole_symbols(chunks: Vec<Chunk>, symbol_bytes: usize, symbols_max
 }
 
 impl Symbols {
+    /// Their bytes, as they are stored.
+    pub(crate) fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+
     /// The packets that carry them, with a header of `header_bytes` in front of each.
     pub(crate) fn packets(self, headers: Arc<[u8]>, header_bytes: usize, symbol_bytes: usize) -> Packets {
         Packets::gathered(headers, header_bytes, self.chunks, SYMBOL_PAYLOAD_BYTES, symbol_bytes)

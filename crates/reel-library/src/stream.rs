@@ -45,6 +45,13 @@ impl Stream {
         }
         stamp
     }
+
+    /// The stream of a title that is in no library. For simulations: symbols of the map may be
+    /// shorter than what they stand for.
+    pub fn simulated(record: TitleRecord, index: StreamIndex, map: Arc<ObjectMap>) -> Stream {
+        let places = StreamPlaces::simulated(*map.geometry());
+        Stream { title: Arc::new(Title::of_stream(Arc::new(record))), index: Arc::new(index), map, places }
+    }
 }
 
 impl Library {

@@ -30,6 +30,12 @@ impl StreamPlaces {
         (geometry.symbol_bytes() >= SYMBOL_PAYLOAD_BYTES).then_some(StreamPlaces { geometry })
     }
 
+    /// Places in which symbols have any length. See
+    /// [`Stream::simulated`](crate::Stream::simulated).
+    pub(crate) fn simulated(geometry: Geometry) -> StreamPlaces {
+        StreamPlaces { geometry }
+    }
+
     /// Bytes of a symbol as it is stored. What follows [`SYMBOL_PAYLOAD_BYTES`] is zeros.
     pub fn symbol_bytes(&self) -> usize {
         self.geometry.symbol_bytes()

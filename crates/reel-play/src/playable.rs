@@ -1,5 +1,6 @@
 //! What the engine needs to know of a title.
 
+use crate::pushed::PushedStream;
 use reel_admit::{Choices, TrackSpan};
 use reel_cache::Body;
 use std::ops::Range;
@@ -18,12 +19,7 @@ pub trait Playable {
     fn file(&self) -> Option<&PlainFile>;
 
     /// What is sent by the clock; `None` if the title is not opened for that.
-    fn stream(&self) -> Option<&PlainFile> {
-        None
-    }
-
-    /// The parity of that; `None` if it is not sent.
-    fn parity(&self) -> Option<&PlainFile> {
+    fn pushed(&self) -> Option<&PushedStream> {
         None
     }
 }

@@ -219,7 +219,7 @@ impl<T: Playable> Decision<'_, T> {
     /// The policy for a stream whose times are those of the clock, from byte `offset` on. Also
     /// whether it is promised.
     fn clocked(&self, session: &Session<T>, offset: u64) -> Result<(DeliveryPolicy, bool), AdmitError> {
-        let Some(stream) = session.playing().stream() else {
+        let Some(stream) = session.playing().pushed().map(|pushed| &pushed.file) else {
             return Ok((DeliveryPolicy::interactive(), false));
         };
         let mut pace = Pace::new(Arc::clone(&stream.times), offset, offset);
@@ -237,7 +237,7 @@ impl<T: Playable> Decision<'_, T> {
     /// sent within [`PUSH_LEAD_NS`]. Returns the byte at which to call this again, where the next
     /// stripe begins.
     pub(crate) fn passes(&self, session: &Session<T>, offset: u64) -> u64 {
-        let Some(stream) = session.playing().stream() else { return u64::MAX };
+        let Some(stream) = session.playing().pushed().map(|pushed| &pushed.file) else { return u64::MAX };
         let at_ns = Pace::new(Arc::clone(&stream.times), offset, offset).media_ns;
         let read =
             stream.times.partition_point(|(_, sent_ns)| *sent_ns <= at_ns.saturating_add(PUSH_LEAD_NS));
@@ -253,7 +253,8 @@ impl<T: Playable> Decision<'_, T> {
 
     /// The policy for the parity of a stream, which is due with its data.
     fn pushed_parity(&self, session: &Session<T>, offset: u64) -> DeliveryPolicy {
-        let Some(parity) = session.playing().parity() else { return DeliveryPolicy::interactive() };
+        let pushed = session.playing().pushed().filter(|pushed| pushed.with_parity);
+        let Some(parity) = pushed.map(|pushed| &pushed.parity) else { return DeliveryPolicy::interactive() };
         let mut pace = Pace::new(Arc::clone(&parity.times), offset, offset);
         pace.due_ns = self.sessions.due_ns(session, pace.media_ns, self.now_ns);
         let policy = DeliveryPolicy::without_deadline(session.class());

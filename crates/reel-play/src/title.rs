@@ -45,12 +45,8 @@ impl Playable for PlayableTitle {
         self.file.as_ref()
     }
 
-    fn stream(&self) -> Option<&PlainFile> {
-        Some(&self.stream.as_ref()?.file)
-    }
-
-    fn parity(&self) -> Option<&PlainFile> {
-        self.stream.as_ref().filter(|stream| stream.with_parity).map(|stream| &stream.parity)
+    fn pushed(&self) -> Option<&PushedStream> {
+        self.stream.as_ref()
     }
 }
 
@@ -89,11 +85,6 @@ impl PlayableTitle {
             stream: Some(pushed),
             texts: TextCache::new(1, 0, 0),
         }
-    }
-
-    /// Its stream, if it was opened to be sent by the clock.
-    pub fn pushed(&self) -> Option<&PushedStream> {
-        self.stream.as_ref()
     }
 
     /// The title in the library.

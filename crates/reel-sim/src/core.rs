@@ -1,5 +1,6 @@
 //! The serving side: the engine of one thread, with simulated clients in place of sockets.
 
+use crate::casts::CAST_TAG;
 use crate::content::first_wrong;
 use crate::scale::OBJECT_SCALE;
 use crate::title::{Title, Track};
@@ -20,6 +21,8 @@ pub(crate) struct Core {
     pub(crate) engine: Engine<Title>,
     inbox: Arc<Arrivals>,
     transfers: Vec<Option<Transfer>>,
+    /// Whether something has arrived for a cast.
+    has_cast_event: bool,
 }
 
 /// What a client requests.
@@ -84,7 +87,7 @@ impl Core {
     ) -> Core {
         let inbox = Arc::new(Arrivals::default());
         let engine = Engine::new(units, Arc::clone(&inbox) as Arc<dyn Inbox>, sessions, counters);
-        Core { engine, inbox, transfers: (0..clients).map(|_| None).collect() }
+        Core { engine, inbox, transfers: (0..clients).map(|_| None).collect(), has_cast_event: false }
     }
 
     /// The same thread, which sends through an uplink.
@@ -157,6 +160,10 @@ impl Core {
         self.engine.turn(now_ns);
         while let Some(event) = self.engine.next_event() {
             match event {
+                Event::Lost(tag, error) if tag >= CAST_TAG => {
+                    return Err(format!("a cast cannot be given what is stored: {error}"));
+                }
+                Event::Ready(tag) | Event::Unit(tag, _) if tag >= CAST_TAG => self.has_cast_event = true,
                 Event::Ready(client) => self.proceed(client as u32, now_ns, outcomes)?,
                 Event::Unit(client, key) => {
                     self.check_time(client as u32, key, now_ns, outcomes);
@@ -169,6 +176,11 @@ impl Core {
             }
         }
         Ok(some)
+    }
+
+    /// Whether something has arrived for a cast since this was asked last.
+    pub(crate) fn take_cast_event(&mut self) -> bool {
+        std::mem::take(&mut self.has_cast_event)
     }
 
     fn proceed(
@@ -253,10 +265,7 @@ impl Transfer {
     fn check(&self, chunks: &[Chunk]) -> Result<u64, String> {
         let mut at = self.range.start;
         for chunk in chunks {
-            let bytes = match chunk {
-                Chunk::Lease(lease) => &lease[..],
-                Chunk::Bytes(bytes, range) => &bytes[range.clone()],
-            };
+            let bytes = bytes_of(chunk);
             let range = at..at + bytes.len() as u64;
             if range.end > self.range.end {
                 return Err(format!(
@@ -274,6 +283,14 @@ impl Transfer {
             return Err(format!("a delivery of {} is ready and has nothing", self.track.map.name()));
         }
         Ok(at - self.range.start)
+    }
+}
+
+/// The bytes of what is sent.
+pub(crate) fn bytes_of(chunk: &Chunk) -> &[u8] {
+    match chunk {
+        Chunk::Lease(lease) => &lease[..],
+        Chunk::Bytes(bytes, range) => &bytes[range.clone()],
     }
 }
 

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod capacity;
+mod casts;
+mod casts_report;
 pub mod changes;
 pub mod client;
 pub mod content;
@@ -34,6 +36,8 @@ mod start_waits;
 pub mod stored_titles;
 pub mod title;
 
+pub use casts::CastSpec;
+pub use casts_report::CastsReport;
 pub use mounted_report::{ExemptFileStalls, MountedReport};
 pub use report::{Broken, Report};
 pub use scenario::Scenario;

@@ -1,5 +1,6 @@
 //! What a run says at its end, and what it says when an invariant broke.
 
+use crate::casts_report::CastsReport;
 use crate::fault::FaultSpan;
 use crate::journal::{JournalEvent, Seconds};
 use crate::mounted_report::MountedReport;
@@ -71,6 +72,8 @@ pub struct Report {
     start_waits_ns: Vec<u64>,
     /// What clients that read titles as files did.
     pub mounted: MountedReport,
+    /// What casts sent.
+    pub casts: CastsReport,
     /// Reads of browsers.
     pub browsed: u64,
     /// The longest of them.
@@ -250,6 +253,7 @@ impl fmt::Display for Report {
             self.starts, self.waited_starts
         )?;
         writeln!(f, "mounted   {}", self.mounted)?;
+        writeln!(f, "casts     {}", self.casts)?;
         writeln!(
             f,
             "browsed   {}, the slowest {} ms; {} titles downloaded",

@@ -1,5 +1,6 @@
 //! What is simulated: everything that a seed decides.
 
+use crate::casts::CastSpec;
 use crate::client::PlayerSpec;
 use crate::device::{Device, DeviceSpec, HddSpec, SleepSpec, Sleeper, SsdSpec, ThrottledSpec};
 use crate::fault::FaultKinds;
@@ -37,6 +38,8 @@ pub struct Scenario {
     pub uplink_bps: Option<u64>,
     /// Clients that have mounted the server and play titles as files, if they are admitted.
     pub mounted: usize,
+    /// Titles that are sent by the clock.
+    pub casts: CastSpec,
     /// Interactive clients: small interactive reads.
     pub browsers: usize,
     /// Between two reads of one of them.
@@ -129,6 +132,7 @@ impl Scenario {
         let mounted = if files.permille(500) { files.below(viewers as u64 / 2 + 1) as usize } else { 0 };
         Scenario {
             mounted,
+            casts: CastSpec::default(),
             viewers: viewers - mounted,
             members: data_rows + 1 + more,
             data_rows,
@@ -180,6 +184,7 @@ impl Scenario {
             link_bps: (40_000_000, 200_000_000),
             uplink_bps: None,
             mounted: 0,
+            casts: CastSpec::default(),
             browsers: 0,
             browse_ns: 5 * SECOND_NS,
             bulks: 0,

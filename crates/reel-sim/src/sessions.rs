@@ -3,9 +3,9 @@
 use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
-use reel_admit::{Session, SessionClient, Sessions, SessionsConfig, Sharing};
+use reel_admit::{Client, Session, SessionClient, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
-use reel_play::{Form, NewSession, open_session};
+use reel_play::{Form, NewSession, Playable, open_session};
 use reel_qos::{Capacities, Class, ClassTable, ClientShare, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -40,8 +40,7 @@ impl ClientSessions {
         (title, form): (&Arc<Title>, Form),
         now_ns: u64,
     ) -> Result<ClientSession, String> {
-        self.next_key += 1;
-        let key: SessionKey = format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())?;
+        let key = self.next_key()?;
         let (title_id, classes) = (format!("title {}", title.number), ClassTable::default());
         let new = NewSession {
             key,
@@ -51,6 +50,27 @@ impl ClientSessions {
             client: SessionClient::new(address(client), Class::PERIODIC),
         };
         open_session(&self.sessions, &classes, new, now_ns).map_err(|refused| refused.to_string())
+    }
+
+    /// Opens a title that is sent by the clock from `start_ns` on, or says why not.
+    pub(crate) fn open_pushed(
+        &mut self,
+        title: &Arc<Title>,
+        start_ns: u64,
+        now_ns: u64,
+    ) -> Result<ClientSession, String> {
+        let key = self.next_key()?;
+        let offers = title.choices(Form::Stream).ok_or("it is too long")?;
+        let (id, client) =
+            (format!("title {}", title.number), SessionClient::new(Client::Server, Class::PERIODIC));
+        let titled = (id.as_str(), Arc::clone(title));
+        let opened = self.sessions.open_pushed_as(key, titled, offers, client, start_ns, now_ns);
+        opened.map_err(|refused| refused.to_string())
+    }
+
+    fn next_key(&mut self) -> Result<SessionKey, String> {
+        self.next_key += 1;
+        format!("{:032x}", self.next_key).parse().map_err(|()| "no key".to_owned())
     }
 
     /// All sessions, for the engine.

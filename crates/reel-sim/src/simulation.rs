@@ -10,6 +10,7 @@ mod mounted;
 mod nfs_readers;
 
 use crate::capacity::Capacity;
+use crate::casts::Casts;
 use crate::changes::{self, Change};
 use crate::cooperative_threads::CooperativeThreads;
 use crate::core::{Core, Outcome};
@@ -59,6 +60,7 @@ pub struct Simulation {
     /// Changes of the catalogue of which it is decided whether the server might stop in them.
     changes_seen: u64,
     sessions: ClientSessions,
+    casts: Casts,
     capacity: Capacity,
     counters: Arc<PlayCounters>,
     changes: Vec<(u64, Change)>,
@@ -138,6 +140,8 @@ impl Simulation {
         let lanes = clients.len() * lanes::LANES as usize;
         let core = Core::new(units, Arc::clone(sessions.for_engine()), Arc::clone(&counters), lanes);
         let core = core.through(capacity.uplink());
+        let casts =
+            Casts::new(&scenario.casts, stored.titles(), ahead).context("the casts of the scenario")?;
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
@@ -157,6 +161,7 @@ impl Simulation {
             rng: seed.part(10),
             changes_seen: 0,
             sessions,
+            casts,
             capacity,
             counters,
             changes: changes.unwrap_or_default(),
@@ -197,8 +202,12 @@ impl Simulation {
         let disk_ns = self.disks.next_ns();
         let due_ns = self.core.engine.next_tick_ns();
         let turn_ns = self.maintenance.next_ns();
-        let Some(at_ns) =
-            [event_ns, disk_ns, due_ns, turn_ns].into_iter().flatten().min().filter(|at_ns| *at_ns <= end_ns)
+        let cast_ns = self.casts.next_ns(self.now_ns);
+        let Some(at_ns) = [event_ns, disk_ns, due_ns, turn_ns, cast_ns]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|at_ns| *at_ns <= end_ns)
         else {
             return Ok(false);
         };
@@ -225,7 +234,9 @@ impl Simulation {
     fn settle(&mut self) -> Result<(), String> {
         loop {
             let mut outcomes = std::mem::take(&mut self.outcomes);
-            let some = self.core.turn(self.now_ns, &mut outcomes)? | self.maintenance.turn(self.now_ns)?;
+            let some = self.core.turn(self.now_ns, &mut outcomes)?
+                | self.maintenance.turn(self.now_ns)?
+                | self.send_casts()?;
             for (client, outcome) in outcomes.drain(..) {
                 self.handle_outcome(client, outcome)?;
             }
@@ -237,6 +248,19 @@ impl Simulation {
                 return Ok(());
             }
         }
+    }
+
+    /// Sends what is due of casts. Those that were admitted are as punctual as viewers are
+    /// promised.
+    fn send_casts(&mut self) -> Result<bool, String> {
+        let has_arrived = self.core.take_cast_event();
+        let served = (&mut self.core.engine, &mut self.sessions);
+        let late = self.report.casts.late_packets;
+        let some = self.casts.turn(served, has_arrived, self.now_ns, &mut self.report.casts)?;
+        if self.report.casts.late_packets > late && self.is_promised() {
+            return Err(format!("packets of a cast are late: {}", self.report.casts));
+        }
+        Ok(some)
     }
 
     fn handle(&mut self, event: Event) -> Result<(), String> {

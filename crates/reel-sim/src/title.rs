@@ -5,7 +5,10 @@ use crate::scale::{OBJECT_SCALE, ROW_BYTES};
 use reel_admit::{Choices, TrackSpan};
 use reel_cache::{Body, Depth, MediaKind, Part};
 use reel_code::Code;
-use reel_play::{FilePart, Form, Ladder, LadderTrack, PlainFile, Playable, Segment, file_demand};
+use reel_play::{
+    FilePart, Form, Ladder, LadderTrack, PlainFile, Playable, PlayableTitle, PushedStream, Segment,
+    file_demand,
+};
 use reel_qos::Demand;
 use reel_testkit::Rng;
 use reel_volume::{Extent, Geometry, ObjectLayout, ObjectMap, VolumeCounters};
@@ -27,6 +30,8 @@ pub struct Title {
     file: PlainFile,
     /// What a viewer of that asks for.
     file_offers: Choices,
+    /// Its stream, if it is opened to be sent by the clock.
+    stream: Option<PlayableTitle>,
 }
 
 /// One object of a title, in segments.
@@ -168,7 +173,20 @@ impl Title {
         let best = tracks.first()?;
         let file_demand = best.file_demand(ahead)?.sent_as(OBJECT_SCALE);
         let (file, file_offers) = (best.file(), Choices::from(Arc::from([Arc::new(file_demand)])));
-        Some(Title { number, pictures: tracks, sound, offers, file, file_offers })
+        Some(Title { number, pictures: tracks, sound, offers, file, file_offers, stream: None })
+    }
+
+    /// The title, opened to be sent by the clock.
+    pub(crate) fn to_be_cast(&self, stream: PlayableTitle) -> Title {
+        Title {
+            number: self.number,
+            pictures: self.pictures.clone(),
+            sound: self.sound.clone(),
+            offers: self.offers.clone(),
+            file: self.best().file(),
+            file_offers: self.file_offers.clone(),
+            stream: Some(stream),
+        }
     }
 
     /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its
@@ -201,7 +219,7 @@ impl Playable for Title {
         match form {
             Form::Ladder => Some(self.offers.clone()),
             Form::File => Some(self.file_offers.clone()),
-            Form::Stream => None,
+            Form::Stream => self.stream.as_ref()?.choices(Form::Stream),
         }
     }
 
@@ -218,6 +236,10 @@ impl Playable for Title {
 
     fn file(&self) -> Option<&PlainFile> {
         Some(&self.file)
+    }
+
+    fn pushed(&self) -> Option<&PushedStream> {
+        self.stream.as_ref()?.pushed()
     }
 }
 

@@ -91,6 +91,18 @@ fn disks_that_sleep_are_waited_for_before_the_first_viewer_is_admitted_and_no_vi
 }
 
 #[test]
+fn casts_beside_viewers_at_capacity_are_never_late_and_disturb_no_viewer_when_a_member_is_lost() {
+    casts_are_punctual(&with_casts(11));
+}
+
+#[test]
+fn casts_are_seen_to_be_late_where_deadlines_are_not_looked_at() {
+    let scenario = Scenario { policy: Policy::Fifo, viewers: 0, ..with_casts(2) };
+    let broken = broken(scenario);
+    assert!(broken.what.contains("cast") || broken.what.contains("deadline"), "{broken}");
+}
+
+#[test]
 fn a_policy_blind_to_deadlines_is_seen_to_break() {
     let broken = broken(Scenario { policy: Policy::Fifo, ..busy_disks(2) });
     let story = broken.to_string();

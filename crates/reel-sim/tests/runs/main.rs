@@ -5,7 +5,7 @@
 use reel_disk::Policy;
 use reel_sim::device::{DeviceSpec, HddSpec, SleepSpec, SsdSpec, Tail};
 use reel_sim::fault::FaultKinds;
-use reel_sim::{Broken, Report, Scenario, Simulation};
+use reel_sim::{Broken, CastSpec, Report, Scenario, Simulation};
 
 mod day;
 mod night;
@@ -96,6 +96,28 @@ fn asleep(seed: u64) -> Scenario {
     scenario.sleep = Some(SleepSpec { idle_ns: 10 * MINUTE_NS, spin_up_ns: (5 * second_ns, 20 * second_ns) });
     scenario.buffers = 8_000;
     scenario
+}
+
+/// Viewers and casts for which the disks have no time left: two titles to one group each, and one
+/// by a schedule. Members are lost one after another, and come back.
+fn with_casts(seed: u64) -> Scenario {
+    let mut scenario = Scenario { viewers: 180, duration_ns: 3 * MINUTE_NS, ..busy_disks(seed) };
+    scenario.casts = CastSpec { plain: 2, schedules: 1, wait_ns: MINUTE_NS };
+    (scenario.faults, scenario.fault_rest_ns) =
+        (FaultKinds { pulled: true, ..FaultKinds::default() }, MINUTE_NS / 6);
+    scenario
+}
+
+/// Beside as many viewers as are admitted, and while a member is lost, no packet of a cast is late
+/// and no viewer is.
+fn casts_are_punctual(scenario: &Scenario) {
+    let report = run(scenario.clone()).unwrap_or_else(|broken| panic!("{broken}"));
+    println!("figures: seed {}: {}", scenario.seed, report.casts);
+    assert!(report.refused > 0 && report.promised_most_permille > 800, "{report}");
+    assert!(report.faults > 0 && report.rows_decoded > 100, "{report}");
+    assert!(report.casts.packets > 100_000 && report.casts.fec_packets > 25_000, "{report}");
+    assert_eq!(report.casts.late_packets, 0, "{report}");
+    keeps_promises(&report);
 }
 
 /// No viewer stands still whose start or seek was promised and came in time.

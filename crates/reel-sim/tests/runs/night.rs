@@ -227,3 +227,11 @@ fn full_links_of_any_rate_make_no_viewer_late() {
         "{segments} segments, {starts} starts, {waited_starts} waited for room; exempt stalls: {stalls_exempt}; {waits_after_pauses} waits after pauses"
     );
 }
+
+#[test]
+#[ignore = "night"]
+fn casts_beside_viewers_at_capacity_are_never_late_with_any_seed() {
+    for seed in 1..=8 {
+        casts_are_punctual(&Scenario { duration_ns: 15 * MINUTE_NS, ..with_casts(seed) });
+    }
+}

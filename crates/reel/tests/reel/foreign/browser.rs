@@ -74,8 +74,13 @@ pub(crate) fn assert_script_passes(script: &str, arguments: &[&str], server: &Se
     assert_script_passes_with(script, arguments, server, &[]);
 }
 
-/// The same with more variables of the environment.
-fn assert_script_passes_with(script: &str, arguments: &[&str], server: &Server, more: &[(&str, &str)]) {
+/// The same with more variables of the environment. Returns what the script says.
+fn assert_script_passes_with(
+    script: &str,
+    arguments: &[&str],
+    server: &Server,
+    more: &[(&str, &str)],
+) -> String {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
@@ -85,6 +90,7 @@ fn assert_script_passes_with(script: &str, arguments: &[&str], server: &Server, 
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+    said
 }
 
 #[test]
@@ -105,7 +111,8 @@ mod inside {
         run(reel().args(["form", "add"]).arg(&volume).args(["a-film-for-people", "ts"]));
         let server = start(&volume, &[]);
         let arguments = ["casts", "--test-name-pattern=a cast of the real server"];
-        assert_script_passes_with("test:browser", &arguments, &server, &[("REEL_GROUPS", "1")]);
+        let said = assert_script_passes_with("test:browser", &arguments, &server, &[("REEL_GROUPS", "1")]);
+        assert!(said.contains("✔ a cast of the real server is begun"), "{said}");
     }
 }
 
