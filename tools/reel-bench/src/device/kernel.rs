@@ -167,7 +167,9 @@ impl Group {
     }
 
     pub(super) fn processor(&mut self, percent: u32) -> Result<()> {
-        self.ungrouped = Ungrouped::make()?;
+        if self.ungrouped.is_none() {
+            self.ungrouped = Ungrouped::make()?;
+        }
         let group = self.of("cpu")?;
         let quota_us = PERIOD_US * u64::from(percent) / 100;
         for (file, us) in [("cpu.cfs_period_us", PERIOD_US), ("cpu.cfs_quota_us", quota_us)] {
