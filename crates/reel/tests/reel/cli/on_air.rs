@@ -60,6 +60,20 @@ fn only_cast(dir: &TestDir, server: &Running, state: &str) -> Value {
     }
 }
 
+/// A volume with a title, and a configuration that has a cast of it.
+fn with_a_programme() -> TestDir {
+    let (dir, server) = serving(&short_stream());
+    drop(server);
+    let casts = "[[casts]]\ntitle = \"short-stream\"\ngroup = \"239.1.1.8:5000\"\nname = \"programme\"\n";
+    fs::write(dir.path("reel.toml"), casts).unwrap();
+    dir
+}
+
+/// The server of that volume and configuration.
+fn serve_configured(dir: &TestDir) -> Running {
+    Running::start(dir, &["serve", "volume", "--listen", "127.0.0.1:0", "--config", "reel.toml"])
+}
+
 mod inside {
     use super::*;
 
@@ -82,12 +96,8 @@ mod inside {
     #[test]
     #[ignore = "child of a_server_begins_the_casts_of_its_configuration, in a name space of its own"]
     fn configured() {
-        let (dir, server) = serving(&short_stream());
-        drop(server);
-        let casts = "[[casts]]\ntitle = \"short-stream\"\ngroup = \"239.1.1.8:5000\"\nname = \"programme\"\n";
-        fs::write(dir.path("reel.toml"), casts).unwrap();
-        let server = ["serve", "volume", "--listen", "127.0.0.1:0", "--config", "reel.toml"];
-        let server = Running::start(&dir, &server);
+        let dir = with_a_programme();
+        let server = serve_configured(&dir);
         let cast = only_cast(&dir, &server, "on-air");
         assert_eq!((&cast["name"], &cast["group"]), (&"programme".into(), &"239.1.1.8:5000".into()));
         assert_eq!(cast["loop"], true, "a cast of the configuration is a programme: {cast}");
@@ -123,18 +133,14 @@ mod inside {
     #[test]
     #[ignore = "child of a_cast_keeps_its_source_over_a_restart_and_its_numbers_go_forward, in a name space of its own"]
     fn restarted() {
-        let (dir, server) = serving(&short_stream());
-        drop(server);
-        let casts = "[[casts]]\ntitle = \"short-stream\"\ngroup = \"239.1.1.8:5000\"\nname = \"programme\"\n";
-        fs::write(dir.path("reel.toml"), casts).unwrap();
+        let dir = with_a_programme();
         let group = Ipv4Addr::new(239, 1, 1, 8);
         let socket = UdpSocket::bind((group, 5000)).unwrap();
         socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         let mut sent = Vec::new();
         for _ in 0..2 {
-            let server = ["serve", "volume", "--listen", "127.0.0.1:0", "--config", "reel.toml"];
-            let mut server = Running::start(&dir, &server);
+            let mut server = serve_configured(&dir);
             let mut bytes = [0; 2000];
             for _ in 0..200 {
                 let count = socket.recv(&mut bytes).unwrap();
