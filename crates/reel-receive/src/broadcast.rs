@@ -122,7 +122,8 @@ impl Broadcast {
     /// When a packet with this time stamp was due, as a time of day of its sender. Time stamps
     /// begin again after 13 hours: of all times with this one, the nearest to `near_unix_ns` is
     /// meant.
-    pub(crate) fn sent_ns(&self, channel: usize, time_stamp: u32, near_unix_ns: u64) -> Option<u64> {
+    #[must_use]
+    pub fn sent_ns(&self, channel: usize, time_stamp: u32, near_unix_ns: u64) -> Option<u64> {
         let at = self.ticks_at(channel, time_stamp, near_unix_ns)?;
         Some(self.told.epoch.to_unix_ns().saturating_add(part(at, 100_000, 9)))
     }

@@ -1,5 +1,5 @@
-//! Two hundred clients of one broadcast. Its packets are recorded once, with the times of their
-//! arrival, and replayed to each client in virtual time. Ten others receive it live.
+//! Two hundred clients of one broadcast. Its packets are recorded once, and replayed to each client
+//! in virtual time, each at the time when it was due. Ten others receive it live.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,8 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use reel_broadcast::limits::JOIN_NS;
 use reel_broadcast::receivers_wait_ns;
 use reel_receive::{
-    Arrival, Arrivals, Broadcast, BroadcastClient, Member, Plan, Played, SYMBOL_BYTES, SenderTime, Tune, Wait,
+    Arrival, Arrivals, Broadcast, BroadcastClient, Member, Plan, Played, Port, SYMBOL_BYTES, SenderTime, Tune,
+    Wait,
 };
+use reel_rtp::Packet;
 use reel_rtp::sdp::Session;
 use reel_testkit::Rng;
 
@@ -157,7 +159,8 @@ fn live(dir: TestDir, url: &str, broadcast: &Broadcast, first_slot: u64) -> (Tes
     (dir, waits)
 }
 
-/// What arrived of all channels of a broadcast.
+/// What arrived of all channels of a broadcast, with the times when it was due: a busy machine sends
+/// later than that, and the waits of clients are those of the schedule.
 struct Record {
     broadcast: Broadcast,
     plans: Vec<Plan>,
@@ -200,6 +203,18 @@ impl Record {
             }
         }
         assert_eq!(self.arrivals.dropped(), 0);
+        self.packets.sort_by_key(|arrival| arrival.at_ns);
+        let (begun_unix_ns, broadcast) = (self.begun_unix_ns, self.broadcast.clone());
+        let mut due_ns = vec![None; self.plans.len()];
+        for Arrival { channel, port, at_ns, bytes, .. } in &mut self.packets {
+            if *port == Port::Media {
+                let time_stamp = Packet::parse(bytes).unwrap().time_stamp;
+                let sent_ns = broadcast.sent_ns(*channel, time_stamp, begun_unix_ns + *at_ns).unwrap();
+                due_ns[*channel] = Some(sent_ns.saturating_sub(begun_unix_ns));
+            }
+            // FEC and reports are sent with the packets before them.
+            *at_ns = due_ns[*channel].unwrap_or(*at_ns);
+        }
         self.packets.sort_by_key(|arrival| arrival.at_ns);
     }
 
