@@ -2,10 +2,12 @@
 //!
 //! A client is bound by what it leaves to others. With a share of `s` thousandths, its streams
 //! hold at most `s / (1000 - s)` times what stays free, of each resource and in each round. So a
-//! client that is alone holds `s` thousandths of the machine. `n` greedy clients that come one
-//! after another leave `((1000 - s) / 1000)^n` of it free: what a client holds is not taken back
-//! when others come. A client that holds nothing is bound by nothing: with one stream each, clients
-//! use the machine up to its end.
+//! client that is alone holds `s` thousandths of the machine. A client that holds nothing is bound
+//! by nothing: with one stream each, clients use the machine up to its end.
+//!
+//! What a client holds is not taken back when others come, so `n` greedy clients that come one
+//! after another would leave `((1000 - s) / 1000)^n` free, soon less than one stream. Of each
+//! resource, [`NEWCOMERS_PART`] therefore stays free beside each stream of a client that has one.
 //!
 //! What a client holds is counted with the mean of each demand over its rounds. What is free is
 //! compared in each round. (This is the dynamic threshold of shared-memory switches: Choudhury and
@@ -13,6 +15,7 @@
 
 use crate::claim::{Claim, DemandStart};
 use crate::ledger::Ledger;
+use crate::limits::NEWCOMERS_PART;
 use crate::price::DiskPrice;
 use crate::resource::Resource;
 use crate::{AdmitError, Demand, Refusal, Sender};
@@ -29,9 +32,9 @@ pub struct MeanCosts(Vec<u64>);
 /// The stream would fit, but its client would hold more than its share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the share of this client in {} is used up: its streams hold {}, and this one needs {} more in one second; one client may hold at most {:.1} times what it leaves free, which allows for {} more; {}",
+    "the share of this client in {} is used up: its streams hold {}, and this one needs {} more in one second; one client may hold at most {:.1} times what it leaves free, and one part in {} stays free for clients without a stream, which allows for {} more; {}",
     refusal.resource, refusal.resource.amount(*held), refusal.resource.amount(refusal.asked),
-    share.times_free(), refusal.resource.amount(refusal.available), self.help()
+    share.times_free(), NEWCOMERS_PART, refusal.resource.amount(refusal.available), self.help()
 )]
 pub struct ShareRefusal {
     /// What is short for this client.
@@ -133,7 +136,8 @@ impl Ledger {
         }
         let kept: Vec<u64> = series
             .map(|series| {
-                let kept = share.kept(others(series).saturating_add(needs.of(series)));
+                let newcomers = self.capacity(sender.class, series) / NEWCOMERS_PART;
+                let kept = share.kept(others(series).saturating_add(needs.of(series))).max(newcomers);
                 // The ledger still counts what the stream gives back.
                 kept.saturating_sub(had.map_or(0, |had| had.of(series)))
             })
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_alone_holds_its_share_and_each_next_one_the_same_part_of_what_is_left() {
+    fn a_client_alone_holds_its_share_and_the_next_one_the_same_part_of_what_is_left() {
         let mut ledger = ledger();
         let share = ClientShare::permille(750);
         let (first, refused) = fill(&mut ledger, share, 10);
@@ -232,8 +236,17 @@ mod tests {
             text.contains("at most 3.0 times what it leaves free") && text.ends_with(&refused.help()),
             "{text}"
         );
-        assert_eq!(fill(&mut ledger, share, 10).0, 180);
-        assert_eq!(fill(&mut ledger, share, 10).0, 50);
+        assert_eq!(fill(&mut ledger, share, 20).0, 140, "a part stays for clients without a stream");
+    }
+
+    #[test]
+    fn greedy_clients_leave_a_part_for_clients_without_a_stream() {
+        let mut ledger = ledger();
+        let share = ClientShare::permille(750);
+        let held: Vec<u64> = (0..3).map(|_| fill(&mut ledger, share, 10).0).collect();
+        assert_eq!(held, [750, 150, 10], "the third one has nothing but its first stream");
+        let newcomers: Vec<u64> = (0..10).map(|_| fill(&mut ledger, share, 10).0).collect();
+        assert_eq!(newcomers, [10, 10, 10, 10, 10, 10, 10, 10, 10, 0]);
     }
 
     #[test]

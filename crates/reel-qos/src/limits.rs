@@ -41,6 +41,11 @@ pub const START_ROUNDS: u64 = 2;
 /// available to readers, and readers without reservations must find some memory, too.
 pub const INTERVALS_PERMILLE: u64 = 500;
 
+/// One part in so many of each resource is only for clients without a stream
+/// ([`crate::ClientShare`]): a server for ten viewers then has room for one who is new. Only
+/// clients with several streams feel it, and only when the server is that full.
+pub const NEWCOMERS_PART: u64 = 10;
+
 // ---- Tuning
 
 /// One round of the ledger and one main period of every disk. Long enough that a hard disk can

@@ -158,7 +158,8 @@ fn without_a_share_one_client_takes_all() {
 }
 
 /// Clients come and go at random. A client is refused because of its share only if it holds at
-/// least that, and a client without a session never is.
+/// least that, or if no more is free than the part for newcomers. A client without a session never
+/// is. The server has room for twenty sessions, two of them for newcomers.
 #[test]
 fn a_client_is_refused_its_share_only_if_it_holds_it() {
     for seed in 0..40 {
@@ -174,13 +175,18 @@ fn a_client_is_refused_its_share_only_if_it_holds_it() {
                 continue;
             }
             let count = own.len();
+            let is_within = |all: usize| count + 1 <= 3 * (20 - all) && 20 - all >= 2;
             match open(&sessions, address(client)) {
-                Ok(session) => own.push(session),
+                Ok(session) => {
+                    own.push(session);
+                    let all: usize = held.values().map(Vec::len).sum();
+                    assert!(count == 0 || is_within(all), "seed {seed}: {count} of {all}");
+                }
                 Err(refused) => {
                     let all: usize = held.values().map(Vec::len).sum();
                     assert_eq!(is_share(&refused), all < 20, "seed {seed}: {refused}");
                     assert!(
-                        all == 20 || count > 0 && count + 1 > 3 * (20 - all - 1),
+                        all == 20 || count > 0 && !is_within(all + 1),
                         "seed {seed}: {count} of {all}"
                     );
                 }
