@@ -18,7 +18,7 @@ pub struct ServerSessions {
 
 impl SessionService for ServerSessions {
     fn open(&self, id: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
-        let title = self.opener.title(id).map_err(refusal)?;
+        let title = self.opener.title(id, reel_library::Form::Cmaf).map_err(refusal)?;
         let (client, now_ns) = (SessionClient::new(client, Class::PERIODIC), now_ns());
         let session = self.opener.session(id, title, Form::Ladder, client, now_ns).map_err(refusal)?.keep();
         Ok(SessionReport {

@@ -32,7 +32,7 @@ fn no_plain_file(request: &Request) -> Response {
 /// tracks in it.
 pub(crate) fn description(title: &PlayableTitle, file: SessionFile, request: &Request) -> Response {
     match file {
-        SessionFile::Progressive => match title.whole_file() {
+        SessionFile::Progressive | SessionFile::Transport => match title.whole_file() {
             Some(whole) => resource(title, whole, DOWNLOAD_CACHE).respond(request),
             None => no_plain_file(request),
         },
@@ -58,7 +58,7 @@ pub(crate) fn media_request(
         SessionFile::Segment(track, number) => {
             MediaRequest::Segment { track, number, bytes: range.end - range.start }
         }
-        SessionFile::Progressive => MediaRequest::File(range),
+        SessionFile::Progressive | SessionFile::Transport => MediaRequest::File(range),
         _ => MediaRequest::Preparation,
     }
 }

@@ -144,7 +144,7 @@ impl Response {
     pub(crate) fn refusal(request: &Request, refusal: &Refusal) -> Response {
         let problem = |status, fields| Response::problem(request, status, &refusal.to_string(), fields);
         match refusal {
-            Refusal::NoSuchTitle { .. } => problem(404, ""),
+            Refusal::NoSuchTitle { .. } | Refusal::NoSuchForm { .. } => problem(404, ""),
             Refusal::NoSuchClass { .. } => problem(400, ""),
             Refusal::ClassOfOthers { .. } => problem(403, ""),
             Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {

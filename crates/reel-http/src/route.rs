@@ -1,6 +1,7 @@
 //! Which paths are media, and what they name.
 
 use reel_cache::SessionKey;
+use reel_library::Form;
 use reel_play::SessionFile;
 
 /// The destination of a request.
@@ -23,6 +24,14 @@ pub(crate) enum Route {
 /// What is answered in any case: what watches the server asks for it.
 pub(crate) fn is_health(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].contains(&path)
+}
+
+/// The stored form of a title that a file is made of.
+pub(crate) fn stored_form(file: SessionFile) -> Form {
+    match file {
+        SessionFile::Transport | SessionFile::TransportList => Form::Ts,
+        _ => Form::Cmaf,
+    }
 }
 
 impl Route {
@@ -49,7 +58,9 @@ fn watch<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
     let file = match names.next()? {
         "master.m3u8" => SessionFile::Master,
         "manifest.mpd" => SessionFile::Manifest,
-        file if file.strip_suffix(".mp4")? == title => SessionFile::Progressive,
+        "stream.m3u8" => SessionFile::TransportList,
+        file if file.strip_suffix(".mp4") == Some(title) => SessionFile::Progressive,
+        file if file.strip_suffix(".ts") == Some(title) => SessionFile::Transport,
         _ => return None,
     };
     names.next().is_none().then(|| Route::Watch { title: title.to_owned(), file })
@@ -61,8 +72,10 @@ fn session<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
     let file = match (first, names.next()) {
         ("master.m3u8", None) => SessionFile::Master,
         ("manifest.mpd", None) => SessionFile::Manifest,
+        ("stream.m3u8", None) => SessionFile::TransportList,
         // An encoded slash is part of no name.
         (file, None) if file.ends_with(".mp4") && !file.contains('%') => SessionFile::Progressive,
+        (file, None) if file.ends_with(".ts") && !file.contains('%') => SessionFile::Transport,
         (track, Some(file)) => {
             let track = number(track)?;
             match file {
@@ -157,6 +170,9 @@ mod tests {
         let watch = |file| Route::Watch { title: "a-film".into(), file };
         assert_eq!(Route::of("/watch/a-film/master.m3u8"), watch(SessionFile::Master));
         assert_eq!(Route::of("/watch/a-film/a-film.mp4"), watch(SessionFile::Progressive));
+        assert_eq!(Route::of("/watch/a-film/a-film.ts"), watch(SessionFile::Transport));
+        assert_eq!(Route::of("/watch/a-film/stream.m3u8"), watch(SessionFile::TransportList));
+        assert_eq!(Route::of("/watch/a-film/stream.ts"), Route::NotFound);
         assert_eq!(Route::of("/watch/a-film/b-film.mp4"), Route::NotFound);
         assert_eq!(Route::of("/files/a-film.mp4"), Route::Download { title: "a-film".into() });
         assert_eq!(Route::of("/files/../x.mp4"), Route::NotFound);

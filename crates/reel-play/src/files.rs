@@ -16,6 +16,10 @@ pub enum SessionFile {
     Manifest,
     /// The title as one MP4 file.
     Progressive,
+    /// The stored transport stream as one file.
+    Transport,
+    /// Its playlist of HLS.
+    TransportList,
     /// The media playlist of a track.
     Media(usize),
     /// The I-frame playlist of a track.
@@ -45,16 +49,23 @@ pub struct TitleFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwritten;
 
+/// The media type of a transport stream (RFC 3555 section 4.2.9).
+const TRANSPORT_TYPE: &str = "video/mp2t";
 /// The media type of a playlist (RFC 8216 section 4).
 pub const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 /// The media type of a manifest (ISO/IEC 23009-1 annex C).
 pub const MANIFEST_TYPE: &str = "application/dash+xml";
 
+/// The name of the transport stream beside its playlist.
+const TRANSPORT_NAME: &str = "stream.ts";
+
 impl PlayableTitle {
     /// The whole title as one file; `None` if it cannot be played that way.
     pub fn whole_file(&self) -> Option<TitleFile> {
         let body = self.file()?.body.clone();
-        Some(TitleFile { content_type: "video/mp4", name: "mp4".to_owned(), body })
+        let (content_type, name) =
+            if self.is_stream() { (TRANSPORT_TYPE, "ts") } else { ("video/mp4", "mp4") };
+        Some(TitleFile { content_type, name: name.to_owned(), body })
     }
 
     /// A file of the session `key`, which was offered `choice`. `None` if there is no such file.
@@ -87,6 +98,8 @@ impl PlayableTitle {
         let index = self.title().index();
         let shows = |track: usize| self.shows(choice, track);
         match file {
+            SessionFile::TransportList => Some(self.transport()?.index.playlist(TRANSPORT_NAME)),
+            _ if self.is_stream() => None,
             SessionFile::Master => Some(hls::master_of(index, shows)),
             SessionFile::Manifest => Some(dash::manifest_of(index, shows)),
             SessionFile::Media(number) => hls::media(index, number),
@@ -99,7 +112,8 @@ impl PlayableTitle {
     /// A file that consists of stored bytes.
     fn stored_file(&self, file: SessionFile) -> Option<TitleFile> {
         let (content_type, name, body) = match file {
-            SessionFile::Progressive => return self.whole_file(),
+            SessionFile::Progressive if !self.is_stream() => return self.whole_file(),
+            SessionFile::Transport if self.is_stream() => return self.whole_file(),
             SessionFile::Init(number, init) => {
                 let track = self.media_track(number)?;
                 let body = self.slice(track, track.init_range(init)?)?;
@@ -129,6 +143,7 @@ fn text_file(file: SessionFile, text: &Arc<[u8]>, key: SessionKey, choice: usize
         SessionFile::Media(number) => format!("{number}-media"),
         SessionFile::IFrames(number) => format!("{number}-iframes"),
         SessionFile::TextPlaylist(number) => format!("{number}-text"),
+        SessionFile::TransportList => "ts-list".to_owned(),
         _ => format!("master-{choice}"),
     };
     TitleFile { content_type: PLAYLIST_TYPE, name, body: Body::text(Arc::clone(text)) }

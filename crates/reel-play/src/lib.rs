@@ -25,6 +25,7 @@ mod pushed;
 mod slots;
 mod texts;
 mod title;
+mod transport;
 mod uplink;
 
 pub use capacity::{Capacity, CapacityConfig, network_bytes};

@@ -69,7 +69,12 @@ impl Offers {
 
     /// None: nothing of the title is played at the request of clients.
     pub(crate) fn none() -> Self {
-        Self { ranking: Vec::new(), ladder: None, file: None }
+        Self::of_file(None)
+    }
+
+    /// These for the title as one file, and no others.
+    pub(crate) fn of_file(file: Option<Choices>) -> Self {
+        Self { ranking: Vec::new(), ladder: None, file }
     }
 
     /// The demands of a form, best first; `None` if it cannot be promised.

@@ -12,6 +12,7 @@ pub(crate) struct TextCache {
     /// For each choice that a session may be offered.
     titles: Vec<TitleTexts>,
     tracks: Vec<TrackTexts>,
+    transport: Text,
 }
 
 /// The place of a text.
@@ -43,6 +44,7 @@ impl TextCache {
             is_long: fragments > TEXT_FRAGMENTS_AT_ONCE,
             titles: (0..choices).map(|_| TitleTexts::default()).collect(),
             tracks: (0..tracks).map(|_| TrackTexts::default()).collect(),
+            transport: Text::new(),
         }
     }
 
@@ -54,6 +56,7 @@ impl TextCache {
             SessionFile::Media(number) => &self.tracks.get(number)?.media,
             SessionFile::IFrames(number) => &self.tracks.get(number)?.iframes,
             SessionFile::TextPlaylist(number) => &self.tracks.get(number)?.text_playlist,
+            SessionFile::TransportList => &self.transport,
             _ => return None,
         };
         Some(Slot { kept, is_long: self.is_long })

@@ -5,6 +5,7 @@ use crate::offers::{Offers, file_times, span_of, track_ns};
 use crate::playable::{Form, PlainFile, Playable, Segment};
 use crate::pushed::{PushedStream, SlotPiece};
 use crate::texts::TextCache;
+use crate::transport;
 use reel_admit::Choices;
 use reel_cache::{Body, Depth, Part};
 use reel_library::{Stream, Title};
@@ -20,6 +21,7 @@ pub struct PlayableTitle {
     file: Option<PlainFile>,
     offers: Offers,
     stream: Option<PushedStream>,
+    transport: Option<Arc<Stream>>,
     pub(crate) texts: TextCache,
 }
 
@@ -62,7 +64,22 @@ impl PlayableTitle {
         let file = laid_out.and_then(|file| {
             Some(PlainFile { body: file_body(&title, &file)?, times: file_times(&title, &file) })
         });
-        Self { title, file, offers, stream: None, texts }
+        Self { title, file, offers, stream: None, transport: None, texts }
+    }
+
+    /// The form `ts` of a title as one file, for members whose readers read ahead by `depth`.
+    /// Nothing else of the title can be played with it. `None` if symbols hold more than is sent,
+    /// as they do on volumes for the form `cmaf`.
+    pub fn of_transport(stream: Arc<Stream>, depth: Depth) -> Option<Self> {
+        let (file, offers) = transport::of_stream(&stream, depth)?;
+        Some(Self {
+            title: Arc::clone(&stream.title),
+            file: Some(file),
+            offers,
+            stream: None,
+            texts: TextCache::new(1, 0, stream.index.joins.len()),
+            transport: Some(stream),
+        })
     }
 
     /// The form `ts` of a title, to be sent `passes` times in a row by the clock, with or without
@@ -83,6 +100,7 @@ impl PlayableTitle {
             file: None,
             offers: Offers::none(),
             stream: Some(pushed),
+            transport: None,
             texts: TextCache::new(1, 0, 0),
         }
     }
@@ -90,6 +108,21 @@ impl PlayableTitle {
     /// The title in the library.
     pub fn title(&self) -> &Arc<Title> {
         &self.title
+    }
+
+    /// How long it is shown.
+    pub fn duration_ns(&self) -> u64 {
+        self.transport.as_ref().map_or(self.title.index().duration_ns, |stream| stream.index.duration_ns())
+    }
+
+    /// Whether its stored transport stream is played, as one file.
+    pub fn is_stream(&self) -> bool {
+        self.transport.is_some()
+    }
+
+    /// The transport stream that is played as one file.
+    pub(crate) fn transport(&self) -> Option<&Arc<Stream>> {
+        self.transport.as_ref()
     }
 
     /// Whether a video track is shown to a session that was offered `choice`.

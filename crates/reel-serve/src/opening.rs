@@ -8,7 +8,7 @@ use reel_admit::{
 use reel_cache::SessionKey;
 use reel_disk::Disks;
 use reel_disk::limits::WAKE_MAX_NS;
-use reel_library::LibraryError;
+use reel_library::{Form as StoredForm, LibraryError};
 use reel_play::{
     Form, NewSession, PlayCounters, Playable, PlayableTitle, SessionRefused, open_session, resume_session,
 };
@@ -80,19 +80,20 @@ impl Opener {
         }
     }
 
-    /// Opens a title. Waits for its index to be read from the disks. Those that may sleep are woken
+    /// Opens a form of a title. Waits for its index to be read from the disks. Those that may sleep are woken
     /// together and waited for: a session that begins then finds them awake.
     ///
     /// # Errors
-    /// [`Refusal`] if there is no such title, if it cannot be read, or if a thread panics on it.
-    pub fn title(&self, id: &str) -> Result<Arc<PlayableTitle>, Refusal> {
+    /// [`Refusal`] if there is no such title or form, if it cannot be read, or if a thread panics on
+    /// it.
+    pub fn title(&self, id: &str, form: StoredForm) -> Result<Arc<PlayableTitle>, Refusal> {
         let title = || id.to_owned();
         if self.titles.is_set_aside(id) {
             return Err(Refusal::SetAside { title: title() });
         }
         self.titles.volume().wake(WakeOccasion::Open);
         // What is half done is dropped by the panic: a title is shared only when it is complete.
-        let opened = catch_unwind(AssertUnwindSafe(|| self.titles.open(id))).map_err(|_| {
+        let opened = catch_unwind(AssertUnwindSafe(|| self.titles.open(id, form))).map_err(|_| {
             self.panicked(id);
             Refusal::Panicked { title: title() }
         })?;
@@ -101,7 +102,9 @@ impl Opener {
         }
         opened.map_err(|error| match error {
             LibraryError::NoSuchTitle { .. } => Refusal::NoSuchTitle { title: title() },
-            LibraryError::OnlyStream { .. } => Refusal::Unreadable { reason: error.to_string() },
+            LibraryError::OnlyStream { .. }
+            | LibraryError::NoStream { .. }
+            | LibraryError::StreamNotPlayed { .. } => Refusal::NoSuchForm { reason: error.to_string() },
             error => {
                 tracing::error!(title = id, %error, "a title cannot be opened");
                 Refusal::Unreadable { reason: error.to_string() }
@@ -121,14 +124,14 @@ impl Opener {
     pub fn title_later(
         &self,
         workers: &Workers,
-        id: String,
+        (id, form): (String, StoredForm),
         reply: impl FnOnce(Result<Arc<PlayableTitle>, Refusal>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let opener = self.clone();
         let until_ns = now_ns().saturating_add(self.time_max_ns());
         let is_taken = workers.run(move || {
             if now_ns() < until_ns {
-                reply(opener.title(&id));
+                reply(opener.title(&id, form));
             }
         });
         if is_taken { Ok(()) } else { Err(Refusal::TooManyOpenings) }
@@ -184,7 +187,7 @@ impl Opener {
         if let Some(session) = self.sessions.touch(key, now_ns) {
             return Ok(Some(session));
         }
-        let former = self.sessions.former(key).filter(|former| former.edition == title.title().stamp());
+        let former = self.sessions.former(key).filter(|former| former.edition == edition_of(&title));
         let Some(FormerSession { title_id, class, .. }) = former else { return Ok(None) };
         let client = SessionClient::new(address, class);
         let new = NewSession { key: *key, title_id: &title_id, title, form, client };
@@ -210,8 +213,8 @@ impl Opener {
         if kept.playing.is_none() {
             return Ok(false);
         }
-        let title = self.title(&kept.former.title_id)?;
-        let edition = title.title().stamp();
+        let title = self.title(&kept.former.title_id, form_of(&kept.former.edition))?;
+        let edition = edition_of(&title);
         if edition != kept.former.edition {
             return Ok(false);
         }
@@ -225,7 +228,7 @@ impl Opener {
         new: NewSession<'_, PlayableTitle>,
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, Refusal> {
-        let edition = new.title.title().stamp();
+        let edition = edition_of(&new.title);
         let opened = open_session(&self.sessions, &self.disks.classes(), new, now_ns);
         let session = opened.map_err(|refused| self.refuse(refused))?;
         session.may_return_to(edition);
@@ -238,4 +241,18 @@ impl Opener {
         }
         Refusal::Session(refused)
     }
+}
+
+/// What the editions of titles begin with that are played as their transport streams.
+const STREAM: &str = "ts:";
+
+/// Names the form that is played, and its bytes. A session returns to the same edition.
+fn edition_of(title: &PlayableTitle) -> String {
+    let form = if title.is_stream() { STREAM } else { "" };
+    format!("{form}{}", title.title().stamp())
+}
+
+/// The form of an edition. Ids of titles have no colon.
+fn form_of(edition: &str) -> StoredForm {
+    if edition.starts_with(STREAM) { StoredForm::Ts } else { StoredForm::Cmaf }
 }

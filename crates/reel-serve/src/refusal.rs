@@ -11,6 +11,12 @@ pub enum Refusal {
         /// As the client wrote it.
         title: String,
     },
+    /// The title is not stored in the form that is asked for.
+    #[error("{reason}")]
+    NoSuchForm {
+        /// What the library says.
+        reason: String,
+    },
     /// The index of the title cannot be read. It was logged.
     #[error("the title cannot be opened: {reason}")]
     Unreadable {

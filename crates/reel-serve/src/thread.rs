@@ -12,6 +12,7 @@ use crate::places::NoPlace;
 use crate::{Opener, Refusal};
 use reel_admit::{Client, SessionClient, Sessions};
 use reel_cache::{Arrival, Inbox, Units};
+use reel_library::Form;
 use reel_play::{Engine, Event, PlayCounters, PlayableTitle, SessionFile, Uplink};
 use reel_qos::Class;
 use reel_ring::Done;
@@ -216,16 +217,24 @@ impl Serve<'_> {
         self.own.draining_since_ns.is_some()
     }
 
-    /// Lets another thread open a title. [`Protocol::opened`] is called with this tag, after
+    /// Lets another thread open a title in the form that players use. [`Protocol::opened`] is called with this tag, after
     /// [`Opener::time_max_ns`] at the latest.
     ///
     /// # Errors
     /// [`Refusal::TooManyOpenings`]; then nothing is called.
     pub fn open_title(&mut self, tag: u64, id: String) -> Result<(), Refusal> {
+        self.open_form(tag, id, Form::Cmaf)
+    }
+
+    /// The same for a form of a title.
+    ///
+    /// # Errors
+    /// As of [`Serve::open_title`].
+    pub fn open_form(&mut self, tag: u64, id: String, form: Form) -> Result<(), Refusal> {
         let (mailbox, parts) = (self.own.mailbox.clone(), &self.own.parts);
         let (generation, opening) = (self.own.place.generation, self.own.openings.next());
         let reply = move |result| mailbox.post(Message::Opened(generation, opening, result));
-        parts.opener.title_later(&parts.openers, id, reply)?;
+        parts.opener.title_later(&parts.openers, (id, form), reply)?;
         self.await_opening(tag);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::set_aside::SetAside;
 use reel_cache::Depth;
-use reel_library::{Library, LibraryError, Title};
+use reel_library::{Form, Library, LibraryError, Title};
 use reel_play::PlayableTitle;
 use reel_rt::lock;
 use reel_volume::Volume;
@@ -16,6 +16,7 @@ pub struct Titles {
     depth: Depth,
     aside: SetAside,
     playing: Mutex<HashMap<String, Weak<PlayableTitle>>>,
+    streams: Mutex<HashMap<String, Weak<PlayableTitle>>>,
 }
 
 /// Opens the index of a title of a library.
@@ -29,28 +30,29 @@ impl Titles {
 
     /// The same, with another function that opens indexes: one that fails in a test.
     pub fn opened_by(library: Arc<Library>, depth: Depth, open: Box<OpenIndex>) -> Self {
-        Self { library, open, depth, aside: SetAside::default(), playing: Mutex::new(HashMap::new()) }
+        let (aside, playing, streams) = Default::default();
+        Self { library, open, depth, aside, playing, streams }
     }
 
-    /// Opens a title. Waits for its index if no session plays it yet.
+    /// Opens a form of a title. Waits for its index if no session plays it yet.
     ///
     /// # Errors
-    /// There is no such title, or its index cannot be read.
-    pub fn open(&self, id: &str) -> Result<Arc<PlayableTitle>, LibraryError> {
-        let title = (self.open)(&self.library, id)?;
-        if let Some(playable) = found(&lock(&self.playing), &title) {
-            return Ok(playable);
+    /// There is no such title or no such form of it, its index cannot be read, or the form cannot
+    /// be played ([`LibraryError::StreamNotPlayed`]).
+    pub fn open(&self, id: &str, form: Form) -> Result<Arc<PlayableTitle>, LibraryError> {
+        match form {
+            Form::Cmaf => {
+                let title = (self.open)(&self.library, id)?;
+                shared(&self.playing, &Arc::clone(&title), || Ok(PlayableTitle::new(title, self.depth)))
+            }
+            Form::Ts => {
+                let stream = self.library.stream(id)?;
+                shared(&self.streams, &Arc::clone(&stream.title), || {
+                    let playable = PlayableTitle::of_transport(stream, self.depth);
+                    playable.ok_or_else(|| LibraryError::StreamNotPlayed { id: id.to_owned() })
+                })
+            }
         }
-        // Computed here, not on the serving threads: a long title takes some milliseconds. Two
-        // callers may compute it at once; all use the first result.
-        let playable = Arc::new(PlayableTitle::new(title, self.depth));
-        let mut playing = lock(&self.playing);
-        if let Some(first) = found(&playing, playable.title()) {
-            return Ok(first);
-        }
-        playing.retain(|_, playable| playable.strong_count() > 0);
-        playing.insert(id.to_owned(), Arc::downgrade(&playable));
-        Ok(playable)
     }
 
     /// The volume of the library.
@@ -76,6 +78,27 @@ impl Titles {
     fn edition(&self, id: &str) -> String {
         self.library.edition(id).unwrap_or_default()
     }
+}
+
+/// What was computed for this opening of a title, or is computed now.
+fn shared(
+    playing: &Mutex<HashMap<String, Weak<PlayableTitle>>>,
+    title: &Arc<Title>,
+    compute: impl FnOnce() -> Result<PlayableTitle, LibraryError>,
+) -> Result<Arc<PlayableTitle>, LibraryError> {
+    if let Some(playable) = found(&lock(playing), title) {
+        return Ok(playable);
+    }
+    // Computed here, not on the serving threads: a long title takes some milliseconds. Two callers
+    // may compute it at once; all use the first result.
+    let playable = Arc::new(compute()?);
+    let mut playing = lock(playing);
+    if let Some(first) = found(&playing, title) {
+        return Ok(first);
+    }
+    playing.retain(|_, playable| playable.strong_count() > 0);
+    playing.insert(title.id().to_owned(), Arc::downgrade(&playable));
+    Ok(playable)
 }
 
 /// What was computed for this opening of a title.

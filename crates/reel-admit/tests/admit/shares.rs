@@ -185,10 +185,7 @@ fn a_client_is_refused_its_share_only_if_it_holds_it() {
                 Err(refused) => {
                     let all: usize = held.values().map(Vec::len).sum();
                     assert_eq!(is_share(&refused), all < 20, "seed {seed}: {refused}");
-                    assert!(
-                        all == 20 || count > 0 && !is_within(all + 1),
-                        "seed {seed}: {count} of {all}"
-                    );
+                    assert!(all == 20 || count > 0 && !is_within(all + 1), "seed {seed}: {count} of {all}");
                 }
             }
         }

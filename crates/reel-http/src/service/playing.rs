@@ -9,6 +9,7 @@ use crate::response::Response;
 use crate::route::Route;
 use reel_admit::Session;
 use reel_cache::SessionKey;
+use reel_library::Form as StoredForm;
 use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, Unwritten};
 use reel_serve::{OpenResult, Serve};
 use std::net::IpAddr;
@@ -59,9 +60,9 @@ impl Turn<'_, '_> {
 
     /// Lets another thread open a title. [`Turn::note_opened`] notes the result, and
     /// [`Turn::answer_opened`] continues with the request.
-    pub(super) fn open(&mut self, request: Request, title: String) -> Then {
+    pub(super) fn open(&mut self, request: Request, title: String, form: StoredForm) -> Then {
         self.note_about(&title, None);
-        if let Err(refusal) = self.serve.open_title(self.connection.token, title) {
+        if let Err(refusal) = self.serve.open_form(self.connection.token, title, form) {
             let response = Response::refusal(&request, &refusal);
             return self.respond_interactive(request, response);
         }
@@ -177,10 +178,13 @@ fn start_session(
     match opened {
         Ok(session) => {
             // The client learns the key.
-            let (key, is_file) = (session.keep().key(), form_of(file) == Form::File);
+            let key = session.keep().key();
+            let is_file = matches!(file, SessionFile::Progressive | SessionFile::Transport);
             let file = match file {
                 SessionFile::Manifest => "manifest.mpd".to_owned(),
                 SessionFile::Progressive => format!("{id}.mp4"),
+                SessionFile::Transport => format!("{id}.ts"),
+                SessionFile::TransportList => "stream.m3u8".to_owned(),
                 _ => "master.m3u8".to_owned(),
             };
             Response::redirect(request, &format!("/s/{key}/{file}"), is_file)
@@ -204,7 +208,10 @@ pub(super) fn session_of(
 }
 
 fn form_of(file: SessionFile) -> Form {
-    if file == SessionFile::Progressive { Form::File } else { Form::Ladder }
+    match file {
+        SessionFile::Progressive | SessionFile::Transport | SessionFile::TransportList => Form::File,
+        _ => Form::Ladder,
+    }
 }
 
 /// Answers HEAD for a title. No session is opened, so nothing is reserved: a client that only looks

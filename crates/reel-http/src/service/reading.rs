@@ -172,5 +172,5 @@ fn join(serve: &mut Serve<'_>, delivery: DeliveryId, session: ReaderSession, now
 
 /// When the byte at an offset is shown.
 fn media_ns(title: &PlayableTitle, offset: u64) -> u64 {
-    title.file().map_or(0, |file| file.media_ns(offset, title.title().index().duration_ns))
+    title.file().map_or(0, |file| file.media_ns(offset, title.duration_ns()))
 }

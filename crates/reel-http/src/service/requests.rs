@@ -7,7 +7,8 @@ use crate::limits::RECEIVE_BYTES;
 use crate::peer::Headed;
 use crate::request::{Head, Request};
 use crate::response::Response;
-use crate::route::{Route, is_health, is_of_dav};
+use crate::route::{Route, is_health, is_of_dav, stored_form};
+use reel_library::Form as StoredForm;
 use reel_play::DeliveryPolicy;
 use reel_ring::Op;
 
@@ -71,12 +72,13 @@ impl Turn<'_, '_> {
                 Route::Session { key, file } => match session_of(self.serve, &key, &request) {
                     Some(session) => return self.play(request, file, session),
                     None => match self.serve.parts().sessions.former(&key) {
-                        Some(former) => return self.open(request, former.title_id),
+                        Some(former) => return self.open(request, former.title_id, stored_form(file)),
                         None => Response::ended(&request),
                     },
                 },
-                Route::Watch { title, .. } | Route::Download { title } | Route::Play { title } => {
-                    return self.open(request, title);
+                Route::Watch { title, file } => return self.open(request, title, stored_form(file)),
+                Route::Download { title } | Route::Play { title } => {
+                    return self.open(request, title, StoredForm::Cmaf);
                 }
                 Route::NotFound | Route::ControlPlane => {
                     Response::problem(&request, 404, "there is nothing at this path", "")

@@ -34,7 +34,7 @@ impl From<Refusal> for Refused {
             _ => "",
         };
         let code = match &refusal {
-            Refusal::NoSuchTitle { .. } => RefusalCode::NoSuchTitle,
+            Refusal::NoSuchTitle { .. } | Refusal::NoSuchForm { .. } => RefusalCode::NoSuchTitle,
             Refusal::NoSuchClass { .. } | Refusal::ClassOfOthers { .. } => RefusalCode::BadRequest,
             Refusal::TooManyOpenings | Refusal::OpeningTooLong => RefusalCode::Unavailable,
             Refusal::Session(refused) if refused.is_too_long() => RefusalCode::TooLong,

@@ -109,6 +109,11 @@ impl StreamIndex {
         self.joins.get(after.checked_sub(1)?).copied()
     }
 
+    /// When a packet is due, in nanoseconds since the beginning, rounded down.
+    pub fn time_ns(&self, packet: u64) -> u64 {
+        nanoseconds(self.ticks_at(packet))
+    }
+
     /// The time of the whole stream in nanoseconds, rounded down.
     pub fn duration_ns(&self) -> u64 {
         nanoseconds(self.duration_ticks())

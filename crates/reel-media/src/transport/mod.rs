@@ -8,6 +8,7 @@ mod index;
 mod indexer;
 mod joins;
 mod mux;
+mod playlist;
 mod reader;
 mod timeline;
 

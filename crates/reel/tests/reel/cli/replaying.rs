@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use reel_broadcast::limits::JOIN_NS;
 use reel_broadcast::receivers_wait_ns;
 use reel_receive::{
-    Arrival, Arrivals, Broadcast, BroadcastClient, Member, Plan, Played, Port, SYMBOL_BYTES, SenderTime, Tune,
-    Wait,
+    Arrival, Arrivals, Broadcast, BroadcastClient, Member, Plan, Played, Port, SYMBOL_BYTES, SenderTime,
+    Tune, Wait,
 };
 use reel_rtp::Packet;
 use reel_rtp::sdp::Session;

@@ -13,7 +13,7 @@ mod crowd;
 mod curl;
 mod damage;
 mod films;
-mod frames;
+pub(crate) mod frames;
 mod gstreamer;
 mod https;
 mod ladder;

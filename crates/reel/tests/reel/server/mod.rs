@@ -22,4 +22,5 @@ mod restarts;
 pub(crate) mod rig;
 mod secured;
 mod sending;
+mod transport;
 mod vlc;
