@@ -81,9 +81,9 @@ impl From<LibraryError> for Problem {
             LibraryError::NoSuchTitle { id } | LibraryError::Volume(VolumeError::NoSuchTitle { id }) => {
                 Problem::no_such_title(id)
             }
-            LibraryError::NoStream { .. }
-            | LibraryError::OnlyStream { .. }
-            | LibraryError::StreamNotPlayed { .. } => Problem::bad_request(error.to_string()),
+            LibraryError::NoStream { .. } | LibraryError::OnlyStream { .. } => {
+                Problem::bad_request(error.to_string())
+            }
             LibraryError::Volume(VolumeError::TitleChanged { .. }) => {
                 Problem::title_changed(error.to_string())
             }

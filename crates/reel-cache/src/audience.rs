@@ -1,7 +1,7 @@
 //! Which session plays which object from where: what the table of shared units needs to know of the
 //! sessions.
 
-use crate::body::{Body, Part};
+use crate::body::Body;
 use crate::key::{SessionKey, TrackOfSession};
 use crate::limits::AUDIENCE_PARTS_MAX;
 use crate::next_use::{Front, NextUse};
@@ -45,18 +45,18 @@ impl Audience {
             let Some(part) = body.part_at(at) else { break };
             at += part.bytes();
             // Parity has no front: no session follows another one in it.
-            let Part::Object(map, range) = part else { continue };
+            let Some((map, kind, range)) = part.data_rows() else { continue };
             if fronts.iter().any(|front| front.object == map.id()) {
                 continue;
             }
-            let stripe_bytes = map.geometry().stripe_bytes() as u64;
-            let stripes = map.bytes().div_ceil(stripe_bytes).max(1);
+            let stripe_bytes = kind.stripe_bytes(map.geometry());
+            let stripes = kind.object_bytes(map).div_ceil(stripe_bytes).max(1);
             fronts.push(Front {
                 object: map.id(),
                 stripe: range.start / stripe_bytes,
                 asked_ns: now_ns,
                 stripe_ns: duration_ns / stripes,
-                offset: range.start,
+                offset: kind.stored_at(map.geometry(), range.start),
                 until_stripe: (range.end.max(range.start + 1) - 1) / stripe_bytes,
                 is_whole: false,
             });

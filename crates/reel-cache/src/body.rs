@@ -1,5 +1,6 @@
 //! What a response is made of: bytes in memory and ranges of stored objects.
 
+use crate::row_kind::RowKind;
 use reel_volume::ObjectMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +12,9 @@ pub enum Part {
     Bytes(Arc<[u8]>, Range<usize>),
     /// Bytes of a stored object.
     Object(Arc<ObjectMap>, Range<u64>),
+    /// Bytes of a stored object of which so many of each symbol count, from its start on: the range
+    /// is of those ([`RowKind::Payload`]).
+    Payload(Arc<ObjectMap>, u32, Range<u64>),
     /// Bytes of the parity rows of a stored object, one row for each matrix, in the order of the
     /// matrices: stripe by stripe, and in a stripe matrix by matrix. With M matrices to a stripe,
     /// the row of matrix m of stripe s begins at byte (s * M + m) * [`Geometry::row_bytes`]. All of
@@ -132,8 +136,26 @@ impl Part {
     pub fn bytes(&self) -> u64 {
         match self {
             Part::Bytes(_, range) => (range.end - range.start) as u64,
-            Part::Object(_, range) | Part::Parity(_, range) => range.end - range.start,
+            Part::Object(_, range) | Part::Payload(_, _, range) | Part::Parity(_, range) => {
+                range.end - range.start
+            }
         }
+    }
+
+    /// The rows of an object that it is made of, and which of their bytes; `None` if those are in
+    /// memory.
+    pub fn rows(&self) -> Option<(&Arc<ObjectMap>, RowKind, Range<u64>)> {
+        match self {
+            Part::Bytes(..) => None,
+            Part::Object(map, range) => Some((map, RowKind::Data, range.clone())),
+            Part::Payload(map, bytes, range) => Some((map, RowKind::Payload(*bytes), range.clone())),
+            Part::Parity(map, range) => Some((map, RowKind::Parity, range.clone())),
+        }
+    }
+
+    /// The same without parity.
+    pub fn data_rows(&self) -> Option<(&Arc<ObjectMap>, RowKind, Range<u64>)> {
+        self.rows().filter(|(_, kind, _)| *kind != RowKind::Parity)
     }
 
     fn slice(&self, within: Range<u64>) -> Part {
@@ -144,6 +166,9 @@ impl Part {
                 Part::Bytes(Arc::clone(bytes), from..range.start + within.end as usize)
             }
             Part::Object(map, range) => Part::Object(Arc::clone(map), shifted(&within, range.start)),
+            Part::Payload(map, bytes, range) => {
+                Part::Payload(Arc::clone(map), *bytes, shifted(&within, range.start))
+            }
             Part::Parity(map, range) => Part::Parity(Arc::clone(map), shifted(&within, range.start)),
         }
     }

@@ -1,11 +1,10 @@
 //! Bytes that are read ahead, and the memory they occupy until their client has them.
 
-use crate::body::{Body, Part};
+use crate::body::Body;
 use crate::budget::Reservation;
 use crate::fetcher::Fetcher;
 use crate::limits::{AHEAD_STRIPES_NOT_ROTATIONAL, PREFETCH_HELD_NS, READ_TIME_MIN_NS};
 use crate::reader::Ramp;
-use crate::row_kind::RowKind;
 use crate::unit::{Fetched, PositionRows, UnitKey, UnitWant};
 use crate::window::Depth;
 use reel_qos::Class;
@@ -144,8 +143,8 @@ fn needed_units(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
         let part_at = at;
         at += part.bytes();
         // Parity is not read ahead: its reader requests it with the data that it protects.
-        let Part::Object(map, range) = part else { continue };
-        let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        let Some((map, kind, range)) = part.data_rows() else { continue };
+        let stripe_bytes = kind.stripe_bytes(map.geometry());
         for stripe in range.start / stripe_bytes..range.end.div_ceil(stripe_bytes) {
             let start = stripe * stripe_bytes;
             let (from, to) = (range.start.max(start), range.end.min(start + stripe_bytes));
@@ -154,11 +153,11 @@ fn needed_units(plan: &Plan, depth: Depth) -> Vec<(Stripe, Vec<UnitWant>)> {
                 (Stripe { begins, ends, keys: Vec::new(), reservation: None }, BTreeMap::new())
             });
             touched.ends = ends;
-            let window = depth.window(map.geometry(), RowKind::Data, ramp.bytes, ramp.duration_ns);
+            let window = depth.window(map.geometry(), kind, ramp.bytes, ramp.duration_ns);
             let deadline_ns = ramp.due_ns(touched.begins, window.bytes());
-            let touched = RowKind::Data.rows_by_position(map.geometry(), &(from - start..to - start));
+            let touched = kind.rows_by_position(map.geometry(), &(from - start..to - start));
             for PositionRows { position, rows } in touched {
-                let (map, class) = (Arc::clone(&map), plan.class);
+                let (map, class) = (Arc::clone(map), plan.class);
                 let rows = rows.start..map.geometry().unit_rows();
                 let want = UnitWant { map, stripe, position, rows, class, deadline_ns, requester: None };
                 // Where parts meet in a unit, the first one has the others' rows, too.

@@ -23,7 +23,6 @@ use crate::limits::{
     READER_REFILL_STRIPES, READER_STEPS_MAX, READER_STRIPES_MAX, RUN_STEPS_MAX, SEND_BYTES_MAX,
     SEND_CHUNKS_MAX,
 };
-use crate::row_kind::RowKind;
 use crate::runs::{Run, RunLimits};
 use crate::unit::{Fetched, PositionRows, UnitWant};
 use crate::window::Window;
@@ -339,15 +338,13 @@ impl Reader {
     fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
         let offset = self.sent_bytes + self.planned_bytes;
         let Some(part) = self.body.part_at(offset) else { return false };
-        let piece = match part {
-            Part::Bytes(bytes, range) => {
-                self.planned_bytes += range.len() as u64;
-                self.window.push_back(Step::Bytes(bytes, range));
-                return true;
-            }
-            Part::Object(map, range) => StripePiece::first_of(map, RowKind::Data, &range),
-            Part::Parity(map, range) => StripePiece::first_of(map, RowKind::Parity, &range),
-        };
+        if let Part::Bytes(bytes, range) = part {
+            self.planned_bytes += range.len() as u64;
+            self.window.push_back(Step::Bytes(bytes, range));
+            return true;
+        }
+        let Some((map, kind, range)) = part.rows() else { return false };
+        let piece = StripePiece::first_of(Arc::clone(map), kind, &range);
         let window = self.due.window(fetcher.units().depth(), &piece);
         let deadline_ns = self.due.of(offset, window.bytes(), now_ns);
         let mut wanted = piece.rows_by_position();

@@ -18,6 +18,9 @@ use std::ops::Range;
 pub enum RowKind {
     /// The data rows: the bytes of the object.
     Data,
+    /// So many bytes of each symbol of the data rows, from its start on. What follows them in a
+    /// symbol fills it.
+    Payload(u32),
     /// The parity rows, one for each matrix. A matrix with several has the first of them counted.
     Parity,
 }
@@ -26,14 +29,22 @@ impl RowKind {
     /// Units of a stripe that hold these rows.
     pub fn units(self, geometry: &Geometry) -> usize {
         match self {
-            RowKind::Data => geometry.data_rows(),
+            RowKind::Data | RowKind::Payload(_) => geometry.data_rows(),
             RowKind::Parity => 1,
+        }
+    }
+
+    /// Bytes of a row that count.
+    pub fn row_bytes(self, geometry: &Geometry) -> u64 {
+        match self {
+            RowKind::Data | RowKind::Parity => geometry.row_bytes() as u64,
+            RowKind::Payload(bytes) => geometry.row_symbols() as u64 * u64::from(bytes),
         }
     }
 
     /// Bytes of these rows in a matrix.
     pub fn matrix_bytes(self, geometry: &Geometry) -> u64 {
-        (self.units(geometry) * geometry.row_bytes()) as u64
+        self.units(geometry) as u64 * self.row_bytes(geometry)
     }
 
     /// Bytes of these rows in a stripe.
@@ -46,7 +57,33 @@ impl RowKind {
     pub fn object_bytes(self, map: &ObjectMap) -> u64 {
         match self {
             RowKind::Data => map.bytes(),
+            RowKind::Payload(bytes) => {
+                let symbol_bytes = map.geometry().symbol_bytes() as u64;
+                let last = (map.bytes() % symbol_bytes).min(bytes.into());
+                map.bytes() / symbol_bytes * u64::from(bytes) + last
+            }
             RowKind::Parity => map.stripes() * self.stripe_bytes(map.geometry()),
+        }
+    }
+
+    /// Where a byte of the data rows that count lies in the object.
+    pub fn stored_at(self, geometry: &Geometry, at: u64) -> u64 {
+        match self {
+            RowKind::Data | RowKind::Parity => at,
+            RowKind::Payload(bytes) => {
+                let bytes = u64::from(bytes);
+                at / bytes * geometry.symbol_bytes() as u64 + at % bytes
+            }
+        }
+    }
+
+    /// Which bytes of a row follow each other from byte `at` of those that count, up to its end.
+    pub(crate) fn run_of_row(self, geometry: &Geometry, at: u64) -> Range<usize> {
+        // The casts fit: all of it lies inside one row.
+        let from = self.stored_at(geometry, at) as usize;
+        match self {
+            RowKind::Data | RowKind::Parity => from..geometry.row_bytes(),
+            RowKind::Payload(bytes) => from..from + (bytes - (at % u64::from(bytes)) as u32) as usize,
         }
     }
 
@@ -59,7 +96,7 @@ impl RowKind {
 
     /// The rows at each position that the bytes `range` of a stripe touch.
     pub(crate) fn rows_by_position(self, geometry: &Geometry, range: &Range<u64>) -> Vec<PositionRows> {
-        let (units, row_bytes) = (self.units(geometry), geometry.row_bytes() as u64);
+        let (units, row_bytes) = (self.units(geometry), self.row_bytes(geometry));
         // The casts fit: they are rows of one stripe.
         let first = (range.start / row_bytes) as usize;
         let last = ((range.end - 1) / row_bytes) as usize;
@@ -76,7 +113,7 @@ impl RowKind {
 
     fn first_position(self, geometry: &Geometry) -> usize {
         match self {
-            RowKind::Data => 0,
+            RowKind::Data | RowKind::Payload(_) => 0,
             RowKind::Parity => geometry.data_rows(),
         }
     }
@@ -101,21 +138,39 @@ mod tests {
         fields.prop_map(|fields| Geometry::new(fields).expect("these numbers keep the rules"))
     }
 
+    fn kinds() -> impl Strategy<Value = RowKind> {
+        prop_oneof![Just(RowKind::Data), Just(RowKind::Parity), (1_u32..=7).prop_map(RowKind::Payload)]
+    }
+
     proptest! {
+        /// Runs are within one symbol, and the bytes of an object that count follow each other.
+        #[test]
+        fn runs_of_rows_are_the_first_bytes_of_symbols(
+            geometry in geometries(), bytes in 1_u32..=7, at in 0_u64..10_000,
+        ) {
+            let kind = RowKind::Payload(bytes);
+            let at = at % kind.row_bytes(&geometry);
+            let run = kind.run_of_row(&geometry, at);
+            prop_assert!(!run.is_empty() && run.end <= geometry.row_bytes());
+            prop_assert_eq!(run.start / 7, (run.end - 1) / 7);
+            prop_assert_eq!((run.end - 1) % 7, bytes as usize - 1);
+            let next = at + run.len() as u64;
+            prop_assert_eq!(kind.stored_at(&geometry, next), (run.start / 7 + 1) as u64 * 7);
+        }
+
         /// Each byte of the range lies in a wanted row, and each end of the wanted rows holds a
         /// byte of the range.
         #[test]
         fn the_wanted_rows_are_those_that_the_range_touches(
-            geometry in geometries(), parity in any::<bool>(), from in any::<u64>(), to in any::<u64>(),
+            geometry in geometries(), kind in kinds(), from in any::<u64>(), to in any::<u64>(),
         ) {
-            let kind = if parity { RowKind::Parity } else { RowKind::Data };
             let stripe_bytes = kind.stripe_bytes(&geometry);
             let (from, to) = (from % stripe_bytes, to % stripe_bytes);
             let range = from.min(to)..from.max(to) + 1;
             let mut touched: BTreeMap<usize, Range<usize>> = BTreeMap::new();
             for byte in range.clone() {
-                let (position, row) = kind.place(&geometry, byte / geometry.row_bytes() as u64);
-                prop_assert_eq!(position < geometry.data_rows(), kind == RowKind::Data);
+                let (position, row) = kind.place(&geometry, byte / kind.row_bytes(&geometry));
+                prop_assert_eq!(position < geometry.data_rows(), kind != RowKind::Parity);
                 prop_assert!(position < geometry.width() && row < geometry.unit_rows());
                 let rows = touched.entry(position).or_insert(row..row + 1);
                 *rows = rows.start.min(row)..rows.end.max(row + 1);

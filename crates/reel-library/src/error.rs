@@ -19,8 +19,6 @@ const HELP_SMALL_SYMBOLS: &str = "make a volume with `reel volume create --geome
 const HELP_NO_STREAM: &str = "`reel form add VOLUME TITLE ts` makes one";
 const HELP_HAS_STREAM: &str = "`reel export --form ts` writes it to a file";
 const HELP_CHANGED: &str = "try it again";
-const STREAM_NOT_PLAYED: &str =
-    "symbols of this volume hold more than is sent (`volume create --geometry ts` makes others)";
 const HELP_ONLY_STREAM: &str = "`reel export --form ts` writes it to a file";
 const HELP_NO_SPACE: &str = "remove titles, or make a larger volume";
 const HELP_DAMAGED: &str = "remove the title and ingest it again";
@@ -198,12 +196,6 @@ pub enum LibraryError {
         /// The title.
         id: String,
     },
-    /// The form `ts` of the title is sent to groups only.
-    #[error("{id} cannot be played as a transport stream: {STREAM_NOT_PLAYED}; {HELP_ONLY_STREAM}")]
-    StreamNotPlayed {
-        /// The title.
-        id: String,
-    },
     /// The title is stored as a transport stream alone.
     #[error(
         "{id} is stored only as a transport stream (form ts), which a server plays at /watch/{id}/stream.m3u8; {HELP_ONLY_STREAM}"
@@ -253,9 +245,7 @@ impl LibraryError {
             LibraryError::Incomplete { .. } | LibraryError::Index { .. } => Some(Cow::Borrowed(HELP_DAMAGED)),
             LibraryError::NoSuchTitle { .. } => Some(Cow::Borrowed(HELP_NO_SUCH_TITLE)),
             LibraryError::NoStream { .. } => Some(Cow::Borrowed(HELP_NO_STREAM)),
-            LibraryError::OnlyStream { .. } | LibraryError::StreamNotPlayed { .. } => {
-                Some(Cow::Borrowed(HELP_ONLY_STREAM))
-            }
+            LibraryError::OnlyStream { .. } => Some(Cow::Borrowed(HELP_ONLY_STREAM)),
             LibraryError::Volume(error) => error.help(),
             _ => None,
         }
@@ -365,7 +355,6 @@ mod tests {
             LibraryError::NoSuchTitle { id: id() },
             LibraryError::NoStream { id: id() },
             LibraryError::OnlyStream { id: id() },
-            LibraryError::StreamNotPlayed { id: id() },
             LibraryError::Volume(volume()),
         ];
         let subtitles = [

@@ -71,7 +71,9 @@ pub fn ingest(
         let stored = stream.store(volume, &mut meter, &options.stop)?;
         warnings.extend(stored.warnings.iter().map(|text| format!("form ts: {text}")));
         if let Some(error) = unplayable {
-            warnings.push(format!("only the form ts is stored, and players cannot play the title: {error}"));
+            warnings.push(format!(
+                "only the form ts is stored, which players get at /watch/TITLE/stream.m3u8: {error}"
+            ));
             let (poster, warning) = stream_poster(&inputs[0], &name, &stored.index, &options.stop);
             objects.push(poster_entry(&Store::new(volume), &poster)?);
             warnings.extend(warning);

@@ -5,7 +5,7 @@ use crate::limits::{
 };
 use crate::playable::{MediaRequest, PlainFile, Playable};
 use reel_admit::{Session, Sessions, TrackSpan};
-use reel_cache::{Body, Due, MediaKind, Pace, Part, Plan, Prefetcher, Ramp, TrackOfSession};
+use reel_cache::{Body, Due, MediaKind, Pace, Plan, Prefetcher, Ramp, TrackOfSession};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{AdmitError, Class, ClassTable, DEADLINE_NONE_NS, Kind};
 use std::ops::Range;
@@ -81,11 +81,11 @@ fn stream_ns(stream: &PlainFile) -> u64 {
 fn window_end(file: &Body, start: u64) -> u64 {
     let mut end = start;
     while let Some(part) = file.part_at(end) {
-        let Part::Object(map, range) = &part else {
+        let Some((map, kind, range)) = part.data_rows() else {
             end += part.bytes();
             continue;
         };
-        let stripe_bytes = map.geometry().stripe_bytes() as u64;
+        let stripe_bytes = kind.stripe_bytes(map.geometry());
         let left = (FILE_WINDOW_STRIPES * stripe_bytes).saturating_sub(end - start);
         if left <= part.bytes() {
             let stripe_end = (range.start + left).next_multiple_of(stripe_bytes).min(range.end);
@@ -100,9 +100,9 @@ fn window_end(file: &Body, start: u64) -> u64 {
 fn stripe_bytes(file: &Body, offset: u64) -> u64 {
     let mut at = offset;
     while let Some(part) = file.part_at(at) {
-        match part {
-            Part::Object(map, _) => return map.geometry().stripe_bytes() as u64,
-            other => at += other.bytes(),
+        match part.data_rows() {
+            Some((map, kind, _)) => return kind.stripe_bytes(map.geometry()),
+            None => at += part.bytes(),
         }
     }
     0

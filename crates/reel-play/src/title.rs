@@ -68,18 +68,17 @@ impl PlayableTitle {
     }
 
     /// The form `ts` of a title as one file, for members whose readers read ahead by `depth`.
-    /// Nothing else of the title can be played with it. `None` if symbols hold more than is sent,
-    /// as they do on volumes for the form `cmaf`.
-    pub fn of_transport(stream: Arc<Stream>, depth: Depth) -> Option<Self> {
-        let (file, offers) = transport::of_stream(&stream, depth)?;
-        Some(Self {
+    /// Nothing else of the title can be played with it.
+    pub fn of_transport(stream: Arc<Stream>, depth: Depth) -> Self {
+        let (file, offers) = transport::of_stream(&stream, depth);
+        Self {
             title: Arc::clone(&stream.title),
             file: Some(file),
             offers,
             stream: None,
             texts: TextCache::new(1, 0, stream.index.joins.len()),
             transport: Some(stream),
-        })
+        }
     }
 
     /// The form `ts` of a title, to be sent `passes` times in a row by the clock, with or without

@@ -80,12 +80,12 @@ impl Opener {
         }
     }
 
-    /// Opens a form of a title. Waits for its index to be read from the disks. Those that may sleep are woken
-    /// together and waited for: a session that begins then finds them awake.
+    /// Opens a form of a title. Waits for its index to be read from the disks. Those that may sleep
+    /// are woken together and waited for: a session that begins then finds them awake.
     ///
     /// # Errors
-    /// [`Refusal`] if there is no such title or form, if it cannot be read, or if a thread panics on
-    /// it.
+    /// [`Refusal`] if there is no such title or form, if it cannot be read, or if a thread panics
+    /// on it.
     pub fn title(&self, id: &str, form: StoredForm) -> Result<Arc<PlayableTitle>, Refusal> {
         let title = || id.to_owned();
         if self.titles.is_set_aside(id) {
@@ -102,9 +102,9 @@ impl Opener {
         }
         opened.map_err(|error| match error {
             LibraryError::NoSuchTitle { .. } => Refusal::NoSuchTitle { title: title() },
-            LibraryError::OnlyStream { .. }
-            | LibraryError::NoStream { .. }
-            | LibraryError::StreamNotPlayed { .. } => Refusal::NoSuchForm { reason: error.to_string() },
+            LibraryError::OnlyStream { .. } | LibraryError::NoStream { .. } => {
+                Refusal::NoSuchForm { reason: error.to_string() }
+            }
             error => {
                 tracing::error!(title = id, %error, "a title cannot be opened");
                 Refusal::Unreadable { reason: error.to_string() }

@@ -217,8 +217,8 @@ impl Serve<'_> {
         self.own.draining_since_ns.is_some()
     }
 
-    /// Lets another thread open a title in the form that players use. [`Protocol::opened`] is called with this tag, after
-    /// [`Opener::time_max_ns`] at the latest.
+    /// Lets another thread open a title in the form that players use. [`Protocol::opened`] is
+    /// called with this tag, after [`Opener::time_max_ns`] at the latest.
     ///
     /// # Errors
     /// [`Refusal::TooManyOpenings`]; then nothing is called.

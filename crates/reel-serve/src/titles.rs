@@ -37,20 +37,17 @@ impl Titles {
     /// Opens a form of a title. Waits for its index if no session plays it yet.
     ///
     /// # Errors
-    /// There is no such title or no such form of it, its index cannot be read, or the form cannot
-    /// be played ([`LibraryError::StreamNotPlayed`]).
+    /// There is no such title or no such form of it, or its index cannot be read.
     pub fn open(&self, id: &str, form: Form) -> Result<Arc<PlayableTitle>, LibraryError> {
         match form {
             Form::Cmaf => {
                 let title = (self.open)(&self.library, id)?;
-                shared(&self.playing, &Arc::clone(&title), || Ok(PlayableTitle::new(title, self.depth)))
+                Ok(shared(&self.playing, &Arc::clone(&title), || PlayableTitle::new(title, self.depth)))
             }
             Form::Ts => {
                 let stream = self.library.stream(id)?;
-                shared(&self.streams, &Arc::clone(&stream.title), || {
-                    let playable = PlayableTitle::of_transport(stream, self.depth);
-                    playable.ok_or_else(|| LibraryError::StreamNotPlayed { id: id.to_owned() })
-                })
+                let title = Arc::clone(&stream.title);
+                Ok(shared(&self.streams, &title, || PlayableTitle::of_transport(stream, self.depth)))
             }
         }
     }
@@ -84,21 +81,21 @@ impl Titles {
 fn shared(
     playing: &Mutex<HashMap<String, Weak<PlayableTitle>>>,
     title: &Arc<Title>,
-    compute: impl FnOnce() -> Result<PlayableTitle, LibraryError>,
-) -> Result<Arc<PlayableTitle>, LibraryError> {
+    compute: impl FnOnce() -> PlayableTitle,
+) -> Arc<PlayableTitle> {
     if let Some(playable) = found(&lock(playing), title) {
-        return Ok(playable);
+        return playable;
     }
     // Computed here, not on the serving threads: a long title takes some milliseconds. Two callers
     // may compute it at once; all use the first result.
-    let playable = Arc::new(compute()?);
+    let playable = Arc::new(compute());
     let mut playing = lock(playing);
     if let Some(first) = found(&playing, title) {
-        return Ok(first);
+        return first;
     }
     playing.retain(|_, playable| playable.strong_count() > 0);
     playing.insert(title.id().to_owned(), Arc::downgrade(&playable));
-    Ok(playable)
+    playable
 }
 
 /// What was computed for this opening of a title.

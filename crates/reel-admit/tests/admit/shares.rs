@@ -175,7 +175,7 @@ fn a_client_is_refused_its_share_only_if_it_holds_it() {
                 continue;
             }
             let count = own.len();
-            let is_within = |all: usize| count + 1 <= 3 * (20 - all) && 20 - all >= 2;
+            let is_within = |all: usize| count < 3 * (20 - all) && 20 - all >= 2;
             match open(&sessions, address(client)) {
                 Ok(session) => {
                     own.push(session);

@@ -432,11 +432,24 @@ fn media(describe: &mut Describe) -> Paths {
     let copied = describe.operation(op("davCopy", copied), download.clone());
     let played = describe.operation(op("davPlay", "The file that players of WebDAV play"), download.clone());
     let download = describe.operation(op("download", summary), download);
+    let mut paths = watched(describe);
+    paths.extend([
+        ("/files/{id}.mp4", json!({ "parameters": [id()], "get": download })),
+        ("/dav/copy/{id}.mp4", json!({ "parameters": [id()], "get": copied })),
+        ("/dav/play/{id}.mp4", json!({ "parameters": [id()], "get": played })),
+    ]);
+    paths
+}
+
+/// What opens sessions.
+fn watched(describe: &mut Describe) -> Paths {
+    let id = || path("id", "A title's id");
+    let named = || json!([id(), path("name", "The same id again")]);
     let mut watch = |parameters: Value, [id, id_of_head]: [&'static str; 2], summary| {
         let responses = [
             ("307", plain("To the session's own address", [])),
             ("403", describe.problem(CLASS_OF_OTHERS)),
-            ("404", describe.problem("No such title")),
+            ("404", describe.problem("No such title, or no such form of it")),
             ("429", describe.problem("Refused: this client has its share")),
             ("503", describe.problem("Refused: one more viewer does not fit, or the title is too long")),
         ];
@@ -444,35 +457,22 @@ fn media(describe: &mut Describe) -> Paths {
         let responses = [
             ("200", plain("What a session would send; none is opened", [])),
             ("403", describe.problem(CLASS_OF_OTHERS)),
-            ("404", describe.problem("No such title")),
+            ("404", describe.problem("No such title, or no such form of it")),
         ];
         let head = Operation { tag: "media", id: id_of_head, summary: "Looks at the title" };
         let head = describe.operation(head, responses);
         json!({ "parameters": parameters, "get": get, "head": head })
     };
+    let hls = "Opens a session and leads to its HLS playlist";
+    let dash = "Opens a session and leads to its DASH manifest";
+    let file = "Opens a session and leads to one MP4 file, for players without HLS or DASH";
+    let list = "Opens a session and leads to an HLS playlist of the stored transport stream (form ts)";
+    let stream = "Opens a session and leads to the stored transport stream (form ts) as one file";
     vec![
-        (
-            "/watch/{id}/master.m3u8",
-            watch(json!([id()]), ["watchHls", "lookAtHls"], "Opens a session and leads to its HLS playlist"),
-        ),
-        (
-            "/watch/{id}/manifest.mpd",
-            watch(
-                json!([id()]),
-                ["watchDash", "lookAtDash"],
-                "Opens a session and leads to its DASH manifest",
-            ),
-        ),
-        (
-            "/watch/{id}/{name}.mp4",
-            watch(
-                json!([id(), path("name", "The same id again")]),
-                ["watchProgressive", "lookAtProgressive"],
-                "Opens a session and leads to one MP4 file, for players without HLS or DASH",
-            ),
-        ),
-        ("/files/{id}.mp4", json!({ "parameters": [id()], "get": download })),
-        ("/dav/copy/{id}.mp4", json!({ "parameters": [id()], "get": copied })),
-        ("/dav/play/{id}.mp4", json!({ "parameters": [id()], "get": played })),
+        ("/watch/{id}/master.m3u8", watch(json!([id()]), ["watchHls", "lookAtHls"], hls)),
+        ("/watch/{id}/manifest.mpd", watch(json!([id()]), ["watchDash", "lookAtDash"], dash)),
+        ("/watch/{id}/{name}.mp4", watch(named(), ["watchProgressive", "lookAtProgressive"], file)),
+        ("/watch/{id}/stream.m3u8", watch(json!([id()]), ["watchStream", "lookAtStream"], list)),
+        ("/watch/{id}/{name}.ts", watch(named(), ["watchTransport", "lookAtTransport"], stream)),
     ]
 }

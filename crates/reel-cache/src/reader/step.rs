@@ -173,18 +173,19 @@ impl StripeStep {
 
     /// Appends what is in memory without a gap. `true` if that was all of the stripe.
     pub(super) fn chunks(&self, chunks: &mut Vec<Chunk>, left_bytes: &mut usize) -> bool {
-        let row_bytes = self.piece.map.geometry().row_bytes() as u64;
+        let (geometry, kind) = (self.piece.map.geometry(), self.piece.kind);
+        let row_bytes = kind.row_bytes(geometry);
         let Range { start: mut at, end } = self.piece.range;
         while at < end {
             if *left_bytes == 0 || chunks.len() >= SEND_CHUNKS_MAX {
                 return false;
             }
             let Some(row) = self.row(at / row_bytes) else { return false };
-            // The casts fit: both lie inside one row.
-            let from = (at % row_bytes) as usize;
-            let row_left = (end - at).min(row_bytes - at % row_bytes) as usize;
-            let bytes = row_left.min(*left_bytes);
-            chunks.push(Chunk::Lease(row.slice(from..from + bytes)));
+            let run = kind.run_of_row(geometry, at % row_bytes);
+            // Fits: at most the length of a run.
+            let bytes = (end - at).min(run.len() as u64) as usize;
+            let bytes = bytes.min(*left_bytes);
+            chunks.push(Chunk::Lease(row.slice(run.start..run.start + bytes)));
             *left_bytes -= bytes;
             at += bytes as u64;
         }
@@ -192,7 +193,7 @@ impl StripeStep {
     }
 
     pub(super) fn front_is_ready(&self) -> bool {
-        self.row(self.piece.range.start / self.piece.map.geometry().row_bytes() as u64).is_some()
+        self.row(self.piece.range.start / self.piece.kind.row_bytes(self.piece.map.geometry())).is_some()
     }
 
     /// Row `index` of the stripe in the order of sending, if its unit is in memory.

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use reel_cache::{Body, Due, Part};
+use reel_cache::{Body, Due, Part, RowKind};
 use reel_disk::Fault;
 use reel_fixture::{BUFFERS, ClientBehaviour, Core, Ends, MEMBERS, STRIPE_BYTES, VolumeFixture};
 use reel_testkit::Rng;
@@ -58,15 +58,25 @@ fn body(fixture: &VolumeFixture, rng: &mut Rng, parts: usize) -> (Body, Vec<u8>)
     for _ in 0..parts {
         let object = rng.below(LENGTHS.len() as u64) as usize;
         let map = &fixture.objects[object];
-        let kind = rng.below(4);
+        let kind = rng.below(5);
         if kind == 0 {
             let length = rng.below(5_000) as usize;
             let bytes: Arc<[u8]> = rng.bytes(length).into();
             let from = rng.below(bytes.len() as u64 + 1) as usize;
             expected.extend_from_slice(&bytes[from..]);
             all.push(Part::Bytes(Arc::clone(&bytes), from..bytes.len()));
+        } else if kind == 1 {
+            let symbol_bytes = map.geometry().symbol_bytes();
+            let count = 1 + rng.below(symbol_bytes as u64) as usize;
+            let symbols = fixture.bytes[object].chunks(symbol_bytes);
+            let bytes: Vec<u8> = symbols.flat_map(|it| &it[..count.min(it.len())]).copied().collect();
+            assert_eq!(RowKind::Payload(count as u32).object_bytes(map), bytes.len() as u64);
+            let from = rng.below(bytes.len() as u64 + 1);
+            let to = from + rng.below(bytes.len() as u64 - from + 1).min(150_000);
+            expected.extend_from_slice(&bytes[from as usize..to as usize]);
+            all.push(Part::Payload(Arc::clone(map), count as u32, from..to));
         } else {
-            let parity = (kind == 1).then(|| fixture.parity_bytes(object));
+            let parity = (kind == 2).then(|| fixture.parity_bytes(object));
             let bytes = parity.as_ref().unwrap_or(&fixture.bytes[object]);
             let from = rng.below(bytes.len() as u64 + 1);
             let to = from + rng.below(bytes.len() as u64 - from + 1).min(150_000);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_nobody_can_join_are_cut_by_time() {
+    fn streams_without_places_to_join_are_cut_by_time() {
         let lengths: Vec<u64> =
             index(15_000, &[], None).segments().iter().map(|segment| segment.ticks / TICKS_PER_S).collect();
         assert_eq!(lengths, [60, 60, 30]);

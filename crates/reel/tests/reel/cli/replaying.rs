@@ -159,8 +159,8 @@ fn live(dir: TestDir, url: &str, broadcast: &Broadcast, first_slot: u64) -> (Tes
     (dir, waits)
 }
 
-/// What arrived of all channels of a broadcast, with the times when it was due: a busy machine sends
-/// later than that, and the waits of clients are those of the schedule.
+/// What arrived of all channels of a broadcast, with the times when it was due. A busy machine
+/// sends later than that, and the waits of clients are those of the schedule.
 struct Record {
     broadcast: Broadcast,
     plans: Vec<Plan>,
