@@ -1,12 +1,12 @@
 //! One client's connection, and the replies that it waits for.
 
 use crate::answer::Asking;
-use crate::limits::{IDLE_TIME_MAX_NS, RECORD_TIME_MAX_NS, STALL_TIME_MAX_NS};
+use crate::limits::{IDLE_TIME_MAX_NS, RECORD_TIME_MAX_NS, SEND_CRITICAL_NS, STALL_TIME_MAX_NS};
 use crate::nfs::{HoldCall, ReadCall};
 use crate::record::Records;
-use reel_play::{DeliveryId, FlowMeter, FlowSample, NetworkPath};
+use reel_play::{DeliveryId, DeliveryOrder, FlowMeter, FlowSample, NetworkPath};
 use reel_ring::TcpStatus;
-use reel_rt::TaskId;
+use reel_rt::{TaskId, TaskKind};
 use reel_serve::Counted;
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -27,9 +27,13 @@ pub(crate) struct Connection {
     pub(crate) records: Records,
     /// The replies that are owed, in the order of the calls.
     pub(crate) replies: VecDeque<u64>,
+    /// Those of calls that have waited for the listing that was read now.
+    pub(crate) listed: VecDeque<u64>,
     /// The reply of which a part was sent.
     pub(crate) current: Option<u64>,
     pub(crate) is_receiving: bool,
+    /// No more calls are read, because too much is owed to the client.
+    pub(crate) is_held_back: bool,
     pub(crate) is_sending: bool,
     /// The client takes nothing at the moment.
     pub(crate) is_blocked: bool,
@@ -37,6 +41,9 @@ pub(crate) struct Connection {
     pub(crate) is_leaving: bool,
     /// When the client last sent or took something.
     pub(crate) since_ns: u64,
+    /// When the bytes of the newest read were due, if they are promised. The next ones are due
+    /// later.
+    pub(crate) due_ns: Option<u64>,
     flow: FlowMeter,
 }
 
@@ -44,10 +51,14 @@ pub(crate) struct Connection {
 pub(crate) struct Reply {
     /// The connection that it belongs to.
     pub(crate) connection: u64,
+    /// The network of its client.
+    pub(crate) network: IpAddr,
     /// The number of the call.
     pub(crate) xid: u32,
     pub(crate) asked: Asked,
     pub(crate) state: ReplyState,
+    /// What is in memory for it, without bytes of titles.
+    pub(crate) bytes: usize,
 }
 
 /// What a call needs of an open title.
@@ -96,12 +107,15 @@ impl Connection {
             input: Vec::new(),
             records: Records::default(),
             replies: VecDeque::new(),
+            listed: VecDeque::new(),
             current: None,
             is_receiving: false,
+            is_held_back: false,
             is_sending: false,
             is_blocked: false,
             is_leaving: false,
             since_ns: now_ns,
+            due_ns: None,
             flow: FlowMeter::default(),
         }
     }
@@ -131,6 +145,19 @@ impl Connection {
         self.counted.busy();
     }
 
+    /// The kind of task that the connection is for its thread, and the time from which it is
+    /// critical. `order` is that of the reply that is sent. Without one, the next call is as urgent
+    /// as the newest read was.
+    pub(crate) fn task_kind(&self, order: Option<DeliveryOrder>) -> (TaskKind, u64) {
+        match order.or(self.due_ns.map(DeliveryOrder::Due)) {
+            Some(DeliveryOrder::Due(due_ns)) => {
+                (TaskKind::Deadline { delay_ns: SEND_CRITICAL_NS }, due_ns.saturating_sub(SEND_CRITICAL_NS))
+            }
+            Some(DeliveryOrder::Interactive) | None => (TaskKind::Interactive, 0),
+            Some(DeliveryOrder::Background) => (TaskKind::Background, 0),
+        }
+    }
+
     /// Whether it has exceeded a time limit. While the client waits for the server, none counts.
     pub(crate) fn is_overdue(&self, now_ns: u64) -> bool {
         let limit_ns = match self.is_quiet() {
@@ -140,5 +167,45 @@ impl Connection {
             false => return false,
         };
         now_ns.saturating_sub(self.since_ns) > limit_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_rt::Agenda;
+    use reel_serve::{OpenConnections, PlaceShares};
+    use std::net::Ipv4Addr;
+
+    const NOW_NS: u64 = 5_000_000_000_000;
+    const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    pub(crate) fn connection(agenda: &mut Agenda) -> Connection {
+        let socket = std::net::UdpSocket::bind((CLIENT, 0)).expect("a socket").into();
+        let open = OpenConnections::new(1, 1, PlaceShares::default());
+        let counted = open.place(None).expect("a place");
+        let task = agenda.add(TaskKind::Interactive, 0).expect("room");
+        Connection::new(socket, counted, CLIENT, Asking { is_allowed: true, port: 1 }, task, NOW_NS)
+    }
+
+    /// What a player asks for next comes before the lists of any number of other clients.
+    #[test]
+    fn the_next_read_of_a_player_comes_before_lists() {
+        let mut agenda = Agenda::default();
+        let [list, mut player, mut copy] = std::array::from_fn(|_| connection(&mut agenda));
+        player.due_ns = Some(NOW_NS + SEND_CRITICAL_NS);
+        copy.due_ns = Some(NOW_NS + 100 * SEND_CRITICAL_NS);
+        for connection in [&list, &list, &copy, &player] {
+            let (kind, critical_ns) = connection.task_kind(None);
+            agenda.set_kind(connection.task, kind);
+            agenda.wait(connection.task, critical_ns);
+            agenda.ready(connection.task);
+        }
+        let order = [player.task, list.task, copy.task];
+        for task in order {
+            assert_eq!(agenda.choose(NOW_NS).task, Some(task));
+            agenda.remove(task);
+        }
+        assert_eq!(player.task_kind(Some(DeliveryOrder::Interactive)).0, TaskKind::Interactive);
     }
 }

@@ -25,6 +25,11 @@ pub struct NfsCounters {
     pub garbage: AtomicU64,
     /// Connections that exceeded a time limit.
     pub timed_out: AtomicU64,
+    /// Bytes of replies that are in memory and that clients have not taken yet, without those of
+    /// titles.
+    pub owed_bytes: AtomicU64,
+    /// How often no more calls of a connection were read because too much is owed to its client.
+    pub held_back: AtomicU64,
     /// Connections for which there was no place.
     pub turned_away: AtomicU64,
 }
@@ -42,6 +47,8 @@ impl MetricsSource for NfsMetrics {
         let Self { counters, open } = self;
         let connections: usize = open.by_thread().sum();
         page.gauge("reel_nfs_connections", "Connections of NFS open.", &[], connections as f64);
+        let owed = counters.owed_bytes.load(Ordering::Relaxed) as f64;
+        page.gauge("reel_nfs_owed_bytes", "Bytes of NFS replies not taken yet, without titles.", &[], owed);
         for (name, help, counter) in [
             ("reel_nfs_calls_total", "Calls of NFS, MOUNT and the port mapper answered.", &counters.calls),
             ("reel_nfs_read_bytes_total", "Bytes of titles sent to NFS clients.", &counters.read_bytes),
@@ -51,6 +58,11 @@ impl MetricsSource for NfsMetrics {
             ("reel_nfs_held_total", "Places held for readers by NFS.", &counters.held),
             ("reel_nfs_garbage_total", "NFS connections closed for what was sent.", &counters.garbage),
             ("reel_nfs_timed_out_total", "NFS connections beyond a time limit.", &counters.timed_out),
+            (
+                "reel_nfs_held_back_total",
+                "NFS connections not read from until taken from.",
+                &counters.held_back,
+            ),
             ("reel_nfs_turned_away_total", "NFS connections without a place.", &counters.turned_away),
         ] {
             page.counter(name, help, &[], counter.load(Ordering::Relaxed));

@@ -19,6 +19,7 @@ pub mod limits;
 mod listing;
 mod mount;
 mod nfs;
+mod owed;
 mod portmap;
 mod reader;
 mod readers;

@@ -18,13 +18,35 @@ pub const FRAGMENTS_MAX: u32 = 64;
 /// Most bytes of one READ. Clients ask for less where they are told less.
 pub const READ_BYTES_MAX: u32 = 1 << 20;
 
-/// Most bytes of one page of a directory. 64 KiB are about 300 names with their attributes.
-pub const DIRECTORY_BYTES_MAX: u32 = 64 * 1024;
+/// Most bytes of one page of a directory. 16 KiB are about 75 names with their attributes, which
+/// take a section of 50 us. Clients ask for 8 KiB.
+pub const DIRECTORY_BYTES_MAX: u32 = 16 * 1024;
 
 /// Requests of one connection that are under way at once. Further ones are not read from the
 /// socket. A client without a bound of its own would otherwise repeat those that wait for long, and
 /// add to the load.
 pub const REQUESTS_MAX: usize = 16;
+
+/// Bytes of replies that may be in memory for one connection before its next call is read: four
+/// pages of a directory. Bytes of titles do not count here and below.
+pub const OWED_BYTES_OF_CONNECTION_MAX: usize = 64 << 10;
+
+/// The same for all connections of one network (an address, or a /64). Beyond it, each of them has
+/// [`OWED_BYTES_OF_BUSY_CONNECTION_MAX`]. A client that takes what it asks for is owed some pages
+/// at a time.
+pub const OWED_BYTES_OF_CLIENT_MAX: usize = 2 << 20;
+
+/// The same for all connections: sixteen networks that take nothing.
+pub const OWED_BYTES_MAX: usize = 32 << 20;
+
+/// What may be in memory for a connection before its next call is read if all clients, or its own
+/// one, are owed too much. It holds the heads of all reads that one may have under way, so reads of
+/// titles are never slowed. A list is made if hardly anything else is owed, so each client is
+/// answered.
+pub const OWED_BYTES_OF_BUSY_CONNECTION_MAX: usize = 4096;
+
+/// A reply of so many bytes ends its section: a list was made. All others are shorter.
+pub const LONG_REPLY_BYTES: usize = 1024;
 
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 4096;
@@ -59,7 +81,26 @@ pub const HELD_NS: u64 = 10 * SECOND_NS;
 /// Places that are held for one address at once. A client plays one film, and looks at some.
 pub const HELD_OF_CLIENT_MAX: usize = 4;
 
+/// What a call that is under way takes beside its bytes: its delivery in the engine.
+const CALL_STATE_BYTES: usize = 1024;
+
+/// What a connection takes beside what is owed to it: what was received, a part of a call, and the
+/// calls under way.
+const CONNECTION_BYTES: usize = 2 * RECEIVE_BYTES + REQUEST_BYTES_MAX + REQUESTS_MAX * CALL_STATE_BYTES;
+
+/// What may be owed to one connection beyond [`OWED_BYTES_MAX`]: calls that wait for a listing, and
+/// what is made below the bound of a busy connection.
+const OWED_BEYOND_BYTES: usize =
+    2 * OWED_BYTES_OF_BUSY_CONNECTION_MAX + REQUEST_BYTES_MAX + DIRECTORY_BYTES_MAX as usize;
+
+/// Memory that connections take at most. The list of titles is not in it.
+pub const MEMORY_BYTES_MAX: usize = OWED_BYTES_MAX + CONNECTIONS_MAX * (CONNECTION_BYTES + OWED_BEYOND_BYTES);
+
 // ---- Tuning
+
+/// Promised bytes are critical on the thread from this long before they are due, as by HTTP. From
+/// then on they come before lists and all other work without a deadline.
+pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
 
 /// A reader that was refused is tried again so often, while it reads.
 pub const REFUSED_AGAIN_NS: u64 = 5 * SECOND_NS;

@@ -1,8 +1,8 @@
 //! NFS on one serve thread. Nothing in it ever waits.
 //!
 //! Every connection is a task of the core, as those of HTTP are. A section reads what has arrived,
-//! answers it, and sends at most one piece of a reply. Replies may come in another order than their
-//! calls: the one whose bytes are in memory goes first.
+//! answers it until a list was made, and sends at most one piece of a reply. Replies may come in
+//! another order than their calls: the one whose bytes are in memory goes first.
 //!
 //! The path of a READ: [`NfsThread::take_calls`] -> [`NfsThread::answer`] ->
 //! [`NfsThread::await_title`] -> [`NfsThread::send_title`] -> [`NfsThread::deliver`] ->
@@ -11,19 +11,21 @@
 mod playing;
 mod reading;
 mod sending;
+mod taking;
 
 use crate::answer::{Answer, Asking, answer, xid_of};
 use crate::connection::{Asked, Connection, Reply, ReplyState};
 use crate::counters::NfsCounters;
 use crate::handle::{Handles, TitleKey};
-use crate::limits::{RECEIVE_BYTES, REQUESTS_MAX, SWEEP_EVERY_NS};
+use crate::limits::SWEEP_EVERY_NS;
 use crate::listing::Listing;
+use crate::owed::Owed;
 use crate::readers::Readers;
 use crate::tree::Tree;
 use reading::{LostRead, Opened, Opening};
-use reel_admit::AddressRange;
+use reel_admit::{AddressRange, client_network};
 use reel_library::Library;
-use reel_play::{DeliveryOrder, Slots};
+use reel_play::Slots;
 use reel_ring::{Done, Op};
 use reel_rt::{Core, Next, TaskId, TaskKind, Workers};
 use reel_serve::{Accepted, NoPlace, OpenResult, Protocol, Serve, Step, Waker};
@@ -54,6 +56,7 @@ pub(crate) struct NfsThread {
     shared: Arc<NfsShared>,
     connections: Slots<Connection>,
     replies: Slots<Reply>,
+    owed: Owed,
     /// The connection of each task, by the task's number.
     of_task: Vec<u64>,
     /// Titles that are being opened, and the replies that wait for them...
@@ -115,10 +118,12 @@ impl Drop for Listed<'_> {
 impl NfsThread {
     pub(crate) fn new(core: &mut Core, shared: Arc<NfsShared>) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
+        shared.counters.owed_bytes.store(0, Ordering::Relaxed);
         Self {
             shared,
             connections: Slots::new(),
             replies: Slots::new(),
+            owed: Owed::default(),
             of_task: Vec::new(),
             openings: Slots::new(),
             opening: HashMap::new(),
@@ -150,35 +155,6 @@ impl NfsThread {
         self.receive(serve, token);
     }
 
-    /// Waits for what a client sends, unless it has as many calls under way as it may. Without a
-    /// part of a call, no memory is held for it.
-    fn receive(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        if connection.is_receiving || connection.replies.len() >= REQUESTS_MAX {
-            return;
-        }
-        connection.is_receiving = true;
-        let socket = Arc::clone(&connection.socket);
-        serve.core.ring.push(token, Op::AwaitReadable { socket });
-    }
-
-    /// Reads the calls that have arrived, as far as there may be more.
-    fn take_calls(&mut self, serve: &mut Serve<'_>, token: u64) {
-        while let Some(connection) = self.connections.get_mut(token) {
-            if connection.replies.len() >= REQUESTS_MAX || connection.input.is_empty() {
-                break;
-            }
-            let Ok((taken, record)) = connection.records.take(&connection.input) else {
-                return self.close_garbage(serve, token);
-            };
-            connection.input.drain(..taken);
-            if let Some(record) = record {
-                connection.busy();
-                self.answer(serve, token, record, None);
-            }
-        }
-    }
-
     /// Answers a call, or has it wait for what its answer needs. `again` is its reply if it has
     /// waited.
     fn answer(&mut self, serve: &mut Serve<'_>, token: u64, record: Vec<u8>, again: Option<u64>) {
@@ -203,7 +179,10 @@ impl NfsThread {
             Answer::Reply(bytes) => self.reply(serve, reply, &bytes),
             Answer::Read(head, call) => self.await_title(serve, reply, head, Asked::Read(call)),
             Answer::Hold(head, call) => self.await_title(serve, reply, head, Asked::Hold(call)),
-            Answer::AwaitListing => self.set_state(reply, ReplyState::AwaitsListing(record)),
+            Answer::AwaitListing => {
+                self.note_owed(reply, record.len());
+                self.set_state(reply, ReplyState::AwaitsListing(record));
+            }
         }
     }
 
@@ -211,9 +190,19 @@ impl NfsThread {
     fn owe(&mut self, token: u64, xid: u32) -> Option<u64> {
         let connection = self.connections.get_mut(token)?;
         let state = ReplyState::AwaitsListing(Vec::new());
-        let reply = self.replies.insert(Reply { connection: token, xid, asked: Asked::Nothing, state });
+        let network = client_network(connection.client);
+        let reply = Reply { connection: token, network, xid, asked: Asked::Nothing, state, bytes: 0 };
+        let reply = self.replies.insert(reply);
         connection.replies.push_back(reply);
         Some(reply)
+    }
+
+    /// So many bytes are in memory for a reply, without those of its title.
+    fn note_owed(&mut self, reply: u64, bytes: usize) {
+        let Some(owed) = self.replies.get_mut(reply) else { return };
+        let before = std::mem::replace(&mut owed.bytes, bytes);
+        self.owed.change(owed.network, before, bytes);
+        self.shared.counters.owed_bytes.store(self.owed.bytes() as u64, Ordering::Relaxed);
     }
 
     fn set_state(&mut self, reply: u64, state: ReplyState) {
@@ -222,15 +211,17 @@ impl NfsThread {
         }
     }
 
-    /// A new listing was read: calls that wait for it are answered.
+    /// A new listing was read: calls that wait for it are answered in the turns of their
+    /// connections.
     fn listed(&mut self, serve: &mut Serve<'_>) {
         let waits = |reply: &Reply| matches!(reply.state, ReplyState::AwaitsListing(_));
-        for reply in self.replies.tokens(waits) {
-            let Some(owed) = self.replies.get_mut(reply) else { continue };
-            let ReplyState::AwaitsListing(record) = &mut owed.state else { continue };
-            let (record, connection) = (std::mem::take(record), owed.connection);
-            self.answer(serve, connection, record, Some(reply));
-            self.wake(serve, connection);
+        for token in self.connections.tokens(|connection| !connection.is_quiet()) {
+            let Some(connection) = self.connections.get_mut(token) else { continue };
+            let waiting = connection.replies.iter().copied();
+            connection.listed = waiting.filter(|reply| self.replies.get(*reply).is_some_and(waits)).collect();
+            if !connection.listed.is_empty() {
+                self.wake(serve, token);
+            }
         }
     }
 
@@ -269,40 +260,28 @@ impl NfsThread {
         serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
     }
 
-    fn received(&mut self, serve: &mut Serve<'_>, token: u64, done: Done) {
-        let Some(connection) = self.connections.get_mut(token) else { return };
-        match (done.op, done.result) {
-            (Op::AwaitReadable { socket }, Ok(_)) => {
-                let mut buffer = std::mem::take(&mut connection.input);
-                buffer.reserve_exact(RECEIVE_BYTES);
-                serve.core.ring.push(token, Op::Receive { socket, buffer });
-            }
-            (Op::Receive { buffer, .. }, Ok(bytes)) if bytes > 0 => {
-                connection.input = buffer;
-                connection.is_receiving = false;
-                connection.since_ns = serve.now_ns();
-                self.wake(serve, token);
-            }
-            _ => self.close(serve, token),
-        }
-    }
-
-    /// One section of a connection's task.
-    fn proceed(&mut self, serve: &mut Serve<'_>, token: u64) {
+    /// One section of a connection's task. Returns whether there is another one at once.
+    fn proceed(&mut self, serve: &mut Serve<'_>, token: u64) -> bool {
         // Replies that are done make room for calls.
         self.pump(serve, token);
-        self.take_calls(serve, token);
+        let has_listed = self.answer_listed(serve, token) || self.take_calls(serve, token);
         self.pump(serve, token);
-        let Some(connection) = self.connections.get_mut(token) else { return };
+        let (may_answer, may_take) = (self.may_answer_listed(token), self.may_take(token));
+        let Some(connection) = self.connections.get_mut(token) else { return false };
+        if has_listed && (may_answer || may_take && !connection.input.is_empty()) {
+            return true;
+        }
         if connection.is_quiet() {
             if connection.is_leaving || serve.is_draining() {
-                return self.close(serve, token);
+                self.close(serve, token);
+                return false;
             }
             connection.quiet(token);
             // Most connections have nothing under way most of the time.
             connection.input.shrink_to_fit();
         }
         self.receive(serve, token);
+        false
     }
 }
 
@@ -345,17 +324,18 @@ impl Protocol for NfsThread {
 
     fn task(&mut self, serve: &mut Serve<'_>, task: TaskId) -> Next {
         let Some(&token) = self.of_task.get(task.index()) else { return Next::Done };
-        self.proceed(serve, token);
+        let has_more = self.proceed(serve, token);
         // The connection may be closed already.
         let Some(connection) = self.connections.get(token) else { return Next::Done };
+        if has_more {
+            serve.core.tasks.set_kind(task, TaskKind::Interactive);
+            return Next::Yield;
+        }
         let delivery = connection.current.or(connection.replies.front().copied());
         let order = delivery.and_then(|reply| serve.engine.order(self.delivery(reply)?));
-        let kind = match order {
-            Some(DeliveryOrder::Background) => TaskKind::Background,
-            Some(DeliveryOrder::Due(_) | DeliveryOrder::Interactive) | None => TaskKind::Interactive,
-        };
+        let (kind, critical_ns) = connection.task_kind(order);
         serve.core.tasks.set_kind(task, kind);
-        Next::Wait { critical_ns: 0 }
+        Next::Wait { critical_ns }
     }
 
     fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {

@@ -6,6 +6,7 @@ use reel_admit::limits::{FORMER_SESSIONS_MAX, ROUNDS_MAX};
 use reel_api::limits as api;
 use reel_http::limits as http;
 use reel_library::limits::{INGEST_BYTES_MAX, OPENED_BYTES_MAX};
+use reel_nfs::limits as nfs;
 use reel_qos::Kind;
 use reel_serve::limits::{OPENERS, WRITERS};
 
@@ -37,7 +38,7 @@ pub(crate) struct MemoryUsers<'a> {
 
 /// The parts of the sum, each with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MemorySum([(&'static str, u64); 10]);
+pub(crate) struct MemorySum([(&'static str, u64); 11]);
 
 impl MemorySum {
     pub(crate) fn of(users: &MemoryUsers<'_>) -> Self {
@@ -52,6 +53,7 @@ impl MemorySum {
         Self([
             ("media", media_bytes),
             ("connections", connections(users, serve_threads)),
+            ("NFS", if config.nfs.listen.is_some() { nfs::MEMORY_BYTES_MAX as u64 } else { 0 }),
             ("requests", requests()),
             ("ingests", parsing * (INGEST_BYTES_MAX + STACK_BYTES) + pieces),
             ("opened titles", OPENED_BYTES_MAX as u64),
@@ -81,7 +83,8 @@ impl MemorySum {
 impl fmt::Display for MemorySum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "memory at most: {} if all limits are reached:", Size(self.bytes()))?;
-        for (number, (name, bytes)) in self.0.iter().enumerate() {
+        let parts = self.0.iter().filter(|(_, bytes)| *bytes > 0);
+        for (number, (name, bytes)) in parts.enumerate() {
             let comma = if number > 0 { "," } else { "" };
             write!(f, "{comma} {name} {}", Size(*bytes))?;
         }
@@ -138,7 +141,8 @@ mod tests {
         let config = Config::default();
         let sum = MemorySum::of(&users(&config));
         assert_eq!(sum.bytes(), sum.0.iter().map(|(_, bytes)| bytes).sum::<u64>());
-        assert!(sum.bytes() > 1 << 30 && sum.0.iter().all(|(_, bytes)| *bytes > 0), "{sum}");
+        let is_used = |part: &(&str, u64)| (part.1 > 0) == (part.0 != "NFS");
+        assert!(sum.bytes() > 1 << 30 && sum.0.iter().all(is_used), "{sum}");
         assert!(
             sum.to_string().starts_with("memory at most: ") && sum.to_string().contains("media 1.0 GiB, ")
         );
@@ -153,6 +157,9 @@ mod tests {
         other.sessions_max -= 1;
         other.tls.listen_at("127.0.0.1:8443".parse().unwrap());
         assert!(more(users(&other)));
+        let mut other = Config::default();
+        other.nfs.listen = Some("127.0.0.1:2049".parse().unwrap());
+        assert_eq!(MemorySum::of(&users(&other)).bytes(), sum.bytes() + nfs::MEMORY_BYTES_MAX as u64);
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl NfsThread {
             let title = Arc::clone(&opened.title);
             return self.answer_with(serve, reply, (head, asked), &title);
         }
+        self.note_owed(reply, head.len());
         self.set_state(reply, ReplyState::AwaitsTitle(head));
         if let Some(opening) = self.opening.get(&key).and_then(|opening| self.openings.get_mut(*opening)) {
             return opening.replies.push(reply);
@@ -78,7 +79,9 @@ impl NfsThread {
             self.keep_open(key, Arc::clone(title), serve.now_ns());
         }
         for reply in replies {
-            let Some(Reply { connection, xid, asked, state }) = self.replies.get_mut(reply) else { continue };
+            let Some(Reply { connection, xid, asked, state, .. }) = self.replies.get_mut(reply) else {
+                continue;
+            };
             let (connection, xid, asked) = (*connection, *xid, asked.clone());
             let ReplyState::AwaitsTitle(head) = state else { continue };
             let head = std::mem::take(head);
@@ -151,6 +154,7 @@ impl NfsThread {
         let padding_bytes = call.bytes.next_multiple_of(4) - call.bytes;
         let range = range_of(call);
         let head: Arc<[u8]> = record(head, call.bytes + padding_bytes).into();
+        self.note_owed(reply, head.len());
         let preamble_bytes = head.len() as u64;
         let body = Body::text(head).then(file.body.slice(range.clone()));
         let padding: Arc<[u8]> = Arc::from(&[0_u8; 3][..padding_bytes as usize]);
@@ -169,6 +173,11 @@ impl NfsThread {
             in_runs: false,
             path,
         });
+        let due_ns = self.delivery(reply).and_then(|delivery| serve.engine.due_ns(delivery, 0));
+        let connection = self.replies.get(reply).map(|owed| owed.connection);
+        if let Some(connection) = connection.and_then(|token| self.connections.get_mut(token)) {
+            connection.due_ns = due_ns;
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 impl NfsThread {
     /// Sends a reply that is in memory.
     pub(super) fn reply(&mut self, serve: &mut Serve<'_>, reply: u64, bytes: &[u8]) {
+        self.note_owed(reply, bytes.len());
         let body = Body::text(record(bytes, 0));
         let preamble_bytes = body.bytes();
         self.deliver(serve, reply, |tag, path| NewDelivery {
@@ -126,6 +127,7 @@ impl NfsThread {
 
     /// Ends what is left of a reply.
     pub(super) fn end_reply(&mut self, serve: &mut Serve<'_>, reply: u64) {
+        self.note_owed(reply, 0);
         let Some(owed) = self.replies.remove(reply) else { return };
         if let ReplyState::Delivered(delivery) = owed.state
             && let Some(report) = serve.engine.close(delivery)

@@ -1,13 +1,21 @@
 //! Clients that ask for more than they take, that are too many, or that leave.
 
 use super::{Client, rig, serving};
+use crate::server::casts::in_a_network;
 use crate::server::misuse::promising_with;
 use crate::server::nfs::playing::play;
-use crate::server::rig::Rig;
-use nfs3_types::nfs3::{GETATTR3args, GETATTR3res, NFS_PROGRAM, Nfs3Result, READ3res, nfs_fh3};
+use crate::server::rig::{Rig, narrow};
+use nfs3_types::nfs3::{
+    GETATTR3args, GETATTR3res, NFS_PROGRAM, Nfs3Result, PROGRAM, READ3res, READDIRPLUS3args, READDIRPLUS3res,
+    cookieverf3, nfs_fh3,
+};
 use nfs3_types::xdr_codec::Unpack;
-use reel_nfs::limits::{CONNECTIONS_MAX, READ_BYTES_MAX, REQUESTS_MAX};
+use reel_nfs::limits::{
+    CONNECTIONS_MAX, OWED_BYTES_OF_BUSY_CONNECTION_MAX, OWED_BYTES_OF_CLIENT_MAX, READ_BYTES_MAX,
+    REQUESTS_MAX,
+};
 use reel_serve::limits::LEAVING_MAX;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -173,4 +181,65 @@ fn of_10000_connections_those_that_ask_are_served() {
     assert!(reader.read_until(&file, Vec::new(), bytes) == rig.film);
     drop(held);
     rig.await_metric("reel_nfs_connections", |open| open == 2.0);
+}
+
+/// The client's bound is reached, and each connection is answered all the same.
+#[test]
+fn lists_that_are_not_taken_are_bounded_and_none_is_lost() {
+    in_a_network("server::nfs::flood::inside::lists");
+}
+
+mod inside {
+    use super::*;
+
+    /// Connections that list, and calls on each of them, whose answers have 90 kB.
+    const LISTING: usize = 300;
+    const LISTS: u32 = 64;
+    /// More than one page of the root.
+    const PAGE_BYTES: usize = 2048;
+
+    #[test]
+    #[ignore = "child of lists_that_are_not_taken_are_bounded_and_none_is_lost, in a name space of its own"]
+    fn lists() {
+        // What the kernel has taken from the server is not owed any more.
+        std::fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 32768").expect("written");
+        let (rig, address) = rig(|_| {});
+        let mut other = Client::connect(address);
+        let (root, (file, bytes)) = (other.mount("/"), other.film());
+        let begin = |_| {
+            let mut client = Client { stream: narrow(address), xid: 0, user: 1000 };
+            client.stream.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
+            for _ in 0..LISTS {
+                client.send(PROGRAM, NFS_PROGRAM::NFSPROC3_READDIRPLUS as u32, &whole(&root));
+            }
+            client
+        };
+        let clients: Vec<Client> = (0..LISTING).map(begin).collect();
+        rig.await_metric("reel_nfs_held_back_total", |held_back| held_back >= LISTING as f64 / 4.0);
+        let bound = OWED_BYTES_OF_CLIENT_MAX + LISTING * (OWED_BYTES_OF_BUSY_CONNECTION_MAX + PAGE_BYTES);
+        for _ in 0..4 {
+            let owed = rig.metric("reel_nfs_owed_bytes");
+            assert!(owed > 0.0 && owed <= bound as f64, "{owed} bytes are owed, of {bound}");
+            // Reads of the same client continue.
+            assert!(other.read(&file, 0, 100_000) == rig.film[..100_000]);
+        }
+        assert!(other.read_until(&file, Vec::new(), bytes) == rig.film);
+        for mut client in clients {
+            let answered: BTreeSet<u32> = (0..LISTS).map(|_| listed(client.receive())).collect();
+            assert_eq!(answered, (1..=LISTS).collect());
+        }
+        rig.await_metric("reel_nfs_owed_bytes", |owed| owed == 0.0);
+    }
+
+    fn whole(root: &nfs_fh3) -> READDIRPLUS3args {
+        let (cookie, cookieverf) = (0, cookieverf3::default());
+        READDIRPLUS3args { dir: root.clone(), cookie, cookieverf, dircount: 1 << 20, maxcount: 1 << 20 }
+    }
+
+    /// The number of a call that is answered with all of the root.
+    fn listed((xid, result): (u32, Vec<u8>)) -> u32 {
+        let list = READDIRPLUS3res::unpack(&mut &result[..]).expect("a result").0.unwrap().reply;
+        assert!(list.eof && list.entries.0.len() == 6 && result.len() < PAGE_BYTES, "{list:?}");
+        xid
+    }
 }
