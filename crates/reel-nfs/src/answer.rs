@@ -1,7 +1,8 @@
 //! Calls and their answers: a state machine without sockets.
 
-use crate::limits::READ_BYTES_MAX;
+use crate::limits::{ANSWER_TIMES_MAX, READ_BYTES_MAX};
 use crate::nfs::{self, Done, HoldCall, ReadCall};
+use crate::portmap::Told;
 use crate::rpc::{Call, Heard, accepted, hear, success};
 use crate::tree::{Failure, Tree};
 use crate::xdr::Garbage;
@@ -16,8 +17,8 @@ use nfs3_types::{mount as mount3, nfs3, portmap as portmap2};
 pub(crate) struct Asking {
     /// Whether its address may read.
     pub(crate) is_allowed: bool,
-    /// The port of the server, for the port mapper.
-    pub(crate) port: u16,
+    /// What the port mapper tells it.
+    pub(crate) told: Told,
 }
 
 /// What a call is answered with.
@@ -45,10 +46,10 @@ pub(crate) fn answer(tree: &Tree<'_>, asking: Asking, record: &[u8]) -> Result<A
     let answered = match (call.program, call.version) {
         (nfs3::PROGRAM, nfs3::VERSION) => answer_nfs(tree, asking, &call),
         (mount3::PROGRAM, mount3::VERSION) => answer_mount(tree, asking, &call),
-        (portmap2::PROGRAM, portmap2::VERSION) => answer_portmap(asking, &call),
-        (nfs3::PROGRAM | mount3::PROGRAM, _) => Ok(refused(&call, other_version(nfs3::VERSION))),
-        (portmap2::PROGRAM, _) => Ok(refused(&call, other_version(portmap2::VERSION))),
-        _ => Ok(refused(&call, accept_stat_data::PROG_UNAVAIL)),
+        (mount3::PROGRAM, 1 | 2) => answer_old_mount(&call),
+        (nfs3::PROGRAM, _) => Ok(refused(&call, other_version(nfs3::VERSION, nfs3::VERSION))),
+        (mount3::PROGRAM, _) => Ok(refused(&call, other_version(1, mount3::VERSION))),
+        _ => answer_portmap(asking, &call).map(Answer::Reply).map_err(Failure::from),
     };
     match answered {
         Ok(answer) => Ok(answer),
@@ -57,6 +58,16 @@ pub(crate) fn answer(tree: &Tree<'_>, asking: Asking, record: &[u8]) -> Result<A
         // Of MOUNT and the port mapper, which have failures of their own.
         Err(Failure::Status(_)) => Ok(refused(&call, accept_stat_data::SYSTEM_ERR)),
     }
+}
+
+/// Answers a datagram, which is a question to the port mapper. `None` if it is none, or if the
+/// answer is much longer: its sender may be another one than it says.
+pub(crate) fn answer_datagram(asking: Asking, datagram: &[u8]) -> Option<Vec<u8>> {
+    let answer = match hear(datagram).ok()? {
+        Heard::Call(call) => answer_portmap(asking, &call).ok()?,
+        Heard::Denied(reply) => reply,
+    };
+    (answer.len() <= ANSWER_TIMES_MAX * datagram.len()).then_some(answer)
 }
 
 /// The reply to a READ of a title that cannot be read.
@@ -120,18 +131,36 @@ fn answer_mount(tree: &Tree<'_>, asking: Asking, call: &Call<'_>) -> Result<Answ
     Ok(Answer::Reply(reply))
 }
 
-fn answer_portmap(asking: Asking, call: &Call<'_>) -> Result<Answer, Failure> {
+/// The versions of MOUNT before version 3 only tell what there is: their handles are too short.
+fn answer_old_mount(call: &Call<'_>) -> Result<Answer, Failure> {
     let mut reply = success(call.xid);
-    match portmap::perform(call.procedure, call.arguments, asking.port, &mut reply)? {
-        Some(()) => Ok(Answer::Reply(reply)),
-        None => Ok(refused(call, accept_stat_data::PROC_UNAVAIL)),
-    }
+    Ok(match mount::perform_old(call.procedure, &mut reply) {
+        Some(()) => Answer::Reply(reply),
+        None => refused(call, accept_stat_data::PROC_UNAVAIL),
+    })
+}
+
+/// Answers a question to the port mapper, or to a program that there is not.
+fn answer_portmap(asking: Asking, call: &Call<'_>) -> Result<Vec<u8>, Garbage> {
+    let why = match call.program {
+        portmap2::PROGRAM if portmap::VERSIONS.contains(&call.version) => {
+            let mut reply = success(call.xid);
+            let asked = (call.version, call.procedure);
+            if portmap::perform(asked, call.arguments, asking.told, &mut reply)?.is_some() {
+                return Ok(reply);
+            }
+            accept_stat_data::PROC_UNAVAIL
+        }
+        portmap2::PROGRAM => other_version(*portmap::VERSIONS.start(), *portmap::VERSIONS.end()),
+        _ => accept_stat_data::PROG_UNAVAIL,
+    };
+    Ok(accepted(call.xid, why))
 }
 
 fn refused(call: &Call<'_>, why: accept_stat_data) -> Answer {
     Answer::Reply(accepted(call.xid, why))
 }
 
-fn other_version(version: u32) -> accept_stat_data {
-    accept_stat_data::PROG_MISMATCH { low: version, high: version }
+fn other_version(low: u32, high: u32) -> accept_stat_data {
+    accept_stat_data::PROG_MISMATCH { low, high }
 }

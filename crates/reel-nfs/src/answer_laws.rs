@@ -1,10 +1,11 @@
 //! What clients are told, read by the decoders of `nfs3_types`.
 
-use crate::answer::{Answer, Asking, answer};
+use crate::answer::{Answer, Asking, answer, answer_datagram};
 use crate::handle::{Handles, Node, Space, TitleKey};
-use crate::limits::{DIRECTORY_BYTES_MAX, READ_BYTES_MAX};
+use crate::limits::{ANSWER_TIMES_MAX, DIRECTORY_BYTES_MAX, READ_BYTES_MAX};
 use crate::listing::Listing;
 use crate::listing::tests::listing;
+use crate::portmap::Told;
 use crate::readers::Readers;
 use crate::tree::Tree;
 use nfs3_types::nfs3::*;
@@ -16,7 +17,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::OnceLock;
 
-const ALLOWED: Asking = Asking { is_allowed: true, port: 2049 };
+const TOLD: Told = Told { port: 2049, mapper_port: Some(111), server: IpAddr::V4(Ipv4Addr::LOCALHOST) };
+const ALLOWED: Asking = Asking { is_allowed: true, told: TOLD };
 const SECRET: [u8; 32] = [5; 32];
 const VOLUME: [u8; 16] = [9; 16];
 static NO_READERS: OnceLock<Readers> = OnceLock::new();
@@ -28,6 +30,11 @@ fn handles() -> Handles {
 /// A record of a call with these arguments.
 fn call(program: u32, procedure: u32, arguments: &impl Pack) -> Vec<u8> {
     let version = if program == portmap::PROGRAM { portmap::VERSION } else { 3 };
+    call_of((program, version), procedure, arguments)
+}
+
+/// The same of a version of a program.
+fn call_of((program, version): (u32, u32), procedure: u32, arguments: &impl Pack) -> Vec<u8> {
     let cred = opaque_auth::auth_unix(&auth_unix::default());
     let body = nfs3_types::rpc::call_body {
         rpcvers: 2,
@@ -290,6 +297,92 @@ fn the_port_mapper_knows_all_programs() {
     assert_eq!(port(mount::PROGRAM, portmap::IPPROTO_TCP), 2049);
     assert_eq!(port(PROGRAM, portmap::IPPROTO_UDP), 0);
     assert_eq!(port(100_021, portmap::IPPROTO_TCP), 0, "there is no lock manager");
+}
+
+/// The programs that the port mapper lists, each with its version, protocol and port.
+fn listed(told: Told) -> Vec<(u32, u32, u32, u32)> {
+    let record = call(portmap::PROGRAM, 4, &Void);
+    let reply = answer_datagram(Asking { is_allowed: true, told }, &record).expect("a reply");
+    let list: portmap::pmaplist = result(&reply);
+    list.0.into_iter().map(|known| (known.prog, known.vers, known.prot, known.port)).collect()
+}
+
+#[test]
+fn the_port_mapper_lists_itself_where_it_is() {
+    let here = listed(TOLD);
+    for version in 2..=4 {
+        assert!(here.contains(&(portmap::PROGRAM, version, portmap::IPPROTO_UDP, 111)), "{here:?}");
+        assert!(here.contains(&(portmap::PROGRAM, version, portmap::IPPROTO_TCP, 111)), "{here:?}");
+    }
+    assert_eq!(here.iter().filter(|known| known.3 == 2049).count(), 3, "{here:?}");
+    let without = listed(Told { mapper_port: None, ..TOLD });
+    assert!(without.iter().all(|known| known.0 != portmap::PROGRAM), "{without:?}");
+}
+
+#[test]
+fn addresses_are_told_for_the_transport_that_is_asked_for() {
+    let address = |server: &str, (procedure, version): (u32, u32), transport: &str| {
+        let told = Told { server: server.parse().expect("an address"), ..TOLD };
+        let mut record = call_of((portmap::PROGRAM, 4), procedure, &PROGRAM);
+        version.pack(&mut record).expect("packed");
+        for text in [transport, "", ""] {
+            Opaque::borrowed(text.as_bytes()).pack(&mut record).expect("packed");
+        }
+        let reply = answer_datagram(Asking { is_allowed: true, told }, &record).expect("a reply");
+        String::from_utf8(result::<Opaque<'_>>(&reply).to_vec()).expect("text")
+    };
+    assert_eq!(address("192.0.2.7", (3, 3), "tcp"), "192.0.2.7.8.1");
+    assert_eq!(address("::ffff:192.0.2.7", (3, 4), "tcp"), "192.0.2.7.8.1", "of any version");
+    assert_eq!(address("192.0.2.7", (9, 4), "tcp"), "", "there is no version 4");
+    assert_eq!(address("192.0.2.7", (9, 3), "tcp"), "192.0.2.7.8.1");
+    assert_eq!(address("2001:db8::7", (3, 3), "tcp6"), "2001:db8::7.8.1");
+    assert_eq!(address("192.0.2.7", (3, 3), "udp"), "");
+    assert_eq!(address("192.0.2.7", (3, 3), "tcp6"), "");
+}
+
+/// A datagram may have been sent in the name of another machine.
+#[test]
+fn answers_by_udp_are_not_much_longer_than_their_questions() {
+    let mut longest = 0;
+    for (version, procedure) in (0..6).flat_map(|version| (0..16).map(move |procedure| (version, procedure)))
+    {
+        let body = nfs3_types::rpc::call_body {
+            rpcvers: 2,
+            prog: portmap::PROGRAM,
+            vers: version,
+            proc: procedure,
+            cred: opaque_auth::default(),
+            verf: opaque_auth::default(),
+        };
+        let mut question = Vec::new();
+        rpc_msg { xid: 77, body: msg_body::CALL(body) }.pack(&mut question).expect("packed");
+        let told = answer_datagram(ALLOWED, &question).map_or(0, |answer| answer.len());
+        assert!(told <= ANSWER_TIMES_MAX * question.len(), "{told} bytes for version {version}: {procedure}");
+        longest = longest.max(told);
+    }
+    assert!(longest > 200, "the list of version 2 is told");
+    for no_question in [&[][..], &[0; 8], &[1; 40]] {
+        assert_eq!(answer_datagram(ALLOWED, no_question), None);
+    }
+    let nfs = call(PROGRAM, 0, &Void);
+    let other = answer_datagram(ALLOWED, &nfs).expect("a reply");
+    assert_eq!(other[20..], 1_u32.to_be_bytes());
+}
+
+#[test]
+fn old_versions_of_mount_tell_what_there_is_and_mount_nothing() {
+    let (listing, handles) = (listing(1), handles());
+    let tree = tree(&listing, &handles, true);
+    let ask = |version, procedure| {
+        let record = call_of((mount::PROGRAM, version), procedure, &Void);
+        let Ok(Answer::Reply(reply)) = answer(&tree, ALLOWED, &record) else { panic!("a reply") };
+        reply
+    };
+    for version in [1, 2, 3] {
+        let exports: mount::exports<'_, '_> = result(&ask(version, 5));
+        assert_eq!(exports.0.len(), 5, "version {version}");
+    }
+    assert_eq!(ask(1, 1)[20..], 3_u32.to_be_bytes(), "no such procedure");
 }
 
 proptest! {

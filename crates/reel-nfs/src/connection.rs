@@ -173,6 +173,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::portmap::Told;
     use reel_rt::Agenda;
     use reel_serve::{OpenConnections, PlaceShares};
     use std::net::Ipv4Addr;
@@ -185,7 +186,8 @@ mod tests {
         let open = OpenConnections::new(1, 1, PlaceShares::default());
         let counted = open.place(None).expect("a place");
         let task = agenda.add(TaskKind::Interactive, 0).expect("room");
-        Connection::new(socket, counted, CLIENT, Asking { is_allowed: true, port: 1 }, task, NOW_NS)
+        let told = Told { port: 1, mapper_port: None, server: CLIENT };
+        Connection::new(socket, counted, CLIENT, Asking { is_allowed: true, told }, task, NOW_NS)
     }
 
     /// What a player asks for next comes before the lists of any number of other clients.

@@ -4,13 +4,13 @@ use crate::counters::NfsCounters;
 use crate::handle::Handles;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listing::Listing;
-use crate::service::{NfsShared, NfsThread};
+use crate::service::{Datagrams, NfsShared, NfsThread};
 use reel_admit::AddressRange;
 use reel_library::Library;
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{Core, RtError, Workers};
 use reel_serve::{Listening, OpenConnections, Parts, PlaceShares, ServeThreads, ThreadsConfig};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -27,6 +27,9 @@ pub struct NfsFrontEnd {
     pub listeners: Vec<TcpListener>,
     /// The port that the port mapper tells.
     pub port: u16,
+    /// The socket by which the port mapper is asked in datagrams. It tells the port of this socket
+    /// as its own.
+    pub port_mapper: Option<UdpSocket>,
     /// The addresses that may read. All others are refused.
     pub clients: Vec<AddressRange>,
     /// The titles.
@@ -63,6 +66,9 @@ impl NfsFrontEnd {
         let name = "reel-nfs-list";
         let (lister, _) =
             Workers::start(name, 1, 1).map_err(|source| RtError::Thread { name: name.to_owned(), source })?;
+        let datagrams = self.port_mapper.map(Datagrams::new).transpose();
+        let datagrams =
+            datagrams.map_err(|source| RtError::Thread { name: "reel-nfs".to_owned(), source })?;
         let listeners = self.listeners.into_iter().map(|listener| Arc::new(listener.into())).collect();
         let volume = self.library.volume().status().volume;
         let [a, b, c, d, e, f, g, h, ..] = volume.0;
@@ -74,6 +80,7 @@ impl NfsFrontEnd {
             handles,
             fsid: u64::from_be_bytes(of_volume),
             port: self.port,
+            datagrams,
             clients: self.clients,
             listing: Mutex::new(Arc::new(Listing::default())),
             lister,

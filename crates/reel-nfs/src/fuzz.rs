@@ -1,9 +1,12 @@
 //! What holds for any bytes of a client: for fuzz targets, without a server.
 
-use crate::answer::{Answer, Asking, answer};
+use crate::answer::{Answer, Asking, answer, answer_datagram};
 use crate::handle::{Handles, NoHandle, Node, Space, TitleKey};
-use crate::limits::{DIRECTORY_BYTES_MAX, READ_BYTES_MAX, RECORD_BYTES_MAX, REQUEST_BYTES_MAX};
+use crate::limits::{
+    ANSWER_TIMES_MAX, DIRECTORY_BYTES_MAX, READ_BYTES_MAX, RECORD_BYTES_MAX, REQUEST_BYTES_MAX,
+};
 use crate::listing::{ListedTitle, Listing};
+use crate::portmap::Told;
 use crate::readers::Readers;
 use crate::record::Records;
 use crate::tree::Tree;
@@ -75,10 +78,15 @@ pub fn call(bytes: &[u8]) {
         _ => return,
     };
     let Known { listing, handles, readers } = known();
+    let told = Told { port: 2049, mapper_port: Some(111), server: IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    let asking = Asking { is_allowed: true, told };
+    if let Some(told) = answer_datagram(asking, &record) {
+        assert!(told.len() <= ANSWER_TIMES_MAX * record.len() && told[..4] == record[..4]);
+    }
     for (is_fresh, is_allowed) in [(true, true), (false, true), (true, false)] {
         let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let tree = Tree { listing, is_fresh, handles, fsid: 1, free_bytes: 4096, readers, client, now_ns: 0 };
-        match answer(&tree, Asking { is_allowed, port: 2049 }, &record) {
+        match answer(&tree, Asking { is_allowed, told }, &record) {
             Ok(Answer::Reply(reply)) => {
                 assert!(reply.len() <= DIRECTORY_BYTES_MAX as usize + REPLY_REST_BYTES);
                 assert!(reply.len().is_multiple_of(4) && reply[..4] == record[..4]);

@@ -48,6 +48,10 @@ pub const OWED_BYTES_OF_BUSY_CONNECTION_MAX: usize = 4096;
 /// A reply of so many bytes ends its section: a list was made. All others are shorter.
 pub const LONG_REPLY_BYTES: usize = 1024;
 
+/// An answer by UDP is at most so many times as long as its question, which may have been sent in
+/// the name of another client. The list of all programs is five times as long.
+pub const ANSWER_TIMES_MAX: usize = 6;
+
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 4096;
 
@@ -112,6 +116,9 @@ pub const READER_IDLE_NS: u64 = 600 * SECOND_NS;
 /// A read that was cut off because bytes are lost is refused for so long. A member that is back is
 /// used again soon, and a client that is cut off asks again at once.
 pub const LOST_FOR_NS: u64 = 10 * SECOND_NS;
+
+/// Datagrams that are read at once. Others have their turns between them.
+pub const DATAGRAMS_PER_TURN_MAX: usize = 16;
 
 /// Replies of one connection for which bytes are read at once. Four reads of 1 MiB are what
 /// clients have under way.

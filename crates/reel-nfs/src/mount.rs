@@ -29,6 +29,21 @@ pub(crate) fn perform(
     Ok(())
 }
 
+/// Writes the result of a procedure of version 1 (RFC 1094, appendix A) or 2; `None` if it is not
+/// performed.
+pub(crate) fn perform_old(procedure: u32, reply: &mut Vec<u8>) -> Option<()> {
+    match procedure {
+        // NULL, UMNT and UMNTALL.
+        0 | 3 | 4 => {}
+        // DUMP.
+        2 => add(reply, &false),
+        // EXPORT and EXPORTALL.
+        5 | 6 => add(reply, &exports()),
+        _ => return None,
+    }
+    Some(())
+}
+
 fn mount(
     tree: &Tree<'_>,
     mut arguments: Cursor<'_>,

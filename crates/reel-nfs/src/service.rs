@@ -8,6 +8,7 @@
 //! [`NfsThread::await_title`] -> [`NfsThread::send_title`] -> [`NfsThread::deliver`] ->
 //! [`NfsThread::pump`].
 
+mod datagrams;
 mod playing;
 mod reading;
 mod sending;
@@ -22,6 +23,8 @@ use crate::listing::Listing;
 use crate::owed::Owed;
 use crate::readers::Readers;
 use crate::tree::Tree;
+use datagrams::DATAGRAMS;
+pub(crate) use datagrams::Datagrams;
 use reading::{LostRead, Opened, Opening};
 use reel_admit::{AddressRange, client_network};
 use reel_library::Library;
@@ -30,7 +33,7 @@ use reel_ring::{Done, Op};
 use reel_rt::{Core, Next, TaskId, TaskKind, Workers};
 use reel_serve::{Accepted, NoPlace, OpenResult, Protocol, Serve, Step, Waker};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -42,6 +45,8 @@ pub(crate) struct NfsShared {
     pub(crate) handles: Handles,
     pub(crate) fsid: u64,
     pub(crate) port: u16,
+    /// The socket of the port mapper, if it has one.
+    pub(crate) datagrams: Option<Datagrams>,
     /// The addresses that may read.
     pub(crate) clients: Vec<AddressRange>,
     pub(crate) listing: Mutex<Arc<Listing>>,
@@ -74,6 +79,11 @@ const SWEEP: u64 = 0;
 const LOOK: u64 = 1;
 
 impl NfsShared {
+    /// Whether clients of this address may read.
+    fn is_allowed(&self, client: IpAddr) -> bool {
+        self.clients.iter().any(|range| range.contains(client))
+    }
+
     /// The newest listing, and whether it is of the titles of now. If not, the next one is read.
     fn listing(self: &Arc<Self>) -> (Arc<Listing>, bool) {
         let listing = Arc::clone(&self.listing.lock().unwrap_or_else(PoisonError::into_inner));
@@ -119,6 +129,9 @@ impl NfsThread {
     pub(crate) fn new(core: &mut Core, shared: Arc<NfsShared>) -> Self {
         core.at(core.now_ns() + SWEEP_EVERY_NS, SWEEP);
         shared.counters.owed_bytes.store(0, Ordering::Relaxed);
+        if let Some(datagrams) = &shared.datagrams {
+            datagrams.wait(core);
+        }
         Self {
             shared,
             connections: Slots::new(),
@@ -136,12 +149,11 @@ impl NfsThread {
 
     fn connect(&mut self, serve: &mut Serve<'_>, accepted: Accepted) {
         let Accepted { socket, counted, .. } = accepted;
-        let Some(address) = peer_of(&socket) else { return };
-        let client = address.ip();
+        let (Some(client), Some(server)) = (peer_of(&socket), address_of(&socket)) else { return };
         // The last bytes of a reply must not wait for the client's acknowledgement.
         let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-        let is_allowed = self.shared.clients.iter().any(|range| range.contains(client));
-        let asking = Asking { is_allowed, port: self.shared.port };
+        let is_allowed = self.shared.is_allowed(client);
+        let asking = Asking { is_allowed, told: self.shared.told(server) };
         let Some(task) = serve.core.tasks.add(TaskKind::Interactive, 0) else { return };
         let connection = Connection::new(socket, counted, client, asking, task, serve.now_ns());
         let token = self.connections.insert(connection);
@@ -309,6 +321,11 @@ impl Protocol for NfsThread {
     fn done(&mut self, serve: &mut Serve<'_>, done: Done) {
         let token = done.token;
         match done.op {
+            // Waiting is withdrawn when the server stops.
+            Op::AwaitReadable { .. } if token == DATAGRAMS => match done.result {
+                Ok(_) => self.answer_datagrams(serve.core),
+                Err(_ended) => {}
+            },
             Op::Send { .. } => self.sent(serve, token, done.result),
             Op::AwaitWritable { .. } => self.writable(serve, token),
             _ => self.received(serve, token, done),
@@ -356,6 +373,7 @@ impl Protocol for NfsThread {
     fn drain(&mut self, serve: &mut Serve<'_>) {
         // Clients of NFS do not know their sessions, so the next process has no use for them.
         self.readers.end_sessions();
+        serve.core.ring.cancel(DATAGRAMS);
         for token in self.connections.tokens(Connection::is_quiet) {
             self.close(serve, token);
         }
@@ -380,6 +398,12 @@ impl Protocol for NfsThread {
     }
 }
 
-fn peer_of(socket: &OwnedFd) -> Option<SocketAddr> {
-    SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()
+/// The address of the client.
+fn peer_of(socket: &OwnedFd) -> Option<IpAddr> {
+    Some(SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()?.ip())
+}
+
+/// The address to which the client has connected.
+fn address_of(socket: &OwnedFd) -> Option<IpAddr> {
+    Some(SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok()?.ip())
 }

@@ -6,7 +6,7 @@ use reel_admit::AddressRange;
 use reel_nfs::{NfsCounters, NfsFrontEnd, NfsMetrics};
 use reel_rt::RtError;
 use reel_serve::FrontEnd;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 
 /// The settings of NFS.
@@ -16,13 +16,15 @@ pub struct NfsConfig {
     pub listen: SocketAddr,
     /// The addresses that may read titles.
     pub clients: Vec<AddressRange>,
-    /// Whether the port mapper is served on port 111, too, for clients that are told no port.
+    /// Whether the port mapper is served on port 111, too, by TCP and UDP, for clients that are
+    /// told no port.
     pub portmap: bool,
 }
 
 /// NFS with its sockets.
 pub(super) struct BoundNfs {
     listeners: Vec<TcpListener>,
+    port_mapper: Option<UdpSocket>,
     address: SocketAddr,
     clients: Vec<AddressRange>,
 }
@@ -37,11 +39,14 @@ impl BoundNfs {
     /// An address cannot be used.
     pub(super) fn bind(config: &NfsConfig) -> Result<Self, ServeError> {
         let (listener, address) = listen(config.listen, Listener::Nfs)?;
-        let mut listeners = vec![listener];
+        let (mut listeners, mut port_mapper) = (vec![listener], None);
         if config.portmap {
-            listeners.push(listen(SocketAddr::new(address.ip(), PORTMAP_PORT), Listener::PortMapper)?.0);
+            let (address, of) = (SocketAddr::new(address.ip(), PORTMAP_PORT), Listener::PortMapper);
+            listeners.push(listen(address, of)?.0);
+            let socket = UdpSocket::bind(address);
+            port_mapper = Some(socket.map_err(|source| ServeError::Listen { address, of, source })?);
         }
-        Ok(Self { listeners, address, clients: config.clients.clone() })
+        Ok(Self { listeners, port_mapper, address, clients: config.clients.clone() })
     }
 
     /// The address of NFS itself.
@@ -67,6 +72,7 @@ impl Bound for BoundNfs {
             real_time_priority: config.real_time_priority,
             listeners: self.listeners,
             port: self.address.port(),
+            port_mapper: self.port_mapper,
             clients: self.clients,
             library: Arc::clone(starting.library),
             counters,

@@ -5,6 +5,7 @@ mod libnfs;
 mod nfs3_client;
 mod night;
 mod playing;
+mod port_mapper;
 mod vlc;
 
 use super::rig::Rig;
