@@ -1,11 +1,11 @@
 //! Threads that ask the server, so that the thread that reads the kernel's questions never waits.
 
-use crate::limits::{ANSWER_TIME, ASKING_THREADS, WAITING_MAX};
+use crate::limits::{ASKING_THREADS, WAITING_MAX};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Asks the server, and answers the kernel; without a turn it has to do so at once.
 type Question = Box<dyn FnOnce(Option<Turn>) + Send>;
@@ -13,8 +13,7 @@ type Question = Box<dyn FnOnce(Option<Turn>) + Send>;
 /// When a question was put, and until when it has to be answered.
 ///
 /// All questions have the same time and are taken in their order, so the thread that is free next
-/// is free before the time of the first one that waits is over: no question waits for longer than
-/// [`ANSWER_TIME`].
+/// is free before the time of the first one that waits is over: no question waits for longer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) put: Instant,
@@ -22,13 +21,10 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// The turn of a question that is put now.
+    /// The turn of a question that is put now and needs no time.
     pub(crate) fn now() -> Turn {
-        Turn::of(Instant::now())
-    }
-
-    fn of(put: Instant) -> Turn {
-        Turn { put, until: put + ANSWER_TIME }
+        let now = Instant::now();
+        Turn { put: now, until: now }
     }
 }
 
@@ -38,16 +34,18 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Starts the threads.
+    /// Starts the threads. Each question has this time.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn start() -> io::Result<Asking> {
+    pub(crate) fn start(answer_time: Duration) -> io::Result<Asking> {
         let (questions, taken) = sync_channel(WAITING_MAX);
         let taken = Arc::new(Mutex::new(taken));
         for number in 0..ASKING_THREADS {
             let taken = Arc::clone(&taken);
-            thread::Builder::new().name(format!("reel-ask-{number}")).spawn(move || answer(&taken))?;
+            thread::Builder::new()
+                .name(format!("reel-ask-{number}"))
+                .spawn(move || answer(&taken, answer_time))?;
         }
         Ok(Asking { questions })
     }
@@ -64,11 +62,11 @@ impl Asking {
 }
 
 /// Answers questions until there are no more.
-fn answer(taken: &Mutex<Receiver<(Instant, Question)>>) {
+fn answer(taken: &Mutex<Receiver<(Instant, Question)>>, answer_time: Duration) {
     loop {
         let next = taken.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((put, question)) = next else { return };
-        question(Some(Turn::of(put)));
+        question(Some(Turn { put, until: put + answer_time }));
     }
 }
 
@@ -79,7 +77,7 @@ mod tests {
 
     #[test]
     fn questions_beyond_the_limit_are_answered_at_once() {
-        let asking = Asking::start().expect("threads");
+        let asking = Asking::start(Duration::from_secs(1)).expect("threads");
         let (begun, begins) = channel();
         let (release, held) = channel::<()>();
         let held = Arc::new(Mutex::new(held));

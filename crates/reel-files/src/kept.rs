@@ -27,7 +27,7 @@ pub(crate) struct Kept<S> {
     is_odd_name_logged: AtomicBool,
 }
 
-/// An answer to a question of this time.
+/// An answer to a question of this time; of one that came to nothing, the time when that was sure.
 struct At<T> {
     asked: Instant,
     said: Result<T, AskError>,
@@ -51,7 +51,7 @@ impl<S: Server> Kept<S> {
 
     /// All titles whose ids can be names.
     pub(crate) fn titles(&self, now: Instant, until: Instant) -> Result<Arc<Titles>, AskError> {
-        kept(&self.titles, now, || {
+        kept(&self.titles, (now, until), || {
             let said = self.heard(now, self.server.titles(until))?;
             let titles = said.into_iter().take(NAMES_MAX).filter(|title| self.can_be_shown(&title.id));
             Ok(Arc::new(titles.map(|title| (title.id.clone(), title)).collect()))
@@ -77,13 +77,13 @@ impl<S: Server> Kept<S> {
             titles.retain(|_, at| at.is_recent(now));
         }
         if titles.len() < KEPT_TITLES_MAX {
-            titles.insert(id.clone(), At { asked: now, said: said.clone() });
+            titles.insert(id.clone(), At::new(now, until, &said));
         }
         said
     }
 
     pub(crate) fn members(&self, now: Instant, until: Instant) -> Result<Arc<[MemberFacts]>, AskError> {
-        kept(&self.members, now, || {
+        kept(&self.members, (now, until), || {
             let said = self.heard(now, self.server.members(until))?;
             Ok(said.into_iter().take(NAMES_MAX).collect())
         })
@@ -91,7 +91,7 @@ impl<S: Server> Kept<S> {
 
     /// All classes whose names can be names of files.
     pub(crate) fn classes(&self, now: Instant, until: Instant) -> Result<Arc<[ClassFacts]>, AskError> {
-        kept(&self.classes, now, || {
+        kept(&self.classes, (now, until), || {
             let said = self.heard(now, self.server.classes(until))?;
             Ok(said.into_iter().take(NAMES_MAX).filter(|class| self.can_be_shown(&class.name)).collect())
         })
@@ -117,7 +117,12 @@ impl<S: Server> Kept<S> {
     }
 }
 
-impl<T> At<T> {
+impl<T: Clone> At<T> {
+    fn new(now: Instant, until: Instant, said: &Result<T, AskError>) -> At<T> {
+        let asked = if matches!(said, Err(AskError::Late)) { until } else { now };
+        At { asked, said: said.clone() }
+    }
+
     fn is_recent(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.asked) < KEPT_TIME
     }
@@ -126,14 +131,14 @@ impl<T> At<T> {
 /// What is kept if it is recent, or else what `ask` says, which is kept.
 fn kept<T: Clone>(
     place: &Place<T>,
-    now: Instant,
+    (now, until): (Instant, Instant),
     ask: impl FnOnce() -> Result<T, AskError>,
 ) -> Result<T, AskError> {
     if let Some(said) = recent(&lock(place), now) {
         return said;
     }
     let said = ask();
-    *lock(place) = Some(At { asked: now, said: said.clone() });
+    *lock(place) = Some(At::new(now, until, &said));
     said
 }
 

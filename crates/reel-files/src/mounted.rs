@@ -2,7 +2,7 @@
 
 use crate::asking::Asking;
 use crate::file_system::FileSystem;
-use crate::limits::UNMOUNT_TIME;
+use crate::limits::{ANSWER_TIME, UNMOUNT_TIME};
 use crate::place::{MountPoint, unmount_command};
 use crate::server::Server;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
@@ -20,12 +20,20 @@ const DEVICE: &str = "/dev/fuse";
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What an operator can set.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MountOptions {
     /// Where the files come from, as `mount` and `df` show it.
     pub source: String,
     /// Whether users other than the one who mounts may look.
     pub allow_other: bool,
+    /// The longest time from a question of the kernel to its answer, in which the server is asked.
+    pub answer_time: Duration,
+}
+
+impl Default for MountOptions {
+    fn default() -> MountOptions {
+        MountOptions { source: "reel".to_owned(), allow_other: false, answer_time: ANSWER_TIME }
+    }
 }
 
 /// A mounted tree, which is unmounted when this is dropped.
@@ -80,7 +88,7 @@ impl Mounted {
         options: &MountOptions,
     ) -> Result<Mounted, MountError> {
         check_device()?;
-        let asking = Asking::start().map_err(MountError::Thread)?;
+        let asking = Asking::start(options.answer_time).map_err(MountError::Thread)?;
         let system = FileSystem::new(server, asking, options.allow_other);
         let session =
             Session::new(system, at.path(), &config(options)).map_err(|error| of_mount(error, at))?;

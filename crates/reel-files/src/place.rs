@@ -1,6 +1,6 @@
 //! Where a tree may be mounted.
 
-use crate::limits::ANSWER_TIME;
+use crate::limits::LOOK_TIME;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -91,7 +91,7 @@ fn is_dead(path: &Path) -> bool {
         // If it is late, no thread waits for it.
         let _ = say.send(result.is_err_and(|error| error.kind() == ErrorKind::NotConnected));
     });
-    looking.is_ok() && said.recv_timeout(ANSWER_TIME).unwrap_or(false)
+    looking.is_ok() && said.recv_timeout(LOOK_TIME).unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::output::print;
 use crate::remote::plain_url;
 use crate::signals::{Event, Signals};
 
-/// How long the first answer of the server is waited for.
-const FIRST_ANSWER_TIME: Duration = Duration::from_secs(5);
+/// How long the first answer of the server is waited for, as by other commands.
+const FIRST_ANSWER_TIME: Duration = Duration::from_secs(30);
 
 /// `reel mount`.
 pub(super) fn run(arguments: &MountArguments, quiet: bool) -> Result<Exit, Failure> {
@@ -25,7 +25,11 @@ pub(super) fn run(arguments: &MountArguments, quiet: bool) -> Result<Exit, Failu
     })?;
     let mut signals =
         Signals::catch().map_err(|error| Failure::failed(format!("cannot catch signals: {error}")))?;
-    let options = MountOptions { source: url.clone(), allow_other: arguments.allow_other };
+    let options = MountOptions {
+        source: url.clone(),
+        allow_other: arguments.allow_other,
+        answer_time: Duration::from_nanos(arguments.timeout.ns),
+    };
     let mounted = Mounted::mount(server, &at, &options).map_err(|error| of_mount(&error))?;
     if !quiet {
         print(&format!("{url} is mounted on {}, read-only, until SIGTERM or SIGINT", at.path().display()))?;

@@ -1,6 +1,7 @@
 //! `reel mount`: refusals, and trees that are mounted where all mounts end with the test.
 
 mod endings;
+mod guide;
 mod refusals;
 mod rig;
 mod shells;

@@ -23,9 +23,10 @@ pub(super) fn serving() -> (TestDir, Running) {
     (dir, server)
 }
 
-/// The arguments with which a server is mounted on the directory `tree`.
-pub(super) fn arguments(server: &Running) -> [String; 4] {
-    ["mount", "tree", "--of", &format!("http://{}", server.address())].map(str::to_owned)
+/// The arguments with which a server is mounted on the directory `tree`. Answers have the longest
+/// time, so that none is late on a busy machine.
+pub(super) fn arguments(server: &Running) -> [String; 6] {
+    ["mount", "tree", "--of", &format!("http://{}", server.address()), "--timeout", "60s"].map(str::to_owned)
 }
 
 /// A mounted tree. Its program is killed when the test ends.
@@ -37,7 +38,11 @@ pub(super) struct Mount {
 impl Mount {
     /// Mounts on the directory `tree`, which is made if it does not exist.
     pub(super) fn of(dir: &TestDir, server: &Running) -> Mount {
-        let arguments = arguments(server);
+        Mount::with(dir, &arguments(server))
+    }
+
+    /// The same with these arguments.
+    pub(super) fn with(dir: &TestDir, arguments: &[String; 6]) -> Mount {
         let _ = fs::create_dir(dir.path("tree"));
         Mount::launch(dir.command(&arguments.each_ref().map(String::as_str)), dir.path("tree"))
     }
@@ -69,13 +74,19 @@ impl Mount {
     }
 
     /// Waits until a file can be read.
-    pub(super) fn await_text(&self, file: &str) -> String {
+    pub(super) fn await_text(&self, file: &str) {
+        self.await_that(file, |_| true);
+    }
+
+    /// Waits until a file has a text of this kind.
+    pub(super) fn await_that(&self, file: &str, is_wanted: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         loop {
-            match self.text(file) {
-                Ok(text) => return text,
-                Err(errno) => assert!(begun.elapsed() < PATIENCE, "{file} gives error {errno}"),
+            let text = self.text(file);
+            if text.as_deref().is_ok_and(&is_wanted) {
+                return;
             }
+            assert!(begun.elapsed() < PATIENCE, "{file} has or gives {text:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -123,9 +123,7 @@ fn errors() {
         Some(("application/json", br#"{"name":"Another name"}"#)),
     );
     assert_eq!(renamed.unwrap().head.status, 200);
-    while mount.text("titles/etc-passwd/name") != Ok("Another name\n".to_owned()) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    mount.await_that("titles/etc-passwd/name", |text| text == "Another name\n");
     let mut text = String::new();
     before.read_to_string(&mut text).unwrap();
     assert_eq!(text, "../../etc/passwd\n");

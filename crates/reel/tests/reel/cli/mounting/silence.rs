@@ -4,7 +4,7 @@ use reel_testkit::run_in_own_mounts;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 
-use super::rig::{Mount, serving};
+use super::rig::{Mount, arguments, serving};
 use crate::cli::serving::Running;
 
 #[test]
@@ -16,8 +16,10 @@ fn a_silent_server_gives_errors_and_its_files_come_back() {
 #[ignore = "child of a_silent_server_gives_errors_and_its_files_come_back, with mounts of its own"]
 fn silent() {
     let (dir, mut server) = serving();
-    let mount = Mount::of(&dir, &server);
-    assert!(mount.text("titles/der-film/rate").is_ok());
+    let mut arguments = arguments(&server);
+    arguments[5] = "500ms".to_owned();
+    let mount = Mount::with(&dir, &arguments);
+    mount.await_text("titles/der-film/rate");
     kill_process(server.pid(), Signal::STOP).unwrap();
     assert_eq!(mount.text("capacity"), Err(Errno::TIMEDOUT.raw_os_error()));
     // What needs no server is there.

@@ -1,9 +1,10 @@
 //! Who sees the tree.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use reel_testkit::run_in_own_mounts;
 use rustix::process::Signal;
@@ -24,11 +25,7 @@ fn a_user_mounts_with_fusermount3() {
 
 /// Whether another user can list a directory.
 fn others_can_list(path: &Path) -> bool {
-    let listed = Command::new("setpriv")
-        .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "ls"])
-        .arg(path)
-        .output()
-        .unwrap();
+    let listed = as_a_user().arg("ls").arg(path).output().unwrap();
     listed.status.success()
 }
 
@@ -56,14 +53,29 @@ fn others() {
     mount.signal(Signal::TERM).done();
 }
 
+/// A process of the user in a mounted tree, which ends with its input.
+fn in_the_tree(path: &Path) -> Child {
+    let mut command = as_a_user();
+    command.args(["sh", "-c", "cd \"$0/titles\" && echo there && exec cat"]).arg(path);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut there = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut there).unwrap();
+    assert_eq!(there, "there\n");
+    child
+}
+
+/// A command of a user who is not root, to be continued.
+fn as_a_user() -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]);
+    command
+}
+
 /// `reel mount tree` by a user who is not root.
 fn by_a_user(dir: &TestDir, server: &Running) -> Command {
     let reel = dir.command(&[]);
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"])
-        .arg(reel.get_program())
-        .args(arguments(server));
+    let mut command = as_a_user();
+    command.arg(reel.get_program()).args(arguments(server));
     command.current_dir(dir.path(""));
     command
 }
@@ -107,7 +119,10 @@ fn a_user() {
         let mount = Mount::launch(by_a_user(&dir, &server), path.clone());
         assert!(is_mounted(&path) && others_can_list(&path.join("titles")));
         assert!(fs::read_dir(&path).is_err(), "not even root");
+        let mut inside = in_the_tree(&path);
         mount.signal(signal).done();
         assert!(!is_mounted(&path));
+        drop(inside.stdin.take());
+        inside.wait().unwrap();
     }
 }

@@ -1,5 +1,4 @@
 //! Which files there are and what is in them, for a server that says what the test wants.
-#![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 use reel_files::limits::{KEPT_TIME, NAMES_MAX, VALUE_BYTES_MAX};
 use reel_files::{AskError, ClassFacts, Group, MemberFacts, Node, Server, TitleFacts, Tree, TreeError};
@@ -241,6 +240,20 @@ fn a_failure_is_told_for_a_second_and_the_server_is_asked_again() {
     looking.later(KEPT_TIME);
     assert_eq!(looking.list("titles").unwrap(), ["a"]);
     assert_eq!(looking.text("titles/a/name").unwrap(), "A\n");
+}
+
+#[test]
+fn an_answer_that_is_late_is_not_waited_for_twice() {
+    let server = Fake::with(&[("a", "A")]);
+    let looking = Looking::at(&server);
+    server.fail(Some(AskError::Late));
+    let until = looking.now + 5 * KEPT_TIME;
+    let find = |now| looking.tree.lookup(&Node::Group(Group::Titles), "a", now, now + 5 * KEPT_TIME);
+    assert_eq!(find(looking.now), Err(TreeError::Asked(AskError::Late)));
+    server.fail(None);
+    assert_eq!(find(until), Err(TreeError::Asked(AskError::Late)));
+    assert!(find(until + KEPT_TIME).is_ok());
+    assert_eq!(server.questions(), ["title a", "title a"]);
 }
 
 #[test]
