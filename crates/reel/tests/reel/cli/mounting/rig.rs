@@ -80,13 +80,18 @@ impl Mount {
 
     /// Waits until a file has a text of this kind.
     pub(super) fn await_that(&self, file: &str, is_wanted: impl Fn(&str) -> bool) {
+        self.await_result(file, |result| result.as_deref().is_ok_and(&is_wanted));
+    }
+
+    /// Waits until a file gives a text or an error number of this kind.
+    pub(super) fn await_result(&self, file: &str, is_wanted: impl Fn(&Result<String, i32>) -> bool) {
         let begun = Instant::now();
         loop {
-            let text = self.text(file);
-            if text.as_deref().is_ok_and(&is_wanted) {
+            let result = self.text(file);
+            if is_wanted(&result) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "{file} has or gives {text:?}");
+            assert!(begun.elapsed() < PATIENCE, "{file} gives {result:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
