@@ -1,6 +1,7 @@
 //! The command line. Its help is the manual.
 
 mod cast;
+mod mount;
 mod receive;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use crate::size::Size;
 pub(crate) use cast::{
     CastAddArguments, CastCommand, CastListArguments, CastPlanArguments, CastSdpArguments, CastStopArguments,
 };
+pub(crate) use mount::MountArguments;
 pub(crate) use receive::ReceiveArguments;
 
 /// The text of `reel help` after the list of commands.
@@ -99,6 +101,13 @@ pub(crate) enum Command {
     /// At its start the log shows how much memory the server may use at most, with all parts; see
     /// docs/running.md
     Serve(ServeArguments),
+
+    /// Show a running server as files, read-only, until SIGTERM or SIGINT: `cat DIR/capacity`
+    ///
+    /// DIR/titles/TITLE/{name,seconds,rate}, DIR/capacity, DIR/members/MEMBER/{state,price},
+    /// DIR/classes/CLASS/{kind,share}; see docs/files.md. After SIGKILL the directory has to be
+    /// unmounted by hand: fusermount3 -u DIR
+    Mount(MountArguments),
 
     /// Write a title to standard output, straight from a running server's memory: `reel tap TITLE |
     /// ffmpeg -i - ...`

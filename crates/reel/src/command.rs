@@ -9,6 +9,7 @@ mod form;
 mod ingest;
 mod learnt_prices;
 mod load;
+mod mount;
 mod probe;
 mod profiles;
 mod receive;
@@ -59,6 +60,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Cast(command) => cast::run(&command, quiet),
         Command::Receive(arguments) => receive::run(&arguments, quiet),
+        Command::Mount(arguments) => mount::run(&arguments, quiet),
         Command::Tap(arguments) => tap::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -117,18 +117,21 @@ fn directives(config: &LogConfig, shows_members: bool) -> String {
     let access = ACCESS.map(|name| format!("{name}={access}")).join(",");
     let others = if config.level == LogLevel::Error { "error" } else { "warn" };
     let members = if shows_members { format!(",{MEMBERS_LOG}=error") } else { String::new() };
-    format!("{others},{own},{access},{OF_CLIENTS}{members}")
+    format!("{others},{own},{access},{OF_CLIENTS},{OF_FUSE}{members}")
 }
 
 /// Libraries whose warnings tell only what a client does: it could fill the log with them. HTTP/2
 /// has one for each connection on which a client resets its requests at once.
 const OF_CLIENTS: &str = "h2=error";
 
+/// The library of FUSE warns of questions of the kernel that need no answer.
+const OF_FUSE: &str = "fuser=error";
+
 /// Log targets with one line per request: of the data plane and of the control plane.
 const ACCESS: [&str; 2] = ["access", "reel_http::access"];
 
 /// Log targets of this workspace.
-const OWN: [&str; 18] = [
+const OWN: [&str; 19] = [
     "reel",
     "reel_admit",
     "reel_api",
@@ -137,6 +140,7 @@ const OWN: [&str; 18] = [
     "reel_client",
     "reel_code",
     "reel_disk",
+    "reel_files",
     "reel_http",
     "reel_library",
     "reel_local",

@@ -22,17 +22,8 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 impl Remote {
     /// The server of a URL, for example `http://127.0.0.1:8080`.
     pub(crate) fn new(url: &str) -> Result<Remote, Failure> {
-        if url.starts_with("https:") {
-            let what = format!("cannot ask {url}: this command speaks HTTP without TLS");
-            return Err(Failure::usage(what)
-                .help("name the plain address of the server, such as http://127.0.0.1:8080"));
-        }
-        let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let config = Agent::config_builder().timeout_global(Some(ANSWER_TIME)).http_status_as_error(false);
-        Ok(Remote {
-            agent: Agent::new_with_config(config.build()),
-            url: url.trim_end_matches('/').to_owned(),
-        })
+        Ok(Remote { agent: Agent::new_with_config(config.build()), url: plain_url(url)? })
     }
 
     /// The whole address of a path.
@@ -98,4 +89,16 @@ impl Remote {
             None => failure,
         })
     }
+}
+
+/// A URL as commands ask it: of HTTP without TLS, and without a slash at its end.
+pub(crate) fn plain_url(url: &str) -> Result<String, Failure> {
+    if url.starts_with("https:") {
+        let what = format!("cannot ask {url}: this command speaks HTTP without TLS");
+        return Err(
+            Failure::usage(what).help("name the plain address of the server, such as http://127.0.0.1:8080")
+        );
+    }
+    let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    Ok(url.trim_end_matches('/').to_owned())
 }

@@ -189,4 +189,4 @@ fn parse_group(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Where `reel serve` listens if nothing else is configured.
-const SERVER: &str = "http://127.0.0.1:8080";
+pub(super) const SERVER: &str = "http://127.0.0.1:8080";

@@ -1,0 +1,203 @@
+//! A server that is asked by its HTTP API.
+
+use crate::limits::{ANSWER_BYTES_MAX, NAMES_MAX};
+use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::time::Instant;
+use ureq::Agent;
+
+/// A server at an address.
+pub struct HttpServer {
+    agent: Agent,
+    /// Without a slash at its end.
+    url: String,
+    rate_bps: u64,
+}
+
+impl HttpServer {
+    /// The server at a URL (`http://HOST:PORT`). The viewers that are counted watch a stream of
+    /// `rate_bps`.
+    pub fn new(url: &str, rate_bps: u64) -> HttpServer {
+        // What redirects is no Reel server.
+        let config = Agent::config_builder().http_status_as_error(false).max_redirects(0);
+        HttpServer {
+            agent: Agent::new_with_config(config.build()),
+            url: url.trim_end_matches('/').to_owned(),
+            rate_bps,
+        }
+    }
+
+    /// What is at a path; `None` if there is nothing (404).
+    fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(AskError::Late);
+        }
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = request.config().timeout_global(Some(left)).build();
+        let mut response = request.call().map_err(of_http)?;
+        let status = response.status();
+        if status.as_u16() == 404 {
+            return Ok(None);
+        }
+        if !status.is_success() {
+            return Err(AskError::Unusable(format!("{path}: status {status}")));
+        }
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+        let parsed = serde_json::from_slice(&body.map_err(of_http)?);
+        parsed.map(Some).map_err(|error| AskError::Unusable(format!("{path}: {error}")))
+    }
+
+    /// The same for what every server has.
+    fn get_all<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<T, AskError> {
+        self.get(path, until)?.ok_or_else(|| AskError::Unusable(format!("{path}: there is nothing")))
+    }
+}
+
+impl Server for HttpServer {
+    fn titles(&self, until: Instant) -> Result<Vec<TitleFacts>, AskError> {
+        let list: TitleList = self.get_all("/api/v1/titles", until)?;
+        Ok(list.titles.into_iter().take(NAMES_MAX).map(TitleFacts::from).collect())
+    }
+
+    fn title(&self, id: &str, until: Instant) -> Result<Option<TitleFacts>, AskError> {
+        let title: Option<Title> = self.get(&format!("/api/v1/titles/{}", escaped(id)), until)?;
+        // Another title would be shown under a wrong name.
+        Ok(title.filter(|title| title.id == id).map(TitleFacts::from))
+    }
+
+    fn members(&self, until: Instant) -> Result<Vec<MemberFacts>, AskError> {
+        let dashboard: Dashboard = self.get_all("/api/v1/dashboard", until)?;
+        let member = |member: Member| MemberFacts {
+            member: member.member,
+            state: member.state,
+            request_us: member.price.read_request_us,
+            mib_us: member.price.read_mib_us,
+        };
+        Ok(dashboard.members.into_iter().take(NAMES_MAX).map(member).collect())
+    }
+
+    fn classes(&self, until: Instant) -> Result<Vec<ClassFacts>, AskError> {
+        let classes: Vec<Class> = self.get_all("/api/v1/classes", until)?;
+        let class = |class: Class| ClassFacts {
+            name: class.name.into(),
+            kind: class.kind,
+            share_permille: class.share_permille,
+        };
+        Ok(classes.into_iter().take(NAMES_MAX).map(class).collect())
+    }
+
+    fn more_viewers(&self, until: Instant) -> Result<u64, AskError> {
+        let path = format!("/api/v1/capacity?rate_bps={}", self.rate_bps);
+        let capacity: Capacity = self.get_all(&path, until)?;
+        // Without admission there are as many as an idle server carries.
+        Ok(capacity.more_now.unwrap_or(capacity.viewers))
+    }
+}
+
+#[derive(Deserialize)]
+struct TitleList {
+    titles: Vec<Title>,
+}
+
+#[derive(Deserialize)]
+struct Title {
+    id: String,
+    name: String,
+    duration_s: f64,
+    forms: Vec<Form>,
+}
+
+#[derive(Deserialize)]
+struct Form {
+    form: String,
+    average_bps: u64,
+}
+
+#[derive(Deserialize)]
+struct Dashboard {
+    members: Vec<Member>,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    member: u64,
+    state: String,
+    price: Price,
+}
+
+#[derive(Deserialize)]
+struct Price {
+    read_request_us: f64,
+    read_mib_us: f64,
+}
+
+#[derive(Deserialize)]
+struct Class {
+    name: String,
+    kind: String,
+    share_permille: u32,
+}
+
+#[derive(Deserialize)]
+struct Capacity {
+    viewers: u64,
+    more_now: Option<u64>,
+}
+
+impl From<Title> for TitleFacts {
+    fn from(title: Title) -> TitleFacts {
+        // What players play, if there is both.
+        let played = title.forms.iter().find(|form| form.form == "cmaf").or(title.forms.first());
+        TitleFacts {
+            rate_bps: played.map(|form| form.average_bps),
+            id: title.id.into(),
+            name: title.name,
+            seconds: title.duration_s,
+        }
+    }
+}
+
+fn of_http(error: ureq::Error) -> AskError {
+    match error {
+        ureq::Error::Timeout(_) => AskError::Late,
+        ureq::Error::BodyExceedsLimit(bytes) => AskError::Unusable(format!("more than {bytes} bytes")),
+        other => AskError::Unreachable(other.to_string()),
+    }
+}
+
+/// A name as a segment of a path of a URL (RFC 3986, section 2.3).
+fn escaped(name: &str) -> String {
+    let mut escaped = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => escaped.push(char::from(byte)),
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_to_another_path() {
+        assert_eq!(escaped("a-film_2~"), "a-film_2~");
+        assert_eq!(escaped("../a?b#c%\u{e9}"), "%2E%2E%2Fa%3Fb%23c%25%C3%A9");
+    }
+
+    #[test]
+    fn a_title_has_the_rate_of_what_players_play() {
+        let title = |forms: &str| {
+            let json = format!(r#"{{"id":"a","name":"A","duration_s":1.5,"forms":[{forms}],"more":1}}"#);
+            TitleFacts::from(serde_json::from_str::<Title>(&json).expect("a title"))
+        };
+        let (ts, cmaf) = (r#"{"form":"ts","average_bps":2}"#, r#"{"form":"cmaf","average_bps":1}"#);
+        assert_eq!(title(&format!("{ts},{cmaf}")).rate_bps, Some(1));
+        assert_eq!(title(ts).rate_bps, Some(2));
+        assert_eq!(title("").rate_bps, None);
+    }
+}

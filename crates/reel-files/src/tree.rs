@@ -1,0 +1,181 @@
+//! Which files there are, and what is in them.
+
+use crate::kept::Kept;
+use crate::limits::VALUE_BYTES_MAX;
+use crate::node::{Field, Group, Node, is_name};
+use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The tree of a server.
+pub struct Tree<S> {
+    server: Kept<S>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TreeError {
+    /// There is no such file or directory.
+    #[error("there is no such file or directory")]
+    NoEntry,
+    /// It is a file.
+    #[error("it is no directory")]
+    NoDirectory,
+    /// It is a directory.
+    #[error("it is a directory")]
+    IsDirectory,
+    /// The server knows no value.
+    #[error("the server knows no value")]
+    NoValue,
+    /// The server gave no answer.
+    #[error(transparent)]
+    Asked(#[from] AskError),
+}
+
+impl<S: Server> Tree<S> {
+    /// The tree of a server.
+    pub fn new(server: S) -> Tree<S> {
+        Tree { server: Kept::new(server) }
+    }
+
+    /// Whether the server may have to be asked for an entry of a directory, or for all of them. It
+    /// is asked for every text.
+    pub fn asks_for_entries(&self, directory: &Node) -> bool {
+        matches!(directory, Node::Group(_))
+    }
+
+    /// What has a name in a directory. `now` is when the kernel asked, and `until` when it has to
+    /// be answered.
+    ///
+    /// # Errors
+    /// There is no such entry, or the server does not say.
+    pub fn lookup(
+        &self,
+        directory: &Node,
+        name: &str,
+        now: Instant,
+        until: Instant,
+    ) -> Result<Node, TreeError> {
+        let named = |nodes: &[Node]| nodes.iter().find(|node| node.name() == name).cloned();
+        let node = match directory {
+            Node::Root => named(&at_root()),
+            Node::Thing(group, thing) => named(&values(*group, thing)),
+            Node::Group(group) => {
+                // No other name is sent to the server.
+                let thing: Arc<str> =
+                    Some(name).filter(|name| is_name(name)).ok_or(TreeError::NoEntry)?.into();
+                let is_there = match group {
+                    Group::Titles => self.server.title(&thing, now, until)?.is_some(),
+                    Group::Members | Group::Classes => self.things(*group, now, until)?.contains(&thing),
+                };
+                is_there.then_some(Node::Thing(*group, thing))
+            }
+            Node::Capacity | Node::Value(..) => return Err(TreeError::NoDirectory),
+        };
+        node.ok_or(TreeError::NoEntry)
+    }
+
+    /// What is in a directory, in an order that stays.
+    ///
+    /// # Errors
+    /// It is a file, or the server does not say.
+    pub fn list(&self, directory: &Node, now: Instant, until: Instant) -> Result<Vec<Node>, TreeError> {
+        match directory {
+            Node::Root => Ok(at_root()),
+            Node::Thing(group, thing) => Ok(values(*group, thing)),
+            Node::Group(group) => {
+                let things = self.things(*group, now, until)?;
+                Ok(things.into_iter().map(|thing| Node::Thing(*group, thing)).collect())
+            }
+            Node::Capacity | Node::Value(..) => Err(TreeError::NoDirectory),
+        }
+    }
+
+    /// The text of a file: its value and a newline.
+    ///
+    /// # Errors
+    /// It is a directory, what it tells of is gone, or the server does not say.
+    pub fn text(&self, file: &Node, now: Instant, until: Instant) -> Result<String, TreeError> {
+        let value = match file {
+            Node::Root | Node::Group(_) | Node::Thing(..) => return Err(TreeError::IsDirectory),
+            Node::Capacity => self.server.more_viewers(now, until)?.to_string(),
+            Node::Value(Group::Titles, id, field) => {
+                let title = self.server.title(id, now, until)?.ok_or(TreeError::NoEntry)?;
+                of_title(&title, *field).ok_or(TreeError::NoValue)?
+            }
+            Node::Value(Group::Members, number, field) => {
+                let members = self.server.members(now, until)?;
+                let member = members.iter().find(|member| *member.member.to_string() == **number);
+                of_member(member.ok_or(TreeError::NoEntry)?, *field).ok_or(TreeError::NoValue)?
+            }
+            Node::Value(Group::Classes, name, field) => {
+                let classes = self.server.classes(now, until)?;
+                let class = classes.iter().find(|class| class.name == *name);
+                of_class(class.ok_or(TreeError::NoEntry)?, *field).ok_or(TreeError::NoValue)?
+            }
+        };
+        Ok(one_line(&value))
+    }
+
+    /// The names of the things of a group.
+    fn things(&self, group: Group, now: Instant, until: Instant) -> Result<Vec<Arc<str>>, AskError> {
+        Ok(match group {
+            Group::Titles => self.server.titles(now, until)?.keys().cloned().collect(),
+            Group::Members => {
+                let members = self.server.members(now, until)?;
+                members.iter().map(|member| member.member.to_string().into()).collect()
+            }
+            Group::Classes => {
+                let classes = self.server.classes(now, until)?;
+                classes.iter().map(|class| class.name.clone()).collect()
+            }
+        })
+    }
+}
+
+fn at_root() -> Vec<Node> {
+    let groups = Group::ALL.into_iter().map(Node::Group);
+    groups.chain([Node::Capacity]).collect()
+}
+
+fn values(group: Group, thing: &Arc<str>) -> Vec<Node> {
+    group.fields().iter().map(|field| Node::Value(group, thing.clone(), *field)).collect()
+}
+
+fn of_title(title: &TitleFacts, field: Field) -> Option<String> {
+    match field {
+        Field::Name => Some(title.name.clone()),
+        Field::Seconds => Some(title.seconds.to_string()),
+        Field::Rate => title.rate_bps.map(|rate| rate.to_string()),
+        _ => None,
+    }
+}
+
+fn of_member(member: &MemberFacts, field: Field) -> Option<String> {
+    match field {
+        Field::State => Some(member.state.clone()),
+        Field::Price => Some(format!("{} {}", member.request_us, member.mib_us)),
+        _ => None,
+    }
+}
+
+fn of_class(class: &ClassFacts, field: Field) -> Option<String> {
+    match field {
+        Field::Kind => Some(class.kind.clone()),
+        Field::Share => Some(class.share_permille.to_string()),
+        _ => None,
+    }
+}
+
+/// A value as one line, whatever the server said: a script reads a line, and a terminal shows it.
+fn one_line(value: &str) -> String {
+    let mut line = String::new();
+    for c in value.chars() {
+        if line.len() + c.len_utf8() >= VALUE_BYTES_MAX {
+            break;
+        }
+        line.push(if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    }
+    line.push('\n');
+    line
+}

@@ -1,0 +1,125 @@
+//! A server that is asked by HTTP: what it answers, and what it should not.
+
+use reel_files::limits::ANSWER_BYTES_MAX;
+use reel_files::{AskError, ClassFacts, HttpServer, Server, TitleFacts};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Answers each connection by `answer`, and tells the first lines of requests.
+fn serve(answer: impl Fn(&mut TcpStream) + Send + 'static) -> (HttpServer, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = HttpServer::new(&format!("http://{}/", listener.local_addr().unwrap()), 5_000_000);
+    let (tell, told) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            lines.take_while(|line| !line.as_ref().unwrap().is_empty()).for_each(drop);
+            answer(&mut stream);
+            if tell.send(first).is_err() {
+                return;
+            }
+        }
+    });
+    (server, told)
+}
+
+/// A server with one answer to everything.
+fn says(status: &str, body: &str) -> (HttpServer, Receiver<String>) {
+    let length = body.len();
+    let response =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    // The client may have read enough.
+    serve(move |stream| drop(stream.write_all(response.as_bytes())))
+}
+
+/// Longer than any answer here takes.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+const TITLE: &str =
+    r#"{"id":"a","name":"A","duration_s":61.5,"forms":[{"form":"cmaf","average_bps":7}],"video":[]}"#;
+
+#[test]
+fn answers_of_the_api_become_facts() {
+    let title = TitleFacts { id: "a".into(), name: "A".to_owned(), seconds: 61.5, rate_bps: Some(7) };
+    let (server, told) = says("200 OK", TITLE);
+    assert_eq!(server.title("a", soon()), Ok(Some(title.clone())));
+    assert_eq!(told.recv().unwrap(), "GET /api/v1/titles/a HTTP/1.1");
+    let (server, told) = says("200 OK", &format!(r#"{{"titles":[{TITLE}]}}"#));
+    assert_eq!(server.titles(soon()), Ok(vec![title]));
+    assert_eq!(told.recv().unwrap(), "GET /api/v1/titles HTTP/1.1");
+    let class = r#"[{"name":"gold","kind":"periodic","share_permille":700,"network_permille":600}]"#;
+    let gold = ClassFacts { name: "gold".into(), kind: "periodic".to_owned(), share_permille: 700 };
+    assert_eq!(says("200 OK", class).0.classes(soon()), Ok(vec![gold]));
+    let (server, told) = says("200 OK", r#"{"viewers":9,"more_now":4}"#);
+    assert_eq!(server.more_viewers(soon()), Ok(4));
+    assert_eq!(told.recv().unwrap(), "GET /api/v1/capacity?rate_bps=5000000 HTTP/1.1");
+    let (server, _told) = says("200 OK", r#"{"viewers":9,"more_now":null}"#);
+    assert_eq!(server.more_viewers(soon()), Ok(9));
+}
+
+#[test]
+fn a_title_that_is_not_there_or_has_another_id_is_no_title() {
+    assert_eq!(says("404 Not Found", "{}").0.title("a", soon()), Ok(None));
+    assert_eq!(says("200 OK", TITLE).0.title("b", soon()), Ok(None));
+    let (server, told) = says("404 Not Found", "{}");
+    assert_eq!(server.title("..", soon()), Ok(None));
+    assert_eq!(told.recv().unwrap(), "GET /api/v1/titles/%2E%2E HTTP/1.1");
+}
+
+#[test]
+fn what_is_no_answer_of_reel_cannot_be_used() {
+    for (status, body) in [
+        ("200 OK", "<html>"),
+        ("200 OK", ""),
+        ("200 OK", r#"{"titles":[{"id":"a"}]}"#),
+        ("200 OK", &"[".repeat(100_000)),
+        ("500 Internal Server Error", r#"{"detail":"broken"}"#),
+        ("404 Not Found", ""),
+        ("302 Found\r\nLocation: /api/v1/titles", r#"{"titles":[]}"#),
+    ] {
+        let said = says(status, body).0.titles(soon());
+        assert!(matches!(said, Err(AskError::Unusable(_))), "{status} {body:.20}: {said:?}");
+    }
+}
+
+#[test]
+fn an_answer_without_end_is_given_up() {
+    let (server, _told) = serve(|stream| {
+        let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+        let _ = stream.write_all(head.as_bytes());
+        let spaces = vec![b' '; 1 << 20];
+        // Until the client hangs up.
+        while stream.write_all(&spaces).is_ok() {}
+    });
+    let too_long = Err(AskError::Unusable(format!("more than {ANSWER_BYTES_MAX} bytes")));
+    assert_eq!(server.titles(soon()).map(drop), too_long);
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_late() {
+    let (release, held) = channel::<()>();
+    let (server, _told) = serve(move |stream| {
+        // A part of it comes.
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{");
+        let _ = held.recv();
+    });
+    let late = |until| server.titles(until).map(drop) == Err(AskError::Late);
+    assert!(late(Instant::now() + Duration::from_millis(100)));
+    assert!(late(Instant::now()), "and there is no time at all");
+    drop(release);
+}
+
+#[test]
+fn a_port_that_does_not_answer_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = HttpServer::new(&format!("http://{}", listener.local_addr().unwrap()), 1);
+    drop(listener);
+    assert!(matches!(server.titles(soon()), Err(AskError::Unreachable(_))));
+}

@@ -1,0 +1,9 @@
+//! `reel mount`: refusals, and trees that are mounted where all mounts end with the test.
+
+mod endings;
+mod guide;
+mod refusals;
+mod rig;
+mod shells;
+mod silence;
+mod users;
