@@ -69,7 +69,8 @@ fn ask_for_media(server: &Running, count: usize, agent: &str) {
 fn continues_to_its_end(mut server: Running) {
     ask_for_media(&server, 20, "test");
     for path in ["/", "/healthz", "/api/v1/titles", "/files/short.mp4"] {
-        assert_eq!(server.get(path).head.status, 200, "{path}");
+        let answer = server.get(path);
+        assert_eq!(answer.head.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
     }
     let before = dropped(&server);
     kill_process(server.pid(), Signal::HUP).unwrap();
