@@ -5,7 +5,7 @@ use crate::broadcast::Broadcast;
 use crate::config::CastConfig;
 use crate::day::DayClock;
 use crate::identity::Identity;
-use crate::limits::CAST_NAME_BYTES_MAX;
+use crate::limits::{CAST_BEGUN_LATE_NS, CAST_NAME_BYTES_MAX};
 use crate::numbering::Numbers;
 use crate::playlist::Playlist;
 use reel_admit::Session;
@@ -345,10 +345,10 @@ impl OnAir {
     pub(crate) fn begin_next(&self, due_ns: u64, now_ns: u64) -> Option<Begun> {
         let mut state = lock(&self.state);
         let (session, place) = state.next.take()?;
-        let start_ns = self.slots_start_ns(place).unwrap_or_else(|| due_ns.max(session.start_ns(now_ns)));
+        let passes_start_ns = || session.start_ns(begun_ns(due_ns, now_ns));
+        let start_ns = self.slots_start_ns(place).unwrap_or_else(passes_start_ns);
         let numbers = state.numbers;
-        // What follows without a pause continues the time stamps, although it may begin a moment
-        // late.
+        // What follows without a pause continues the time stamps, although it may begin late.
         let is_continued = state.run.is_some() && self.broadcast.is_none();
         let sent_unix_ns = self.day.unix_ns(start_ns.saturating_add(PUSH_LEAD_NS));
         let stamped_unix_ns = if is_continued { state.stamped_unix_ns } else { sent_unix_ns };
@@ -467,5 +467,27 @@ impl OnAir {
             unannounced: load(&self.counts.unannounced),
             fault: state.fault.clone(),
         }
+    }
+}
+
+/// When passes begin that were due and are begun now: at their time, so that nothing is between them
+/// and those before, unless it has passed for too long.
+fn begun_ns(due_ns: u64, now_ns: u64) -> u64 {
+    if now_ns.saturating_sub(due_ns) <= CAST_BEGUN_LATE_NS { due_ns } else { now_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_that_are_begun_a_moment_late_leave_on_time() {
+        let due_ns = 7 * CAST_BEGUN_LATE_NS;
+        for late_ns in [0, 1, CAST_BEGUN_LATE_NS] {
+            assert_eq!(begun_ns(due_ns, due_ns + late_ns), due_ns);
+        }
+        let late_ns = CAST_BEGUN_LATE_NS + 1;
+        assert_eq!(begun_ns(due_ns, due_ns + late_ns), due_ns + late_ns);
+        assert_eq!(begun_ns(0, due_ns), due_ns, "the first passes, and those that were refused for long");
     }
 }

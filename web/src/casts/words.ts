@@ -49,7 +49,9 @@ export function schemeWords(cast: Cast): string {
 export function waitWords(cast: Cast): string {
   const { schedule } = cast;
   if (!schedule) return "none";
-  return `at most ${duration(schedule.wait_s)}`;
+  const longest = `at most ${duration(schedule.wait_s)}`;
+  if (schedule.scheme !== "staggered") return longest;
+  return `${longest}; other programs at most ${duration(schedule.slot_s)} until a channel begins the film`;
 }
 
 /** "0:31 of 12:22" */

@@ -5,7 +5,14 @@ import type { Cast, CastSlots } from "../../src/api/types.ts";
 import { cellsOf, colourOf, slotAfter, slotsIn, slotsInWords, stripX } from "../../src/casts/geometry.ts";
 import { freeGroup } from "../../src/casts/groups.ts";
 import { groupOf, isSourceSpecific, linesOf, shellWord } from "../../src/casts/lines.ts";
-import { groupWords, rateWords, refusalWords, sentBps, tallyWords } from "../../src/casts/words.ts";
+import {
+  groupWords,
+  rateWords,
+  refusalWords,
+  sentBps,
+  tallyWords,
+  waitWords,
+} from "../../src/casts/words.ts";
 import { cast } from "../mock/casts.ts";
 
 const title = { id: "tide", name: "Tide" };
@@ -48,6 +55,15 @@ test("only reel receive follows a schedule; a staggered channel is a film by its
   for (const scheme of ["rfs", "fast", "skyscraper-52"])
     for (const line of lines(schedule(scheme))) assert.match(line, /^reel receive /);
   assert.ok(lines(schedule("staggered")).includes("vlc rtp://239.255.1.1:5000"));
+});
+
+test("a wait is that of reel receive; other programs wait for a slot of staggered", () => {
+  assert.equal(waitWords(cast(title, {})), "none");
+  assert.equal(waitWords(cast(title, schedule("rfs"))), "at most 20 s");
+  assert.equal(
+    waitWords(cast(title, schedule("staggered"))),
+    "at most 20 s; other programs at most 10 s until a channel begins the film",
+  );
 });
 
 test("a source-specific group needs its sender, which the description names", () => {
