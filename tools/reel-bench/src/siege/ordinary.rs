@@ -189,7 +189,10 @@ impl Newcomers {
         if start_s <= newcomer.bound_s {
             self.in_time += 1;
         } else {
-            self.miss(format!("started after {start_s:.2} s of {:.0} s told", newcomer.bound_s));
+            let (opened_s, bound_s) = (newcomer.opened_s, newcomer.bound_s);
+            self.miss(format!(
+                "started after {start_s:.2} s, admitted after {opened_s:.2} s, of {bound_s:.0} s told"
+            ));
         }
     }
 
