@@ -10,6 +10,7 @@ use super::times::{Due, late_trains_ms, percentile};
 use super::{Size, stream};
 use crate::api::Unsuccessful;
 use anyhow::{Context, Result, ensure};
+use reel_broadcast::receivers_wait_ns;
 use reel_report::{Claim, Report};
 use reel_rtp::sdp::Session;
 use serde_json::json;
@@ -121,9 +122,11 @@ fn reel(
     report: &mut Report,
 ) -> Result<Tried> {
     let casting = site.serve(&Setup { priority, ..Setup::default() })?;
+    // The longest wait of a receiver that plays one slot behind.
+    let wait_s = receivers_wait_ns(SLOT_S * 1_000_000_000) as f64 / 1e9;
     for number in 0..count {
         let more = json!({
-            "name": format!("cast-{number}"), "fec": "off", "scheme": "staggered", "wait_s": SLOT_S, "loop": false,
+            "name": format!("cast-{number}"), "fec": "off", "scheme": "staggered", "wait_s": wait_s, "loop": false,
         });
         casting.add(&title_of(stream), &format!("239.2.{number}.0:{PORT}"), &more)?;
     }
