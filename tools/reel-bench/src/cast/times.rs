@@ -54,11 +54,14 @@ pub(super) struct Due {
 }
 
 /// How late each train of a stream left, in milliseconds; negative if it left early. A train is due
-/// when its first packet is, and leaves up to a millisecond before with trains that are due.
+/// when its first packet is, and leaves up to a millisecond before with trains that are due. Time
+/// stamps begin again every 13 hours, so less than half of that is late or early.
 pub(super) fn late_trains_ms(packets: &[Sent], due: Due) -> Vec<f64> {
+    let round_s = 2_f64.powi(32) / STAMP_HZ;
     let late_ms = |packet: &Sent| {
-        let due_s = f64::from(packet.stamp.wrapping_sub(due.stamp).cast_signed()) / STAMP_HZ;
-        ((packet.at_ns as f64 - due.unix_ns as f64) / 1e9 - due_s) * 1e3
+        let due_s = f64::from(packet.stamp.wrapping_sub(due.stamp)) / STAMP_HZ;
+        let late_s = (packet.at_ns as f64 - due.unix_ns as f64) / 1e9 - due_s;
+        (late_s - (late_s / round_s).round() * round_s) * 1e3
     };
     packets.iter().filter(|packet| packet.begins_train).map(late_ms).collect()
 }
@@ -105,6 +108,17 @@ mod tests {
         let found = deviation(&packets).expect("references");
         assert!((4.0..=5.5).contains(&found.p99_ms), "{found:?}");
         assert!(late_trains_ms(&packets, DUE).iter().all(|late| late.abs() < 1e-3), "trains begin in time");
+    }
+
+    /// Slots are counted from 1970.
+    #[test]
+    fn a_moment_long_ago_tells_what_is_due_now() {
+        let (days_s, late_ms) = (20_000 * 86_400, 3.0);
+        let stamp = 77_u64.wrapping_add(days_s * 90_000) as u32;
+        let at_ns = days_s * 1_000_000_000 + 3_000_000;
+        let packet = Sent { at_ns, begins_train: true, stamp, ts_packets: 7, pcr: None };
+        let late = late_trains_ms(&[packet], Due { unix_ns: 0, stamp: 77 });
+        assert!((late[0] - late_ms).abs() < 1e-2, "{late:?}");
     }
 
     #[test]
