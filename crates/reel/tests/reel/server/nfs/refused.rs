@@ -1,10 +1,12 @@
-//! Clients that are refused for their addresses.
+//! Clients that are refused: for their addresses, or for their credentials.
 
 use super::{Client, rig};
 use crate::server::rig::socket_from;
 use nfs3_types::mount::{self, dirpath};
 use nfs3_types::nfs3::{self, NFS_PROGRAM, READ3args, nfsstat3};
+use nfs3_types::rpc::auth_stat;
 use nfs3_types::xdr_codec::{Opaque, Void};
+use std::io::{Read, Write};
 
 #[test]
 fn other_addresses_are_refused() {
@@ -57,4 +59,38 @@ fn a_handle_gives_no_access_from_another_address() {
     assert_eq!(rig.metric("reel_nfs_calls_total") - calls, f64::from(asked + 1));
     assert_eq!(rig.metric("reel_nfs_read_bytes_total"), read);
     assert!(client.read_until(&file, Vec::new(), bytes) == rig.film);
+}
+
+/// A call with such credentials is denied (RFC 5531, section 9), and the next one is heard.
+#[test]
+fn broken_credentials_are_denied_and_the_connection_continues() {
+    let (rig, address) = rig(|_| {});
+    let mut client = Client::connect(address);
+    let (file, _) = client.film();
+    let in_groups = |groups: u32, there: usize| {
+        let body = [&[0, 0, 1000, 100, groups][..], &vec![7; there]].concat();
+        [&[1, 4 * body.len() as u32][..], &body].concat()
+    };
+    let bytes = |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_be_bytes()).collect() };
+    for (credentials, why) in [
+        (vec![1, 8, 0, 0], auth_stat::AUTH_BADCRED),
+        (vec![1, 4000], auth_stat::AUTH_BADCRED),
+        (in_groups(17, 17), auth_stat::AUTH_BADCRED),
+        (in_groups(16, 3), auth_stat::AUTH_BADCRED),
+        ([&[1, 404][..], &[0; 101]].concat(), auth_stat::AUTH_BADCRED),
+        // RPCSEC_GSS.
+        (vec![6, 4, 1], auth_stat::AUTH_REJECTEDCRED),
+        // A verifier of AUTH_SYS.
+        ([in_groups(0, 0), vec![1, 0]].concat(), auth_stat::AUTH_BADVERF),
+    ] {
+        // A call of NULL.
+        let call = [&[77, 0, 2, nfs3::PROGRAM, nfs3::VERSION, 0][..], &credentials, &[0, 0]].concat();
+        let mark = (1 << 31) | (4 * call.len() as u32);
+        client.stream.write_all(&bytes(&[&[mark], &call[..]].concat())).expect("sent");
+        let mut reply = [0; 24];
+        client.stream.read_exact(&mut reply).expect("a reply");
+        assert_eq!(reply[..], bytes(&[(1 << 31) | 20, 77, 1, 1, 1, why as u32]), "{credentials:?}");
+        assert!(client.read(&file, 0, 8) == rig.film[..8], "{credentials:?}");
+    }
+    assert_eq!(rig.metric("reel_nfs_garbage_total"), 0.0);
 }
