@@ -66,6 +66,11 @@ pub const STALL_TIME_MAX_NS: u64 = 60 * SECOND_NS;
 /// Linux itself closes such a connection after five minutes.
 pub const IDLE_TIME_MAX_NS: u64 = 900 * SECOND_NS;
 
+/// A title that the server has no time to open is tried again for so long, before its clients are
+/// told. The last attempt takes ten seconds at most, and no client gives up, or asks again, within a
+/// minute.
+pub const OPENING_AGAIN_FOR_NS: u64 = 45 * SECOND_NS;
+
 /// Opened titles that one thread keeps. A title that has been removed keeps its space until then.
 pub const OPENED_TITLES_MAX: usize = 64;
 
@@ -105,6 +110,9 @@ pub const MEMORY_BYTES_MAX: usize = OWED_BYTES_MAX + CONNECTIONS_MAX * (CONNECTI
 /// Promised bytes are critical on the thread from this long before they are due, as by HTTP. From
 /// then on they come before lists and all other work without a deadline.
 pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
+
+/// A title that the server has no time to open is tried again after so long.
+pub const OPENING_AGAIN_NS: u64 = SECOND_NS;
 
 /// A reader that was refused is tried again so often, while it reads.
 pub const REFUSED_AGAIN_NS: u64 = 5 * SECOND_NS;

@@ -260,13 +260,15 @@ impl NfsThread {
         }
     }
 
-    /// Closes connections that exceeded a time limit, and titles that are not read any more.
+    /// Closes connections that exceeded a time limit, and titles that are not read any more. Opens
+    /// titles for which there was no time.
     fn sweep(&mut self, serve: &mut Serve<'_>) {
         let now_ns = serve.now_ns();
         for token in self.connections.tokens(|connection| connection.is_overdue(now_ns)) {
             self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
             self.close(serve, token);
         }
+        self.open_again(serve);
         self.forget_titles(now_ns);
         self.readers.forget(serve.now_ns());
         serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
