@@ -27,8 +27,10 @@ mod record;
 mod rpc;
 mod service;
 mod tree;
+mod wrong_port;
 mod xdr;
 
 pub use counters::{NfsCounters, NfsMetrics};
 pub use front_end::NfsFrontEnd;
 pub use reader::{Reader, Reading};
+pub use wrong_port::HttpPorts;

@@ -138,6 +138,10 @@ pub const OPENED_FOR_NS: u64 = 30 * SECOND_NS;
 /// Space for what a client sends at once. A request has about 150 bytes.
 pub const RECEIVE_BYTES: usize = 4096;
 
+/// The log says no more than once in so long that another protocol is spoken to the port of NFS, for
+/// each protocol.
+pub const SAID_AGAIN_NS: u64 = 60 * SECOND_NS;
+
 /// How often the times of connections and titles are compared with their limits.
 pub const SWEEP_EVERY_NS: u64 = SECOND_NS;
 

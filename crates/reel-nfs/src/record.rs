@@ -51,6 +51,11 @@ impl Records {
         self.fragments > 0 || self.mark_bytes > 0
     }
 
+    /// The mark that was read last.
+    pub(crate) fn mark(&self) -> [u8; 4] {
+        self.mark
+    }
+
     fn take_mark(&mut self, bytes: &[u8]) -> Result<usize, TooLong> {
         let taken = bytes.len().min(4 - self.mark_bytes);
         self.mark[self.mark_bytes..][..taken].copy_from_slice(&bytes[..taken]);

@@ -3,6 +3,7 @@
 use super::NfsThread;
 use crate::connection::{Connection, Reply, ReplyState};
 use crate::limits::{LONG_REPLY_BYTES, RECEIVE_BYTES, REQUESTS_MAX};
+use crate::wrong_port::Spoken;
 use reel_admit::client_network;
 use reel_ring::{Done, Op};
 use reel_serve::Serve;
@@ -86,7 +87,8 @@ impl NfsThread {
                 break;
             }
             let Ok((taken, record)) = connection.records.take(&connection.input) else {
-                self.close_garbage(serve, token);
+                let spoken = Spoken::of(connection.records.mark());
+                self.close_garbage(serve, token, spoken);
                 break;
             };
             connection.input.drain(..taken);
