@@ -26,6 +26,7 @@ mod readers;
 mod record;
 mod rpc;
 mod service;
+mod times;
 mod tree;
 mod wrong_port;
 mod xdr;

@@ -55,8 +55,12 @@ pub const ANSWER_TIMES_MAX: usize = 6;
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 4096;
 
-/// A record must be complete so long after its first byte.
+/// A record must be complete so long after its first byte, and after the last reply was taken...
 pub const RECORD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
+
+/// ...and a second later for each so many bytes that it announces. A client behind a slow line that
+/// writes in spite of all is refused, and not cut off each time.
+pub const RECORD_BYTES_PER_S: u64 = 32 << 10;
 
 /// A client that takes no byte of a reply for so long counts as gone. No client stops reading
 /// replies because its viewer pauses: it asks for nothing then.
@@ -67,8 +71,8 @@ pub const STALL_TIME_MAX_NS: u64 = 60 * SECOND_NS;
 pub const IDLE_TIME_MAX_NS: u64 = 900 * SECOND_NS;
 
 /// A title that the server has no time to open is tried again for so long, before its clients are
-/// told. The last attempt takes ten seconds at most, and no client gives up, or asks again, within a
-/// minute.
+/// told. The last attempt takes ten seconds at most, and no client gives up, or asks again, within
+/// a minute.
 pub const OPENING_AGAIN_FOR_NS: u64 = 45 * SECOND_NS;
 
 /// Opened titles that one thread keeps. A title that has been removed keeps its space until then.
@@ -138,8 +142,8 @@ pub const OPENED_FOR_NS: u64 = 30 * SECOND_NS;
 /// Space for what a client sends at once. A request has about 150 bytes.
 pub const RECEIVE_BYTES: usize = 4096;
 
-/// The log says no more than once in so long that another protocol is spoken to the port of NFS, for
-/// each protocol.
+/// The log says no more than once in so long that another protocol is spoken to the port of NFS,
+/// for each protocol.
 pub const SAID_AGAIN_NS: u64 = 60 * SECOND_NS;
 
 /// How often the times of connections and titles are compared with their limits.

@@ -86,12 +86,11 @@ impl NfsThread {
             if connection.input.is_empty() {
                 break;
             }
-            let Ok((taken, record)) = connection.records.take(&connection.input) else {
+            let Ok(record) = connection.take_record(serve.now_ns()) else {
                 let spoken = Spoken::of(connection.records.mark());
                 self.close_garbage(serve, token, spoken);
                 break;
             };
-            connection.input.drain(..taken);
             let Some(record) = record else { continue };
             connection.busy();
             self.answer(serve, token, record, None);
@@ -115,7 +114,7 @@ impl NfsThread {
             (Op::Receive { buffer, .. }, Ok(bytes)) if bytes > 0 => {
                 connection.input = buffer;
                 connection.is_receiving = false;
-                connection.since_ns = serve.now_ns();
+                connection.times.received(serve.now_ns());
                 self.wake(serve, token);
             }
             _ => self.close(serve, token),
