@@ -7,6 +7,7 @@ mod night;
 mod playing;
 mod port_mapper;
 mod refused;
+mod stopped;
 mod vlc;
 
 use super::rig::Rig;
