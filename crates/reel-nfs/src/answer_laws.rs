@@ -97,7 +97,8 @@ fn names(listing: &Listing, dir: Node, page_bytes: u32) -> Vec<Vec<u8>> {
             maxcount: page_bytes,
         };
         let page: READDIRPLUS3res<'_> = ask(listing, NFS_PROGRAM::NFSPROC3_READDIRPLUS, &arguments);
-        let size = page.packed_size();
+        // The status does not count.
+        let size = page.packed_size() - 4;
         let Nfs3Result::Ok(page) = page else { panic!("{page:?}") };
         assert!(size <= page_bytes.min(DIRECTORY_BYTES_MAX) as usize, "{size} bytes of {page_bytes}");
         for entry in page.reply.entries.0 {
@@ -131,6 +132,90 @@ fn a_directory_of_3000_titles_is_listed_in_pages_each_name_once() {
     };
     let refused: READDIR3res<'_> = ask(&listing, NFS_PROGRAM::NFSPROC3_READDIR, &small);
     assert!(matches!(refused, Nfs3Result::Err((nfsstat3::NFS3ERR_TOOSMALL, _))), "{refused:?}");
+}
+
+/// A page behind a cookie: how many bytes its result has, its names, the last cookie, and whether
+/// it is the end. `None` if so few bytes are too few. READDIR without `dircount`.
+fn page(
+    listing: &Listing,
+    cookie: u64,
+    dircount: Option<u32>,
+    maxcount: u32,
+) -> Option<(usize, Vec<Vec<u8>>, u64, bool)> {
+    let (dir, cookieverf) = (handle(Node::Directory(Space::Copy)), cookieverf3::default());
+    let name = |name: &filename3<'_>| name.as_ref().to_vec();
+    let Some(dircount) = dircount else {
+        let arguments = READDIR3args { dir, cookie, cookieverf, count: maxcount };
+        let page: READDIR3res<'_> = ask(listing, NFS_PROGRAM::NFSPROC3_READDIR, &arguments);
+        let Nfs3Result::Ok(page) = page else {
+            assert!(matches!(page, Nfs3Result::Err((nfsstat3::NFS3ERR_TOOSMALL, _))), "{page:?}");
+            return None;
+        };
+        let (bytes, entries) = (page.packed_size(), &page.reply.entries.0);
+        let last = entries.last().map_or(cookie, |entry| entry.cookie);
+        return Some((bytes, entries.iter().map(|entry| name(&entry.name)).collect(), last, page.reply.eof));
+    };
+    let arguments = READDIRPLUS3args { dir, cookie, cookieverf, dircount, maxcount };
+    let page: READDIRPLUS3res<'_> = ask(listing, NFS_PROGRAM::NFSPROC3_READDIRPLUS, &arguments);
+    let Nfs3Result::Ok(page) = page else {
+        assert!(matches!(page, Nfs3Result::Err((nfsstat3::NFS3ERR_TOOSMALL, _))), "{page:?}");
+        return None;
+    };
+    let (bytes, entries) = (page.packed_size(), &page.reply.entries.0);
+    let last = entries.last().map_or(cookie, |entry| entry.cookie);
+    Some((bytes, entries.iter().map(|entry| name(&entry.name)).collect(), last, page.reply.eof))
+}
+
+/// How many bytes of names there may be is a hint (RFC 1813, section 3.3.17).
+#[test]
+fn small_counts_of_names_keep_no_client_from_getting_on() {
+    let listing = listing(300);
+    let pages_of = |dircount| {
+        let (mut found, mut cookie, mut pages) = (BTreeSet::new(), 0, 0);
+        loop {
+            let page = page(&listing, cookie, Some(dircount), 8192).expect("not too small");
+            let (_, names, last, is_end) = page;
+            assert!(names.len() == 1 || dircount == 0 || dircount > 40, "{dircount}: {names:?}");
+            assert!(names.into_iter().all(|name| found.insert(name)), "each once");
+            (cookie, pages) = (last, pages + 1);
+            if is_end {
+                assert_eq!(found.len(), 302, "{dircount}");
+                return pages;
+            }
+        }
+    };
+    for dircount in [1, 7, 40] {
+        assert_eq!(pages_of(dircount), 302, "{dircount}");
+    }
+    // Zero says nothing.
+    assert_eq!(pages_of(0), pages_of(u32::MAX));
+    assert!(pages_of(512) > pages_of(8192));
+}
+
+#[test]
+fn a_page_has_an_entry_or_is_too_small() {
+    let listing = listing(300);
+    for dircount in [None, Some(0), Some(8192)] {
+        // Each count of bytes, from the beginning, in the middle, and at the end.
+        let (_, names, middle, _) = page(&listing, 0, dircount, 4096).expect("not too small");
+        assert!(names.len() > 3);
+        let mut end = middle;
+        while let Some((_, _, last, false)) = page(&listing, end, dircount, 16384) {
+            end = last;
+        }
+        let end = page(&listing, end, dircount, 16384).expect("the last page").2;
+        for cookie in [0, middle, end] {
+            let pages: Vec<_> = (0..600).map(|bytes| page(&listing, cookie, dircount, bytes)).collect();
+            let least = pages.iter().position(Option::is_some).expect("600 bytes are enough");
+            for (bytes, page) in pages.iter().enumerate() {
+                assert_eq!(page.is_some(), bytes >= least, "{bytes} bytes, cookie {cookie}");
+                let Some((page_bytes, names, ..)) = page else { continue };
+                assert!(*page_bytes <= bytes && (cookie == end) == names.is_empty(), "{bytes}: {names:?}");
+            }
+            let first = pages[least].as_ref().expect("a page");
+            assert_eq!((first.0, first.1.len()), (least, usize::from(cookie != end)), "no byte is left over");
+        }
+    }
 }
 
 #[test]

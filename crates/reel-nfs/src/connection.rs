@@ -1,9 +1,10 @@
 //! One client's connection, and the replies that it waits for.
 
 use crate::answer::Asking;
-use crate::limits::{IDLE_TIME_MAX_NS, RECORD_TIME_MAX_NS, SEND_CRITICAL_NS, STALL_TIME_MAX_NS};
+use crate::limits::SEND_CRITICAL_NS;
 use crate::nfs::{HoldCall, ReadCall};
-use crate::record::Records;
+use crate::record::{Records, TooLong};
+use crate::times::Times;
 use reel_play::{DeliveryId, DeliveryOrder, FlowMeter, FlowSample, NetworkPath};
 use reel_ring::TcpStatus;
 use reel_rt::{TaskId, TaskKind};
@@ -35,12 +36,9 @@ pub(crate) struct Connection {
     /// No more calls are read, because too much is owed to the client.
     pub(crate) is_held_back: bool,
     pub(crate) is_sending: bool,
-    /// The client takes nothing at the moment.
-    pub(crate) is_blocked: bool,
     /// It ends after its replies, because another one has got its place.
     pub(crate) is_leaving: bool,
-    /// When the client last sent or took something.
-    pub(crate) since_ns: u64,
+    pub(crate) times: Times,
     /// When the bytes of the newest read were due, if they are promised. The next ones are due
     /// later.
     pub(crate) due_ns: Option<u64>,
@@ -112,9 +110,8 @@ impl Connection {
             is_receiving: false,
             is_held_back: false,
             is_sending: false,
-            is_blocked: false,
             is_leaving: false,
-            since_ns: now_ns,
+            times: Times::new(now_ns),
             due_ns: None,
             flow: FlowMeter::default(),
         }
@@ -137,7 +134,7 @@ impl Connection {
 
     /// The client owes the next call from now on. `token` is that of this connection.
     pub(crate) fn quiet(&self, token: u64) {
-        self.counted.quiet(token, self.since_ns);
+        self.counted.quiet(token, self.times.since_ns());
     }
 
     /// A call has arrived.
@@ -158,15 +155,29 @@ impl Connection {
         }
     }
 
-    /// Whether it has exceeded a time limit. While the client waits for the server, none counts.
+    /// Takes some of what was received, and a call if one is complete.
+    ///
+    /// # Errors
+    /// As of [`Records::take`].
+    pub(crate) fn take_record(&mut self, now_ns: u64) -> Result<Option<Vec<u8>>, TooLong> {
+        let (taken, record) = self.records.take(&self.input)?;
+        self.input.drain(..taken);
+        self.times.read(self.records.announced_bytes(), now_ns);
+        Ok(record)
+    }
+
+    /// The client has taken a whole reply.
+    pub(crate) fn finish(&mut self, reply: u64, now_ns: u64) {
+        self.current = None;
+        self.replies.retain(|owed| *owed != reply);
+        if self.is_quiet() {
+            self.times.served(now_ns);
+        }
+    }
+
+    /// Whether it has exceeded a time limit.
     pub(crate) fn is_overdue(&self, now_ns: u64) -> bool {
-        let limit_ns = match self.is_quiet() {
-            true if self.records.is_within() => RECORD_TIME_MAX_NS,
-            true => IDLE_TIME_MAX_NS,
-            false if self.is_blocked => STALL_TIME_MAX_NS,
-            false => return false,
-        };
-        now_ns.saturating_sub(self.since_ns) > limit_ns
+        self.times.is_overdue(self.is_quiet(), now_ns)
     }
 }
 

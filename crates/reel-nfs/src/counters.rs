@@ -14,6 +14,8 @@ pub struct NfsCounters {
     pub read_bytes: AtomicU64,
     /// Reads that failed because a title could not be opened or its bytes are lost.
     pub failed_reads: AtomicU64,
+    /// Openings of titles for which there was no time, and that were put off.
+    pub openings_put_off: AtomicU64,
     /// Readers in the directory of what is played that were admitted; each time that they
     /// come back.
     pub admitted: AtomicU64,
@@ -53,6 +55,11 @@ impl MetricsSource for NfsMetrics {
             ("reel_nfs_calls_total", "Calls of NFS, MOUNT and the port mapper answered.", &counters.calls),
             ("reel_nfs_read_bytes_total", "Bytes of titles sent to NFS clients.", &counters.read_bytes),
             ("reel_nfs_failed_reads_total", "Reads of NFS clients that failed.", &counters.failed_reads),
+            (
+                "reel_nfs_openings_put_off_total",
+                "Openings of titles for NFS clients that were put off.",
+                &counters.openings_put_off,
+            ),
             ("reel_nfs_admitted_total", "Readers by NFS admitted as viewers.", &counters.admitted),
             ("reel_nfs_refused_total", "Readers and places of NFS refused.", &counters.refused),
             ("reel_nfs_held_total", "Places held for readers by NFS.", &counters.held),

@@ -5,6 +5,7 @@ use crate::handle::Handles;
 use crate::limits::CONNECTIONS_MAX;
 use crate::listing::Listing;
 use crate::service::{Datagrams, NfsShared, NfsThread};
+use crate::wrong_port::HttpPorts;
 use reel_admit::AddressRange;
 use reel_library::Library;
 use reel_ring::{DriverChoice, RingConfig};
@@ -32,6 +33,8 @@ pub struct NfsFrontEnd {
     pub port_mapper: Option<UdpSocket>,
     /// The addresses that may read. All others are refused.
     pub clients: Vec<AddressRange>,
+    /// Where HTTP is spoken, for those that speak it here.
+    pub http: HttpPorts,
     /// The titles.
     pub library: Arc<Library>,
     /// The counters of this front end.
@@ -82,6 +85,7 @@ impl NfsFrontEnd {
             port: self.port,
             datagrams,
             clients: self.clients,
+            http: self.http,
             listing: Mutex::new(Arc::new(Listing::default())),
             lister,
             is_listing: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! What holds for any bytes of a client: for fuzz targets, without a server.
 
 use crate::answer::{Answer, Asking, answer, answer_datagram};
-use crate::handle::{Handles, NoHandle, Node, Space, TitleKey};
+use crate::handle::{Handles, Node, Space, TitleKey};
 use crate::limits::{
     ANSWER_TIMES_MAX, DIRECTORY_BYTES_MAX, READ_BYTES_MAX, RECORD_BYTES_MAX, REQUEST_BYTES_MAX,
 };
@@ -122,8 +122,10 @@ pub fn handle(bytes: &[u8]) {
         let at = (usize::from(place) + at) % made.len();
         made[at] ^= bits;
     }
-    let is_changed = made != handles.of(node(file));
-    assert!(!is_changed || matches!(handles.read(&made), Err(NoHandle::Bad | NoHandle::Stale)));
+    // A fuzzer sees codes where they are compared, and writes one handle that is made over another.
+    if let Ok(node) = handles.read(&made) {
+        assert!(handles.of(node) == made, "only what was made is accepted");
+    }
 }
 
 /// A file of the tree, or one that is not there.

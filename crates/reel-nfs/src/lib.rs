@@ -26,9 +26,12 @@ mod readers;
 mod record;
 mod rpc;
 mod service;
+mod times;
 mod tree;
+mod wrong_port;
 mod xdr;
 
 pub use counters::{NfsCounters, NfsMetrics};
 pub use front_end::NfsFrontEnd;
 pub use reader::{Reader, Reading};
+pub use wrong_port::HttpPorts;

@@ -55,8 +55,12 @@ pub const ANSWER_TIMES_MAX: usize = 6;
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 4096;
 
-/// A record must be complete so long after its first byte.
+/// A record must be complete so long after its first byte, and after the last reply was taken...
 pub const RECORD_TIME_MAX_NS: u64 = 10 * SECOND_NS;
+
+/// ...and a second later for each so many bytes that it announces. A client behind a slow line that
+/// writes in spite of all is refused, and not cut off each time.
+pub const RECORD_BYTES_PER_S: u64 = 32 << 10;
 
 /// A client that takes no byte of a reply for so long counts as gone. No client stops reading
 /// replies because its viewer pauses: it asks for nothing then.
@@ -65,6 +69,11 @@ pub const STALL_TIME_MAX_NS: u64 = 60 * SECOND_NS;
 /// A connection without a request is closed after so long. Clients connect again when they need it;
 /// Linux itself closes such a connection after five minutes.
 pub const IDLE_TIME_MAX_NS: u64 = 900 * SECOND_NS;
+
+/// A title that the server has no time to open is tried again for so long, before its clients are
+/// told. The last attempt takes ten seconds at most, and no client gives up, or asks again, within
+/// a minute.
+pub const OPENING_AGAIN_FOR_NS: u64 = 45 * SECOND_NS;
 
 /// Opened titles that one thread keeps. A title that has been removed keeps its space until then.
 pub const OPENED_TITLES_MAX: usize = 64;
@@ -106,6 +115,9 @@ pub const MEMORY_BYTES_MAX: usize = OWED_BYTES_MAX + CONNECTIONS_MAX * (CONNECTI
 /// then on they come before lists and all other work without a deadline.
 pub const SEND_CRITICAL_NS: u64 = SECOND_NS;
 
+/// A title that the server has no time to open is tried again after so long.
+pub const OPENING_AGAIN_NS: u64 = SECOND_NS;
+
 /// A reader that was refused is tried again so often, while it reads.
 pub const REFUSED_AGAIN_NS: u64 = 5 * SECOND_NS;
 
@@ -129,6 +141,10 @@ pub const OPENED_FOR_NS: u64 = 30 * SECOND_NS;
 
 /// Space for what a client sends at once. A request has about 150 bytes.
 pub const RECEIVE_BYTES: usize = 4096;
+
+/// The log says no more than once in so long that another protocol is spoken to the port of NFS,
+/// for each protocol.
+pub const SAID_AGAIN_NS: u64 = 60 * SECOND_NS;
 
 /// How often the times of connections and titles are compared with their limits.
 pub const SWEEP_EVERY_NS: u64 = SECOND_NS;

@@ -212,7 +212,8 @@ fn read_text(tree: &Tree<'_>, node: Node, text: &[u8], (offset, count): (u64, u3
     ok(reply, &read);
 }
 
-/// READDIR, and READDIRPLUS with attributes and handles.
+/// READDIR, and READDIRPLUS with attributes and handles (RFC 1813, sections 3.3.16 and 3.3.17). A
+/// page in which there is room for no entry is too small.
 fn list(
     tree: &Tree<'_>,
     directory: Node,
@@ -222,11 +223,13 @@ fn list(
 ) -> Result<(), Failure> {
     // Cookies mean the same at all times, so there is nothing to verify.
     let (cookie, _verifier) = (arguments.u64()?, arguments.u64()?);
-    let of_names = arguments.u32()?;
-    let of_all = if with_attributes { arguments.u32()? } else { of_names };
-    let (of_names, of_all) = (of_names.min(DIRECTORY_BYTES_MAX), of_all.min(DIRECTORY_BYTES_MAX));
+    // How many bytes of names a client likes is only a hint. Zero says nothing, and the first entry
+    // is there whatever the hint is, so that clients get on. The servers of Linux and nfs-ganesha
+    // take no notice of it at all.
+    let hint = if with_attributes { arguments.u32()? } else { 0 };
+    let of_names = if hint == 0 { u32::MAX } else { hint };
+    let of_all = arguments.u32()?.min(DIRECTORY_BYTES_MAX);
     let mut page = Vec::new();
-    add(&mut page, &nfsstat3::NFS3_OK);
     add(&mut page, &tree.attributes_after(directory));
     add(&mut page, &cookieverf3::default());
     // Behind the entries: that no other one follows, and whether this is the end.
@@ -236,7 +239,8 @@ fn list(
     while let Some(entry) = entries.peek() {
         let (bytes, name_bytes) = entry_bytes(tree, entry, with_attributes);
         named_bytes += name_bytes;
-        if page.len() + bytes.len() + tail_bytes > of_all as usize || named_bytes > of_names as usize {
+        let is_hinted = !is_empty && named_bytes > of_names as usize;
+        if page.len() + bytes.len() + tail_bytes > of_all as usize || is_hinted {
             break;
         }
         page.extend(bytes);
@@ -244,11 +248,12 @@ fn list(
         entries.next();
     }
     let is_end = entries.peek().is_none();
-    if is_empty && !is_end {
+    if is_empty && !is_end || page.len() + tail_bytes > of_all as usize {
         return Err(nfsstat3::NFS3ERR_TOOSMALL.into());
     }
     add(&mut page, &false);
     add(&mut page, &is_end);
+    add(reply, &nfsstat3::NFS3_OK);
     reply.extend(page);
     Ok(())
 }

@@ -30,27 +30,27 @@ pub(crate) struct ReaderKey {
     pub(crate) title: TitleKey,
 }
 
-/// All readers that have read a while ago or later.
-pub(crate) struct Readers(ReaderTable<ReaderKey, Watched>);
+/// All readers that have read a while ago or later. `S` is a session that is open as long as this
+/// exists.
+pub(crate) struct Readers<S = OpenedSession>(ReaderTable<ReaderKey, Watched<S>>);
 
 /// A reader, and what is promised to it.
-#[derive(Default)]
-pub(crate) struct Watched {
+pub(crate) struct Watched<S = OpenedSession> {
     pub(crate) reader: Reader,
-    pub(crate) place: Place,
+    pub(crate) place: Place<S>,
     last_ns: u64,
 }
 
 /// What a reader is promised. Its session ends with the promise.
 #[derive(Default)]
-pub(crate) enum Place {
+pub(crate) enum Place<S = OpenedSession> {
     /// Nothing yet: nothing shows that it plays.
     #[default]
     None,
     /// Its deadlines.
-    Promised(OpenedSession),
+    Promised(S),
     /// The same, while it has not read anything yet. Until a time.
-    Held(OpenedSession, u64),
+    Held(S, u64),
     /// Nothing, for this reason. It is tried again at a time.
     Refused(String, u64),
 }
@@ -63,10 +63,10 @@ pub(crate) enum Standing {
     Refused,
 }
 
-impl Readers {
+impl<S> Readers<S> {
     /// The reader of this key, which reads now. `None` if there are too many to which something is
     /// promised.
-    pub(crate) fn reads(&mut self, key: ReaderKey, now_ns: u64) -> Option<&mut Watched> {
+    pub(crate) fn reads(&mut self, key: ReaderKey, now_ns: u64) -> Option<&mut Watched<S>> {
         let watched = self.0.find_or_add(&key, Watched::default)?;
         watched.last_ns = now_ns;
         Some(watched)
@@ -78,13 +78,13 @@ impl Readers {
     }
 
     /// The reader of this key, if it is known.
-    pub(crate) fn get_mut(&mut self, key: ReaderKey) -> Option<&mut Watched> {
+    pub(crate) fn get_mut(&mut self, key: ReaderKey) -> Option<&mut Watched<S>> {
         self.0.get_mut(&key)
     }
 
     /// Whether another place may be held for a client.
     pub(crate) fn may_hold(&self, key: ReaderKey) -> bool {
-        let is_held = |place: &Place| matches!(place, Place::Held(..));
+        let is_held = |place: &Place<S>| matches!(place, Place::Held(..));
         let is_near = |other: &ReaderKey| client_network(other.client) == client_network(key.client);
         let of_client = self.0.iter().filter(|(other, _)| is_near(other) && **other != key);
         of_client.filter(|(_, watched)| is_held(&watched.place)).count() < HELD_OF_CLIENT_MAX
@@ -129,7 +129,7 @@ impl Readers {
     }
 }
 
-impl Default for Readers {
+impl<S> Default for Readers<S> {
     fn default() -> Self {
         Self(ReaderTable::new(READERS_MAX, READERS_OF_CLIENT_MAX))
     }
@@ -141,9 +141,9 @@ impl ReaderName for ReaderKey {
     }
 }
 
-impl KnownReader for Watched {
+impl<S> KnownReader for Watched<S> {
     fn is_promised(&self) -> bool {
-        self.place.session().is_some()
+        self.place.standing() == Standing::Admitted
     }
 
     fn seen_ns(&self) -> u64 {
@@ -151,7 +151,13 @@ impl KnownReader for Watched {
     }
 }
 
-impl Watched {
+impl<S> Default for Watched<S> {
+    fn default() -> Self {
+        Self { reader: Reader::default(), place: Place::None, last_ns: 0 }
+    }
+}
+
+impl<S> Watched<S> {
     fn text(&self, now_ns: u64) -> String {
         let silent_ns = now_ns.saturating_sub(self.last_ns);
         match &self.place {
@@ -164,14 +170,14 @@ impl Watched {
     }
 }
 
-impl Place {
+impl<S> Place<S> {
     /// A place that is held from now on.
-    pub(crate) fn held(session: OpenedSession, now_ns: u64) -> Place {
+    pub(crate) fn held(session: S, now_ns: u64) -> Self {
         Place::Held(session, now_ns.saturating_add(HELD_NS))
     }
 
     /// A refusal at this time.
-    pub(crate) fn refused(reason: impl ToString, now_ns: u64) -> Place {
+    pub(crate) fn refused(reason: impl ToString, now_ns: u64) -> Self {
         Place::Refused(reason.to_string(), now_ns.saturating_add(REFUSED_AGAIN_NS))
     }
 
@@ -180,14 +186,6 @@ impl Place {
             Place::None => Standing::Unknown,
             Place::Promised(_) | Place::Held(..) => Standing::Admitted,
             Place::Refused(..) => Standing::Refused,
-        }
-    }
-
-    /// The session, if something is promised.
-    pub(crate) fn session(&self) -> Option<&Arc<Session<PlayableTitle>>> {
-        match self {
-            Place::Promised(session) | Place::Held(session, _) => Some(session),
-            Place::None | Place::Refused(..) => None,
         }
     }
 
@@ -207,6 +205,16 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The session, if something is promised.
+    pub(crate) fn session(&self) -> Option<&Arc<Session<PlayableTitle>>> {
+        match self {
+            Place::Promised(session) | Place::Held(session, _) => Some(session),
+            Place::None | Place::Refused(..) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_client_that_has_looked_at_many_titles_is_known_at_the_next_one() {
-        let mut readers = Readers::default();
+        let mut readers = Readers::<()>::default();
         for user in 0..10 * READERS_OF_CLIENT_MAX as u32 {
             assert!(readers.reads(key(1, user), u64::from(user)).is_some());
         }
@@ -230,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_client_is_told_of_its_own_users() {
-        let mut readers = Readers::default();
+        let mut readers = Readers::<()>::default();
         let title = ListedTitle { id: "film".into(), key: key(1, 0).title, bytes: 1, published_s: 0 };
         readers.reads(key(1, 1000), 0).expect("room").place = Place::refused("the network is full", 0);
         let said = readers.status(key(1, 0).client, &title, 0);
@@ -238,5 +246,32 @@ mod tests {
         let again = readers.status(key(1, 0).client, &title, 100 * SECOND_NS);
         assert!(again.contains("refused"), "{again}");
         assert_eq!(readers.status(key(2, 0).client, &title, 0), "no user of 192.0.2.2 reads film in /play\n");
+    }
+
+    #[test]
+    fn a_place_is_held_for_10_s_and_four_at_once() {
+        let mut readers = Readers::default();
+        let from_ns = 50 * SECOND_NS;
+        for user in 0..HELD_OF_CLIENT_MAX as u32 {
+            assert!(readers.may_hold(key(1, user)), "{user}");
+            readers.reads(key(1, user), from_ns).expect("room").place = Place::held((), from_ns);
+        }
+        assert!(!readers.may_hold(key(1, 9)));
+        assert!(readers.may_hold(key(1, 0)), "its own place, again");
+        assert!(readers.may_hold(key(2, 9)), "at another address");
+        // One reads in time, and is promised what was held.
+        let reads_ns = from_ns + 9 * SECOND_NS;
+        readers.forget(reads_ns);
+        readers.reads(key(1, 0), reads_ns).expect("known").place = Place::Promised(());
+        let known = |readers: &Readers<()>| readers.0.iter().map(|(key, _)| key.user).min();
+        readers.forget(from_ns + 10 * SECOND_NS - 1);
+        assert_eq!(readers.0.iter().count(), 4);
+        readers.forget(from_ns + 10 * SECOND_NS);
+        assert_eq!((readers.0.iter().count(), known(&readers)), (1, Some(0)));
+        assert!(readers.may_hold(key(1, 9)));
+        readers.forget(reads_ns + READER_IDLE_NS - 1);
+        assert_eq!(known(&readers), Some(0));
+        readers.forget(reads_ns + READER_IDLE_NS);
+        assert_eq!(known(&readers), None);
     }
 }

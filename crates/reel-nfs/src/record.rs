@@ -46,9 +46,19 @@ impl Records {
         }
     }
 
+    /// How many bytes the record announces so far, of which a part has arrived.
+    pub(crate) fn announced_bytes(&self) -> Option<u64> {
+        self.is_within().then_some(self.announced)
+    }
+
     /// Whether a part of a record has arrived.
     pub(crate) fn is_within(&self) -> bool {
         self.fragments > 0 || self.mark_bytes > 0
+    }
+
+    /// The mark that was read last.
+    pub(crate) fn mark(&self) -> [u8; 4] {
+        self.mark
     }
 
     fn take_mark(&mut self, bytes: &[u8]) -> Result<usize, TooLong> {

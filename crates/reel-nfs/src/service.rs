@@ -23,6 +23,7 @@ use crate::listing::Listing;
 use crate::owed::Owed;
 use crate::readers::Readers;
 use crate::tree::Tree;
+use crate::wrong_port::{HttpPorts, Spoken, WrongPort};
 use datagrams::DATAGRAMS;
 pub(crate) use datagrams::Datagrams;
 use reading::{LostRead, Opened, Opening};
@@ -49,6 +50,7 @@ pub(crate) struct NfsShared {
     pub(crate) datagrams: Option<Datagrams>,
     /// The addresses that may read.
     pub(crate) clients: Vec<AddressRange>,
+    pub(crate) http: HttpPorts,
     pub(crate) listing: Mutex<Arc<Listing>>,
     /// Reads listings.
     pub(crate) lister: Workers,
@@ -72,6 +74,7 @@ pub(crate) struct NfsThread {
     /// Reads that were cut off because stored bytes are lost.
     lost: Vec<LostRead>,
     readers: Readers,
+    wrong_port: WrongPort,
     is_looking: bool,
 }
 
@@ -143,6 +146,7 @@ impl NfsThread {
             opened: HashMap::new(),
             lost: Vec::new(),
             readers: Readers::default(),
+            wrong_port: WrongPort::default(),
             is_looking: false,
         }
     }
@@ -183,7 +187,8 @@ impl NfsThread {
             now_ns: serve.now_ns(),
         };
         let Ok(answer) = answer(&tree, connection.asking, &record) else {
-            return self.close_garbage(serve, token);
+            let first = record.first_chunk().copied().unwrap_or_default();
+            return self.close_garbage(serve, token, Spoken::Other(first));
         };
         let reply = again.or_else(|| self.owe(token, xid_of(&record)));
         let Some(reply) = reply else { return };
@@ -245,8 +250,11 @@ impl NfsThread {
     }
 
     /// What a client has sent is no call, or no client sends such calls.
-    fn close_garbage(&mut self, serve: &mut Serve<'_>, token: u64) {
+    fn close_garbage(&mut self, serve: &mut Serve<'_>, token: u64, spoken: Spoken) {
         self.shared.counters.garbage.fetch_add(1, Ordering::Relaxed);
+        if let Some(connection) = self.connections.get(token) {
+            self.wrong_port.note(spoken, connection.client, self.shared.http, serve.now_ns());
+        }
         self.close(serve, token);
     }
 
@@ -260,13 +268,15 @@ impl NfsThread {
         }
     }
 
-    /// Closes connections that exceeded a time limit, and titles that are not read any more.
+    /// Closes connections that exceeded a time limit, and titles that are not read any more. Opens
+    /// titles for which there was no time.
     fn sweep(&mut self, serve: &mut Serve<'_>) {
         let now_ns = serve.now_ns();
         for token in self.connections.tokens(|connection| connection.is_overdue(now_ns)) {
             self.shared.counters.timed_out.fetch_add(1, Ordering::Relaxed);
             self.close(serve, token);
         }
+        self.open_again(serve);
         self.forget_titles(now_ns);
         self.readers.forget(serve.now_ns());
         serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);

@@ -1,6 +1,8 @@
 //! Any bytes are a question of WebDAV or are refused, and every question has an answer that is
 //! well-formed and small.
 
+use crate::cost::{Cost, within};
+use allocation_counter::opt_out;
 use quick_xml::NsReader;
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
@@ -11,8 +13,16 @@ use reel_api::limits::{DAV_ELEMENTS_MAX, DAV_NAMES_BYTES_MAX, DAV_PROPERTIES_MAX
 /// The response for a resource without the names that the client gave.
 const RESPONSE_BYTES_MAX: usize = 2 << 10;
 
+/// A question, and its answers for a directory and a file. Names that are not known are written in
+/// each of them, in a text that grows.
+const COST: Cost = Cost { bytes: 64 << 10, bytes_each: 4, pieces: 1000, pieces_each_16: 2 };
+
 /// Reads the bytes as the body of a PROPFIND, and answers it.
 pub fn dav_question(bytes: &[u8]) {
+    within(COST, bytes, answer);
+}
+
+fn answer(bytes: &[u8]) {
     let question = match Question::parse(bytes) {
         Ok(question) => question,
         Err(BadQuestion::Encoding(why) | BadQuestion::Malformed(why)) => {
@@ -34,7 +44,8 @@ pub fn dav_question(bytes: &[u8]) {
     for resource in [&directory, &file] {
         let response = answer::response(&question, resource);
         assert!(response.len() <= RESPONSE_BYTES_MAX + DAV_NAMES_BYTES_MAX, "{} bytes", response.len());
-        read(&[answer::BEGIN, &response, answer::END].concat());
+        // A client costs the server nothing.
+        opt_out(|| read(&[answer::BEGIN, &response, answer::END].concat()));
     }
 }
 

@@ -6,9 +6,11 @@
 
 mod broadcast;
 mod chain;
+pub mod cost;
 mod dav;
 mod demux;
 mod http_head;
+mod nfs;
 mod receive;
 mod repair;
 mod rtp;
@@ -24,8 +26,8 @@ pub use chain::chain;
 pub use dav::dav_question;
 pub use demux::{demux, demux_mkv, demux_mp4, demux_ts};
 pub use http_head::http_head;
+pub use nfs::{nfs_calls, nfs_handles, nfs_records};
 pub use receive::receive;
-pub use reel_nfs::fuzz::{call as nfs_calls, handle as nfs_handles, records as nfs_records};
 pub use repair::repair;
 pub use rtp::{fec, rtcp, rtp};
 pub use sap::sap;

@@ -73,7 +73,7 @@ fn seeds_and_changed_seeds_keep_what_every_target_demands() {
             replayed += 1;
         }
     }
-    assert!(replayed >= 109, "{replayed} seeds");
+    assert!(replayed >= 113, "{replayed} seeds");
 }
 
 /// Seeds of broadcasts are followed, whatever the clock of the receiver is.

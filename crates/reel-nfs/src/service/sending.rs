@@ -57,7 +57,7 @@ impl NfsThread {
     pub(super) fn pump(&mut self, serve: &mut Serve<'_>, token: u64) {
         loop {
             let Some(connection) = self.connections.get_mut(token) else { return };
-            if connection.is_sending || connection.is_blocked {
+            if connection.is_sending || connection.times.is_blocked() {
                 return;
             }
             let next = match connection.current {
@@ -82,12 +82,12 @@ impl NfsThread {
         let Some(connection) = self.connections.get_mut(token) else { return };
         match result {
             Ok(bytes) => {
-                connection.since_ns = now_ns;
+                connection.times.taken(now_ns);
                 serve.engine.taken(delivery, bytes as u64, now_ns);
                 self.wake(serve, token);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                connection.is_blocked = true;
+                connection.times.blocked(now_ns);
                 let socket = Arc::clone(&connection.socket);
                 serve.core.ring.push(token, Op::AwaitWritable { socket });
                 serve.engine.set_blocked(delivery, true, now_ns);
@@ -99,8 +99,7 @@ impl NfsThread {
     /// The client takes bytes again.
     pub(super) fn writable(&mut self, serve: &mut Serve<'_>, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.is_blocked = false;
-        connection.since_ns = serve.now_ns();
+        connection.times.unblocked(serve.now_ns());
         if let Some(delivery) = connection.current.and_then(|reply| self.delivery(reply)) {
             serve.engine.set_blocked(delivery, false, serve.now_ns());
         }
@@ -207,7 +206,6 @@ impl NfsThread {
     fn finish(&mut self, serve: &mut Serve<'_>, token: u64, reply: u64) {
         self.end_reply(serve, reply);
         let Some(connection) = self.connections.get_mut(token) else { return };
-        connection.current = None;
-        connection.replies.retain(|owed| *owed != reply);
+        connection.finish(reply, serve.now_ns());
     }
 }

@@ -3,6 +3,7 @@
 use super::NfsThread;
 use crate::connection::{Connection, Reply, ReplyState};
 use crate::limits::{LONG_REPLY_BYTES, RECEIVE_BYTES, REQUESTS_MAX};
+use crate::wrong_port::Spoken;
 use reel_admit::client_network;
 use reel_ring::{Done, Op};
 use reel_serve::Serve;
@@ -85,11 +86,11 @@ impl NfsThread {
             if connection.input.is_empty() {
                 break;
             }
-            let Ok((taken, record)) = connection.records.take(&connection.input) else {
-                self.close_garbage(serve, token);
+            let Ok(record) = connection.take_record(serve.now_ns()) else {
+                let spoken = Spoken::of(connection.records.mark());
+                self.close_garbage(serve, token, spoken);
                 break;
             };
-            connection.input.drain(..taken);
             let Some(record) = record else { continue };
             connection.busy();
             self.answer(serve, token, record, None);
@@ -113,7 +114,7 @@ impl NfsThread {
             (Op::Receive { buffer, .. }, Ok(bytes)) if bytes > 0 => {
                 connection.input = buffer;
                 connection.is_receiving = false;
-                connection.since_ns = serve.now_ns();
+                connection.times.received(serve.now_ns());
                 self.wake(serve, token);
             }
             _ => self.close(serve, token),

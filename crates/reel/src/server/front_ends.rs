@@ -10,6 +10,7 @@ use reel_http::limits::LISTEN_BACKLOG;
 use reel_http::{Certificates, HandoverTo};
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
+use reel_nfs::HttpPorts;
 use reel_play::{MemoryPlan, ProcessorPrice};
 use reel_rt::RtError;
 use reel_serve::{FrontEnd, Parts};
@@ -87,7 +88,8 @@ impl BoundFrontEnds {
         let http = BoundHttp::bind(config, threads, handover)?;
         let programs = config.programs.as_ref();
         let programs = programs.map(|path| BoundPrograms::bind(path, library.volume())).transpose()?;
-        let nfs = config.nfs.as_ref().map(BoundNfs::bind).transpose()?;
+        let ports = HttpPorts { plain: http.address().port(), tls: http.tls_address().map(|at| at.port()) };
+        let nfs = config.nfs.as_ref().map(|nfs| BoundNfs::bind(nfs, ports)).transpose()?;
         let addresses = Addresses {
             http: http.address(),
             tls: http.tls_address(),

@@ -3,7 +3,7 @@
 use super::front_ends::{Bound, FrontEndPlan, Starting, listen};
 use super::{Listener, ServeError};
 use reel_admit::AddressRange;
-use reel_nfs::{NfsCounters, NfsFrontEnd, NfsMetrics};
+use reel_nfs::{HttpPorts, NfsCounters, NfsFrontEnd, NfsMetrics};
 use reel_rt::RtError;
 use reel_serve::FrontEnd;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -27,17 +27,18 @@ pub(super) struct BoundNfs {
     port_mapper: Option<UdpSocket>,
     address: SocketAddr,
     clients: Vec<AddressRange>,
+    http: HttpPorts,
 }
 
 /// The port of the port mapper (RFC 1833).
 const PORTMAP_PORT: u16 = 111;
 
 impl BoundNfs {
-    /// Binds what NFS listens on.
+    /// Binds what NFS listens on. Clients that speak HTTP are told where that is.
     ///
     /// # Errors
     /// An address cannot be used.
-    pub(super) fn bind(config: &NfsConfig) -> Result<Self, ServeError> {
+    pub(super) fn bind(config: &NfsConfig, http: HttpPorts) -> Result<Self, ServeError> {
         let (listener, address) = listen(config.listen, Listener::Nfs)?;
         let (mut listeners, mut port_mapper) = (vec![listener], None);
         if config.portmap {
@@ -46,7 +47,7 @@ impl BoundNfs {
             let socket = UdpSocket::bind(address);
             port_mapper = Some(socket.map_err(|source| ServeError::Listen { address, of, source })?);
         }
-        Ok(Self { listeners, port_mapper, address, clients: config.clients.clone() })
+        Ok(Self { listeners, port_mapper, address, clients: config.clients.clone(), http })
     }
 
     /// The address of NFS itself.
@@ -74,6 +75,7 @@ impl Bound for BoundNfs {
             port: self.address.port(),
             port_mapper: self.port_mapper,
             clients: self.clients,
+            http: self.http,
             library: Arc::clone(starting.library),
             counters,
         };

@@ -25,3 +25,4 @@ mod subtitles;
 mod tapping;
 mod volumes;
 mod watching;
+mod wrong_port;

@@ -39,7 +39,7 @@ int main(int count, char **words) {
 "#;
 
 /// Whether the programs of libnfs are here. Says so if not.
-fn is_missing() -> bool {
+pub(super) fn is_missing() -> bool {
     let is_missing = Command::new("nfs-ls").output().is_err();
     if is_missing {
         println!("skipped: nfs-ls is not installed");

@@ -6,6 +6,8 @@ mod nfs3_client;
 mod night;
 mod playing;
 mod port_mapper;
+mod refused;
+mod stopped;
 mod vlc;
 
 use super::rig::Rig;
@@ -26,6 +28,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+/// Members of the volume.
+const MEMBERS: usize = 5;
 
 /// A server that serves NFS to this machine, on a port that stays over restarts.
 fn rig(change: impl FnOnce(&mut ServeConfig)) -> (Rig, SocketAddr) {
@@ -246,13 +251,8 @@ fn what_is_no_call_ends_its_connection_and_no_other() {
     assert_eq!(client.read(&file, 0, 8).len(), 8);
 }
 
-#[test]
-fn titles_come_and_go_while_it_runs() {
-    let (rig, address) = rig(|_| {});
-    let mut client = Client::connect(address);
-    let copy = client.mount("/copy");
-    let (file, _) = client.film();
-    assert_eq!(client.lookup(&copy, "other.mp4").err(), Some(nfsstat3::NFS3ERR_NOENT));
+/// Ingests another title while the server runs.
+fn ingest_other(rig: &Rig) {
     let source = rig.path("other.mp4");
     let status = Command::new("ffmpeg")
         .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=5:duration=4"])
@@ -262,6 +262,16 @@ fn titles_come_and_go_while_it_runs() {
     assert!(status.expect("ffmpeg is installed").success());
     let named = IngestOptions { name: Some("other".to_owned()), ..IngestOptions::default() };
     rig.library.ingest(&[Input::new(source)], &named, &mut |_| {}).expect("taken");
+}
+
+#[test]
+fn titles_come_and_go_while_it_runs() {
+    let (rig, address) = rig(|_| {});
+    let mut client = Client::connect(address);
+    let copy = client.mount("/copy");
+    let (file, _) = client.film();
+    assert_eq!(client.lookup(&copy, "other.mp4").err(), Some(nfsstat3::NFS3ERR_NOENT));
+    ingest_other(&rig);
     let (other, bytes) = client.lookup(&copy, "other.mp4").expect("listed at once");
     assert!(bytes > 0 && !client.read(&other, 0, 10).is_empty());
     rig.library.remove("film").expect("removed");
@@ -278,19 +288,6 @@ fn titles_come_and_go_while_it_runs() {
     let read = READ3args { file, offset: 0, count: 10 };
     let gone: READ3res<'_> = client.ask(NFS_PROGRAM::NFSPROC3_READ, &read);
     assert!(matches!(gone, Nfs3Result::Err((nfsstat3::NFS3ERR_STALE, _))), "{gone:?}");
-}
-
-#[test]
-fn other_addresses_are_refused() {
-    let (_rig, address) = rig(|config| {
-        if let Some(nfs) = &mut config.nfs {
-            nfs.clients = vec!["192.0.2.0/24".parse().expect("a range")];
-        }
-    });
-    let mut client = Client::connect(address);
-    client.send(mount::PROGRAM, 1, &dirpath(Opaque::borrowed(b"/")));
-    let (_, result) = client.receive();
-    assert_eq!(result, (mount::mountstat3::MNT3ERR_ACCES as u32).to_be_bytes());
 }
 
 /// Stored bytes that are lost are an error, and the rest of the title is read.
@@ -315,4 +312,28 @@ fn lost_bytes_are_an_error_of_their_read() {
     });
     let lost = READ3res::unpack(&mut &told.expect("an answer")[..]).expect("a result").0;
     assert!(matches!(lost, Nfs3Result::Err((nfsstat3::NFS3ERR_IO, _))), "{lost:?}");
+}
+
+/// A title that cannot be opened now, because the disks do not answer, is opened when they do. The
+/// client waits: libnfs ends a film at the first answer that is an error.
+#[test]
+fn a_read_waits_for_a_title_that_cannot_be_opened_now() {
+    let (rig, address) = rig(|_| {});
+    let mut client = Client::connect(address);
+    let (copy, (film, _)) = (client.mount("/copy"), client.film());
+    // What was there at the start is opened already.
+    ingest_other(&rig);
+    let (other, bytes) = client.lookup(&copy, "other.mp4").expect("listed");
+    (0..MEMBERS).for_each(|member| rig.faults.inject(member, reel_disk::Fault::Stall));
+    let xid = client.send_read(&other, 0, 1 << 20);
+    rig.await_metric("reel_nfs_openings_put_off_total", |put_off| put_off >= 1.0);
+    assert_eq!(rig.metric("reel_nfs_failed_reads_total"), 0.0);
+    (0..MEMBERS).for_each(|member| rig.faults.clear(member));
+    let (answered, result) = client.receive();
+    assert_eq!(answered, xid);
+    let begin = READ3res::unpack(&mut &result[..]).expect("a result").0.unwrap().data.to_vec();
+    let mut exported = Vec::new();
+    rig.library.export("other", &mut exported, &mut |_, _| {}).expect("exported");
+    assert!(client.read_until(&other, begin, bytes) == exported);
+    assert!(client.read(&film, 0, 1000) == rig.film[..1000]);
 }
