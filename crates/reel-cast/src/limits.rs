@@ -46,8 +46,8 @@ pub const CAST_LATE_NS: u64 = 20_000_000;
 /// needed is rarely refused, and a short title is not asked for every second.
 pub const CAST_RESERVED_NS: u64 = 600_000_000_000;
 
-/// How late passes may begin to be read and still leave on time: half of the time for which they are
-/// read in advance.
+/// How late passes may begin to be read and still leave on time: half of the time for which they
+/// are read in advance.
 pub const CAST_BEGUN_LATE_NS: u64 = reel_play::limits::PUSH_LEAD_NS / 2;
 
 /// Time between sender reports (RFC 3550, section 6.2: five seconds at least).

@@ -470,8 +470,8 @@ impl OnAir {
     }
 }
 
-/// When passes begin that were due and are begun now: at their time, so that nothing is between them
-/// and those before, unless it has passed for too long.
+/// When passes begin that were due and are begun now: at their time, so that nothing is between
+/// them and those before, unless it has passed for too long.
 fn begun_ns(due_ns: u64, now_ns: u64) -> u64 {
     if now_ns.saturating_sub(due_ns) <= CAST_BEGUN_LATE_NS { due_ns } else { now_ns }
 }
