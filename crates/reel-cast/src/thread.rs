@@ -6,7 +6,7 @@ use crate::on_air::OnAir;
 use crate::sending::{Sending, Then, Tools};
 use crate::wakes::{Wake, Wakes};
 use reel_ring::{Done, DriverChoice, RingConfig};
-use reel_rt::{Core, Next, RtError, TaskId, UpcallSpec, now_ns};
+use reel_rt::{Core, RtError, now_ns};
 use reel_serve::{
     Accepted, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
     ServeThreads, Step, ThreadsConfig,
@@ -64,30 +64,6 @@ struct CastThread {
     senders: Vec<(MulticastOptions, UdpSender)>,
     wakes: Wakes,
     is_draining: bool,
-    upcall: ByUpcall,
-}
-
-/// An experiment: all that is due is looked at in an upcall of this period, and no timer is set.
-#[derive(Default)]
-struct ByUpcall {
-    period_ns: Option<u64>,
-    is_added: bool,
-}
-
-impl ByUpcall {
-    fn of_environment() -> ByUpcall {
-        let period_us = std::env::var("REEL_CASTS_UPCALL_US").ok().and_then(|text| text.parse::<u64>().ok());
-        ByUpcall { period_ns: period_us.map(|us| us * 1000), is_added: false }
-    }
-
-    fn add(&mut self, serve: &mut Serve<'_>) {
-        if let Some(period_ns) = self.period_ns
-            && !std::mem::replace(&mut self.is_added, true)
-        {
-            let spec = UpcallSpec { period_ns, budget_ns: period_ns, delay_ns: period_ns };
-            serve.core.tasks.add_upcall(spec, now_ns());
-        }
-    }
 }
 
 impl CastThread {
@@ -101,7 +77,6 @@ impl CastThread {
             senders: Vec::new(),
             wakes: Wakes::default(),
             is_draining: false,
-            upcall: ByUpcall::of_environment(),
         }
     }
 
@@ -228,7 +203,7 @@ impl CastThread {
     }
 
     fn wake_at(&mut self, serve: &mut Serve<'_>, wake: Wake, at_ns: u64) {
-        if self.upcall.period_ns.is_none() && self.wakes.sets(wake, at_ns) {
+        if self.wakes.sets(wake, at_ns) {
             serve.core.at(at_ns, wake as u64);
         }
     }
@@ -280,13 +255,7 @@ impl Protocol for CastThread {
         self.push_trains(serve);
     }
 
-    fn task(&mut self, serve: &mut Serve<'_>, _: TaskId) -> Next {
-        self.pump_all(serve);
-        Next::Done
-    }
-
     fn woken(&mut self, serve: &mut Serve<'_>) {
-        self.upcall.add(serve);
         if !self.is_draining {
             self.begin_added(serve);
         }
