@@ -5,7 +5,8 @@ use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Instant;
-use ureq::Agent;
+use ureq::http::{Request, Response};
+use ureq::{Agent, Body};
 
 /// A server at an address.
 pub struct HttpServer {
@@ -28,15 +29,28 @@ impl HttpServer {
         }
     }
 
-    /// What is at a path; `None` if there is nothing (404).
-    fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
+    /// The response to a request without a body, of a range of what is at the path.
+    pub(crate) fn asked(
+        &self,
+        method: &str,
+        path: &str,
+        range: Option<&str>,
+        until: Instant,
+    ) -> Result<Response<Body>, AskError> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(AskError::Late);
         }
-        let request = self.agent.get(format!("{}{path}", self.url));
-        let request = request.config().timeout_global(Some(left)).build();
-        let mut response = request.call().map_err(of_http)?;
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let request = range.into_iter().fold(request, |request, range| request.header("range", range));
+        let request = request.body(()).map_err(|error| AskError::Unusable(error.to_string()))?;
+        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
+        self.agent.run(request).map_err(of_http)
+    }
+
+    /// What is at a path; `None` if there is nothing (404).
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
+        let mut response = self.asked("GET", path, None, until)?;
         let status = response.status();
         if status.as_u16() == 404 {
             return Ok(None);
@@ -52,6 +66,11 @@ impl HttpServer {
     /// The same for what every server has.
     fn get_all<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<T, AskError> {
         self.get(path, until)?.ok_or_else(|| AskError::Unusable(format!("{path}: there is nothing")))
+    }
+
+    /// How many viewers of a stream of this rate there can be.
+    pub(crate) fn capacity(&self, rate_bps: u64, until: Instant) -> Result<Capacity, AskError> {
+        self.get_all(&format!("/api/v1/capacity?rate_bps={rate_bps}"), until)
     }
 }
 
@@ -89,8 +108,7 @@ impl Server for HttpServer {
     }
 
     fn more_viewers(&self, until: Instant) -> Result<u64, AskError> {
-        let path = format!("/api/v1/capacity?rate_bps={}", self.rate_bps);
-        let capacity: Capacity = self.get_all(&path, until)?;
+        let capacity = self.capacity(self.rate_bps, until)?;
         // Without admission there are as many as an idle server carries.
         Ok(capacity.more_now.unwrap_or(capacity.viewers))
     }
@@ -141,8 +159,8 @@ struct Class {
 }
 
 #[derive(Deserialize)]
-struct Capacity {
-    viewers: u64,
+pub(crate) struct Capacity {
+    pub(crate) viewers: u64,
     more_now: Option<u64>,
 }
 
@@ -159,7 +177,7 @@ impl From<Title> for TitleFacts {
     }
 }
 
-fn of_http(error: ureq::Error) -> AskError {
+pub(crate) fn of_http(error: ureq::Error) -> AskError {
     match error {
         ureq::Error::Timeout(_) => AskError::Late,
         ureq::Error::BodyExceedsLimit(bytes) => AskError::Unusable(format!("more than {bytes} bytes")),
@@ -168,7 +186,7 @@ fn of_http(error: ureq::Error) -> AskError {
 }
 
 /// A name as a segment of a path of a URL (RFC 3986, section 2.3).
-fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     let mut escaped = String::new();
     for byte in name.bytes() {
         match byte {
