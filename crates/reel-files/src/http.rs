@@ -67,11 +67,6 @@ impl HttpServer {
     fn get_all<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<T, AskError> {
         self.get(path, until)?.ok_or_else(|| AskError::Unusable(format!("{path}: there is nothing")))
     }
-
-    /// How many viewers of a stream of this rate there can be.
-    pub(crate) fn capacity(&self, rate_bps: u64, until: Instant) -> Result<Capacity, AskError> {
-        self.get_all(&format!("/api/v1/capacity?rate_bps={rate_bps}"), until)
-    }
 }
 
 impl Server for HttpServer {
@@ -108,7 +103,8 @@ impl Server for HttpServer {
     }
 
     fn more_viewers(&self, until: Instant) -> Result<u64, AskError> {
-        let capacity = self.capacity(self.rate_bps, until)?;
+        let path = format!("/api/v1/capacity?rate_bps={}", self.rate_bps);
+        let capacity: Capacity = self.get_all(&path, until)?;
         // Without admission there are as many as an idle server carries.
         Ok(capacity.more_now.unwrap_or(capacity.viewers))
     }
@@ -159,8 +155,8 @@ struct Class {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Capacity {
-    pub(crate) viewers: u64,
+struct Capacity {
+    viewers: u64,
     more_now: Option<u64>,
 }
 

@@ -63,10 +63,6 @@ impl Media for HttpServer {
             status => Err(AskError::Unusable(format!("{path}: status {status}"))),
         }
     }
-
-    fn can_carry(&self, rate_bps: u64, until: Instant) -> Result<bool, AskError> {
-        Ok(self.capacity(rate_bps, until)?.viewers > 0)
-    }
 }
 
 #[derive(Deserialize)]
@@ -110,7 +106,13 @@ fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
     };
     // Written anew, it has one line.
     let json = one_line(&problem.to_string()).trim_end().to_owned();
-    NotOpened::Refused(Refused { status, kind: word("type"), detail, json })
+    NotOpened::Refused(Refused {
+        status,
+        kind: word("type"),
+        is_never: problem["never"] == true,
+        detail,
+        json,
+    })
 }
 
 #[cfg(test)]

@@ -30,12 +30,6 @@ pub trait Media: Send + Sync + 'static {
     /// # Errors
     /// As [`Media::file_times`].
     fn end(&self, session: &MediaSession, until: Instant) -> Result<(), AskError>;
-
-    /// Whether the server could carry a stream of a rate if nothing else was reserved.
-    ///
-    /// # Errors
-    /// As [`Media::file_times`].
-    fn can_carry(&self, rate_bps: u64, until: Instant) -> Result<bool, AskError>;
 }
 
 /// A session of the server.
@@ -65,6 +59,8 @@ pub struct Refused {
     pub status: u16,
     /// The kind of problem (`urn:reel:problem:not-admitted`).
     pub kind: String,
+    /// An idle server would refuse it, too.
+    pub is_never: bool,
     /// What happened, in words.
     pub detail: String,
     /// The whole answer as one line of JSON.

@@ -102,8 +102,6 @@ pub struct PieceWanted {
     pub range: Range<u64>,
     /// The number by which it is told ([`Stream::piece`]).
     pub number: u64,
-    /// The mean rate of the file.
-    pub rate_bps: u64,
 }
 
 /// The answer to a read of `data`.
@@ -375,8 +373,7 @@ impl Stream {
         playing.awaits_piece = true;
         self.asked += 1;
         let session = Arc::clone(&playing.session);
-        let mean_bps = place.times.mean_bps();
-        Some(PieceWanted { session, range: from..from + bytes, number: self.asked, rate_bps: mean_bps })
+        Some(PieceWanted { session, range: from..from + bytes, number: self.asked })
     }
 
     /// A piece came.

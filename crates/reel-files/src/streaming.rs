@@ -251,19 +251,8 @@ impl<S: Server + Media> Streaming<S> {
         checked.map_err(|problem| (problem, None))?;
         match self.server.open(&wanted.title, &wanted.class, until) {
             Ok(session) => Ok((session, times)),
-            Err(not_opened) => Err(self.why_not(not_opened, times.mean_bps(), until)),
+            Err(not_opened) => Err(why_not(not_opened)),
         }
-    }
-
-    /// What is said of a session, or of a piece of it, that there is none.
-    fn why_not(&self, not_opened: NotOpened, rate_bps: u64, until: Instant) -> (Problem, Option<String>) {
-        let refused = match not_opened {
-            NotOpened::Asked(error) => return (of_ask(&error), None),
-            NotOpened::Refused(refused) => refused,
-        };
-        // A server that does not say is asked again by whoever wants the stream.
-        let can_ever = || self.server.can_carry(rate_bps, until).unwrap_or(true);
-        (Problem::new(errno_of(&refused, can_ever), refused.detail), Some(refused.json))
     }
 
     /// `data` is read.
@@ -303,12 +292,9 @@ impl<S: Server + Media> Streaming<S> {
     fn ask_for(self: &Arc<Self>, number: u64, wanted: PieceWanted) {
         let streaming = Arc::clone(self);
         self.pieces.put(move |turn| {
-            let PieceWanted { session, range, number: piece, rate_bps } = wanted;
+            let PieceWanted { session, range, number: piece } = wanted;
             let come = match turn {
-                Some(turn) => streaming
-                    .server
-                    .piece(&session, range, turn.until)
-                    .map_err(|not_opened| streaming.why_not(not_opened, rate_bps, turn.until)),
+                Some(turn) => streaming.server.piece(&session, range, turn.until).map_err(why_not),
                 None => Err((Problem::new(rustix::io::Errno::AGAIN, "too many streams wait"), None)),
             };
             if let Ok(stream) = streaming.held().table.stream(number) {
@@ -392,13 +378,20 @@ fn of_ask(error: &AskError) -> Problem {
     Problem::new(errno, error.to_string())
 }
 
-/// The error number of a refusal. `can_ever` tells whether the server could admit it if it were
-/// idle.
-fn errno_of(refused: &Refused, can_ever: impl FnOnce() -> bool) -> rustix::io::Errno {
+/// Why there is no session, or no piece of it, with the answer of the server that has refused it.
+fn why_not(not_opened: NotOpened) -> (Problem, Option<String>) {
+    match not_opened {
+        NotOpened::Asked(error) => (of_ask(&error), None),
+        NotOpened::Refused(refused) => (Problem::new(errno_of(&refused), refused.detail), Some(refused.json)),
+    }
+}
+
+/// The error number of a refusal.
+fn errno_of(refused: &Refused) -> rustix::io::Errno {
     use rustix::io::Errno as Number;
     match (refused.status, refused.kind.as_str()) {
         (_, "urn:reel:problem:too-long") => Number::DQUOT,
-        (503, "urn:reel:problem:not-admitted") if !can_ever() => Number::DQUOT,
+        (429 | 503, _) if refused.is_never => Number::DQUOT,
         (429 | 503, _) => Number::AGAIN,
         (400, _) => Number::INVAL,
         (403, _) => Number::ACCESS,
@@ -414,16 +407,16 @@ mod tests {
 
     #[test]
     fn every_refusal_has_its_number() {
-        let number = |status, kind: &str, can_ever| {
+        let number = |status, kind: &str, is_never| {
             let kind = format!("urn:reel:problem:{kind}");
-            errno_of(&Refused { status, kind, detail: String::new(), json: String::new() }, || can_ever)
+            errno_of(&Refused { status, kind, is_never, detail: String::new(), json: String::new() })
         };
-        assert_eq!(number(503, "not-admitted", true), Number::AGAIN);
-        assert_eq!(number(503, "not-admitted", false), Number::DQUOT);
-        assert_eq!(number(429, "not-admitted", false), Number::AGAIN, "others of this client may end");
-        assert_eq!(number(503, "too-long", true), Number::DQUOT);
+        assert_eq!(number(503, "not-admitted", false), Number::AGAIN);
+        assert_eq!(number(503, "not-admitted", true), Number::DQUOT);
+        assert_eq!(number(429, "not-admitted", false), Number::AGAIN);
+        assert_eq!(number(503, "too-long", false), Number::DQUOT);
         assert_eq!(number(503, "", false), Number::AGAIN);
-        let plain = [400, 403, 404, 410, 500].map(|status| number(status, "", true));
+        let plain = [400, 403, 404, 410, 500].map(|status| number(status, "", false));
         assert_eq!(plain, [Number::INVAL, Number::ACCESS, Number::NOENT, Number::IO, Number::IO]);
     }
 }

@@ -316,6 +316,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Whatever is done: every read is answered within a second and with the right bytes, none comes
     /// before its pace allows, each session is ended once, and what does not play holds none.
     #[test]

@@ -29,6 +29,11 @@ fn what_cannot_be_done_with_a_stream_has_its_number_and_its_reason() {
 }
 
 #[test]
+fn what_the_server_refuses_now_and_what_it_always_would_are_told_apart() {
+    run_in_own_mounts("cli::mounting::streams::refusals");
+}
+
+#[test]
 fn ten_thousand_streams_are_refused_and_harm_nothing() {
     run_in_own_mounts("cli::mounting::streams::many");
 }
@@ -269,4 +274,50 @@ fn many() {
     // There is room again.
     fs::write(mount.path().join("streams/7/ctl"), "close").unwrap();
     assert_eq!(mount.text("streams/clone").as_deref(), Ok("65\n"));
+}
+
+/// The film needs 0.47 MB in its first second.
+#[test]
+#[ignore = "child of what_the_server_refuses_now_and_what_it_always_would_are_told_apart, with mounts of its own"]
+fn refusals() {
+    let (dir, mut server) = serving();
+    let start = |network: &str| {
+        let promise = format!(
+            "[promise]\nnetwork_bps = \"{network}\"\nstart_wait_s = 0\nclient_share_permille = 1000\n"
+        );
+        fs::write(dir.path("reel.toml"), format!("arena_bytes = \"128M\"\n{promise}")).unwrap();
+        Running::start(&dir, &["serve", "volume", "--config", "reel.toml", "--listen", "127.0.0.1:0"])
+    };
+    server.signal(rustix::process::Signal::TERM);
+    let mut server = start("4800k");
+    let mount = Mount::of(&dir, &server);
+    let (first, second) = (Stream::of(&mount), Stream::of(&mount));
+    first.write("ctl", "start").unwrap();
+    assert_eq!(second.write("ctl", "start"), Err(Errno::AGAIN.raw_os_error()));
+    assert_eq!(second.line("state"), "refused");
+    assert!(second.line("error").contains("the network is fully reserved"), "{}", second.line("error"));
+    let refusal: serde_json::Value = serde_json::from_str(&second.line("refusal")).unwrap();
+    assert_eq!((&refusal["status"], &refusal["resource"]), (&503.into(), &"network".into()), "{refusal}");
+    assert!(refusal["never"].is_null() && refusal["retry_after_s"].is_u64(), "{refusal}");
+    // What needs nothing of the sort is taken, and so is the second one when the first has paused.
+    second.write("class", "aperiodic").unwrap();
+    second.write("ctl", "start").unwrap();
+    assert_eq!(second.line("refusal"), "");
+    second.write("ctl", "pause").unwrap();
+    second.write("ctl", "close").unwrap();
+    first.write("ctl", "pause").unwrap();
+    await_no_session(&server);
+    let third = Stream::of(&mount);
+    third.write("ctl", "start").unwrap();
+    assert_eq!(first.write("ctl", "start"), Err(Errno::AGAIN.raw_os_error()));
+    mount.signal(rustix::process::Signal::TERM).done();
+    server.signal(rustix::process::Signal::TERM);
+    // A network that is too small for one.
+    let server = start("600k");
+    let mount = Mount::of(&dir, &server);
+    let stream = Stream::of(&mount);
+    assert_eq!(stream.write("ctl", "start"), Err(Errno::DQUOT.raw_os_error()));
+    assert!(stream.line("refusal").contains("\"never\":true"), "{}", stream.line("refusal"));
+    let opened = fs::File::open(stream.path("data")).unwrap_err();
+    assert_eq!(opened.raw_os_error(), Some(Errno::DQUOT.raw_os_error()));
 }
