@@ -104,7 +104,7 @@ fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
         detail if detail.is_empty() => format!("the server answers {status}"),
         detail => detail,
     };
-    // Written anew, it has one line.
+    // Parsed and written again, it has one line.
     let json = one_line(&problem.to_string()).trim_end().to_owned();
     NotOpened::Refused(Refused {
         status,

@@ -299,7 +299,7 @@ impl Stream {
         }
     }
 
-    /// It goes on no more.
+    /// It does not continue.
     fn stop(&mut self, problem: &Problem, refusal: Option<&str>) {
         self.leave();
         self.error.clone_from(&problem.text);

@@ -619,6 +619,11 @@ export interface Problem {
   job?: string;
   /** Which disk, if it is one. */
   member?: number;
+  /**
+   * Present and true if it needs more than the whole share of its class: an idle server would
+   * refuse it, too.
+   */
+  never?: boolean;
   /** What there is too little of. */
   resource?: ResourceCode;
   /** Seconds after which it makes sense to ask again; absent if it is not known, or never. */

@@ -222,7 +222,7 @@ fn what_comes_late_or_of_another_place_is_not_given() {
 }
 
 #[test]
-fn a_title_that_was_replaced_does_not_go_on() {
+fn a_title_that_was_replaced_is_not_continued() {
     let mut playing = Playing::started();
     playing.stream.pause().unwrap();
     playing.stream.start().unwrap();
@@ -318,8 +318,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is done: every read is answered within a second and with the right bytes, none comes
-    /// before its pace allows, each session is ended once, and what does not play holds none.
+    /// Whatever is done: every read is answered within a second and with bytes that follow one
+    /// another, each session is ended once, and what does not play holds none.
     #[test]
     fn any_steps_keep_a_stream_right(steps in prop::collection::vec(any_step(), 1..60)) {
         let mut playing = Playing::new();

@@ -178,7 +178,8 @@ fn data() {
     assert!(copy == film, "{} and {} bytes", copy.len(), film.len());
     assert_eq!(stream.line("state"), "ended");
     await_no_session(&server);
-    // Again, from a position on, at another rate, a few bytes at a time, by two readers one after the other.
+    // Again, from a position on, at another rate, a few bytes at a time, by two readers one after
+    // the other.
     stream.write("position", "4").unwrap();
     stream.write("rate", "80M").unwrap();
     stream.write("ctl", "start").unwrap();
