@@ -19,8 +19,8 @@ pub const OPENED_MAX: usize = 65_536;
 /// Questions of the kernel that wait for the server: each is a process that waits, so a thousand
 /// processes at once.
 pub const WAITING_MAX: usize = 1024;
-/// Stretches of a title as one file: a day of a stretch each second, ten times. 16 MB.
-pub const STRETCHES_MAX: usize = 1_000_000;
+/// Stretches of a title as one file: a day with two each second. 3 MB.
+pub const STRETCHES_MAX: usize = 200_000;
 /// Bytes of an answer that refuses: problems are much shorter, and a file shows one on a line.
 pub const REFUSAL_BYTES_MAX: u64 = 4000;
 /// Bytes of one write to a file of a stream (a page, as of sysfs). The longest line is much
