@@ -75,6 +75,8 @@ struct Playing {
     buffer: Vec<u8>,
     /// A piece was asked for and has not come.
     awaits_piece: bool,
+    /// The class in which the server is asked to admit it instead.
+    changes_to: Option<Arc<str>>,
 }
 
 /// A read of `data` that is not answered.
@@ -203,14 +205,27 @@ impl Stream {
         Ok(())
     }
 
-    /// Sets the class, of which there is one.
+    /// Sets the class, of which there is one. While the stream plays, the server is to admit it in
+    /// that class first, as by [`Stream::start`]; until then, and if it refuses, all stays as it is.
     ///
     /// # Errors
-    /// As [`Stream::may_set`].
-    pub fn set_class(&mut self, class: Arc<str>) -> Result<(), Problem> {
-        self.may_set()?;
-        self.class = class;
-        Ok(())
+    /// It is being started, or changed already.
+    pub fn set_class(&mut self, class: Arc<str>) -> Result<Option<Wanted>, Problem> {
+        match &mut self.state {
+            State::Playing(playing) if class != self.class => {
+                if playing.changes_to.is_some() {
+                    return Err(Problem::busy("the class is being changed"));
+                }
+                playing.changes_to = Some(class.clone());
+                // What plays has a title.
+                let title = self.title.clone().unwrap_or_default();
+                return Ok(Some(Wanted { title, class }));
+            }
+            State::Starting => return Err(Problem::busy("the stream is starting")),
+            State::Playing(_) => {}
+            _ => self.class = class,
+        }
+        Ok(None)
     }
 
     /// Sets the rate in bits per second.
@@ -278,24 +293,46 @@ impl Stream {
         }
     }
 
-    /// The server has admitted it.
-    pub fn started(&mut self, session: MediaSession, times: FileTimes, now: Instant) {
+    /// The server has admitted it, to be started or in another class.
+    ///
+    /// # Errors
+    /// It was paused meanwhile, and the session is not needed.
+    pub fn started(&mut self, session: MediaSession, times: FileTimes, now: Instant) -> Result<(), Problem> {
         let session = Arc::new(session);
-        if !matches!(self.state, State::Starting) {
-            self.left.push(session);
-            return;
+        match &mut self.state {
+            State::Starting => {
+                let begin = times.stretch_at(self.position_ns);
+                let place = self.place.get_or_insert_with(|| Place { times: Arc::new(times), byte: begin });
+                let pace = Pace::new(place.byte, self.rate_bps, now);
+                let buffer = Vec::new();
+                let playing = Playing { session, pace, buffer, awaits_piece: false, changes_to: None };
+                self.state = State::Playing(playing);
+            }
+            State::Playing(playing) if playing.changes_to.is_some() => {
+                // Pieces under way are of the same file.
+                self.left.push(std::mem::replace(&mut playing.session, session));
+                self.class = playing.changes_to.take().unwrap_or_default();
+            }
+            _ => {
+                self.left.push(session);
+                return Err(Problem::busy(format!("the stream is {} meanwhile", self.word())));
+            }
         }
-        let begin = times.stretch_at(self.position_ns);
-        let place = self.place.get_or_insert_with(|| Place { times: Arc::new(times), byte: begin });
-        let pace = Pace::new(place.byte, self.rate_bps, now);
-        self.state = State::Playing(Playing { session, pace, buffer: Vec::new(), awaits_piece: false });
         self.refusal.clear();
+        Ok(())
     }
 
-    /// It was not started. The answer of the server is given if that has refused it.
+    /// It was not started, or not changed. The answer of the server is given if that has refused
+    /// it.
     pub fn not_started(&mut self, problem: &Problem, refusal: Option<&str>) {
-        if matches!(self.state, State::Starting) {
-            self.stop(problem, refusal);
+        match &mut self.state {
+            State::Starting => self.stop(problem, refusal),
+            State::Playing(playing) => {
+                if playing.changes_to.take().is_some() {
+                    self.refusal = refusal.unwrap_or_default().to_owned();
+                }
+            }
+            _ => {}
         }
     }
 

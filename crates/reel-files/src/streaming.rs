@@ -175,11 +175,11 @@ impl<S: Server + Media> Streaming<S> {
             }
             StreamFile::Class => {
                 let class = command::class(line)?;
-                self.held().table.stream(number)?.may_set()?;
                 if !there_is(Group::Classes, &class)? {
                     return Err(Problem::invalid(format!("there is no class {class:?}")));
                 }
-                self.held().table.stream(number)?.set_class(class)
+                let wanted = self.held().table.stream(number)?.set_class(class)?;
+                wanted.map_or(Ok(()), |wanted| self.admit(number, &wanted, turn))
             }
             StreamFile::Rate => self.held().table.stream(number)?.set_rate(command::rate_bps(line)?),
             StreamFile::Position => {
@@ -216,10 +216,7 @@ impl<S: Server + Media> Streaming<S> {
         let admitted = self.ask_to_admit(number, wanted, turn.until);
         let mut held = self.held();
         let told = match (admitted, held.table.stream(number)) {
-            (Ok((session, times)), Ok(stream)) => {
-                stream.started(session, times, Instant::now());
-                Ok(())
-            }
+            (Ok((session, times)), Ok(stream)) => stream.started(session, times, Instant::now()),
             // It was closed meanwhile.
             (Ok((session, _)), Err(gone)) => {
                 held.table.leave(session);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use reel_files::limits::{
     ANSWER_TIME, GATHER_TIME, LEAD, PIECE_BYTES_MIN, STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME,
 };
-use reel_files::{Answer, FileTimes, MediaSession, Owner, Problem, Stream, StreamFile, StreamTable};
+use reel_files::{Answer, FileTimes, MediaSession, Owner, Problem, Stream, StreamFile, StreamTable, Wanted};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ impl Playing {
         assert_eq!((&*wanted.title, &*wanted.class), ("a", "periodic"));
         let times = times();
         match self.stream.check(&times) {
-            Ok(()) => self.stream.started(session(key), times, self.now),
+            Ok(()) => self.stream.started(session(key), times, self.now)?,
             Err(problem) => {
                 self.stream.not_started(&problem, None);
                 return Err(problem);
@@ -146,9 +146,9 @@ fn what_is_not_for_a_state_is_busy() {
     assert_eq!(playing.state(), "starting");
     assert!(busy(playing.stream.start().map(drop)) && busy(playing.stream.set_rate(1)));
     assert!(busy(playing.stream.pause()) && busy(playing.stream.open_data().map(drop)));
-    playing.stream.started(session("1"), times(), playing.now);
-    assert!(busy(playing.stream.set_title("b".into())) && busy(playing.stream.set_class("b".into())));
-    assert!(busy(playing.stream.set_position(0)) && busy(playing.stream.start().map(drop)));
+    playing.stream.started(session("1"), times(), playing.now).unwrap();
+    assert!(busy(playing.stream.set_title("b".into())) && busy(playing.stream.set_position(0)));
+    assert!(busy(playing.stream.set_rate(1)) && busy(playing.stream.start().map(drop)));
     assert_eq!(playing.stream.open_data(), Ok(None));
     assert!(busy(playing.stream.open_data().map(drop)), "one reader");
     playing.stream.read(1, playing.now).unwrap();
@@ -222,6 +222,35 @@ fn what_comes_late_or_of_another_place_is_not_given() {
 }
 
 #[test]
+fn the_class_changes_while_it_plays_if_the_server_admits_it() {
+    let mut playing = Playing::started();
+    playing.read(10);
+    let busy = |result: Result<Option<Wanted>, Problem>| result.unwrap_err().errno == Errno::BUSY;
+    assert_eq!(playing.stream.set_class("periodic".into()), Ok(None), "it is that");
+    let wanted = playing.stream.set_class("bulk".into()).unwrap().unwrap();
+    assert_eq!((&*wanted.title, &*wanted.class), ("a", "bulk"));
+    assert!(busy(playing.stream.set_class("gold".into())));
+    playing.stream.not_started(&problem(Errno::AGAIN), Some("{}"));
+    let shown = |playing: &Playing| {
+        [StreamFile::State, StreamFile::Class, StreamFile::Refusal].map(|file| playing.stream.value(file))
+    };
+    assert_eq!(shown(&playing), ["playing", "periodic", "{}"]);
+    assert!(playing.left().is_empty(), "the session stays");
+    playing.stream.set_class("bulk".into()).unwrap();
+    playing.stream.started(session("2"), times(), playing.now).unwrap();
+    assert_eq!(shown(&playing), ["playing", "bulk", ""]);
+    assert_eq!(playing.left(), ["1"]);
+    playing.read(200_000);
+    assert_eq!(&*playing.stream.wants_piece().unwrap().session.key, "2");
+    // It was paused while the server was asked.
+    playing.stream.set_class("gold".into()).unwrap();
+    playing.stream.pause().unwrap();
+    assert!(playing.stream.started(session("3"), times(), playing.now).is_err());
+    assert_eq!((&*playing.stream.value(StreamFile::Class), playing.left().len()), ("bulk", 2));
+    assert_eq!(playing.stream.set_class("gold".into()), Ok(None), "for the next start");
+}
+
+#[test]
 fn a_title_that_was_replaced_is_not_continued() {
     let mut playing = Playing::started();
     playing.stream.pause().unwrap();
@@ -234,7 +263,7 @@ fn a_title_that_was_replaced_is_not_continued() {
 fn a_reader_that_goes_gives_back_what_is_reserved() {
     let mut playing = Playing::new();
     assert!(playing.stream.open_data().unwrap().is_some(), "it is to be started");
-    playing.stream.started(session("1"), times(), playing.now);
+    playing.stream.started(session("1"), times(), playing.now).unwrap();
     playing.stream.read(10, playing.now).unwrap();
     playing.stream.close_data();
     assert_eq!((playing.state().as_str(), playing.left()), ("paused", vec!["1".to_owned()]));
@@ -244,7 +273,7 @@ fn a_reader_that_goes_gives_back_what_is_reserved() {
     let mut playing = Playing::new();
     playing.stream.start().unwrap();
     playing.stream.not_started(&problem(Errno::TIMEDOUT), None);
-    playing.stream.started(session("late"), times(), playing.now);
+    assert!(playing.stream.started(session("late"), times(), playing.now).is_err());
     assert_eq!((playing.state().as_str(), playing.left()), ("failed", vec!["late".to_owned()]));
 }
 
@@ -262,7 +291,7 @@ fn a_stream_that_is_not_used_for_a_minute_is_closed() {
     let stream = table.stream(used).unwrap();
     stream.set_title("a".into()).unwrap();
     stream.start().unwrap();
-    stream.started(session("1"), times(), now);
+    stream.started(session("1"), times(), now).unwrap();
     now += 1000 * UNUSED_TIME;
     stream.closed(now);
     assert_eq!(table.close_unused(now + UNUSED_TIME - MS), Some(now + UNUSED_TIME));
@@ -341,7 +370,8 @@ proptest! {
                         if wanted.is_some() {
                             match playing.stream.check(&times()) {
                                 Ok(()) => {
-                                    playing.stream.started(session(&opened.to_string()), times(), playing.now);
+                                    let admitted = session(&opened.to_string());
+                                    playing.stream.started(admitted, times(), playing.now).unwrap();
                                     opened += 1;
                                 }
                                 Err(problem) => {
