@@ -206,7 +206,7 @@ impl Stream {
     }
 
     /// Sets the class, of which there is one. While the stream plays, the server is to admit it in
-    /// that class first, as by [`Stream::start`]; until then, and if it refuses, all stays as it is.
+    /// that class first, as by [`Stream::start`]. Until then, and if it refuses, nothing changes.
     ///
     /// # Errors
     /// It is being started, or changed already.
