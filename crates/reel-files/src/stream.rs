@@ -327,10 +327,9 @@ impl Stream {
     pub fn not_started(&mut self, problem: &Problem, refusal: Option<&str>) {
         match &mut self.state {
             State::Starting => self.stop(problem, refusal),
-            State::Playing(playing) => {
-                if playing.changes_to.take().is_some() {
-                    self.refusal = refusal.unwrap_or_default().to_owned();
-                }
+            State::Playing(Playing { changes_to: changes_to @ Some(_), .. }) => {
+                *changes_to = None;
+                self.refusal = refusal.unwrap_or_default().to_owned();
             }
             _ => {}
         }
