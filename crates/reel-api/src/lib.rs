@@ -380,6 +380,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/sessions/{key}", delete(sessions::close)),
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).patch(titles::change).delete(titles::remove)),
+        ("/api/v1/titles/{id}/file-times", get(sessions::file_times)),
         ("/api/v1/titles/{id}/forms/ts", post(forms::add_stream)),
         ("/api/v1/titles/{id}/subtitles", post(subtitles::add)),
         ("/api/v1/volume", get(status::volume)),

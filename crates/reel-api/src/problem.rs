@@ -105,6 +105,7 @@ impl Problem {
             problem.body.asked = Some(refusal.asked);
             problem.body.available = Some(refusal.available);
             problem.body.grantable_rate_bps = Some(refusal.grantable_bps);
+            problem.body.never = refusal.retry_after_s.is_none().then_some(true);
         }
         problem
     }

@@ -1,9 +1,10 @@
 //! The sessions of a running server, as the control plane sees them: opened, listed and ended for
 //! the API.
 
+use crate::wire::{FileStretch, FileTimes};
 use crate::{SessionRefusal, SessionReport, SessionService};
 use reel_admit::SessionClient;
-use reel_play::{Form, SessionRefused};
+use reel_play::{Form, Playable, SessionRefused};
 use reel_qos::Class;
 use reel_rt::now_ns;
 use reel_serve::{Opener, Refusal};
@@ -26,6 +27,19 @@ impl SessionService for ServerSessions {
             title: id.to_owned(),
             expires_in_s: self.opener.sessions().idle_max_ns() / 1_000_000_000,
             starts_in_s: (session.start_ns(now_ns) - now_ns).div_ceil(1_000_000_000),
+        })
+    }
+
+    fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
+        let title = self.opener.title(id, reel_library::Form::Cmaf).map_err(refusal)?;
+        let file = title
+            .file()
+            .ok_or_else(|| SessionRefusal::Failed(format!("the title {id:?} is not played as one file")))?;
+        let stretch = |(byte, at_ns): &(u64, u64)| FileStretch { byte: *byte, at_ns: *at_ns };
+        Ok(FileTimes {
+            bytes: file.body.bytes(),
+            duration_ns: title.duration_ns(),
+            stretches: file.times.iter().map(stretch).collect(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::body::JsonBody;
 use crate::problem::Problem;
-use crate::wire::{ListedSession, OpenSession, Session, SessionList};
+use crate::wire::{FileTimes, ListedSession, OpenSession, Session, SessionList};
 use crate::{ControlPlane, on_blocking_thread};
 use axum::Extension;
 use axum::Json;
@@ -30,7 +30,13 @@ pub trait SessionService: Send + Sync + 'static {
     /// There is no such title, it cannot be read, or its deadlines cannot be reserved.
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 
-    /// How long a client waits for [`SessionService::open`].
+    /// When the bytes of a title as one file are shown. May block as [`SessionService::open`] does.
+    ///
+    /// # Errors
+    /// There is no such title, it cannot be read, or it is not played as one file.
+    fn file_times(&self, title: &str) -> Result<FileTimes, SessionRefusal>;
+
+    /// How long a client waits for [`SessionService::open`] and [`SessionService::file_times`].
     fn opening_time_max_ns(&self) -> u64 {
         OPENING_TIME_MAX_NS
     }
@@ -153,6 +159,17 @@ pub(super) async fn open(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+/// `GET /api/v1/titles/{id}/file-times`
+pub(super) async fn file_times(
+    State(control): State<ControlPlane>,
+    Path(id): Path<String>,
+) -> Result<Json<FileTimes>, Problem> {
+    let (title, time_max) = (id.clone(), Duration::from_nanos(control.sessions().opening_time_max_ns()));
+    let looking = on_blocking_thread(move || control.sessions().file_times(&title));
+    let times = in_time(time_max, looking).await?;
+    Ok(Json(times.map_err(|refusal| refusal.into_problem(&id))?))
 }
 
 /// Gives work up that does not end in time: a disk does not answer. A session that is opened after

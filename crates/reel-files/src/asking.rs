@@ -1,6 +1,6 @@
 //! Threads that ask the server, so that the thread that reads the kernel's questions never waits.
 
-use crate::limits::{ASKING_THREADS, WAITING_MAX};
+use crate::limits::WAITING_MAX;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,17 +34,17 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Starts the threads. Each question has this time.
+    /// Starts so many threads. Each question has this time.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn start(answer_time: Duration) -> io::Result<Asking> {
+    pub(crate) fn start(name: &str, threads: usize, answer_time: Duration) -> io::Result<Asking> {
         let (questions, taken) = sync_channel(WAITING_MAX);
         let taken = Arc::new(Mutex::new(taken));
-        for number in 0..ASKING_THREADS {
+        for number in 0..threads {
             let taken = Arc::clone(&taken);
             thread::Builder::new()
-                .name(format!("reel-ask-{number}"))
+                .name(format!("{name}-{number}"))
                 .spawn(move || answer(&taken, answer_time))?;
         }
         Ok(Asking { questions })
@@ -75,13 +75,15 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
+    const THREADS: usize = 3;
+
     #[test]
     fn questions_beyond_the_limit_are_answered_at_once() {
-        let asking = Asking::start(Duration::from_secs(1)).expect("threads");
+        let asking = Asking::start("reel-test", THREADS, Duration::from_secs(1)).expect("threads");
         let (begun, begins) = channel();
         let (release, held) = channel::<()>();
         let held = Arc::new(Mutex::new(held));
-        for _ in 0..ASKING_THREADS {
+        for _ in 0..THREADS {
             let (begun, held) = (begun.clone(), Arc::clone(&held));
             asking.put(move |_| {
                 begun.send(()).expect("the test waits");
@@ -89,7 +91,7 @@ mod tests {
                 let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
             });
         }
-        (0..ASKING_THREADS).for_each(|_| begins.recv().expect("it begins"));
+        (0..THREADS).for_each(|_| begins.recv().expect("it begins"));
         let (answer, answers) = channel();
         for _ in 0..WAITING_MAX + 3 {
             let answer = answer.clone();

@@ -1,23 +1,28 @@
 //! The kernel's questions (FUSE), answered from a tree.
 
 use crate::asking::{Asking, Turn};
-use crate::limits::{KEPT_TIME, NAME_BYTES_MAX};
-use crate::node::Node;
+use crate::limits::{KEPT_TIME, NAME_BYTES_MAX, WRITTEN_BYTES_MAX};
+use crate::media::Media;
+use crate::node::{Node, StreamFile};
 use crate::nodes::Nodes;
 use crate::opened::{Opened, OpenedTable, part};
 use crate::server::{AskError, Server};
+use crate::stream::Owner;
+use crate::streaming::{self, Streaming};
 use crate::tree::{Tree, TreeError};
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
-    ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, Request,
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Answers the kernel. What needs the server is answered by another thread.
 ///
-/// The mount is read-only: the kernel refuses every change by itself (`EROFS`).
+/// Only files of streams can be written.
 pub(crate) struct FileSystem<S> {
     shown: Arc<Shown<S>>,
     asking: Asking,
@@ -25,7 +30,8 @@ pub(crate) struct FileSystem<S> {
 
 /// What is shown, and what the kernel knows of it.
 struct Shown<S> {
-    tree: Tree<S>,
+    tree: Tree<Arc<S>>,
+    streaming: Arc<Streaming<S>>,
     nodes: Nodes,
     opened: OpenedTable,
     uid: u32,
@@ -35,11 +41,18 @@ struct Shown<S> {
     since: SystemTime,
 }
 
-impl<S: Server> FileSystem<S> {
-    /// The files belong to the user of this process. Others see them if `allow_other` is set.
-    pub(crate) fn new(server: S, asking: Asking, allow_other: bool) -> FileSystem<S> {
+impl<S: Server + Media> FileSystem<S> {
+    /// The files belong to the user of this process, and streams to who makes them. Other users see
+    /// them if `allow_other` is set.
+    pub(crate) fn new(
+        server: Arc<S>,
+        streaming: Arc<Streaming<S>>,
+        asking: Asking,
+        allow_other: bool,
+    ) -> FileSystem<S> {
         let shown = Shown {
             tree: Tree::new(server),
+            streaming,
             nodes: Nodes::default(),
             opened: OpenedTable::default(),
             uid: rustix::process::getuid().as_raw(),
@@ -55,14 +68,14 @@ impl<S: Server> FileSystem<S> {
     fn answer<T>(
         &self,
         needs_server: bool,
-        find: impl FnOnce(&Shown<S>, Turn) -> Result<T, TreeError> + Send + 'static,
+        find: impl FnOnce(&Shown<S>, Turn) -> Result<T, Errno> + Send + 'static,
         give: impl FnOnce(&Shown<S>, Result<T, Errno>) + Send + 'static,
     ) {
         let shown = Arc::clone(&self.shown);
         let answer = move |turn: Option<Turn>| {
             let Some(turn) = turn else { return give(&shown, Err(Errno::EAGAIN)) };
             let found = find(&shown, turn);
-            give(&shown, found.map_err(|error| errno(&error)));
+            give(&shown, found);
         };
         match needs_server {
             true => self.asking.put(answer),
@@ -71,41 +84,132 @@ impl<S: Server> FileSystem<S> {
     }
 }
 
-impl<S: Server> Shown<S> {
+impl<S: Server + Media> Shown<S> {
     fn node(&self, number: INodeNo) -> Result<Node, Errno> {
         self.nodes.node(number.0).ok_or(Errno::ENOENT)
     }
 
     fn give_entry(&self, found: Result<Node, Errno>, reply: ReplyEntry) {
-        let told = found.and_then(|node| Ok((self.nodes.told(&node).ok_or(Errno::EIO)?, node)));
+        let told = found.and_then(|node| {
+            let attributes = self.attributes(&node)?;
+            self.nodes.told(&node).ok_or(Errno::EIO)?;
+            Ok((kept_time(&node), attributes))
+        });
         match told {
-            Ok((number, node)) => {
-                reply.entry(&KEPT_TIME, &self.attributes(&node, INodeNo(number)), Generation(0));
-            }
+            Ok((kept, attributes)) => reply.entry(&kept, &attributes, Generation(0)),
             Err(error) => reply.error(error),
+        }
+    }
+
+    /// What has a name in a directory.
+    fn lookup(&self, directory: &Node, name: &str, turn: Turn) -> Result<Node, Errno> {
+        let found = match directory {
+            Node::Streams if name == "clone" => Some(Node::Clone),
+            Node::Streams => {
+                let number = name.parse::<u64>().ok().filter(|number| number.to_string() == name);
+                number.map(Node::Stream).filter(|node| self.attributes(node).is_ok())
+            }
+            Node::Stream(number) => {
+                let file = StreamFile::ALL.into_iter().find(|file| file.name() == name);
+                file.map(|file| Node::OfStream(*number, file))
+            }
+            _ => {
+                Some(self.tree.lookup(directory, name, turn.put, turn.until).map_err(|error| errno(&error))?)
+            }
+        };
+        found.ok_or(Errno::ENOENT)
+    }
+
+    /// What is in a directory.
+    fn list(&self, directory: &Node, turn: Turn) -> Result<Vec<Node>, Errno> {
+        match directory {
+            Node::Streams => {
+                let streams = self.streaming.numbers().into_iter().map(Node::Stream);
+                Ok([Node::Clone].into_iter().chain(streams).collect())
+            }
+            Node::Stream(number) => {
+                self.attributes(directory)?;
+                Ok(StreamFile::ALL.map(|file| Node::OfStream(*number, file)).to_vec())
+            }
+            _ => self.tree.list(directory, turn.put, turn.until).map_err(|error| errno(&error)),
+        }
+    }
+
+    /// Opens a file for this user.
+    fn open(&self, file: &Node, owner: Owner, turn: Turn) -> Result<Opened, Errno> {
+        match file {
+            Node::Clone => {
+                let number = self.streaming.add(owner).map_err(|problem| streaming::errno(&problem))?;
+                Ok(Opened::Text(format!("{number}\n").into()))
+            }
+            Node::OfStream(number, StreamFile::Data) => {
+                self.streaming.open_data(*number, turn).map_err(|problem| streaming::errno(&problem))?;
+                Ok(Opened::OfStream(*number, StreamFile::Data, "".into()))
+            }
+            Node::OfStream(number, file) => {
+                let text =
+                    self.streaming.open(*number, *file).map_err(|problem| streaming::errno(&problem))?;
+                Ok(Opened::OfStream(*number, *file, text.into()))
+            }
+            _ => {
+                let text = self.tree.text(file, turn.put, turn.until).map_err(|error| errno(&error))?;
+                Ok(Opened::Text(text.into()))
+            }
+        }
+    }
+
+    /// What was opened is closed.
+    fn close(&self, handle: u64) {
+        if let Some(Opened::OfStream(number, file, _)) = self.opened.close(handle) {
+            self.streaming.closed(number, file);
         }
     }
 
     fn give_opened(&self, found: Result<Opened, Errno>, reply: ReplyOpen) {
         // Sizes are not known before a file is opened, so the kernel must not believe them.
         let flags = match found {
-            Ok(Opened::Text(_)) => FopenFlags::FOPEN_DIRECT_IO,
+            Ok(Opened::OfStream(_, StreamFile::Data, _)) => {
+                FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_STREAM
+            }
+            Ok(Opened::Text(_) | Opened::OfStream(..)) => FopenFlags::FOPEN_DIRECT_IO,
             _ => FopenFlags::empty(),
         };
-        match found.and_then(|opened| self.opened.open(opened).ok_or(Errno::ENFILE)) {
+        let opened = found.and_then(|opened| {
+            let of_stream = match &opened {
+                Opened::OfStream(number, file, _) => Some((*number, *file)),
+                _ => None,
+            };
+            self.opened.open(opened).ok_or_else(|| {
+                of_stream.inspect(|(number, file)| self.streaming.closed(*number, *file));
+                Errno::ENFILE
+            })
+        });
+        match opened {
             Ok(handle) => reply.opened(FileHandle(handle), flags),
             Err(error) => reply.error(error),
         }
     }
 
-    fn attributes(&self, node: &Node, number: INodeNo) -> FileAttr {
+    /// The attributes of what is there; a stream may be closed.
+    fn attributes(&self, node: &Node) -> Result<FileAttr, Errno> {
         let (kind, perm) = match node {
             Node::Root => (FileType::Directory, self.root_mode),
+            Node::Stream(_) => (FileType::Directory, 0o700),
             directory if directory.is_directory() => (FileType::Directory, 0o555),
+            Node::OfStream(_, file) => {
+                let (read, written) = (file.is_read(), file.is_written());
+                (FileType::RegularFile, if read { 0o400 } else { 0 } | if written { 0o200 } else { 0 })
+            }
             _ => (FileType::RegularFile, 0o444),
         };
-        FileAttr {
-            ino: number,
+        let owner = match node {
+            Node::Stream(number) | Node::OfStream(number, _) => {
+                self.streaming.owner(*number).ok_or(Errno::ENOENT)?
+            }
+            _ => Owner { uid: self.uid, gid: self.gid },
+        };
+        Ok(FileAttr {
+            ino: INodeNo(self.nodes.number(node)),
             size: 0,
             blocks: 0,
             atime: self.since,
@@ -116,16 +220,16 @@ impl<S: Server> Shown<S> {
             perm,
             // Directories are not counted; `find` knows that of 1.
             nlink: 1,
-            uid: self.uid,
-            gid: self.gid,
+            uid: owner.uid,
+            gid: owner.gid,
             rdev: 0,
             flags: 0,
             blksize: 4096,
-        }
+        })
     }
 }
 
-impl<S: Server> Filesystem for FileSystem<S> {
+impl<S: Server + Media> Filesystem for FileSystem<S> {
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (directory, name) = match (self.shown.node(parent), name.to_str()) {
             (Err(error), _) => return reply.error(error),
@@ -135,8 +239,7 @@ impl<S: Server> Filesystem for FileSystem<S> {
             (Ok(directory), Some(name)) => (directory, name.to_owned()),
         };
         let needs_server = self.shown.tree.asks_for_entries(&directory);
-        let find =
-            move |shown: &Shown<S>, turn: Turn| shown.tree.lookup(&directory, &name, turn.put, turn.until);
+        let find = move |shown: &Shown<S>, turn: Turn| shown.lookup(&directory, &name, turn);
         self.answer(needs_server, find, |shown, found| shown.give_entry(found, reply));
     }
 
@@ -145,22 +248,93 @@ impl<S: Server> Filesystem for FileSystem<S> {
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        match self.shown.node(number) {
-            Ok(node) => reply.attr(&KEPT_TIME, &self.shown.attributes(&node, number)),
+        let known =
+            self.shown.node(number).and_then(|node| Ok((kept_time(&node), self.shown.attributes(&node)?)));
+        match known {
+            Ok((kept, attributes)) => reply.attr(&kept, &attributes),
             Err(error) => reply.error(error),
         }
     }
 
-    fn open(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let file = match self.shown.node(number) {
+    fn setattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let set = self.shown.node(number).and_then(|node| match node {
+            // Shells cut a file before they write to it.
+            Node::OfStream(_, file) if file.is_written() && size.is_some() => {
+                let is_other = mode.is_some() || uid.is_some() || gid.is_some();
+                if is_other { Err(Errno::EPERM) } else { self.shown.attributes(&node) }
+            }
+            Node::Stream(_) | Node::OfStream(..) => Err(Errno::EPERM),
+            _ => Err(Errno::EROFS),
+        });
+        match set {
+            Ok(attributes) => reply.attr(&Duration::ZERO, &attributes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let file = self.shown.node(number).and_then(|file| may_open(&file, flags.acc_mode()).map(|()| file));
+        let file = match file {
             Ok(file) => file,
             Err(error) => return reply.error(error),
         };
-        let find = move |shown: &Shown<S>, turn: Turn| {
-            let text = shown.tree.text(&file, turn.put, turn.until)?;
-            Ok(Opened::Text(text.into()))
+        let owner = Owner { uid: request.uid(), gid: request.gid() };
+        let needs_server = match &file {
+            Node::Clone => false,
+            Node::OfStream(_, file) => *file == StreamFile::Data,
+            _ => true,
         };
-        self.answer(true, find, |shown, found| shown.give_opened(found, reply));
+        let find = move |shown: &Shown<S>, turn: Turn| shown.open(&file, owner, turn);
+        self.answer(needs_server, find, |shown, found| shown.give_opened(found, reply));
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let Some(Opened::OfStream(number, file, _)) = self.shown.opened.get(handle.0) else {
+            return reply.error(Errno::EBADF);
+        };
+        // What is too long is refused; no more of it is kept meanwhile.
+        let (written, bytes) = (data[..data.len().min(WRITTEN_BYTES_MAX + 1)].to_vec(), data.len() as u32);
+        let write = move |shown: &Shown<S>, turn: Turn| {
+            let done = shown.streaming.write((number, file), &written, &shown.tree, turn);
+            done.map_err(|problem| streaming::errno(&problem))
+        };
+        self.answer(true, write, move |_, done| match done {
+            Ok(()) => reply.written(bytes),
+            Err(error) => reply.error(error),
+        });
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // The kernel asks no more: what is written is done in `write`, with its error.
+        reply.error(Errno::ENOSYS);
     }
 
     fn read(
@@ -175,7 +349,12 @@ impl<S: Server> Filesystem for FileSystem<S> {
         reply: ReplyData,
     ) {
         match self.shown.opened.get(handle.0) {
-            Some(Opened::Text(text)) => reply.data(part(&text, offset, bytes)),
+            Some(Opened::OfStream(number, StreamFile::Data, _)) => {
+                self.shown.streaming.read(number, bytes, reply);
+            }
+            Some(Opened::Text(text) | Opened::OfStream(_, _, text)) => {
+                reply.data(part(&text, offset, bytes));
+            }
             _ => reply.error(Errno::EBADF),
         }
     }
@@ -190,7 +369,7 @@ impl<S: Server> Filesystem for FileSystem<S> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.shown.opened.close(handle.0);
+        self.shown.close(handle.0);
         reply.ok();
     }
 
@@ -200,9 +379,8 @@ impl<S: Server> Filesystem for FileSystem<S> {
             Err(error) => return reply.error(error),
         };
         let needs_server = self.shown.tree.asks_for_entries(&directory);
-        let find = move |shown: &Shown<S>, turn: Turn| {
-            Ok(Opened::Listing(shown.tree.list(&directory, turn.put, turn.until)?.into()))
-        };
+        let find =
+            move |shown: &Shown<S>, turn: Turn| Ok(Opened::Listing(shown.list(&directory, turn)?.into()));
         self.answer(needs_server, find, |shown, found| shown.give_opened(found, reply));
     }
 
@@ -221,11 +399,11 @@ impl<S: Server> Filesystem for FileSystem<S> {
             return reply.error(Errno::EBADF);
         };
         let above = directory.directory();
-        let dots = [(".", &directory), ("..", &above)];
+        let dots = [(".".into(), &directory), ("..".into(), &above)];
         let all = dots.into_iter().chain(entries.iter().map(|node| (node.name(), node)));
         for (at, (name, node)) in all.enumerate().skip(usize::try_from(offset).unwrap_or(usize::MAX)) {
             let kind = if node.is_directory() { FileType::Directory } else { FileType::RegularFile };
-            if reply.add(INodeNo(shown.nodes.number(node)), at as u64 + 1, kind, name) {
+            if reply.add(INodeNo(shown.nodes.number(node)), at as u64 + 1, kind, &*name) {
                 break;
             }
         }
@@ -240,12 +418,81 @@ impl<S: Server> Filesystem for FileSystem<S> {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.shown.opened.close(handle.0);
+        self.shown.close(handle.0);
         reply.ok();
+    }
+
+    // Nothing is made or removed but by writing to files of streams.
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &Path, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn setxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: &[u8], _: i32, _: u32, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
         reply.statfs(0, 0, 0, 0, 0, 4096, NAME_BYTES_MAX as u32, 4096);
+    }
+}
+
+/// How long the kernel may keep what it is told of a file. A stream may be closed at any time.
+fn kept_time(node: &Node) -> Duration {
+    match node {
+        Node::Stream(_) | Node::OfStream(..) => Duration::ZERO,
+        _ => KEPT_TIME,
+    }
+}
+
+/// Whether a file can be opened in this way. The kernel compares modes, but not for root.
+fn may_open(file: &Node, mode: OpenAccMode) -> Result<(), Errno> {
+    let reads = mode != OpenAccMode::O_WRONLY;
+    let writes = mode != OpenAccMode::O_RDONLY;
+    match file {
+        Node::OfStream(_, file) if (reads && !file.is_read()) || (writes && !file.is_written()) => {
+            Err(Errno::EACCES)
+        }
+        Node::OfStream(..) => Ok(()),
+        _ if writes => Err(Errno::EROFS),
+        _ => Ok(()),
     }
 }
 

@@ -5,7 +5,8 @@ use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Instant;
-use ureq::Agent;
+use ureq::http::{Request, Response};
+use ureq::{Agent, Body};
 
 /// A server at an address.
 pub struct HttpServer {
@@ -28,15 +29,28 @@ impl HttpServer {
         }
     }
 
-    /// What is at a path; `None` if there is nothing (404).
-    fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
+    /// The response to a request without a body, of a range of what is at the path.
+    pub(crate) fn asked(
+        &self,
+        method: &str,
+        path: &str,
+        range: Option<&str>,
+        until: Instant,
+    ) -> Result<Response<Body>, AskError> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(AskError::Late);
         }
-        let request = self.agent.get(format!("{}{path}", self.url));
-        let request = request.config().timeout_global(Some(left)).build();
-        let mut response = request.call().map_err(of_http)?;
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let request = range.into_iter().fold(request, |request, range| request.header("range", range));
+        let request = request.body(()).map_err(|error| AskError::Unusable(error.to_string()))?;
+        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
+        self.agent.run(request).map_err(of_http)
+    }
+
+    /// What is at a path; `None` if there is nothing (404).
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
+        let mut response = self.asked("GET", path, None, until)?;
         let status = response.status();
         if status.as_u16() == 404 {
             return Ok(None);
@@ -159,7 +173,7 @@ impl From<Title> for TitleFacts {
     }
 }
 
-fn of_http(error: ureq::Error) -> AskError {
+pub(crate) fn of_http(error: ureq::Error) -> AskError {
     match error {
         ureq::Error::Timeout(_) => AskError::Late,
         ureq::Error::BodyExceedsLimit(bytes) => AskError::Unusable(format!("more than {bytes} bytes")),
@@ -168,7 +182,7 @@ fn of_http(error: ureq::Error) -> AskError {
 }
 
 /// A name as a segment of a path of a URL (RFC 3986, section 2.3).
-fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     let mut escaped = String::new();
     for byte in name.bytes() {
         match byte {

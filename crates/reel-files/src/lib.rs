@@ -1,4 +1,4 @@
-//! A running server as a tree of files (`reel mount`), read-only.
+//! A running server as a tree of files (`reel mount`), with streams that are controlled by them.
 //!
 //! A [`Tree`] is pure: it says which files there are and what is in them, from what a [`Server`]
 //! says. [`HttpServer`] is a server whose HTTP API is asked. [`MountPoint`] checks where the tree
@@ -9,29 +9,49 @@
 //! capacity
 //! members/MEMBER/{state,price}
 //! classes/CLASS/{kind,share}
+//! streams/clone
+//! streams/N/{title,class,rate,position,ctl,state,error,refusal,data}
 //! ```
 //!
 //! A file has one value and a newline. Its text is made when it is opened. Each question of the
 //! kernel is answered within a second, with an error number if the server has not answered by then.
+//!
+//! A [`Stream`] of the [`StreamTable`] is pure, too. What they want of a server ([`Media`]) is
+//! asked, and told to them, by threads.
 #![forbid(unsafe_code)]
 
 mod asking;
+mod command;
 mod file_system;
 mod http;
+mod http_media;
 mod kept;
 pub mod limits;
+mod line;
+mod media;
 mod mounted;
 mod node;
 mod nodes;
 mod opened;
+mod pace;
 mod place;
+mod problem;
 mod reach;
 mod server;
+mod stream;
+mod stream_table;
+mod streaming;
+mod times;
 mod tree;
 
 pub use http::HttpServer;
+pub use media::{Media, MediaSession, NotOpened, Refused};
 pub use mounted::{MountError, MountOptions, Mounted};
-pub use node::{Field, Group, Node};
+pub use node::{Field, Group, Node, StreamFile};
 pub use place::{MountPoint, PlaceError};
+pub use problem::Problem;
 pub use server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
+pub use stream::{Answer, Owner, PieceWanted, Stream, Wanted};
+pub use stream_table::StreamTable;
+pub use times::FileTimes;
 pub use tree::{Tree, TreeError};

@@ -19,6 +19,25 @@ pub const OPENED_MAX: usize = 65_536;
 /// Questions of the kernel that wait for the server: each is a process that waits, so a thousand
 /// processes at once.
 pub const WAITING_MAX: usize = 1024;
+/// Stretches of a title as one file: a day with two each second. 3 MB.
+pub const STRETCHES_MAX: usize = 200_000;
+/// Bytes of an answer that refuses: problems are much shorter, and a file shows one on a line.
+pub const REFUSAL_BYTES_MAX: u64 = 4000;
+/// Bytes of one write to a file of a stream (a page, as of sysfs). The longest line is much
+/// shorter.
+pub const WRITTEN_BYTES_MAX: usize = 4096;
+/// Bytes of the name of a class: more than the server takes.
+pub const CLASS_BYTES_MAX: usize = 64;
+/// The highest rate that can be written: more than a memory gives.
+pub const RATE_BPS_MAX: u64 = 1_000_000_000_000;
+/// The last position that can be written: more than a month.
+pub const POSITION_NS_MAX: u64 = 3_000_000 * 1_000_000_000;
+/// Streams of one user: more than a script plays at once, and few enough that others have some.
+pub const STREAMS_PER_USER_MAX: usize = 64;
+/// Streams of all users: each holds up to a MiB.
+pub const STREAMS_MAX: usize = 256;
+/// Bytes of a piece of a title that is asked for at once, at most. A stream holds less than two.
+pub const PIECE_BYTES_MAX: u64 = 512 << 10;
 /// Single titles whose answers are kept: some more than are looked at in a second.
 pub const KEPT_TITLES_MAX: usize = 4096;
 /// The longest time for an answer that may be given: a person would take the directory for hung.
@@ -40,3 +59,22 @@ pub const ASKING_THREADS: usize = 8;
 /// How long unmounting waits for the kernel's last word. Where a process still has a file open, or
 /// is in a directory, it does not come.
 pub const UNMOUNT_TIME: Duration = Duration::from_secs(1);
+/// The class of a stream, if no other is written.
+pub const DEFAULT_CLASS: &str = "periodic";
+/// How far ahead of its pace a stream is given: as much as a player needs to begin, and to bridge a
+/// read that waits a second.
+pub const LEAD: Duration = Duration::from_secs(2);
+/// Bytes of a piece that is asked for at once, at least: a piece is about a second of the stream.
+pub const PIECE_BYTES_MIN: u64 = 64 << 10;
+/// How long a read of `data` waits for all that it asks for, if there is something. At the pace of
+/// a film, that is fewer than six reads a second.
+pub const GATHER_TIME: Duration = Duration::from_millis(200);
+/// How long a piece may take: as long as a server waits for a disk that spins up, or for the start
+/// of a session.
+pub const PIECE_TIME: Duration = Duration::from_secs(30);
+/// Threads that ask for pieces: requests for media that are under way at once.
+pub const PIECE_THREADS: usize = 16;
+/// How long a stream stays without an open file: longer than a script thinks between two lines.
+pub const UNUSED_TIME: Duration = Duration::from_secs(60);
+/// How long the sessions of all streams may take to end when the tree is unmounted.
+pub const END_TIME: Duration = Duration::from_secs(1);

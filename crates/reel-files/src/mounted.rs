@@ -2,15 +2,18 @@
 
 use crate::asking::Asking;
 use crate::file_system::FileSystem;
-use crate::limits::{ANSWER_TIME, UNMOUNT_TIME};
+use crate::limits::{ANSWER_TIME, ASKING_THREADS, UNMOUNT_TIME};
+use crate::media::Media;
 use crate::place::{MountPoint, unmount_command};
 use crate::server::Server;
+use crate::streaming::Streaming;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +43,26 @@ impl Default for MountOptions {
 pub struct Mounted {
     /// `None` once it is unmounted.
     session: Option<BackgroundSession>,
+    /// Ends the streams.
+    streams: OnDrop,
     at: PathBuf,
+}
+
+/// Work that is done once, and at the latest when this is dropped.
+struct OnDrop(Option<Box<dyn FnOnce() + Send>>);
+
+impl OnDrop {
+    fn run(&mut self) {
+        if let Some(work) = self.0.take() {
+            work();
+        }
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.run();
+    }
 }
 
 /// Why a tree is not mounted, or not unmounted, and what to do.
@@ -83,17 +105,22 @@ impl Mounted {
     /// # Errors
     /// See [`MountError`].
     pub fn mount(
-        server: impl Server,
+        server: impl Server + Media,
         at: &MountPoint,
         options: &MountOptions,
     ) -> Result<Mounted, MountError> {
         check_device()?;
-        let asking = Asking::start(options.answer_time).map_err(MountError::Thread)?;
-        let system = FileSystem::new(server, asking, options.allow_other);
+        let server = Arc::new(server);
+        let asking = Asking::start("reel-ask", ASKING_THREADS, options.answer_time);
+        let asking = asking.map_err(MountError::Thread)?;
+        let streaming = Streaming::start(Arc::clone(&server)).map_err(MountError::Thread)?;
+        let of_streams = Arc::clone(&streaming);
+        let streams = OnDrop(Some(Box::new(move || of_streams.end())));
+        let system = FileSystem::new(server, streaming, asking, options.allow_other);
         let session =
             Session::new(system, at.path(), &config(options)).map_err(|error| of_mount(error, at))?;
         let session = session.spawn().map_err(MountError::Thread)?;
-        Ok(Mounted { session: Some(session), at: at.path().to_owned() })
+        Ok(Mounted { session: Some(session), streams, at: at.path().to_owned() })
     }
 
     /// Whether it was unmounted by another program.
@@ -117,6 +144,7 @@ impl Mounted {
     }
 
     fn detach(&mut self) {
+        self.streams.run();
         let Some(session) = self.session.take() else { return };
         if session.guard.is_finished() {
             return;
@@ -154,7 +182,6 @@ fn config(options: &MountOptions) -> Config {
         MountOption::FSName(options.source.replace(',', "_")),
         MountOption::Subtype("reel".to_owned()),
         MountOption::DefaultPermissions,
-        MountOption::RO,
         MountOption::NoExec,
         MountOption::NoSuid,
         MountOption::NoDev,

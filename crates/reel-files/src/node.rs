@@ -1,6 +1,7 @@
 //! The files and directories that there are.
 
 use crate::limits::NAME_BYTES_MAX;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A file or directory.
@@ -16,6 +17,37 @@ pub enum Node {
     Thing(Group, Arc<str>),
     /// A file with one value of a thing.
     Value(Group, Arc<str>, Field),
+    /// The directory of all streams.
+    Streams,
+    /// The file that makes a stream.
+    Clone,
+    /// The directory of a stream, by its number.
+    Stream(u64),
+    /// A file of a stream.
+    OfStream(u64, StreamFile),
+}
+
+/// A file of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StreamFile {
+    /// The id of its title.
+    Title,
+    /// The name of its class.
+    Class,
+    /// The rate in bits per second at which it is given, at most.
+    Rate,
+    /// The media time where its reader is.
+    Position,
+    /// Takes commands.
+    Ctl,
+    /// What it does.
+    State,
+    /// What went wrong last.
+    Error,
+    /// The answer of the server that refused it.
+    Refusal,
+    /// Its bytes.
+    Data,
 }
 
 /// A kind of things.
@@ -51,27 +83,33 @@ pub enum Field {
 impl Node {
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
-        matches!(self, Node::Root | Node::Group(_) | Node::Thing(..))
+        matches!(self, Node::Root | Node::Group(_) | Node::Thing(..) | Node::Streams | Node::Stream(_))
     }
 
     /// The directory that it is in; that of the root is the root.
     pub fn directory(&self) -> Node {
         match self {
-            Node::Root | Node::Capacity | Node::Group(_) => Node::Root,
+            Node::Root | Node::Capacity | Node::Group(_) | Node::Streams => Node::Root,
+            Node::Clone | Node::Stream(_) => Node::Streams,
+            Node::OfStream(number, _) => Node::Stream(*number),
             Node::Thing(group, _) => Node::Group(*group),
             Node::Value(group, thing, _) => Node::Thing(*group, thing.clone()),
         }
     }
 
     /// Its name in the directory that it is in; empty for the root.
-    pub fn name(&self) -> &str {
-        match self {
+    pub fn name(&self) -> Cow<'_, str> {
+        Cow::Borrowed(match self {
             Node::Root => "",
             Node::Capacity => "capacity",
             Node::Group(group) => group.name(),
             Node::Thing(_, thing) => thing,
             Node::Value(_, _, field) => field.name(),
-        }
+            Node::Streams => "streams",
+            Node::Clone => "clone",
+            Node::Stream(number) => return Cow::Owned(number.to_string()),
+            Node::OfStream(_, file) => file.name(),
+        })
     }
 }
 
@@ -110,6 +148,47 @@ impl Field {
             Field::Kind => "kind",
             Field::Share => "share",
         }
+    }
+}
+
+impl StreamFile {
+    /// All files of a stream.
+    pub const ALL: [StreamFile; 9] = [
+        StreamFile::Title,
+        StreamFile::Class,
+        StreamFile::Rate,
+        StreamFile::Position,
+        StreamFile::Ctl,
+        StreamFile::State,
+        StreamFile::Error,
+        StreamFile::Refusal,
+        StreamFile::Data,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            StreamFile::Title => "title",
+            StreamFile::Class => "class",
+            StreamFile::Rate => "rate",
+            StreamFile::Position => "position",
+            StreamFile::Ctl => "ctl",
+            StreamFile::State => "state",
+            StreamFile::Error => "error",
+            StreamFile::Refusal => "refusal",
+            StreamFile::Data => "data",
+        }
+    }
+
+    /// Whether it can be read.
+    pub fn is_read(self) -> bool {
+        self != StreamFile::Ctl
+    }
+
+    /// Whether it can be written.
+    pub fn is_written(self) -> bool {
+        use StreamFile::{Class, Ctl, Position, Rate, Title};
+        matches!(self, Title | Class | Rate | Position | Ctl)
     }
 }
 

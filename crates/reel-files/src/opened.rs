@@ -1,7 +1,7 @@
 //! Open files and directories: each has what there was when it was opened.
 
 use crate::limits::OPENED_MAX;
-use crate::node::Node;
+use crate::node::{Node, StreamFile};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) enum Opened {
     /// A file, with its text.
     Text(Arc<str>),
+    /// A file of a stream, with its text.
+    OfStream(u64, StreamFile, Arc<str>),
     /// A directory, with its entries.
     Listing(Arc<[Node]>),
 }
@@ -39,9 +41,9 @@ impl OpenedTable {
         self.table().get(&handle).cloned()
     }
 
-    /// It is closed.
-    pub(crate) fn close(&self, handle: u64) {
-        self.table().remove(&handle);
+    /// It is closed; what it was.
+    pub(crate) fn close(&self, handle: u64) -> Option<Opened> {
+        self.table().remove(&handle)
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<u64, Opened>> {

@@ -37,6 +37,28 @@ pub trait Server: Send + Sync + 'static {
     fn more_viewers(&self, until: Instant) -> Result<u64, AskError>;
 }
 
+impl<S: Server> Server for Arc<S> {
+    fn titles(&self, until: Instant) -> Result<Vec<TitleFacts>, AskError> {
+        (**self).titles(until)
+    }
+
+    fn title(&self, id: &str, until: Instant) -> Result<Option<TitleFacts>, AskError> {
+        (**self).title(id, until)
+    }
+
+    fn members(&self, until: Instant) -> Result<Vec<MemberFacts>, AskError> {
+        (**self).members(until)
+    }
+
+    fn classes(&self, until: Instant) -> Result<Vec<ClassFacts>, AskError> {
+        (**self).classes(until)
+    }
+
+    fn more_viewers(&self, until: Instant) -> Result<u64, AskError> {
+        (**self).more_viewers(until)
+    }
+}
+
 /// What is shown of a title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TitleFacts {

@@ -1,7 +1,7 @@
 //! Which files there are, and what is in them.
 
 use crate::kept::Kept;
-use crate::limits::VALUE_BYTES_MAX;
+use crate::line::one_line;
 use crate::node::{Field, Group, Node, is_name};
 use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
 use std::sync::Arc;
@@ -70,7 +70,11 @@ impl<S: Server> Tree<S> {
                 };
                 is_there.then_some(Node::Thing(*group, thing))
             }
-            Node::Capacity | Node::Value(..) => return Err(TreeError::NoDirectory),
+            Node::Capacity | Node::Value(..) | Node::Clone | Node::OfStream(..) => {
+                return Err(TreeError::NoDirectory);
+            }
+            // Which streams there are is no matter of the server.
+            Node::Streams | Node::Stream(_) => None,
         };
         node.ok_or(TreeError::NoEntry)
     }
@@ -87,7 +91,10 @@ impl<S: Server> Tree<S> {
                 let things = self.things(*group, now, until)?;
                 Ok(things.into_iter().map(|thing| Node::Thing(*group, thing)).collect())
             }
-            Node::Capacity | Node::Value(..) => Err(TreeError::NoDirectory),
+            Node::Capacity | Node::Value(..) | Node::Clone | Node::OfStream(..) => {
+                Err(TreeError::NoDirectory)
+            }
+            Node::Streams | Node::Stream(_) => Ok(Vec::new()),
         }
     }
 
@@ -97,7 +104,14 @@ impl<S: Server> Tree<S> {
     /// It is a directory, what it tells of is gone, or the server does not say.
     pub fn text(&self, file: &Node, now: Instant, until: Instant) -> Result<String, TreeError> {
         let value = match file {
-            Node::Root | Node::Group(_) | Node::Thing(..) => return Err(TreeError::IsDirectory),
+            directory if directory.is_directory() => return Err(TreeError::IsDirectory),
+            Node::Root
+            | Node::Group(_)
+            | Node::Thing(..)
+            | Node::Streams
+            | Node::Stream(_)
+            | Node::Clone
+            | Node::OfStream(..) => return Err(TreeError::NoEntry),
             Node::Capacity => self.server.more_viewers(now, until)?.to_string(),
             Node::Value(Group::Titles, id, field) => {
                 let title = self.server.title(id, now, until)?.ok_or(TreeError::NoEntry)?;
@@ -135,7 +149,7 @@ impl<S: Server> Tree<S> {
 
 fn at_root() -> Vec<Node> {
     let groups = Group::ALL.into_iter().map(Node::Group);
-    groups.chain([Node::Capacity]).collect()
+    groups.chain([Node::Streams, Node::Capacity]).collect()
 }
 
 fn values(group: Group, thing: &Arc<str>) -> Vec<Node> {
@@ -165,17 +179,4 @@ fn of_class(class: &ClassFacts, field: Field) -> Option<String> {
         Field::Share => Some(class.share_permille.to_string()),
         _ => None,
     }
-}
-
-/// A value as one line, whatever the server said: a script reads a line, and a terminal shows it.
-fn one_line(value: &str) -> String {
-    let mut line = String::new();
-    for c in value.chars() {
-        if line.len() + c.len_utf8() >= VALUE_BYTES_MAX {
-            break;
-        }
-        line.push(if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
-    }
-    line.push('\n');
-    line
 }

@@ -191,6 +191,9 @@ impl Response {
             problem["asked"] = refusal.asked.into();
             problem["available"] = refusal.available.into();
             problem["grantable_rate_bps"] = refusal.grantable_bps.into();
+            if refusal.retry_after_s.is_none() {
+                problem["never"] = true.into();
+            }
         } else {
             problem["resource"] = "sessions".into();
         }

@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// docs/running.md
     Serve(ServeArguments),
 
-    /// Show a running server as files, read-only, until SIGTERM or SIGINT: `cat DIR/capacity`
+    /// Show a running server as files until SIGTERM or SIGINT: `cat DIR/capacity`
     ///
     /// DIR/titles/TITLE/{name,seconds,rate}, DIR/capacity, DIR/members/MEMBER/{state,price},
     /// DIR/classes/CLASS/{kind,share}; see docs/files.md. After SIGKILL the directory has to be

@@ -329,6 +329,24 @@ export interface DashboardVolume {
   writable: boolean;
 }
 
+/** Bytes of a title as one file, up to the next stretch. */
+export interface FileStretch {
+  /** The media time at which it is shown. */
+  at_ns: number;
+  /** Where it begins. */
+  byte: number;
+}
+
+/** When the bytes of a title as one file (`download`, `progressive`) are shown. */
+export interface FileTimes {
+  /** The length of the file. */
+  bytes: number;
+  /** The media time of its end. */
+  duration_ns: number;
+  /** Its stretches in the order of the file. Both numbers ascend, from 0. */
+  stretches: FileStretch[];
+}
+
 /** The layout of a volume. */
 export interface Geometry {
   /** Data rows of a matrix (D). */
@@ -601,6 +619,11 @@ export interface Problem {
   job?: string;
   /** Which disk, if it is one. */
   member?: number;
+  /**
+   * Present and true if it needs more than the whole share of its class: an idle server would
+   * refuse it, too.
+   */
+  never?: boolean;
   /** What there is too little of. */
   resource?: ResourceCode;
   /** Seconds after which it makes sense to ask again; absent if it is not known, or never. */

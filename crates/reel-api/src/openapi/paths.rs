@@ -9,8 +9,8 @@ use crate::library_service::VolumeReport;
 use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
-    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, JobList, NewCast, OpenSession,
-    Readiness, Replacement, Session, SessionList, Title, TitleChange, TitleList, Watch,
+    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
+    OpenSession, Readiness, Replacement, Session, SessionList, Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -65,6 +65,7 @@ fn titles(describe: &mut Describe) -> Paths {
                 "delete": describe.operation(op("removeTitle", "Remove a title"), removed),
             }),
         ),
+        ("/api/v1/titles/{id}/file-times", file_times(describe)),
         (
             "/api/v1/titles/{id}/forms/ts",
             json!({ "parameters": [path("id", "A title's id")], "post": add_stream(describe) }),
@@ -110,6 +111,17 @@ fn upload(describe: &mut Describe) -> Value {
     post["parameters"] = query::<UploadQuery>();
     post["requestBody"] = json!({ "required": true, "content": { "application/octet-stream": {} } });
     post
+}
+
+fn file_times(describe: &mut Describe) -> Value {
+    let responses = [
+        ("200", describe.json::<FileTimes>("Where its stretches begin, and when they are shown")),
+        ("404", describe.problem("No such title")),
+        ("503", describe.problem("A disk does not answer")),
+    ];
+    let summary = "When the bytes of a title as one file are shown";
+    let get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
+    json!({ "parameters": [path("id", "A title's id")], "get": get })
 }
 
 fn add_stream(describe: &mut Describe) -> Value {

@@ -335,3 +335,17 @@ async fn a_site_whose_name_leads_here_changes_nothing() {
     assert!(detail.contains("evil.example:8080") && detail.contains("`hosts` in reel.toml"), "{detail}");
     assert_eq!(server.send(ask("192.168.1.2:8080")).await.status, StatusCode::NO_CONTENT);
 }
+
+#[tokio::test]
+async fn the_times_of_a_title_as_one_file_are_told() {
+    let server = Server::new();
+    let times = server.get("/api/v1/titles/film/file-times").await;
+    assert_eq!(
+        times.json(),
+        serde_json::json!({
+            "bytes": 250, "duration_ns": 5_000_000_000_u64,
+            "stretches": [{"byte": 0, "at_ns": 0}, {"byte": 100, "at_ns": 2_000_000_000}],
+        })
+    );
+    server.get("/api/v1/titles/none/file-times").await.problem(404);
+}

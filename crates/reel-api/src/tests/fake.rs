@@ -1,6 +1,6 @@
 //! A library in memory, whose titles are files that begin with `FILM`.
 
-use crate::wire::{Cast, CastClient, CastPlans, CastSlots, CastStage, NewCast};
+use crate::wire::{Cast, CastClient, CastPlans, CastSlots, CastStage, FileStretch, FileTimes, NewCast};
 use crate::*;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
@@ -567,6 +567,14 @@ impl SessionService for FakeSessions {
         };
         open.push(session.clone());
         Ok(session)
+    }
+
+    fn file_times(&self, title: &str) -> Result<FileTimes, SessionRefusal> {
+        let stretches = [(0, 0), (100, 2_000_000_000)].map(|(byte, at_ns)| FileStretch { byte, at_ns });
+        match title {
+            "none" => Err(SessionRefusal::NoSuchTitle),
+            _ => Ok(FileTimes { bytes: 250, duration_ns: 5_000_000_000, stretches: stretches.to_vec() }),
+        }
     }
 
     fn list(&self) -> Vec<SessionReport> {

@@ -25,7 +25,7 @@ pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
 pub use sessions::{ListedSession, OpenSession, Session, SessionList};
 pub use titles::{
-    AddedSubtitles, AudioTrack, SourceFile, SubtitleTrack, Title, TitleChange, TitleList, VideoTrack,
-    WatchAddresses,
+    AddedSubtitles, AudioTrack, FileStretch, FileTimes, SourceFile, SubtitleTrack, Title, TitleChange,
+    TitleList, VideoTrack, WatchAddresses,
 };
 pub use watch::{Watch, WatchFile, WatchFileState};

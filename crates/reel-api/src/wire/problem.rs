@@ -41,6 +41,10 @@ pub struct ProblemBody {
     /// The rate at which the same stream could have been granted; 0: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grantable_rate_bps: Option<u64>,
+    /// Present and true if it needs more than the whole share of its class: an idle server would
+    /// refuse it, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub never: Option<bool>,
     /// Seconds after which it makes sense to ask again; absent if it is not known, or never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,

@@ -60,6 +60,26 @@ pub struct TitleChange {
     pub name: String,
 }
 
+/// When the bytes of a title as one file (`download`, `progressive`) are shown.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileTimes {
+    /// The length of the file.
+    pub bytes: u64,
+    /// The media time of its end.
+    pub duration_ns: u64,
+    /// Its stretches in the order of the file. Both numbers ascend, from 0.
+    pub stretches: Vec<FileStretch>,
+}
+
+/// Bytes of a title as one file, up to the next stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileStretch {
+    /// Where it begins.
+    pub byte: u64,
+    /// The media time at which it is shown.
+    pub at_ns: u64,
+}
+
 /// A title to which subtitles were added.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AddedSubtitles {

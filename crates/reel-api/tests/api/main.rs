@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use reel_api::wire::{Cast, CastPlans, CastSlots, NewCast};
+use reel_api::wire::{Cast, CastPlans, CastSlots, FileTimes, NewCast};
 use reel_api::{
     AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, CastPlanQuery, CastRefusal, CastService,
     ControlConfig, ControlPlane, DiskMetrics, NoCastSlots, OwnNames, Services, SessionRefusal, SessionReport,
@@ -27,6 +27,10 @@ struct NoSessions;
 
 impl SessionService for NoSessions {
     fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        Err(SessionRefusal::NoSuchTitle)
+    }
+
+    fn file_times(&self, _: &str) -> Result<FileTimes, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle)
     }
 

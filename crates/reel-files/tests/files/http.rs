@@ -1,7 +1,9 @@
 //! A server that is asked by HTTP: what it answers, and what it should not.
 
 use reel_files::limits::ANSWER_BYTES_MAX;
-use reel_files::{AskError, ClassFacts, HttpServer, Server, TitleFacts};
+use reel_files::{
+    AskError, ClassFacts, FileTimes, HttpServer, Media, MediaSession, NotOpened, Server, TitleFacts,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -122,4 +124,71 @@ fn a_port_that_does_not_answer_is_unreachable() {
     let server = HttpServer::new(&format!("http://{}", listener.local_addr().unwrap()), 1);
     drop(listener);
     assert!(matches!(server.titles(soon()), Err(AskError::Unreachable(_))));
+}
+
+fn session() -> MediaSession {
+    MediaSession { key: "00ff".to_owned(), path: "/s/00ff/a.mp4".to_owned() }
+}
+
+#[test]
+fn a_session_is_opened_read_and_ended() {
+    let (server, told) = says("307 Temporary Redirect\r\nLocation: /s/00ff/a.mp4", "");
+    assert_eq!(server.open("a", "periodic", soon()), Ok(session()));
+    assert_eq!(told.recv().unwrap(), "GET /watch/a/a.mp4?class=periodic HTTP/1.1");
+    let (server, told) = says("206 Partial Content\r\nContent-Range: bytes 10-13/99", "abcd");
+    assert_eq!(server.piece(&session(), 10..14, soon()), Ok(b"abcd".to_vec()));
+    assert_eq!(told.recv().unwrap(), "GET /s/00ff/a.mp4 HTTP/1.1");
+    for status in ["204 No Content", "404 Not Found"] {
+        let (server, told) = says(status, "");
+        assert_eq!(server.end(&session(), soon()), Ok(()));
+        assert_eq!(told.recv().unwrap(), "DELETE /api/v1/sessions/00ff HTTP/1.1");
+    }
+    let times = r#"{"bytes":250,"duration_ns":5,"stretches":[{"byte":0,"at_ns":0},{"byte":100,"at_ns":2}]}"#;
+    let (server, told) = says("200 OK", times);
+    let expected = FileTimes::new(250, 5, vec![(0, 0), (100, 2)]);
+    assert_eq!(server.file_times("a", soon()), Ok(expected));
+    assert_eq!(told.recv().unwrap(), "GET /api/v1/titles/a/file-times HTTP/1.1");
+    assert_eq!(says("404 Not Found", "{}").0.file_times("a", soon()), Ok(None));
+}
+
+#[test]
+fn a_refusal_is_one_line_with_its_kind_and_reason() {
+    let problem = "{\n \"type\": \"urn:reel:problem:not-admitted\",\n \"never\": true, \"detail\": \"the network is full\" }";
+    let refused = says("503 Service Unavailable", problem).0.open("a", "periodic", soon());
+    let Err(NotOpened::Refused(refused)) = refused else { panic!("{refused:?}") };
+    let kind = "urn:reel:problem:not-admitted";
+    assert_eq!((refused.status, &*refused.kind, refused.is_never), (503, kind, true));
+    assert_eq!(refused.detail, "the network is full");
+    assert_eq!(
+        refused.json,
+        r#"{"detail":"the network is full","never":true,"type":"urn:reel:problem:not-admitted"}"#
+    );
+    // What is no problem document is still a refusal.
+    let refused = says("500 Internal Server Error", "<html>").0.piece(&session(), 0..4, soon());
+    let Err(NotOpened::Refused(refused)) = refused else { panic!("{refused:?}") };
+    assert_eq!(refused.detail, "the server answers 500");
+}
+
+#[test]
+fn what_is_no_session_and_no_piece_cannot_be_used() {
+    for status in ["200 OK", "307 Temporary Redirect", "302 Found\r\nLocation: /s/00ff/a.mp4"] {
+        let said = says(status, "").0.open("a", "periodic", soon());
+        assert!(matches!(said, Err(NotOpened::Asked(AskError::Unusable(_)))), "{status}: {said:?}");
+    }
+    let elsewhere = "307 Temporary Redirect\r\nLocation: http://other/s/00ff/a.mp4";
+    assert!(says(elsewhere, "").0.open("a", "periodic", soon()).is_err());
+    let part = "206 Partial Content\r\nContent-Range: bytes";
+    for (status, body) in [
+        ("200 OK", "abcd"),
+        ("206 Partial Content", "abcd"),
+        (&format!("{part} 0-4/9"), "abcd"),
+        (&format!("{part} 1-4/9"), "abcd"),
+        (&format!("{part} 0-3/9"), "abc"),
+        (&format!("{part} 0-3/9"), "abcde"),
+    ] {
+        let said = says(status, body).0.piece(&session(), 0..4, soon());
+        assert!(matches!(said, Err(NotOpened::Asked(AskError::Unusable(_)))), "{status}: {said:?}");
+    }
+    let times = r#"{"bytes":250,"duration_ns":5,"stretches":[{"byte":0,"at_ns":6}]}"#;
+    assert!(matches!(says("200 OK", times).0.file_times("a", soon()), Err(AskError::Unusable(_))));
 }

@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod http;
+mod streams;
 mod tree;

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &MountArguments, quiet: bool) -> Result<Exit, Failu
     };
     let mounted = Mounted::mount(server, &at, &options).map_err(|error| of_mount(&error))?;
     if !quiet {
-        print(&format!("{url} is mounted on {}, read-only, until SIGTERM or SIGINT", at.path().display()))?;
+        print(&format!("{url} is mounted on {} until SIGTERM or SIGINT", at.path().display()))?;
     }
     loop {
         match signals.wait() {

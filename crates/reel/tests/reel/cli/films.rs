@@ -57,8 +57,9 @@ fn make(name: &str, coding: &[&str]) -> PathBuf {
         return path;
     }
     // Several test processes may need the same film at once: each makes its own, and the last
-    // rename stays.
-    let making = dir.join(format!("{}-{name}", std::process::id()));
+    // rename stays. In name spaces of their own, they may all have the same process id.
+    let making_dir = tempfile::tempdir_in(&dir).unwrap();
+    let making = making_dir.path().join(name);
     let status = Command::new("ffmpeg")
         .args(["-nostdin", "-loglevel", "error", "-y"])
         .args([

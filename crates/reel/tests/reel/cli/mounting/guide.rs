@@ -37,8 +37,10 @@ fn lines() {
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{complained}");
-    for part in ["der-film\netc-passwd\n", "200 us a request, 2097.152 us a MiB\n"] {
+    for part in ["der-film\netc-passwd\n", "\nplaying\n", "200 us a request, 2097.152 us a MiB\n"] {
         assert!(said.contains(part), "no {part:?} in {said}");
     }
+    let (copy, film) = (std::fs::read(dir.path("copy.mp4")).unwrap(), server.get("/files/der-film.mp4").body);
+    assert!(copy == film, "{} and {} bytes", copy.len(), film.len());
     assert!(!is_mounted(&dir.path("reel")));
 }

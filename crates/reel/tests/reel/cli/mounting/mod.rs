@@ -6,4 +6,6 @@ mod refusals;
 mod rig;
 mod shells;
 mod silence;
+mod stream_endings;
+mod streams;
 mod users;

@@ -19,6 +19,11 @@ fn others_see_a_tree_only_if_that_is_asked_for() {
 }
 
 #[test]
+fn a_stream_is_for_the_user_who_made_it() {
+    run_in_own_mounts("cli::mounting::users::streams");
+}
+
+#[test]
 fn a_user_mounts_with_fusermount3() {
     run_in_own_mounts("cli::mounting::users::a_user");
 }
@@ -125,4 +130,38 @@ fn a_user() {
         drop(inside.stdin.take());
         inside.wait().unwrap();
     }
+}
+
+#[test]
+#[ignore = "child of a_stream_is_for_the_user_who_made_it, with mounts of its own"]
+fn streams() {
+    if !is_installed("setpriv") {
+        return;
+    }
+    let (dir, server) = serving();
+    open_to_all(&dir);
+    let mut command = dir.command(&arguments(&server).each_ref().map(String::as_str));
+    fs::create_dir(dir.path("tree")).unwrap();
+    command.arg("--allow-other");
+    let mount = Mount::launch(command, dir.path("tree"));
+    let run_as = |user: &str, script: &str| {
+        let reuid = format!("--reuid={user}");
+        let arguments = [&reuid, "--regid=nogroup", "--clear-groups", "sh", "-c", script];
+        let output =
+            Command::new("setpriv").args(arguments).current_dir(mount.path()).env("LC_ALL", "C").output();
+        let output = output.unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let own = "echo der-film > streams/$(cat streams/clone)/title && cat streams/1/title && stat -c %a:%u streams/1";
+    assert_eq!(run_as("65534", own), (true, "der-film\n700:65534\n".to_owned()));
+    for script in ["cat streams/1/title", "cat streams/1/data", "echo x > streams/1/title", "ls streams/1"] {
+        let (is_done, said) = run_as("1", script);
+        assert!(!is_done && said.contains("Permission denied"), "{script}: {said}");
+    }
+    // What others cannot write was never for writing.
+    let (is_done, said) = run_as("1", "echo 500 > classes/periodic/share");
+    assert!(!is_done && said.contains("Permission denied"), "{said}");
+    let number = run_as("1", "cat streams/clone");
+    assert_eq!(number, (true, "2\n".to_owned()), "each user has streams");
 }

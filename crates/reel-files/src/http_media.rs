@@ -1,0 +1,144 @@
+//! Sessions of a server that is asked by HTTP.
+
+use crate::http::{HttpServer, escaped, of_http};
+use crate::limits::REFUSAL_BYTES_MAX;
+use crate::line::one_line;
+use crate::media::{Media, MediaSession, NotOpened, Refused};
+use crate::server::AskError;
+use crate::times::FileTimes;
+use serde::Deserialize;
+use std::ops::Range;
+use std::time::Instant;
+use ureq::Body;
+use ureq::http::Response;
+
+impl Media for HttpServer {
+    fn file_times(&self, title: &str, until: Instant) -> Result<Option<FileTimes>, AskError> {
+        let path = format!("/api/v1/titles/{}/file-times", escaped(title));
+        let Some(Times { bytes, duration_ns, stretches }) = self.get(&path, until)? else { return Ok(None) };
+        let stretches = stretches.into_iter().map(|stretch| (stretch.byte, stretch.at_ns)).collect();
+        let times = FileTimes::new(bytes, duration_ns, stretches);
+        times.map(Some).ok_or_else(|| AskError::Unusable(format!("{path}: no file has such times")))
+    }
+
+    fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
+        let (title, class) = (escaped(title), escaped(class));
+        let path = format!("/watch/{title}/{title}.mp4?class={class}");
+        let response = self.asked("GET", &path, None, until)?;
+        if response.status().as_u16() != 307 {
+            return Err(refusal(&path, response));
+        }
+        let location = response.headers().get("location").and_then(|value| value.to_str().ok());
+        let session = location.and_then(session_at);
+        session.ok_or_else(|| AskError::Unusable(format!("{path}: {location:.200?} is no session")).into())
+    }
+
+    fn piece(&self, session: &MediaSession, range: Range<u64>, until: Instant) -> Result<Vec<u8>, NotOpened> {
+        let path = &session.path;
+        let (first, last) = (range.start, range.end.saturating_sub(1));
+        let mut response = self.asked("GET", path, Some(&format!("bytes={first}-{last}")), until)?;
+        if response.status().as_u16() != 206 {
+            return Err(refusal(path, response));
+        }
+        let told = response.headers().get("content-range").and_then(|value| value.to_str().ok());
+        if !told.is_some_and(|told| told.starts_with(&format!("bytes {first}-{last}/"))) {
+            return Err(AskError::Unusable(format!("{path}: {told:.80?} instead of {first}-{last}")).into());
+        }
+        let bytes = range.end - range.start;
+        let body = response.body_mut().with_config().limit(bytes).read_to_vec().map_err(of_http)?;
+        match body.len() as u64 == bytes {
+            true => Ok(body),
+            false => {
+                Err(AskError::Unusable(format!("{path}: {} bytes instead of {bytes}", body.len())).into())
+            }
+        }
+    }
+
+    fn end(&self, session: &MediaSession, until: Instant) -> Result<(), AskError> {
+        let path = format!("/api/v1/sessions/{}", escaped(&session.key));
+        let response = self.asked("DELETE", &path, None, until)?;
+        match response.status().as_u16() {
+            // Of one that has ended meanwhile.
+            204 | 404 => Ok(()),
+            status => Err(AskError::Unusable(format!("{path}: status {status}"))),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Times {
+    bytes: u64,
+    duration_ns: u64,
+    stretches: Vec<Stretch>,
+}
+
+#[derive(Deserialize)]
+struct Stretch {
+    byte: u64,
+    at_ns: u64,
+}
+
+/// The session of an address; `None` for what is none. It becomes a part of requests.
+fn session_at(location: &str) -> Option<MediaSession> {
+    let (key, file) = location.strip_prefix("/s/")?.split_once('/')?;
+    let is_plain = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.".contains(&b))
+    };
+    let is_file = is_plain(file) && file.ends_with(".mp4") && key.bytes().all(|b| b.is_ascii_alphanumeric());
+    (is_plain(key) && is_file).then(|| MediaSession { key: key.to_owned(), path: location.to_owned() })
+}
+
+/// What a server says that does not do what it was asked for.
+fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
+    let status = response.status().as_u16();
+    if !(400..600).contains(&status) {
+        return AskError::Unusable(format!("{path}: status {status}")).into();
+    }
+    let text = match response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec() {
+        Ok(text) => text,
+        Err(error) => return of_http(error).into(),
+    };
+    let problem: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let word = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
+    let detail = match word("detail") {
+        detail if detail.is_empty() => format!("the server answers {status}"),
+        detail => detail,
+    };
+    // Parsed and written again, it has one line.
+    let json = one_line(&problem.to_string()).trim_end().to_owned();
+    NotOpened::Refused(Refused {
+        status,
+        kind: word("type"),
+        is_never: problem["never"] == true,
+        detail,
+        json,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_sessions_are_asked_for() {
+        let session = session_at("/s/00ff/a-film.mp4").expect("a session");
+        assert_eq!((&*session.key, &*session.path), ("00ff", "/s/00ff/a-film.mp4"));
+        for location in [
+            "",
+            "/s/",
+            "/s/00ff",
+            "/s//a.mp4",
+            "/s/00ff/",
+            "/s/00ff/a.mpd",
+            "/s/00ff/b/a.mp4",
+            "/s/../a.mp4",
+            "/s/00ff/a.mp4?x",
+            "/s/00ff/a b.mp4",
+            "/s/00ff/a\r\nb.mp4",
+            "http://evil/s/00ff/a.mp4",
+            "//evil/s/00ff/a.mp4",
+        ] {
+            assert_eq!(session_at(location), None, "{location}");
+        }
+    }
+}

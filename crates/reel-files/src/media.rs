@@ -1,0 +1,68 @@
+//! What streams need of a server.
+
+use crate::server::AskError;
+use crate::times::FileTimes;
+use std::ops::Range;
+use std::time::Instant;
+
+/// A server, as far as streams are concerned. Each question is answered by `until` or fails.
+pub trait Media: Send + Sync + 'static {
+    /// When the bytes of a title as one file are shown; `None` if there is no such title.
+    ///
+    /// # Errors
+    /// The server does not answer, or not as a Reel server.
+    fn file_times(&self, title: &str, until: Instant) -> Result<Option<FileTimes>, AskError>;
+
+    /// Opens a session of a title as one file, in a class. It is admitted, or refused.
+    ///
+    /// # Errors
+    /// As [`Media::file_times`], or the server refuses.
+    fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
+
+    /// Bytes of the file of a session: all of the range.
+    ///
+    /// # Errors
+    /// As [`Media::open`].
+    fn piece(&self, session: &MediaSession, range: Range<u64>, until: Instant) -> Result<Vec<u8>, NotOpened>;
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// As [`Media::file_times`].
+    fn end(&self, session: &MediaSession, until: Instant) -> Result<(), AskError>;
+}
+
+/// A session of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaSession {
+    /// Its key.
+    pub key: String,
+    /// The path of its file.
+    pub path: String,
+}
+
+/// Why there is no session, or no piece of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOpened {
+    /// The server gave no answer.
+    #[error(transparent)]
+    Asked(#[from] AskError),
+    /// It refuses.
+    #[error("{}", .0.detail)]
+    Refused(Refused),
+}
+
+/// The answer of a server that refuses (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The kind of problem (`urn:reel:problem:not-admitted`).
+    pub kind: String,
+    /// An idle server would refuse it, too.
+    pub is_never: bool,
+    /// What happened, in words.
+    pub detail: String,
+    /// The whole answer as one line of JSON.
+    pub json: String,
+}

@@ -1,0 +1,540 @@
+//! One stream: what may be done with it, and which bytes its reader gets when. Pure: the time is
+//! an argument, and what the server says is told to it.
+
+use crate::command::seconds;
+use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
+use crate::media::MediaSession;
+use crate::node::StreamFile;
+use crate::pace::Pace;
+use crate::problem::Problem;
+use crate::times::FileTimes;
+use rustix::io::Errno;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The user and the group of the process that made a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+}
+
+/// A stream.
+#[derive(Debug)]
+pub struct Stream {
+    owner: Owner,
+    title: Option<Arc<str>>,
+    class: Arc<str>,
+    rate_bps: Option<u64>,
+    position_ns: u64,
+    state: State,
+    /// Where the reader is, once it was started.
+    place: Option<Place>,
+    error: String,
+    refusal: String,
+    /// Sessions that are to be ended.
+    left: Vec<Arc<MediaSession>>,
+    /// Files of it that are open, and since when none is.
+    open_files: u32,
+    unused_since: Instant,
+    has_reader: bool,
+    waiting: Option<Waiting>,
+    /// The number of the last piece that was asked for.
+    asked: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    New,
+    Starting,
+    Playing(Playing),
+    Paused,
+    /// All was read.
+    Ended,
+    /// The server does not admit it.
+    Refused(Problem),
+    /// Something else went wrong.
+    Failed(Problem),
+}
+
+/// The next byte of the reader.
+#[derive(Clone, Debug)]
+struct Place {
+    times: Arc<FileTimes>,
+    byte: u64,
+}
+
+#[derive(Debug)]
+struct Playing {
+    session: Arc<MediaSession>,
+    pace: Pace,
+    /// Bytes from the place of the reader on.
+    buffer: Vec<u8>,
+    /// A piece was asked for and has not come.
+    awaits_piece: bool,
+    /// The class in which the server is asked to admit it instead.
+    changes_to: Option<Arc<str>>,
+}
+
+/// A read of `data` that is not answered.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    bytes: usize,
+    put: Instant,
+}
+
+/// What is to be asked of the server to start a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The title.
+    pub title: Arc<str>,
+    /// The class.
+    pub class: Arc<str>,
+}
+
+/// A piece that is to be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PieceWanted {
+    /// Of this session.
+    pub session: Arc<MediaSession>,
+    /// These bytes of the file.
+    pub range: Range<u64>,
+    /// The number by which it is told ([`Stream::piece`]).
+    pub number: u64,
+}
+
+/// The answer to a read of `data`.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing was asked.
+    Unasked,
+    /// None yet; look again at this time.
+    NotYet(Instant),
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The end of the file.
+    End,
+    /// The reader is to ask again, if no signal ends it (`EINTR`), or an error.
+    Error(Errno),
+}
+
+impl Stream {
+    /// A stream of a user, of which nothing is set.
+    pub fn new(owner: Owner, now: Instant) -> Stream {
+        Stream {
+            owner,
+            title: None,
+            class: DEFAULT_CLASS.into(),
+            rate_bps: None,
+            position_ns: 0,
+            state: State::New,
+            place: None,
+            error: String::new(),
+            refusal: String::new(),
+            left: Vec::new(),
+            open_files: 0,
+            unused_since: now,
+            has_reader: false,
+            waiting: None,
+            asked: 0,
+        }
+    }
+
+    /// Whose it is.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The value of one of its files.
+    pub fn value(&self, file: StreamFile) -> String {
+        match file {
+            StreamFile::Title => self.title.as_deref().unwrap_or_default().to_owned(),
+            StreamFile::Class => (*self.class).to_owned(),
+            StreamFile::Rate => {
+                let of_title = self.place.as_ref().map(|place| place.times.mean_bps());
+                self.rate_bps.or(of_title).map(|rate_bps| rate_bps.to_string()).unwrap_or_default()
+            }
+            StreamFile::Position => seconds(self.position_ns()),
+            StreamFile::State => self.word().to_owned(),
+            StreamFile::Error => self.error.clone(),
+            StreamFile::Refusal => self.refusal.clone(),
+            StreamFile::Ctl | StreamFile::Data => String::new(),
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match &self.state {
+            State::New => "new",
+            State::Starting => "starting",
+            State::Playing(_) => "playing",
+            State::Paused => "paused",
+            State::Ended => "ended",
+            State::Refused(_) => "refused",
+            State::Failed(_) => "failed",
+        }
+    }
+
+    fn position_ns(&self) -> u64 {
+        self.place.as_ref().map_or(self.position_ns, |place| place.times.at_ns(place.byte))
+    }
+
+    /// Whether settings can be written now.
+    ///
+    /// # Errors
+    /// It was started.
+    pub fn may_set(&self) -> Result<(), Problem> {
+        match &self.state {
+            State::New | State::Refused(_) | State::Failed(_) | State::Ended => Ok(()),
+            _ => Err(Problem::busy(format!(
+                "the stream is {}; settings are written before start",
+                self.word()
+            ))),
+        }
+    }
+
+    /// Sets the title, of which there is one.
+    ///
+    /// # Errors
+    /// As [`Stream::may_set`].
+    pub fn set_title(&mut self, title: Arc<str>) -> Result<(), Problem> {
+        self.may_set()?;
+        (self.title, self.place) = (Some(title), None);
+        Ok(())
+    }
+
+    /// Sets the class, of which there is one. While the stream plays, the server is to admit it in
+    /// that class first, as by [`Stream::start`]. Until then, and if it refuses, nothing changes.
+    ///
+    /// # Errors
+    /// It is being started, or changed already.
+    pub fn set_class(&mut self, class: Arc<str>) -> Result<Option<Wanted>, Problem> {
+        match &mut self.state {
+            State::Playing(playing) if class != self.class => {
+                if playing.changes_to.is_some() {
+                    return Err(Problem::busy("the class is being changed"));
+                }
+                playing.changes_to = Some(class.clone());
+                // What plays has a title.
+                let title = self.title.clone().unwrap_or_default();
+                return Ok(Some(Wanted { title, class }));
+            }
+            State::Starting => return Err(Problem::busy("the stream is starting")),
+            State::Playing(_) => {}
+            _ => self.class = class,
+        }
+        Ok(None)
+    }
+
+    /// Sets the rate in bits per second.
+    ///
+    /// # Errors
+    /// As [`Stream::may_set`].
+    pub fn set_rate(&mut self, rate_bps: u64) -> Result<(), Problem> {
+        self.may_set()?;
+        self.rate_bps = Some(rate_bps);
+        Ok(())
+    }
+
+    /// Sets the media time to begin with.
+    ///
+    /// # Errors
+    /// As [`Stream::may_set`].
+    pub fn set_position(&mut self, position_ns: u64) -> Result<(), Problem> {
+        self.may_set()?;
+        (self.position_ns, self.place) = (position_ns, None);
+        Ok(())
+    }
+
+    /// Begins to start it. The caller asks the server, and says [`Stream::started`] or
+    /// [`Stream::not_started`].
+    ///
+    /// # Errors
+    /// It is started, or nothing says which title.
+    pub fn start(&mut self) -> Result<Wanted, Problem> {
+        match &self.state {
+            State::Starting | State::Playing(_) => {
+                return Err(Problem::busy(format!("the stream is {}", self.word())));
+            }
+            // From the beginning, as any file that is opened again.
+            State::Ended => self.place = None,
+            State::New | State::Paused | State::Refused(_) | State::Failed(_) => {}
+        }
+        let title =
+            self.title.clone().ok_or_else(|| Problem::invalid("write the id of a title to `title` first"))?;
+        self.state = State::Starting;
+        Ok(Wanted { title, class: self.class.clone() })
+    }
+
+    /// Whether the title can be started with what is set, before the server is asked to admit it.
+    ///
+    /// # Errors
+    /// The position is behind the end, the rate is below that of the title, or the title is not the
+    /// one that was begun.
+    pub fn check(&self, times: &FileTimes) -> Result<(), Problem> {
+        if self.place.as_ref().is_some_and(|place| *place.times != *times) {
+            return Err(Problem::new(Errno::IO, "the title was replaced; write `title` or `position` again"));
+        }
+        if self.place.is_none() && self.position_ns >= times.end_ns() {
+            let end = seconds(times.end_ns());
+            return Err(Problem::invalid(format!(
+                "the position is behind the end, which is at {end} seconds"
+            )));
+        }
+        let mean_bps = times.mean_bps();
+        match self.rate_bps {
+            Some(rate_bps) if rate_bps < mean_bps => Err(Problem::new(
+                Errno::DQUOT,
+                format!("the title has {mean_bps} bits per second, so {rate_bps} can never be in time"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The server has admitted it, to be started or in another class.
+    ///
+    /// # Errors
+    /// It was paused meanwhile, and the session is not needed.
+    pub fn started(&mut self, session: MediaSession, times: FileTimes, now: Instant) -> Result<(), Problem> {
+        let session = Arc::new(session);
+        match &mut self.state {
+            State::Starting => {
+                let begin = times.stretch_at(self.position_ns);
+                let place = self.place.get_or_insert_with(|| Place { times: Arc::new(times), byte: begin });
+                let pace = Pace::new(place.byte, self.rate_bps, now);
+                let buffer = Vec::new();
+                let playing = Playing { session, pace, buffer, awaits_piece: false, changes_to: None };
+                self.state = State::Playing(playing);
+            }
+            State::Playing(playing) if playing.changes_to.is_some() => {
+                // Pieces under way are of the same file.
+                self.left.push(std::mem::replace(&mut playing.session, session));
+                self.class = playing.changes_to.take().unwrap_or_default();
+            }
+            _ => {
+                self.left.push(session);
+                return Err(Problem::busy(format!("the stream is {} meanwhile", self.word())));
+            }
+        }
+        self.refusal.clear();
+        Ok(())
+    }
+
+    /// It was not started, or not changed. The answer of the server is given if that has refused
+    /// it.
+    pub fn not_started(&mut self, problem: &Problem, refusal: Option<&str>) {
+        match &mut self.state {
+            State::Starting => self.stop(problem, refusal),
+            State::Playing(Playing { changes_to: changes_to @ Some(_), .. }) => {
+                *changes_to = None;
+                self.refusal = refusal.unwrap_or_default().to_owned();
+            }
+            _ => {}
+        }
+    }
+
+    /// It does not continue.
+    fn stop(&mut self, problem: &Problem, refusal: Option<&str>) {
+        self.leave();
+        self.error.clone_from(&problem.text);
+        self.refusal = refusal.unwrap_or_default().to_owned();
+        self.state = match refusal {
+            Some(_) => State::Refused(problem.clone()),
+            None => State::Failed(problem.clone()),
+        };
+    }
+
+    /// Ends its session, if it has one.
+    fn leave(&mut self) {
+        if let State::Playing(Playing { session, .. }) = &self.state {
+            self.left.push(Arc::clone(session));
+        }
+    }
+
+    /// Pauses it: nothing is reserved for it until it is started again.
+    ///
+    /// # Errors
+    /// It does not play.
+    pub fn pause(&mut self) -> Result<(), Problem> {
+        if !matches!(self.state, State::Playing(_)) {
+            return Err(Problem::busy(format!("the stream is {}, so it cannot be paused", self.word())));
+        }
+        self.leave();
+        self.state = State::Paused;
+        Ok(())
+    }
+
+    /// Goes to another media time.
+    ///
+    /// # Errors
+    /// It was not started, or the title is shorter.
+    pub fn seek(&mut self, position_ns: u64, now: Instant) -> Result<(), Problem> {
+        let word = self.word();
+        let (State::Playing(_) | State::Paused, Some(place)) = (&self.state, &mut self.place) else {
+            return Err(Problem::busy(format!("the stream is {word}; write `position` and start it")));
+        };
+        if position_ns >= place.times.end_ns() {
+            let end = seconds(place.times.end_ns());
+            return Err(Problem::invalid(format!("the title ends at {end} seconds")));
+        }
+        place.byte = place.times.stretch_at(position_ns);
+        if let State::Playing(playing) = &mut self.state {
+            playing.buffer.clear();
+            playing.awaits_piece = false;
+            playing.pace = Pace::new(place.byte, self.rate_bps, now);
+        }
+        // A piece that is under way is of another place.
+        self.asked += 1;
+        Ok(())
+    }
+
+    /// Notes how a write ended, for the file `error`.
+    pub fn note(&mut self, result: &Result<(), Problem>) {
+        self.error = result.as_ref().err().map(|problem| problem.text.clone()).unwrap_or_default();
+    }
+
+    /// The piece to ask for next, if there is room for it. The caller asks, and says
+    /// [`Stream::piece`].
+    pub fn wants_piece(&mut self) -> Option<PieceWanted> {
+        let (State::Playing(playing), Some(place)) = (&mut self.state, &self.place) else { return None };
+        let rate_bps = self.rate_bps.unwrap_or(0).max(place.times.mean_bps());
+        let piece_bytes = (rate_bps / 8).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+        let from = place.byte + playing.buffer.len() as u64;
+        let bytes = piece_bytes.min(place.times.bytes() - from);
+        if playing.awaits_piece || bytes == 0 || playing.buffer.len() as u64 >= piece_bytes {
+            return None;
+        }
+        playing.awaits_piece = true;
+        self.asked += 1;
+        let session = Arc::clone(&playing.session);
+        Some(PieceWanted { session, range: from..from + bytes, number: self.asked })
+    }
+
+    /// A piece came.
+    pub fn piece(&mut self, number: u64, bytes: &[u8]) {
+        if let State::Playing(playing) = &mut self.state
+            && number == self.asked
+        {
+            playing.buffer.extend_from_slice(bytes);
+            playing.awaits_piece = false;
+        }
+    }
+
+    /// A piece did not come. The answer of the server is given if that has refused it.
+    pub fn no_piece(&mut self, number: u64, problem: &Problem, refusal: Option<&str>) {
+        if matches!(self.state, State::Playing(_)) && number == self.asked {
+            self.stop(problem, refusal);
+        }
+    }
+
+    /// Its reader asks for so many bytes.
+    ///
+    /// # Errors
+    /// Another read of it is not answered.
+    pub fn read(&mut self, bytes: usize, now: Instant) -> Result<(), Problem> {
+        if self.waiting.is_some() {
+            return Err(Problem::busy("another read of this stream waits"));
+        }
+        if let (State::Playing(playing), Some(place)) = (&mut self.state, &self.place) {
+            playing.pace.asked(&place.times, place.byte, now);
+        }
+        self.waiting = Some(Waiting { bytes, put: now });
+        Ok(())
+    }
+
+    /// The answer to the read that waits, if there is one by now.
+    pub fn answer(&mut self, now: Instant) -> Answer {
+        let Some(waiting) = self.waiting else { return Answer::Unasked };
+        let answer = self.answer_to(waiting, now);
+        if !matches!(answer, Answer::NotYet(_)) {
+            self.waiting = None;
+        }
+        answer
+    }
+
+    fn answer_to(&mut self, Waiting { bytes, put }: Waiting, now: Instant) -> Answer {
+        let give_up = put + ANSWER_TIME;
+        let not_yet = |at: Instant| match give_up <= now {
+            true => Answer::Error(Errno::INTR),
+            false => Answer::NotYet(at.min(give_up)),
+        };
+        let (playing, place) = match (&mut self.state, &mut self.place) {
+            (State::Playing(playing), Some(place)) => (playing, place),
+            (State::Ended, _) => return Answer::End,
+            (State::Refused(problem) | State::Failed(problem), _) => return Answer::Error(problem.errno),
+            _ => return not_yet(give_up),
+        };
+        let left = usize::try_from(place.times.bytes() - place.byte).unwrap_or(usize::MAX);
+        let wanted = bytes.min(left);
+        let allowed = playing.pace.until(&place.times, now).saturating_sub(place.byte);
+        let ready = playing.buffer.len().min(usize::try_from(allowed).unwrap_or(usize::MAX)).min(wanted);
+        if ready == wanted || (ready > 0 && now >= put + GATHER_TIME) {
+            let given: Vec<u8> = playing.buffer.drain(..ready).collect();
+            place.byte += ready as u64;
+            if place.byte == place.times.bytes() {
+                self.leave();
+                self.state = State::Ended;
+            }
+            return Answer::Bytes(given);
+        }
+        let when = |more: usize| playing.pace.when(&place.times, place.byte + more as u64);
+        let all = (playing.buffer.len() >= wanted).then(|| when(wanted));
+        let some = (!playing.buffer.is_empty()).then(|| when(1).max(put + GATHER_TIME));
+        // Never at once: what is rounded would be looked at without end.
+        let soonest = now + Duration::from_millis(1);
+        not_yet(all.into_iter().chain(some).min().unwrap_or(give_up).max(soonest))
+    }
+
+    /// One of its files is opened.
+    pub fn opened(&mut self) {
+        self.open_files += 1;
+    }
+
+    /// One of its files is closed.
+    pub fn closed(&mut self, now: Instant) {
+        self.open_files = self.open_files.saturating_sub(1);
+        self.unused_since = now;
+    }
+
+    /// `data` is opened, by one reader at a time. Returns what is to be started, if it does not
+    /// play.
+    ///
+    /// # Errors
+    /// There is a reader, or as [`Stream::start`].
+    pub fn open_data(&mut self) -> Result<Option<Wanted>, Problem> {
+        if self.has_reader {
+            return Err(Problem::busy("`data` is open; a stream has one reader"));
+        }
+        let wanted = match self.state {
+            State::Playing(_) => None,
+            _ => Some(self.start()?),
+        };
+        self.has_reader = true;
+        Ok(wanted)
+    }
+
+    /// Its reader is gone: nothing needs to be reserved.
+    pub fn close_data(&mut self) {
+        (self.has_reader, self.waiting) = (false, None);
+        // What is being started for it is paused, too, or it waits for the next reader.
+        let _ = self.pause();
+    }
+
+    /// When no file of it has been open for so long; `None` while one is.
+    pub fn unused_since(&self) -> Option<Instant> {
+        (self.open_files == 0).then_some(self.unused_since)
+    }
+
+    /// Sessions that are to be ended.
+    pub fn take_left(&mut self) -> Vec<Arc<MediaSession>> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// It is closed. Returns the sessions that are to be ended.
+    pub fn close(mut self) -> Vec<Arc<MediaSession>> {
+        self.leave();
+        self.left
+    }
+}

@@ -1,0 +1,84 @@
+//! All streams of a mount. Pure: the time is an argument.
+
+use crate::limits::{STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME};
+use crate::media::MediaSession;
+use crate::problem::Problem;
+use crate::stream::{Owner, Stream};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The streams, by number. A number is never used again.
+#[derive(Debug, Default)]
+pub struct StreamTable {
+    last: u64,
+    streams: BTreeMap<u64, Stream>,
+    /// Sessions of streams that are closed, which are to be ended.
+    left: Vec<Arc<MediaSession>>,
+}
+
+impl StreamTable {
+    /// Makes a stream for a user.
+    ///
+    /// # Errors
+    /// There are too many (`ENOSPC`).
+    pub fn add(&mut self, owner: Owner, now: Instant) -> Result<u64, Problem> {
+        let of_user = self.streams.values().filter(|stream| stream.owner().uid == owner.uid).count();
+        if of_user >= STREAMS_PER_USER_MAX || self.streams.len() >= STREAMS_MAX {
+            let text = format!("{of_user} streams of this user and {} in all are open", self.streams.len());
+            return Err(Problem::new(Errno::NOSPC, text));
+        }
+        self.last += 1;
+        self.streams.insert(self.last, Stream::new(owner, now));
+        Ok(self.last)
+    }
+
+    /// A stream.
+    ///
+    /// # Errors
+    /// It is closed, or never was (`ENOENT`).
+    pub fn stream(&mut self, number: u64) -> Result<&mut Stream, Problem> {
+        self.streams.get_mut(&number).ok_or_else(Problem::gone)
+    }
+
+    /// The numbers of all, ascending.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.streams.keys().copied().collect()
+    }
+
+    /// Closes a stream.
+    ///
+    /// # Errors
+    /// As [`StreamTable::stream`].
+    pub fn close(&mut self, number: u64) -> Result<(), Problem> {
+        let stream = self.streams.remove(&number).ok_or_else(Problem::gone)?;
+        self.left.extend(stream.close());
+        Ok(())
+    }
+
+    /// Closes all streams that were not used for too long. Returns when to look again, if any file
+    /// is not open.
+    pub fn close_unused(&mut self, now: Instant) -> Option<Instant> {
+        let until = |stream: &Stream| stream.unused_since().map(|since| since + UNUSED_TIME);
+        let unused =
+            self.streams.iter().filter(|(_, stream)| until(stream).is_some_and(|until| until <= now));
+        let unused: Vec<u64> = unused.map(|(number, _)| *number).collect();
+        for number in unused {
+            // It is there: the table is held.
+            let _ = self.close(number);
+        }
+        self.streams.values().filter_map(until).min()
+    }
+
+    /// Ends a session that belongs to no stream.
+    pub fn leave(&mut self, session: MediaSession) {
+        self.left.push(Arc::new(session));
+    }
+
+    /// Sessions that are to be ended.
+    pub fn take_left(&mut self) -> Vec<Arc<MediaSession>> {
+        let left = std::mem::take(&mut self.left);
+        left.into_iter().chain(self.streams.values_mut().flat_map(Stream::take_left)).collect()
+    }
+}

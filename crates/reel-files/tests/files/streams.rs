@@ -1,0 +1,443 @@
+//! What may be done with a stream, and which bytes its reader gets when, in simulated time.
+
+use proptest::prelude::*;
+use reel_files::limits::{
+    ANSWER_TIME, GATHER_TIME, LEAD, PIECE_BYTES_MIN, STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME,
+};
+use reel_files::{Answer, FileTimes, MediaSession, Owner, Problem, Stream, StreamFile, StreamTable, Wanted};
+use rustix::io::Errno;
+use std::time::{Duration, Instant};
+
+const OWNER: Owner = Owner { uid: 7, gid: 8 };
+const MS: Duration = Duration::from_millis(1);
+/// Of the title: 100 kB in each of ten seconds.
+const BYTES: usize = 1_000_000;
+
+fn times() -> FileTimes {
+    let stretches = (0..10).map(|second| (second * 100_000, second * 1_000_000_000)).collect();
+    FileTimes::new(BYTES as u64, 10_000_000_000, stretches).unwrap()
+}
+
+fn session(key: &str) -> MediaSession {
+    MediaSession { key: key.to_owned(), path: format!("/s/{key}/a.mp4") }
+}
+
+fn problem(errno: Errno) -> Problem {
+    Problem { errno, text: format!("{errno:?}") }
+}
+
+/// A byte of the file of the title.
+fn byte_at(position: usize) -> u8 {
+    (position % 251) as u8
+}
+
+/// A stream, its server, and the time.
+struct Playing {
+    stream: Stream,
+    now: Instant,
+    began: Instant,
+}
+
+impl Playing {
+    fn new() -> Playing {
+        let now = Instant::now();
+        let mut stream = Stream::new(OWNER, now);
+        stream.set_title("a".into()).unwrap();
+        Playing { stream, now, began: now }
+    }
+
+    fn started() -> Playing {
+        let mut playing = Playing::new();
+        playing.start("1").unwrap();
+        playing
+    }
+
+    fn start(&mut self, key: &str) -> Result<(), Problem> {
+        let wanted = self.stream.start()?;
+        assert_eq!((&*wanted.title, &*wanted.class), ("a", "periodic"));
+        let times = times();
+        match self.stream.check(&times) {
+            Ok(()) => self.stream.started(session(key), times, self.now)?,
+            Err(problem) => {
+                self.stream.not_started(&problem, None);
+                return Err(problem);
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> String {
+        self.stream.value(StreamFile::State)
+    }
+
+    /// The server gives the pieces that are wanted.
+    fn serve(&mut self) {
+        while let Some(wanted) = self.stream.wants_piece() {
+            let range = wanted.range.start as usize..wanted.range.end as usize;
+            assert!(range.len() <= 512 << 10 && range.end <= BYTES);
+            let bytes: Vec<u8> = range.map(byte_at).collect();
+            self.stream.piece(wanted.number, &bytes);
+        }
+    }
+
+    /// The answer to a read, and how long it took.
+    fn read(&mut self, bytes: usize) -> (Answer, Duration) {
+        let put = self.now;
+        self.stream.read(bytes, put).unwrap();
+        loop {
+            self.serve();
+            match self.stream.answer(self.now) {
+                Answer::NotYet(at) => {
+                    assert!(
+                        at > self.now && at <= put + ANSWER_TIME,
+                        "it is looked at in time, and not at once"
+                    );
+                    self.now = at;
+                }
+                answer => return (answer, self.now - put),
+            }
+        }
+    }
+
+    fn left(&mut self) -> Vec<String> {
+        self.stream.take_left().iter().map(|session| session.key.clone()).collect()
+    }
+}
+
+#[test]
+fn a_stream_plays_pauses_goes_elsewhere_and_ends() {
+    let mut playing = Playing::new();
+    assert_eq!((playing.state().as_str(), playing.stream.wants_piece()), ("new", None));
+    playing.start("1").unwrap();
+    assert_eq!(playing.state(), "playing");
+    assert_eq!(playing.stream.value(StreamFile::Rate), "800000", "that of the title");
+    playing.read(50_000);
+    assert_eq!(playing.stream.value(StreamFile::Position), "0.5");
+    playing.stream.pause().unwrap();
+    assert_eq!((playing.state().as_str(), playing.left()), ("paused", vec!["1".to_owned()]));
+    assert_eq!(playing.stream.wants_piece(), None, "of a stream that is not admitted");
+    playing.stream.seek(7_900_000_000, playing.now).unwrap();
+    playing.start("2").unwrap();
+    assert_eq!(playing.stream.value(StreamFile::Position), "7");
+    let mut position = 700_000;
+    loop {
+        match playing.read(100_000).0 {
+            Answer::Bytes(bytes) => {
+                assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == byte_at(position + at)));
+                position += bytes.len();
+            }
+            answer => break assert_eq!((answer, position), (Answer::End, BYTES)),
+        }
+    }
+    assert_eq!((playing.state().as_str(), playing.left()), ("ended", vec!["2".to_owned()]));
+    assert_eq!(playing.stream.value(StreamFile::Position), "10");
+    // Again, from the position that was set.
+    playing.start("3").unwrap();
+    assert_eq!(playing.stream.value(StreamFile::Position), "0");
+    assert_eq!(playing.stream.close().len(), 1);
+}
+
+#[test]
+fn what_is_not_for_a_state_is_busy() {
+    let mut playing = Playing::new();
+    let busy = |result: Result<(), Problem>| result.unwrap_err().errno == Errno::BUSY;
+    assert!(busy(playing.stream.pause()) && busy(playing.stream.seek(0, playing.now)));
+    playing.stream.start().unwrap();
+    assert_eq!(playing.state(), "starting");
+    assert!(busy(playing.stream.start().map(drop)) && busy(playing.stream.set_rate(1)));
+    assert!(busy(playing.stream.pause()) && busy(playing.stream.open_data().map(drop)));
+    playing.stream.started(session("1"), times(), playing.now).unwrap();
+    assert!(busy(playing.stream.set_title("b".into())) && busy(playing.stream.set_position(0)));
+    assert!(busy(playing.stream.set_rate(1)) && busy(playing.stream.start().map(drop)));
+    assert_eq!(playing.stream.open_data(), Ok(None));
+    assert!(busy(playing.stream.open_data().map(drop)), "one reader");
+    playing.stream.read(1, playing.now).unwrap();
+    assert!(busy(playing.stream.read(1, playing.now)), "one read");
+    assert_eq!(Stream::new(OWNER, playing.now).start().unwrap_err().errno, Errno::INVAL, "without a title");
+}
+
+#[test]
+fn a_refusal_is_told_and_the_stream_can_be_started_again() {
+    let mut playing = Playing::new();
+    playing.stream.start().unwrap();
+    playing.stream.not_started(&problem(Errno::AGAIN), Some("{\"status\":503}"));
+    assert_eq!(playing.state(), "refused");
+    assert_eq!(playing.stream.value(StreamFile::Refusal), "{\"status\":503}");
+    assert_eq!(playing.read(10).0, Answer::Error(Errno::AGAIN));
+    playing.stream.set_rate(900_000).unwrap();
+    playing.start("1").unwrap();
+    assert_eq!((playing.state().as_str(), &*playing.stream.value(StreamFile::Refusal)), ("playing", ""));
+    // What can never be in time.
+    let mut playing = Playing::new();
+    playing.stream.set_rate(799_999).unwrap();
+    assert_eq!(playing.start("1").unwrap_err().errno, Errno::DQUOT);
+    assert_eq!(playing.state(), "failed");
+    playing.stream.set_rate(800_000).unwrap();
+    playing.stream.set_position(10_000_000_000).unwrap();
+    assert_eq!(playing.start("1").unwrap_err().errno, Errno::INVAL);
+}
+
+#[test]
+fn a_read_is_answered_within_a_second_whatever_the_server_does() {
+    let mut playing = Playing::started();
+    // What is allowed at once, of what was asked for.
+    let (answer, took) = playing.read(50_000);
+    assert!(matches!(&answer, Answer::Bytes(bytes) if bytes.len() == 50_000), "{answer:?}");
+    assert_eq!(took, Duration::ZERO);
+    // Two seconds are ahead; from then on, what is there after a moment.
+    playing.read(150_000);
+    let (answer, took) = playing.read(131_072);
+    assert_eq!(took, GATHER_TIME);
+    assert!(matches!(&answer, Answer::Bytes(bytes) if bytes.len() == 20_000), "{answer:?}");
+    // Nothing comes.
+    playing.stream.pause().unwrap();
+    assert_eq!(playing.read(10), (Answer::Error(Errno::INTR), ANSWER_TIME));
+    playing.start("2").unwrap();
+    playing.stream.wants_piece().unwrap();
+    assert_eq!(playing.read(10), (Answer::Error(Errno::INTR), ANSWER_TIME));
+    assert!(ANSWER_TIME < Duration::from_secs(1));
+}
+
+#[test]
+fn what_comes_late_or_of_another_place_is_not_given() {
+    let mut playing = Playing::started();
+    let first = playing.stream.wants_piece().unwrap();
+    assert_eq!(playing.stream.wants_piece(), None, "one at a time");
+    playing.stream.seek(5_000_000_000, playing.now).unwrap();
+    let second = playing.stream.wants_piece().unwrap();
+    assert_eq!((second.range.start, first.range.start), (500_000, 0));
+    playing.stream.piece(first.number, &[1; 9]);
+    playing.stream.no_piece(first.number, &problem(Errno::IO), None);
+    playing.stream.piece(second.number, &[2; 9]);
+    assert_eq!(playing.stream.read(9, playing.now), Ok(()));
+    assert_eq!(playing.stream.answer(playing.now), Answer::Bytes(vec![2; 9]));
+    // A piece that does not come ends it, with what was read before kept.
+    let third = playing.stream.wants_piece().unwrap();
+    assert_eq!(third.range.start, 500_009);
+    playing.stream.no_piece(third.number, &problem(Errno::IO), None);
+    assert_eq!((playing.state().as_str(), playing.left()), ("failed", vec!["1".to_owned()]));
+    assert_eq!(playing.read(9).0, Answer::Error(Errno::IO));
+    playing.start("2").unwrap();
+    assert_eq!(playing.stream.wants_piece().unwrap().range.start, 500_009);
+}
+
+#[test]
+fn the_class_changes_while_it_plays_if_the_server_admits_it() {
+    let mut playing = Playing::started();
+    playing.read(10);
+    let busy = |result: Result<Option<Wanted>, Problem>| result.unwrap_err().errno == Errno::BUSY;
+    assert_eq!(playing.stream.set_class("periodic".into()), Ok(None), "it is that");
+    let wanted = playing.stream.set_class("bulk".into()).unwrap().unwrap();
+    assert_eq!((&*wanted.title, &*wanted.class), ("a", "bulk"));
+    assert!(busy(playing.stream.set_class("gold".into())));
+    playing.stream.not_started(&problem(Errno::AGAIN), Some("{}"));
+    let shown = |playing: &Playing| {
+        [StreamFile::State, StreamFile::Class, StreamFile::Refusal].map(|file| playing.stream.value(file))
+    };
+    assert_eq!(shown(&playing), ["playing", "periodic", "{}"]);
+    assert!(playing.left().is_empty(), "the session stays");
+    playing.stream.set_class("bulk".into()).unwrap();
+    playing.stream.started(session("2"), times(), playing.now).unwrap();
+    assert_eq!(shown(&playing), ["playing", "bulk", ""]);
+    assert_eq!(playing.left(), ["1"]);
+    playing.read(200_000);
+    assert_eq!(&*playing.stream.wants_piece().unwrap().session.key, "2");
+    // It was paused while the server was asked.
+    playing.stream.set_class("gold".into()).unwrap();
+    playing.stream.pause().unwrap();
+    assert!(playing.stream.started(session("3"), times(), playing.now).is_err());
+    assert_eq!((&*playing.stream.value(StreamFile::Class), playing.left().len()), ("bulk", 2));
+    assert_eq!(playing.stream.set_class("gold".into()), Ok(None), "for the next start");
+}
+
+#[test]
+fn a_title_that_was_replaced_is_not_continued() {
+    let mut playing = Playing::started();
+    playing.stream.pause().unwrap();
+    playing.stream.start().unwrap();
+    let other = FileTimes::new(BYTES as u64 + 1, 10_000_000_000, vec![(0, 0)]).unwrap();
+    assert_eq!(playing.stream.check(&other).unwrap_err().errno, Errno::IO);
+}
+
+#[test]
+fn a_reader_that_goes_gives_back_what_is_reserved() {
+    let mut playing = Playing::new();
+    assert!(playing.stream.open_data().unwrap().is_some(), "it is to be started");
+    playing.stream.started(session("1"), times(), playing.now).unwrap();
+    playing.stream.read(10, playing.now).unwrap();
+    playing.stream.close_data();
+    assert_eq!((playing.state().as_str(), playing.left()), ("paused", vec!["1".to_owned()]));
+    assert_eq!(playing.stream.answer(playing.now), Answer::Unasked);
+    assert!(playing.stream.open_data().unwrap().is_some());
+    // It was closed while the server was asked.
+    let mut playing = Playing::new();
+    playing.stream.start().unwrap();
+    playing.stream.not_started(&problem(Errno::TIMEDOUT), None);
+    assert!(playing.stream.started(session("late"), times(), playing.now).is_err());
+    assert_eq!((playing.state().as_str(), playing.left()), ("failed", vec!["late".to_owned()]));
+}
+
+#[test]
+fn a_stream_that_is_not_used_for_a_minute_is_closed() {
+    let mut now = Instant::now();
+    let mut table = StreamTable::default();
+    let [unused, used] = [(); 2].map(|()| table.add(OWNER, now).unwrap());
+    table.stream(used).unwrap().opened();
+    assert_eq!(table.close_unused(now + UNUSED_TIME - MS), Some(now + UNUSED_TIME));
+    now += UNUSED_TIME;
+    assert_eq!((table.close_unused(now), table.numbers()), (None, vec![used]));
+    assert_eq!(table.close(unused).unwrap_err().errno, Errno::NOENT);
+    // From the moment at which its last file is closed; what it holds is ended.
+    let stream = table.stream(used).unwrap();
+    stream.set_title("a".into()).unwrap();
+    stream.start().unwrap();
+    stream.started(session("1"), times(), now).unwrap();
+    now += 1000 * UNUSED_TIME;
+    stream.closed(now);
+    assert_eq!(table.close_unused(now + UNUSED_TIME - MS), Some(now + UNUSED_TIME));
+    assert!(table.take_left().is_empty());
+    assert_eq!((table.close_unused(now + UNUSED_TIME), table.numbers()), (None, vec![]));
+    assert_eq!(table.take_left().len(), 1);
+}
+
+#[test]
+fn one_user_cannot_take_all_streams_and_no_number_comes_again() {
+    let (now, mut table) = (Instant::now(), StreamTable::default());
+    for uid in 0..10 {
+        let made = (0..10_000).filter(|_| table.add(Owner { uid, gid: 0 }, now).is_ok()).count();
+        let left = STREAMS_MAX.saturating_sub(uid as usize * STREAMS_PER_USER_MAX);
+        assert_eq!(made, left.min(STREAMS_PER_USER_MAX), "user {uid}");
+    }
+    assert_eq!(table.add(OWNER, now).unwrap_err().errno, Errno::NOSPC);
+    table.close(1).unwrap();
+    assert_eq!(table.add(OWNER, now), Ok(STREAMS_MAX as u64 + 1));
+    assert!(table.stream(1).is_err() && table.stream(0).is_err());
+}
+
+/// What happens to a stream.
+#[derive(Clone, Debug)]
+enum Step {
+    Start,
+    Refuse,
+    Pause,
+    Seek(u64),
+    Position(u64),
+    OpenData,
+    CloseData,
+    Read(usize),
+    Fail,
+    Wait(u64),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Start),
+        1 => Just(Step::Refuse),
+        1 => Just(Step::Pause),
+        2 => (0..11_000_u64).prop_map(Step::Seek),
+        1 => (0..11_000_u64).prop_map(Step::Position),
+        3 => Just(Step::OpenData),
+        2 => Just(Step::CloseData),
+        12 => (1..300_000_usize).prop_map(Step::Read),
+        1 => Just(Step::Fail),
+        3 => (0..20_000_u64).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is done: every read is answered within a second and with bytes that follow one
+    /// another, each session is ended once, and what does not play holds none.
+    #[test]
+    fn any_steps_keep_a_stream_right(steps in prop::collection::vec(any_step(), 1..60)) {
+        let mut playing = Playing::new();
+        let (mut opened, mut ended, mut has_reader) = (0, Vec::new(), false);
+        for step in steps {
+            match step {
+                Step::Start => opened += usize::from(playing.start(&opened.to_string()).is_ok()),
+                Step::Refuse => {
+                    if playing.stream.start().is_ok() {
+                        playing.stream.not_started(&problem(Errno::AGAIN), Some("{}"));
+                    }
+                }
+                Step::Pause => drop(playing.stream.pause()),
+                Step::Seek(ms) => drop(playing.stream.seek(ms * 1_000_000, playing.now)),
+                Step::Position(ms) => drop(playing.stream.set_position(ms * 1_000_000)),
+                Step::OpenData => match playing.stream.open_data() {
+                    Ok(wanted) => {
+                        has_reader = true;
+                        if wanted.is_some() {
+                            match playing.stream.check(&times()) {
+                                Ok(()) => {
+                                    let admitted = session(&opened.to_string());
+                                    playing.stream.started(admitted, times(), playing.now).unwrap();
+                                    opened += 1;
+                                }
+                                Err(problem) => {
+                                    playing.stream.not_started(&problem, None);
+                                    playing.stream.close_data();
+                                    has_reader = false;
+                                }
+                            }
+                        }
+                    }
+                    Err(problem) => prop_assert_eq!(problem.errno, Errno::BUSY),
+                },
+                Step::CloseData => {
+                    playing.stream.close_data();
+                    has_reader = false;
+                }
+                Step::Read(bytes) if has_reader => {
+                    let at = |playing: &Playing| playing.stream.value(StreamFile::Position);
+                    let before = at(&playing);
+                    let (answer, took) = playing.read(bytes);
+                    prop_assert!(took <= ANSWER_TIME);
+                    match answer {
+                        Answer::Bytes(given) => {
+                            prop_assert!(!given.is_empty() && given.len() <= bytes);
+                            prop_assert_eq!(given[1..].iter().zip(&given).all(|(b, a)| *b == (*a + 1) % 251), true);
+                        }
+                        Answer::End => prop_assert_eq!(playing.state(), "ended"),
+                        _ => prop_assert_eq!(at(&playing), before),
+                    }
+                }
+                Step::Read(_) => {}
+                Step::Fail => {
+                    if let Some(wanted) = playing.stream.wants_piece() {
+                        playing.stream.no_piece(wanted.number, &problem(Errno::IO), None);
+                    }
+                }
+                Step::Wait(ms) => playing.now += MS * ms as u32,
+            }
+            ended.extend(playing.left());
+            let holds = usize::from(playing.state() == "playing");
+            prop_assert_eq!(opened - ended.len(), holds, "sessions of a stream that is {}", playing.state());
+            let mut all = ended.clone();
+            all.sort();
+            all.dedup();
+            prop_assert_eq!(all.len(), ended.len(), "none is ended twice");
+        }
+    }
+
+    /// A reader that asks all the time gets the bytes as they are shown, two seconds ahead.
+    #[test]
+    fn a_reader_gets_the_pace_of_the_title(bytes in 1000..200_000_usize) {
+        let mut playing = Playing::started();
+        let mut given = 0;
+        loop {
+            let (answer, took) = playing.read(bytes);
+            match answer {
+                Answer::Bytes(some) => given += some.len(),
+                answer => break prop_assert_eq!(answer, Answer::End),
+            }
+            let shown = ((playing.now - playing.began + LEAD).as_millis() as usize * 100).min(BYTES);
+            prop_assert!(given <= shown + 100, "{given} of {shown}");
+            // A read that has waited got all that is shown by then, or all that it asked for.
+            prop_assert!(took.is_zero() || given + bytes + PIECE_BYTES_MIN as usize >= shown);
+        }
+        prop_assert_eq!(given, BYTES);
+        let took = playing.now - playing.began;
+        prop_assert!(took >= Duration::from_millis(7_990) && took <= Duration::from_millis(8_300));
+    }
+}
