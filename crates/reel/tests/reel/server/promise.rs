@@ -34,6 +34,7 @@ fn assert_as_published(problem: &serde_json::Value) {
         let fits = match value {
             serde_json::Value::String(_) => types.contains("string") || published["type"].is_null(),
             serde_json::Value::Number(_) => types.contains("integer"),
+            serde_json::Value::Bool(_) => types.contains("boolean"),
             _ => false,
         };
         assert!(fits, "{field} is {value}, published as {published}");
@@ -60,6 +61,7 @@ fn a_session_that_does_not_fit_is_refused_with_what_would_fit() {
         assert_eq!(problem["type"], "urn:reel:problem:not-admitted");
         assert_eq!(problem["resource"], "network");
         assert_as_published(&problem);
+        assert_eq!(problem["never"], true, "an idle server has no more");
         assert!(problem["asked"].as_u64() > problem["available"].as_u64());
         assert!(problem["grantable_rate_bps"].as_u64().expect("a rate") < 20_000);
         assert_eq!(problem["retry_after_s"].as_u64(), Some(retry_after_s));
