@@ -68,6 +68,21 @@ impl Mount {
         &self.path
     }
 
+    /// Shells that are installed say this and nothing else when they run a script in the tree.
+    pub(super) fn assert_three_shells_say(&self, script: &str, expected: &str) {
+        for shell in [&["bash"][..], &["dash"], &["busybox", "sh"]] {
+            if !is_installed(shell[0]) {
+                continue;
+            }
+            let mut command = Command::new(shell[0]);
+            let output =
+                command.args(&shell[1..]).args(["-c", script]).current_dir(&self.path).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            let complained = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((&*said, &*complained), (expected, ""), "{shell:?}");
+        }
+    }
+
     /// The text of a file, or the error number of what failed.
     pub(super) fn text(&self, file: &str) -> Result<String, i32> {
         fs::read_to_string(self.path.join(file)).map_err(|error| error.raw_os_error().expect("of the kernel"))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use reel_testkit::run_in_own_mounts;
 use rustix::io::Errno;
 
-use super::rig::{Mount, is_installed, serving};
+use super::rig::{Mount, serving};
 use crate::cli::rig::PATIENCE;
 use crate::cli::serving::Running;
 
@@ -84,17 +84,7 @@ gone
 fn three_shells() {
     let (dir, server) = serving();
     let mount = Mount::of(&dir, &server);
-    for shell in [&["bash"][..], &["dash"], &["busybox", "sh"]] {
-        if !is_installed(shell[0]) {
-            continue;
-        }
-        let mut command = Command::new(shell[0]);
-        let output =
-            command.args(&shell[1..]).args(["-c", SCRIPT]).current_dir(mount.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let complained = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((&*said, &*complained), (SAID, ""), "{shell:?}");
-    }
+    mount.assert_three_shells_say(SCRIPT, SAID);
 }
 
 /// A stream of the first film, which is not started.
