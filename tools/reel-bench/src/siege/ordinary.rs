@@ -146,8 +146,8 @@ fn newcomer<'scope>(
     })
 }
 
-/// Clients stand for other machines, so what makes the server's busy delays them no more than it
-/// must. Threads that this one starts are preferred, too.
+/// Clients stand for other machines, so what keeps the server's processors busy should delay them
+/// as little as possible. Threads that this one starts are preferred, too.
 fn prefer_to_busy_loops() {
     // Without the right to it, they are measured as they are.
     let _ = setpriority_process(Some(gettid()), CLIENT_NICE);
