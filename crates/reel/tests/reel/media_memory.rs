@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::kept::made;
+
 /// A configuration that has this and no more: enough for a hundred viewers.
 const LITTLE: &str = "arena_bytes = \"128M\"\n";
 
@@ -19,11 +21,8 @@ pub(crate) fn little(arguments: &[&str]) -> Vec<&'static str> {
     vec!["--config", file.to_str().unwrap()]
 }
 
-/// Other test processes may make the same file at once: the last rename stays.
 fn make() -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (file, making) = (dir.join("little.toml"), dir.join(format!("{}-little.toml", std::process::id())));
-    fs::write(&making, LITTLE).unwrap();
-    fs::rename(&making, &file).unwrap();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("little.toml");
+    made(&file, |making| fs::write(making, LITTLE).unwrap());
     file
 }

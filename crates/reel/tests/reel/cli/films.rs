@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::kept::made;
+
 /// Six seconds of video and audio, about 200 kB.
 pub(crate) fn short() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
@@ -56,30 +58,27 @@ fn make(name: &str, coding: &[&str]) -> PathBuf {
     if path.exists() {
         return path;
     }
-    // Several test processes may need the same film at once: each makes its own, and the last
-    // rename stays. In name spaces of their own, they may all have the same process id.
-    let making_dir = tempfile::tempdir_in(&dir).unwrap();
-    let making = making_dir.path().join(name);
-    let status = Command::new("ffmpeg")
-        .args(["-nostdin", "-loglevel", "error", "-y"])
-        .args([
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=size=640x360:rate=25",
-            "-f",
-            "lavfi",
-            "-i",
-            "sine=frequency=330",
-        ])
-        .args(["-g", "50", "-pix_fmt", "yuv420p"])
-        .args(coding)
-        .args(["-c:a", "aac", "-shortest"])
-        .arg(&making)
-        .stdin(Stdio::null())
-        .status()
-        .expect("ffmpeg makes the films of these tests; scripts/setup test installs it");
-    assert!(status.success());
-    fs::rename(&making, &path).unwrap();
+    made(&path, |making| {
+        let status = Command::new("ffmpeg")
+            .args(["-nostdin", "-loglevel", "error", "-y"])
+            .args([
+                "-f",
+                "lavfi",
+                "-i",
+                "testsrc2=size=640x360:rate=25",
+                "-f",
+                "lavfi",
+                "-i",
+                "sine=frequency=330",
+            ])
+            .args(["-g", "50", "-pix_fmt", "yuv420p"])
+            .args(coding)
+            .args(["-c:a", "aac", "-shortest"])
+            .arg(making)
+            .stdin(Stdio::null())
+            .status()
+            .expect("ffmpeg makes the films of these tests; scripts/setup test installs it");
+        assert!(status.success());
+    });
     path
 }

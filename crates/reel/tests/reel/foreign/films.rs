@@ -2,6 +2,7 @@
 //! length, made with ffmpeg.
 
 use crate::foreign::rig::{cache_dir, run};
+use crate::kept::made;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -45,8 +46,7 @@ impl Film {
     fn make(&self, path: &std::path::Path) {
         let dir = path.parent().unwrap();
         let subtitles = dir.join("subtitles.srt");
-        fs::write(&subtitles, SUBTITLES).unwrap();
-        let making = dir.join(format!("making-{}-{}", std::process::id(), self.file));
+        made(&subtitles, |making| fs::write(making, SUBTITLES).unwrap());
         let mut ffmpeg = Command::new("ffmpeg");
         ffmpeg.args(["-nostdin", "-loglevel", "error", "-y"]);
         let rate = self.arguments.split_whitespace().skip_while(|word| *word != "-r").nth(1).unwrap_or("25");
@@ -54,9 +54,8 @@ impl Film {
         ffmpeg.args(["-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"]);
         ffmpeg.args(["-f", "lavfi", "-i", "sine=frequency=660:sample_rate=48000"]);
         ffmpeg.arg("-i").arg(&subtitles);
-        ffmpeg.args(self.arguments.split_whitespace()).arg(&making);
-        run(&mut ffmpeg);
-        fs::rename(&making, path).unwrap();
+        ffmpeg.args(self.arguments.split_whitespace());
+        made(path, |making| drop(run(ffmpeg.arg(making))));
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::cli::films::{large, short};
 use crate::cli::rig::TestDir;
 use crate::cli::serving::Running;
+use crate::kept::made;
 use reel_testkit::http::Client;
 
 /// "Completions were dropped because there is no memory".
@@ -24,17 +25,16 @@ fn library() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("reel-test-kernel.so");
-        // Several test processes may compile it at once.
-        let making = path.with_extension(format!("{}", std::process::id()));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reel/cli/kernel/kernel.c");
-        let made = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
-            .args([making.as_os_str(), source.as_ref()])
-            .arg("-ldl")
-            .status()
-            .expect("a C compiler; scripts/setup test installs one");
-        assert!(made.success());
-        fs::rename(making, &path).unwrap();
+        made(&path, |making| {
+            let compiled = Command::new("cc")
+                .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
+                .args([making.as_os_str(), source.as_ref()])
+                .arg("-ldl")
+                .status()
+                .expect("a C compiler; scripts/setup test installs one");
+            assert!(compiled.success());
+        });
         path
     };
     MADE.get_or_init(make).clone()
