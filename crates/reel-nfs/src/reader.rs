@@ -44,8 +44,10 @@ struct Run {
     front: u64,
     /// When `front` last moved.
     moved_ns: u64,
-    /// Ranges beyond a gap, in order.
+    /// Ranges beyond a gap, in order, none of which touch.
     beyond: Vec<Range<u64>>,
+    /// When there was first something beyond a gap.
+    gap_ns: u64,
     /// The length of the longest read.
     longest: u64,
 }
@@ -96,6 +98,7 @@ impl Reader {
 
     /// The run that a range belongs to, or a new one.
     fn run_of(&mut self, range: &Range<u64>, now_ns: u64) -> usize {
+        self.runs.iter_mut().for_each(|run| run.jump(range.start, now_ns));
         let runs = self.runs.iter().enumerate().filter(|(_, run)| run.has(range, now_ns));
         // A run that was left may be near, too, where its file is read for the second time.
         let distance = |run: &Run| (self.played != Some(run.number), range.start.abs_diff(run.front));
@@ -116,6 +119,7 @@ impl Reader {
             front: range.start,
             moved_ns: now_ns,
             beyond: Vec::new(),
+            gap_ns: now_ns,
             longest: 0,
         });
         self.runs.len() - 1
@@ -134,8 +138,8 @@ impl Reader {
             run.front = run.front.max(other.front);
             run.begun_ns = run.begun_ns.min(other.begun_ns);
             run.longest = run.longest.max(other.longest);
-            run.beyond.extend(other.beyond);
-            run.beyond.sort_by_key(|range| range.start);
+            run.gap_ns = run.gap_ns.max(other.gap_ns);
+            other.beyond.into_iter().for_each(|range| run.add_beyond(range));
             run.fill();
             if self.played == Some(other.number) {
                 self.played = Some(run.number);
@@ -164,20 +168,18 @@ impl Reader {
 impl Run {
     /// Whether a range belongs to this run: it is near the front, and no gap was jumped over.
     fn has(&self, range: &Range<u64>, now_ns: u64) -> bool {
-        let is_old = now_ns.saturating_sub(self.moved_ns) > REORDERED_NS_MAX;
         let longest = self.longest.max(range.end - range.start);
         let overtakes = range.start <= self.front.saturating_add(longest.saturating_mul(OVERTAKEN_MAX));
-        range.start.abs_diff(self.front) <= REORDERED_BYTES_MAX && (overtakes || !is_old)
+        range.start.abs_diff(self.front) <= REORDERED_BYTES_MAX && (overtakes || !self.is_old(now_ns))
     }
 
     fn add(&mut self, range: &Range<u64>, now_ns: u64) {
         self.longest = self.longest.max(range.end - range.start);
         if range.start > self.front {
-            let at = self.beyond.partition_point(|other| other.start < range.start);
-            if self.beyond.len() < BEYOND_MAX {
-                self.beyond.insert(at, range.clone());
+            if self.beyond.is_empty() {
+                self.gap_ns = now_ns;
             }
-            return;
+            return self.add_beyond(range.clone());
         }
         // A range before the first one was overtaken by it.
         self.begin = self.begin.min(range.start);
@@ -187,6 +189,34 @@ impl Run {
         if self.front > before {
             self.moved_ns = now_ns;
         }
+    }
+
+    /// Remembers a range beyond a gap, as one with those that it touches.
+    fn add_beyond(&mut self, range: Range<u64>) {
+        let from = self.beyond.partition_point(|other| other.end < range.start);
+        let to = self.beyond.partition_point(|other| other.start <= range.end);
+        let touched = &self.beyond[from..to];
+        let start = touched.first().map_or(range.start, |first| first.start.min(range.start));
+        let end = touched.last().map_or(range.end, |last| last.end.max(range.end));
+        if from < to || self.beyond.len() < BEYOND_MAX {
+            self.beyond.splice(from..to, [start..end]);
+        }
+    }
+
+    /// Before a read at `start`: a gap that was not read for long was jumped over, so the run
+    /// continues with what was read beyond it. What is beyond `start` is not reached yet.
+    fn jump(&mut self, start: u64, now_ns: u64) {
+        while self.is_old(now_ns) && self.beyond.first().is_some_and(|next| next.start <= start) {
+            let next = self.beyond.remove(0);
+            (self.begin, self.front) = (next.start, next.end);
+            (self.begun_ns, self.moved_ns) = (self.gap_ns, self.gap_ns);
+        }
+    }
+
+    /// Whether what is not read yet at the front is no longer under way.
+    fn is_old(&self, now_ns: u64) -> bool {
+        let changed_ns = if self.beyond.is_empty() { self.moved_ns } else { self.moved_ns.max(self.gap_ns) };
+        now_ns.saturating_sub(changed_ns) > REORDERED_NS_MAX
     }
 
     /// Moves the front over the ranges that follow it.
@@ -257,6 +287,30 @@ mod tests {
         play(&mut reader, 0, 0, 2000);
         assert_eq!(reads(&mut reader, 900_000_000, 50_000, 2000), Reading::Looks);
         assert_eq!(reads(&mut reader, 2_000_000, 50_000, 2010), Reading::Plays { position: 2_000_000 });
+    }
+
+    #[test]
+    fn a_jump_that_might_have_been_read_ahead_is_of_what_is_played() {
+        for (jump, bytes) in [(1_000_000, 50_000), (10_000_000, 50_000), (15_000_000, 4096)] {
+            let mut reader = Reader::default();
+            play(&mut reader, 0, 0, 2000);
+            let to = 2_000_000 + jump;
+            for step in 0..200 {
+                let reading = reads(&mut reader, to + step * bytes, bytes, 2050 + step * bytes / 1000);
+                assert!(matches!(reading, Reading::Plays { .. }), "read {step} after {jump} bytes");
+            }
+            let (next, at_ms) = (to + 200 * bytes, 2050 + 200 * bytes / 1000);
+            assert_eq!(reads(&mut reader, next, bytes, at_ms), Reading::Plays { position: next });
+        }
+    }
+
+    #[test]
+    fn looks_near_each_other_do_not_play() {
+        let mut reader = Reader::default();
+        for number in 0..40 {
+            let reading = reads(&mut reader, number * 5_000_000, 500_000, number * 200);
+            assert!(!matches!(reading, Reading::Plays { .. }), "look {number}: {reading:?}");
+        }
     }
 
     #[test]
