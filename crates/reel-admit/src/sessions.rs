@@ -267,7 +267,7 @@ impl<T> Sessions<T> {
         offers: impl Into<Choices>,
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
-        let client = SessionClient::new(kept.client, kept.former.class);
+        let client = SessionClient::new(kept.former.client, kept.former.class);
         let beginning = kept.playing.map_or(Beginning::Played, Beginning::Continued);
         self.open_at(kept.key, (&kept.former.title_id, playing), offers.into(), client, beginning, now_ns)
     }
