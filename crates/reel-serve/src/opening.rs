@@ -192,8 +192,8 @@ impl Opener {
     /// counted.
     ///
     /// # Errors
-    /// As of [`Opener::class`], and [`Refusal::Session`]. Then the session has its old class and all
-    /// that it held.
+    /// As of [`Opener::class`], and [`Refusal::Session`]. Then the session has its old class and
+    /// all that it held.
     pub fn change_class(
         &self,
         session: &Session<PlayableTitle>,
