@@ -82,6 +82,7 @@ pub use wire::ResourceCode;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::Method;
 use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -402,7 +403,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
     ]
 }
 
+/// Answers a method that an address does not have. The router adds the methods that it has, which
+/// is all that OPTIONS asks for (RFC 9110 section 9.3.7): checks of proxies do.
 async fn method_not_allowed(request: Request) -> Response {
+    if request.method() == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",

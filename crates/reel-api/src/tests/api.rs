@@ -150,6 +150,22 @@ async fn a_wrong_method_is_answered_with_the_right_ones() {
 }
 
 #[tokio::test]
+async fn options_tells_the_methods_of_every_address() {
+    let server = Server::new();
+    for (path, allow) in [
+        ("/", "GET,HEAD"),
+        ("/readyz", "GET,HEAD"),
+        ("/api/v1/titles", "GET,HEAD,POST"),
+        ("/api/v1/sessions/x", "DELETE"),
+        ("*", "GET, HEAD, OPTIONS"),
+    ] {
+        let answer = server.call("OPTIONS", path).await;
+        assert_eq!((answer.status, answer.header("allow")), (StatusCode::NO_CONTENT, allow), "{path}");
+    }
+    server.call("OPTIONS", "/nothing").await.problem(404);
+}
+
+#[tokio::test]
 async fn sessions_open_and_close() {
     let server = Server::new();
     let open = |title: &str| {
