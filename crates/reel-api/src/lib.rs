@@ -26,6 +26,7 @@ mod library_service;
 pub mod limits;
 mod openapi;
 mod origin;
+mod packing;
 mod pages;
 mod path;
 mod playable;
@@ -82,8 +83,7 @@ pub use wire::ResourceCode;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::Method;
-use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post};
@@ -92,6 +92,7 @@ use limits::{
     CLIENT_CONNECTIONS_MIN, CONNECTIONS_MAX, HTTP2_REQUESTS_MAX, HTTP2_STREAMS_MAX, LOOKS_MAX,
     REFUSED_CONNECTIONS_MAX,
 };
+use packing::Packing;
 use reel_library::{Stop, WatchLife};
 use reel_metrics::MetricsRegistry;
 use reel_serve::{PlaceShares, Places, Proxies};
@@ -147,6 +148,7 @@ pub struct Services {
 struct Inner {
     config: ControlConfig,
     names: Arc<OwnNames>,
+    packing: Arc<Packing>,
     services: Services,
     jobs: Jobs,
     tags: Tags,
@@ -193,6 +195,7 @@ impl ControlPlane {
         ControlPlane {
             inner: Arc::new(Inner {
                 names: Arc::new(config.names.clone()),
+                packing: Arc::default(),
                 config,
                 services,
                 jobs,
@@ -223,6 +226,7 @@ impl ControlPlane {
         router
             .fallback(pages::fallback)
             .method_not_allowed_fallback(method_not_allowed)
+            .layer(from_fn_with_state(self.inner.packing.clone(), packing::pack))
             .layer(from_fn_with_state(self.inner.names.clone(), origin::refuse_foreign))
             .layer(from_fn(|request: Request, next: Next| async move {
                 let version = request.version();
