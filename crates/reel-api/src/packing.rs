@@ -1,7 +1,7 @@
 //! Answers packed with gzip (RFC 9110 section 8.4.1.3) for clients that take it: lists and pages.
 //!
-//! What is packed is kept for a while, by its address and entity tag: a page that asks for the list of titles
-//! again and again costs the processor once.
+//! What is packed is kept for a while, by its address and entity tag: pages that ask for the same
+//! list of titles cost the processor once.
 
 use crate::limits::{PACKED_AT_ONCE_BYTES_MAX, PACKED_BYTES_MAX, PACKED_BYTES_MIN, PACKED_KEPT_BYTES_MAX};
 use crate::on_blocking_thread;
