@@ -1,7 +1,9 @@
 //! The ledger of all sessions, locked for one decision at a time.
 
+mod reclass;
 mod renewal;
 
+pub(crate) use reclass::Reclass;
 pub(crate) use renewal::{Exchange, Renewal, Renewed};
 
 use crate::choices::Choices;

@@ -86,6 +86,12 @@ impl Begin {
         Begin { start, media_ns: 0, now_ns, is_continued: false }
     }
 
+    /// A client plays on in another class. It shows what the round of media time 0 says, and has
+    /// everything before `media_ns`.
+    pub(crate) fn playing_on(epoch: i64, media_ns: u64, now_ns: u64) -> Begin {
+        Begin { is_continued: false, ..Begin::continued(epoch, media_ns, now_ns) }
+    }
+
     /// A client plays on that the server before this one has admitted. It shows what the round of
     /// media time 0 says, and has everything before `media_ns`.
     pub(crate) fn continued(epoch: i64, media_ns: u64, now_ns: u64) -> Begin {
@@ -137,8 +143,8 @@ impl Reservations {
         });
     }
 
-    /// Reserves an offer for a session, from where it begins on, in place of what it `held`. A
-    /// refusal changes nothing.
+    /// Reserves an offer for a session, from where it begins on, in place of what it `held`, which
+    /// may be in another class. A refusal changes nothing.
     pub(crate) fn put(
         &mut self,
         applicant: Applicant<'_>,
@@ -169,9 +175,10 @@ impl Reservations {
         let put = match has_share {
             Err(refused) => Err(refused),
             Ok(()) => match held {
-                Some(reservation) => {
-                    self.groups.change(reservation, demand, start, is_held).map(|()| reservation)
-                }
+                Some(reservation) => self
+                    .groups
+                    .reclass(reservation, sender.class, demand, start, is_held)
+                    .map(|()| reservation),
                 None => self.groups.admit(sender, demand, start, is_held, applicant.label),
             },
         };

@@ -473,7 +473,8 @@ impl Requested {
 }
 
 impl TrackSpan {
-    fn length_ns(&self) -> u64 {
+    /// How long it is shown.
+    pub fn length_ns(&self) -> u64 {
         self.until_ns.saturating_sub(self.from_ns)
     }
 

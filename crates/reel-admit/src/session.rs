@@ -15,7 +15,7 @@ use crate::schedule::{Continuity, Schedule, TrackSpan};
 use reel_cache::{PromisedBuffers, SessionKey};
 use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Demand, ReservationId, Sender};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// One open instance of a title by one client; `T` is what it plays.
@@ -26,7 +26,15 @@ pub struct Session<T> {
     pub(crate) client: Client,
     /// The client in whose share its reservation counts; `None` if that has no share.
     pub(crate) sharer: Option<Client>,
-    pub(crate) sender: Sender,
+    /// The class of its reads: its place in the table of classes. It changes while the state is
+    /// locked.
+    class: AtomicUsize,
+    front_end: usize,
+    /// Where its client is while its class has no deadlines: up to this media time it has requested
+    /// or taken the title. With deadlines, the schedule says more.
+    at_ns: AtomicU64,
+    /// Whether its client plays the title as one file.
+    is_file: AtomicBool,
     opened_ns: u64,
     /// When it was last requested something, or sent something.
     used_ns: AtomicU64,
@@ -224,7 +232,10 @@ impl<T> Session<T> {
             title_id: title_id.to_owned(),
             client,
             sharer,
-            sender,
+            class: AtomicUsize::new(sender.class.index()),
+            front_end: sender.front_end,
+            at_ns: AtomicU64::new(0),
+            is_file: AtomicBool::new(false),
             opened_ns: now_ns,
             used_ns: AtomicU64::new(now_ns),
             asked_ns: AtomicU64::new(now_ns),
@@ -255,7 +266,38 @@ impl<T> Session<T> {
 
     /// The class of its reads.
     pub fn class(&self) -> Class {
-        self.sender.class
+        // It was a class before it was stored.
+        Class::new(self.class.load(Ordering::Relaxed)).unwrap_or(Class::APERIODIC)
+    }
+
+    /// The class of its reads, and the front end that sends to it.
+    pub(crate) fn sender(&self) -> Sender {
+        Sender { class: self.class(), front_end: self.front_end }
+    }
+
+    /// Its class from now on. The caller has locked the state.
+    pub(crate) fn set_class(&self, class: Class) {
+        self.class.store(class.index(), Ordering::Relaxed);
+    }
+
+    /// Its client plays the title as one file, or by segments.
+    pub fn plays_as_file(&self, is_file: bool) {
+        self.is_file.store(is_file, Ordering::Relaxed);
+    }
+
+    /// Whether its client plays the title as one file.
+    pub fn is_file(&self) -> bool {
+        self.is_file.load(Ordering::Relaxed)
+    }
+
+    /// Its client, whose class has no deadlines, is at this media time of the title. If the session
+    /// changes to a class with deadlines, that is where it begins.
+    pub fn is_at(&self, media_ns: u64) {
+        self.at_ns.store(media_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn at_ns(&self) -> u64 {
+        self.at_ns.load(Ordering::Relaxed)
     }
 
     /// The id of the title it plays.
@@ -384,7 +426,8 @@ impl<T> Session<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn summary(&self, now_ns: u64) -> SessionSummary {
+    /// What other parts of the server may know of it.
+    pub fn summary(&self, now_ns: u64) -> SessionSummary {
         let state = self.state();
         let (reservation, rate_bps) = match &state.promise {
             None => (ReservationState::Unpromised, 0),

@@ -4,18 +4,20 @@
 //! reservations, the audience.
 
 use crate::address_range::AddressRange;
-use crate::admission::{Admission, Exchange, Renewal, Renewed};
+use crate::admission::{Admission, Exchange, Reclass, Renewal, Renewed};
 use crate::choices::Choices;
 use crate::client::SessionClient;
 use crate::former::FormerSession;
 use crate::kept::{KeptSession, PlayingAt};
-use crate::limits::{LATE_STAYS_NS, PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S, SEND_LEAD_NS};
+use crate::limits::{
+    LATE_STAYS_NS, MOVE_COST_NS, PAUSE_GRACE_NS, PIECE_COST_NS_MIN, RETRY_AFTER_MAX_S, SEND_LEAD_NS,
+};
 use crate::reservations::Applicant;
 use crate::schedule::{Continuity, Schedule, TrackSpan};
 use crate::session::{Opening, Session, SessionState, SessionSummary};
 use crate::table::Table;
 use reel_cache::{Audience, Body, Budget, MediaKind, SessionKey, TrackOfSession, Units};
-use reel_qos::{AdmitError, Capacities, Class, ClassTable, ClientShare, DEADLINE_NONE_NS, Refusal};
+use reel_qos::{AdmitError, Capacities, Class, ClassTable, ClientShare, DEADLINE_NONE_NS, Refusal, Sender};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -56,6 +58,9 @@ pub enum OpenRefused {
         /// How many such sessions it holds.
         held: usize,
     },
+    /// Its class was changed, or its client has jumped, too often.
+    #[error("this session has changed its class or its position too often; try again in a second")]
+    TooOften,
     /// The table is full.
     #[error("all {max} sessions are taken; try again in {retry_after_s} s")]
     Full {
@@ -79,6 +84,7 @@ impl OpenRefused {
             self,
             OpenRefused::Client { .. }
                 | OpenRefused::Unstarted { .. }
+                | OpenRefused::TooOften
                 | OpenRefused::NotAdmitted(AdmitError::Share(_))
         )
     }
@@ -103,6 +109,7 @@ impl OpenRefused {
             }
             OpenRefused::NotAdmitted(_) => 10,
             OpenRefused::Unstarted { .. } => PAUSE_GRACE_NS / 1_000_000_000,
+            OpenRefused::TooOften => 1,
             OpenRefused::Client { .. } | OpenRefused::NoRandom(_) => 10,
         }
     }
@@ -392,6 +399,54 @@ impl<T> Sessions<T> {
         }
     }
 
+    /// Has a session continue in another class, in which `offers` are promised to it; none in a class
+    /// without deadlines. It is admitted there as one step with what it gives back. A client that
+    /// is paused is admitted where it was. `false` if the session has ended.
+    ///
+    /// # Errors
+    /// The new class has no room for it, or it has moved too often. Then the session has its old
+    /// class and all that it held.
+    pub fn change_class(
+        &self,
+        session: &Session<T>,
+        class: Class,
+        offers: impl Into<Choices>,
+        now_ns: u64,
+    ) -> Result<bool, OpenRefused> {
+        session.asks(now_ns);
+        let mut state = session.state();
+        if state.is_closed {
+            return Ok(false);
+        }
+        if session.class() == class {
+            return Ok(true);
+        }
+        if !state.allowance.takes(MOVE_COST_NS, now_ns) {
+            return Err(OpenRefused::TooOften);
+        }
+        // A client in a class without deadlines continues where it was.
+        let shown_ns = state.schedule.shown_ns(now_ns);
+        let was_promised = state.promise.is_some();
+        let applicant = applicant(session);
+        let wanted = Reclass {
+            applicant: Applicant { sender: Sender { class, ..applicant.sender }, ..applicant },
+            offers: offers.into(),
+            best: session.offered().unwrap_or(0),
+            at_ns: session.at_ns(),
+            now_ns,
+        };
+        self.admission.reclass(&mut state, wanted)?;
+        session.set_class(class);
+        if was_promised {
+            session.is_at(shown_ns);
+        }
+        if state.promise.is_none() {
+            self.audience.leaves(session.key);
+        }
+        self.settle_memory(session, &state);
+        Ok(true)
+    }
+
     /// Whether a request for media stays within what was promised to its session. This is checked
     /// for every segment.
     ///
@@ -448,7 +503,7 @@ impl<T> Sessions<T> {
         if !is_reserved && !begins {
             return Ok(Permit { is_displaced: true, ..Permit::UNPROMISED });
         }
-        let is_promised = session.offered().is_some();
+        let is_promised = state.promise.is_some();
         let class = if begins && is_promised { Class::INTERACTIVE } else { session.class() };
         let due_ns = state.schedule.due_ns(span.from_ns, start_ns);
         let promise = state.promise.as_ref().filter(|promise| promise.reservation.is_some());
@@ -668,6 +723,6 @@ impl<T> Sessions<T> {
 
 /// A session as the ledger knows it.
 pub(crate) fn applicant<T>(session: &Session<T>) -> Applicant<'_> {
-    let (key, sender, label) = (session.key, session.sender, session.title_id());
+    let (key, sender, label) = (session.key, session.sender(), session.title_id());
     Applicant { key, sender, label, sharer: session.sharer }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use reel_qos::{
-    AdmitError, ClientShare, Demand, DemandStart, Ledger, MeanCosts, ReservationId, Sender, ShareClaim,
+    AdmitError, Class, ClientShare, Demand, DemandStart, Ledger, MeanCosts, ReservationId, Sender, ShareClaim,
 };
 use std::collections::HashMap;
 
@@ -11,7 +11,15 @@ use std::collections::HashMap;
 pub(crate) struct Shares {
     share: ClientShare,
     by_client: HashMap<Client, Holding>,
-    of_reservation: HashMap<ReservationId, (Client, MeanCosts)>,
+    of_reservation: HashMap<ReservationId, Share>,
+}
+
+/// What one reservation costs its client.
+#[derive(Debug)]
+struct Share {
+    client: Client,
+    class: Class,
+    costs: MeanCosts,
 }
 
 /// What the reservations of one client cost together.
@@ -44,13 +52,14 @@ impl Shares {
     pub(crate) fn check(&self, ledger: &Ledger, asked: &Asked<'_>) -> Result<(), AdmitError> {
         let holding = asked.sharer.and_then(|client| self.by_client.get(&client));
         let Some(holding) = holding else { return Ok(()) };
-        let had = asked.held.and_then(|held| self.of_reservation.get(&held)).map(|(_, costs)| costs);
+        let had = asked.held.and_then(|held| self.of_reservation.get(&held));
         let own = asked.is_held.then(|| asked.demand.without_disks());
         let claim = ShareClaim {
             sender: asked.sender,
             demand: own.as_ref().unwrap_or(asked.demand),
             start: asked.start,
-            had,
+            had: had.map(|had| &had.costs),
+            changes_class: had.is_some_and(|had| had.class != asked.sender.class),
             held: &holding.costs,
         };
         ledger.check_share(self.share, &claim)
@@ -65,12 +74,12 @@ impl Shares {
         let holding = self.by_client.entry(client).or_default();
         holding.costs.add(&costs);
         holding.reservations += 1;
-        self.of_reservation.insert(reservation, (client, costs));
+        self.of_reservation.insert(reservation, Share { client, class: asked.sender.class, costs });
     }
 
     /// A reservation is held no more.
     pub(crate) fn released(&mut self, reservation: ReservationId) {
-        let Some((client, costs)) = self.of_reservation.remove(&reservation) else { return };
+        let Some(Share { client, costs, .. }) = self.of_reservation.remove(&reservation) else { return };
         let Some(holding) = self.by_client.get_mut(&client) else { return };
         holding.costs.subtract(&costs);
         holding.reservations -= 1;

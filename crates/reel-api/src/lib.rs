@@ -86,7 +86,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, get, post};
 use etag::Tags;
 use limits::{
     CLIENT_CONNECTIONS_MIN, CONNECTIONS_MAX, HTTP2_REQUESTS_MAX, HTTP2_STREAMS_MAX, LOOKS_MAX,
@@ -382,7 +382,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/jobs/{id}", get(status::job).delete(status::cancel_job)),
         ("/api/v1/openapi.json", get(status::openapi)),
         ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
-        ("/api/v1/sessions/{key}", delete(sessions::close)),
+        ("/api/v1/sessions/{key}", get(sessions::one).patch(sessions::change).delete(sessions::close)),
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).patch(titles::change).delete(titles::remove)),
         ("/api/v1/titles/{id}/file-times", get(sessions::file_times)),

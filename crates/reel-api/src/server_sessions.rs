@@ -3,13 +3,14 @@
 
 use crate::wire::{FileStretch, FileTimes};
 use crate::{SessionRefusal, SessionReport, SessionService};
-use reel_admit::SessionClient;
-use reel_play::{Form, Playable, SessionRefused};
+use reel_admit::{Client, Session, SessionClient, SessionSummary};
+use reel_play::{Form, Playable, PlayableTitle, SessionRefused};
 use reel_qos::Class;
 use reel_rt::now_ns;
 use reel_serve::{Opener, Refusal};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Opens, lists and ends sessions.
 pub struct ServerSessions {
@@ -22,12 +23,7 @@ impl SessionService for ServerSessions {
         let title = self.opener.title(id, reel_library::Form::Cmaf).map_err(refusal)?;
         let (client, now_ns) = (SessionClient::new(client, Class::PERIODIC), now_ns());
         let session = self.opener.session(id, title, Form::Ladder, client, now_ns).map_err(refusal)?.keep();
-        Ok(SessionReport {
-            key: session.key().to_string(),
-            title: id.to_owned(),
-            expires_in_s: self.opener.sessions().idle_max_ns() / 1_000_000_000,
-            starts_in_s: (session.start_ns(now_ns) - now_ns).div_ceil(1_000_000_000),
-        })
+        Ok(self.report(session.summary(now_ns)))
     }
 
     fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
@@ -48,18 +44,27 @@ impl SessionService for ServerSessions {
     }
 
     fn list(&self) -> Vec<SessionReport> {
-        let idle_max_ns = self.opener.sessions().idle_max_ns();
-        let report = |summary: reel_admit::SessionSummary| SessionReport {
-            key: summary.key.to_string(),
-            title: summary.title_id,
-            expires_in_s: idle_max_ns.saturating_sub(summary.idle_ns) / 1_000_000_000,
-            starts_in_s: summary.starts_in_ns.div_ceil(1_000_000_000),
-        };
-        self.opener.sessions().list(now_ns()).into_iter().map(report).collect()
+        self.opener.sessions().list(now_ns()).into_iter().map(|session| self.report(session)).collect()
     }
 
-    fn close(&self, key: &str) -> bool {
-        key.parse().is_ok_and(|key| self.opener.sessions().close(&key))
+    fn one(&self, key: &str, _: IpAddr) -> Result<SessionReport, SessionRefusal> {
+        let now_ns = now_ns();
+        Ok(self.report(self.of_key(key, now_ns)?.summary(now_ns)))
+    }
+
+    fn change_class(&self, key: &str, class: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
+        let now_ns = now_ns();
+        let session = self.of_key(key, now_ns)?;
+        match self.opener.change_class(&session, class, client, now_ns) {
+            Ok(true) => Ok(self.report(session.summary(now_ns))),
+            Ok(false) => Err(SessionRefusal::NoSuchSession),
+            Err(refused) => Err(refusal(refused)),
+        }
+    }
+
+    fn close(&self, key: &str, _: IpAddr) -> Result<(), SessionRefusal> {
+        let is_closed = key.parse().is_ok_and(|key| self.opener.sessions().close(&key));
+        is_closed.then_some(()).ok_or(SessionRefusal::NoSuchSession)
     }
 
     fn set_aside(&self) -> BTreeMap<String, String> {
@@ -68,11 +73,32 @@ impl SessionService for ServerSessions {
     }
 }
 
+impl ServerSessions {
+    /// The session of a key. What the server sends of its own accord is no session of a client.
+    fn of_key(&self, key: &str, now_ns: u64) -> Result<Arc<Session<PlayableTitle>>, SessionRefusal> {
+        let session = key.parse().ok().and_then(|key| self.opener.sessions().find(&key, now_ns));
+        session.filter(|session| session.client() != Client::Server).ok_or(SessionRefusal::NoSuchSession)
+    }
+
+    fn report(&self, session: SessionSummary) -> SessionReport {
+        let idle_max_ns = self.opener.sessions().idle_max_ns();
+        SessionReport {
+            key: session.key.to_string(),
+            title: session.title_id,
+            class: self.opener.class_name(session.class),
+            expires_in_s: idle_max_ns.saturating_sub(session.idle_ns) / 1_000_000_000,
+            starts_in_s: session.starts_in_ns.div_ceil(1_000_000_000),
+        }
+    }
+}
+
 /// What the API says of a refusal.
 fn refusal(refusal: Refusal) -> SessionRefusal {
     let (detail, retry_after_s) = (refusal.to_string(), refusal.retry_after_s());
     match refusal {
         Refusal::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
+        Refusal::NoSuchClass { .. } => SessionRefusal::NoSuchClass(detail),
+        Refusal::ClassOfOthers { .. } => SessionRefusal::ClassOfOthers(detail),
         Refusal::Session(refused) if refused.is_too_long() => SessionRefusal::TooLong(detail),
         Refusal::Session(SessionRefused::Refused(refused)) => {
             let (is_of_client, refusal) = (refused.is_of_client(), refused.refusal().cloned());

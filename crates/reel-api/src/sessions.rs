@@ -1,8 +1,8 @@
-//! Sessions: what the API asks of the service that holds them, and its three calls.
+//! Sessions: what the API asks of the service that holds them, and its calls.
 
 use crate::body::JsonBody;
 use crate::problem::Problem;
-use crate::wire::{FileTimes, ListedSession, OpenSession, Session, SessionList};
+use crate::wire::{FileTimes, ListedSession, OpenSession, Session, SessionChange, SessionList};
 use crate::{ControlPlane, on_blocking_thread};
 use axum::Extension;
 use axum::Json;
@@ -44,8 +44,24 @@ pub trait SessionService: Send + Sync + 'static {
     /// All open sessions, oldest first.
     fn list(&self) -> Vec<SessionReport>;
 
-    /// Ends a session; `false` if none has this key.
-    fn close(&self, key: &str) -> bool;
+    /// The session of a key that a client address has.
+    ///
+    /// # Errors
+    /// There is no such session.
+    fn one(&self, key: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
+
+    /// Has a session continue in another class. Waits for the ledger, and for nothing else.
+    ///
+    /// # Errors
+    /// There is no such session or class, the class is not for this client, or the session is not
+    /// admitted in it. Then it keeps its class and what it holds.
+    fn change_class(&self, key: &str, class: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// There is no such session.
+    fn close(&self, key: &str, client: IpAddr) -> Result<(), SessionRefusal>;
 
     /// The titles of which no session is opened because threads panicked on them, each with the
     /// reason in words. Does not wait.
@@ -61,6 +77,8 @@ pub struct SessionReport {
     pub key: String,
     /// The title's id.
     pub title: String,
+    /// The name of its class.
+    pub class: String,
     /// Seconds without a request after which it ends.
     pub expires_in_s: u64,
     /// Seconds until it starts.
@@ -75,6 +93,12 @@ pub enum SessionRefusal {
     Failed(String),
     /// There is no such title.
     NoSuchTitle,
+    /// There is no such session: it has ended, or never was.
+    NoSuchSession,
+    /// There is no such class; the text says what to do.
+    NoSuchClass(String),
+    /// The class is for other clients; the text says what to do.
+    ClassOfOthers(String),
     /// Nothing can be reserved so far ahead; the text says how far.
     TooLong(String),
     /// One more session does not fit.
@@ -92,13 +116,14 @@ pub enum SessionRefusal {
 
 impl From<SessionReport> for Session {
     fn from(session: SessionReport) -> Session {
-        let SessionReport { key, title, expires_in_s, starts_in_s } = session;
+        let SessionReport { key, title, class, expires_in_s, starts_in_s } = session;
         Session {
             hls: format!("/s/{key}/master.m3u8"),
             dash: format!("/s/{key}/manifest.mpd"),
             progressive: format!("/s/{key}/{title}.mp4"),
             key,
             title,
+            class,
             expires_in_s,
             starts_in_s,
             start_bound_s: START_BOUND_NS / 1_000_000_000,
@@ -111,7 +136,7 @@ impl SessionRefusal {
     pub fn help(&self) -> Option<&'static str> {
         match self {
             SessionRefusal::TooLong(_) => Some("download it, or watch it with ?class=aperiodic"),
-            SessionRefusal::Failed(_) | SessionRefusal::NoSuchTitle | SessionRefusal::Refused { .. } => None,
+            _ => None,
         }
     }
 
@@ -119,6 +144,21 @@ impl SessionRefusal {
         let help = self.help();
         let problem = match self {
             SessionRefusal::NoSuchTitle => Problem::no_such_title(title),
+            SessionRefusal::NoSuchSession => Problem::new(
+                StatusCode::NOT_FOUND,
+                "no-such-session",
+                "No such session",
+                "there is no session with this key: it has ended, or never was",
+            ),
+            SessionRefusal::NoSuchClass(detail) => {
+                Problem::new(StatusCode::BAD_REQUEST, "no-such-class", "No such class", detail)
+            }
+            SessionRefusal::ClassOfOthers(detail) => Problem::new(
+                StatusCode::FORBIDDEN,
+                "class-of-others",
+                "The class is for other clients",
+                detail,
+            ),
             SessionRefusal::Refused { detail, retry_after_s, is_of_client, refusal } => {
                 let status = if is_of_client {
                     StatusCode::TOO_MANY_REQUESTS
@@ -146,8 +186,7 @@ pub(super) async fn open(
     client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<OpenSession>,
 ) -> Result<Response, Problem> {
-    // Only a router without a server around it, in tests, knows no client.
-    let address = client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0);
+    let address = address_of(client);
     let title = wanted.title.clone();
     let time_max = Duration::from_nanos(control.sessions().opening_time_max_ns());
     let opening = on_blocking_thread(move || control.sessions().open(&title, address));
@@ -159,6 +198,11 @@ pub(super) async fn open(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+/// Only a router without a server around it, in tests, knows no client.
+fn address_of(client: Option<Extension<Client>>) -> IpAddr {
+    client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0)
 }
 
 /// `GET /api/v1/titles/{id}/file-times`
@@ -195,21 +239,37 @@ pub(super) async fn list(State(control): State<ControlPlane>) -> Json<SessionLis
     Json(SessionList { sessions: control.sessions().list().into_iter().map(listed).collect() })
 }
 
+/// `GET /api/v1/sessions/{key}`
+pub(super) async fn one(
+    State(control): State<ControlPlane>,
+    Path(key): Path<String>,
+    client: Option<Extension<Client>>,
+) -> Result<Json<Session>, Problem> {
+    let session = control.sessions().one(&key, address_of(client));
+    Ok(Json(session.map_err(|refusal| refusal.into_problem(""))?.into()))
+}
+
+/// `PATCH /api/v1/sessions/{key}`
+pub(super) async fn change(
+    State(control): State<ControlPlane>,
+    Path(key): Path<String>,
+    client: Option<Extension<Client>>,
+    JsonBody(SessionChange { class }): JsonBody<SessionChange>,
+) -> Result<Json<Session>, Problem> {
+    let address = address_of(client);
+    // The ledger may take some milliseconds for a refusal.
+    let changed = on_blocking_thread(move || control.sessions().change_class(&key, &class, address)).await?;
+    Ok(Json(changed.map_err(|refusal| refusal.into_problem(""))?.into()))
+}
+
 /// `DELETE /api/v1/sessions/{key}`
 pub(super) async fn close(
     State(control): State<ControlPlane>,
     Path(key): Path<String>,
+    client: Option<Extension<Client>>,
 ) -> Result<StatusCode, Problem> {
-    if control.sessions().close(&key) {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(Problem::new(
-            StatusCode::NOT_FOUND,
-            "no-such-session",
-            "No such session",
-            "there is no session with this key: it has ended, or never was",
-        ))
-    }
+    let closed = control.sessions().close(&key, address_of(client));
+    closed.map(|()| StatusCode::NO_CONTENT).map_err(|refusal| refusal.into_problem(""))
 }
 
 #[cfg(test)]

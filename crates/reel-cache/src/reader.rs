@@ -136,6 +136,11 @@ impl Reader {
         (self.class, self.due) = (class, due);
     }
 
+    /// What is requested from now on has another class, and the same due times.
+    pub fn set_class(&mut self, class: Class) {
+        self.class = class;
+    }
+
     /// The connection that it sends to.
     pub fn connection(&self) -> u64 {
         self.connection

@@ -91,9 +91,9 @@ enum reel_ending {
 
 /* ---- what is said on the socket ---- */
 
-enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3 };
+enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4 };
 
-/* Why a stream was not opened. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
+/* Why a stream was not opened, or keeps its class. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
 enum reel_refusal {
     REEL_REFUSED_OTHER = 1,
     REEL_REFUSED_NO_SUCH_TITLE = 2,
@@ -103,7 +103,7 @@ enum reel_refusal {
     REEL_REFUSED_UNAVAILABLE = 6
 };
 
-#define REEL_VERSION 1
+#define REEL_VERSION 2
 #define REEL_TEXT_BYTES_MAX 1024
 
 struct reel_request {
@@ -399,6 +399,23 @@ static inline int reel_open(struct reel_client *client, const struct reel_wanted
         }
     }
     return result;
+}
+
+/* Has a stream continue in another class, by its name; NULL for that of streams with deadlines. It is admitted there, and no byte is lost or
+ * comes twice: 0. Else -1: it keeps its class and what is reserved for it, and reel_error says why. */
+static inline int reel_change_class(struct reel_client *client, struct reel_stream *stream, const char *klass) {
+    struct reel_wanted wanted = {.title = "", .klass = klass};
+    if (reel_say_(client, REEL_OP_CHANGE, stream->tag, &wanted) != 0) return -1;
+    for (;;) {
+        struct reel_reply reply;
+        int fds[3], descriptors, heard = reel_hear_(client, &reply, fds, &descriptors, 0);
+        for (int d = 0; d < descriptors; d++) close(fds[d]);
+        if (heard < 0) return -1;
+        if (heard == 0 || reply.op != REEL_OP_CHANGE || reply.tag != stream->tag) continue;
+        if (!reply.refused) return 0;
+        snprintf(client->error, sizeof client->error, "%.*s", (int)reply.text_bytes, reply.text);
+        return -1;
+    }
 }
 
 static inline enum reel_ending reel_ending_of(const struct reel_stream *stream) {

@@ -3,6 +3,7 @@
  *   cc -O2 -std=c11 -o tap tap.c
  *   ./tap reel.sock my-film | ffmpeg -i - ...
  *   ./tap reel.sock my-film=one.mp4 other-film=other.mp4
+ *   ./tap --then aperiodic reel.sock my-film > copy.mp4       begins with deadlines, and continues without
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "reel_mms.h"
@@ -10,8 +11,14 @@
 #define TITLES_MAX 16
 
 int main(int argc, char **argv) {
+    const char *then = NULL, *program = argv[0];
+    if (argc > 2 && strcmp(argv[1], "--then") == 0) {
+        then = argv[2];
+        argv += 2;
+        argc -= 2;
+    }
     if (argc < 3 || argc > 2 + TITLES_MAX) {
-        fprintf(stderr, "usage: %s SOCKET TITLE[=FILE]...\n", argv[0]);
+        fprintf(stderr, "usage: %s [--then CLASS] SOCKET TITLE[=FILE]...\n", program);
         return 2;
     }
     struct reel_client *client = reel_connect(argv[1]);
@@ -37,6 +44,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", reel_error(client));
         return 1;
     }
+    for (size_t i = 0; then && i < count; i++)
+        if (reel_change_class(client, streams[i], then) != 0) fprintf(stderr, "%s keeps its class: %s\n", wanted[i].title, reel_error(client));
     /* One call serves all of them; those that have ended leave the set. */
     size_t left = count;
     while (left > 0) {

@@ -21,6 +21,8 @@ pub struct Client {
     next_tag: u64,
     /// Kernel calls made to wait, to wake and to be woken.
     kernel_calls: u64,
+    /// The answer to a change of class that was not taken yet, with the name of the stream.
+    changed: Option<(u64, Result<(), ClientError>)>,
 }
 
 /// What to open.
@@ -78,7 +80,7 @@ pub enum ClientError {
     /// The server gave no valid stream, or messages outside of its memory.
     #[error("the server's answer is not a valid stream: {0}")]
     NoStream(&'static str),
-    /// The server did not open the stream.
+    /// The server did not open the stream, or has it keep its class.
     #[error("{text}")]
     Refused {
         /// The kind of reason.
@@ -113,7 +115,8 @@ impl Client {
     /// [`ClientError::Connect`].
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
         let socket = dial(path).map_err(ClientError::Connect)?;
-        Ok(Client { socket, arena: None, streams: BTreeMap::new(), next_tag: 1, kernel_calls: 0 })
+        let streams = BTreeMap::new();
+        Ok(Client { socket, arena: None, streams, next_tag: 1, kernel_calls: 0, changed: None })
     }
 
     /// Opens several streams with one call. Returns the name of each, or why it was not opened.
@@ -154,6 +157,24 @@ impl Client {
                 return Ok(answers.into_iter().flatten().collect());
             }
             self.wait(PollFlags::IN)?;
+        }
+    }
+
+    /// Has a stream continue in another class; an empty name is that of streams with deadlines. It
+    /// is admitted there, or keeps its class and what is reserved for it. No byte is lost or comes
+    /// twice. Messages that were written before keep the times that they have.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`], or the connection failed.
+    pub fn change_class(&mut self, name: u64, class: &str) -> Result<(), ClientError> {
+        self.changed = None;
+        self.tell(&Request::Change { tag: name, class: class.to_owned() })?;
+        loop {
+            self.hear_bells()?;
+            match self.changed.take() {
+                Some((changed, answer)) if changed == name => return answer,
+                _ => self.wait(PollFlags::IN)?,
+            }
         }
     }
 
@@ -339,6 +360,14 @@ impl Client {
                         self.tell(&Request::Close { tag: opened.tag })?;
                     }
                     (opened.tag, mapped)
+                }
+                Reply::Changed { tag } => {
+                    self.changed = Some((tag, Ok(())));
+                    continue;
+                }
+                Reply::NotChanged { tag, code, retry_after_s, text } => {
+                    self.changed = Some((tag, Err(ClientError::Refused { code, text, retry_after_s })));
+                    continue;
                 }
                 Reply::Refused { tag, code, retry_after_s, text } => {
                     (tag, Err(ClientError::Refused { code, text, retry_after_s }))

@@ -6,13 +6,14 @@ use crate::limits::PROGRAM_TEXT_BYTES_MAX;
 /// The first word of every message.
 const MAGIC: u32 = u32::from_ne_bytes(*b"RLMS");
 /// The version of the socket's messages and of what is in shared memory.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const REQUEST_HEAD_BYTES: usize = 32;
 const REPLY_HEAD_BYTES: usize = 56;
 
 const OPEN: u16 = 1;
 const CLOSE: u16 = 2;
 const BELL: u16 = 3;
+const CHANGE: u16 = 4;
 
 /// The longest message in either direction.
 pub(crate) const MESSAGE_BYTES_MAX: usize = REPLY_HEAD_BYTES + PROGRAM_TEXT_BYTES_MAX;
@@ -38,6 +39,13 @@ pub enum Request {
     },
     /// A message that the server waits for was given back.
     Bell,
+    /// Has a stream continue in another class.
+    Change {
+        /// The program's name for the stream.
+        tag: u64,
+        /// Name of the class; empty for streams with deadlines.
+        class: String,
+    },
 }
 
 /// A message of the server.
@@ -59,9 +67,25 @@ pub enum Reply {
     },
     /// A message that the program waits for has come.
     Bell,
+    /// A stream continues in the class that was asked for.
+    Changed {
+        /// The program's name for the stream.
+        tag: u64,
+    },
+    /// A stream keeps its class, and all that is reserved for it.
+    NotChanged {
+        /// The program's name for the stream.
+        tag: u64,
+        /// The kind of reason.
+        code: RefusalCode,
+        /// Seconds after which it is worth asking again; 0 if it is not.
+        retry_after_s: u64,
+        /// The reason.
+        text: String,
+    },
 }
 
-/// Why a stream was not opened, as a number on the wire. The names are those of the problem types
+/// Why a stream was not opened, or does not change its class, as a number on the wire. The names are those of the problem types
 /// of the HTTP API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalCode {
@@ -130,6 +154,7 @@ impl Request {
             }
             Request::Close { tag } => (CLOSE, *tag, 0, "", ""),
             Request::Bell => (BELL, 0, 0, "", ""),
+            Request::Change { tag, class } => (CHANGE, *tag, 0, "", class.as_str()),
         };
         if title.len() + class.len() > PROGRAM_TEXT_BYTES_MAX {
             return Err(WireError::Length);
@@ -159,11 +184,15 @@ impl Request {
             return Err(WireError::Length);
         }
         let tag = u64::from_ne_bytes(field(head, 8));
+        let texts = || {
+            let text = str::from_utf8(text).map_err(|_| WireError::Text)?;
+            let (title, class) = text.split_at_checked(title_bytes).ok_or(WireError::Text)?;
+            Ok((title.to_owned(), class.to_owned()))
+        };
         match op {
+            CHANGE => Ok(Request::Change { tag, class: texts()?.1 }),
             OPEN => {
-                let text = str::from_utf8(text).map_err(|_| WireError::Text)?;
-                let (title, class) = text.split_at_checked(title_bytes).ok_or(WireError::Text)?;
-                let (title, class) = (title.to_owned(), class.to_owned());
+                let (title, class) = texts()?;
                 Ok(Request::Open { tag, from_bytes: u64::from_ne_bytes(field(head, 16)), title, class })
             }
             CLOSE => Ok(Request::Close { tag }),
@@ -185,6 +214,10 @@ impl Reply {
                 (OPEN, *tag, *code as u16, *retry_after_s, [0; 4], text.as_str())
             }
             Reply::Bell => (BELL, 0, 0, 0, [0; 4], ""),
+            Reply::Changed { tag } => (CHANGE, *tag, 0, 0, [0; 4], ""),
+            Reply::NotChanged { tag, code, retry_after_s, text } => {
+                (CHANGE, *tag, *code as u16, *retry_after_s, [0; 4], text.as_str())
+            }
         };
         let mut cut = text.len().min(PROGRAM_TEXT_BYTES_MAX);
         while !text.is_char_boundary(cut) {
@@ -215,6 +248,8 @@ impl Reply {
         }
         let tag = u64::from_ne_bytes(field(head, 8));
         let size = |number: usize| u64::from_ne_bytes(field(head, 24 + 8 * number));
+        let retry_after_s = u32::from_ne_bytes(field(head, 20)).into();
+        let text = || str::from_utf8(text).map(str::to_owned).map_err(|_| WireError::Text);
         match (op, u16::from_ne_bytes(field(head, 16))) {
             (OPEN, 0) => Ok(Reply::Opened(OpenedStream {
                 tag,
@@ -226,8 +261,15 @@ impl Reply {
             (OPEN, refused) => Ok(Reply::Refused {
                 tag,
                 code: RefusalCode::from_number(refused),
-                retry_after_s: u32::from_ne_bytes(field(head, 20)).into(),
-                text: str::from_utf8(text).map_err(|_| WireError::Text)?.to_owned(),
+                retry_after_s,
+                text: text()?,
+            }),
+            (CHANGE, 0) => Ok(Reply::Changed { tag }),
+            (CHANGE, refused) => Ok(Reply::NotChanged {
+                tag,
+                code: RefusalCode::from_number(refused),
+                retry_after_s,
+                text: text()?,
             }),
             (BELL, _) => Ok(Reply::Bell),
             _ => Err(WireError::Foreign),
@@ -268,7 +310,8 @@ mod tests {
     fn requests() -> impl Strategy<Value = Request> {
         let open = (any::<u64>(), any::<u64>(), "[a-z\u{e9}-]{0,40}", "[a-z]{0,20}")
             .prop_map(|(tag, from_bytes, title, class)| Request::Open { tag, from_bytes, title, class });
-        prop_oneof![open, any::<u64>().prop_map(|tag| Request::Close { tag }), Just(Request::Bell)]
+        let change = (any::<u64>(), "[a-z]{0,20}").prop_map(|(tag, class)| Request::Change { tag, class });
+        prop_oneof![open, change, any::<u64>().prop_map(|tag| Request::Close { tag }), Just(Request::Bell)]
     }
 
     fn replies() -> impl Strategy<Value = Reply> {
@@ -276,12 +319,17 @@ mod tests {
             any::<[u64; 5]>().prop_map(|[tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes]| {
                 Reply::Opened(OpenedStream { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes })
             });
-        let refused =
-            (any::<u64>(), 1..7_u16, any::<u32>(), ".{0,80}").prop_map(|(tag, code, retry_after_s, text)| {
-                let code = RefusalCode::from_number(code);
-                Reply::Refused { tag, code, retry_after_s: retry_after_s.into(), text }
-            });
-        prop_oneof![opened, refused, Just(Reply::Bell)]
+        let refused = (any::<bool>(), any::<u64>(), 1..7_u16, any::<u32>(), ".{0,80}").prop_map(
+            |(opens, tag, code, retry_after_s, text)| {
+                let (code, retry_after_s) = (RefusalCode::from_number(code), retry_after_s.into());
+                match opens {
+                    true => Reply::Refused { tag, code, retry_after_s, text },
+                    false => Reply::NotChanged { tag, code, retry_after_s, text },
+                }
+            },
+        );
+        let changed = any::<u64>().prop_map(|tag| Reply::Changed { tag });
+        prop_oneof![opened, refused, changed, Just(Reply::Bell)]
     }
 
     proptest! {

@@ -173,6 +173,7 @@ impl Programs {
                         None => {}
                     }
                 }
+                Ok(Request::Change { tag, class }) => self.change_class(serve, (token, tag), &class),
                 Ok(Request::Open { tag, from_bytes, title, class }) => {
                     self.open(serve, opening::Wanted { program: token, tag, from_bytes, title, class });
                 }

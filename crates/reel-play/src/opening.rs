@@ -56,7 +56,27 @@ pub fn open_session<T: Playable>(
 ) -> Result<Arc<Session<T>>, SessionRefused> {
     let NewSession { key, title_id, title, form, client } = new;
     let offers = offers(&*title, form, classes, client.class)?;
-    Ok(sessions.open_as(key, title_id, title, offers, client, now_ns)?)
+    let session = sessions.open_as(key, title_id, title, offers, client, now_ns)?;
+    session.plays_as_file(form == Form::File);
+    Ok(session)
+}
+
+/// Has a session continue in another class, in the form in which its client plays the title.
+/// `false` if it has ended.
+///
+/// # Errors
+/// The title is too long for the class, or the class has no room. Then the session has its old
+/// class and all that it held.
+pub fn change_class<T: Playable>(
+    sessions: &Sessions<T>,
+    classes: &ClassTable,
+    session: &Session<T>,
+    class: Class,
+    now_ns: u64,
+) -> Result<bool, SessionRefused> {
+    let form = if session.is_file() { Form::File } else { Form::Ladder };
+    let offers = offers(&**session.playing(), form, classes, class)?;
+    Ok(sessions.change_class(session, class, offers, now_ns)?)
 }
 
 /// Opens a session again that another process has kept, at the position of its client.
@@ -72,7 +92,9 @@ pub fn resume_session<T: Playable>(
 ) -> Result<Arc<Session<T>>, SessionRefused> {
     let form = if kept.playing.is_some_and(|playing| playing.as_file) { Form::File } else { Form::Ladder };
     let offers = offers(&*title, form, classes, kept.former.class)?;
-    Ok(sessions.resume(kept, title, offers, now_ns)?)
+    let session = sessions.resume(kept, title, offers, now_ns)?;
+    session.plays_as_file(form == Form::File);
+    Ok(session)
 }
 
 fn offers<T: Playable>(

@@ -37,6 +37,18 @@ pub struct DeliveryPolicy {
     /// Nothing is reserved for it, because there was no room where its session's client has jumped
     /// to, or for a better rendition.
     pub is_displaced: bool,
+    /// What was decided, for whom; `None` if it belongs to no session. If the class of the session
+    /// changes, it is decided again for what is left.
+    pub decided: Option<Decided>,
+}
+
+/// A request of a session, and the class that the session had when it was decided on.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The class of the session.
+    pub class: Class,
+    /// The request.
+    pub request: MediaRequest,
 }
 
 impl DeliveryPolicy {
@@ -64,6 +76,7 @@ impl DeliveryPolicy {
             send_by_ns: None,
             spread_bytes_per_s: None,
             is_displaced: false,
+            decided: None,
         }
     }
 }
@@ -131,17 +144,12 @@ impl<T: Playable> Decision<'_, T> {
         prefetcher: &mut Prefetcher,
     ) -> Result<DeliveryPolicy, AdmitError> {
         let kind = self.classes.kind(session.class());
-        if let Some(form) = request.form().filter(|_| kind == Kind::Periodic)
-            && !self.sessions.reserves_one_of(
-                session,
-                session.playing().choices(form).as_ref(),
-                self.now_ns,
-            )?
-        {
+        if kind == Kind::Periodic && !self.is_of_form(session, request)? {
             // The reservation is for the bytes of another form. This one is delivered without a
             // reservation.
             return Ok(DeliveryPolicy::without_deadline(Class::APERIODIC));
         }
+        self.note(session, request, kind);
         match (request, kind) {
             (_, Kind::Aperiodic) => Ok(DeliveryPolicy::without_deadline(session.class())),
             (MediaRequest::Segment { track, number, bytes }, Kind::Periodic) => {
@@ -204,7 +212,88 @@ impl<T: Playable> Decision<'_, T> {
             send_by_ns: None,
             spread_bytes_per_s: None,
             is_displaced,
+            decided: None,
         })
+    }
+
+    /// The policy for what is left of a delivery whose session has another class now: it is a part
+    /// of the file from `from_offset` on, and its client has taken so many bytes of it. `None` if
+    /// only the class changes.
+    pub(crate) fn again(
+        &self,
+        session: &Session<T>,
+        request: &MediaRequest,
+        (from_offset, taken_bytes): (u64, u64),
+        had: Class,
+    ) -> Result<Option<DeliveryPolicy>, AdmitError> {
+        match (request, self.classes.kind(session.class())) {
+            (_, Kind::Aperiodic) => Ok(Some(DeliveryPolicy::without_deadline(session.class()))),
+            (_, Kind::Interactive) => Ok(Some(DeliveryPolicy::interactive())),
+            (_, Kind::Periodic) if !self.is_of_form(session, request)? => {
+                Ok(Some(DeliveryPolicy::without_deadline(Class::APERIODIC)))
+            }
+            (MediaRequest::File(_), Kind::Periodic) => {
+                self.paced(session, from_offset, from_offset + taken_bytes).map(Some)
+            }
+            // It keeps the times that it has.
+            (_, Kind::Periodic) if self.classes.kind(had) == Kind::Periodic => Ok(None),
+            (MediaRequest::Segment { track, number, bytes }, Kind::Periodic) => {
+                let left_bytes = bytes.saturating_sub(taken_bytes);
+                Ok(session.playing().segment(*track, *number).map(|segment| {
+                    self.piece(session, segment.body.bytes(), segment.span.length_ns(), left_bytes)
+                }))
+            }
+            (_, Kind::Periodic) => Ok(Some(DeliveryPolicy::begins())),
+        }
+    }
+
+    /// Notes where a client is whose class has no deadlines, at byte `offset` of the title as one
+    /// file.
+    pub(crate) fn passes_file(&self, session: &Session<T>, offset: u64) {
+        if let Some(file) = session.playing().file() {
+            session.is_at(Pace::new(Arc::clone(&file.times), offset, offset).media_ns);
+        }
+    }
+
+    /// Notes how the client of a session plays its title and, if its class has no deadlines, where
+    /// it is.
+    fn note(&self, session: &Session<T>, request: &MediaRequest, kind: Kind) {
+        let is_unpromised = kind != Kind::Periodic;
+        match request {
+            MediaRequest::Segment { track, number, .. } => {
+                session.plays_as_file(false);
+                let segment = session.playing().segment(*track, *number).filter(|_| is_unpromised);
+                segment.into_iter().for_each(|segment| session.is_at(segment.span.from_ns));
+            }
+            MediaRequest::File(range) | MediaRequest::Read { range, .. } => {
+                session.plays_as_file(true);
+                if is_unpromised {
+                    self.passes_file(session, range.start);
+                }
+            }
+            MediaRequest::Stream(_)
+            | MediaRequest::Parity(_)
+            | MediaRequest::Slots
+            | MediaRequest::Preparation => {}
+        }
+    }
+
+    /// Whether what is reserved for a session is of the form that is requested.
+    fn is_of_form(&self, session: &Session<T>, request: &MediaRequest) -> Result<bool, AdmitError> {
+        let Some(form) = request.form() else { return Ok(true) };
+        let offers = session.playing().choices(form);
+        self.sessions.reserves_one_of(session, offers.as_ref(), self.now_ns)
+    }
+
+    /// The policy for a part of a segment. Single pictures for fast play, and the rest of a segment
+    /// that was cut off, are not a part of the schedule.
+    fn piece(&self, session: &Session<T>, bytes: u64, duration_ns: u64, piece_bytes: u64) -> DeliveryPolicy {
+        let piece_ns = u128::from(duration_ns) * u128::from(piece_bytes) / u128::from(bytes.max(1));
+        let piece_ns = u64::try_from(piece_ns).unwrap_or(u64::MAX);
+        match self.sessions.allows_piece(session, piece_ns, self.now_ns) {
+            true => DeliveryPolicy::begins(),
+            false => DeliveryPolicy::without_deadline(Class::APERIODIC),
+        }
     }
 
     /// The policy for a stream that is sent by the clock from `offset` on.
@@ -304,16 +393,7 @@ impl<T: Playable> Decision<'_, T> {
         let (span, bytes) = (&segment.span, segment.body.bytes());
         let duration_ns = span.until_ns.saturating_sub(span.from_ns);
         if requested_bytes < bytes {
-            // Single pictures for fast play, or the rest of a segment that was cut off: they are
-            // not a part of the schedule.
-            let piece_ns = u128::from(duration_ns) * u128::from(requested_bytes) / u128::from(bytes);
-            let is_allowed =
-                self.sessions.allows_piece(session, u64::try_from(piece_ns).unwrap_or(u64::MAX), self.now_ns);
-            return Ok(if is_allowed {
-                DeliveryPolicy::begins()
-            } else {
-                DeliveryPolicy::without_deadline(Class::APERIODIC)
-            });
+            return Ok(self.piece(session, bytes, duration_ns, requested_bytes));
         }
         let permit = self.sessions.request(session, segment.choice, span, self.now_ns)?;
         let is_displaced = permit.is_displaced;

@@ -56,6 +56,9 @@ pub struct ShareClaim<'a> {
     pub start: DemandStart,
     /// What the stream holds already, which it gives back.
     pub had: Option<&'a MeanCosts>,
+    /// What it holds is charged to another class. Media memory, which all classes share, it gives
+    /// back all the same.
+    pub changes_class: bool,
     /// What the client's streams hold together, with this one.
     pub held: &'a MeanCosts,
 }
@@ -126,11 +129,12 @@ impl Ledger {
     /// # Errors
     /// [`AdmitError::Share`].
     pub fn check_share(&self, share: ClientShare, asked: &ShareClaim<'_>) -> Result<(), AdmitError> {
-        let &ShareClaim { sender, demand, start, had, held } = asked;
+        let &ShareClaim { sender, demand, start, had, changes_class, held } = asked;
         let others = |series| held.of(series).saturating_sub(had.map_or(0, |had| had.of(series)));
         let needs = self.mean_costs(demand, sender.front_end);
         let series = 0..self.capacities.series();
-        let grows = series.clone().any(|series| needs.of(series) > had.map_or(0, |had| had.of(series)));
+        let grows = changes_class
+            || series.clone().any(|series| needs.of(series) > had.map_or(0, |had| had.of(series)));
         if share == ClientShare::ALL || !grows || series.clone().all(|series| others(series) == 0) {
             return Ok(());
         }
@@ -139,14 +143,19 @@ impl Ledger {
                 let newcomers = self.capacity(sender.class, series) / NEWCOMERS_PART;
                 let kept = share.kept(others(series).saturating_add(needs.of(series))).max(newcomers);
                 // The ledger still counts what the stream gives back.
-                kept.saturating_sub(had.map_or(0, |had| had.of(series)))
+                let is_given_back = !changes_class || Resource::of_series(series) == Resource::Arena;
+                kept.saturating_sub(had.filter(|_| is_given_back).map_or(0, |had| had.of(series)))
             })
             .collect();
         let claim = self.claim(sender, demand, start.from_round, start.start_round)?;
         let Err(refusal) = self.require(&Claim { kept: &kept, ..claim }) else { return Ok(()) };
-        // Where it does not fit at all, the ledger says so.
-        if had.is_none() && self.require(&claim).is_err() {
-            return Ok(());
+        // Where it does not fit at all, the ledger says so. The memory of a stream that changes its
+        // class is still counted.
+        if had.is_none() || changes_class {
+            match self.require(&claim) {
+                Err(refusal) if had.is_none() || refusal.resource != Resource::Arena => return Ok(()),
+                _ => {}
+            }
         }
         let held = others(refusal.resource.series());
         Err(AdmitError::Share(Box::new(ShareRefusal { refusal, held, share })))
@@ -212,6 +221,7 @@ mod tests {
                 demand: &demand,
                 start: NOW,
                 had: None,
+                changes_class: false,
                 held: &held,
             };
             let granted = ledger.check_share(share, &asked);
@@ -260,6 +270,7 @@ mod tests {
                 demand: &demand,
                 start: NOW,
                 had: None,
+                changes_class: false,
                 held: &held,
             };
             ledger.check_share(ClientShare::permille(1), &asked).unwrap();
@@ -291,6 +302,7 @@ mod tests {
                 demand,
                 start: NOW,
                 had: Some(&costs),
+                changes_class: false,
                 held: &held,
             };
             ledger.check_share(share, &asked)

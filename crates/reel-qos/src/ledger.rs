@@ -126,12 +126,30 @@ impl Ledger {
         from_round: usize,
         start_round: u64,
     ) -> Result<(), AdmitError> {
+        let class = self.reservations.get(&id).ok_or(AdmitError::Ended(id))?.class;
+        self.reclass(id, class, demand, from_round, start_round)
+    }
+
+    /// The same into another class, as one step: what is given back in the old class is free when
+    /// the new one is asked. The front end stays. A demand that needs nowhere more than the old one
+    /// is compared like any other, since another share is to carry it.
+    ///
+    /// # Errors
+    /// As of [`change`](Self::change).
+    pub fn reclass(
+        &mut self,
+        id: ReservationId,
+        class: Class,
+        demand: &Arc<Demand>,
+        from_round: usize,
+        start_round: u64,
+    ) -> Result<(), AdmitError> {
         let old = self.reservations.get(&id).ok_or(AdmitError::Ended(id))?;
-        let claim = self.claim(old.sender(), demand, from_round, start_round)?;
+        let claim = self.claim(Sender { class, ..old.sender() }, demand, from_round, start_round)?;
         let new = Reservation::new(&claim, demand, old.label.clone());
         let old = self.strike(id).ok_or(AdmitError::Ended(id))?;
         let decision = match self.require(&claim) {
-            Err(_) if self.needs_no_more(&claim, &old) => Ok(()),
+            Err(_) if old.class == class && self.needs_no_more(&claim, &old) => Ok(()),
             decision => decision,
         };
         self.enter(id, if decision.is_ok() { new } else { old });

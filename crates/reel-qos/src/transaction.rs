@@ -2,7 +2,7 @@
 
 use crate::claim::{DemandStart, Reservation};
 use crate::ledger::{Ledger, ReservationId};
-use crate::{AdmitError, Demand, Sender};
+use crate::{AdmitError, Class, Demand, Sender};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -83,6 +83,24 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// See [`Ledger::reclass`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reclass(
+        &mut self,
+        id: ReservationId,
+        class: Class,
+        demand: &Arc<Demand>,
+        from_round: usize,
+        start_round: u64,
+    ) -> Result<(), AdmitError> {
+        let before = self.ledger.reservation(id);
+        self.ledger.reclass(id, class, demand, from_round, start_round)?;
+        self.undo.push((id, before));
+        Ok(())
+    }
+
     /// See [`Ledger::release`].
     pub fn release(&mut self, id: ReservationId) -> bool {
         let before = self.ledger.reservation(id);
@@ -142,7 +160,7 @@ impl Drop for Transaction<'_> {
 mod tests {
     use super::*;
     use crate::limits::ROUND_NS;
-    use crate::{Capacities, Class, DiskDemand, DiskPrice, MemberCapacity, Resource};
+    use crate::{Capacities, DiskDemand, DiskPrice, MemberCapacity, Resource};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// One member that reads `reads` times in a round for the periodic class, which has 70 % of it.

@@ -10,7 +10,8 @@ use reel_disk::Disks;
 use reel_disk::limits::WAKE_MAX_NS;
 use reel_library::{Form as StoredForm, LibraryError};
 use reel_play::{
-    Form, NewSession, PlayCounters, Playable, PlayableTitle, SessionRefused, open_session, resume_session,
+    Form, NewSession, PlayCounters, Playable, PlayableTitle, SessionRefused, change_class, open_session,
+    resume_session,
 };
 use reel_qos::Class;
 use reel_rt::{Workers, now_ns};
@@ -166,6 +167,30 @@ impl Opener {
         let key = SessionKey::random().map_err(|error| self.refuse(OpenRefused::NoRandom(error).into()))?;
         let session = self.open_as(NewSession { key, title_id, title, form, client }, now_ns)?;
         Ok(OpenedSession::new(&self.sessions, session))
+    }
+
+    /// Has a session continue in the class of this name, which `client` asks for. It is admitted
+    /// there, and what it holds is given back, in one step. `false` if it has ended. A refusal is
+    /// counted.
+    ///
+    /// # Errors
+    /// As of [`Opener::class`], and [`Refusal::Session`]. Then the session has its old class and all
+    /// that it held.
+    pub fn change_class(
+        &self,
+        session: &Session<PlayableTitle>,
+        name: &str,
+        client: impl Into<Client>,
+        now_ns: u64,
+    ) -> Result<bool, Refusal> {
+        let class = self.class(Some(name), client)?;
+        let changed = change_class(&self.sessions, &self.disks.classes(), session, class, now_ns);
+        changed.map_err(|refused| self.refuse(refused))
+    }
+
+    /// The name of a class.
+    pub fn class_name(&self, class: Class) -> String {
+        self.disks.classes().spec(class).name.clone()
     }
 
     /// The session of a key: the one that is open, or the one that ended because its client was

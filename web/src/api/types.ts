@@ -721,6 +721,8 @@ export interface ResourceUse {
 
 /** A session with its addresses. */
 export interface Session {
+  /** The name of its class. */
+  class: string;
   /** The address of the DASH manifest. */
   dash: string;
   /** Seconds without a request after which the session ends. */
@@ -745,6 +747,12 @@ export interface Session {
   starts_in_s: number;
   /** The title's id. */
   title: string;
+}
+
+/** What is to be another with a session. */
+export interface SessionChange {
+  /** The name of the class in which it is to continue. It is admitted there, or keeps its class. */
+  class: string;
 }
 
 /** All open sessions. */

@@ -11,6 +11,7 @@ mod memory;
 mod one_copy;
 mod parallel;
 mod pushed;
+mod reclass;
 mod sessions;
 mod shares;
 mod waiting;

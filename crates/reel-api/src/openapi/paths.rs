@@ -10,7 +10,8 @@ use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
     AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
-    OpenSession, Readiness, Replacement, Session, SessionList, Title, TitleChange, TitleList, Watch,
+    OpenSession, Readiness, Replacement, Session, SessionChange, SessionList, Title, TitleChange, TitleList,
+    Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -253,6 +254,24 @@ fn sessions(describe: &mut Describe) -> Paths {
         ("503", describe.problem(REFUSED)),
     ];
     let closed = [("204", plain("Ended", [])), ("404", describe.problem("No such session"))];
+    let one =
+        [("200", describe.json::<Session>("The session")), ("404", describe.problem("No such session"))];
+    let changed = [
+        ("200", describe.json::<Session>("The session as it is now")),
+        ("400", describe.problem("No such class")),
+        ("403", describe.problem("The class is not for this client")),
+        ("404", describe.problem("No such session")),
+        ("415", describe.problem("The body is not JSON")),
+        ("429", describe.problem("Refused: this client has its share, or changes the class too often")),
+        ("503", describe.problem(REFUSED)),
+    ];
+    let mut change = describe.operation(op("changeSession", "Continue in another class"), changed);
+    change["description"] = json!(
+        "The session is admitted in the new class, and gives back what it has in the old one, in one step. If it is \
+         refused, it keeps its class and all that it has. Responses under way continue, and read in the new class from \
+         then on."
+    );
+    change["requestBody"] = describe.body::<SessionChange>();
     let mut open =
         describe.operation(op("openSession", "Ask for a title to be played without stalls"), opened);
     open["requestBody"] = describe.body::<OpenSession>();
@@ -265,6 +284,8 @@ fn sessions(describe: &mut Describe) -> Paths {
             "/api/v1/sessions/{key}",
             json!({
                 "parameters": [path("key", "A session's key")],
+                "get": describe.operation(op("getSession", "One session"), one),
+                "patch": change,
                 "delete": describe.operation(op("closeSession", "End a session"), closed),
             }),
         ),

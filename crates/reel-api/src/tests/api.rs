@@ -1,6 +1,6 @@
 //! Titles, sessions, volume, health, pages: what is asked without a body of its own.
 
-use super::fake::Server;
+use super::fake::{Answer, Server};
 use crate::VolumeState;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -178,7 +178,7 @@ async fn a_wrong_method_is_answered_with_the_right_ones() {
         ("PUT", "/api/v1/titles", "GET,HEAD,POST"),
         ("POST", "/api/v1/titles/x", "GET,HEAD,PATCH,DELETE"),
         ("POST", "/metrics", "GET,HEAD"),
-        ("GET", "/api/v1/sessions/x", "DELETE"),
+        ("PUT", "/api/v1/sessions/x", "GET,HEAD,PATCH,DELETE"),
     ] {
         let answer = server.call(method, path).await;
         answer.problem(405);
@@ -214,7 +214,7 @@ async fn sessions_open_and_close() {
     let answer = server.send(open("film")).await;
     assert_eq!((answer.status, answer.header("location")), (StatusCode::CREATED, "/api/v1/sessions/k0"));
     let session = serde_json::json!({
-        "key": "k0", "title": "film", "hls": "/s/k0/master.m3u8", "dash": "/s/k0/manifest.mpd",
+        "key": "k0", "title": "film", "class": "periodic", "hls": "/s/k0/master.m3u8", "dash": "/s/k0/manifest.mpd",
         "progressive": "/s/k0/film.mp4", "expires_in_s": 300,
         "starts_in_s": 0, "start_bound_s": 2,
     });
@@ -232,6 +232,38 @@ async fn sessions_open_and_close() {
     assert!(refused.problem(503).contains("two are enough"));
     assert_eq!(refused.header("retry-after"), "7");
     assert_eq!(server.call("DELETE", "/api/v1/sessions/k0").await.status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn the_class_of_a_session_is_changed_or_stays() {
+    let server = Server::new();
+    let request = |method: &str, path: &str, body: &str| {
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        request.body(Body::from(body.to_owned())).expect("a request")
+    };
+    let of_key = "/api/v1/sessions/k0";
+    server.send(request("PATCH", of_key, r#"{"class":"gold"}"#)).await.problem(404);
+    server.send(request("POST", "/api/v1/sessions", r#"{"title":"film"}"#)).await;
+    let changed = server.send(request("PATCH", of_key, r#"{"class":"gold"}"#)).await;
+    assert_eq!((changed.status, &changed.json()["class"]), (StatusCode::OK, &"gold".into()));
+    let kind = |answer: &Answer| answer.json()["type"].as_str().unwrap_or_default().to_owned();
+    for (class, status, problem, retry_after) in [
+        ("none", 400, "urn:reel:problem:no-such-class", ""),
+        ("others", 403, "urn:reel:problem:class-of-others", ""),
+        ("full", 503, "urn:reel:problem:not-admitted", "7"),
+        ("often", 429, "urn:reel:problem:not-admitted", "1"),
+    ] {
+        let refused = server.send(request("PATCH", of_key, &format!("{{\"class\":\"{class}\"}}"))).await;
+        assert!(refused.problem(status).contains(class));
+        assert_eq!((&*kind(&refused), refused.header("retry-after")), (problem, retry_after));
+        assert_eq!(server.get(of_key).await.json()["class"], "gold", "it has the class that it had");
+    }
+    server.send(request("PATCH", of_key, r#"{"klass":"gold"}"#)).await.problem(400);
+    let mut foreign = request("PATCH", of_key, r#"{"class":"bulk"}"#);
+    foreign.headers_mut().insert("sec-fetch-site", "cross-site".parse().expect("a value"));
+    server.send(foreign).await.problem(403);
+    server.call("DELETE", of_key).await;
+    server.get(of_key).await.problem(404);
 }
 
 #[tokio::test]

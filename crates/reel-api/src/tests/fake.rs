@@ -562,6 +562,7 @@ impl SessionService for FakeSessions {
         let session = SessionReport {
             key: format!("k{}", open.len()),
             title: title.to_owned(),
+            class: "periodic".to_owned(),
             expires_in_s: 300,
             starts_in_s: 0,
         };
@@ -581,11 +582,44 @@ impl SessionService for FakeSessions {
         self.open.lock().expect("lock").clone()
     }
 
-    fn close(&self, key: &str) -> bool {
+    fn one(&self, key: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        let found = self.list().into_iter().find(|session| session.key == key);
+        found.ok_or(SessionRefusal::NoSuchSession)
+    }
+
+    fn change_class(
+        &self,
+        key: &str,
+        class: &str,
+        _: std::net::IpAddr,
+    ) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
-        let before = open.len();
-        open.retain(|session| session.key != key);
-        open.len() < before
+        let found = open.iter_mut().find(|session| session.key == key);
+        let session = found.ok_or(SessionRefusal::NoSuchSession)?;
+        let refused = |retry_after_s, is_of_client| SessionRefusal::Refused {
+            detail: format!("{class} has no room"),
+            retry_after_s,
+            is_of_client,
+            refusal: None,
+        };
+        match class {
+            "none" => Err(SessionRefusal::NoSuchClass("there is no class none".to_owned())),
+            "others" => {
+                Err(SessionRefusal::ClassOfOthers("the class others is not for this client".to_owned()))
+            }
+            "full" => Err(refused(7, false)),
+            "often" => Err(refused(1, true)),
+            _ => {
+                class.clone_into(&mut session.class);
+                Ok(session.clone())
+            }
+        }
+    }
+
+    fn close(&self, key: &str, client: std::net::IpAddr) -> Result<(), SessionRefusal> {
+        self.one(key, client)?;
+        self.open.lock().expect("lock").retain(|session| session.key != key);
+        Ok(())
     }
 }
 

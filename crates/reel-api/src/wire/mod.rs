@@ -23,7 +23,7 @@ pub use dashboard::{
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
-pub use sessions::{ListedSession, OpenSession, Session, SessionList};
+pub use sessions::{ListedSession, OpenSession, Session, SessionChange, SessionList};
 pub use titles::{
     AddedSubtitles, AudioTrack, FileStretch, FileTimes, SourceFile, SubtitleTrack, Title, TitleChange,
     TitleList, VideoTrack, WatchAddresses,

@@ -11,6 +11,14 @@ pub struct OpenSession {
     pub title: String,
 }
 
+/// What is to be another with a session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionChange {
+    /// The name of the class in which it is to continue. It is admitted there, or keeps its class.
+    pub class: String,
+}
+
 /// A session with its addresses.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Session {
@@ -18,6 +26,8 @@ pub struct Session {
     pub key: String,
     /// The title's id.
     pub title: String,
+    /// The name of its class.
+    pub class: String,
     /// The address of the HLS playlist.
     pub hls: String,
     /// The address of the DASH manifest.

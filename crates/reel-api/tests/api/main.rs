@@ -38,8 +38,16 @@ impl SessionService for NoSessions {
         Vec::new()
     }
 
-    fn close(&self, _: &str) -> bool {
-        false
+    fn one(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        Err(SessionRefusal::NoSuchSession)
+    }
+
+    fn change_class(&self, _: &str, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        Err(SessionRefusal::NoSuchSession)
+    }
+
+    fn close(&self, _: &str, _: std::net::IpAddr) -> Result<(), SessionRefusal> {
+        Err(SessionRefusal::NoSuchSession)
     }
 }
 

@@ -14,6 +14,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// The class of a program that names none.
+const PERIODIC: &str = "periodic";
+
 /// A program's request.
 pub(super) struct Wanted {
     /// The program's token.
@@ -195,6 +198,35 @@ impl Programs {
             Ok(false) | Err(_) => {
                 Err(Refused(RefusalCode::Unavailable, 1, "the program does not read its socket".to_owned()))
             }
+        }
+    }
+
+    /// Has a stream continue in another class, and answers. What it reads next is of that class.
+    pub(super) fn change_class(&mut self, serve: &mut Serve<'_>, (token, tag): (u64, u64), class: &str) {
+        let Some(program) = self.programs.get_mut(token) else { return };
+        let (socket, client) = (Arc::clone(&program.socket), Client::User(program.user));
+        let id = program.streams.get(&tag).copied().and_then(Named::id);
+        let playing = id.and_then(|id| self.playing.get(&id));
+        let class = if class.is_empty() { PERIODIC } else { class };
+        let now_ns = serve.now_ns();
+        let changed = playing.map_or(Ok(false), |playing| {
+            serve.opener().change_class(playing.session(), class, client, now_ns)
+        });
+        let reply = match changed {
+            Ok(true) => Reply::Changed { tag },
+            Ok(false) => {
+                let text = format!("there is no open stream {tag}: it has ended, or never was");
+                Reply::NotChanged { tag, code: RefusalCode::BadRequest, retry_after_s: 0, text }
+            }
+            Err(refusal) => {
+                let Refused(code, retry_after_s, text) = refusal.into();
+                Reply::NotChanged { tag, code, retry_after_s, text }
+            }
+        };
+        // A program that does not read its socket would not read this either.
+        let _ = say(&socket, &reply.encode(), &[]);
+        if let Some(id) = id {
+            self.pump(serve, &[id]);
         }
     }
 

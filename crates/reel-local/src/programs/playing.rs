@@ -1,5 +1,7 @@
 //! What the front end records of a program's stream beside its bytes.
 
+use reel_admit::Session;
+use reel_play::PlayableTitle;
 use reel_serve::OpenedSession;
 
 /// A stream that is open. Its session ends with it.
@@ -22,6 +24,10 @@ impl Playing {
 
     pub(super) fn tag(&self) -> u64 {
         self.tag
+    }
+
+    pub(super) fn session(&self) -> &Session<PlayableTitle> {
+        &self.session
     }
 
     pub(super) fn title(&self) -> &str {

@@ -4,12 +4,12 @@ use super::network::LinkState;
 use super::pacing::Pacer;
 use super::{DeliveryReport, NetworkPath, NewDelivery};
 use crate::counters::PlayCounters;
-use crate::playable::Playable;
-use crate::policy::{Decision, DeliveryPolicy};
+use crate::playable::{MediaRequest, Playable};
+use crate::policy::{Decided, Decision, DeliveryPolicy};
 use reel_admit::{PlayedBy, Session};
 use reel_cache::{QueuePosition, Reader};
 use reel_disk::Requester;
-use reel_qos::{AdmitError, Class};
+use reel_qos::{AdmitError, Class, Kind};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -54,6 +54,10 @@ pub(super) struct Delivery<T> {
     preamble_bytes: u64,
     bytes: u64,
     taken_bytes: u64,
+    /// What was decided for its session.
+    decided: Option<Decided>,
+    /// Bytes that the path to its client takes at once without loss, if it goes through the uplink.
+    train_bytes: Option<u64>,
 }
 
 /// Where a delivery is in a stream that is sent by the clock.
@@ -63,6 +67,14 @@ struct Passing {
     from: u64,
     /// The byte of the stream at which to say next where it is.
     next: u64,
+}
+
+/// When a delivery sends what is paced or spread.
+fn pacer(spread_bytes_per_s: Option<u64>, paced_bytes_per_s: Option<u64>, train_bytes: u64) -> Option<Pacer> {
+    match spread_bytes_per_s {
+        Some(rate) => Some(Pacer::steady(rate, train_bytes)),
+        None => paced_bytes_per_s.map(|rate| Pacer::new(rate, train_bytes)),
+    }
 }
 
 impl<T: Playable> Delivery<T> {
@@ -80,10 +92,11 @@ impl<T: Playable> Delivery<T> {
             send_by_ns,
             spread_bytes_per_s,
             is_displaced,
+            decided,
         } = policy;
-        let pacer = |train_bytes| match spread_bytes_per_s {
-            Some(rate) => Some(Pacer::steady(rate, train_bytes)),
-            None => paced_bytes_per_s.map(|rate| Pacer::new(rate, train_bytes)),
+        let train_bytes = match path {
+            NetworkPath::Uplink { train_bytes, .. } => Some(train_bytes),
+            NetworkPath::Local => None,
         };
         // What is sent without a reservation leaves a session's memory to what is sent with one.
         let reserved = session.as_ref().filter(|_| class != Class::APERIODIC);
@@ -112,10 +125,7 @@ impl<T: Playable> Delivery<T> {
                 NetworkPath::Uplink { piece_bytes, .. } => piece_bytes,
                 NetworkPath::Local => 1,
             },
-            pacer: match path {
-                NetworkPath::Uplink { train_bytes, .. } => pacer(train_bytes),
-                NetworkPath::Local => None,
-            },
+            pacer: train_bytes.and_then(|bytes| pacer(spread_bytes_per_s, paced_bytes_per_s, bytes)),
             file_offset,
             follows_client,
             passing: passes_stream.then_some(Passing { from: file_offset, next: file_offset }),
@@ -125,7 +135,45 @@ impl<T: Playable> Delivery<T> {
             preamble_bytes,
             bytes,
             taken_bytes: 0,
+            decided,
+            train_bytes,
         }
+    }
+
+    /// The class that its session had when it was decided on, if it has another one now.
+    pub(super) fn former_class(&self) -> Option<Class> {
+        let (session, decided) = (self.session.as_ref()?, self.decided.as_ref()?);
+        (session.class() != decided.class).then_some(decided.class)
+    }
+
+    /// Continues in the class that its session has now. Its session was admitted there; what cannot
+    /// be promised to it all the same continues as well as it can.
+    pub(super) fn change_class(&mut self, decision: &Decision<'_, T>, counters: &PlayCounters, had: Class) {
+        let (Some(session), Some(decided)) = (self.session.clone(), self.decided.as_mut()) else { return };
+        decided.class = session.class();
+        let place = (self.file_offset, self.taken_bytes.saturating_sub(self.preamble_bytes));
+        let again = decision.again(&session, &decided.request, place, had).unwrap_or_else(|refusal| {
+            counters.not_admitted(&refusal);
+            Some(DeliveryPolicy::without_deadline(Class::APERIODIC))
+        });
+        let Some(policy) = again else {
+            if self.class == had {
+                self.class = session.class();
+                self.reader.set_class(self.class);
+            }
+            return;
+        };
+        let DeliveryPolicy { class, due, follows_client, send_by_ns, is_displaced, .. } = policy;
+        self.pacer = self.train_bytes.and_then(|bytes| pacer(None, policy.paced_bytes_per_s, bytes));
+        (self.class, self.send_by_ns, self.is_displaced) = (class, send_by_ns, is_displaced);
+        self.follows_client = follows_client;
+        if follows_client && self.played.is_none() {
+            self.played = Some(session.plays_from());
+        }
+        if class != Class::APERIODIC && !self.reader.is_promised() {
+            self.reader.promise(session.memory());
+        }
+        self.reader.set_terms(class, due);
     }
 
     /// The session for whose start it waits.
@@ -166,6 +214,8 @@ impl<T: Playable> Delivery<T> {
         }
         self.reader.set_terms(policy.class, policy.due);
         self.played = policy.follows_client.then(|| session.plays_from());
+        let request = MediaRequest::File(self.file_offset..self.file_offset + self.bytes);
+        self.decided = Some(Decided { class: session.class(), request });
         self._answers = Some(session.answers());
         self.session = Some(session);
         Ok(true)
@@ -183,7 +233,13 @@ impl<T: Playable> Delivery<T> {
     /// else can be said any more. So does what the client does not play from any more.
     pub(super) fn follow(&mut self, decision: &Decision<'_, T>, counters: &PlayCounters) {
         self.pass(decision);
-        let Some(session) = self.session.as_ref().filter(|_| self.follows_client) else { return };
+        let Some(session) = self.session.as_ref().filter(|_| self.follows_client) else {
+            return self.note_place(decision);
+        };
+        if self.former_class().is_some() {
+            // What follows is decided with its next read.
+            return;
+        }
         let from = self.file_offset;
         let offset = from + self.media_bytes_taken();
         let is_played = self.played.as_ref().is_none_or(PlayedBy::is_played);
@@ -200,6 +256,16 @@ impl<T: Playable> Delivery<T> {
         }
         self.class = policy.class;
         self.reader.set_terms(policy.class, policy.due);
+    }
+
+    /// Notes where its client is in the title as one file, if its class has no deadlines.
+    fn note_place(&self, decision: &Decision<'_, T>) {
+        if let (Some(session), Some(Decided { request: MediaRequest::File(_), class })) =
+            (&self.session, &self.decided)
+            && decision.classes.kind(*class) != Kind::Periodic
+        {
+            decision.passes_file(session, self.file_offset + self.media_bytes_taken());
+        }
     }
 
     /// Says where a stream is that is sent by the clock, once for each stripe.

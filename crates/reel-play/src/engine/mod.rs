@@ -18,7 +18,7 @@ use crate::counters::PlayCounters;
 use crate::late::LateViewer;
 use crate::limits::PREFETCH_EVERY_NS;
 use crate::playable::{MediaRequest, Playable};
-use crate::policy::{Decision, DeliveryPolicy};
+use crate::policy::{Decided, Decision, DeliveryPolicy};
 use crate::slots::Slots;
 use crate::uplink::{UplinkPort, uplink_client};
 use delivery::Delivery;
@@ -231,7 +231,10 @@ impl<T: Playable> Engine<T> {
         self.inside(|engine| {
             let classes = engine.units().disks().classes();
             let decision = Decision { sessions: &engine.sessions, classes: &classes, now_ns };
+            // If the class changes in the meantime, it is decided again when the delivery reads.
+            let decided = Some(Decided { class: session.class(), request: request.clone() });
             let policy = decision.of(session, request, &mut engine.prefetcher);
+            let policy = policy.map(|policy| DeliveryPolicy { decided, ..policy });
             if engine.prefetch_ns.is_none() && !engine.prefetcher.is_empty() {
                 engine.prefetch_ns = Some(now_ns + PREFETCH_EVERY_NS);
             }
@@ -582,9 +585,21 @@ impl<T: Playable> Engine<T> {
         }
     }
 
+    /// Has a delivery continue as one of the class that its session has now.
+    fn follow_class(&mut self, id: DeliveryId, now_ns: u64) {
+        let Some(delivery) = self.deliveries.get_mut(id.0) else { return };
+        let Some(had) = delivery.former_class() else { return };
+        let classes = self.fetcher.units().disks().classes();
+        let decision = Decision { sessions: &self.sessions, classes: &classes, now_ns };
+        delivery.change_class(&decision, &self.counters, had);
+        // What it was granted or waits for is of the former class.
+        self.give_grant_back(id);
+    }
+
     /// Has a delivery ask for what it needs next, and keeps its position among those that wait for
     /// buffers.
     fn fill_reader(&mut self, id: DeliveryId, now_ns: u64) -> Option<ReaderState> {
+        self.follow_class(id, now_ns);
         let delivery = self.deliveries.get_mut(id.0)?;
         self.fetcher.compute_parity(!self.sessions.is_roomy());
         let state = delivery.reader.fill(&mut self.fetcher, now_ns);

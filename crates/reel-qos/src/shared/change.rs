@@ -1,4 +1,4 @@
-//! A stream moves to another place or demand, and so perhaps to another group.
+//! A stream moves to another place, demand or class, and so perhaps to another group.
 
 use super::group::{Group, Single};
 use super::shape::{epoch, shape};
@@ -6,13 +6,15 @@ use super::{SharedReservations, Stream, own_from};
 use crate::claim::DemandStart;
 use crate::ledger::ReservationId;
 use crate::limits::LATE_ROUNDS;
-use crate::{AdmitError, Demand};
+use crate::{AdmitError, Class, Demand, Sender};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// A requested move.
 struct Move<'a> {
     stream: ReservationId,
+    class: Class,
     demand: &'a Arc<Demand>,
     /// What a stream of this demand holds for itself.
     own: Arc<Demand>,
@@ -50,14 +52,31 @@ impl SharedReservations {
         start: DemandStart,
         is_held: bool,
     ) -> Result<(), AdmitError> {
+        let before = self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?;
+        self.reclass(stream, self.groups[&before.group].class, demand, start, is_held)
+    }
+
+    /// The same into another class, as one step: what the stream had is free when the new class is
+    /// asked, so nothing is needed twice. A refusal names all that the stream needs there.
+    ///
+    /// # Errors
+    /// As of [`change`](Self::change). Then nothing has changed.
+    pub fn reclass(
+        &mut self,
+        stream: ReservationId,
+        class: Class,
+        demand: &Arc<Demand>,
+        start: DemandStart,
+        is_held: bool,
+    ) -> Result<(), AdmitError> {
         let before = *self.streams.get(&stream).ok_or(AdmitError::Ended(stream))?;
         let epoch = epoch(start);
         let group = &self.groups[&before.group];
         let is_same_demand = Arc::ptr_eq(&group.demand, demand);
-        if is_same_demand && before.epoch == epoch {
+        let is_same_class = group.class == class;
+        if is_same_demand && is_same_class && before.epoch == epoch {
             return Ok(());
         }
-        let class = group.class;
         let own = if is_same_demand { Arc::clone(&group.own) } else { Arc::new(demand.without_disks()) };
         // A client that stays where it is has what it shows.
         let is_elsewhere = before.epoch.abs_diff(epoch) > LATE_ROUNDS;
@@ -65,10 +84,21 @@ impl SharedReservations {
         let begins = own_from(&own, demand, start);
         // It cannot follow itself.
         let ahead = self.ahead(class, demand, epoch, |_, other| other != stream);
-        let into = ahead.filter(|_| is_held).map(|ahead| ahead.group);
-        let wanted = Move { stream, demand, own, begins, start, epoch, before, into };
+        let into = ahead.filter(|_| is_held && start.early_rounds == 0).map(|ahead| ahead.group);
+        let wanted = Move { stream, class, demand, own, begins, start, epoch, before, into };
         let label = self.ledger.view(stream).map_or_else(String::new, |view| view.label.to_owned());
-        match self.grant(&wanted, &label)? {
+        let granted = match self.grant(&wanted, &label) {
+            Err(refused) if !is_same_class => return Err(self.refusal_as_one(&wanted).unwrap_or(refused)),
+            granted => granted?,
+        };
+        self.write_down(wanted, granted, &label);
+        Ok(())
+    }
+
+    /// Notes the groups as the ledger has them now.
+    fn write_down(&mut self, wanted: Move<'_>, granted: Granted, label: &str) {
+        let Move { stream, class, demand, own, start, epoch, before, .. } = wanted;
+        match granted {
             Granted::Joined(group) => {
                 self.take_out(stream, before);
                 self.list(stream, group, epoch);
@@ -76,7 +106,7 @@ impl SharedReservations {
             Granted::StaysSingle => {
                 self.remove_from_index(before.group);
                 if let Some(group) = self.groups.get_mut(&before.group) {
-                    (group.demand, group.own) = (Arc::clone(demand), wanted.own);
+                    (group.class, group.demand, group.own) = (class, Arc::clone(demand), own);
                     group.streams = BTreeSet::from([(epoch, stream)]);
                 }
                 self.index(before.group);
@@ -88,11 +118,30 @@ impl SharedReservations {
             }
             Granted::Left(group, reservation) => {
                 self.groups.insert(before.group, group);
-                let single = Single { class, demand, epoch, label: &label, had: None };
-                self.open_group(&single, wanted.own, stream, reservation);
+                let single = Single { class, demand, epoch, label, had: None };
+                self.open_group(&single, own, stream, reservation);
             }
         }
-        Ok(())
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.is_spread = start.early_rounds > 0;
+        }
+    }
+
+    /// Why a stream that needs all of its demand for itself is not granted that in another class.
+    fn refusal_as_one(&mut self, wanted: &Move<'_>) -> Option<AdmitError> {
+        let group = &self.groups[&wanted.before.group];
+        let reservation = (group.streams.len() == 1).then_some(group.reservation);
+        let front_end = self.ledger.reservation(wanted.stream)?.front_end;
+        let sender = Sender { class: wanted.class, front_end };
+        let DemandStart { from_round, start_round, .. } = wanted.start;
+        let refused: Result<Infallible, Option<AdmitError>> = self.ledger.try_change(|ledger| {
+            ledger.release(wanted.stream);
+            if let Some(reservation) = reservation {
+                ledger.release(reservation);
+            }
+            Err(ledger.check(sender, wanted.demand, from_round, start_round).err())
+        });
+        refused.map_or_else(|refusal| refusal, |never| match never {})
     }
 
     /// A stream leaves its group and continues with `demand` from its position. Nothing happens to
@@ -112,12 +161,13 @@ impl SharedReservations {
     /// Changes the ledger, if the move can be granted. Groups other than the one that is joined
     /// stay as they are: the caller writes down what was granted.
     fn grant(&mut self, wanted: &Move<'_>, label: &str) -> Result<Granted, AdmitError> {
-        let Move { stream, epoch, before, into, .. } = *wanted;
+        let Move { stream, class, epoch, before, into, .. } = *wanted;
         let rooms = into.map(|group| (group, self.room_beside(group)));
         let SharedReservations { ledger, groups, .. } = self;
         ledger.try_change(|ledger| {
             let had = ledger.reservation(stream);
-            ledger.change(stream, &wanted.begins, wanted.start.from_round, wanted.start.start_round)?;
+            let DemandStart { from_round, .. } = wanted.start;
+            ledger.reclass(stream, class, &wanted.begins, from_round, wanted.start.first_round())?;
             let from = &groups[&before.group];
             let (reservation, is_single) = (from.reservation, from.streams.len() == 1);
             if let Some((other, room)) = rooms.filter(|(other, _)| *other != before.group)
@@ -138,7 +188,7 @@ impl SharedReservations {
                 // The reservation is changed, not replaced: a stream that needs no more than it has
                 // is granted that.
                 let (shape, base) = shape(wanted.demand, &[epoch], ledger.now_round());
-                ledger.change(reservation, &Arc::new(shape), 0, base)?;
+                ledger.reclass(reservation, class, &Arc::new(shape), 0, base)?;
                 return Ok(Granted::StaysSingle);
             }
             let mut rest = groups[&before.group].clone();
@@ -149,8 +199,9 @@ impl SharedReservations {
             {
                 return Ok(Granted::MovedBehind(rest));
             }
-            let (class, demand) = (rest.class, wanted.demand);
-            let single = Single { class, demand, epoch, label, had: had.as_ref() };
+            // What it had as a part of another class is no part of this one.
+            let had = had.filter(|had| had.class == class);
+            let single = Single { class, demand: wanted.demand, epoch, label, had: had.as_ref() };
             let reservation = single.reserve(ledger)?;
             Ok(Granted::Left(rest, reservation))
         })

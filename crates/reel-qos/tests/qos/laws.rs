@@ -272,7 +272,8 @@ proptest! {
         }
         let check = |demand: &Demand| {
             let start = DemandStart::new(0, 0);
-            let claim = ShareClaim { sender: Class::PERIODIC.into(), demand, start, had: None, held: &held };
+            let sender = Class::PERIODIC.into();
+            let claim = ShareClaim { sender, demand, start, had: None, changes_class: false, held: &held };
             ledger.check_share(ClientShare::permille(permille), &claim)
         };
         let asked = scaled(&asked, LARGE, 1);

@@ -4,4 +4,5 @@
 mod laws;
 mod ledger;
 mod model;
+mod reclass;
 mod shared;

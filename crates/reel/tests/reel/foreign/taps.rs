@@ -75,6 +75,14 @@ fn the_c_example_reads_a_set_of_titles() {
         assert_eq!(kinds.lines().filter(|line| line.contains("video")).count(), usize::from(film.video));
         assert_eq!(kinds.lines().filter(|line| line.contains("audio")).count(), film.audio);
     }
+    let film = &FILMS[0];
+    let whole = fs::read(out(film.id())).unwrap();
+    for (then, said) in [("aperiodic", ""), ("royal", "keeps its class: there is no class royal")] {
+        let arguments = ["--then", then, socket.to_str().unwrap(), film.id()];
+        let tapped = outcome(Command::new(&program).args(arguments));
+        assert!(tapped.status.success() && tapped.stdout == whole, "{then}");
+        assert!(String::from_utf8_lossy(&tapped.stderr).contains(said), "{then}");
+    }
     let refused = outcome(Command::new(&program).arg(&socket).arg("nothing"));
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no title nothing"));

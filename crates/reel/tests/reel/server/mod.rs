@@ -17,6 +17,7 @@ mod playlists;
 mod programs;
 mod promise;
 mod proxied;
+mod reclass;
 mod requests;
 mod restarts;
 pub(crate) mod rig;

@@ -1,5 +1,8 @@
 //! Streams for programs: what a program gets, and what a program that breaks the rules gets.
 
+use crate::server::misuse::promising_with;
+use crate::server::promise::dear_members_of;
+use crate::server::reclass::{classes, dashboard, in_classes};
 use crate::server::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
 use reel_arena::{Others, SharedMemory};
@@ -420,4 +423,70 @@ fn misbehaving_programs_together_do_not_disturb_others() {
     drop((hoarder, greedy, liar, rude, honest));
     rig.await_metric("reel_program_streams", |streams| streams == 0.0);
     rig.await_metric("reel_buffers_reserved", |reserved| reserved == 0.0);
+}
+
+/// A program with a stream of a title.
+fn program(rig: &Rig, title: &str) -> (Client, u64) {
+    let mut program = Client::connect(&rig.socket()).expect("connected");
+    let wanted = Wanted { title: title.to_owned(), ..Wanted::default() };
+    let opened = program.open(&[wanted]).expect("answered").remove(0);
+    (program, opened.expect("opened"))
+}
+
+#[test]
+fn the_stream_of_a_program_continues_in_each_class_with_every_byte() {
+    for driver in DRIVERS {
+        let mut rig = promising_with(64 << 20, 100, |config| config.driver = driver);
+        rig.stop();
+        rig.library.volume().disks().clone().set_classes(classes([400, 400]));
+        rig.start();
+        let (mut program, stream) = program(&rig, "film");
+        let mut bytes = Vec::new();
+        let mut wanted = ["gold", "aperiodic", "", "interactive", "bulk", "gold"].into_iter();
+        while program.state(&[stream])[0].expect("open").ending.is_none() {
+            for held in program.read(&[stream], true).expect("read") {
+                program.copy(&held, &mut bytes);
+                program.give_back(stream, 1).expect("still ours");
+                if let Some(class) = wanted.next() {
+                    program.change_class(stream, class).expect("admitted");
+                    let shown = dashboard(&rig)["sessions"][0]["class"].clone();
+                    assert_eq!(shown, if class.is_empty() { "periodic" } else { class }, "{driver:?}");
+                }
+            }
+        }
+        assert!(bytes == rig.film, "{driver:?}: other bytes");
+        program.close(&[stream]).expect("told");
+        let ended = program.change_class(stream, "bulk");
+        assert!(
+            matches!(ended, Err(ClientError::Refused { code: RefusalCode::BadRequest, .. })),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_is_told_why_its_stream_keeps_its_class() {
+    // The gold class has room for none.
+    let rig = dear_members_of(classes([790, 10]));
+    let (mut program, stream) = program(&rig, "long");
+    let before = in_classes(&rig);
+    for (class, wanted, said) in [
+        ("gold", RefusalCode::NotAdmitted, "member"),
+        ("royal", RefusalCode::BadRequest, "there is no class royal"),
+    ] {
+        match program.change_class(stream, class) {
+            Err(ClientError::Refused { code, text, .. }) => {
+                assert_eq!(code, wanted, "{text}");
+                assert!(text.contains(said), "{text}");
+            }
+            other => panic!("{class}: {other:?}"),
+        }
+    }
+    assert_eq!(in_classes(&rig), before);
+    let unknown = program.change_class(stream + 1, "bulk");
+    assert!(
+        matches!(unknown, Err(ClientError::Refused { code: RefusalCode::BadRequest, .. })),
+        "{unknown:?}"
+    );
+    program.change_class(stream, "bulk").expect("it needs no room");
 }

@@ -7,8 +7,8 @@ use crate::server::misuse::promising_with;
 use crate::server::rig::{Answer, Rig, head};
 use reel_library::{IngestOptions, Input};
 use reel_play::UplinkRate;
-use reel_qos::DiskPrice;
-use std::sync::OnceLock;
+use reel_qos::{ClassTable, DiskPrice};
+use std::sync::{Arc, OnceLock};
 
 fn watch(rig: &Rig, file_and_query: &str) -> Answer {
     watch_title(rig, "film", file_and_query)
@@ -237,6 +237,15 @@ pub(crate) fn dear_members_on(languages: usize, network_bps: Option<u64>) -> Rig
 /// The same as [`dear_members`], and housekeeping sees no time pass.
 fn standing_dear_members(languages: usize) -> Rig {
     dear_members_by(standing_clock, languages, None)
+}
+
+/// The same with these classes.
+pub(crate) fn dear_members_of(classes: Arc<ClassTable>) -> Rig {
+    let mut rig = standing_dear_members(1);
+    rig.stop();
+    rig.library.volume().disks().clone().set_classes(classes);
+    rig.start();
+    rig
 }
 
 fn dear_members_by(clock: fn() -> u64, languages: usize, network_bps: Option<u64>) -> Rig {
