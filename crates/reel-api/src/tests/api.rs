@@ -193,7 +193,7 @@ async fn options_tells_the_methods_of_every_address() {
         ("/", "GET,HEAD"),
         ("/readyz", "GET,HEAD"),
         ("/api/v1/titles", "GET,HEAD,POST"),
-        ("/api/v1/sessions/x", "DELETE"),
+        ("/api/v1/sessions/x", "GET,HEAD,PATCH,DELETE"),
         ("*", "GET, HEAD, OPTIONS"),
     ] {
         let answer = server.call("OPTIONS", path).await;
