@@ -44,7 +44,7 @@ pub struct SessionsConfig {
 pub enum OpenRefused {
     /// One client address holds too many sessions of a title, or of all titles together.
     #[error(
-        "this address already holds {held} sessions, the most of one title or of all that one address may; close some or wait"
+        "this address already holds {held} sessions, the most of one title or of all that one address may; close some or wait. If it is a reverse proxy, have it send X-Forwarded-For, or name it in `gateways`"
     )]
     Client {
         /// How many sessions it holds.
@@ -52,7 +52,7 @@ pub enum OpenRefused {
     },
     /// One client address opened too many sessions that it does not play.
     #[error(
-        "this address has opened {held} sessions that it does not play; play or close them, or wait some seconds"
+        "this address has opened {held} sessions that it does not play; play or close them, or wait some seconds. If it is a reverse proxy, have it send X-Forwarded-For, or name it in `gateways`"
     )]
     Unstarted {
         /// How many such sessions it holds.

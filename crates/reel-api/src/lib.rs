@@ -26,6 +26,7 @@ mod library_service;
 pub mod limits;
 mod openapi;
 mod origin;
+mod packing;
 mod pages;
 mod path;
 mod playable;
@@ -82,7 +83,7 @@ pub use wire::ResourceCode;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::http::{HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -91,6 +92,7 @@ use limits::{
     CLIENT_CONNECTIONS_MIN, CONNECTIONS_MAX, HTTP2_REQUESTS_MAX, HTTP2_STREAMS_MAX, LOOKS_MAX,
     REFUSED_CONNECTIONS_MAX,
 };
+use packing::Packing;
 use reel_library::{Stop, WatchLife};
 use reel_metrics::MetricsRegistry;
 use reel_serve::{PlaceShares, Places, Proxies};
@@ -146,6 +148,7 @@ pub struct Services {
 struct Inner {
     config: ControlConfig,
     names: Arc<OwnNames>,
+    packing: Arc<Packing>,
     services: Services,
     jobs: Jobs,
     tags: Tags,
@@ -192,6 +195,7 @@ impl ControlPlane {
         ControlPlane {
             inner: Arc::new(Inner {
                 names: Arc::new(config.names.clone()),
+                packing: Arc::default(),
                 config,
                 services,
                 jobs,
@@ -222,6 +226,7 @@ impl ControlPlane {
         router
             .fallback(pages::fallback)
             .method_not_allowed_fallback(method_not_allowed)
+            .layer(from_fn_with_state(self.inner.packing.clone(), packing::pack))
             .layer(from_fn_with_state(self.inner.names.clone(), origin::refuse_foreign))
             .layer(from_fn(|request: Request, next: Next| async move {
                 let version = request.version();
@@ -402,7 +407,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
     ]
 }
 
+/// Answers a method that an address does not have. The router adds the methods that it has, which
+/// is all that OPTIONS asks for (RFC 9110 section 9.3.7): checks of proxies do.
 async fn method_not_allowed(request: Request) -> Response {
+    if request.method() == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method-not-allowed",

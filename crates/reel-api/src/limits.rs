@@ -83,6 +83,18 @@ pub const UPLOAD_STEP_MAX: Duration = Duration::from_secs(60);
 /// upload of a title could end. A slower upload keeps others from being taken.
 pub const UPLOAD_STEP_BYTES: u64 = 64 << 10;
 
+/// Answers that are packed: below, the fields of the answer are most of it; above, nothing is made.
+pub const PACKED_BYTES_MIN: u64 = 1024;
+/// See [`PACKED_BYTES_MIN`].
+pub const PACKED_BYTES_MAX: u64 = 64 << 20;
+
+/// Answers up to this size are packed at once, in less than a millisecond. Larger ones are packed
+/// on a thread that may take its time.
+pub const PACKED_AT_ONCE_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of packed answers that are kept: the pages (0.3 MB), and lists of 100,000 titles.
+pub const PACKED_KEPT_BYTES_MAX: usize = 8 << 20;
+
 /// Time for a client to take a response once it is made: all of them are small. What its connection
 /// waits for its turns on the uplink does not count.
 pub const RESPONSE_SECONDS_MAX: Duration = Duration::from_secs(60);

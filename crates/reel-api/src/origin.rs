@@ -8,6 +8,9 @@
 //! A site may also have its own name resolve to this server's address once its page is loaded (DNS
 //! rebinding). To the browser that page then belongs to this server. So the host that a request
 //! names has to be one that another site cannot own.
+//!
+//! A reverse proxy may name another host than the browser did. The origin of a page under a name
+//! that the operator configured is this server's, whatever host the proxy names.
 
 use crate::problem::Problem;
 use axum::extract::{Request, State};
@@ -50,7 +53,20 @@ impl OwnNames {
                     // Not any suffix: `nas.example` may belong to another owner.
                     Some((name, suffix)) => name == first && PRIVATE_SUFFIXES.contains(&suffix),
                 });
-        is_machine || self.others.iter().any(|other| other.eq_ignore_ascii_case(&host))
+        is_machine || self.are_configured(&host)
+    }
+
+    fn are_configured(&self, host: &str) -> bool {
+        self.others.iter().any(|other| other.eq_ignore_ascii_case(host))
+    }
+
+    /// Whether an origin is that of a page under a name that the operator configured.
+    fn include_origin(&self, origin: &str) -> bool {
+        let authority = match origin.split_once("://") {
+            Some(("http" | "https", authority)) => authority,
+            _ => return false,
+        };
+        authority.parse::<Authority>().is_ok_and(|authority| self.are_configured(authority.host()))
     }
 }
 
@@ -61,14 +77,17 @@ pub(super) async fn refuse_foreign(
     next: Next,
 ) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-    if let Some(origin) = foreign_origin(method, uri, headers) {
+    if let Some(origin) = foreign_origin(&names, method, uri, headers) {
         return Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-origin",
             "Another site may not change anything here",
             format!("a browser sent this {method} on behalf of {origin}"),
         )
-        .help("make changes from this server's own pages, or with a program that is not a browser")
+        .help(
+            "make changes from this server's own pages, or with a program that is not a browser. If a reverse proxy serves \
+             these pages, put the name that browsers use into `hosts` in reel.toml, or have the proxy pass on the Host field",
+        )
         .into_response();
     }
     if let Some(host) = unknown_host(&names, method, uri, headers) {
@@ -90,19 +109,18 @@ fn is_reading(method: &Method) -> bool {
 }
 
 /// The origin of a page that requests a change, if it is not this server.
-fn foreign_origin(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
+fn foreign_origin(names: &OwnNames, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<String> {
     if is_reading(method) {
         return None;
     }
-    let origin =
-        headers.get(header::ORIGIN).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let origin = origin_of(headers);
     if let Some(site) = headers.get("sec-fetch-site") {
         return match site.as_bytes() {
             b"same-origin" | b"none" => None,
             _ => Some(origin.unwrap_or_else(|| "another site".to_owned())),
         };
     }
-    let origin = origin?;
+    let origin = origin.filter(|origin| !names.include_origin(origin))?;
     match (origin.split_once("://"), host_of(uri, headers)) {
         (Some((scheme, authority)), Some(host)) if same_authority(scheme, authority, host) => None,
         _ => Some(origin),
@@ -115,9 +133,16 @@ fn unknown_host(names: &OwnNames, method: &Method, uri: &Uri, headers: &HeaderMa
     if is_reading(method) || !is_browser {
         return None;
     }
+    if origin_of(headers).is_some_and(|origin| names.include_origin(&origin)) {
+        return None;
+    }
     let host = host_of(uri, headers).unwrap_or_default();
     let is_own = host.parse::<Authority>().is_ok_and(|authority| names.include(authority.host()));
     (!is_own).then(|| host.to_owned())
+}
+
+fn origin_of(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::ORIGIN).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
 fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
@@ -146,7 +171,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().expect("a header value"));
         }
-        foreign_origin(&method, &Uri::from_static("/api/v1/titles"), &map).is_none()
+        foreign_origin(&OwnNames::default(), &method, &Uri::from_static("/api/v1/titles"), &map).is_none()
     }
 
     #[test]
@@ -177,6 +202,33 @@ mod tests {
             post,
             &[host, ("sec-fetch-site", "cross-site"), ("origin", "http://reel.lan:8080")]
         ));
+    }
+
+    /// The proxy names the host of this server, as nginx does unless told otherwise.
+    #[test]
+    fn pages_under_a_configured_name_may_change_things_whatever_host_a_proxy_names() {
+        let names = OwnNames { others: vec!["Media.example.org".to_owned()], ..OwnNames::default() };
+        for host in ["127.0.0.1:8080", "backend", "media.example.org"] {
+            for (origin, is_allowed) in [
+                ("http://media.example.org", true),
+                ("https://media.EXAMPLE.org:8443", true),
+                ("https://media.example.org.evil.example", false),
+                ("https://media.example.org@evil.example", false),
+                ("https://evil.example/media.example.org", false),
+                ("ftp://media.example.org", false),
+                ("null", false),
+            ] {
+                let mut map = HeaderMap::new();
+                map.insert("host", host.parse().expect("a header value"));
+                map.insert("origin", origin.parse().expect("a header value"));
+                let (method, uri) = (Method::POST, Uri::from_static("/api/v1/sessions"));
+                let is_refused = foreign_origin(&names, &method, &uri, &map).is_some()
+                    || unknown_host(&names, &method, &uri, &map).is_some();
+                assert_eq!(!is_refused, is_allowed, "{origin} by way of {host}");
+                map.insert("sec-fetch-site", "cross-site".parse().expect("a header value"));
+                assert!(foreign_origin(&names, &method, &uri, &map).is_some(), "a browser says so");
+            }
+        }
     }
 
     #[test]

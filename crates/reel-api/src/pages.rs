@@ -72,6 +72,10 @@ pub(super) async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Respo
 /// that says that nothing is there, as the client prefers.
 pub(super) async fn fallback(request: Request) -> Response {
     let path = request.uri().path();
+    // It asks the server, not an address.
+    if request.method() == Method::OPTIONS && path == "*" {
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, "GET, HEAD, OPTIONS")]).into_response();
+    }
     let reading = matches!(*request.method(), Method::GET | Method::HEAD);
     if reading
         && let Some(name) = path.strip_prefix('/')

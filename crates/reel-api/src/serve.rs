@@ -89,7 +89,7 @@ pub(super) fn name_client<B>(
     let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     let client = proxies.client(peer, Some(&values.join(",")));
     request.extensions_mut().insert(Client(client));
-    turns.take_as(client);
+    turns.take_as(client, proxies.uplink_client(client));
     client
 }
 

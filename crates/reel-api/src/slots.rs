@@ -153,5 +153,5 @@ fn has_share(held: String) -> Problem {
     let title = "This client has its share of what can be done at once";
     let detail = format!("this client has {held}, which is its share");
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "client-share", title, detail)
-        .help("let one of them end, or try again later")
+        .help("let one of them end, or try again later. A reverse proxy should send X-Forwarded-For, or be named in `gateways`")
 }

@@ -30,8 +30,10 @@ pub struct ControlUplink {
 pub(super) struct Turns(Arc<Mutex<State>>);
 
 struct State {
-    /// Whose turn the connection takes.
+    /// Whose request is answered.
     client: IpAddr,
+    /// Whose turn on the uplink the connection takes; `None` if it uses no link.
+    uplink_client: Option<IpAddr>,
     /// For how long it has waited for its turns.
     waited: Duration,
     /// Since when it waits for this one.
@@ -57,17 +59,29 @@ pub(super) struct TurnStream<S: ShowsPath> {
 impl Turns {
     /// Those of a connection from `peer`.
     pub(super) fn of(peer: IpAddr) -> Turns {
-        Turns(Arc::new(Mutex::new(State { client: peer, waited: Duration::ZERO, since: None })))
+        let uplink_client = uplink_client(peer);
+        Turns(Arc::new(Mutex::new(State {
+            client: peer,
+            uplink_client,
+            waited: Duration::ZERO,
+            since: None,
+        })))
     }
 
-    /// Whose turn the connection takes.
+    /// Whose request is answered.
     pub(super) fn client(&self) -> IpAddr {
         lock(&self.0).client
     }
 
-    /// A request names another client, from now on.
-    pub(super) fn take_as(&self, client: IpAddr) {
-        lock(&self.0).client = client;
+    /// A request names another client, from now on, whose turn on the uplink is that of
+    /// `uplink_client`.
+    pub(super) fn take_as(&self, client: IpAddr, uplink_client: Option<IpAddr>) {
+        let mut state = lock(&self.0);
+        (state.client, state.uplink_client) = (client, uplink_client);
+    }
+
+    fn uplink_client(&self) -> Option<IpAddr> {
+        lock(&self.0).uplink_client
     }
 
     /// A client's time begins.
@@ -130,7 +144,7 @@ impl<S: ShowsPath> TurnStream<S> {
         if !is_limited && !self.sender.has_turn() {
             return Poll::Ready(bytes);
         }
-        let client = uplink_client(self.turns.client()).filter(|_| is_limited && bytes > 0);
+        let client = self.turns.uplink_client().filter(|_| is_limited && bytes > 0);
         let Some(client) = client else {
             self.sender.forget_turn();
             self.turns.has_its_turn();

@@ -142,7 +142,7 @@ impl Connection {
 
     /// How responses reach the client. What stays on this machine uses no link.
     pub(crate) fn path(&self) -> NetworkPath {
-        NetworkPath::to(self.peer.client().ip(), self.flow.train_bytes())
+        NetworkPath::of(self.peer.uplink_client(), self.flow.train_bytes())
     }
 
     /// The delivery of the current response.

@@ -124,7 +124,10 @@ impl<S: Clone> FileReader<S> {
         window.bytes += bytes;
         let lasted_ns = now_ns.saturating_sub(window.begun_ns);
         let window = *window;
-        if lasted_ns < self.name.lasts_ns() {
+        let film_ns = self.sent_ns.saturating_sub(window.sent_ns);
+        // A player that gets too little is watched for longer.
+        let is_slow = film_ns < PLAYED_MIN_NS && lasted_ns < FILE_LASTS_NS;
+        if is_slow || lasted_ns < self.name.lasts_ns() {
             return if self.name == ReadAs::Play && window.bytes < LOOK_BYTES_MAX {
                 Reading::Looks
             } else {
@@ -132,7 +135,6 @@ impl<S: Clone> FileReader<S> {
             };
         }
         self.window = None;
-        let film_ns = self.sent_ns.saturating_sub(window.sent_ns);
         if self.name.is_pace_of_player(film_ns, lasted_ns) { Reading::Plays } else { Reading::Copies }
     }
 
@@ -171,7 +173,7 @@ impl<S: Clone> FileReader<S> {
 }
 
 impl ReadAs {
-    /// For how long a client is watched before it counts as a player.
+    /// For how long a client is watched at least before it counts as a player.
     fn lasts_ns(self) -> u64 {
         match self {
             ReadAs::Play => PLAY_LASTS_NS,
@@ -292,6 +294,15 @@ mod tests {
         assert_eq!(reader.reads(1000, S, 2 * S), Reading::Promised(7));
         reader.ends(3 * S);
         assert_eq!(reader.begins(3600 * S, 4 * S), Reading::Promised(7), "a seek");
+    }
+
+    #[test]
+    fn a_player_that_gets_too_little_is_a_player() {
+        for (pace, played) in [(0.85, Some(11)), (0.2, Some(49)), (0.05, None)] {
+            let mut reader = FileReader::new(ReadAs::Play);
+            assert_eq!(reader.begins(0, 0), Reading::Looks);
+            assert_eq!(plays(&read(&mut reader, 0, 60, pace)), played, "{pace}");
+        }
     }
 
     #[test]

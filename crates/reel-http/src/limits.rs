@@ -86,6 +86,11 @@ pub const CERTIFICATE_FILE_BYTES_MAX: u64 = 1 << 20;
 /// about a microsecond.
 pub const PATHS_MAX: usize = 256;
 
+/// A response with a longer body is not to be taken ahead of its client by a reverse proxy: nginx
+/// takes a gigabyte, and then nothing until its client has it. Segments are shorter, and a proxy
+/// may keep them.
+pub const PROXY_TAKES_BYTES_MAX: u64 = 16 << 20;
+
 // ---- Tuning
 
 /// A player may follow the redirect to its session for so long without asking again: the longest

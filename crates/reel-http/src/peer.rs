@@ -12,6 +12,8 @@ pub(crate) struct Peer {
     address: SocketAddr,
     /// The client of the present request. A proxy may send requests of several clients.
     client: IpAddr,
+    /// Whose turn on the uplink responses take; `None` if they use no link.
+    uplink_client: Option<IpAddr>,
     /// Whether the first bytes may be a header of the PROXY protocol.
     awaits_header: bool,
 }
@@ -30,7 +32,9 @@ pub(crate) enum Headed {
 impl Peer {
     /// The other end of a socket.
     pub(crate) fn new(socket: SocketAddr, proxies: &Proxies) -> Peer {
-        Peer { socket, address: socket, client: socket.ip(), awaits_header: proxies.has(socket.ip()) }
+        let client = socket.ip();
+        let uplink_client = proxies.uplink_client(client);
+        Peer { socket, address: socket, client, uplink_client, awaits_header: proxies.has(client) }
     }
 
     /// Whether the next bytes may be a header of the PROXY protocol.
@@ -60,6 +64,7 @@ impl Peer {
     /// A request begins, with these values of `X-Forwarded-For`.
     pub(crate) fn begin_request(&mut self, proxies: &Proxies, forwarded_for: Option<&str>) {
         self.client = proxies.client(self.address.ip(), forwarded_for);
+        self.uplink_client = proxies.uplink_client(self.client);
     }
 
     /// The client of the connection, for the control plane.
@@ -72,14 +77,14 @@ impl Peer {
         SocketAddr::new(self.client, self.address.port())
     }
 
-    /// Whether the client is on another machine, so that responses use a link.
-    pub(crate) fn is_remote(&self) -> bool {
-        uplink_client(self.client).is_some()
+    /// Whose turn on the uplink responses take; `None` if they use no link.
+    pub(crate) fn uplink_client(&self) -> Option<IpAddr> {
+        self.uplink_client
     }
 
     /// Whether the socket shows the whole path to the client. A proxy between them ends it.
     pub(crate) fn shows_path(&self) -> bool {
-        self.is_remote() && self.client == self.socket.ip()
+        uplink_client(self.client).is_some() && self.client == self.socket.ip()
     }
 }
 
@@ -97,7 +102,7 @@ mod tests {
     #[test]
     fn a_proxy_names_the_client_of_the_connection_and_of_each_request() {
         let (mut peer, proxies) = peer("127.0.0.1:9");
-        assert!(!peer.is_remote() && !peer.shows_path());
+        assert!(peer.uplink_client().is_none() && !peer.shows_path());
         let mut input = HEADER[..20].to_vec();
         assert_eq!(peer.take_header(&mut input), Headed::Partial);
         input.extend(&HEADER[20..]);
@@ -106,7 +111,7 @@ mod tests {
         assert_eq!(peer.address(), "192.0.2.7:40000".parse().expect("an address"));
         peer.begin_request(&proxies, Some("203.0.113.9"));
         assert_eq!(peer.client(), peer.address(), "that client is no proxy");
-        assert!(peer.is_remote() && !peer.shows_path());
+        assert!(peer.uplink_client().is_some() && !peer.shows_path());
         let mut again = HEADER.to_vec();
         assert_eq!((peer.take_header(&mut again), again.len()), (Headed::Done, HEADER.len()), "only once");
     }
@@ -130,7 +135,18 @@ mod tests {
         assert_eq!((peer.take_header(&mut input), input.len()), (Headed::Done, HEADER.len()));
         peer.begin_request(&proxies, Some("192.0.2.7"));
         assert_eq!(peer.client(), peer.address());
-        assert!(peer.is_remote() && peer.shows_path());
+        assert!(peer.uplink_client().is_some() && peer.shows_path());
+    }
+
+    #[test]
+    fn what_a_gateway_on_this_machine_is_sent_uses_the_link_and_shows_no_path() {
+        let proxies = Proxies::default().with_gateways(vec!["127.0.0.1".parse().expect("a range")]);
+        let socket: SocketAddr = "127.0.0.1:9".parse().expect("an address");
+        let mut peer = Peer::new(socket, &proxies);
+        peer.begin_request(&proxies, None);
+        assert_eq!((peer.uplink_client(), peer.shows_path()), (Some(socket.ip()), false));
+        peer.begin_request(&proxies, Some("192.0.2.7"));
+        assert_eq!(peer.uplink_client(), Some("192.0.2.7".parse().expect("an address")));
     }
 
     #[test]

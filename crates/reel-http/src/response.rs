@@ -1,7 +1,7 @@
 //! Response heads, and whole responses as bodies whose first part is the head.
 
 use crate::download_name::DownloadName;
-use crate::limits::REDIRECT_LASTS_S;
+use crate::limits::{PROXY_TAKES_BYTES_MAX, REDIRECT_LASTS_S};
 use crate::range::{Answer, Validators, answer};
 use crate::request::Request;
 use reel_admit::OpenRefused;
@@ -253,6 +253,9 @@ impl Response {
         head.push_str(fields);
         if let Some(body) = &body {
             let _ = write!(head, "Content-Length: {}\r\n", body.bytes());
+            if body.bytes() > PROXY_TAKES_BYTES_MAX {
+                head.push_str("X-Accel-Buffering: no\r\n");
+            }
         }
         head.push_str(if request.keep_alive {
             "Connection: keep-alive\r\n\r\n"
@@ -319,6 +322,20 @@ mod tests {
     fn request(method: &str, range: Option<&str>) -> Request {
         let range = range.map(str::to_owned);
         Request { method: method.into(), keep_alive: true, range, ..Request::default() }
+    }
+
+    #[test]
+    fn a_proxy_is_not_to_take_a_long_body_ahead_of_its_client() {
+        for (bytes, range, is_long) in [
+            (PROXY_TAKES_BYTES_MAX as usize, None, false),
+            (PROXY_TAKES_BYTES_MAX as usize + 1, None, true),
+            (PROXY_TAKES_BYTES_MAX as usize + 1, Some("bytes=1-"), false),
+        ] {
+            let long = Resource { body: Body::text(vec![0; bytes]), ..resource() };
+            let response = long.respond(&request("GET", range));
+            let head = text(&response).split("\r\n\r\n").next().unwrap().to_owned();
+            assert_eq!(head.contains("X-Accel-Buffering: no"), is_long, "{head}");
+        }
     }
 
     #[test]

@@ -7,12 +7,17 @@ use std::path::Path;
 const NAMELESS: &str = "Untitled";
 
 /// Makes a name safe to display. Control characters and invisible marks that reorder or hide text
-/// become spaces, runs of spaces become one space, and the length is limited. Never empty.
+/// become spaces, runs of spaces become one space, and the length is limited. Joiners stay within
+/// the scripts and the emoji that are written with them. Never empty.
 pub fn clean_name(raw: &str) -> String {
     let mut name = String::new();
     let mut chars = 0;
-    for c in raw.chars() {
-        if c.is_whitespace() || c.is_control() || is_invisible(c) {
+    let mut rest = raw.chars().peekable();
+    while let Some(c) = rest.next() {
+        let joins = is_joiner(c)
+            && name.chars().last().is_some_and(is_joined)
+            && rest.peek().is_some_and(|&next| is_joined(next));
+        if !joins && is_hidden(c) {
             if !name.is_empty() && !name.ends_with(' ') {
                 name.push(' ');
                 chars += 1;
@@ -25,13 +30,13 @@ pub fn clean_name(raw: &str) -> String {
             break;
         }
     }
-    let name = name.trim_end();
+    let name = name.trim_end_matches(is_hidden);
     if name.is_empty() { NAMELESS.to_owned() } else { name.to_owned() }
 }
 
 /// Whether a name has no visible character, so that it counts as missing.
 pub fn is_blank(raw: &str) -> bool {
-    raw.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+    raw.chars().all(is_hidden)
 }
 
 /// The title name made from a file name: its last component without the extension, underscores as
@@ -54,6 +59,7 @@ pub fn clean_file_name(raw: &str) -> String {
     while name.len() > FILE_NAME_BYTES_MAX {
         name.pop();
     }
+    name.truncate(name.trim_end_matches(is_hidden).len());
     name
 }
 
@@ -101,6 +107,22 @@ pub fn unique_id(slug: &str, taken: impl Fn(&str) -> bool) -> Option<String> {
 
 fn base_name(raw: &str) -> &str {
     raw.rsplit(['/', '\\']).next().unwrap_or(raw)
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || is_invisible(c)
+}
+
+/// The zero-width non-joiner, with which words of Persian and Sinhala are spelt, and the zero-width
+/// joiner of scripts of India and of emoji (Unicode 16, sections 9.2, 12.1 and 23.2).
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}')
+}
+
+/// Whether a joiner beside this character may show. Beside letters of Latin, Greek and Cyrillic it
+/// shows nothing, so it would only disguise a name.
+fn is_joined(c: char) -> bool {
+    !c.is_ascii() && c.to_lowercase().all(|c| to_latin(c).is_none()) && !is_hidden(c)
 }
 
 /// Zero-width characters, direction marks and the byte order mark: they can disguise a name.
@@ -238,6 +260,29 @@ mod tests {
     }
 
     #[test]
+    fn joiners_stay_where_words_and_emoji_need_them_and_nowhere_else() {
+        for kept in [
+            "\u{645}\u{6cc}\u{200c}\u{631}\u{648}\u{645}",
+            "\u{dc1}\u{dca}\u{200d}\u{dbb}\u{dd3}",
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} 2",
+            "\u{1f3f3}\u{fe0f}\u{200d}\u{1f308}",
+        ] {
+            assert_eq!(clean_name(kept), kept, "{kept:?}");
+            assert_eq!(name_from_file(&format!("/films/{kept}.mkv")), kept, "{kept:?}");
+        }
+        for (raw, clean) in [
+            ("pay\u{200d}pal", "pay pal"),
+            ("\u{200c}\u{645}\u{200c}", "\u{645}"),
+            ("\u{645}\u{200c}\u{200d}\u{6cc}", "\u{645} \u{6cc}"),
+            ("\u{645}\u{200c} \u{6cc}", "\u{645} \u{6cc}"),
+            ("\u{e4}\u{200c}\u{e4}", "\u{e4} \u{e4}"),
+            ("\u{c4}\u{200c}\u{411}", "\u{c4} \u{411}"),
+        ] {
+            assert_eq!(clean_name(raw), clean, "{raw:?}");
+        }
+    }
+
+    #[test]
     fn taken_ids_get_numbers_and_stay_short() {
         assert_eq!(unique_id("film", |_| false).as_deref(), Some("film"));
         assert_eq!(unique_id("film", |id| id == "film").as_deref(), Some("film-2"));
@@ -265,7 +310,8 @@ mod tests {
         fn every_clean_name_is_printable_and_stable(raw in any::<String>()) {
             let name = clean_name(&raw);
             prop_assert!(!name.is_empty() && name.chars().count() <= NAME_CHARS_MAX);
-            prop_assert!(name.chars().all(|c| !c.is_control() && !is_invisible(c)));
+            prop_assert!(name.chars().all(|c| !c.is_control() && (is_joiner(c) || !is_invisible(c))));
+            prop_assert!(!name.starts_with(is_hidden) && !name.ends_with(is_hidden));
             prop_assert_eq!(clean_name(&name), name);
         }
     }

@@ -199,7 +199,7 @@ impl Run {
         let start = touched.first().map_or(range.start, |first| first.start.min(range.start));
         let end = touched.last().map_or(range.end, |last| last.end.max(range.end));
         if from < to || self.beyond.len() < BEYOND_MAX {
-            self.beyond.splice(from..to, [start..end]);
+            self.beyond.splice(from..to, std::iter::once(start..end));
         }
     }
 

@@ -5,13 +5,18 @@
 //! believed: any other client could claim to be another one, and take its share.
 
 use crate::limits::{FORWARDED_MAX, PROXY_HEADER_BYTES_MAX};
-use reel_admit::AddressRange;
+use reel_admit::{AddressRange, client_network};
+use reel_play::uplink_client;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// The reverse proxies that are believed.
 #[derive(Clone, Debug, Default)]
-pub struct Proxies(Arc<[AddressRange]>);
+pub struct Proxies {
+    ranges: Arc<[AddressRange]>,
+    /// Those that speak for many viewers, even if they do not name them.
+    gateways: Arc<[AddressRange]>,
+}
 
 /// What the first bytes of a connection from a proxy are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,17 +48,31 @@ const FIXED_BYTES: usize = 16;
 impl Proxies {
     /// Proxies at these addresses.
     pub fn new(ranges: Vec<AddressRange>) -> Proxies {
-        Proxies(ranges.into())
+        Proxies { ranges: ranges.into(), gateways: Arc::default() }
+    }
+
+    /// The same, and these gateways. They are believed, too.
+    pub fn with_gateways(self, gateways: Vec<AddressRange>) -> Proxies {
+        let ranges = self.ranges.iter().chain(&gateways).cloned().collect();
+        Proxies { ranges, gateways: gateways.into() }
     }
 
     /// Their addresses.
     pub fn ranges(&self) -> &[AddressRange] {
-        &self.0
+        &self.ranges
     }
 
     /// Whether an address is that of a proxy.
     pub fn has(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|range| range.contains(address))
+        self.ranges.iter().any(|range| range.contains(address))
+    }
+
+    /// The client whose turn on the uplink is taken by what is sent to `client`. `None` if it is on
+    /// this machine: what stays there uses no link. What a gateway on this machine is sent leaves
+    /// it again.
+    pub fn uplink_client(&self, client: IpAddr) -> Option<IpAddr> {
+        let is_gateway = || self.gateways.iter().any(|range| range.contains(client));
+        uplink_client(client).or_else(|| is_gateway().then(|| client_network(client)))
     }
 
     /// The client of a request that came from `peer` with the values of `X-Forwarded-For`, joined
@@ -193,6 +212,25 @@ mod tests {
         assert_eq!(proxies().client(ip("127.0.0.1"), None), ip("127.0.0.1"));
         let long = format!("192.0.2.7{}", ", 10.0.0.1".repeat(100_000));
         assert_eq!(client("127.0.0.1", &long), ip("10.0.0.1"), "bounded");
+    }
+
+    #[test]
+    fn a_gateway_on_this_machine_is_believed_and_uses_the_link() {
+        let proxies = Proxies::new(Vec::new());
+        assert_eq!(proxies.uplink_client(ip("127.0.0.1")), None);
+        let proxies = proxies.with_gateways(vec!["127.0.0.1".parse().expect("a range")]);
+        for (client, uplink) in [
+            ("127.0.0.1", Some("127.0.0.1")),
+            ("::ffff:127.0.0.1", Some("127.0.0.1")),
+            ("127.0.0.2", None),
+            ("::1", None),
+            ("192.0.2.7", Some("192.0.2.7")),
+            ("2001:db8::7", Some("2001:db8::")),
+        ] {
+            assert_eq!(proxies.uplink_client(ip(client)), uplink.map(ip), "{client}");
+        }
+        assert_eq!(proxies.client(ip("127.0.0.1"), Some("192.0.2.7")), ip("192.0.2.7"));
+        assert_eq!(proxies.client(ip("127.0.0.2"), Some("192.0.2.7")), ip("127.0.0.2"));
     }
 
     #[test]

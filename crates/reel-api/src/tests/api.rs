@@ -103,6 +103,43 @@ async fn the_list_of_titles_is_sent_again_only_when_it_has_changed() {
 }
 
 #[tokio::test]
+async fn lists_and_pages_are_packed_for_clients_that_take_it() {
+    let server = Server::new();
+    for number in 0..40 {
+        server.add(&format!("film-{number}")).await;
+    }
+    let ask = |path: &str| Request::get(path).header("accept-encoding", "gzip, br");
+    let send =
+        |request: axum::http::request::Builder| server.send(request.body(Body::empty()).expect("a request"));
+    for path in ["/api/v1/titles", "/library.m3u", "/api/v1/openapi.json"] {
+        let plain = server.get(path).await;
+        for _ in 0..2 {
+            let packed = send(ask(path)).await;
+            assert_eq!(
+                (packed.status, packed.header("content-encoding")),
+                (StatusCode::OK, "gzip"),
+                "{path}"
+            );
+            let mut unpacked = Vec::new();
+            let read = std::io::Read::read_to_end(
+                &mut flate2::read::GzDecoder::new(&packed.body[..]),
+                &mut unpacked,
+            );
+            assert!(read.is_ok() && unpacked == plain.body, "{path}");
+            assert!(packed.body.len() * 2 < plain.body.len(), "{path}");
+            assert_eq!((packed.header("vary"), plain.header("vary")), ("accept-encoding", "accept-encoding"));
+            assert_eq!(plain.header("content-encoding"), "", "{path}");
+        }
+    }
+    // The tag of the packed list is that of the list.
+    let packed = send(ask("/api/v1/titles")).await;
+    let again = send(ask("/api/v1/titles").header("if-none-match", packed.header("etag"))).await;
+    assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    let sessions = send(ask("/api/v1/sessions")).await;
+    assert_eq!(sessions.header("content-encoding"), "", "they have keys");
+}
+
+#[tokio::test]
 async fn every_answer_closes_its_connection_and_is_not_sniffed() {
     let server = Server::new();
     for path in ["/", "/api/v1/titles", "/healthz", "/none", "/img/none.jpg"] {
@@ -147,6 +184,22 @@ async fn a_wrong_method_is_answered_with_the_right_ones() {
         answer.problem(405);
         assert_eq!(answer.header("allow"), allow, "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn options_tells_the_methods_of_every_address() {
+    let server = Server::new();
+    for (path, allow) in [
+        ("/", "GET,HEAD"),
+        ("/readyz", "GET,HEAD"),
+        ("/api/v1/titles", "GET,HEAD,POST"),
+        ("/api/v1/sessions/x", "GET,HEAD,PATCH,DELETE"),
+        ("*", "GET, HEAD, OPTIONS"),
+    ] {
+        let answer = server.call("OPTIONS", path).await;
+        assert_eq!((answer.status, answer.header("allow")), (StatusCode::NO_CONTENT, allow), "{path}");
+    }
+    server.call("OPTIONS", "/nothing").await.problem(404);
 }
 
 #[tokio::test]

@@ -82,7 +82,12 @@ impl NetworkPath {
     /// How the bytes of a connection reach this client, over a path that takes so many bytes at
     /// once without loss.
     pub fn to(client: IpAddr, train_bytes: u64) -> Self {
-        match uplink_client(client) {
+        Self::of(uplink_client(client), train_bytes)
+    }
+
+    /// The same for the client whose turn on the uplink this is; `None` if no link is used.
+    pub fn of(uplink_client: Option<IpAddr>, train_bytes: u64) -> Self {
+        match uplink_client {
             Some(client) => Self::Uplink { train_bytes, client, piece_bytes: 1 },
             None => Self::Local,
         }

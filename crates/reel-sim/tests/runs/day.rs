@@ -69,6 +69,14 @@ fn players_of_files_at_capacity_are_kept_what_they_were_promised_beside_download
     assert_eq!((mounted.late_units, report.deadline_misses), (0, 0), "{report}");
 }
 
+/// A seed in which a player jumps forward by less than its kernel may have under way.
+#[test]
+fn a_player_of_a_file_that_jumps_a_little_keeps_its_promise() {
+    let scenario = Scenario { mounted: 100, ..Scenario::plain(38, 3 * MINUTE_NS / 4, 1) };
+    let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(report.mounted.admitted > 50 && report.mounted.looks > 0, "{report}");
+}
+
 #[test]
 fn players_of_files_are_seen_to_be_late_where_deadlines_are_not_looked_at() {
     let scenario = Scenario { policy: Policy::Fifo, viewers: 0, ..busy_with_files(2) };

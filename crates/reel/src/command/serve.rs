@@ -299,7 +299,8 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             upload_bytes_max: config.upload.max_bytes.bytes(),
             ingests_max: config.upload.ingests_max,
             names: OwnNames { machine: machine_name(), others: config.hosts.clone() },
-            proxies: Proxies::new(config.proxies().unwrap_or_default()),
+            proxies: Proxies::new(config.proxies().unwrap_or_default())
+                .with_gateways(config.gateways().unwrap_or_default()),
             shares: PlaceShares {
                 share: client_share,
                 exempt: config.gateways().unwrap_or_default(),

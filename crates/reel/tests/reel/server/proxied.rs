@@ -147,6 +147,30 @@ fn a_client_that_would_wait_for_more_than_its_share_is_told_of_the_share() {
     );
 }
 
+/// What a proxy on this machine is sent leaves the machine again, so it comes as fast as the link
+/// carries and no faster.
+#[test]
+fn a_gateway_on_this_machine_gets_what_the_link_carries() {
+    const LINK_BPS: u64 = 4_000_000;
+    let rig = promising_with(64 << 20, 100, |config| {
+        let gateways = || vec!["127.0.0.1".parse().expect("a range")];
+        config.control.proxies = Proxies::default().with_gateways(gateways());
+        config.gateways = gateways();
+        config.promise.network_bps = Some(LINK_BPS);
+        config.promise.uplink = UplinkRate::Known(LINK_BPS);
+    });
+    let mut gateway = rig.connect();
+    let begun = Instant::now();
+    let mut bytes = 0;
+    while bytes < LINK_BPS / 8 {
+        let film = gateway.ask("GET /files/film.mp4?download", "");
+        assert!(film.body == rig.film);
+        bytes += film.body.len() as u64;
+    }
+    let carried_s = bytes as f64 * 8.0 / LINK_BPS as f64;
+    assert!(begun.elapsed().as_secs_f64() > carried_s / 2.0, "{bytes} bytes in {:?}", begun.elapsed());
+}
+
 /// Ingests a film of a low rate that lasts so many seconds.
 fn ingest(rig: &Rig, name: &str, seconds: u32) {
     let source = rig.path(&format!("{name}.mp4"));
