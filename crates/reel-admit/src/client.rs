@@ -54,6 +54,11 @@ impl Client {
         }
     }
 
+    /// Whether both are counted as one client.
+    pub fn is_same(self, other: Client) -> bool {
+        self.counted() == other.counted()
+    }
+
     /// The client in whose share of the resources this one counts. `None` for a gateway, which
     /// speaks for many viewers, and for this machine itself: a proxy on it does so, too. Nor has
     /// the server a share of itself.

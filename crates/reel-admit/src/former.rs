@@ -3,6 +3,7 @@
 //! A player that was paused for an hour continues with the address that it has. Its session is
 //! opened again under the same key, if there is room.
 
+use crate::client::Client;
 use crate::limits::FORMER_SESSIONS_MAX;
 use reel_cache::SessionKey;
 use reel_qos::Class;
@@ -17,6 +18,8 @@ pub struct FormerSession {
     pub edition: String,
     /// Its class.
     pub class: Class,
+    /// Who opened it.
+    pub client: Client,
 }
 
 /// The last of them, by key.
@@ -58,7 +61,8 @@ mod tests {
     use super::*;
 
     fn former(number: usize) -> FormerSession {
-        FormerSession { title_id: number.to_string(), edition: String::new(), class: Class::PERIODIC }
+        let (title_id, edition) = (number.to_string(), String::new());
+        FormerSession { title_id, edition, class: Class::PERIODIC, client: Client::User(0) }
     }
 
     #[test]

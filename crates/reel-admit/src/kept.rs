@@ -1,6 +1,5 @@
 //! What is kept of a session over a restart of the server.
 
-use crate::client::Client;
 use crate::former::FormerSession;
 use reel_cache::SessionKey;
 
@@ -9,10 +8,8 @@ use reel_cache::SessionKey;
 pub struct KeptSession {
     /// Its key.
     pub key: SessionKey,
-    /// Its title and class.
+    /// Its title, its class and its client.
     pub former: FormerSession,
-    /// Who opened it.
-    pub client: Client,
     /// Where it plays; `None` if nothing is reserved for it.
     pub playing: Option<PlayingAt>,
 }

@@ -352,7 +352,8 @@ impl<T> Session<T> {
     /// What is remembered of it when it ends.
     pub(crate) fn former(&self) -> Option<FormerSession> {
         let edition = self.edition.get()?.clone();
-        Some(FormerSession { title_id: self.title_id.clone(), edition, class: self.class() })
+        let (title_id, class, client) = (self.title_id.clone(), self.class(), self.client);
+        Some(FormerSession { title_id, edition, class, client })
     }
 
     /// What is kept of it over a restart; `None` if it cannot be opened again.
@@ -373,7 +374,7 @@ impl<T> Session<T> {
                 epoch: admission.epoch_of(promise.reservation?),
             })
         });
-        Some(KeptSession { key: self.key, former, client: self.client, playing })
+        Some(KeptSession { key: self.key, former, playing })
     }
 
     /// A response begins. It is under way as long as what is returned is held.
@@ -397,7 +398,8 @@ impl<T> Session<T> {
         self.used_ns.fetch_max(now_ns, Ordering::Relaxed);
     }
 
-    pub(crate) fn touch(&self, now_ns: u64) {
+    /// Its client requests something in it.
+    pub fn touch(&self, now_ns: u64) {
         self.asks(now_ns);
         self.requests.fetch_add(1, Ordering::Relaxed);
     }

@@ -267,7 +267,7 @@ impl<T> Sessions<T> {
         offers: impl Into<Choices>,
         now_ns: u64,
     ) -> Result<Arc<Session<T>>, OpenRefused> {
-        let client = SessionClient::new(kept.client, kept.former.class);
+        let client = SessionClient::new(kept.former.client, kept.former.class);
         let beginning = kept.playing.map_or(Beginning::Played, Beginning::Continued);
         self.open_at(kept.key, (&kept.former.title_id, playing), offers.into(), client, beginning, now_ns)
     }
@@ -399,9 +399,9 @@ impl<T> Sessions<T> {
         }
     }
 
-    /// Has a session continue in another class, in which `offers` are promised to it; none in a class
-    /// without deadlines. It is admitted there as one step with what it gives back. A client that
-    /// is paused is admitted where it was. `false` if the session has ended.
+    /// Has a session continue in another class, in which `offers` are promised to it; none in a
+    /// class without deadlines. It is admitted there as one step with what it gives back. A client
+    /// that is paused is admitted where it was. `false` if the session has ended.
     ///
     /// # Errors
     /// The new class has no room for it, or it has moved too often. Then the session has its old

@@ -7,7 +7,7 @@ use reel_admit::{Client, Session, SessionClient, SessionSummary};
 use reel_play::{Form, Playable, PlayableTitle, SessionRefused};
 use reel_qos::Class;
 use reel_rt::now_ns;
-use reel_serve::{Opener, Refusal};
+use reel_serve::{KeyOf, KeyUse, Opener, Refusal};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -47,14 +47,14 @@ impl SessionService for ServerSessions {
         self.opener.sessions().list(now_ns()).into_iter().map(|session| self.report(session)).collect()
     }
 
-    fn one(&self, key: &str, _: IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn one(&self, key: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
         let now_ns = now_ns();
-        Ok(self.report(self.of_key(key, now_ns)?.summary(now_ns)))
+        Ok(self.report(self.of_key(key, client, now_ns)?.summary(now_ns)))
     }
 
     fn change_class(&self, key: &str, class: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
         let now_ns = now_ns();
-        let session = self.of_key(key, now_ns)?;
+        let session = self.of_key(key, client, now_ns)?;
         match self.opener.change_class(&session, class, client, now_ns) {
             Ok(true) => Ok(self.report(session.summary(now_ns))),
             Ok(false) => Err(SessionRefusal::NoSuchSession),
@@ -62,9 +62,15 @@ impl SessionService for ServerSessions {
         }
     }
 
-    fn close(&self, key: &str, _: IpAddr) -> Result<(), SessionRefusal> {
-        let is_closed = key.parse().is_ok_and(|key| self.opener.sessions().close(&key));
-        is_closed.then_some(()).ok_or(SessionRefusal::NoSuchSession)
+    fn close(&self, key: &str, client: IpAddr) -> Result<(), SessionRefusal> {
+        let key = key.parse().map_err(|_| SessionRefusal::NoSuchSession)?;
+        let (sessions, now_ns) = (self.opener.sessions(), now_ns());
+        match (sessions.find(&key, now_ns), sessions.former(&key)) {
+            (Some(session), _) => self.check(KeyOf::session(&session), client)?,
+            (None, Some(former)) => self.check(KeyOf::former(&former), client)?,
+            (None, None) => {}
+        }
+        sessions.close(&key).then_some(()).ok_or(SessionRefusal::NoSuchSession)
     }
 
     fn set_aside(&self) -> BTreeMap<String, String> {
@@ -75,9 +81,23 @@ impl SessionService for ServerSessions {
 
 impl ServerSessions {
     /// The session of a key. What the server sends of its own accord is no session of a client.
-    fn of_key(&self, key: &str, now_ns: u64) -> Result<Arc<Session<PlayableTitle>>, SessionRefusal> {
+    fn of_key(
+        &self,
+        key: &str,
+        client: IpAddr,
+        now_ns: u64,
+    ) -> Result<Arc<Session<PlayableTitle>>, SessionRefusal> {
         let session = key.parse().ok().and_then(|key| self.opener.sessions().find(&key, now_ns));
-        session.filter(|session| session.client() != Client::Server).ok_or(SessionRefusal::NoSuchSession)
+        let session = session.filter(|session| session.client() != Client::Server);
+        let session = session.ok_or(SessionRefusal::NoSuchSession)?;
+        self.check(KeyOf::session(&session), client)?;
+        Ok(session)
+    }
+
+    /// Whether a client may use a key.
+    fn check(&self, key: KeyOf<'_>, client: IpAddr) -> Result<(), SessionRefusal> {
+        let used = KeyUse { title: None, class: None, client: client.into() };
+        self.opener.check_key(key, used).map_err(refusal)
     }
 
     fn report(&self, session: SessionSummary) -> SessionReport {
@@ -99,6 +119,7 @@ fn refusal(refusal: Refusal) -> SessionRefusal {
         Refusal::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
         Refusal::NoSuchClass { .. } => SessionRefusal::NoSuchClass(detail),
         Refusal::ClassOfOthers { .. } => SessionRefusal::ClassOfOthers(detail),
+        Refusal::KeyOfClient => SessionRefusal::KeyOfClient(detail),
         Refusal::Session(refused) if refused.is_too_long() => SessionRefusal::TooLong(detail),
         Refusal::Session(SessionRefused::Refused(refused)) => {
             let (is_of_client, refusal) = (refused.is_of_client(), refused.refusal().cloned());

@@ -99,6 +99,8 @@ pub enum SessionRefusal {
     NoSuchClass(String),
     /// The class is for other clients; the text says what to do.
     ClassOfOthers(String),
+    /// The key was given to another client; the text says what to do.
+    KeyOfClient(String),
     /// Nothing can be reserved so far ahead; the text says how far.
     TooLong(String),
     /// One more session does not fit.
@@ -149,6 +151,12 @@ impl SessionRefusal {
                 "no-such-session",
                 "No such session",
                 "there is no session with this key: it has ended, or never was",
+            ),
+            SessionRefusal::KeyOfClient(detail) => Problem::new(
+                StatusCode::FORBIDDEN,
+                "key-of-other-client",
+                "The key is for another client",
+                detail,
             ),
             SessionRefusal::NoSuchClass(detail) => {
                 Problem::new(StatusCode::BAD_REQUEST, "no-such-class", "No such class", detail)

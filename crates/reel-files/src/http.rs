@@ -29,6 +29,24 @@ impl HttpServer {
         }
     }
 
+    /// The response to a request for a change, with the change as JSON.
+    pub(crate) fn patched(
+        &self,
+        path: &str,
+        change: &serde_json::Value,
+        until: Instant,
+    ) -> Result<Response<Body>, AskError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(AskError::Late);
+        }
+        let request = Request::builder().method("PATCH").uri(format!("{}{path}", self.url));
+        let request = request.header("content-type", "application/json").body(change.to_string());
+        let request = request.map_err(|error| AskError::Unusable(error.to_string()))?;
+        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
+        self.agent.run(request).map_err(of_http)
+    }
+
     /// The response to a request without a body, of a range of what is at the path.
     pub(crate) fn asked(
         &self,

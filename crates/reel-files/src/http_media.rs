@@ -33,6 +33,15 @@ impl Media for HttpServer {
         session.ok_or_else(|| AskError::Unusable(format!("{path}: {location:.200?} is no session")).into())
     }
 
+    fn change_class(&self, session: &MediaSession, class: &str, until: Instant) -> Result<(), NotOpened> {
+        let path = format!("/api/v1/sessions/{}", escaped(&session.key));
+        let response = self.patched(&path, &serde_json::json!({ "class": class }), until)?;
+        match response.status().as_u16() {
+            200 => Ok(()),
+            _ => Err(refusal(&path, response)),
+        }
+    }
+
     fn piece(&self, session: &MediaSession, range: Range<u64>, until: Instant) -> Result<Vec<u8>, NotOpened> {
         let path = &session.path;
         let (first, last) = (range.start, range.end.saturating_sub(1));

@@ -51,7 +51,7 @@ pub use node::{Field, Group, Node, StreamFile};
 pub use place::{MountPoint, PlaceError};
 pub use problem::Problem;
 pub use server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
-pub use stream::{Answer, Owner, PieceWanted, Stream, Wanted};
+pub use stream::{Answer, ClassChange, Owner, PieceWanted, Stream, Wanted};
 pub use stream_table::StreamTable;
 pub use times::FileTimes;
 pub use tree::{Tree, TreeError};

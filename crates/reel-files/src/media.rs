@@ -19,6 +19,12 @@ pub trait Media: Send + Sync + 'static {
     /// As [`Media::file_times`], or the server refuses.
     fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
 
+    /// Has a session continue in another class. It is admitted there, or refused and left as it is.
+    ///
+    /// # Errors
+    /// As [`Media::open`].
+    fn change_class(&self, session: &MediaSession, class: &str, until: Instant) -> Result<(), NotOpened>;
+
     /// Bytes of the file of a session: all of the range.
     ///
     /// # Errors

@@ -95,6 +95,15 @@ pub struct Wanted {
     pub class: Arc<str>,
 }
 
+/// What is to be asked of the server to change the class of a stream that plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassChange {
+    /// Its session.
+    pub session: Arc<MediaSession>,
+    /// The class.
+    pub class: Arc<str>,
+}
+
 /// A piece that is to be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PieceWanted {
@@ -205,21 +214,20 @@ impl Stream {
         Ok(())
     }
 
-    /// Sets the class, of which there is one. While the stream plays, the server is to admit it in
-    /// that class first, as by [`Stream::start`]. Until then, and if it refuses, nothing changes.
+    /// Sets the class, of which there is one. While the stream plays, the server is to admit its
+    /// session in that class first. The caller asks, and says [`Stream::changed`]. Until then, and
+    /// if it refuses, nothing changes.
     ///
     /// # Errors
     /// It is being started, or changed already.
-    pub fn set_class(&mut self, class: Arc<str>) -> Result<Option<Wanted>, Problem> {
+    pub fn set_class(&mut self, class: Arc<str>) -> Result<Option<ClassChange>, Problem> {
         match &mut self.state {
             State::Playing(playing) if class != self.class => {
                 if playing.changes_to.is_some() {
                     return Err(Problem::busy("the class is being changed"));
                 }
                 playing.changes_to = Some(class.clone());
-                // What plays has a title.
-                let title = self.title.clone().unwrap_or_default();
-                return Ok(Some(Wanted { title, class }));
+                return Ok(Some(ClassChange { session: Arc::clone(&playing.session), class }));
             }
             State::Starting => return Err(Problem::busy("the stream is starting")),
             State::Playing(_) => {}
@@ -293,7 +301,34 @@ impl Stream {
         }
     }
 
-    /// The server has admitted it, to be started or in another class.
+    /// The server has changed the class of its session.
+    ///
+    /// # Errors
+    /// The session was left meanwhile, so its class is that of no stream.
+    pub fn changed(&mut self, change: &ClassChange) -> Result<(), Problem> {
+        self.changing(change)?.changes_to = None;
+        self.class = Arc::clone(&change.class);
+        self.refusal.clear();
+        Ok(())
+    }
+
+    /// The server has not. Its answer is given if it has refused that.
+    pub fn not_changed(&mut self, change: &ClassChange, refusal: Option<&str>) {
+        if let Ok(playing) = self.changing(change) {
+            playing.changes_to = None;
+            self.refusal = refusal.unwrap_or_default().to_owned();
+        }
+    }
+
+    fn changing(&mut self, change: &ClassChange) -> Result<&mut Playing, Problem> {
+        let word = self.word();
+        match &mut self.state {
+            State::Playing(playing) if playing.session == change.session => Ok(playing),
+            _ => Err(Problem::busy(format!("the stream is {word} meanwhile"))),
+        }
+    }
+
+    /// The server has admitted it.
     ///
     /// # Errors
     /// It was paused meanwhile, and the session is not needed.
@@ -308,11 +343,6 @@ impl Stream {
                 let playing = Playing { session, pace, buffer, awaits_piece: false, changes_to: None };
                 self.state = State::Playing(playing);
             }
-            State::Playing(playing) if playing.changes_to.is_some() => {
-                // Pieces under way are of the same file.
-                self.left.push(std::mem::replace(&mut playing.session, session));
-                self.class = playing.changes_to.take().unwrap_or_default();
-            }
             _ => {
                 self.left.push(session);
                 return Err(Problem::busy(format!("the stream is {} meanwhile", self.word())));
@@ -322,16 +352,10 @@ impl Stream {
         Ok(())
     }
 
-    /// It was not started, or not changed. The answer of the server is given if that has refused
-    /// it.
+    /// It was not started. The answer of the server is given if that has refused it.
     pub fn not_started(&mut self, problem: &Problem, refusal: Option<&str>) {
-        match &mut self.state {
-            State::Starting => self.stop(problem, refusal),
-            State::Playing(Playing { changes_to: changes_to @ Some(_), .. }) => {
-                *changes_to = None;
-                self.refusal = refusal.unwrap_or_default().to_owned();
-            }
-            _ => {}
+        if matches!(self.state, State::Starting) {
+            self.stop(problem, refusal);
         }
     }
 

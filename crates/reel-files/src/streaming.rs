@@ -9,7 +9,7 @@ use crate::media::{Media, MediaSession, NotOpened, Refused};
 use crate::node::{Group, Node, StreamFile};
 use crate::problem::Problem;
 use crate::server::{AskError, Server};
-use crate::stream::{Answer, Owner, PieceWanted, Wanted};
+use crate::stream::{Answer, ClassChange, Owner, PieceWanted, Wanted};
 use crate::stream_table::StreamTable;
 use crate::times::FileTimes;
 use crate::tree::{Tree, TreeError};
@@ -179,7 +179,7 @@ impl<S: Server + Media> Streaming<S> {
                     return Err(Problem::invalid(format!("there is no class {class:?}")));
                 }
                 let wanted = self.held().table.stream(number)?.set_class(class)?;
-                wanted.map_or(Ok(()), |wanted| self.admit(number, &wanted, turn))
+                wanted.map_or(Ok(()), |change| self.change_class(number, &change, turn))
             }
             StreamFile::Rate => self.held().table.stream(number)?.set_rate(command::rate_bps(line)?),
             StreamFile::Position => {
@@ -249,6 +249,20 @@ impl<S: Server + Media> Streaming<S> {
         match self.server.open(&wanted.title, &wanted.class, until) {
             Ok(session) => Ok((session, times)),
             Err(not_opened) => Err(why_not(not_opened)),
+        }
+    }
+
+    /// Has the server change the class of the session of a stream, and tells the stream.
+    fn change_class(&self, number: u64, change: &ClassChange, turn: Turn) -> Result<(), Problem> {
+        let changed = self.server.change_class(&change.session, &change.class, turn.until).map_err(why_not);
+        let mut held = self.held();
+        let stream = held.table.stream(number)?;
+        match changed {
+            Ok(()) => stream.changed(change),
+            Err((problem, refusal)) => {
+                stream.not_changed(change, refusal.as_deref());
+                Err(problem)
+            }
         }
     }
 

@@ -146,7 +146,10 @@ impl Response {
         match refusal {
             Refusal::NoSuchTitle { .. } | Refusal::NoSuchForm { .. } => problem(404, ""),
             Refusal::NoSuchClass { .. } => problem(400, ""),
-            Refusal::ClassOfOthers { .. } => problem(403, ""),
+            Refusal::ClassOfOthers { .. }
+            | Refusal::KeyOfTitle { .. }
+            | Refusal::KeyOfClass { .. }
+            | Refusal::KeyOfClient => problem(403, ""),
             Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
                 problem(500, "")
             }
@@ -276,6 +279,7 @@ fn reason(status: u16) -> &'static str {
         304 => "Not Modified",
         307 => "Temporary Redirect",
         400 => "Bad Request",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",

@@ -9,8 +9,8 @@ use reel_play::SessionFile;
 pub(crate) enum Route {
     /// Opens a session and redirects to it.
     Watch { title: String, file: SessionFile },
-    /// Media or a playlist of a session.
-    Session { key: SessionKey, file: SessionFile },
+    /// Media or a playlist of a session. The name of its whole file is that of its title.
+    Session { key: SessionKey, file: SessionFile, title: Option<String> },
     /// A whole title as one file, without a session.
     Download { title: String },
     /// The same among the files that are played (`docs/design/webdav.md`).
@@ -90,7 +90,14 @@ fn session<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
         }
         _ => return None,
     };
-    names.next().is_none().then_some(Route::Session { key, file })
+    let title = match file {
+        SessionFile::Progressive => first.strip_suffix(".mp4"),
+        // The playlist names it so.
+        SessionFile::Transport => first.strip_suffix(".ts").filter(|name| *name != "stream"),
+        _ => None,
+    };
+    let title = title.map(str::to_owned);
+    names.next().is_none().then_some(Route::Session { key, file, title })
 }
 
 fn file<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -131,6 +138,19 @@ mod tests {
             Route::Session { file, .. } => Some(file),
             Route::NotFound => None,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_whole_file_of_a_session_has_the_name_of_its_title() {
+        let named = |rest: &str| match Route::of(&format!("/s/{KEY}/{rest}")) {
+            Route::Session { title, .. } => title,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(named("a-film.mp4").as_deref(), Some("a-film"));
+        assert_eq!(named("a-film.ts").as_deref(), Some("a-film"));
+        for unnamed in ["stream.ts", "stream.m3u8", "master.m3u8", "0/init.mp4", "1/12.m4s"] {
+            assert_eq!(named(unnamed), None, "{unnamed}");
         }
     }
 

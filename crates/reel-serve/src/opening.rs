@@ -1,7 +1,7 @@
 //! The way from the name of a title to a session of it.
 
 use crate::limits::OPENING_TIME_MAX_NS;
-use crate::{ClassRights, OpenedSession, Refusal, Titles};
+use crate::{ClassRights, KeyOf, KeyUse, OpenedSession, Refusal, Titles};
 use reel_admit::{
     Choices, Client, FormerSession, KeptSession, OpenRefused, Session, SessionClient, Sessions,
 };
@@ -29,6 +29,8 @@ pub struct Opener {
     counters: Arc<PlayCounters>,
     rights: Arc<ClassRights>,
     time_max_ns: u64,
+    /// Whether the key of a session is for the client that opened it.
+    binds_client: bool,
 }
 
 impl Opener {
@@ -40,13 +42,29 @@ impl Opener {
         counters: Arc<PlayCounters>,
     ) -> Opener {
         let rights = Arc::default();
-        Opener { titles, sessions, disks, counters, rights, time_max_ns: OPENING_TIME_MAX_NS }
+        let time_max_ns = OPENING_TIME_MAX_NS;
+        Opener { titles, sessions, disks, counters, rights, time_max_ns, binds_client: false }
     }
 
     /// The same opener, of whose classes clients may ask for those that these rights allow.
     #[must_use]
     pub fn with_rights(self, rights: ClassRights) -> Opener {
         Opener { rights: Arc::new(rights), ..self }
+    }
+
+    /// The same opener; the key of a session is then for the client that opened it, or for all that
+    /// have it.
+    #[must_use]
+    pub fn binding_clients(self, binds_client: bool) -> Opener {
+        Opener { binds_client, ..self }
+    }
+
+    /// Whether a key may be used so.
+    ///
+    /// # Errors
+    /// As of [`KeyOf::allows`].
+    pub fn check_key(&self, key: KeyOf<'_>, used: KeyUse<'_>) -> Result<(), Refusal> {
+        key.allows(used, &self.disks.classes(), self.binds_client)
     }
 
     /// The same opener, whose clients wait for so long instead of [`OPENING_TIME_MAX_NS`].
@@ -174,8 +192,8 @@ impl Opener {
     /// counted.
     ///
     /// # Errors
-    /// As of [`Opener::class`], and [`Refusal::Session`]. Then the session has its old class and all
-    /// that it held.
+    /// As of [`Opener::class`], and [`Refusal::Session`]. Then the session has its old class and
+    /// all that it held.
     pub fn change_class(
         &self,
         session: &Session<PlayableTitle>,

@@ -62,6 +62,35 @@ pub enum Refusal {
         /// As the client wrote it.
         class: String,
     },
+    /// The key is for another title.
+    #[error(
+        "this key is for the title {title}; open {other} with /watch/{other}/{other}.mp4, which gives a key for it"
+    )]
+    KeyOfTitle {
+        /// The title of the key.
+        title: String,
+        /// As the client wrote it.
+        other: String,
+    },
+    /// The key is for another class.
+    #[error(
+        "this key is for the class {class}; change that with PATCH /api/v1/sessions/KEY, or open the title again with \
+         /watch/{title}/master.m3u8?class={other}"
+    )]
+    KeyOfClass {
+        /// The title of the key.
+        title: String,
+        /// The class of the key.
+        class: String,
+        /// As the client wrote it.
+        other: String,
+    },
+    /// The key is for another client.
+    #[error(
+        "this key was given to another address, and bind_sessions_to_address is set in reel.toml; open the title again with \
+         /watch/TITLE/master.m3u8, which gives a key for this address"
+    )]
+    KeyOfClient,
     /// The session was refused.
     #[error(transparent)]
     Session(#[from] SessionRefused),

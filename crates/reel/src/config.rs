@@ -74,6 +74,8 @@ pub(crate) struct Config {
     /// A session without a request for this many seconds ends. Its next request opens it again, if
     /// there is room.
     pub(crate) session_idle_s: u32,
+    /// Whether the key of a session is only for the address that opened it.
+    pub(crate) bind_sessions_to_address: bool,
     /// Connections open at once.
     pub(crate) connections_max: usize,
     /// Admission.
@@ -204,6 +206,7 @@ impl Default for Config {
             gateways: Vec::new(),
             proxies: LOCAL_PROXIES.map(str::to_owned).to_vec(),
             session_idle_s: 300,
+            bind_sessions_to_address: false,
             connections_max: 16_384,
             log: LogConfig::default(),
             upload: UploadConfig::default(),

@@ -88,6 +88,8 @@ pub struct ServeConfig {
     pub sessions_file: Option<PathBuf>,
     /// The clients that may ask for each class.
     pub class_rights: ClassRights,
+    /// Whether the key of a session is only for the address that opened it.
+    pub binds_sessions: bool,
     /// A session without a request for this long ends.
     pub session_idle: Duration,
     /// Whether every media request is logged.
@@ -445,7 +447,7 @@ fn parts(
         Workers::start("reel-write", WRITERS, WRITINGS_MAX).map_err(ServeError::Thread)?;
     threads.extend(writer_threads);
     let opener = Opener::new(titles, Arc::clone(&sessions), units.disks().clone(), Arc::clone(&play));
-    let opener = opener.with_rights(config.class_rights.clone());
+    let opener = opener.with_rights(config.class_rights.clone()).binding_clients(config.binds_sessions);
     let drain_time_ns = u64::try_from(config.drain_time.as_nanos()).unwrap_or(u64::MAX);
     let parts = Parts { units, opener, openers, writers, sessions, play, uplink, drain_time_ns };
     Ok((parts, capacity, threads))

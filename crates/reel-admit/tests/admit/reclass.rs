@@ -265,7 +265,9 @@ proptest! {
             }
             prop_assert!(sessions.admission().adds_up());
         }
-        all.iter().for_each(|session| drop(sessions.close(&session.key())));
+        for session in &all {
+            prop_assert!(sessions.close(&session.key()));
+        }
         let is_free = sessions.admission().usage(now_ns).iter().all(|usage| usage.used == 0);
         prop_assert!(is_free && sessions.admission().adds_up());
     }

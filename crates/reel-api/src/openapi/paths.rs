@@ -253,13 +253,20 @@ fn sessions(describe: &mut Describe) -> Paths {
         ("429", describe.problem("Refused: this client has its share")),
         ("503", describe.problem(REFUSED)),
     ];
-    let closed = [("204", plain("Ended", [])), ("404", describe.problem("No such session"))];
-    let one =
-        [("200", describe.json::<Session>("The session")), ("404", describe.problem("No such session"))];
+    let closed = [
+        ("204", plain("Ended", [])),
+        ("403", describe.problem(KEY_OF_OTHER)),
+        ("404", describe.problem("No such session")),
+    ];
+    let one = [
+        ("200", describe.json::<Session>("The session")),
+        ("403", describe.problem(KEY_OF_OTHER)),
+        ("404", describe.problem("No such session")),
+    ];
     let changed = [
         ("200", describe.json::<Session>("The session as it is now")),
         ("400", describe.problem("No such class")),
-        ("403", describe.problem("The class is not for this client")),
+        ("403", describe.problem("The class or the key is not for this client")),
         ("404", describe.problem("No such session")),
         ("415", describe.problem("The body is not JSON")),
         ("429", describe.problem("Refused: this client has its share, or changes the class too often")),
@@ -291,6 +298,8 @@ fn sessions(describe: &mut Describe) -> Paths {
         ),
     ]
 }
+
+const KEY_OF_OTHER: &str = "The key was given to another address (bind_sessions_to_address)";
 
 const REFUSED: &str = "Refused: what there is too little of, and what could have been granted; Retry-After says when \
                        to ask again. Of type urn:reel:problem:too-long, and without Retry-After, if the title is \

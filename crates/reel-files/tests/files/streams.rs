@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use reel_files::limits::{
     ANSWER_TIME, GATHER_TIME, LEAD, PIECE_BYTES_MIN, STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME,
 };
-use reel_files::{Answer, FileTimes, MediaSession, Owner, Problem, Stream, StreamFile, StreamTable, Wanted};
+use reel_files::{
+    Answer, ClassChange, FileTimes, MediaSession, Owner, Problem, Stream, StreamFile, StreamTable,
+};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
@@ -225,28 +227,28 @@ fn what_comes_late_or_of_another_place_is_not_given() {
 fn the_class_changes_while_it_plays_if_the_server_admits_it() {
     let mut playing = Playing::started();
     playing.read(10);
-    let busy = |result: Result<Option<Wanted>, Problem>| result.unwrap_err().errno == Errno::BUSY;
+    let busy = |result: Result<Option<ClassChange>, Problem>| result.unwrap_err().errno == Errno::BUSY;
     assert_eq!(playing.stream.set_class("periodic".into()), Ok(None), "it is that");
-    let wanted = playing.stream.set_class("bulk".into()).unwrap().unwrap();
-    assert_eq!((&*wanted.title, &*wanted.class), ("a", "bulk"));
+    let change = playing.stream.set_class("bulk".into()).unwrap().unwrap();
+    assert_eq!((&*change.session.key, &*change.class), ("1", "bulk"));
     assert!(busy(playing.stream.set_class("gold".into())));
-    playing.stream.not_started(&problem(Errno::AGAIN), Some("{}"));
+    playing.stream.not_changed(&change, Some("{}"));
     let shown = |playing: &Playing| {
         [StreamFile::State, StreamFile::Class, StreamFile::Refusal].map(|file| playing.stream.value(file))
     };
     assert_eq!(shown(&playing), ["playing", "periodic", "{}"]);
     assert!(playing.left().is_empty(), "the session stays");
     playing.stream.set_class("bulk".into()).unwrap();
-    playing.stream.started(session("2"), times(), playing.now).unwrap();
+    playing.stream.changed(&change).unwrap();
     assert_eq!(shown(&playing), ["playing", "bulk", ""]);
-    assert_eq!(playing.left(), ["1"]);
+    assert!(playing.left().is_empty(), "it is the same session");
     playing.read(200_000);
-    assert_eq!(&*playing.stream.wants_piece().unwrap().session.key, "2");
+    assert_eq!(&*playing.stream.wants_piece().unwrap().session.key, "1");
     // It was paused while the server was asked.
-    playing.stream.set_class("gold".into()).unwrap();
+    let change = playing.stream.set_class("gold".into()).unwrap().unwrap();
     playing.stream.pause().unwrap();
-    assert!(playing.stream.started(session("3"), times(), playing.now).is_err());
-    assert_eq!((&*playing.stream.value(StreamFile::Class), playing.left().len()), ("bulk", 2));
+    assert!(playing.stream.changed(&change).is_err());
+    assert_eq!((&*playing.stream.value(StreamFile::Class), playing.left().len()), ("bulk", 1));
     assert_eq!(playing.stream.set_class("gold".into()), Ok(None), "for the next start");
 }
 

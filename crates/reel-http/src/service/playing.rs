@@ -6,12 +6,12 @@ use crate::file_reader::ReadAs;
 use crate::files;
 use crate::request::Request;
 use crate::response::Response;
-use crate::route::Route;
+use crate::route::{Route, stored_form};
 use reel_admit::Session;
 use reel_cache::SessionKey;
 use reel_library::Form as StoredForm;
 use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, Unwritten};
-use reel_serve::{OpenResult, Serve};
+use reel_serve::{KeyOf, KeyUse, OpenResult, Refusal, Serve};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ impl Turn<'_, '_> {
                 let response = describe(self.serve, &request, (&title, file), client);
                 self.respond_interactive(request, response)
             }
-            Route::Session { key, file } => self.play_again(request, (key, title), file),
+            Route::Session { key, file, title: named } => self.play_again(request, (key, title), file, named),
             Route::Watch { title: id, file } => {
                 let response = start_session(self.serve, &request, (&id, title), file, client);
                 self.respond_interactive(request, response)
@@ -125,9 +125,15 @@ impl Turn<'_, '_> {
         request: Request,
         (key, title): (SessionKey, Arc<PlayableTitle>),
         file: SessionFile,
+        named: Option<String>,
     ) -> Then {
-        if let Some(session) = session_of(self.serve, &key, &request) {
-            return self.play(request, file, session);
+        match self.session_of(&key, &request, named.as_deref()) {
+            Ok(Some(session)) => return self.play(request, file, session),
+            Ok(None) => {}
+            Err(refusal) => {
+                let response = Response::refusal(&request, &refusal);
+                return self.respond_interactive(request, response);
+            }
         }
         if request.method == "HEAD" {
             let response = match title.session_file(file, key, 0) {
@@ -145,6 +151,60 @@ impl Turn<'_, '_> {
                 Err(refusal) => Response::refusal(&request, &refusal),
             };
         self.respond_interactive(request, response)
+    }
+
+    /// Answers a request with the key of a session, or has the title opened of one that ended
+    /// because its client was silent.
+    pub(super) fn begin_keyed(
+        &mut self,
+        request: Request,
+        (key, file): (SessionKey, SessionFile),
+        named: Option<&str>,
+    ) -> Then {
+        let response = match self.session_of(&key, &request, named) {
+            Ok(Some(session)) => return self.play(request, file, session),
+            Ok(None) => match self.former(&key, &request, named) {
+                Ok(Some(title)) => return self.open(request, title, stored_form(file)),
+                Ok(None) => Response::ended(&request),
+                Err(refusal) => Response::refusal(&request, &refusal),
+            },
+            Err(refusal) => Response::refusal(&request, &refusal),
+        };
+        self.respond_interactive(request, response)
+    }
+
+    /// The open session of a request, if the key is used for what it was given for. A client that
+    /// only looks, by HEAD, does not play: its session ends as if it had not asked.
+    fn session_of(
+        &self,
+        key: &SessionKey,
+        request: &Request,
+        named: Option<&str>,
+    ) -> Result<Option<Arc<Session<PlayableTitle>>>, Refusal> {
+        let now_ns = self.serve.now_ns();
+        let Some(session) = self.serve.parts().sessions.find(key, now_ns) else { return Ok(None) };
+        self.serve.opener().check_key(KeyOf::session(&session), self.key_use(request, named))?;
+        if request.method != "HEAD" {
+            session.touch(now_ns);
+        }
+        Ok(Some(session))
+    }
+
+    /// The title of the session that had this key.
+    fn former(
+        &self,
+        key: &SessionKey,
+        request: &Request,
+        named: Option<&str>,
+    ) -> Result<Option<String>, Refusal> {
+        let Some(former) = self.serve.parts().sessions.former(key) else { return Ok(None) };
+        self.serve.opener().check_key(KeyOf::former(&former), self.key_use(request, named))?;
+        Ok(Some(former.title_id))
+    }
+
+    fn key_use<'a>(&self, request: &'a Request, title: Option<&'a str>) -> KeyUse<'a> {
+        let client = self.connection.peer.client().ip();
+        KeyUse { title, class: request.class.as_deref(), client: client.into() }
     }
 
     fn await_opened(&mut self, request: Request) -> Then {
@@ -190,20 +250,6 @@ fn start_session(
             Response::redirect(request, &format!("/s/{key}/{file}"), is_file)
         }
         Err(refusal) => Response::refusal(request, &refusal),
-    }
-}
-
-/// The open session of a request. A client that only looks, by HEAD, does not play: its session
-/// ends as if it had not asked.
-pub(super) fn session_of(
-    serve: &Serve<'_>,
-    key: &SessionKey,
-    request: &Request,
-) -> Option<Arc<Session<PlayableTitle>>> {
-    let sessions = &serve.parts().sessions;
-    match request.method.as_str() {
-        "HEAD" => sessions.find(key, serve.now_ns()),
-        _ => sessions.touch(key, serve.now_ns()),
     }
 }
 

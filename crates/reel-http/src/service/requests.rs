@@ -1,6 +1,5 @@
 //! Requests: received, parsed, and passed to what answers them.
 
-use super::playing::session_of;
 use super::{Then, Turn};
 use crate::connection::State;
 use crate::limits::RECEIVE_BYTES;
@@ -69,13 +68,9 @@ impl Turn<'_, '_> {
         }
         let response = match request.method.as_str() {
             "GET" | "HEAD" => match route {
-                Route::Session { key, file } => match session_of(self.serve, &key, &request) {
-                    Some(session) => return self.play(request, file, session),
-                    None => match self.serve.parts().sessions.former(&key) {
-                        Some(former) => return self.open(request, former.title_id, stored_form(file)),
-                        None => Response::ended(&request),
-                    },
-                },
+                Route::Session { key, file, title } => {
+                    return self.begin_keyed(request, (key, file), title.as_deref());
+                }
                 Route::Watch { title, file } => return self.open(request, title, stored_form(file)),
                 Route::Download { title } | Route::Play { title } => {
                     return self.open(request, title, StoredForm::Cmaf);

@@ -38,7 +38,11 @@ impl From<Refusal> for Refused {
         };
         let code = match &refusal {
             Refusal::NoSuchTitle { .. } | Refusal::NoSuchForm { .. } => RefusalCode::NoSuchTitle,
-            Refusal::NoSuchClass { .. } | Refusal::ClassOfOthers { .. } => RefusalCode::BadRequest,
+            Refusal::NoSuchClass { .. }
+            | Refusal::ClassOfOthers { .. }
+            | Refusal::KeyOfTitle { .. }
+            | Refusal::KeyOfClass { .. }
+            | Refusal::KeyOfClient => RefusalCode::BadRequest,
             Refusal::TooManyOpenings | Refusal::OpeningTooLong => RefusalCode::Unavailable,
             Refusal::Session(refused) if refused.is_too_long() => RefusalCode::TooLong,
             Refusal::Session(_) => RefusalCode::NotAdmitted,

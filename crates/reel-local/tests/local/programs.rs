@@ -54,7 +54,7 @@ impl Server {
                             closed.push(tag);
                             continue;
                         }
-                        Request::Bell => continue,
+                        Request::Bell | Request::Change { .. } => continue,
                     },
                 }
                 if asked == count {

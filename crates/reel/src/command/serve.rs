@@ -278,6 +278,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         gateways: config.gateways().unwrap_or_default(),
         sessions_file: Some(volume.join("sessions")),
         class_rights: config.classes.rights(),
+        binds_sessions: config.bind_sessions_to_address,
         session_idle: Duration::from_secs(config.session_idle_s.into()),
         access_log: config.log.access,
         promise: PromiseConfig {

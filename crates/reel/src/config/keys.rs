@@ -20,6 +20,7 @@ pub(super) const KEYS: &[&str] = &[
     "arena_bytes",
     "sessions_max",
     "session_idle_s",
+    "bind_sessions_to_address",
     "gateways",
     "proxies",
     "connections_max",

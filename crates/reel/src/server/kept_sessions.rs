@@ -193,7 +193,7 @@ impl Keeper {
 impl Record {
     /// `None` for a program of this machine: its stream ends with the server.
     fn of(kept: KeptSession, classes: &ClassTable, now_round: i64) -> Option<Record> {
-        let Client::Address(client) = kept.client else { return None };
+        let Client::Address(client) = kept.former.client else { return None };
         let place = |playing: PlayingAt| Place {
             media_ms: playing.media_ns / MS_NS,
             until_ms: playing.until_ns.map(|until_ns| Some(until_ns? / MS_NS)),
@@ -228,13 +228,9 @@ impl Record {
             }
         });
         let class = classes.by_name(&self.class)?;
-        let former = FormerSession { title_id: self.title, edition: self.edition, class };
-        Some(KeptSession {
-            key: self.key.parse().ok()?,
-            former,
-            client: Client::Address(self.client),
-            playing,
-        })
+        let client = Client::Address(self.client);
+        let former = FormerSession { title_id: self.title, edition: self.edition, class, client };
+        Some(KeptSession { key: self.key.parse().ok()?, former, playing })
     }
 }
 

@@ -117,6 +117,7 @@ impl Rig {
             gateways: Vec::new(),
             sessions_file: Some(dir.path().join("sessions")),
             class_rights: ClassRights::default(),
+            binds_sessions: false,
             session_idle: Duration::from_secs(300),
             access_log: true,
             congestion_control: None,
