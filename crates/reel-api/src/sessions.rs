@@ -200,16 +200,7 @@ pub(super) async fn close(
     State(control): State<ControlPlane>,
     Path(key): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if control.sessions().close(&key) {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(Problem::new(
-            StatusCode::NOT_FOUND,
-            "no-such-session",
-            "No such session",
-            "there is no session with this key: it has ended, or never was",
-        ))
-    }
+    if control.sessions().close(&key) { Ok(StatusCode::NO_CONTENT) } else { Err(Problem::no_such_session()) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod dashboard;
 mod dav;
 mod endings;
 mod files;
+mod joins;
 mod limits;
 mod many_titles;
 mod memory;
