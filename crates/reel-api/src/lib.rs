@@ -26,6 +26,7 @@ mod library_service;
 pub mod limits;
 mod openapi;
 mod origin;
+mod outlets;
 mod packing;
 mod pages;
 mod path;
@@ -69,6 +70,7 @@ pub use library_service::{
 };
 pub use openapi::document as openapi_document;
 pub use origin::OwnNames;
+pub use outlets::{OutletRefusal, OutletService};
 pub use problem::{PROBLEM_MEDIA_TYPE, Problem};
 pub use serve::serve_connection;
 pub use server_admission::ServerAdmission;
@@ -139,6 +141,8 @@ pub struct Services {
     pub volume_jobs: Arc<dyn VolumeJobs>,
     /// The casts.
     pub casts: Arc<dyn CastService>,
+    /// The destinations that sessions are played into.
+    pub outlets: Arc<dyn OutletService>,
     /// What is sent to clients on other machines.
     pub uplink: ControlUplink,
     /// Whether requests for a path are answered by the data plane.
@@ -330,6 +334,10 @@ impl ControlPlane {
         &*self.inner.services.casts
     }
 
+    fn outlets(&self) -> &dyn OutletService {
+        &*self.inner.services.outlets
+    }
+
     fn is_media(&self, path: &str) -> bool {
         (self.inner.services.is_media)(path)
     }
@@ -383,6 +391,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/openapi.json", get(status::openapi)),
         ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
         ("/api/v1/sessions/{key}", get(sessions::one).patch(sessions::change).delete(sessions::close)),
+        ("/api/v1/sessions/{key}/outlets", get(outlets::list).post(outlets::add)),
+        ("/api/v1/sessions/{key}/outlets/{number}", get(outlets::one).delete(outlets::remove)),
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).patch(titles::change).delete(titles::remove)),
         ("/api/v1/titles/{id}/file-times", get(sessions::file_times)),

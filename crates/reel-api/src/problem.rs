@@ -63,6 +63,12 @@ impl Problem {
             .help("GET /api/v1/titles lists the titles there are")
     }
 
+    /// 404: there is no such session.
+    pub fn no_such_session() -> Problem {
+        let detail = "there is no session with this key: it has ended, or never was";
+        Problem::new(StatusCode::NOT_FOUND, "no-such-session", "No such session", detail)
+    }
+
     /// 409: the title is not what it was when a change of it began.
     pub fn title_changed(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::CONFLICT, "title-changed", "The title was changed meanwhile", detail)

@@ -142,16 +142,11 @@ impl SessionRefusal {
         }
     }
 
-    fn into_problem(self, title: &str) -> Problem {
+    pub(super) fn into_problem(self, title: &str) -> Problem {
         let help = self.help();
         let problem = match self {
             SessionRefusal::NoSuchTitle => Problem::no_such_title(title),
-            SessionRefusal::NoSuchSession => Problem::new(
-                StatusCode::NOT_FOUND,
-                "no-such-session",
-                "No such session",
-                "there is no session with this key: it has ended, or never was",
-            ),
+            SessionRefusal::NoSuchSession => Problem::no_such_session(),
             SessionRefusal::KeyOfClient(detail) => Problem::new(
                 StatusCode::FORBIDDEN,
                 "key-of-other-client",
@@ -209,7 +204,7 @@ pub(super) async fn open(
 }
 
 /// Only a router without a server around it, in tests, knows no client.
-fn address_of(client: Option<Extension<Client>>) -> IpAddr {
+pub(super) fn address_of(client: Option<Extension<Client>>) -> IpAddr {
     client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0)
 }
 

@@ -32,7 +32,9 @@ pub(crate) enum Headed {
 impl Peer {
     /// The other end of a socket.
     pub(crate) fn new(socket: SocketAddr, proxies: &Proxies) -> Peer {
-        let client = socket.ip();
+        // A client of version 4 at a socket for both is shown as one of version 4.
+        let client = socket.ip().to_canonical();
+        let socket = SocketAddr::new(client, socket.port());
         let uplink_client = proxies.uplink_client(client);
         Peer { socket, address: socket, client, uplink_client, awaits_header: proxies.has(client) }
     }
@@ -53,7 +55,8 @@ impl Peer {
             ProxyHeader::Absent => {}
             ProxyHeader::Present { client, bytes } => {
                 input.drain(..bytes);
-                self.address = client.unwrap_or(self.address);
+                let client = client.unwrap_or(self.address);
+                self.address = SocketAddr::new(client.ip().to_canonical(), client.port());
                 self.client = self.address.ip();
             }
         }
@@ -147,6 +150,19 @@ mod tests {
         assert_eq!((peer.uplink_client(), peer.shows_path()), (Some(socket.ip()), false));
         peer.begin_request(&proxies, Some("192.0.2.7"));
         assert_eq!(peer.uplink_client(), Some("192.0.2.7".parse().expect("an address")));
+    }
+
+    #[test]
+    fn addresses_of_version_4_are_shown_as_such() {
+        let (mut peer, proxies) = peer("[::ffff:192.0.2.9]:9");
+        let shown: SocketAddr = "192.0.2.9:9".parse().expect("an address");
+        assert_eq!((peer.address(), peer.client(), peer.shows_path()), (shown, shown, true));
+        peer.begin_request(&proxies, None);
+        assert_eq!(peer.client(), shown);
+        let (mut peer, _) = self::peer("[::ffff:127.0.0.1]:9");
+        let mut header = b"PROXY TCP6 ::ffff:192.0.2.7 ::1 40000 443\r\n".to_vec();
+        assert_eq!(peer.take_header(&mut header), Headed::Done);
+        assert_eq!(peer.address(), "192.0.2.7:40000".parse().expect("an address"));
     }
 
     #[test]

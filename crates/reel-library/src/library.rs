@@ -3,7 +3,7 @@
 use crate::error::{IngestError, LibraryError, SubtitleError};
 use crate::input::{IngestOptions, Ingested, Input, Progress};
 use crate::limits::{INDEX_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
-use crate::naming::clean_name;
+use crate::naming::{clean_name, compared_file_name};
 use crate::opened_titles::OpenedTitles;
 use crate::poster::{Poster, PosterKind, make_poster};
 use crate::removed::Removed;
@@ -394,7 +394,7 @@ impl KnownTitles for Library {
 
 fn source(title: &TitleRecord) -> Stamp {
     let SourceFile { file_name, bytes, modified_unix_s } = title.source.clone();
-    Stamp { file_name, bytes, modified_unix_s }
+    Stamp { file_name: compared_file_name(&file_name), bytes, modified_unix_s }
 }
 
 fn artwork(record: &TitleRecord) -> Result<(PosterKind, &ObjectRecord), LibraryError> {

@@ -70,6 +70,12 @@ pub(crate) fn path_file_name(path: &Path) -> String {
         .unwrap_or_else(|| NAMELESS.to_owned())
 }
 
+/// A file name as files are told apart by: names that were stored before joiners stayed in them
+/// have spaces there, and are those of the same files.
+pub(crate) fn compared_file_name(name: &str) -> String {
+    clean_file_name(&name.replace(is_joiner, " "))
+}
+
 /// The id made from a name: `[a-z0-9-]{1,64}`, words joined by single dashes. Latin letters lose
 /// their accents, Greek and Cyrillic are transliterated. Other scripts are dropped, and an id that
 /// would be empty becomes `title`.
@@ -270,6 +276,10 @@ mod tests {
             assert_eq!(clean_name(kept), kept, "{kept:?}");
             assert_eq!(name_from_file(&format!("/films/{kept}.mkv")), kept, "{kept:?}");
         }
+        // As the name of a file was stored before.
+        let file = "\u{645}\u{6cc}\u{200c}\u{631}.mkv";
+        assert_eq!(compared_file_name(file), "\u{645}\u{6cc} \u{631}.mkv");
+        assert_eq!(compared_file_name(&compared_file_name(file)), compared_file_name(file));
         for (raw, clean) in [
             ("pay\u{200d}pal", "pay pal"),
             ("\u{200c}\u{645}\u{200c}", "\u{645}"),

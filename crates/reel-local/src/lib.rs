@@ -6,9 +6,7 @@ pub mod limits;
 mod metrics;
 mod outlet;
 mod programs;
-mod streams;
 
 pub use metrics::LocalMetrics;
 pub use outlet::{ArenaMap, MappedOutlet};
 pub use programs::{LocalCounters, LocalFrontEnd};
-pub use streams::{Batch, Offer, Opening, Outlet, Settled, StreamId, StreamState, Streams};

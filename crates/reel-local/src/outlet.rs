@@ -1,10 +1,10 @@
 //! An outlet that writes a stream to shared memory.
 
 use crate::limits::{PROGRAM_MESSAGES, PROGRAM_OWN_BYTES, PROGRAM_OWN_MESSAGE_BYTES};
-use crate::streams::{Offer, Outlet, Settled};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer};
 use reel_arena::{Arena, ArenaError, Others, SharedMemory};
 use reel_ring::Chunk;
+use reel_serve::streams::{Offer, Outlet, Settled};
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 

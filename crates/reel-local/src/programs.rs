@@ -12,13 +12,13 @@ use crate::limits::{
     PROGRAM_TICK_NS, PROGRAMS_MAX,
 };
 use crate::outlet::{ArenaMap, MappedOutlet};
-use crate::streams::{Batch, StreamId, Streams};
 use playing::Playing;
 use reel_arena::mms::Ending;
 use reel_client::{Heard, Reply, Request, accept_peer, hear, say};
 use reel_play::Slots;
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError};
+use reel_serve::streams::{Batch, StreamId, Streams};
 use reel_serve::{
     Accepted, Counted, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
     ServeThreads, Step, ThreadsConfig,

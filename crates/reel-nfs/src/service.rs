@@ -410,7 +410,7 @@ impl Protocol for NfsThread {
 
 /// The address of the client.
 fn peer_of(socket: &OwnedFd) -> Option<IpAddr> {
-    Some(SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()?.ip())
+    Some(SocketAddr::try_from(rustix::net::getpeername(socket).ok()??).ok()?.ip().to_canonical())
 }
 
 /// The address to which the client has connected.

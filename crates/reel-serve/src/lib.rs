@@ -22,6 +22,7 @@ mod reader_table;
 mod refusal;
 mod room;
 mod set_aside;
+pub mod streams;
 mod thread;
 mod titles;
 

@@ -6,6 +6,7 @@
 mod casts;
 mod classes;
 mod experimental;
+mod join;
 mod keys;
 mod nfs;
 mod tls;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Deserializer};
 pub(crate) use casts::CastSection;
 pub(crate) use classes::ClassesConfig;
 pub(crate) use experimental::ExperimentalSection;
+pub(crate) use join::JoinSection;
 pub(crate) use nfs::NfsSection;
 pub(crate) use tls::TlsSection;
 
@@ -90,6 +92,8 @@ pub(crate) struct Config {
     pub(crate) tls: TlsSection,
     /// NFS.
     pub(crate) nfs: NfsSection,
+    /// Where sessions may be played to.
+    pub(crate) join: JoinSection,
     /// Titles that are sent to groups.
     pub(crate) casts: Vec<CastSection>,
     /// Settings for experiments.
@@ -182,7 +186,8 @@ impl Config {
     /// Threads that serve media beside those of HTTP: one for casts, and one for each front end
     /// that is switched on.
     pub(crate) fn other_serve_threads(&self) -> usize {
-        1 + usize::from(self.programs_socket.is_some()) + usize::from(self.nfs.listen.is_some())
+        let switched = [self.programs_socket.is_some(), self.nfs.listen.is_some(), self.join.is_used()];
+        1 + switched.into_iter().filter(|is_on| *is_on).count()
     }
 }
 
@@ -215,6 +220,7 @@ impl Default for Config {
             promise: PromiseConfig::default(),
             tls: TlsSection::default(),
             nfs: NfsSection::default(),
+            join: JoinSection::default(),
             experimental: ExperimentalSection::default(),
         }
     }
@@ -268,6 +274,7 @@ impl Config {
             &mut config.upload.spool_dir,
             &mut config.tls.certificate,
             &mut config.tls.key,
+            &mut config.join.directory,
         ];
         for entry in paths.into_iter().flatten() {
             *entry = home.join(&*entry);

@@ -6,6 +6,7 @@ mod front_ends;
 mod guarded;
 mod housekeeping;
 mod http;
+mod joins;
 mod kept_sessions;
 mod lanes;
 mod members;
@@ -15,6 +16,8 @@ mod programs;
 use casts::{CASTS, ServerCasts, begin_configured};
 use front_ends::{Addresses, BoundFrontEnds, FrontEndPlan, FrontEnds, Starting};
 use housekeeping::Housekeeping;
+pub use joins::JoinConfig;
+use joins::{ServerOutlets, targets};
 use kept_sessions::SessionKeeper;
 use lanes::{Runtimes, lanes};
 use members::MemberWatch;
@@ -31,6 +34,7 @@ use reel_cast::{CastConfig, CastParts, Casts};
 use reel_disk::Disks;
 use reel_http::limits::CERTIFICATE_LOOK_S;
 use reel_http::{CertificateError, CertificateFiles, Certificates, is_media};
+use reel_join::{DirectoryError, Joins};
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
@@ -103,6 +107,8 @@ pub struct ServeConfig {
     pub programs: Option<PathBuf>,
     /// Where titles are read by NFS.
     pub nfs: Option<NfsConfig>,
+    /// Where sessions may be played to.
+    pub join: JoinConfig,
     /// Titles that are sent to groups as long as the server runs.
     pub casts: Vec<CastConfig>,
     /// How long responses, uploads and streams may take to end after [`Server::stop`].
@@ -196,6 +202,14 @@ pub enum ServeError {
         /// The cause.
         source: io::Error,
     },
+    /// Sessions cannot be played into files of this directory.
+    #[error("cannot use {} for files of joins: {source}", path.display())]
+    Join {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        source: DirectoryError,
+    },
     /// A thread of a front end failed.
     #[error(transparent)]
     Rt(#[from] RtError),
@@ -242,14 +256,17 @@ impl Server {
             threads => threads,
         };
         let (hand_over, arriving) = lanes(config.control.shares.clone().exempting(&config.control.proxies));
-        let (bound, addresses) = BoundFrontEnds::bind(&config, &library, threads, hand_over)?;
+        let targets = targets(&config.join)?;
+        let with_joins = targets.are_any();
+        let (bound, addresses) = BoundFrontEnds::bind(&config, &library, (threads, with_joins), hand_over)?;
         let front_ends = bound.plan();
         let plan = memory_plan(&config, &library, &front_ends, addresses.tls.is_some());
         let (parts, capacity, openers) = parts(&config, &library, &plan, front_ends)?;
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
-        let services = services(&library, &parts, &capacity, &casts);
+        let joins = Joins::new(targets, Arc::clone(&parts.sessions));
+        let services = services(&library, &parts, &capacity, (&casts, &joins));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         runtimes.answer(arriving, &control);
         if let Some(certificates) = &addresses.certificates {
@@ -270,8 +287,15 @@ impl Server {
             None => None,
         };
         let (plan, metrics) = (&plan, control.metrics());
-        let starting =
-            Starting { config: &config, plan, library: &library, parts: &parts, casts: &casts, metrics };
+        let starting = Starting {
+            config: &config,
+            plan,
+            library: &library,
+            parts: &parts,
+            casts: &casts,
+            joins: &joins,
+            metrics,
+        };
         let front_ends = bound.start(&starting)?;
         runtime.spawn(begin_configured(casts, config.casts.clone()));
         // The runtime starts last, because it ends only after the work that blocks in it. A server
@@ -502,7 +526,7 @@ fn services(
     library: &Arc<Library>,
     parts: &Parts,
     capacity: &Capacity,
-    casts: &Casts,
+    (casts, joins): (&Casts, &Joins),
 ) -> (Services, Arc<ServerAdmission>) {
     let volume = library.volume();
     let admission = Arc::new(ServerAdmission {
@@ -518,6 +542,7 @@ fn services(
         admission: Arc::clone(&admission) as _,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         casts: Arc::new(ServerCasts { casts: casts.clone(), library: Arc::clone(library) }),
+        outlets: Arc::new(ServerOutlets(joins.clone())),
         uplink: control_uplink(parts),
         is_media,
     };

@@ -64,17 +64,20 @@ export function problemFrom(
       // Not JSON after all: the answer below says what is known.
     }
   }
-  return new Problem(
-    status,
-    { title: statusWords(status), detail: `The server answered ${status} without giving a reason.` },
-    retryAfterS,
-  );
+  return new Problem(status, { title: statusWords(status), detail: unexplained(status) }, retryAfterS);
 }
 
 /** Any thrown value as a Problem, for one way of showing errors. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(0, { title: "Something went wrong in this page", detail: String(error) });
+}
+
+/** Reel gives reasons, so an answer without one comes from something in between. */
+function unexplained(status: number): string {
+  return status === 413
+    ? "A proxy in front of the server does not let files of this size through. nginx has the limit client_max_body_size."
+    : `The server answered ${status} without giving a reason. Is there a proxy in front of it?`;
 }
 
 function statusWords(status: number): string {

@@ -579,11 +579,60 @@ export interface NewCast {
   wait_s?: number;
 }
 
+/** A destination that a session is to be played into. */
+export interface NewOutlet {
+  /**
+   * The first byte of the title as one file that it gets. Without it, the first of all; or, if the
+   * session is played into another outlet already, the next one of that.
+   */
+  from_byte?: number;
+  /**
+   * The destination: `file:NAME` for a new file of the directory that the server's configuration
+   * names (`join.directory`).
+   */
+  to: string;
+}
+
 /** What is to be played. */
 export interface OpenSession {
   /** A title's id. */
   title: string;
 }
+
+/** An outlet of a session. */
+export interface Outlet {
+  /** Bytes that its destination has taken. */
+  bytes: number;
+  /** The first byte of the title as one file that it gets. */
+  from_byte: number;
+  /** Bytes among those that it has taken after they were due. */
+  late_bytes: number;
+  /** Its number in its session, from 0 on. */
+  number: number;
+  /** Why it has ended, if that was before everything came. */
+  reason?: string;
+  /** How far it has come. */
+  state: OutletStage;
+  /** Its destination. */
+  to: string;
+}
+
+/** The outlets of a session. */
+export interface OutletList {
+  /**
+   * In the order in which they came. Those that have ended leave the list when others take their
+   * places.
+   */
+  outlets: Outlet[];
+}
+
+/**
+ * How far an outlet has come.
+ * - "joined": The session is played into it.
+ * - "complete": Everything came, and is where it should be.
+ * - "ended": It has ended before.
+ */
+export type OutletStage = "joined" | "complete" | "ended";
 
 /** The device time that reads cost. */
 export interface Price {

@@ -44,8 +44,24 @@ function haystack(title: Title): string {
   return text;
 }
 
+/** Letters that are not made of a plain letter and an accent, and joiners, as people type them. */
+const plain: Record<string, string> = {
+  æ: "ae",
+  ð: "d",
+  đ: "d",
+  ı: "i",
+  ł: "l",
+  ø: "o",
+  œ: "oe",
+  ß: "ss",
+  þ: "th",
+  "\u200c": "",
+  "\u200d": "",
+};
+
 function fold(text: string): string {
-  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  const folded = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return folded.replace(/[^ -~]/g, (letter) => plain[letter] ?? letter);
 }
 
 const names = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });

@@ -208,6 +208,7 @@ function sessionRoutes({ sessions }: State): Route[] {
         const session: Session = {
           key,
           title,
+          class: "periodic",
           hls: `${base}/master.m3u8`,
           dash: `${base}/manifest.mpd`,
           progressive: `${base}/${title}.mp4`,

@@ -103,6 +103,10 @@ test("an error answer always has words", () => {
     "d",
   );
   assert.equal(problemFrom(502, "text/html", "<h1>Bad gateway</h1>", null).headline, "The server failed");
+  assert.match(
+    problemFrom(413, "text/html", "<h1>Too large</h1>", null).detail,
+    /proxy.*client_max_body_size/,
+  );
   assert.equal(problemFrom(503, "application/json", "not json", "12").retryAfterS, 12);
   assert.equal(problemFrom(503, null, "", "Fri, 31 Dec 1999 23:59:59 GMT").retryAfterS, undefined);
 });

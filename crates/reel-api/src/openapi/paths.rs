@@ -10,15 +10,15 @@ use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
     AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
-    OpenSession, Readiness, Replacement, Session, SessionChange, SessionList, Title, TitleChange, TitleList,
-    Watch,
+    NewOutlet, OpenSession, Outlet, OutletList, Readiness, Replacement, Session, SessionChange, SessionList,
+    Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
 /// All paths of the document.
 pub(super) fn all(describe: &mut Describe) -> Map<String, Value> {
-    let groups: [fn(&mut Describe) -> Paths; 9] =
-        [titles, sessions, casts, cast_schedules, admission, volume, server, pages, media];
+    let groups: [fn(&mut Describe) -> Paths; 10] =
+        [titles, sessions, outlets, casts, cast_schedules, admission, volume, server, pages, media];
     groups.into_iter().flat_map(|group| group(describe)).map(|(path, item)| (path.to_owned(), item)).collect()
 }
 
@@ -300,6 +300,60 @@ fn sessions(describe: &mut Describe) -> Paths {
 }
 
 const KEY_OF_OTHER: &str = "The key was given to another address (bind_sessions_to_address)";
+
+fn outlets(describe: &mut Describe) -> Paths {
+    let op = |id, summary| Operation { tag: "sessions", id, summary };
+    let list = [
+        ("200", describe.json::<OutletList>("The outlets")),
+        ("403", describe.problem(KEY_OF_OTHER)),
+        ("404", describe.problem("No such session")),
+    ];
+    let added = [
+        ("201", describe.json::<Outlet>("It is played into; Location is the outlet's address")),
+        ("403", describe.problem("The server's configuration does not allow this, or not to this client; the detail names the key")),
+        ("404", describe.problem("No such session")),
+        ("409", describe.problem("Something of this name exists, or the session plays already")),
+        ("415", describe.problem("The body is not JSON")),
+        ("422", describe.problem("Not a destination, or not one of this title; the detail says why")),
+        ("429", describe.problem("The session has as many outlets as one may have")),
+        ("503", describe.problem(REFUSED)),
+        ("507", describe.problem("The disk of the destination is full")),
+    ];
+    let one = [
+        ("200", describe.json::<Outlet>("The outlet")),
+        ("403", describe.problem(KEY_OF_OTHER)),
+        ("404", describe.problem("No such outlet")),
+    ];
+    let removed = [
+        ("204", plain("Ended, or removed from the list if it had ended", [])),
+        ("403", describe.problem(KEY_OF_OTHER)),
+        ("404", describe.problem("No such outlet")),
+    ];
+    let mut add = describe.operation(op("addOutlet", "Play a session into a destination"), added);
+    add["description"] = json!(
+        "The server itself plays the session, as one file and as its class is promised. A further outlet gets the \
+         same bytes from where the session is then. An outlet that is slower than the others may be is ended."
+    );
+    add["requestBody"] = describe.body::<NewOutlet>();
+    vec![
+        (
+            "/api/v1/sessions/{key}/outlets",
+            json!({
+                "parameters": [path("key", "A session's key")],
+                "get": describe.operation(op("listOutlets", "The destinations of a session"), list),
+                "post": add,
+            }),
+        ),
+        (
+            "/api/v1/sessions/{key}/outlets/{number}",
+            json!({
+                "parameters": [path("key", "A session's key"), path("number", "The outlet's number")],
+                "get": describe.operation(op("getOutlet", "One destination of a session"), one),
+                "delete": describe.operation(op("removeOutlet", "End an outlet"), removed),
+            }),
+        ),
+    ]
+}
 
 const REFUSED: &str = "Refused: what there is too little of, and what could have been granted; Retry-After says when \
                        to ask again. Of type urn:reel:problem:too-long, and without Retry-After, if the title is \

@@ -8,5 +8,6 @@ mod dav;
 mod fake;
 mod http2;
 mod openapi;
+mod outlets;
 mod turns;
 mod uploads;

@@ -7,6 +7,7 @@
 mod cast_plans;
 mod casts;
 mod dashboard;
+mod outlets;
 mod problem;
 mod resource;
 mod server;
@@ -20,6 +21,7 @@ pub use dashboard::{
     Capacity, ClassUse, Dashboard, DashboardCasts, DashboardVolume, LateRequest, Member, MemberClass, Price,
     RefusalCount, ResourceUnit, ResourceUse,
 };
+pub use outlets::{NewOutlet, Outlet, OutletList, OutletStage};
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};

@@ -4,12 +4,12 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use reel_api::wire::{Cast, CastPlans, CastSlots, FileTimes, NewCast};
+use reel_api::wire::{Cast, CastPlans, CastSlots, FileTimes, NewCast, NewOutlet, Outlet};
 use reel_api::{
     AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, CastPlanQuery, CastRefusal, CastService,
-    ControlConfig, ControlPlane, DiskMetrics, NoCastSlots, OwnNames, Services, SessionRefusal, SessionReport,
-    SessionService, SharingReport, VolumeJobDone, VolumeJobFailed, VolumeJobProgress, VolumeJobs,
-    VolumeMetrics,
+    ControlConfig, ControlPlane, DiskMetrics, NoCastSlots, OutletRefusal, OutletService, OwnNames, Services,
+    SessionRefusal, SessionReport, SessionService, SharingReport, VolumeJobDone, VolumeJobFailed,
+    VolumeJobProgress, VolumeJobs, VolumeMetrics,
 };
 use reel_fixture::{five_members, open_volume};
 use reel_library::Library;
@@ -109,6 +109,22 @@ impl CastService for NoCasts {
     }
 }
 
+struct NoOutlets;
+
+impl OutletService for NoOutlets {
+    fn add(&self, _: &str, _: NewOutlet) -> Result<Outlet, OutletRefusal> {
+        Err(OutletRefusal::NoSuchSession)
+    }
+
+    fn list(&self, _: &str) -> Option<Vec<Outlet>> {
+        None
+    }
+
+    fn remove(&self, _: &str, _: u64) -> bool {
+        false
+    }
+}
+
 struct NoVolumeJobs;
 
 impl VolumeJobs for NoVolumeJobs {
@@ -164,6 +180,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         admission,
         volume_jobs: Arc::new(NoVolumeJobs),
         casts: Arc::new(NoCasts),
+        outlets: Arc::new(NoOutlets),
         uplink: reel_api::ControlUplink {
             gate: UplinkGate::new(&Uplink::of(UplinkRate::Unlimited), || 100),
             clock: reel_rt::now_ns,

@@ -124,7 +124,9 @@ fn refusal(why: NoPlace) -> String {
         NoPlace::Full => ("503 Service Unavailable", "too many connections are open".to_owned()),
         NoPlace::Share { held } => (
             "429 Too Many Requests",
-            format!("this client has {held} connections, which is its share; close one, or try again later"),
+            format!(
+                "this client has {held} connections, which is its share; close one, or try again later. A reverse proxy should be named in `proxies` or `gateways`"
+            ),
         ),
     };
     format!(

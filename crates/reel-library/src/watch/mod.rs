@@ -15,7 +15,7 @@ pub use watcher::{KnownTitles, Now, Watcher};
 
 use crate::input::Ingested;
 use crate::limits::WATCH_PERIOD;
-use crate::naming::path_file_name;
+use crate::naming::{compared_file_name, path_file_name};
 use scan::Scan;
 use std::convert::Infallible;
 use std::fs;
@@ -221,7 +221,11 @@ fn stamp(path: &Path, metadata: &fs::Metadata) -> (Stamp, u32) {
     let since =
         metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     (
-        Stamp { file_name: path_file_name(path), bytes: metadata.len(), modified_unix_s: since.as_secs() },
+        Stamp {
+            file_name: compared_file_name(&path_file_name(path)),
+            bytes: metadata.len(),
+            modified_unix_s: since.as_secs(),
+        },
         since.subsec_nanos(),
     )
 }

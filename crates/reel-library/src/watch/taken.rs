@@ -5,6 +5,7 @@
 
 use super::{SidecarStamp, Stamp};
 use crate::limits::{TAKEN_BYTES_MAX, WATCH_FILES_MAX};
+use crate::naming::{compared_file_name, path_file_name};
 use crate::text_file;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -139,7 +140,7 @@ fn parse(line: &str) -> Option<(String, TakenFile)> {
     let (bytes, modified_unix_s) = (number()?, number()?);
     let sidecars = SidecarStamp { files: number()?, bytes: number()?, newest_unix_s: number()? };
     let (title, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let file_name = crate::naming::path_file_name(Path::new(&path));
+    let file_name = compared_file_name(&path_file_name(Path::new(&path)));
     let stamp = Stamp { file_name, bytes, modified_unix_s };
     Some((path, TakenFile { stamp, sidecars, title }))
 }

@@ -291,6 +291,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
         watch: config.watch.clone(),
         programs: config.programs_socket.clone(),
         nfs: config.nfs.config(),
+        join: config.join.config(),
         casts: config.casts.iter().map(CastSection::cast).collect::<Result<_, _>>().map_err(wrong_cast)?,
         drain_time: Duration::from_nanos(DRAIN_TIME_MAX_NS),
         housekeeping_clock: reel_rt::now_ns,

@@ -47,6 +47,7 @@ pub(super) const KEYS: &[&str] = &[
     "nfs.listen",
     "nfs.clients",
     "nfs.portmap",
+    "join.directory",
     "experimental.real_time_priority",
     "experimental.driver",
     "experimental.cast_train_packets",

@@ -2,12 +2,14 @@
 
 use super::casts::BoundCasts;
 use super::http::BoundHttp;
+use super::joins::BoundJoins;
 use super::nfs::BoundNfs;
 use super::programs::BoundPrograms;
 use super::{Listener, ServeConfig, ServeError, processors};
 use reel_cast::Casts;
 use reel_http::limits::LISTEN_BACKLOG;
 use reel_http::{Certificates, HandoverTo};
+use reel_join::Joins;
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_nfs::HttpPorts;
@@ -54,6 +56,7 @@ pub(super) struct Starting<'a> {
     pub(super) library: &'a Arc<Library>,
     pub(super) parts: &'a Parts,
     pub(super) casts: &'a Casts,
+    pub(super) joins: &'a Joins,
     pub(super) metrics: &'a MetricsRegistry,
 }
 
@@ -75,14 +78,14 @@ pub(super) struct FrontEnds(Vec<Box<dyn FrontEnd>>);
 
 impl BoundFrontEnds {
     /// Binds what the front ends of `config` listen on. HTTP has so many threads, and hands over
-    /// connections that ask for pages and the API.
+    /// connections that ask for pages and the API. Joins are played if any are possible.
     ///
     /// # Errors
     /// An address, a certificate or the socket of programs cannot be used.
     pub(super) fn bind(
         config: &ServeConfig,
         library: &Library,
-        threads: usize,
+        (threads, with_joins): (usize, bool),
         handover: HandoverTo,
     ) -> Result<(Self, Addresses), ServeError> {
         let http = BoundHttp::bind(config, threads, handover)?;
@@ -99,6 +102,9 @@ impl BoundFrontEnds {
         let mut all: Vec<Box<dyn Bound>> = vec![Box::new(http), Box::new(BoundCasts)];
         all.extend(programs.map(|bound| Box::new(bound) as Box<dyn Bound>));
         all.extend(nfs.map(|bound| Box::new(bound) as Box<dyn Bound>));
+        if with_joins {
+            all.push(Box::new(BoundJoins::of(library.volume())));
+        }
         Ok((Self(all), addresses))
     }
 

@@ -6,6 +6,7 @@ mod dashboard;
 mod dav;
 mod endings;
 mod files;
+mod joins;
 mod keys;
 mod limits;
 mod many_titles;

@@ -1,7 +1,7 @@
 //! A server over a small volume with one title, and a client that exposes every byte.
 
 use crate::kept::kept;
-use reel::server::{PromiseConfig, ServeConfig, Server};
+use reel::server::{JoinConfig, PromiseConfig, ServeConfig, Server};
 use reel_api::{ControlConfig, OwnNames};
 use reel_disk::{DisksConfig, Faults};
 use reel_fixture::{five_members, open_volume};
@@ -126,6 +126,7 @@ impl Rig {
             watch: None,
             programs: Some(dir.path().join("reel.sock")),
             nfs: None,
+            join: JoinConfig::default(),
             casts: Vec::new(),
             drain_time: Duration::from_nanos(DRAIN_TIME_MAX_NS),
             housekeeping_clock: reel_rt::now_ns,

@@ -1,0 +1,233 @@
+//! Joins, from any thread: outlets are added, listed and removed.
+
+use crate::destination::{Destination, Targets};
+use crate::limits::{JOIN_ANSWER_NS, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
+use crate::outlet::{OutletReport, OutletState, SharedOutlet};
+use crate::part::Part;
+use crate::refused::JoinRefused;
+use reel_admit::{Session, Sessions};
+use reel_cache::SessionKey;
+use reel_play::PlayableTitle;
+use reel_rt::lock;
+use reel_serve::Waker;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+/// All joins of a server. Clones are the same joins.
+#[derive(Clone)]
+pub struct Joins(Arc<Inner>);
+
+struct Inner {
+    targets: Targets,
+    sessions: Arc<Sessions<PlayableTitle>>,
+    listed: Mutex<HashMap<SessionKey, Outlets>>,
+    wanted: Mutex<VecDeque<Wanted>>,
+    waker: OnceLock<Waker>,
+    is_stopping: AtomicBool,
+    open: Arc<AtomicUsize>,
+    counters: JoinCounters,
+}
+
+/// What is counted for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct JoinCounters {
+    pub(crate) added: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) complete: AtomicU64,
+    pub(crate) cut: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) late_bytes: AtomicU64,
+}
+
+/// The outlets of one session.
+#[derive(Default)]
+struct Outlets {
+    next: u64,
+    outlets: BTreeMap<u64, Arc<SharedOutlet>>,
+}
+
+/// An outlet counts among those that may be open until this is dropped.
+pub(crate) struct OutletPlace(Arc<AtomicUsize>);
+
+impl Drop for OutletPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the thread of joins is to begin.
+pub(crate) struct Wanted {
+    pub(crate) session: Arc<Session<PlayableTitle>>,
+    pub(crate) from_byte: Option<u64>,
+    pub(crate) outlet: Arc<SharedOutlet>,
+    pub(crate) part: Part,
+    pub(crate) place: OutletPlace,
+    pub(crate) answer: SyncSender<Result<(), JoinRefused>>,
+}
+
+impl Joins {
+    /// No joins yet, of these sessions into these targets.
+    pub fn new(targets: Targets, sessions: Arc<Sessions<PlayableTitle>>) -> Joins {
+        Joins(Arc::new(Inner {
+            targets,
+            sessions,
+            listed: Mutex::default(),
+            wanted: Mutex::default(),
+            waker: OnceLock::new(),
+            is_stopping: AtomicBool::new(false),
+            open: Arc::default(),
+            counters: JoinCounters::default(),
+        }))
+    }
+
+    /// Whether any destination is allowed.
+    pub fn are_possible(&self) -> bool {
+        self.0.targets.are_any()
+    }
+
+    /// Has the session of a key played into a destination: from this byte of its title as one file
+    /// on, or from where it is if it plays into another one. May wait for a disk and for the thread
+    /// of joins.
+    ///
+    /// # Errors
+    /// [`JoinRefused`].
+    pub fn add(
+        &self,
+        key: &SessionKey,
+        to: &str,
+        from_byte: Option<u64>,
+        now_ns: u64,
+    ) -> Result<OutletReport, JoinRefused> {
+        let added = self.begin(key, to, from_byte, now_ns);
+        let counters = self.counters();
+        if added.is_ok() { &counters.added } else { &counters.refused }.fetch_add(1, Ordering::Relaxed);
+        added
+    }
+
+    /// The outlets of a session, in the order in which they came; `None` if there is no such
+    /// session.
+    pub fn list(&self, key: &SessionKey, now_ns: u64) -> Option<Vec<OutletReport>> {
+        self.0.sessions.find(key, now_ns)?;
+        let listed = lock(&self.0.listed);
+        let outlets = listed.get(key).into_iter().flat_map(|of_session| of_session.outlets.values());
+        Some(outlets.map(|outlet| outlet.report()).collect())
+    }
+
+    /// Ends an outlet, or removes one that has ended from the list; `false` if there is none.
+    pub fn remove(&self, key: &SessionKey, number: u64) -> bool {
+        let mut listed = lock(&self.0.listed);
+        let removed = listed.get_mut(key).and_then(|of_session| of_session.outlets.remove(&number));
+        drop(listed);
+        if let Some(outlet) = &removed {
+            outlet.remove();
+            self.wake();
+        }
+        removed.is_some()
+    }
+
+    /// Outlets that are open.
+    pub(crate) fn open(&self) -> usize {
+        self.0.open.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn counters(&self) -> &JoinCounters {
+        &self.0.counters
+    }
+
+    /// The thread that plays.
+    pub(crate) fn played_by(&self, waker: Waker) {
+        // A second thread would have other joins.
+        let _ = self.0.waker.set(waker);
+        self.wake();
+    }
+
+    pub(crate) fn take_wanted(&self) -> Option<Wanted> {
+        lock(&self.0.wanted).pop_front()
+    }
+
+    /// The server stops: nothing is added any more.
+    pub(crate) fn stops(&self) {
+        self.0.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// The thread begins again after a panic, and its outlets are gone.
+    pub(crate) fn were_lost(&self) {
+        let why = "the server has ended it because of a defect, which is in its log";
+        for of_session in lock(&self.0.listed).values() {
+            of_session.outlets.values().for_each(|outlet| outlet.ends(OutletState::Ended(why.to_owned())));
+        }
+    }
+
+    /// Forgets the outlets of sessions that have ended.
+    pub(crate) fn forget_ended_sessions(&self, now_ns: u64) {
+        let keys: Vec<SessionKey> = lock(&self.0.listed).keys().copied().collect();
+        // The sessions have a lock of their own.
+        let gone: Vec<_> =
+            keys.into_iter().filter(|key| self.0.sessions.find(key, now_ns).is_none()).collect();
+        let mut listed = lock(&self.0.listed);
+        gone.iter().for_each(|key| _ = listed.remove(key));
+    }
+
+    fn begin(
+        &self,
+        key: &SessionKey,
+        to: &str,
+        from_byte: Option<u64>,
+        now_ns: u64,
+    ) -> Result<OutletReport, JoinRefused> {
+        let Destination::File(name) = Destination::parse(to)?;
+        let directory = self.0.targets.directory()?;
+        let session = self.0.sessions.touch(key, now_ns).ok_or(JoinRefused::NoSuchSession)?;
+        let place = self.place()?;
+        let outlet = self.list_outlet(*key, to, now_ns)?;
+        let begun = directory.begin(&name).and_then(|part| {
+            let (answer, answered) = sync_channel(1);
+            let wanted = Wanted { session, from_byte, outlet: Arc::clone(&outlet), part, place, answer };
+            lock(&self.0.wanted).push_back(wanted);
+            self.wake();
+            let answer = answered.recv_timeout(Duration::from_nanos(JOIN_ANSWER_NS));
+            answer.unwrap_or(Err(JoinRefused::NoAnswer))
+        });
+        if let Err(refused) = begun {
+            self.remove(key, outlet.number);
+            return Err(refused);
+        }
+        Ok(outlet.report())
+    }
+
+    /// A place among all outlets that may be open.
+    fn place(&self) -> Result<OutletPlace, JoinRefused> {
+        if self.0.is_stopping.load(Ordering::Relaxed) {
+            return Err(JoinRefused::Stopping);
+        }
+        let before = self.0.open.fetch_add(1, Ordering::Relaxed);
+        let place = OutletPlace(Arc::clone(&self.0.open));
+        if before < OUTLETS_OF_ALL_MAX { Ok(place) } else { Err(JoinRefused::TooMany) }
+    }
+
+    /// Lists a new outlet. The oldest one that has ended leaves the list for it if need be.
+    fn list_outlet(&self, key: SessionKey, to: &str, now_ns: u64) -> Result<Arc<SharedOutlet>, JoinRefused> {
+        self.forget_ended_sessions(now_ns);
+        let mut listed = lock(&self.0.listed);
+        let of_session = listed.entry(key).or_default();
+        if of_session.outlets.len() >= OUTLETS_MAX {
+            let ended = of_session.outlets.values().find(|outlet| outlet.has_ended());
+            let ended = ended.map(|outlet| outlet.number).ok_or(JoinRefused::TooManyOfSession)?;
+            of_session.outlets.remove(&ended);
+        }
+        let outlet = Arc::new(SharedOutlet::new(of_session.next, to.to_owned()));
+        of_session.next += 1;
+        of_session.outlets.insert(outlet.number, Arc::clone(&outlet));
+        Ok(outlet)
+    }
+
+    /// Wakes the thread that plays.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = self.0.waker.get() {
+            waker.wake();
+        }
+    }
+}

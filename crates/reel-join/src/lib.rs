@@ -1,0 +1,31 @@
+//! Front end for joins: the server itself plays a session into destinations.
+//!
+//! ```text
+//!   session -> delivery -> chain (Streams) -> Tee -> branch -> a file of the configured directory
+//!                                               '--> branch -> ...
+//! ```
+//! A session that was admitted has outlets. The first one begins a chain of buffers, and each
+//! further one is a branch of the same chain. Nothing is copied: branches hold leases of the same
+//! buffers. [`Joins`] is for the API, [`JoinFrontEnd`] has the thread. To follow one join:
+//! [`Joins::add`] -> `JoinThread::begin` -> `JoinThread::pump` -> `Part::write`.
+#![forbid(unsafe_code)]
+
+mod destination;
+mod directory;
+mod joins;
+pub mod limits;
+mod metrics;
+mod outlet;
+mod part;
+mod refused;
+mod tee;
+mod thread;
+
+pub use destination::{Destination, Targets};
+pub use directory::{DirectoryError, JoinDirectory};
+pub use joins::Joins;
+pub use metrics::JoinMetrics;
+pub use outlet::{OutletReport, OutletState};
+pub use refused::JoinRefused;
+pub use tee::Tee;
+pub use thread::{JoinFrontEnd, JoinThreads};

@@ -1,0 +1,93 @@
+//! An outlet of a session, as other threads see it.
+
+use reel_rt::lock;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far an outlet has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutletState {
+    /// The session is played into it.
+    Joined,
+    /// All came, and is where it should be.
+    Complete,
+    /// It was ended before, and the text says why.
+    Ended(String),
+}
+
+/// What is known of an outlet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutletReport {
+    /// Its number in its session, from 0 on. It is not used again there.
+    pub number: u64,
+    /// Where it goes.
+    pub to: String,
+    /// How far it has come.
+    pub state: OutletState,
+    /// The position of its first byte in the title as one file.
+    pub from_byte: u64,
+    /// Bytes that its destination has taken.
+    pub bytes: u64,
+    /// Bytes among those that it took after they were due.
+    pub late_bytes: u64,
+}
+
+/// An outlet. The thread of joins writes it.
+#[derive(Debug)]
+pub(crate) struct SharedOutlet {
+    pub(crate) number: u64,
+    pub(crate) to: String,
+    pub(crate) from_byte: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) late_bytes: AtomicU64,
+    state: Mutex<OutletState>,
+    /// It is to end.
+    is_unwanted: AtomicBool,
+}
+
+impl SharedOutlet {
+    pub(crate) fn new(number: u64, to: String) -> SharedOutlet {
+        SharedOutlet {
+            number,
+            to,
+            from_byte: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            late_bytes: AtomicU64::new(0),
+            state: Mutex::new(OutletState::Joined),
+            is_unwanted: AtomicBool::new(false),
+        }
+    }
+
+    /// It ends so, unless it has ended.
+    pub(crate) fn ends(&self, how: OutletState) {
+        let mut state = lock(&self.state);
+        if *state == OutletState::Joined {
+            *state = how;
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        *lock(&self.state) != OutletState::Joined
+    }
+
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.is_unwanted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn remove(&self) {
+        self.is_unwanted.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn report(&self) -> OutletReport {
+        // The state first: the bytes of an outlet that has ended do not change any more.
+        let state = lock(&self.state).clone();
+        OutletReport {
+            number: self.number,
+            to: self.to.clone(),
+            state,
+            from_byte: self.from_byte.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            late_bytes: self.late_bytes.load(Ordering::Relaxed),
+        }
+    }
+}

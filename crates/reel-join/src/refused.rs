@@ -1,0 +1,111 @@
+//! Why a session does not get an outlet.
+
+use crate::limits::{NAME_BYTES_MAX, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
+use reel_admit::OpenRefused;
+use std::io;
+
+/// Why a session does not get an outlet. The text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinRefused {
+    /// No session has this key.
+    #[error("there is no session with this key: it has ended, or never was")]
+    NoSuchSession,
+    /// The kind of destination is not known.
+    #[error("there is no destination {0:?}; write file:NAME for a new file of the server's join.directory")]
+    UnknownDestination(String),
+    /// The name cannot be that of a file.
+    #[error(
+        "{name:?} cannot be the name of the file: {why}; write a plain name of at most {NAME_BYTES_MAX} bytes"
+    )]
+    Name {
+        /// As the client wrote it.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The configuration does not allow the destination.
+    #[error("the server does not allow {what}; {help}")]
+    NotAllowed {
+        /// What was asked for.
+        what: String,
+        /// Which key of the configuration allows it.
+        help: &'static str,
+    },
+    /// There is a file of this name.
+    #[error("{0:?} exists already, and no file is ever replaced; choose another name")]
+    Exists(String),
+    /// Another outlet writes it.
+    #[error("{0:?} is being written by another outlet; choose another name")]
+    BeingWritten(String),
+    /// The directory takes no file.
+    #[error("the file cannot be made in join.directory: {}", plain(.0))]
+    File(io::Error),
+    /// The title cannot be one file.
+    #[error("the title {0} has nothing that a plain MP4 file can hold")]
+    NoFile(String),
+    /// The title is shorter.
+    #[error("the file of this title ends after {0} bytes, before from_byte")]
+    BeyondEnd(u64),
+    /// The session plays already.
+    #[error(
+        "this session plays into an outlet already, and a further one begins where it is; leave from_byte out"
+    )]
+    Plays,
+    /// The session has enough outlets.
+    #[error(
+        "this session has {OUTLETS_MAX} open outlets, the most that one may have; end one first (DELETE)"
+    )]
+    TooManyOfSession,
+    /// The server has enough outlets.
+    #[error(
+        "the server has {OUTLETS_OF_ALL_MAX} open outlets, the most that it may have; try again when one has ended"
+    )]
+    TooMany,
+    /// There is no memory for another chain.
+    #[error(
+        "joins have {0} chains, and more could take media memory that viewers need; try again when one has ended, or raise arena_bytes"
+    )]
+    NoMemory(usize),
+    /// The session's reservation was released, and cannot be had again.
+    #[error(transparent)]
+    NotAdmitted(#[from] OpenRefused),
+    /// The server stops.
+    #[error("the server stops")]
+    Stopping,
+    /// The thread of joins does not answer.
+    #[error("the server could not begin in time; try again in a few seconds")]
+    NoAnswer,
+}
+
+/// An error of a file in plain words.
+pub(crate) fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => {
+            "no space is left in the directory; free some, and join again".to_owned()
+        }
+        io::ErrorKind::QuotaExceeded => {
+            "the quota of the server's user is used up in the directory".to_owned()
+        }
+        io::ErrorKind::FileTooLarge => "the file system of the directory takes no file as large".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "the file system of the directory is mounted read-only".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => "the server's user may not write to the directory".to_owned(),
+        io::ErrorKind::NotFound => {
+            "the directory was removed; make it again, and restart the server".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl JoinRefused {
+    /// After how many seconds a new request makes sense; 0 if waiting does not help.
+    pub fn retry_after_s(&self) -> u64 {
+        match self {
+            JoinRefused::NotAdmitted(refused) => refused.retry_after_s(),
+            JoinRefused::TooMany | JoinRefused::NoMemory(_) | JoinRefused::NoAnswer => 5,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! The thread of joins: one core that plays sessions into their outlets.
+
+mod chain;
+mod writing;
+
+use crate::joins::{Joins, Wanted};
+use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
+use crate::outlet::OutletState;
+use crate::refused::{JoinRefused, plain};
+use crate::tee::Tee;
+use chain::{Chain, Sink};
+use reel_admit::Session;
+use reel_arena::mms::Ending;
+use reel_cache::limits::SEND_BYTES_MAX;
+use reel_play::{MediaRequest, Playable, PlayableTitle};
+use reel_ring::{Done, DriverChoice, RingConfig};
+use reel_rt::{Core, RtError, Workers};
+use reel_serve::streams::{Batch, Opening, StreamId, Streams};
+use reel_serve::{
+    Accepted, FrontEnd, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
+    ServeThreads, Step, ThreadsConfig,
+};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use writing::{Work, Worked, Writing};
+
+/// The front end.
+pub struct JoinFrontEnd {
+    /// The joins that it plays.
+    pub joins: Joins,
+    /// Which of [`PlayCounters::front_ends`](reel_play::PlayCounters) is this one's.
+    pub front_end: usize,
+    /// Buffers that the window of one chain takes.
+    pub window_buffers: usize,
+}
+
+/// The running thread, and those that write files.
+pub struct JoinThreads {
+    threads: ServeThreads,
+    writers: Vec<JoinHandle<()>>,
+}
+
+impl JoinFrontEnd {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system provides no thread or no ring.
+    pub fn start(self, parts: &Parts, driver: DriverChoice) -> Result<JoinThreads, RtError> {
+        let config = ThreadsConfig {
+            names: vec!["reel-joins".to_owned()],
+            pin: false,
+            real_time_priority: 0,
+            ring: RingConfig { entries: 256, driver },
+            front_end: self.front_end,
+            uses_uplink: false,
+        };
+        let (workers, writers) = Workers::start(WRITER, WRITERS, WRITES_MAX)
+            .map_err(|source| RtError::Thread { name: WRITER.to_owned(), source })?;
+        let open = OpenConnections::new(1, 0, PlaceShares::default());
+        let listening = Listening { listeners: Vec::new(), open };
+        let (joins, window_buffers) = (self.joins.clone(), self.window_buffers);
+        let threads = ServeThreads::start(config, parts, listening, |_| {
+            let (joins, workers) = (joins.clone(), workers.clone());
+            move |_: &mut Core| {
+                let writing = Writing::new(joins.clone(), workers.clone());
+                JoinThread::new(joins.clone(), writing, window_buffers)
+            }
+        })?;
+        self.joins.played_by(threads.waker());
+        Ok(JoinThreads { threads, writers })
+    }
+}
+
+impl FrontEnd for JoinThreads {
+    fn is_whole(&self) -> bool {
+        self.threads.is_whole() && !self.writers.iter().any(JoinHandle::is_finished)
+    }
+
+    fn restarts(&self) -> u32 {
+        self.threads.restarts()
+    }
+
+    fn stop(&self) {
+        self.threads.stop();
+    }
+
+    /// The writing threads end with the thread that they write for, when they have removed what is
+    /// not complete.
+    fn join(self: Box<Self>) -> Result<(), RtError> {
+        let ended = Box::new(self.threads).join();
+        for writer in self.writers {
+            // A panic of a thread was logged when it happened.
+            let _ = writer.join();
+        }
+        ended
+    }
+}
+
+/// What the threads that write are called.
+const WRITER: &str = "reel-join";
+
+/// The state of the thread.
+struct JoinThread {
+    joins: Joins,
+    writing: Writing,
+    window_buffers: usize,
+    streams: Streams<Tee>,
+    chains: BTreeMap<StreamId, Chain>,
+    /// Outlets that were sent everything, and whose files are being completed.
+    completing: BTreeMap<(StreamId, u64), Sink>,
+    is_ticking: bool,
+    /// When it was last looked whether sessions still exist.
+    looked_ns: u64,
+}
+
+/// The timer of [`JoinThread::tick`].
+const TICK: u64 = 0;
+
+impl JoinThread {
+    fn new(joins: Joins, writing: Writing, window_buffers: usize) -> Self {
+        // After a restart of the thread there are none.
+        joins.were_lost();
+        Self {
+            joins,
+            writing,
+            window_buffers,
+            streams: Streams::default(),
+            chains: BTreeMap::new(),
+            completing: BTreeMap::new(),
+            is_ticking: false,
+            looked_ns: 0,
+        }
+    }
+
+    /// Begins an outlet, or refuses it.
+    fn begin(&mut self, serve: &mut Serve<'_>, wanted: Wanted) {
+        let Wanted { session, from_byte, outlet, part, place, answer } = wanted;
+        if outlet.is_unwanted() {
+            return self.writing.discard(Some(part));
+        }
+        let key = session.key();
+        let chain = self.chains.iter().find(|(_, chain)| chain.session.key() == key).map(|(id, _)| *id);
+        let id = match (chain, from_byte) {
+            (Some(_), Some(_)) => Err(JoinRefused::Plays),
+            (Some(id), None) => Ok(id),
+            (None, from_byte) => self.open(serve, session, from_byte.unwrap_or(0)),
+        };
+        let begun = id.and_then(|id| {
+            let tee = self.streams.outlet_mut(id).ok_or(JoinRefused::Stopping)?;
+            Ok((id, tee.join(outlet.number)))
+        });
+        match begun {
+            Ok((id, from_byte)) => {
+                outlet.from_byte.store(from_byte, Ordering::Relaxed);
+                tracing::info!(to = outlet.to, from_byte, "a session is joined");
+                let sink = Sink::new(Arc::clone(&outlet), part, place);
+                if let Some(chain) = self.chains.get_mut(&id) {
+                    chain.sinks.insert(outlet.number, sink);
+                }
+                // The client may have given up waiting: then it is removed with the next tick.
+                let _ = answer.send(Ok(()));
+                self.pump(serve, id);
+                self.watch(serve);
+            }
+            Err(refused) => {
+                self.writing.discard(Some(part));
+                let _ = answer.send(Err(refused));
+            }
+        }
+    }
+
+    /// Begins the chain of a session, at this byte of its title as one file.
+    fn open(
+        &mut self,
+        serve: &mut Serve<'_>,
+        session: Arc<Session<PlayableTitle>>,
+        from_byte: u64,
+    ) -> Result<StreamId, JoinRefused> {
+        if serve.is_draining() {
+            return Err(JoinRefused::Stopping);
+        }
+        let body = session.playing().file().map(|file| file.body.clone());
+        let body = body.ok_or_else(|| JoinRefused::NoFile(session.title_id().to_owned()))?;
+        let file_bytes = body.bytes();
+        if from_byte > file_bytes {
+            return Err(JoinRefused::BeyondEnd(file_bytes));
+        }
+        let buffers = serve.engine.units().budget().total();
+        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
+        if self.chains.len() >= chains_max {
+            return Err(JoinRefused::NoMemory(chains_max));
+        }
+        let media = MediaRequest::File(from_byte..file_bytes);
+        let now_ns = serve.now_ns();
+        let policy = serve
+            .engine
+            .policy(&session, &media, now_ns)
+            .map_err(|refusal| JoinRefused::NotAdmitted(refusal.into()))?;
+        let opening = Opening {
+            session: Some(Arc::clone(&session)),
+            body: body.slice(from_byte..file_bytes),
+            position: from_byte,
+            policy,
+            chain_bytes_max: SEND_BYTES_MAX,
+            outlet: Tee::new(from_byte, now_ns),
+        };
+        let set = self.streams.open(serve.engine, [opening], now_ns);
+        // One opening gives one stream.
+        let id = *set.first().ok_or(JoinRefused::Stopping)?;
+        self.chains.insert(id, Chain { session, sinks: BTreeMap::new() });
+        Ok(id)
+    }
+
+    /// Reads what can be read, and has each branch take what was offered to it.
+    fn pump(&mut self, serve: &mut Serve<'_>, id: StreamId) {
+        if let Some(tee) = self.streams.outlet_mut(id) {
+            tee.set_now(serve.now_ns());
+        }
+        let Batch { ended, .. } = self.streams.read_send(&[id], serve.engine, serve.now_ns());
+        self.send(serve, id);
+        for (id, ending) in ended {
+            self.end(serve, id, ending);
+        }
+    }
+
+    /// Has each branch of a chain send what it has, and ends those that have sent all.
+    fn send(&mut self, serve: &mut Serve<'_>, id: StreamId) {
+        let (Some(tee), Some(chain)) = (self.streams.outlet_mut(id), self.chains.get_mut(&id)) else {
+            return;
+        };
+        for number in tee.branches() {
+            let Some(sink) = chain.sinks.get_mut(&number) else { continue };
+            let Some(part) = sink.part.take() else { continue };
+            let of = (id, number);
+            if tee.is_complete(number) {
+                tee.leave(number);
+                self.completing.extend(chain.sinks.remove(&number).map(|sink| (of, sink)));
+                self.writing.begin(Work { of, part, chunks: None });
+                continue;
+            }
+            let chunks = tee.take(number);
+            if chunks.is_empty() {
+                sink.part = Some(part);
+            } else {
+                self.writing.begin(Work { of, part, chunks: Some(chunks) });
+            }
+        }
+        if chain.sinks.is_empty() {
+            self.end(serve, id, Ending::Complete);
+        }
+    }
+
+    /// A call of a writing thread has ended.
+    fn worked(&mut self, serve: &mut Serve<'_>, worked: Worked) {
+        let Worked { of: (id, number), part, bytes, result } = worked;
+        if let Some(sink) = self.completing.remove(&(id, number)) {
+            let how = match result {
+                Ok(()) => OutletState::Complete,
+                Err(error) => OutletState::Ended(plain(&error)),
+            };
+            return self.has_ended(sink, how);
+        }
+        let chain = self.chains.get_mut(&id);
+        let Some(sink) = chain.and_then(|chain| chain.sinks.get_mut(&number)) else {
+            // The outlet was ended meanwhile.
+            return self.writing.discard(part);
+        };
+        sink.part = part;
+        match result {
+            Ok(()) => {
+                let late = self.streams.outlet_mut(id).map_or(0, |tee| {
+                    tee.set_now(serve.now_ns());
+                    tee.sent(number, bytes)
+                });
+                sink.sent(bytes as u64, late, self.joins.counters());
+                self.pump(serve, id);
+            }
+            Err(error) => self.end_branch(serve, (id, number), OutletState::Ended(plain(&error))),
+        }
+    }
+
+    /// Ends a branch, and its chain if it was the last one. What it has not completed is removed.
+    fn end_branch(&mut self, serve: &mut Serve<'_>, (id, number): (StreamId, u64), how: OutletState) {
+        if let Some(tee) = self.streams.outlet_mut(id) {
+            tee.leave(number);
+        }
+        let Some(chain) = self.chains.get_mut(&id) else { return };
+        let Some(sink) = chain.sinks.remove(&number) else { return };
+        let is_last = chain.sinks.is_empty();
+        self.has_ended(sink, how);
+        if is_last {
+            self.end(serve, id, Ending::Closed);
+        } else {
+            // What it held back may be read now.
+            self.pump(serve, id);
+        }
+    }
+
+    /// An outlet has ended. What it has not completed is removed.
+    fn has_ended(&self, sink: Sink, how: OutletState) {
+        match &how {
+            OutletState::Ended(why) => tracing::info!(to = sink.outlet.to, "an outlet has ended: {why}"),
+            _ => {
+                self.joins.counters().complete.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(to = sink.outlet.to, "an outlet is complete");
+            }
+        }
+        self.writing.discard(sink.ends(how));
+    }
+
+    /// Ends a chain, and the outlets that it still has.
+    fn end(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending) {
+        self.streams.close(&[id], serve.engine, ending);
+        let Some(chain) = self.chains.remove(&id) else { return };
+        let why = match ending {
+            Ending::Lost => "stored bytes of the title are lost; the log of the server says which",
+            Ending::Stopped => "the server stops",
+            _ => "its session has ended",
+        };
+        for sink in chain.sinks.into_values() {
+            self.has_ended(sink, OutletState::Ended(why.to_owned()));
+        }
+    }
+
+    /// Looks at all chains: for bytes whose time has come, branches that are slow, outlets that
+    /// were removed, and sessions that have ended.
+    fn tick(&mut self, serve: &mut Serve<'_>) {
+        self.is_ticking = false;
+        let (now_ns, is_pressed) = (serve.now_ns(), serve.engine.is_pressed());
+        let looks = now_ns.saturating_sub(self.looked_ns) >= SESSION_LOOK_NS;
+        if looks {
+            self.looked_ns = now_ns;
+        }
+        for id in self.chains.keys().copied().collect::<Vec<_>>() {
+            let Some(chain) = self.chains.get(&id) else { continue };
+            if looks && !chain.has_session(serve.engine.sessions(), now_ns) {
+                self.end(serve, id, Ending::Closed);
+                continue;
+            }
+            self.end_unwanted(serve, id);
+            self.pump(serve, id);
+            self.cut_slow(serve, id, is_pressed);
+        }
+        self.watch(serve);
+    }
+
+    fn end_unwanted(&mut self, serve: &mut Serve<'_>, id: StreamId) {
+        let Some(chain) = self.chains.get(&id) else { return };
+        for number in chain.unwanted() {
+            self.end_branch(serve, (id, number), OutletState::Ended("it was removed".to_owned()));
+        }
+    }
+
+    fn cut_slow(&mut self, serve: &mut Serve<'_>, id: StreamId, is_pressed: bool) {
+        let Some(tee) = self.streams.outlet_mut(id) else { return };
+        tee.set_now(serve.now_ns());
+        for number in tee.too_slow(is_pressed) {
+            self.joins.counters().cut.fetch_add(1, Ordering::Relaxed);
+            let why = "its destination was too slow: it kept others waiting for longer than it may";
+            self.end_branch(serve, (id, number), OutletState::Ended(why.to_owned()));
+        }
+    }
+
+    fn watch(&mut self, serve: &mut Serve<'_>) {
+        if !self.is_ticking && !self.chains.is_empty() {
+            self.is_ticking = true;
+            serve.core.at(serve.now_ns() + JOIN_TICK_NS, TICK);
+        }
+    }
+}
+
+impl Protocol for JoinThread {
+    fn connected(&mut self, _: &mut Serve<'_>, _: Accepted) {}
+
+    fn turned_away(&mut self, _: &mut Serve<'_>, _: OwnedFd, _: usize, _: NoPlace) {}
+
+    fn opened(&mut self, _: &mut Serve<'_>, _: u64, _: OpenResult) {}
+
+    fn done(&mut self, _: &mut Serve<'_>, _: Done) {}
+
+    fn timer(&mut self, serve: &mut Serve<'_>, _: u64) {
+        self.tick(serve);
+    }
+
+    fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {
+        self.pump(serve, StreamId(tag));
+    }
+
+    fn lost(&mut self, serve: &mut Serve<'_>, tag: u64) {
+        self.end(serve, StreamId(tag), Ending::Lost);
+    }
+
+    fn woken(&mut self, serve: &mut Serve<'_>) {
+        while let Some(wanted) = self.joins.take_wanted() {
+            self.begin(serve, wanted);
+        }
+        while let Some(worked) = self.writing.next_worked() {
+            self.worked(serve, worked);
+        }
+        for id in self.chains.keys().copied().collect::<Vec<_>>() {
+            self.end_unwanted(serve, id);
+        }
+    }
+
+    fn drain(&mut self, serve: &mut Serve<'_>) {
+        self.joins.stops();
+        while let Some(wanted) = self.joins.take_wanted() {
+            let _ = wanted.answer.send(Err(JoinRefused::Stopping));
+            self.writing.discard(Some(wanted.part));
+        }
+        for id in self.chains.keys().copied().collect::<Vec<_>>() {
+            self.end(serve, id, Ending::Stopped);
+        }
+    }
+
+    /// A file that has come to its end is completed.
+    fn has_drained(&self) -> bool {
+        self.completing.is_empty()
+    }
+
+    fn cut_off_all(&mut self, _: &mut Serve<'_>) {}
+
+    /// Chains of all sessions share one state, so every panic ends the work of the thread.
+    fn title_of(&self, step: Step) -> Option<String> {
+        let Step::Delivery(tag) = step else { return None };
+        self.chains.get(&StreamId(tag)).map(|chain| chain.session.title_id().to_owned())
+    }
+}

@@ -1,0 +1,62 @@
+//! What the thread of joins records of a chain beside its bytes.
+
+use crate::joins::{JoinCounters, OutletPlace};
+use crate::outlet::{OutletState, SharedOutlet};
+use crate::part::Part;
+use reel_admit::{Session, Sessions};
+use reel_play::PlayableTitle;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The chain of one session.
+pub(super) struct Chain {
+    pub(super) session: Arc<Session<PlayableTitle>>,
+    /// Its outlets, by number.
+    pub(super) sinks: BTreeMap<u64, Sink>,
+}
+
+/// An outlet that is open.
+pub(super) struct Sink {
+    pub(super) outlet: Arc<SharedOutlet>,
+    /// Its file; `None` while a writing thread has it.
+    pub(super) part: Option<Part>,
+    _place: OutletPlace,
+}
+
+impl Chain {
+    /// Whether its session is still open.
+    pub(super) fn has_session(&self, sessions: &Sessions<PlayableTitle>, now_ns: u64) -> bool {
+        let key = self.session.key();
+        sessions.find(&key, now_ns).is_some_and(|session| Arc::ptr_eq(&session, &self.session))
+    }
+
+    /// Outlets that were removed.
+    pub(super) fn unwanted(&self) -> Vec<u64> {
+        let unwanted = self.sinks.iter().filter(|(_, sink)| sink.outlet.is_unwanted());
+        unwanted.map(|(number, _)| *number).collect()
+    }
+}
+
+impl Sink {
+    pub(super) fn new(outlet: Arc<SharedOutlet>, part: Part, place: OutletPlace) -> Self {
+        Self { outlet, part: Some(part), _place: place }
+    }
+
+    /// Its destination took so many bytes, of which so many were late.
+    pub(super) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
+        for (own, all, bytes) in [
+            (&self.outlet.bytes, &counters.bytes, bytes),
+            (&self.outlet.late_bytes, &counters.late_bytes, late_bytes),
+        ] {
+            own.fetch_add(bytes, Ordering::Relaxed);
+            all.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// It has ended. Returns its file, if that is here and not complete.
+    pub(super) fn ends(self, how: OutletState) -> Option<Part> {
+        self.outlet.ends(how);
+        self.part
+    }
+}

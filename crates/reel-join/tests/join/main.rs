@@ -1,0 +1,3 @@
+//! Joins without a server: what branches of one chain get, and what they cost each other.
+
+mod tee;

@@ -1,0 +1,265 @@
+//! The branches of a chain: every byte in order, memory bounded, and slow branches cut.
+
+use proptest::prelude::*;
+use reel_join::Tee;
+use reel_join::limits::{BRANCH_BYTE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, JOIN_TICK_NS};
+use reel_ring::Chunk;
+use reel_serve::streams::{Offer, Outlet};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What the simulated chain may hold.
+const CHAIN_BYTES: u64 = 1000;
+const MS: u64 = 1_000_000;
+
+/// The byte at a position of the stream.
+fn byte_at(position: u64) -> u8 {
+    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+fn bytes_of(from: u64, bytes: u64) -> Vec<u8> {
+    (from..from + bytes).map(byte_at).collect()
+}
+
+/// The chain that a tee is the outlet of.
+struct Chain {
+    tee: Tee,
+    offered: u64,
+    released: u64,
+}
+
+impl Chain {
+    fn new() -> Chain {
+        Chain { tee: Tee::new(0, 0), offered: 0, released: 0 }
+    }
+
+    /// Offers so many bytes, as far as there is room. Returns how many were taken.
+    fn offer(&mut self, bytes: u64, due_ns: u64) -> u64 {
+        self.released += self.tee.done_bytes().expect("it never fails");
+        let bytes = bytes.min(CHAIN_BYTES - (self.offered - self.released));
+        if bytes == 0 {
+            return 0;
+        }
+        let chunk = Chunk::from(bytes_of(self.offered, bytes));
+        let taken = self.tee.offer(&Offer { chunk: &chunk, position: self.offered, due_ns });
+        self.offered += taken;
+        taken
+    }
+}
+
+/// A branch as its destination sees it.
+#[derive(Default)]
+struct Seen {
+    from: u64,
+    got: Vec<u8>,
+    in_flight: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Offer(u64),
+    Join,
+    Leave(usize),
+    Take(usize),
+    Sent(usize, f64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..400u64).prop_map(Step::Offer),
+        1 => Just(Step::Join),
+        1 => (0..8usize).prop_map(Step::Leave),
+        4 => (0..8usize).prop_map(Step::Take),
+        4 => (0..8usize, 0.0..=1.0f64).prop_map(|(branch, part)| Step::Sent(branch, part)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Whatever branches do, each one gets every byte from where it joined, in order, and the chain
+    /// holds no more than it may.
+    #[test]
+    fn branches_get_every_byte_in_order(steps in proptest::collection::vec(step(), 1..300)) {
+        let mut chain = Chain::new();
+        let mut seen: BTreeMap<u64, Seen> = BTreeMap::new();
+        let mut next = 0;
+        for step in steps {
+            let pick = |place: usize| seen.keys().nth(place % seen.len().max(1)).copied();
+            match step {
+                Step::Offer(bytes) => {
+                    chain.offer(bytes, u64::MAX);
+                }
+                Step::Join => {
+                    let from = chain.tee.join(next);
+                    prop_assert_eq!(from, chain.offered);
+                    seen.insert(next, Seen { from, ..Seen::default() });
+                    next += 1;
+                }
+                Step::Leave(place) => {
+                    if let Some(number) = pick(place) {
+                        chain.tee.leave(number);
+                        seen.remove(&number);
+                    }
+                }
+                Step::Take(place) => {
+                    if let Some(number) = pick(place) {
+                        let chunks = chain.tee.take(number);
+                        let branch = seen.get_mut(&number).expect("picked");
+                        prop_assert!(branch.in_flight.is_empty() || chunks.is_empty(), "one at a time");
+                        branch.in_flight.extend(chunks.iter().flat_map(|chunk| chunk.to_vec()));
+                    }
+                }
+                Step::Sent(place, part) => {
+                    if let Some(number) = pick(place) {
+                        let branch = seen.get_mut(&number).expect("picked");
+                        let sent = (branch.in_flight.len() as f64 * part) as usize;
+                        branch.got.extend_from_slice(&branch.in_flight[..sent]);
+                        branch.in_flight.clear();
+                        chain.tee.sent(number, sent);
+                    }
+                }
+            }
+            prop_assert!(chain.offered - chain.released <= CHAIN_BYTES);
+        }
+        for (number, branch) in &mut seen {
+            chain.tee.sent(*number, 0);
+            let rest = chain.tee.take(*number);
+            branch.got.extend(rest.iter().flat_map(|chunk| chunk.to_vec()));
+            let expected = bytes_of(branch.from, chain.offered - branch.from);
+            prop_assert!(branch.got == expected, "branch {} from {}", number, branch.from);
+        }
+    }
+
+    /// Without deadlines a branch waits for another one for a second at most, and then that one is
+    /// gone.
+    #[test]
+    fn a_branch_waits_no_longer_than_another_may_take(
+        pauses_ms in proptest::collection::vec(1..3000u64, 1..30),
+    ) {
+        let (mut chain, mut slow) = (Chain::new(), SlowBranch::new(pauses_ms));
+        chain.tee.join(0);
+        chain.tee.join(1);
+        let (mut waits_since_ns, mut is_cut) = (0, false);
+        for now_ns in (0..30_000 * MS).step_by(JOIN_TICK_NS as usize) {
+            chain.tee.set_now(now_ns);
+            slow.turn(&mut chain.tee, now_ns);
+            // What disks read within a tick.
+            for _ in 0..20 {
+                if chain.offer(100, u64::MAX) == 0 {
+                    break;
+                }
+                waits_since_ns = now_ns;
+                fast(&mut chain.tee);
+            }
+            for number in chain.tee.too_slow(false) {
+                prop_assert_eq!(number, 1, "the fast one is never cut");
+                is_cut = true;
+                chain.tee.leave(number);
+            }
+            prop_assert!(now_ns - waits_since_ns <= BRANCH_BYTE_MAX_NS + 2 * JOIN_TICK_NS);
+        }
+        prop_assert!(is_cut || slow.longest_ns <= BRANCH_BYTE_MAX_NS + 2 * JOIN_TICK_NS);
+    }
+
+    /// With deadlines no byte of a branch is late because of another one, whatever that does.
+    #[test]
+    fn nothing_is_late_because_of_a_slow_branch(
+        pauses_ms in proptest::collection::vec(1..3000u64, 1..40),
+        rate in 200..20_000u64,
+    ) {
+        let (mut chain, mut slow) = (Chain::new(), SlowBranch::new(pauses_ms));
+        chain.tee.join(0);
+        chain.tee.join(1);
+        let mut late = 0;
+        for now_ns in (0..60_000 * MS).step_by(JOIN_TICK_NS as usize) {
+            chain.tee.set_now(now_ns);
+            slow.turn(&mut chain.tee, now_ns);
+            loop {
+                // A viewer begins to play two seconds after the first byte was read.
+                let due_ns = JOIN_LEAD_NS + chain.offered * 1000 * MS / rate;
+                if chain.offer(rate.min(100), due_ns) == 0 {
+                    break;
+                }
+                prop_assert!(due_ns <= now_ns + JOIN_LEAD_NS, "too early");
+                late += fast(&mut chain.tee);
+            }
+            for number in chain.tee.too_slow(false) {
+                prop_assert_eq!(number, 1, "the fast one is never cut");
+                chain.tee.leave(number);
+            }
+        }
+        prop_assert_eq!(late, 0);
+    }
+}
+
+/// A destination that takes everything at once; the bytes that were late.
+fn fast(tee: &mut Tee) -> u64 {
+    let bytes = tee.take(0).iter().map(|chunk| chunk.len()).sum();
+    tee.sent(0, bytes)
+}
+
+/// A destination that needs such times for what it takes.
+struct SlowBranch {
+    pauses_ms: VecDeque<u64>,
+    until_ns: u64,
+    in_flight: usize,
+    longest_ns: u64,
+}
+
+impl SlowBranch {
+    fn new(pauses_ms: Vec<u64>) -> SlowBranch {
+        SlowBranch { pauses_ms: pauses_ms.into(), until_ns: 0, in_flight: 0, longest_ns: 0 }
+    }
+
+    fn turn(&mut self, tee: &mut Tee, now_ns: u64) {
+        if now_ns < self.until_ns {
+            return;
+        }
+        tee.sent(1, std::mem::take(&mut self.in_flight));
+        self.in_flight = tee.take(1).iter().map(|chunk| chunk.len()).sum();
+        if self.in_flight > 0 {
+            let pause_ns = self.pauses_ms.front().copied().unwrap_or(1) * MS;
+            self.pauses_ms.rotate_left(1);
+            self.until_ns = now_ns + pause_ns;
+            self.longest_ns = self.longest_ns.max(pause_ns);
+        }
+    }
+}
+
+/// A branch that takes nothing is cut, and one that is alone never is, since no other one waits.
+#[test]
+fn only_a_branch_that_others_wait_for_is_cut() {
+    let mut chain = Chain::new();
+    chain.tee.join(1);
+    while chain.offer(100, u64::MAX) > 0 {}
+    for now_ns in (0..20_000 * MS).step_by(JOIN_TICK_NS as usize) {
+        chain.tee.set_now(now_ns);
+        assert!(chain.tee.too_slow(false).is_empty(), "no other branch waits");
+    }
+    assert_eq!(chain.tee.too_slow(true), [1], "others wait for memory");
+    chain.tee.join(0);
+    let begun_ns = 20_000 * MS;
+    let cut_ns = (begun_ns..).step_by(JOIN_TICK_NS as usize).find(|now_ns| {
+        chain.tee.set_now(*now_ns);
+        chain.tee.too_slow(false) == [1]
+    });
+    assert!(cut_ns.expect("it is cut") - begun_ns <= BRANCH_HOLD_MAX_NS + 2 * JOIN_TICK_NS);
+}
+
+/// A viewer of the late bytes is told how many they are.
+#[test]
+fn late_bytes_are_counted() {
+    let mut chain = Chain::new();
+    chain.tee.join(0);
+    assert_eq!(chain.offer(100, 5 * MS), 100);
+    assert_eq!(chain.offer(100, 50 * MS), 100);
+    chain.tee.set_now(10 * MS);
+    assert_eq!(chain.tee.take(0).iter().map(|chunk| chunk.len()).sum::<usize>(), 200);
+    assert_eq!(chain.tee.sent(0, 150), 100);
+    chain.tee.set_now(60 * MS);
+    assert_eq!(chain.tee.take(0).iter().map(|chunk| chunk.len()).sum::<usize>(), 50);
+    assert_eq!(chain.tee.sent(0, 50), 50);
+    assert!(!chain.tee.is_complete(0), "more may come");
+    chain.tee.settle(false);
+    assert!(chain.tee.is_complete(0));
+}

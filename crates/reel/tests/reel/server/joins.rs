@@ -1,0 +1,189 @@
+//! Joins: sessions that the server itself plays into destinations.
+
+use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
+use reel::server::{JoinConfig, ServeConfig};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A directory for files, and a server that may write there.
+struct Joining {
+    rig: Rig,
+    directory: tempfile::TempDir,
+}
+
+impl Joining {
+    fn new(change: impl FnOnce(&mut ServeConfig)) -> Joining {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let join = JoinConfig { directory: Some(directory.path().to_owned()) };
+        let rig = Rig::new(|config| {
+            config.join = join;
+            change(config);
+        });
+        Joining { rig, directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The key of a session of the film as one file.
+    fn session(&self, class: &str) -> String {
+        session(&self.rig, class)
+    }
+
+    fn add(&self, key: &str, to: &str) -> Answer {
+        add(&self.rig, key, &json!({ "to": to }))
+    }
+
+    /// Waits until an outlet has ended, and returns what is known of it then.
+    fn ended(&self, key: &str, number: u64) -> Value {
+        let (begun, path) = (Instant::now(), format!("GET /api/v1/sessions/{key}/outlets/{number}"));
+        loop {
+            let outlet = self.rig.connect().ask(&path, "").json();
+            if outlet["state"] != "joined" {
+                return outlet;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{outlet}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn session(rig: &Rig, class: &str) -> String {
+    let answer = rig.connect().ask(&format!("GET /watch/film/film.mp4?class={class}"), "");
+    assert_eq!(answer.status, 307, "{}", answer.head);
+    let location = answer.field("Location").expect("a place to go");
+    location.split('/').nth(2).expect("a key").to_owned()
+}
+
+fn add(rig: &Rig, key: &str, body: &Value) -> Answer {
+    let body = body.to_string();
+    let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    rig.connect().ask_with(&format!("POST /api/v1/sessions/{key}/outlets"), &fields, &body)
+}
+
+/// The names in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("read");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The film is played in both kinds of classes, by both drivers; the file has every byte of it.
+#[test]
+fn a_session_is_played_into_a_file() {
+    for (driver, class) in DRIVERS.into_iter().zip(["periodic", "aperiodic"]) {
+        let joining = Joining::new(|config| {
+            admitting(config);
+            config.driver = driver;
+        });
+        let key = joining.session(class);
+        let added = joining.add(&key, "file:copy.mp4");
+        assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
+        assert_eq!(added.json()["number"], 0);
+        let ended = joining.ended(&key, 0);
+        assert_eq!(ended["state"], "complete", "{driver:?} {class}: {ended}");
+        assert_eq!(ended["bytes"], joining.rig.film.len(), "{ended}");
+        assert!(fs::read(joining.path("copy.mp4")).expect("written") == joining.rig.film, "other bytes");
+        assert_eq!(names(joining.directory.path()), ["copy.mp4"]);
+        // Another one begins where it is told to.
+        let added = add(&joining.rig, &key, &json!({ "to": "file:rest.mp4", "from_byte": 1000 }));
+        assert_eq!((added.status, &added.json()["number"]), (201, &json!(1)));
+        assert_eq!(joining.ended(&key, 1)["state"], "complete");
+        assert!(fs::read(joining.path("rest.mp4")).expect("written") == joining.rig.film[1000..]);
+        let listed = joining.rig.connect().ask(&format!("GET /api/v1/sessions/{key}/outlets"), "").json();
+        assert_eq!(listed["outlets"].as_array().map(Vec::len), Some(2), "{listed}");
+        joining.rig.await_metric("reel_join_outlets", |outlets| outlets == 0.0);
+        assert_eq!(joining.rig.metric("reel_join_outlets_complete_total"), 2.0);
+    }
+}
+
+#[test]
+fn each_refusal_says_why() {
+    let joining = Joining::new(|_| {});
+    fs::write(joining.path("there.mp4"), b"before").expect("written");
+    std::os::unix::fs::symlink(joining.path("nowhere"), joining.path("link.mp4")).expect("linked");
+    let key = joining.session("aperiodic");
+    for (to, status, says) in [
+        ("file:there.mp4", 409, "exists already"),
+        ("file:link.mp4", 409, "exists already"),
+        ("file:a/b.mp4", 422, "a slash"),
+        ("file:../b.mp4", 422, "a slash"),
+        ("file:..", 422, "a directory"),
+        ("file:", 422, "empty"),
+        ("copy.mp4", 422, "file:NAME"),
+        ("fd:3", 422, "file:NAME"),
+    ] {
+        let refused = joining.add(&key, to);
+        let detail = refused.json()["detail"].as_str().unwrap_or_default().to_owned();
+        assert!(refused.status == status && detail.contains(says), "{to}: {} {detail}", refused.status);
+    }
+    let beyond = json!({ "to": "file:a.mp4", "from_byte": joining.rig.film.len() + 1 });
+    assert_eq!(add(&joining.rig, &key, &beyond).status, 422);
+    let other = "0".repeat(key.len());
+    assert_eq!(joining.add(&other, "file:a.mp4").status, 404);
+    assert_eq!(joining.add("no-key", "file:a.mp4").status, 404);
+    until("the end of what was begun", || names(joining.directory.path()).len() == 2);
+    assert_eq!(fs::read(joining.path("there.mp4")).expect("read"), b"before");
+    assert!(!joining.path("nowhere").exists(), "a link was followed");
+}
+
+/// Without a directory in the configuration nothing is possible, and the refusal names the key.
+#[test]
+fn nothing_is_allowed_by_default() {
+    let rig = Rig::new(|_| {});
+    let key = session(&rig, "aperiodic");
+    let refused = add(&rig, &key, &json!({ "to": "file:copy.mp4" }));
+    assert_eq!(refused.status, 403);
+    let detail = refused.json()["detail"].to_string();
+    assert!(detail.contains("[join]") && detail.contains("directory"), "{detail}");
+}
+
+/// An outlet ends with its session, or when it is removed; nothing half is left.
+#[test]
+fn an_outlet_ends_with_its_session() {
+    let joining = Joining::new(admitting);
+    let key = joining.session("periodic");
+    assert_eq!(joining.add(&key, "file:whole.mp4").status, 201);
+    assert_eq!(joining.add(&key, "file:removed.mp4").status, 201);
+    let mut client = joining.rig.connect();
+    assert_eq!(client.ask(&format!("DELETE /api/v1/sessions/{key}/outlets/1"), "").status, 204);
+    until("the end of the second one", || {
+        !names(joining.directory.path()).iter().any(|name| name == "removed.mp4")
+    });
+    let ended = joining.rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "");
+    assert_eq!(ended.status, 204);
+    // Either it was complete before, or nothing of it is left.
+    joining.rig.await_metric("reel_join_outlets", |outlets| outlets == 0.0);
+    until("the end of all parts", || {
+        names(joining.directory.path()).iter().all(|name| !name.starts_with(".reel-join-"))
+    });
+    let gone = joining.rig.connect().ask(&format!("GET /api/v1/sessions/{key}/outlets"), "");
+    assert_eq!(gone.status, 404);
+}
+
+/// A server that is stopped leaves nothing half, and ends.
+#[test]
+fn a_server_that_stops_leaves_no_half_file() {
+    let mut joining = Joining::new(admitting);
+    let key = joining.session("periodic");
+    assert_eq!(joining.add(&key, "file:copy.mp4").status, 201);
+    joining.rig.stop();
+    for name in names(joining.directory.path()) {
+        let whole = fs::read(joining.path(&name)).expect("read");
+        assert!(name == "copy.mp4" && whole == joining.rig.film, "{name} is left");
+    }
+    let Joining { rig, .. } = joining;
+    rig.reopen();
+}
