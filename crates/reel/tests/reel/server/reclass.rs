@@ -85,6 +85,33 @@ fn a_response_under_way_continues_in_each_class_with_every_byte() {
     }
 }
 
+#[test]
+fn a_player_of_segments_continues_in_another_class() {
+    let rig = dear_members_of(classes([400, 400]));
+    let open = |query: &str| {
+        let answer = watch_title(&rig, "long", &format!("master.m3u8{query}"));
+        let location = answer.field("Location").expect("a redirect").to_owned();
+        location.strip_suffix("master.m3u8").expect("the playlist").to_owned()
+    };
+    let (plain, session) = (open("?class=aperiodic"), open(""));
+    let key = session.split('/').nth(2).expect("a key");
+    let segment = |session: &str, number| {
+        let answer = rig.connect().ask(&format!("GET {session}0/{number}.m4s"), "");
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        answer.body
+    };
+    // What a start begins with is read as interactive.
+    for (number, class) in [(1, "periodic"), (2, "gold"), (3, "bulk")] {
+        assert_eq!(change(&mut rig.connect(), key, class, "").status, 200);
+        assert!(segment(&session, number) == segment(&plain, number), "segment {number}");
+    }
+    // A core counts sent bytes in a later section, which may be after the client has them.
+    for class in ["gold", "bulk"] {
+        rig.await_metric(&format!("reel_http_media_bytes_total{{class=\"{class}\"}}"), |bytes| bytes > 0.0);
+    }
+    assert_eq!(class_of(&rig, key), "bulk");
+}
+
 /// A viewer of the long title, whose response is under way.
 struct Viewer {
     key: String,
