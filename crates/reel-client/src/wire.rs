@@ -85,8 +85,8 @@ pub enum Reply {
     },
 }
 
-/// Why a stream was not opened, or does not change its class, as a number on the wire. The names are
-/// those of the problem types of the HTTP API.
+/// Why a stream was not opened, or does not change its class, as a number on the wire. The names
+/// are those of the problem types of the HTTP API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalCode {
     /// Only the text says it.
