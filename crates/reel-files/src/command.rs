@@ -7,12 +7,16 @@ use rustix::io::Errno;
 use std::sync::Arc;
 
 /// A line that was written to `ctl`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Start,
     Pause,
     /// To this media time.
     Seek(u64),
+    /// The server plays it into this destination.
+    Join(Arc<str>),
+    /// A further branch of it.
+    Split,
     Close,
 }
 
@@ -39,11 +43,13 @@ impl Command {
             ("pause", "") => Ok(Command::Pause),
             ("close", "") => Ok(Command::Close),
             ("seek", seconds) => Ok(Command::Seek(position_ns(seconds)?)),
-            ("join" | "split" | "merge", _) => {
+            ("split", "") => Ok(Command::Split),
+            ("join", dest) if !dest.is_empty() => Ok(Command::Join(dest.into())),
+            ("merge", _) => {
                 Err(Problem::new(Errno::OPNOTSUPP, format!("{word}: this version cannot do that yet")))
             }
             _ => Err(Problem::invalid(format!(
-                "{line:.80?} is no command; there are start, pause, seek SECONDS and close"
+                "{line:.80?} is no command; there are start, pause, seek SECONDS, join DEST, split and close"
             ))),
         }
     }
@@ -131,7 +137,12 @@ mod tests {
         {
             assert_eq!(Command::parse(line).map_err(|problem| problem.errno), Err(Errno::INVAL), "{line}");
         }
-        let later = Command::parse("join udp:239.1.1.1:5000").map_err(|problem| problem.errno);
+        assert_eq!(Command::parse("join file:a b.mp4"), Ok(Command::Join("file:a b.mp4".into())));
+        assert_eq!(Command::parse("split"), Ok(Command::Split));
+        for line in ["join", "join ", "split 2"] {
+            assert_eq!(Command::parse(line).map_err(|problem| problem.errno), Err(Errno::INVAL), "{line}");
+        }
+        let later = Command::parse("merge 2").map_err(|problem| problem.errno);
         assert_eq!(later, Err(Errno::OPNOTSUPP));
     }
 

@@ -3,7 +3,7 @@
 use crate::asking::{Asking, Turn};
 use crate::limits::{KEPT_TIME, NAME_BYTES_MAX, WRITTEN_BYTES_MAX};
 use crate::media::Media;
-use crate::node::{Node, StreamFile};
+use crate::node::{BranchFile, Node, StreamFile};
 use crate::nodes::Nodes;
 use crate::opened::{Opened, OpenedTable, part};
 use crate::server::{AskError, Server};
@@ -111,7 +111,18 @@ impl<S: Server + Media> Shown<S> {
             }
             Node::Stream(number) => {
                 let file = StreamFile::ALL.into_iter().find(|file| file.name() == name);
-                file.map(|file| Node::OfStream(*number, file))
+                let file = file.map(|file| Node::OfStream(*number, file));
+                file.or_else(|| (name == "out").then_some(Node::Out(*number)))
+            }
+            Node::Out(number) => {
+                let branch = name.parse::<usize>().ok().filter(|branch| branch.to_string() == name);
+                branch
+                    .map(|branch| Node::Branch(*number, branch))
+                    .filter(|node| self.attributes(node).is_ok())
+            }
+            Node::Branch(number, branch) => {
+                let file = BranchFile::ALL.into_iter().find(|file| file.name() == name);
+                file.map(|file| Node::OfStream(*number, StreamFile::OfBranch(*branch, file)))
             }
             _ => {
                 Some(self.tree.lookup(directory, name, turn.put, turn.until).map_err(|error| errno(&error))?)
@@ -129,7 +140,17 @@ impl<S: Server + Media> Shown<S> {
             }
             Node::Stream(number) => {
                 self.attributes(directory)?;
-                Ok(StreamFile::ALL.map(|file| Node::OfStream(*number, file)).to_vec())
+                let files = StreamFile::ALL.map(|file| Node::OfStream(*number, file));
+                Ok(files.into_iter().chain([Node::Out(*number)]).collect())
+            }
+            Node::Out(number) => {
+                let branches = self.streaming.branches(*number).ok_or(Errno::ENOENT)?;
+                Ok((0..branches).map(|branch| Node::Branch(*number, branch)).collect())
+            }
+            Node::Branch(number, branch) => {
+                self.attributes(directory)?;
+                let of_branch = |file| Node::OfStream(*number, StreamFile::OfBranch(*branch, file));
+                Ok(BranchFile::ALL.map(of_branch).to_vec())
             }
             _ => self.tree.list(directory, turn.put, turn.until).map_err(|error| errno(&error)),
         }
@@ -194,7 +215,7 @@ impl<S: Server + Media> Shown<S> {
     fn attributes(&self, node: &Node) -> Result<FileAttr, Errno> {
         let (kind, perm) = match node {
             Node::Root => (FileType::Directory, self.root_mode),
-            Node::Stream(_) => (FileType::Directory, 0o700),
+            Node::Stream(_) | Node::Out(_) | Node::Branch(..) => (FileType::Directory, 0o700),
             directory if directory.is_directory() => (FileType::Directory, 0o555),
             Node::OfStream(_, file) => {
                 let (read, written) = (file.is_read(), file.is_written());
@@ -203,9 +224,15 @@ impl<S: Server + Media> Shown<S> {
             _ => (FileType::RegularFile, 0o444),
         };
         let owner = match node {
-            Node::Stream(number) | Node::OfStream(number, _) => {
-                self.streaming.owner(*number).ok_or(Errno::ENOENT)?
+            Node::Branch(number, branch) | Node::OfStream(number, StreamFile::OfBranch(branch, _))
+                if self.streaming.branches(*number).is_none_or(|branches| *branch >= branches) =>
+            {
+                return Err(Errno::ENOENT);
             }
+            Node::Stream(number)
+            | Node::Out(number)
+            | Node::Branch(number, _)
+            | Node::OfStream(number, _) => self.streaming.owner(*number).ok_or(Errno::ENOENT)?,
             _ => Owner { uid: self.uid, gid: self.gid },
         };
         Ok(FileAttr {
@@ -280,7 +307,7 @@ impl<S: Server + Media> Filesystem for FileSystem<S> {
                 let is_other = mode.is_some() || uid.is_some() || gid.is_some();
                 if is_other { Err(Errno::EPERM) } else { self.shown.attributes(&node) }
             }
-            Node::Stream(_) | Node::OfStream(..) => Err(Errno::EPERM),
+            Node::Stream(_) | Node::Out(_) | Node::Branch(..) | Node::OfStream(..) => Err(Errno::EPERM),
             _ => Err(Errno::EROFS),
         });
         match set {
@@ -477,7 +504,7 @@ impl<S: Server + Media> Filesystem for FileSystem<S> {
 /// How long the kernel may keep what it is told of a file. A stream may be closed at any time.
 fn kept_time(node: &Node) -> Duration {
     match node {
-        Node::Stream(_) | Node::OfStream(..) => Duration::ZERO,
+        Node::Stream(_) | Node::Out(_) | Node::Branch(..) | Node::OfStream(..) => Duration::ZERO,
         _ => KEPT_TIME,
     }
 }

@@ -66,6 +66,24 @@ impl HttpServer {
         self.agent.run(request).map_err(of_http)
     }
 
+    /// The response to a request with this body.
+    pub(crate) fn posted(
+        &self,
+        path: &str,
+        body: &serde_json::Value,
+        until: Instant,
+    ) -> Result<Response<Body>, AskError> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(AskError::Late);
+        }
+        let request = Request::builder().method("POST").uri(format!("{}{path}", self.url));
+        let request = request.header("content-type", "application/json").body(body.to_string());
+        let request = request.map_err(|error| AskError::Unusable(error.to_string()))?;
+        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
+        self.agent.run(request).map_err(of_http)
+    }
+
     /// What is at a path; `None` if there is nothing (404).
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
         let mut response = self.asked("GET", path, None, until)?;

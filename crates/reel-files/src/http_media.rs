@@ -98,7 +98,7 @@ fn session_at(location: &str) -> Option<MediaSession> {
 }
 
 /// What a server says that does not do what it was asked for.
-fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
+pub(crate) fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
     let status = response.status().as_u16();
     if !(400..600).contains(&status) {
         return AskError::Unusable(format!("{path}: status {status}")).into();

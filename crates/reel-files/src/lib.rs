@@ -11,6 +11,7 @@
 //! classes/CLASS/{kind,share}
 //! streams/clone
 //! streams/N/{title,class,rate,position,ctl,state,error,refusal,data}
+//! streams/N/out/K/{dest,state,bytes,late,error}
 //! ```
 //!
 //! A file has one value and a newline. Its text is made when it is opened. Each question of the
@@ -21,10 +22,12 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+mod branches;
 mod command;
 mod file_system;
 mod http;
 mod http_media;
+mod http_outlets;
 mod kept;
 pub mod limits;
 mod line;
@@ -33,6 +36,7 @@ mod mounted;
 mod node;
 mod nodes;
 mod opened;
+mod outlets;
 mod pace;
 mod place;
 mod problem;
@@ -47,11 +51,12 @@ mod tree;
 pub use http::HttpServer;
 pub use media::{Media, MediaSession, NotOpened, Refused};
 pub use mounted::{MountError, MountOptions, Mounted};
-pub use node::{Field, Group, Node, StreamFile};
+pub use node::{BranchFile, Field, Group, Node, StreamFile};
+pub use outlets::{OutletFacts, Outlets};
 pub use place::{MountPoint, PlaceError};
 pub use problem::Problem;
 pub use server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
-pub use stream::{Answer, ClassChange, Owner, PieceWanted, Stream, Wanted};
+pub use stream::{Answer, ClassChange, Joining, Look, Owner, PieceWanted, Stream, Wanted};
 pub use stream_table::StreamTable;
 pub use times::FileTimes;
 pub use tree::{Tree, TreeError};

@@ -38,6 +38,9 @@ pub const STREAMS_PER_USER_MAX: usize = 64;
 pub const STREAMS_MAX: usize = 256;
 /// Bytes of a piece of a title that is asked for at once, at most. A stream holds less than two.
 pub const PIECE_BYTES_MAX: u64 = 512 << 10;
+/// Branches of a stream that is joined, with those that have ended: as many as a server's session
+/// has outlets.
+pub const BRANCHES_MAX: usize = 8;
 /// Single titles whose answers are kept: some more than are looked at in a second.
 pub const KEPT_TITLES_MAX: usize = 4096;
 /// The longest time for an answer that may be given: a person would take the directory for hung.
@@ -72,6 +75,8 @@ pub const GATHER_TIME: Duration = Duration::from_millis(200);
 /// How long a piece may take: as long as a server waits for a disk that spins up, or for the start
 /// of a session.
 pub const PIECE_TIME: Duration = Duration::from_secs(30);
+/// How often a server is asked how far its outlets are: as often as a person would look.
+pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Threads that ask for pieces: requests for media that are under way at once.
 pub const PIECE_THREADS: usize = 16;
 /// How long a stream stays without an open file: longer than a script thinks between two lines.

@@ -1,12 +1,13 @@
 //! What streams need of a server.
 
+use crate::outlets::Outlets;
 use crate::server::AskError;
 use crate::times::FileTimes;
 use std::ops::Range;
 use std::time::Instant;
 
 /// A server, as far as streams are concerned. Each question is answered by `until` or fails.
-pub trait Media: Send + Sync + 'static {
+pub trait Media: Outlets {
     /// When the bytes of a title as one file are shown; `None` if there is no such title.
     ///
     /// # Errors

@@ -23,7 +23,11 @@ pub enum Node {
     Clone,
     /// The directory of a stream, by its number.
     Stream(u64),
-    /// A file of a stream.
+    /// The directory of the branches of a stream.
+    Out(u64),
+    /// The directory of a branch, by its number.
+    Branch(u64, usize),
+    /// A file of a stream, or of one of its branches.
     OfStream(u64, StreamFile),
 }
 
@@ -48,6 +52,23 @@ pub enum StreamFile {
     Refusal,
     /// Its bytes.
     Data,
+    /// A file of the branch of this number.
+    OfBranch(usize, BranchFile),
+}
+
+/// A file of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BranchFile {
+    /// Where it goes.
+    Dest,
+    /// How far it is.
+    State,
+    /// Bytes that its destination has.
+    Bytes,
+    /// Bytes among those that were late.
+    Late,
+    /// Why it has ended.
+    Error,
 }
 
 /// A kind of things.
@@ -83,7 +104,8 @@ pub enum Field {
 impl Node {
     /// Whether it is a directory.
     pub fn is_directory(&self) -> bool {
-        matches!(self, Node::Root | Node::Group(_) | Node::Thing(..) | Node::Streams | Node::Stream(_))
+        use Node::{Branch, Group, Out, Root, Stream, Streams, Thing};
+        matches!(self, Root | Group(_) | Thing(..) | Streams | Stream(_) | Out(_) | Branch(..))
     }
 
     /// The directory that it is in; that of the root is the root.
@@ -91,7 +113,9 @@ impl Node {
         match self {
             Node::Root | Node::Capacity | Node::Group(_) | Node::Streams => Node::Root,
             Node::Clone | Node::Stream(_) => Node::Streams,
-            Node::OfStream(number, _) => Node::Stream(*number),
+            Node::OfStream(number, StreamFile::OfBranch(branch, _)) => Node::Branch(*number, *branch),
+            Node::OfStream(number, _) | Node::Out(number) => Node::Stream(*number),
+            Node::Branch(number, _) => Node::Out(*number),
             Node::Thing(group, _) => Node::Group(*group),
             Node::Value(group, thing, _) => Node::Thing(*group, thing.clone()),
         }
@@ -108,6 +132,8 @@ impl Node {
             Node::Streams => "streams",
             Node::Clone => "clone",
             Node::Stream(number) => return Cow::Owned(number.to_string()),
+            Node::Out(_) => "out",
+            Node::Branch(_, branch) => return Cow::Owned(branch.to_string()),
             Node::OfStream(_, file) => file.name(),
         })
     }
@@ -152,7 +178,7 @@ impl Field {
 }
 
 impl StreamFile {
-    /// All files of a stream.
+    /// All files of a stream itself.
     pub const ALL: [StreamFile; 9] = [
         StreamFile::Title,
         StreamFile::Class,
@@ -177,6 +203,7 @@ impl StreamFile {
             StreamFile::Error => "error",
             StreamFile::Refusal => "refusal",
             StreamFile::Data => "data",
+            StreamFile::OfBranch(_, file) => file.name(),
         }
     }
 
@@ -187,8 +214,25 @@ impl StreamFile {
 
     /// Whether it can be written.
     pub fn is_written(self) -> bool {
-        use StreamFile::{Class, Ctl, Position, Rate, Title};
-        matches!(self, Title | Class | Rate | Position | Ctl)
+        use StreamFile::{Class, Ctl, OfBranch, Position, Rate, Title};
+        matches!(self, Title | Class | Rate | Position | Ctl | OfBranch(_, BranchFile::Dest))
+    }
+}
+
+impl BranchFile {
+    /// All files of a branch.
+    pub const ALL: [BranchFile; 5] =
+        [BranchFile::Dest, BranchFile::State, BranchFile::Bytes, BranchFile::Late, BranchFile::Error];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            BranchFile::Dest => "dest",
+            BranchFile::State => "state",
+            BranchFile::Bytes => "bytes",
+            BranchFile::Late => "late",
+            BranchFile::Error => "error",
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! One stream: what may be done with it, and which bytes its reader gets when. Pure: the time is
 //! an argument, and what the server says is told to it.
 
+use crate::branches::{Branches, Progress};
 use crate::command::seconds;
-use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
+use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
 use crate::media::MediaSession;
 use crate::node::StreamFile;
+use crate::outlets::OutletFacts;
 use crate::pace::Pace;
 use crate::problem::Problem;
 use crate::times::FileTimes;
@@ -33,6 +35,8 @@ pub struct Stream {
     state: State,
     /// Where the reader is, once it was started.
     place: Option<Place>,
+    /// Where the server plays it, or has played it.
+    branches: Branches,
     error: String,
     refusal: String,
     /// Sessions that are to be ended.
@@ -51,6 +55,8 @@ enum State {
     New,
     Starting,
     Playing(Playing),
+    /// The server plays it into its branches.
+    Joined(Joined),
     Paused,
     /// All was read.
     Ended,
@@ -77,6 +83,13 @@ struct Playing {
     awaits_piece: bool,
     /// The class in which the server is asked to admit it instead.
     changes_to: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Joined {
+    session: Arc<MediaSession>,
+    /// When the server is to be asked next how far it is; `None` while it is asked.
+    look_at: Option<Instant>,
 }
 
 /// A read of `data` that is not answered.
@@ -115,6 +128,28 @@ pub struct PieceWanted {
     pub number: u64,
 }
 
+/// What the server is to play into a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joining {
+    /// This session.
+    pub session: Arc<MediaSession>,
+    /// As it was written.
+    pub to: Arc<str>,
+    /// From this byte of the file on; without one, from where it is.
+    pub from_byte: Option<u64>,
+    /// The branch.
+    pub branch: usize,
+}
+
+/// When the server is to be asked how far a stream is that it plays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Now.
+    Now(Arc<MediaSession>),
+    /// At this time.
+    At(Instant),
+}
+
 /// The answer to a read of `data`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -141,6 +176,7 @@ impl Stream {
             position_ns: 0,
             state: State::New,
             place: None,
+            branches: Branches::default(),
             error: String::new(),
             refusal: String::new(),
             left: Vec::new(),
@@ -170,6 +206,7 @@ impl Stream {
             StreamFile::State => self.word().to_owned(),
             StreamFile::Error => self.error.clone(),
             StreamFile::Refusal => self.refusal.clone(),
+            StreamFile::OfBranch(branch, file) => self.branches.value(branch, file).unwrap_or_default(),
             StreamFile::Ctl | StreamFile::Data => String::new(),
         }
     }
@@ -179,6 +216,7 @@ impl Stream {
             State::New => "new",
             State::Starting => "starting",
             State::Playing(_) => "playing",
+            State::Joined(_) => "joined",
             State::Paused => "paused",
             State::Ended => "ended",
             State::Refused(_) => "refused",
@@ -229,7 +267,9 @@ impl Stream {
                 playing.changes_to = Some(class.clone());
                 return Ok(Some(ClassChange { session: Arc::clone(&playing.session), class }));
             }
-            State::Starting => return Err(Problem::busy("the stream is starting")),
+            State::Starting | State::Joined(_) => {
+                return Err(Problem::busy(format!("the stream is {}", self.word())));
+            }
             State::Playing(_) => {}
             _ => self.class = class,
         }
@@ -263,7 +303,7 @@ impl Stream {
     /// It is started, or nothing says which title.
     pub fn start(&mut self) -> Result<Wanted, Problem> {
         match &self.state {
-            State::Starting | State::Playing(_) => {
+            State::Starting | State::Playing(_) | State::Joined(_) => {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
             }
             // From the beginning, as any file that is opened again.
@@ -372,7 +412,7 @@ impl Stream {
 
     /// Ends its session, if it has one.
     fn leave(&mut self) {
-        if let State::Playing(Playing { session, .. }) = &self.state {
+        if let State::Playing(Playing { session, .. }) | State::Joined(Joined { session, .. }) = &self.state {
             self.left.push(Arc::clone(session));
         }
     }
@@ -412,6 +452,149 @@ impl Stream {
         // A piece that is under way is of another place.
         self.asked += 1;
         Ok(())
+    }
+
+    /// Whether it has to be started before it is joined. Returns what is wanted then.
+    ///
+    /// # Errors
+    /// It is read, or as [`Stream::start`].
+    pub fn start_to_join(&mut self) -> Result<Option<Wanted>, Problem> {
+        match &self.state {
+            _ if self.has_reader => Err(Problem::busy("`data` is open; a stream is either read or joined")),
+            State::Playing(playing) if playing.changes_to.is_some() => {
+                Err(Problem::busy("the class is being changed"))
+            }
+            State::Playing(_) => Ok(None),
+            State::Joined(_) => {
+                Err(Problem::busy("the stream is joined; `split` makes a further branch of it"))
+            }
+            _ => self.start().map(Some),
+        }
+    }
+
+    /// Begins to join it, which plays. The caller asks the server, and says [`Stream::joined`] or
+    /// [`Stream::not_joined`].
+    ///
+    /// # Errors
+    /// It does not play, or is read meanwhile.
+    pub fn join(&mut self, to: &Arc<str>, now: Instant) -> Result<Joining, Problem> {
+        let word = self.word();
+        let (State::Playing(playing), Some(place), false) = (&self.state, &self.place, self.has_reader)
+        else {
+            return Err(Problem::busy(format!("the stream is {word} meanwhile")));
+        };
+        let (session, from_byte) = (Arc::clone(&playing.session), Some(place.byte));
+        let mut branches = Branches::default();
+        let branch = branches.split()?;
+        branches.goes_to(branch, to)?;
+        self.branches = branches;
+        // A piece that is under way is not needed.
+        self.asked += 1;
+        self.state = State::Joined(Joined { session: Arc::clone(&session), look_at: Some(now + LOOK_EVERY) });
+        Ok(Joining { session, to: Arc::clone(to), from_byte, branch })
+    }
+
+    /// Makes a further branch, whose destination is written then.
+    ///
+    /// # Errors
+    /// It is not joined, or there are too many.
+    pub fn split(&mut self) -> Result<(), Problem> {
+        match &self.state {
+            State::Joined(_) => self.branches.split().map(drop),
+            _ => Err(Problem::busy(format!("the stream is {}; join it first", self.word()))),
+        }
+    }
+
+    /// The destination of a branch is written. The caller asks the server, as for
+    /// [`Stream::join`].
+    ///
+    /// # Errors
+    /// It is not joined, or the branch has a destination.
+    pub fn join_branch(&mut self, branch: usize, to: &Arc<str>) -> Result<Joining, Problem> {
+        let State::Joined(joined) = &self.state else {
+            return Err(Problem::busy(format!("the stream is {}; join it first", self.word())));
+        };
+        self.branches.goes_to(branch, to)?;
+        let session = Arc::clone(&joined.session);
+        Ok(Joining { session, to: Arc::clone(to), from_byte: None, branch })
+    }
+
+    /// The server plays it into a destination.
+    pub fn joined(&mut self, joining: &Joining, facts: OutletFacts) {
+        if self.is_in(&joining.session) {
+            self.branches.has(joining.branch, Some(facts));
+        }
+    }
+
+    /// The server does not. If it was to be the only one, the stream is paused.
+    pub fn not_joined(&mut self, joining: &Joining, refusal: Option<&str>) {
+        if !self.is_in(&joining.session) {
+            return;
+        }
+        self.branches.has(joining.branch, None);
+        self.refusal = refusal.unwrap_or_default().to_owned();
+        if joining.from_byte.is_some() {
+            self.leave();
+            self.state = State::Paused;
+        }
+    }
+
+    /// How many branches it has.
+    pub fn branches(&self) -> usize {
+        self.branches.len()
+    }
+
+    /// When the server is to be asked how far it is, if it plays it. The caller asks if that is
+    /// now, and says [`Stream::outlets`] or [`Stream::no_outlets`].
+    pub fn look(&mut self, now: Instant) -> Option<Look> {
+        let State::Joined(joined) = &mut self.state else { return None };
+        let at = joined.look_at?;
+        if at > now {
+            return Some(Look::At(at));
+        }
+        joined.look_at = None;
+        Some(Look::Now(Arc::clone(&joined.session)))
+    }
+
+    /// The server has said how far it is.
+    pub fn outlets(&mut self, session: &MediaSession, outlets: &[OutletFacts], now: Instant) {
+        let State::Joined(joined) = &mut self.state else { return };
+        if *joined.session != *session {
+            return;
+        }
+        joined.look_at = Some(now + LOOK_EVERY);
+        self.branches.told(outlets);
+        if let (Some(place), Some(byte)) = (&mut self.place, self.branches.byte()) {
+            place.byte = byte.min(place.times.bytes());
+        }
+        match self.branches.progress() {
+            Progress::Moving => {}
+            Progress::Complete => {
+                self.leave();
+                (self.state, self.unused_since) = (State::Ended, now);
+            }
+            Progress::Ended(reason) => {
+                self.unused_since = now;
+                self.stop(&Problem::new(Errno::IO, reason), None);
+            }
+        }
+    }
+
+    /// The server has not said how far it is, or that its session is gone.
+    pub fn no_outlets(&mut self, session: &MediaSession, problem: &Problem, now: Instant) {
+        let State::Joined(joined) = &mut self.state else { return };
+        if *joined.session != *session {
+            return;
+        }
+        joined.look_at = Some(now + LOOK_EVERY);
+        if problem.errno == Errno::NOENT {
+            self.unused_since = now;
+            self.stop(problem, None);
+        }
+    }
+
+    fn is_in(&self, session: &MediaSession) -> bool {
+        matches!(&self.state, State::Joined(joined) if *joined.session == *session)
     }
 
     /// Notes how a write ended, for the file `error`.
@@ -546,9 +729,10 @@ impl Stream {
         let _ = self.pause();
     }
 
-    /// When no file of it has been open for so long; `None` while one is.
+    /// When no file of it has been open for so long; `None` while one is, or the server plays it.
     pub fn unused_since(&self) -> Option<Instant> {
-        (self.open_files == 0).then_some(self.unused_since)
+        let is_used = self.open_files > 0 || matches!(self.state, State::Joined(_));
+        (!is_used).then_some(self.unused_since)
     }
 
     /// Sessions that are to be ended.

@@ -6,10 +6,10 @@ use crate::command::{self, Command};
 use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME};
 use crate::line::one_line;
 use crate::media::{Media, MediaSession, NotOpened, Refused};
-use crate::node::{Group, Node, StreamFile};
+use crate::node::{BranchFile, Group, Node, StreamFile};
 use crate::problem::Problem;
 use crate::server::{AskError, Server};
-use crate::stream::{Answer, ClassChange, Owner, PieceWanted, Wanted};
+use crate::stream::{Answer, ClassChange, Joining, Look, Owner, PieceWanted, Wanted};
 use crate::stream_table::StreamTable;
 use crate::times::FileTimes;
 use crate::tree::{Tree, TreeError};
@@ -85,6 +85,11 @@ impl<S: Server + Media> Streaming<S> {
     /// Whose a stream is; `None` if there is none.
     pub(crate) fn owner(&self, number: u64) -> Option<Owner> {
         self.held().table.stream(number).ok().map(|stream| stream.owner())
+    }
+
+    /// How many branches a stream has; `None` if there is no such stream.
+    pub(crate) fn branches(&self, number: u64) -> Option<usize> {
+        self.held().table.stream(number).ok().map(|stream| stream.branches())
     }
 
     /// One of the files of a stream is opened; its text.
@@ -186,7 +191,15 @@ impl<S: Server + Media> Streaming<S> {
                 self.held().table.stream(number)?.set_position(command::position_ns(line)?)
             }
             StreamFile::Ctl => self.command(number, Command::parse(line)?, turn),
-            StreamFile::State | StreamFile::Error | StreamFile::Refusal | StreamFile::Data => {
+            StreamFile::OfBranch(branch, BranchFile::Dest) => {
+                let joining = self.held().table.stream(number)?.join_branch(branch, &line.into())?;
+                self.join(number, &joining, turn)
+            }
+            StreamFile::State
+            | StreamFile::Error
+            | StreamFile::Refusal
+            | StreamFile::Data
+            | StreamFile::OfBranch(..) => {
                 Err(Problem::new(rustix::io::Errno::ACCESS, "it cannot be written"))
             }
         }
@@ -200,6 +213,13 @@ impl<S: Server + Media> Streaming<S> {
             }
             Command::Pause => self.held().table.stream(number)?.pause(),
             Command::Seek(position_ns) => self.held().table.stream(number)?.seek(position_ns, turn.put),
+            Command::Join(to) => {
+                let wanted = self.held().table.stream(number)?.start_to_join()?;
+                wanted.map_or(Ok(()), |wanted| self.admit(number, &wanted, turn))?;
+                let joining = self.held().table.stream(number)?.join(&to, turn.put)?;
+                self.join(number, &joining, turn)
+            }
+            Command::Split => self.held().table.stream(number)?.split(),
             Command::Close => {
                 let mut held = self.held();
                 held.table.close(number)?;
@@ -266,6 +286,24 @@ impl<S: Server + Media> Streaming<S> {
         }
     }
 
+    /// Has the server play a stream into a destination, and tells the stream.
+    fn join(&self, number: u64, joining: &Joining, turn: Turn) -> Result<(), Problem> {
+        let Joining { session, to, from_byte, .. } = joining;
+        let joined = self.server.join(session, to, *from_byte, turn.until).map_err(why_not_joined);
+        let mut held = self.held();
+        let stream = held.table.stream(number)?;
+        match joined {
+            Ok(facts) => {
+                stream.joined(joining, facts);
+                Ok(())
+            }
+            Err((problem, refusal)) => {
+                stream.not_joined(joining, refusal.as_deref());
+                Err(problem)
+            }
+        }
+    }
+
     /// `data` is read.
     pub(crate) fn read(&self, number: u64, bytes: u32, reply: ReplyData) {
         let mut held = self.held();
@@ -284,9 +322,11 @@ impl<S: Server + Media> Streaming<S> {
         while !held.has_ended {
             let now = Instant::now();
             let next = held.answer_reads(now).into_iter().chain(held.table.close_unused(now)).min();
+            let (looks, look_at) = held.looks(now);
+            let next = next.into_iter().chain(look_at).min();
             let pieces = held.pieces();
             let left = held.table.take_left();
-            if pieces.is_empty() && left.is_empty() {
+            if pieces.is_empty() && left.is_empty() && looks.is_empty() {
                 // Anything may be looked at once a minute.
                 let wait = next.map_or(Duration::from_secs(60), |next| next.saturating_duration_since(now));
                 held = self.changed.wait_timeout(held, wait).unwrap_or_else(PoisonError::into_inner).0;
@@ -295,6 +335,7 @@ impl<S: Server + Media> Streaming<S> {
             drop(held);
             pieces.into_iter().for_each(|(number, piece)| self.ask_for(number, piece));
             left.into_iter().for_each(|session| self.leave(session));
+            looks.into_iter().for_each(|(number, session)| self.look(number, session));
             held = self.held();
         }
     }
@@ -312,6 +353,24 @@ impl<S: Server + Media> Streaming<S> {
                 match come {
                     Ok(bytes) => stream.piece(piece, &bytes),
                     Err((problem, refusal)) => stream.no_piece(piece, &problem, refusal.as_deref()),
+                }
+            }
+            streaming.changed.notify_all();
+        });
+    }
+
+    /// Has a thread ask how far a stream is that the server plays.
+    fn look(self: &Arc<Self>, number: u64, session: Arc<MediaSession>) {
+        let streaming = Arc::clone(self);
+        self.pieces.put(move |turn| {
+            let told = match turn {
+                Some(turn) => streaming.server.outlets(&session, turn.until).map_err(why_not_joined),
+                None => Err((Problem::new(rustix::io::Errno::AGAIN, "too many streams wait"), None)),
+            };
+            if let Ok(stream) = streaming.held().table.stream(number) {
+                match told {
+                    Ok(outlets) => stream.outlets(&session, &outlets, Instant::now()),
+                    Err((problem, _)) => stream.no_outlets(&session, &problem, Instant::now()),
                 }
             }
             streaming.changed.notify_all();
@@ -365,6 +424,19 @@ impl Held {
         next
     }
 
+    /// Streams of which the server is asked now how far they are, and when to ask for the next one.
+    fn looks(&mut self, now: Instant) -> (Vec<(u64, Arc<MediaSession>)>, Option<Instant>) {
+        let (mut looks, mut next) = (Vec::new(), None::<Instant>);
+        for number in self.table.numbers() {
+            match self.table.stream(number).ok().and_then(|stream| stream.look(now)) {
+                Some(Look::Now(session)) => looks.push((number, session)),
+                Some(Look::At(at)) => next = Some(next.map_or(at, |next| next.min(at))),
+                None => {}
+            }
+        }
+        (looks, next)
+    }
+
     /// Pieces that are to be asked for, by stream.
     fn pieces(&mut self) -> Vec<(u64, PieceWanted)> {
         let numbers = self.table.numbers().into_iter();
@@ -395,6 +467,21 @@ fn why_not(not_opened: NotOpened) -> (Problem, Option<String>) {
         NotOpened::Asked(error) => (of_ask(&error), None),
         NotOpened::Refused(refused) => (Problem::new(errno_of(&refused), refused.detail), Some(refused.json)),
     }
+}
+
+/// The same for a destination, whose refusals have other numbers.
+fn why_not_joined(not_opened: NotOpened) -> (Problem, Option<String>) {
+    let errno = match &not_opened {
+        NotOpened::Refused(refused) => match refused.status {
+            409 => Some(rustix::io::Errno::EXIST),
+            422 => Some(rustix::io::Errno::INVAL),
+            507 => Some(rustix::io::Errno::NOSPC),
+            _ => None,
+        },
+        NotOpened::Asked(_) => None,
+    };
+    let (problem, refusal) = why_not(not_opened);
+    (Problem { errno: errno.unwrap_or(problem.errno), ..problem }, refusal)
 }
 
 /// The error number of a refusal.

@@ -74,7 +74,7 @@ impl<S: Server> Tree<S> {
                 return Err(TreeError::NoDirectory);
             }
             // Which streams there are is no matter of the server.
-            Node::Streams | Node::Stream(_) => None,
+            Node::Streams | Node::Stream(_) | Node::Out(_) | Node::Branch(..) => None,
         };
         node.ok_or(TreeError::NoEntry)
     }
@@ -94,7 +94,7 @@ impl<S: Server> Tree<S> {
             Node::Capacity | Node::Value(..) | Node::Clone | Node::OfStream(..) => {
                 Err(TreeError::NoDirectory)
             }
-            Node::Streams | Node::Stream(_) => Ok(Vec::new()),
+            Node::Streams | Node::Stream(_) | Node::Out(_) | Node::Branch(..) => Ok(Vec::new()),
         }
     }
 
@@ -110,6 +110,8 @@ impl<S: Server> Tree<S> {
             | Node::Thing(..)
             | Node::Streams
             | Node::Stream(_)
+            | Node::Out(_)
+            | Node::Branch(..)
             | Node::Clone
             | Node::OfStream(..) => return Err(TreeError::NoEntry),
             Node::Capacity => self.server.more_viewers(now, until)?.to_string(),

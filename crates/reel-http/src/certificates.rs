@@ -51,6 +51,14 @@ pub enum CertificateError {
     },
 }
 
+impl CertificateError {
+    /// Whether the certificate is fit for use at another time.
+    fn is_of_time(&self) -> bool {
+        use IdentityError::{Expired, NotYetValid};
+        matches!(self, CertificateError::Unusable { source: Expired(_) | NotYetValid(_), .. })
+    }
+}
+
 /// The certificate in use, and the files it came from.
 #[derive(Debug)]
 pub struct Certificates {
@@ -73,14 +81,21 @@ struct Stamp {
 }
 
 impl Certificates {
-    /// Reads the files, or generates them.
+    /// Reads the files, or generates them. A certificate that is expired or not valid yet is used,
+    /// and the log says so: clients refuse it, and the rest of the server works. It is replaced as
+    /// soon as a good one is in the files.
     ///
     /// # Errors
-    /// The files cannot be read. The certificate is expired, not valid yet, or made for another
-    /// key.
+    /// The files cannot be read. The certificate is made for another key.
     pub fn load(files: CertificateFiles, http2: bool) -> Result<Self, CertificateError> {
         let (identity, seen) = files.identity_with_stamps(true);
-        let identity = identity?;
+        let identity = match identity {
+            Err(error) if error.is_of_time() => {
+                tracing::error!("{error}; the server starts with it, and clients refuse it");
+                files.read()?
+            }
+            identity => identity?,
+        };
         let acceptor = Acceptor::new(identity, http2).map_err(|source| files.unusable(source))?;
         let certificates = Self {
             files,
@@ -107,7 +122,7 @@ impl Certificates {
     pub fn reload(&self) -> bool {
         // Clients that trust a generated certificate would not trust another one. So none is
         // generated because the files are missing or damaged at the moment.
-        let (identity, seen) = self.files.identity_with_stamps(self.left_s() < RENEW_BEFORE_S);
+        let (identity, seen) = self.files.identity_with_stamps(self.is_to_be_made_again());
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         match identity {
             Ok(identity) => {
@@ -140,11 +155,16 @@ impl Certificates {
         let changed = *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamps;
         // Both files must exist: a program that replaces them may remove them first.
         let whole = stamps.iter().all(Option::is_some);
-        let renew = self.files.generate_for.is_some() && self.left_s() < RENEW_BEFORE_S;
+        let renew = self.files.generate_for.is_some() && self.is_to_be_made_again();
         if (changed && whole) || renew {
             self.reload();
         }
         self.warn_of_end();
+    }
+
+    /// Whether a generated certificate ends soon, or was made while the clock was ahead.
+    fn is_to_be_made_again(&self) -> bool {
+        self.left_s() < RENEW_BEFORE_S || self.acceptor.identity().validity().not_before_s > now_s()
     }
 
     /// Seconds until the certificate in use expires.
@@ -194,8 +214,8 @@ impl CertificateFiles {
     }
 
     fn identity(&self, may_make: bool) -> Result<Identity, CertificateError> {
-        let Some(names) = self.generate_for.as_ref().filter(|_| may_make) else { return self.read() };
-        match self.read() {
+        let Some(names) = self.generate_for.as_ref().filter(|_| may_make) else { return self.read_valid() };
+        match self.read_valid() {
             Ok(identity) if identity.validity().not_after_s - now_s() >= RENEW_BEFORE_S => {
                 return Ok(identity);
             }
@@ -210,12 +230,17 @@ impl CertificateFiles {
         }
         write(&self.key, &made.key, 0o600)?;
         write(&self.certificate, &made.certificate, 0o644)?;
-        self.read()
+        self.read_valid()
     }
 
     fn read(&self) -> Result<Identity, CertificateError> {
         let (chain, key) = (read(&self.certificate)?, read(&self.key)?);
-        let identity = Identity::from_pem(&chain, &key).map_err(|source| self.unusable(source))?;
+        Identity::from_pem(&chain, &key).map_err(|source| self.unusable(source))
+    }
+
+    /// The same, if today is in the time of the certificate.
+    fn read_valid(&self) -> Result<Identity, CertificateError> {
+        let identity = self.read()?;
         identity.validity().check(now_s()).map_err(|source| self.unusable(source))?;
         Ok(identity)
     }
@@ -370,12 +395,42 @@ mod tests {
         assert!(error(&files).starts_with("cannot read"), "{}", error(&files));
         fs::create_dir(directory.path().join("tls")).unwrap();
         put(&files, &made(500));
-        assert!(error(&files).contains("expired on"), "{}", error(&files));
         write(&files.certificate, &made(0).certificate, 0o644).unwrap();
         assert!(error(&files).contains("another key"), "{}", error(&files));
-        let ahead = generate(&[], SystemTime::now() + Duration::from_secs(90_000)).unwrap();
-        put(&files, &ahead);
-        assert!(error(&files).contains("valid only from"), "{}", error(&files));
+    }
+
+    /// The clock may be wrong, and what needs no certificate is served all the same.
+    #[test]
+    fn a_certificate_of_another_time_is_used_until_a_good_one_is_there() {
+        for wrong in [made(500), generate(&[], SystemTime::now() + Duration::from_secs(90_000)).unwrap()] {
+            let directory = tempfile::tempdir().unwrap();
+            fs::create_dir(directory.path().join("tls")).unwrap();
+            let files = files(directory.path(), None);
+            put(&files, &wrong);
+            let certificates = Certificates::load(files, true).unwrap();
+            let first = certificates.acceptor.identity().fingerprint();
+            certificates.poll();
+            assert_eq!(certificates.refusals.load(Ordering::Relaxed), 0, "nothing has changed");
+            put(&certificates.files, &made(501));
+            certificates.poll();
+            assert_eq!(certificates.acceptor.identity().fingerprint(), first, "no better one");
+            put(&certificates.files, &made(1));
+            certificates.poll();
+            assert_ne!(certificates.acceptor.identity().fingerprint(), first);
+            assert!(certificates.acceptor.identity().validity().check(now_s()).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_generated_certificate_of_a_clock_that_was_ahead_is_replaced_while_the_server_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("tls")).unwrap();
+        let found = files(directory.path(), None);
+        put(&found, &generate(&[], SystemTime::now() + Duration::from_secs(700 * 86_400)).unwrap());
+        let certificates = Certificates::load(found, true).unwrap();
+        let certificates = Certificates { files: generated(directory.path()), ..certificates };
+        certificates.poll();
+        assert!(certificates.acceptor.identity().validity().check(now_s()).is_ok());
     }
 
     #[test]

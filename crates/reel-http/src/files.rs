@@ -7,7 +7,7 @@ use crate::request::Request;
 use crate::response::{Resource, Response};
 use reel_library::entity_tag;
 use reel_play::{MANIFEST_TYPE, MediaRequest, PLAYLIST_TYPE, PlayableTitle, SessionFile, TitleFile};
-use reel_serve::http_date;
+use reel_serve::last_modified;
 
 /// A session's files belong to its client alone, and never change during the session.
 pub(crate) const SESSION_CACHE: &str = "private, max-age=3600, immutable";
@@ -67,7 +67,7 @@ pub(crate) fn media_request(
 pub(crate) fn resource(title: &PlayableTitle, file: TitleFile, cache_control: &'static str) -> Resource {
     let TitleFile { content_type, name, body } = file;
     let etag = entity_tag(&title.title().stamp(), &name);
-    let last_modified = http_date(title.title().record().added_unix_s);
+    let last_modified = last_modified(title.title().record().added_unix_s);
     let validators = Validators { etag, last_modified };
     Resource { content_type, cache_control, validators, body, download_name: None }
 }

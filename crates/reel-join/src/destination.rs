@@ -4,7 +4,10 @@
 use crate::directory::{JoinDirectory, PART_PREFIX};
 use crate::limits::{DESTINATION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::refused::JoinRefused;
+use reel_admit::AddressRange;
 use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// A destination, as a client writes it.
@@ -12,6 +15,8 @@ use std::sync::Arc;
 pub enum Destination {
     /// A new file of this name in the configured directory.
     File(String),
+    /// What listens for TCP at this address.
+    Tcp(SocketAddr),
 }
 
 /// What the configuration allows. Without it, nothing is allowed.
@@ -19,6 +24,35 @@ pub enum Destination {
 pub struct Targets {
     /// The directory of `file:`.
     pub directory: Option<Arc<JoinDirectory>>,
+    /// Where connections may be made to.
+    pub to: Vec<TcpTarget>,
+}
+
+/// Addresses, and a port of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpTarget {
+    addresses: AddressRange,
+    port: u16,
+}
+
+/// A text that names no addresses with a port.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no destination such as tcp:127.0.0.1:5000, tcp:127.0.0.0/8:5000 or tcp:[::1]:5000")]
+pub struct NoTarget(String);
+
+impl FromStr for TcpTarget {
+    type Err = NoTarget;
+
+    fn from_str(text: &str) -> Result<Self, NoTarget> {
+        let target = |text: &str| {
+            let (addresses, port) = text.strip_prefix("tcp:")?.rsplit_once(':')?;
+            let inner = addresses.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
+            let is_bare_ipv6 = inner.is_none() && addresses.contains(':');
+            let port = port.parse().ok().filter(|port| *port != 0 && !is_bare_ipv6)?;
+            Some(TcpTarget { addresses: inner.unwrap_or(addresses).parse().ok()?, port })
+        };
+        target(text).ok_or_else(|| NoTarget(text.to_owned()))
+    }
 }
 
 impl Destination {
@@ -33,6 +67,8 @@ impl Destination {
         }
         match text.split_once(':') {
             Some(("file", name)) => name_of(name).map(Destination::File),
+            // Names are not looked up: who answers for them could send the server anywhere.
+            Some(("tcp", address)) => address.parse().map(Destination::Tcp).map_err(|_| unknown()),
             _ => Err(unknown()),
         }
     }
@@ -42,6 +78,7 @@ impl fmt::Display for Destination {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Destination::File(name) => write!(out, "file:{name}"),
+            Destination::Tcp(address) => write!(out, "tcp:{address}"),
         }
     }
 }
@@ -49,7 +86,24 @@ impl fmt::Display for Destination {
 impl Targets {
     /// Whether any destination is allowed.
     pub fn are_any(&self) -> bool {
-        self.directory.is_some()
+        self.directory.is_some() || !self.to.is_empty()
+    }
+
+    /// Whether a connection to this address may be made.
+    ///
+    /// # Errors
+    /// [`JoinRefused::NotAllowed`], [`JoinRefused::OtherMachine`].
+    pub(crate) fn check(&self, address: SocketAddr) -> Result<(), JoinRefused> {
+        let is_allowed =
+            |target: &TcpTarget| target.addresses.contains(address.ip()) && target.port == address.port();
+        if !self.to.iter().any(is_allowed) {
+            return Err(JoinRefused::NotAllowed {
+                what: format!("tcp:{address}"),
+                help: "write it to the list `to = [\"tcp:ADDRESS:PORT\"]` below `[join]` in reel.toml",
+            });
+        }
+        // The link to other machines would have to be charged with it.
+        if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(JoinRefused::OtherMachine) }
     }
 
     /// The directory of files.
@@ -108,7 +162,10 @@ mod tests {
     #[test]
     fn other_words_are_no_destinations() {
         let long = format!("file:{}", "a".repeat(DESTINATION_BYTES_MAX));
-        for text in ["", "file", "copy.mp4", "FILE:a", " file:a", "fd:3", "http://a/", &long] {
+        let wrong = ["", "file", "copy.mp4", "FILE:a", " file:a", "fd:3", "http://a/", &long];
+        let wrong_tcp =
+            ["tcp:", "tcp:127.0.0.1", "tcp:localhost:5000", "tcp:::1:5000", "tcp:127.0.0.1:70000"];
+        for text in wrong.into_iter().chain(wrong_tcp) {
             let refused = Destination::parse(text);
             assert!(matches!(refused, Err(JoinRefused::UnknownDestination(_))), "{text:?}");
         }
@@ -117,7 +174,34 @@ mod tests {
     #[test]
     fn nothing_is_allowed_by_default() {
         assert!(!Targets::default().are_any());
+        let refused = Targets::default().check("127.0.0.1:5000".parse().expect("an address"));
+        assert!(matches!(refused, Err(JoinRefused::NotAllowed { .. })));
         let Err(refused) = Targets::default().directory() else { panic!("no directory is configured") };
         assert!(refused.to_string().contains("[join]"), "{refused}");
+    }
+
+    #[test]
+    fn addresses_are_allowed_with_their_port_alone() {
+        let to = ["tcp:127.0.0.0/8:5000", "tcp:[::1]:5001", "tcp:192.0.2.7:5000"];
+        let to = to.map(|text| text.parse::<TcpTarget>().expect(text)).to_vec();
+        let targets = Targets { directory: None, to };
+        let check = |text: &str| match Destination::parse(text).expect(text) {
+            Destination::Tcp(address) => targets.check(address),
+            Destination::File(name) => panic!("{name} is a file"),
+        };
+        for allowed in
+            ["tcp:127.0.0.1:5000", "tcp:127.9.9.9:5000", "tcp:[::1]:5001", "tcp:[::ffff:127.0.0.1]:5000"]
+        {
+            assert!(check(allowed).is_ok(), "{allowed}");
+        }
+        for refused in ["tcp:127.0.0.1:5001", "tcp:[::1]:5000", "tcp:192.0.2.8:5000", "tcp:0.0.0.0:5000"] {
+            assert!(matches!(check(refused), Err(JoinRefused::NotAllowed { .. })), "{refused}");
+        }
+        assert!(matches!(check("tcp:192.0.2.7:5000"), Err(JoinRefused::OtherMachine)));
+        for wrong in
+            ["", "tcp:", "tcp:127.0.0.1", "127.0.0.1:5000", "tcp:::1:5000", "tcp:a:5", "tcp:127.0.0.1:0"]
+        {
+            assert!(wrong.parse::<TcpTarget>().is_err(), "{wrong}");
+        }
     }
 }

@@ -17,8 +17,9 @@ use reel_rt::lock;
 /// What the names of files begin with that are not complete.
 pub(crate) const PART_PREFIX: &str = ".reel-join-";
 
-/// How the kernel names the file systems that `reel mount` mounts.
-const OWN_FILE_SYSTEM: &str = "fuse.reel";
+/// How the kernel names the file systems that `reel mount` mounts: for users, and for root, whose
+/// mounts do not say whose they are.
+const OWN_FILE_SYSTEMS: [&str; 2] = ["fuse.reel", "fuse"];
 
 /// A directory that was opened. Whatever is mounted over it or done with its name later, files go
 /// to this directory.
@@ -37,8 +38,8 @@ pub enum DirectoryError {
     Open(#[from] io::Error),
     /// It is one of our own files.
     #[error(
-        "it is within a tree that `reel mount` has mounted, whose files this server answers for: it would wait for itself; \
-         choose a directory of another file system"
+        "it is within a tree that `reel mount` has mounted (or within a file system of FUSE that does not say what it is), and \
+         this server may answer for its files: it would wait for itself; choose a directory of another file system"
     )]
     OwnMount,
 }
@@ -142,7 +143,7 @@ fn is_own(mounts: &str, directory: &Path) -> bool {
     let mount = |line: &str| {
         let (place, kind) = line.split_once(" - ")?;
         let at = PathBuf::from(unescaped(place.split(' ').nth(4)?));
-        Some((at, kind.split(' ').next()? == OWN_FILE_SYSTEM))
+        Some((at, OWN_FILE_SYSTEMS.contains(&kind.split(' ').next()?)))
     };
     // A later mount lies over an earlier one.
     let above = mounts.lines().filter_map(mount).filter(|(at, _)| directory.starts_with(at));
@@ -184,11 +185,12 @@ mod tests {
         40 22 0:50 / /mnt/reel rw,nosuid - fuse.reel http://127.0.0.1:8080 rw\n\
         41 40 0:51 / /mnt/reel/under rw - tmpfs tmpfs rw\n\
         42 22 0:52 / /mnt/a\\040b rw - fuse.reel reel rw\n\
-        43 22 0:53 / /mnt/other rw - fuse.mergerfs a:b rw\n";
+        43 22 0:53 / /mnt/other rw - fuse.mergerfs a:b rw\n\
+        45 22 0:55 / /mnt/root rw - fuse http://127.0.0.1:8080 rw\n";
 
     #[test]
     fn directories_of_our_own_mounts_are_found() {
-        for own in ["/mnt/reel", "/mnt/reel/titles", "/mnt/a b/c"] {
+        for own in ["/mnt/reel", "/mnt/reel/titles", "/mnt/a b/c", "/mnt/root/titles"] {
             assert!(is_own(MOUNTS, Path::new(own)), "{own}");
         }
         for other in ["/", "/mnt", "/mnt/reels", "/mnt/reel/under", "/mnt/other/a", "/srv"] {

@@ -1,7 +1,7 @@
 //! Joins, from any thread: outlets are added, listed and removed.
 
 use crate::destination::{Destination, Targets};
-use crate::limits::{JOIN_ANSWER_NS, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
+use crate::limits::{CONNECT_NS, JOIN_ANSWER_NS, OUTLETS_MAX, OUTLETS_OF_ALL_MAX, SEND_BUFFER_BYTES};
 use crate::outlet::{OutletReport, OutletState, SharedOutlet};
 use crate::part::Part;
 use crate::refused::JoinRefused;
@@ -10,7 +10,10 @@ use reel_cache::SessionKey;
 use reel_play::PlayableTitle;
 use reel_rt::lock;
 use reel_serve::Waker;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -58,12 +61,18 @@ impl Drop for OutletPlace {
     }
 }
 
+/// A destination that was opened.
+pub(crate) enum Opened {
+    File(Part),
+    Tcp(OwnedFd),
+}
+
 /// What the thread of joins is to begin.
 pub(crate) struct Wanted {
     pub(crate) session: Arc<Session<PlayableTitle>>,
     pub(crate) from_byte: Option<u64>,
     pub(crate) outlet: Arc<SharedOutlet>,
-    pub(crate) part: Part,
+    pub(crate) to: Opened,
     pub(crate) place: OutletPlace,
     pub(crate) answer: SyncSender<Result<(), JoinRefused>>,
 }
@@ -129,7 +138,7 @@ impl Joins {
     }
 
     /// Outlets that are open.
-    pub(crate) fn open(&self) -> usize {
+    pub(crate) fn open_outlets(&self) -> usize {
         self.0.open.load(Ordering::Relaxed)
     }
 
@@ -178,14 +187,15 @@ impl Joins {
         from_byte: Option<u64>,
         now_ns: u64,
     ) -> Result<OutletReport, JoinRefused> {
-        let Destination::File(name) = Destination::parse(to)?;
-        let directory = self.0.targets.directory()?;
+        let destination = Destination::parse(to)?;
+        // Before anything is opened.
+        self.may_join(&destination)?;
         let session = self.0.sessions.touch(key, now_ns).ok_or(JoinRefused::NoSuchSession)?;
         let place = self.place()?;
         let outlet = self.list_outlet(*key, to, now_ns)?;
-        let begun = directory.begin(&name).and_then(|part| {
+        let begun = self.open_destination(&destination).and_then(|to| {
             let (answer, answered) = sync_channel(1);
-            let wanted = Wanted { session, from_byte, outlet: Arc::clone(&outlet), part, place, answer };
+            let wanted = Wanted { session, from_byte, outlet: Arc::clone(&outlet), to, place, answer };
             lock(&self.0.wanted).push_back(wanted);
             self.wake();
             let answer = answered.recv_timeout(Duration::from_nanos(JOIN_ANSWER_NS));
@@ -196,6 +206,27 @@ impl Joins {
             return Err(refused);
         }
         Ok(outlet.report())
+    }
+
+    fn may_join(&self, destination: &Destination) -> Result<(), JoinRefused> {
+        match destination {
+            Destination::File(_) => self.0.targets.directory().map(drop),
+            Destination::Tcp(address) => self.0.targets.check(*address),
+        }
+    }
+
+    fn open_destination(&self, destination: &Destination) -> Result<Opened, JoinRefused> {
+        match destination {
+            Destination::File(name) => self.0.targets.directory()?.begin(name).map(Opened::File),
+            Destination::Tcp(to) => {
+                let socket = TcpStream::connect_timeout(to, Duration::from_nanos(CONNECT_NS));
+                let no_connection = |error| JoinRefused::NoConnection { to: *to, error };
+                let socket = socket.map_err(no_connection)?;
+                let bounded = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
+                bounded.map_err(|error| no_connection(error.into()))?;
+                Ok(Opened::Tcp(socket.into()))
+            }
+        }
     }
 
     /// A place among all outlets that may be open.

@@ -21,7 +21,7 @@ mod refused;
 mod tee;
 mod thread;
 
-pub use destination::{Destination, Targets};
+pub use destination::{Destination, NoTarget, Targets, TcpTarget};
 pub use directory::{DirectoryError, JoinDirectory};
 pub use joins::Joins;
 pub use metrics::JoinMetrics;

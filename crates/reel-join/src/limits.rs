@@ -27,6 +27,14 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// How often another name is tried for a part while other servers write into the same directory.
 pub const PART_NAMES_MAX: u32 = 64;
 
+/// How long a connection may take to be made: on this machine, what listens is asked at once.
+pub const CONNECT_NS: u64 = 5 * SECOND_NS;
+
+/// Bytes that a connection holds beyond the chain while its other end reads nothing. The kernel
+/// doubles it for its own use. On this machine there is no distance for which more is needed, and a
+/// destination that stands still is noticed early.
+pub const SEND_BUFFER_BYTES: usize = 128 << 10;
+
 /// How long a request to join waits for the thread of joins: as long as a player waits for a first
 /// answer.
 pub const JOIN_ANSWER_NS: u64 = 10 * SECOND_NS;

@@ -11,7 +11,12 @@ impl MetricsSource for JoinMetrics {
     fn collect(&self, page: &mut MetricsPage) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = self.0.counters();
-        page.gauge("reel_join_outlets", "Outlets that sessions are played into.", &[], self.0.open() as f64);
+        page.gauge(
+            "reel_join_outlets",
+            "Outlets that sessions are played into.",
+            &[],
+            self.0.open_outlets() as f64,
+        );
         for (name, help, counter) in [
             ("reel_join_outlets_added_total", "Outlets that were added.", &counters.added),
             ("reel_join_outlets_refused_total", "Outlets that were refused.", &counters.refused),

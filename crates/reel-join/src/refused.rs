@@ -3,6 +3,7 @@
 use crate::limits::{NAME_BYTES_MAX, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
 use reel_admit::OpenRefused;
 use std::io;
+use std::net::SocketAddr;
 
 /// Why a session does not get an outlet. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +13,9 @@ pub enum JoinRefused {
     #[error("there is no session with this key: it has ended, or never was")]
     NoSuchSession,
     /// The kind of destination is not known.
-    #[error("there is no destination {0:?}; write file:NAME for a new file of the server's join.directory")]
+    #[error(
+        "there is no destination {0:?}; write file:NAME for a new file of the server's join.directory, or tcp:ADDRESS:PORT"
+    )]
     UnknownDestination(String),
     /// The name cannot be that of a file.
     #[error(
@@ -31,6 +34,19 @@ pub enum JoinRefused {
         what: String,
         /// Which key of the configuration allows it.
         help: &'static str,
+    },
+    /// It is on another machine.
+    #[error(
+        "only addresses of this machine are possible yet, since nothing counts yet what joins send to others"
+    )]
+    OtherMachine,
+    /// Nothing takes the connection.
+    #[error("tcp:{to} takes no connection: {error}")]
+    NoConnection {
+        /// The address.
+        to: SocketAddr,
+        /// The cause.
+        error: io::Error,
     },
     /// There is a file of this name.
     #[error("{0:?} exists already, and no file is ever replaced; choose another name")]

@@ -51,6 +51,9 @@ struct Branch {
     /// Bytes at the front of `pieces` that were taken and not reported.
     in_flight: usize,
     late_bytes: u64,
+    /// No byte is late before this time: what a viewer at the destination begins with is due at
+    /// once, and the viewer begins to play now.
+    begins_ns: u64,
     /// For how long it has kept others waiting, beyond what is forgotten.
     held_ns: u64,
     /// When it last finished something, or was given something to begin with.
@@ -86,6 +89,7 @@ impl Tee {
             pieces: VecDeque::new(),
             in_flight: 0,
             late_bytes: 0,
+            begins_ns: self.now_ns.saturating_add(JOIN_LEAD_NS),
             held_ns: 0,
             moved_ns: self.now_ns,
         };
@@ -134,7 +138,7 @@ impl Tee {
             let Some(mut piece) = branch.pieces.pop_front() else { break };
             let sent = left.min(piece.chunk.len());
             left -= sent;
-            if piece.due_ns < now_ns {
+            if piece.due_ns.max(branch.begins_ns) < now_ns {
                 branch.late_bytes += sent as u64;
             }
             if sent < piece.chunk.len() {

@@ -1,26 +1,29 @@
 //! The thread of joins: one core that plays sessions into their outlets.
 
 mod chain;
+mod sends;
 mod writing;
 
-use crate::joins::{Joins, Wanted};
+use crate::joins::{Joins, Opened, Wanted};
 use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
 use crate::outlet::OutletState;
 use crate::refused::{JoinRefused, plain};
 use crate::tee::Tee;
-use chain::{Chain, Sink};
+use chain::{Chain, Sink, SinkTo};
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{MediaRequest, Playable, PlayableTitle};
-use reel_ring::{Done, DriverChoice, RingConfig};
+use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError, Workers};
 use reel_serve::streams::{Batch, Opening, StreamId, Streams};
 use reel_serve::{
     Accepted, FrontEnd, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
     ServeThreads, Step, ThreadsConfig,
 };
+use sends::Sends;
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -106,6 +109,7 @@ const WRITER: &str = "reel-join";
 struct JoinThread {
     joins: Joins,
     writing: Writing,
+    sends: Sends,
     window_buffers: usize,
     streams: Streams<Tee>,
     chains: BTreeMap<StreamId, Chain>,
@@ -126,6 +130,7 @@ impl JoinThread {
         Self {
             joins,
             writing,
+            sends: Sends::default(),
             window_buffers,
             streams: Streams::default(),
             chains: BTreeMap::new(),
@@ -137,9 +142,9 @@ impl JoinThread {
 
     /// Begins an outlet, or refuses it.
     fn begin(&mut self, serve: &mut Serve<'_>, wanted: Wanted) {
-        let Wanted { session, from_byte, outlet, part, place, answer } = wanted;
+        let Wanted { session, from_byte, outlet, to, place, answer } = wanted;
         if outlet.is_unwanted() {
-            return self.writing.discard(Some(part));
+            return self.give_up(to);
         }
         let key = session.key();
         let chain = self.chains.iter().find(|(_, chain)| chain.session.key() == key).map(|(id, _)| *id);
@@ -156,7 +161,7 @@ impl JoinThread {
             Ok((id, from_byte)) => {
                 outlet.from_byte.store(from_byte, Ordering::Relaxed);
                 tracing::info!(to = outlet.to, from_byte, "a session is joined");
-                let sink = Sink::new(Arc::clone(&outlet), part, place);
+                let sink = Sink::new(Arc::clone(&outlet), to, place);
                 if let Some(chain) = self.chains.get_mut(&id) {
                     chain.sinks.insert(outlet.number, sink);
                 }
@@ -166,9 +171,16 @@ impl JoinThread {
                 self.watch(serve);
             }
             Err(refused) => {
-                self.writing.discard(Some(part));
+                self.give_up(to);
                 let _ = answer.send(Err(refused));
             }
+        }
+    }
+
+    /// What was opened for an outlet is not needed.
+    fn give_up(&self, to: Opened) {
+        if let Opened::File(part) = to {
+            self.writing.discard(Some(part));
         }
     }
 
@@ -231,10 +243,26 @@ impl JoinThread {
         let (Some(tee), Some(chain)) = (self.streams.outlet_mut(id), self.chains.get_mut(&id)) else {
             return;
         };
+        let mut sent = Vec::new();
         for number in tee.branches() {
             let Some(sink) = chain.sinks.get_mut(&number) else { continue };
-            let Some(part) = sink.part.take() else { continue };
             let of = (id, number);
+            let slot = match &mut sink.to {
+                SinkTo::File(slot) => slot,
+                SinkTo::Tcp(_) if tee.is_complete(number) => {
+                    tee.leave(number);
+                    sent.extend(chain.sinks.remove(&number));
+                    continue;
+                }
+                SinkTo::Tcp(socket) => {
+                    let (socket, chunks) = (Arc::clone(socket), tee.take(number));
+                    if !chunks.is_empty() {
+                        self.sends.begin(serve.core, of, Op::Send { socket, chunks });
+                    }
+                    continue;
+                }
+            };
+            let Some(part) = slot.take() else { continue };
             if tee.is_complete(number) {
                 tee.leave(number);
                 self.completing.extend(chain.sinks.remove(&number).map(|sink| (of, sink)));
@@ -243,12 +271,16 @@ impl JoinThread {
             }
             let chunks = tee.take(number);
             if chunks.is_empty() {
-                sink.part = Some(part);
+                *slot = Some(part);
             } else {
                 self.writing.begin(Work { of, part, chunks: Some(chunks) });
             }
         }
-        if chain.sinks.is_empty() {
+        let is_over = chain.sinks.is_empty();
+        for sink in sent {
+            self.has_ended(sink, OutletState::Complete);
+        }
+        if is_over {
             self.end(serve, id, Ending::Complete);
         }
     }
@@ -268,7 +300,7 @@ impl JoinThread {
             // The outlet was ended meanwhile.
             return self.writing.discard(part);
         };
-        sink.part = part;
+        sink.to = SinkTo::File(part);
         match result {
             Ok(()) => {
                 let late = self.streams.outlet_mut(id).map_or(0, |tee| {
@@ -280,6 +312,31 @@ impl JoinThread {
             }
             Err(error) => self.end_branch(serve, (id, number), OutletState::Ended(plain(&error))),
         }
+    }
+
+    /// An operation on the socket of an outlet has ended.
+    fn socket_done(&mut self, serve: &mut Serve<'_>, done: Done) {
+        let Some((id, number)) = self.sends.ended(done.token) else { return };
+        let chain = self.chains.get_mut(&id);
+        // The outlet may have been ended meanwhile.
+        let Some(sink) = chain.and_then(|chain| chain.sinks.get_mut(&number)) else { return };
+        let bytes = match (done.op, done.result) {
+            (Op::Send { .. }, Ok(bytes)) => bytes,
+            (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
+            }
+            // What is wrong with the socket, the next attempt to send says.
+            (_, Ok(_)) => 0,
+            (_, Err(error)) => {
+                let why = format!("its connection has ended: {error}");
+                return self.end_branch(serve, (id, number), OutletState::Ended(why));
+            }
+        };
+        let Some(tee) = self.streams.outlet_mut(id) else { return };
+        tee.set_now(serve.now_ns());
+        let late = tee.sent(number, bytes);
+        sink.sent(bytes as u64, late, self.joins.counters());
+        self.pump(serve, id);
     }
 
     /// Ends a branch, and its chain if it was the last one. What it has not completed is removed.
@@ -379,7 +436,9 @@ impl Protocol for JoinThread {
 
     fn opened(&mut self, _: &mut Serve<'_>, _: u64, _: OpenResult) {}
 
-    fn done(&mut self, _: &mut Serve<'_>, _: Done) {}
+    fn done(&mut self, serve: &mut Serve<'_>, done: Done) {
+        self.socket_done(serve, done);
+    }
 
     fn timer(&mut self, serve: &mut Serve<'_>, _: u64) {
         self.tick(serve);
@@ -409,7 +468,7 @@ impl Protocol for JoinThread {
         self.joins.stops();
         while let Some(wanted) = self.joins.take_wanted() {
             let _ = wanted.answer.send(Err(JoinRefused::Stopping));
-            self.writing.discard(Some(wanted.part));
+            self.give_up(wanted.to);
         }
         for id in self.chains.keys().copied().collect::<Vec<_>>() {
             self.end(serve, id, Ending::Stopped);

@@ -1,5 +1,7 @@
 //! HTTP dates (RFC 9110 section 5.6.7).
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 /// `unix_s` as an IMF-fixdate, for example `Sat, 21 Nov 2026 09:08:00 GMT`.
 pub fn http_date(unix_s: u64) -> String {
     let unix_s = unix_s.min(YEAR_9999_END_S);
@@ -8,6 +10,13 @@ pub fn http_date(unix_s: u64) -> String {
     let weekday = WEEKDAYS[(days % 7) as usize];
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{weekday}, {day:02} {} {year} {hour:02}:{minute:02}:{second:02} GMT", MONTHS[month])
+}
+
+/// The date for `Last-Modified`: not after now, though the clock may have been ahead when something
+/// was stored (RFC 9110 section 8.8.2.1).
+pub fn last_modified(unix_s: u64) -> String {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    http_date(unix_s.min(now_s))
 }
 
 /// The seconds since 1970 of a date in any of the three forms that a recipient has to understand;
@@ -94,6 +103,14 @@ const MONTH_DAYS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn nothing_was_modified_after_now() {
+        assert_eq!(last_modified(0), http_date(0));
+        let now = seconds_of_http_date(&last_modified(u64::MAX)).expect("a date");
+        let later = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        assert!((1..=later).contains(&now), "{now}");
+    }
 
     proptest! {
         #[test]

@@ -29,7 +29,7 @@ mod titles;
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use class_clients::{ClassClients, ClassRights};
 pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig, Waker};
-pub use http_date::{http_date, seconds_of_http_date};
+pub use http_date::{http_date, last_modified, seconds_of_http_date};
 pub use key_use::{KeyOf, KeyUse};
 pub use opened_session::OpenedSession;
 pub use opening::Opener;

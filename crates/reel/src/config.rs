@@ -300,6 +300,11 @@ impl Config {
                     .into(),
             })?;
         }
+        config.join.to().map_err(|wrong| Fault {
+            line: keys::line_of(text, "join.to"),
+            what: wrong.to_string(),
+            help: "write the word, an address or a range of addresses, and a port".into(),
+        })?;
         config.classes.check(text)?;
         config.tls.check(text)?;
         Ok(config)

@@ -588,7 +588,7 @@ export interface NewOutlet {
   from_byte?: number;
   /**
    * The destination: `file:NAME` for a new file of the directory that the server's configuration
-   * names (`join.directory`).
+   * names (`join.directory`), or `tcp:ADDRESS:PORT` for what listens there (`join.to`).
    */
   to: string;
 }

@@ -4,7 +4,7 @@ use super::answer::{FileFacts, Resource};
 use super::escape::push_segment;
 use crate::rfc3339::rfc3339;
 use reel_library::{TitleSummary, entity_tag};
-use reel_serve::http_date;
+use reel_serve::last_modified;
 
 /// The directory of everything.
 const ROOT: &str = "/dav";
@@ -73,7 +73,7 @@ impl Space {
         let file = FileFacts {
             bytes,
             etag: entity_tag(&title.stamp, TAGGED_FILE),
-            last_modified: http_date(title.added_unix_s),
+            last_modified: last_modified(title.added_unix_s),
             created: rfc3339(title.added_unix_s),
         };
         Some(Resource { href, name: title.name.clone(), file: Some(file) })

@@ -6,6 +6,7 @@ mod casts;
 mod connection;
 mod dav;
 mod fake;
+mod fake_outlets;
 mod http2;
 mod openapi;
 mod outlets;

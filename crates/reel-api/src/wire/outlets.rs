@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct NewOutlet {
     /// The destination: `file:NAME` for a new file of the directory that the server's configuration
-    /// names (`join.directory`).
+    /// names (`join.directory`), or `tcp:ADDRESS:PORT` for what listens there (`join.to`).
     pub to: String,
     /// The first byte of the title as one file that it gets. Without it, the first of all; or, if
     /// the session is played into another outlet already, the next one of that.

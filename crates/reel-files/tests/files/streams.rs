@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use reel_files::limits::{
-    ANSWER_TIME, GATHER_TIME, LEAD, PIECE_BYTES_MIN, STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME,
+    ANSWER_TIME, BRANCHES_MAX, GATHER_TIME, LEAD, LOOK_EVERY, PIECE_BYTES_MIN, STREAMS_MAX,
+    STREAMS_PER_USER_MAX, UNUSED_TIME,
 };
 use reel_files::{
-    Answer, ClassChange, FileTimes, MediaSession, Owner, Problem, Stream, StreamFile, StreamTable,
+    Answer, BranchFile, ClassChange, FileTimes, Joining, Look, MediaSession, OutletFacts, Owner, Problem,
+    Stream, StreamFile, StreamTable,
 };
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
@@ -442,4 +444,99 @@ proptest! {
         let took = playing.now - playing.began;
         prop_assert!(took >= Duration::from_millis(7_990) && took <= Duration::from_millis(8_300));
     }
+}
+
+/// What a server says of an outlet.
+fn outlet(number: u64, state: &str, bytes: u64) -> OutletFacts {
+    let (state, reason) = (state.to_owned(), (state == "ended").then(|| "it was slow".to_owned()));
+    OutletFacts { number, state, reason, from_byte: 0, bytes, late_bytes: 3 }
+}
+
+fn joined(playing: &mut Playing) -> Joining {
+    assert_eq!(playing.stream.start_to_join().unwrap(), None, "it plays");
+    let joining = playing.stream.join(&"file:a".into(), playing.now).unwrap();
+    playing.stream.joined(&joining, outlet(0, "joined", 0));
+    joining
+}
+
+#[test]
+fn a_joined_stream_follows_its_outlets_and_ends_with_them() {
+    let mut playing = Playing::started();
+    let first = joined(&mut playing);
+    assert_eq!((first.from_byte, first.branch), (Some(0), 0));
+    assert_eq!(playing.stream.value(StreamFile::State), "joined");
+    playing.stream.split().unwrap();
+    let second = playing.stream.join_branch(1, &"file:b".into()).unwrap();
+    assert_eq!((second.from_byte, second.branch), (None, 1));
+    playing.stream.joined(&second, outlet(1, "joined", 0));
+    // Nothing else may be done with it.
+    let busy = [
+        playing.stream.open_data().map(drop),
+        playing.stream.start().map(drop),
+        playing.stream.pause(),
+        playing.stream.seek(0, playing.now),
+        playing.stream.set_class("aperiodic".into()).map(drop),
+        playing.stream.start_to_join().map(drop),
+        playing.stream.join_branch(1, &"file:c".into()).map(drop),
+    ];
+    assert!(busy.iter().all(|result| result.as_ref().is_err_and(|problem| problem.errno == Errno::BUSY)));
+    assert_eq!(playing.stream.unused_since(), None, "it is used while the server plays it");
+
+    let at = playing.now + LOOK_EVERY;
+    assert_eq!(playing.stream.look(playing.now), Some(Look::At(at)));
+    assert_eq!(playing.stream.look(at), Some(Look::Now(first.session.clone())));
+    assert_eq!(playing.stream.look(at), None, "the server is asked");
+    let told = [outlet(0, "joined", 250_000), outlet(1, "ended", 100)];
+    playing.stream.outlets(&first.session, &told, at);
+    assert_eq!(playing.stream.value(StreamFile::Position), "2.5");
+    let value = |stream: &Stream, branch, file| stream.value(StreamFile::OfBranch(branch, file));
+    let files = BranchFile::ALL.map(|file| value(&playing.stream, 1, file));
+    assert_eq!(files, ["file:b", "ended", "100", "3", "it was slow"]);
+    playing.stream.outlets(&first.session, &[outlet(0, "complete", BYTES as u64)], at);
+    assert_eq!(playing.stream.value(StreamFile::State), "ended");
+    assert_eq!(playing.stream.take_left(), [first.session]);
+    assert_eq!(playing.stream.unused_since(), Some(at), "a script has a minute to look");
+}
+
+#[test]
+fn a_stream_whose_outlets_all_end_early_has_failed_with_the_reason() {
+    let mut playing = Playing::started();
+    let joining = joined(&mut playing);
+    playing.stream.outlets(&joining.session, &[outlet(0, "ended", 5)], playing.now);
+    assert_eq!(playing.stream.value(StreamFile::State), "failed");
+    assert_eq!(playing.stream.value(StreamFile::Error), "it was slow");
+    // So it has if its session is gone, and not if the server is silent for a while.
+    for (errno, state) in [(Errno::TIMEDOUT, "joined"), (Errno::NOENT, "failed")] {
+        let mut playing = Playing::started();
+        let joining = joined(&mut playing);
+        playing.stream.no_outlets(&joining.session, &problem(errno), playing.now);
+        assert_eq!(playing.stream.value(StreamFile::State), state);
+    }
+}
+
+#[test]
+fn a_stream_that_cannot_be_joined_is_paused_where_it_was() {
+    let mut playing = Playing::started();
+    let joining = playing.stream.join(&"file:a".into(), playing.now).unwrap();
+    playing.stream.not_joined(&joining, Some("{}"));
+    assert_eq!(playing.stream.value(StreamFile::State), "paused");
+    assert_eq!(playing.stream.take_left(), [joining.session]);
+    assert!(playing.stream.start_to_join().unwrap().is_some(), "it can be started and joined again");
+}
+
+#[test]
+fn branches_are_bounded() {
+    let mut playing = Playing::started();
+    assert!(playing.stream.split().is_err_and(|problem| problem.errno == Errno::BUSY), "it is not joined");
+    joined(&mut playing);
+    for _ in 1..BRANCHES_MAX {
+        playing.stream.split().unwrap();
+    }
+    assert!(playing.stream.split().is_err_and(|problem| problem.errno == Errno::NOSPC));
+    assert_eq!(playing.stream.branches(), BRANCHES_MAX);
+    // A refused destination can be written again.
+    let refused = playing.stream.join_branch(1, &"file:b".into()).unwrap();
+    playing.stream.not_joined(&refused, None);
+    assert_eq!(playing.stream.value(StreamFile::State), "joined");
+    assert!(playing.stream.join_branch(1, &"file:c".into()).is_ok());
 }

@@ -1,11 +1,12 @@
 //! What the thread of joins records of a chain beside its bytes.
 
-use crate::joins::{JoinCounters, OutletPlace};
+use crate::joins::{JoinCounters, Opened, OutletPlace};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
 use reel_play::PlayableTitle;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,11 +17,18 @@ pub(super) struct Chain {
     pub(super) sinks: BTreeMap<u64, Sink>,
 }
 
+/// Where the bytes of an outlet go.
+pub(super) enum SinkTo {
+    /// To a file; `None` while a writing thread has it.
+    File(Option<Part>),
+    /// To a connection.
+    Tcp(Arc<OwnedFd>),
+}
+
 /// An outlet that is open.
 pub(super) struct Sink {
     pub(super) outlet: Arc<SharedOutlet>,
-    /// Its file; `None` while a writing thread has it.
-    pub(super) part: Option<Part>,
+    pub(super) to: SinkTo,
     _place: OutletPlace,
 }
 
@@ -39,8 +47,12 @@ impl Chain {
 }
 
 impl Sink {
-    pub(super) fn new(outlet: Arc<SharedOutlet>, part: Part, place: OutletPlace) -> Self {
-        Self { outlet, part: Some(part), _place: place }
+    pub(super) fn new(outlet: Arc<SharedOutlet>, to: Opened, place: OutletPlace) -> Self {
+        let to = match to {
+            Opened::File(part) => SinkTo::File(Some(part)),
+            Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket)),
+        };
+        Self { outlet, to, _place: place }
     }
 
     /// Its destination took so many bytes, of which so many were late.
@@ -54,9 +66,17 @@ impl Sink {
         }
     }
 
-    /// It has ended. Returns its file, if that is here and not complete.
+    /// It has ended. Returns its file, if that is here and not complete. A connection is closed:
+    /// what was sent arrives, and nothing waits for it any more.
     pub(super) fn ends(self, how: OutletState) -> Option<Part> {
         self.outlet.ends(how);
-        self.part
+        match self.to {
+            SinkTo::File(part) => part,
+            SinkTo::Tcp(socket) => {
+                // The other end may have closed it before.
+                let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
+                None
+            }
+        }
     }
 }

@@ -251,13 +251,20 @@ fn only_a_branch_that_others_wait_for_is_cut() {
 fn late_bytes_are_counted() {
     let mut chain = Chain::new();
     chain.tee.join(0);
-    assert_eq!(chain.offer(100, 5 * MS), 100);
-    assert_eq!(chain.offer(100, 50 * MS), 100);
-    chain.tee.set_now(10 * MS);
-    assert_eq!(chain.tee.take(0).iter().map(|chunk| chunk.len()).sum::<usize>(), 200);
-    assert_eq!(chain.tee.sent(0, 150), 100);
-    chain.tee.set_now(60 * MS);
-    assert_eq!(chain.tee.take(0).iter().map(|chunk| chunk.len()).sum::<usize>(), 50);
+    let begins_ns = JOIN_LEAD_NS;
+    // Due at once, as the beginning is; due when the viewer begins; and later.
+    assert_eq!(chain.offer(100, 0), 100);
+    assert_eq!(chain.offer(100, begins_ns), 100);
+    let in_flight = |tee: &mut Tee| tee.take(0).iter().map(|chunk| chunk.len()).sum::<usize>();
+    assert_eq!(in_flight(&mut chain.tee), 200);
+    chain.tee.set_now(begins_ns);
+    assert_eq!(chain.tee.sent(0, 50), 0, "the viewer has not begun");
+    assert_eq!(chain.offer(100, begins_ns + 50 * MS), 100);
+    assert_eq!(in_flight(&mut chain.tee), 250);
+    chain.tee.set_now(begins_ns + 10 * MS);
+    assert_eq!(chain.tee.sent(0, 200), 150);
+    assert_eq!(in_flight(&mut chain.tee), 50);
+    chain.tee.set_now(begins_ns + 60 * MS);
     assert_eq!(chain.tee.sent(0, 50), 50);
     assert!(!chain.tee.is_complete(0), "more may come");
     chain.tee.settle(false);

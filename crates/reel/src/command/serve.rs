@@ -14,6 +14,7 @@ use reel_arena::PageKind;
 use reel_disk::limits::IDLE_NS;
 use reel_disk::{DepthBound, DisksConfig};
 use reel_http::CertificateError;
+use reel_join::DirectoryError;
 use reel_library::Library;
 use reel_qos::ClientShare;
 use reel_serve::limits::DRAIN_TIME_MAX_NS;
@@ -393,7 +394,8 @@ fn refused(error: &ServeError) -> Failure {
         {
             Failure::not_found(error).help("tls.certificate and tls.key name the files that the server reads")
         }
-        ServeError::Certificate(CertificateError::Unusable { .. }) => Failure::usage(error),
+        ServeError::Certificate(CertificateError::Unusable { .. })
+        | ServeError::Join { source: DirectoryError::OwnMount, .. } => Failure::usage(error),
         _ => failure,
     }
 }

@@ -48,6 +48,7 @@ pub(super) const KEYS: &[&str] = &[
     "nfs.clients",
     "nfs.portmap",
     "join.directory",
+    "join.to",
     "experimental.real_time_priority",
     "experimental.driver",
     "experimental.cast_train_packets",

@@ -7,6 +7,7 @@ use reel_api::{OutletRefusal, OutletService};
 use reel_cache::limits::READER_STRIPES_MAX;
 use reel_join::{
     JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState, Targets,
+    TcpTarget,
 };
 use reel_rt::{RtError, now_ns};
 use reel_serve::FrontEnd;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 pub struct JoinConfig {
     /// The directory of `file:`.
     pub directory: Option<PathBuf>,
+    /// Where connections may be made to.
+    pub to: Vec<TcpTarget>,
 }
 
 /// The joins, as the control plane sees them.
@@ -38,7 +41,8 @@ pub(super) fn targets(config: &JoinConfig) -> Result<Targets, ServeError> {
     let open = |path: &PathBuf| {
         JoinDirectory::open(path).map_err(|source| ServeError::Join { path: path.clone(), source })
     };
-    Ok(Targets { directory: config.directory.as_ref().map(open).transpose()? })
+    let directory = config.directory.as_ref().map(open).transpose()?;
+    Ok(Targets { directory, to: config.to.clone() })
 }
 
 impl BoundJoins {
@@ -92,7 +96,7 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     let (detail, retry_after_s) = (refused.to_string(), refused.retry_after_s());
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
-        JoinRefused::NotAllowed { .. } => OutletRefusal::NotAllowed(detail),
+        JoinRefused::NotAllowed { .. } | JoinRefused::OtherMachine => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_) | JoinRefused::BeingWritten(_) | JoinRefused::Plays => {
             OutletRefusal::Taken(detail)
         }

@@ -13,7 +13,14 @@ pub(crate) fn short() -> PathBuf {
     MADE.get_or_init(|| make("short.mp4", &["-t", "6", "-c:v", "libx264", "-preset", "ultrafast"])).clone()
 }
 
-/// The same with a quarter of the pixels.
+/// Ten seconds with a quarter of the pixels.
+pub(crate) fn ten_seconds() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let coding = ["-t", "10", "-s", "320x180", "-c:v", "libx264", "-preset", "ultrafast"];
+    MADE.get_or_init(|| make("ten-seconds.mp4", &coding)).clone()
+}
+
+/// Six seconds with a quarter of the pixels.
 pub(crate) fn short_small() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let coding = ["-t", "6", "-s", "320x180", "-c:v", "libx264", "-preset", "ultrafast"];

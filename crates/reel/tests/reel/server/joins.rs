@@ -2,8 +2,11 @@
 
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};
+use reel_join::TcpTarget;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,7 @@ struct Joining {
 impl Joining {
     fn new(change: impl FnOnce(&mut ServeConfig)) -> Joining {
         let directory = tempfile::tempdir().expect("tempdir");
-        let join = JoinConfig { directory: Some(directory.path().to_owned()) };
+        let join = JoinConfig { directory: Some(directory.path().to_owned()), ..JoinConfig::default() };
         let rig = Rig::new(|config| {
             config.join = join;
             change(config);
@@ -186,4 +189,72 @@ fn a_server_that_stops_leaves_no_half_file() {
     }
     let Joining { rig, .. } = joining;
     rig.reopen();
+}
+
+/// A listener, and the destination that it is.
+fn listener() -> (TcpListener, String, TcpTarget) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let to = format!("tcp:{}", listener.local_addr().expect("bound"));
+    let target = to.parse().expect("a destination");
+    (listener, to, target)
+}
+
+/// All bytes that a connection brings.
+fn received(listener: &TcpListener) -> Vec<u8> {
+    let (mut socket, _) = listener.accept().expect("accepted");
+    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    let mut bytes = Vec::new();
+    socket.read_to_end(&mut bytes).expect("read");
+    bytes
+}
+
+#[test]
+fn a_session_is_sent_over_tcp() {
+    for driver in DRIVERS {
+        let (listening, to, target) = listener();
+        let joining = Joining::new(|config| {
+            config.driver = driver;
+            config.join.to = vec![target];
+        });
+        let key = joining.session("aperiodic");
+        assert_eq!(joining.add(&key, &to).status, 201);
+        assert!(received(&listening) == joining.rig.film, "{driver:?}: other bytes");
+        assert_eq!(joining.ended(&key, 0)["state"], "complete");
+        // Another port is not allowed, and what does not listen is said.
+        drop(listening);
+        let refused = joining.add(&key, &to);
+        assert!(
+            refused.status == 422 && refused.json()["detail"].to_string().contains("takes no connection")
+        );
+        let (_other, to, _) = listener();
+        let refused = joining.add(&key, &to);
+        assert!(refused.status == 403 && refused.json()["detail"].to_string().contains("[join]"));
+    }
+}
+
+/// Of two outlets one never reads: it is cut, and the other one gets everything.
+#[test]
+fn an_outlet_that_never_reads_is_cut_and_the_other_one_is_whole() {
+    for driver in DRIVERS {
+        let (listening, to, target) = listener();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&listening, 4096).expect("set");
+        let joining = Joining::new(|config| {
+            config.driver = driver;
+            config.join.to = vec![target];
+        });
+        let key = joining.session("aperiodic");
+        assert_eq!(joining.add(&key, &to).status, 201);
+        let (silent, _) = listening.accept().expect("accepted");
+        // Alone it stands still, and is not cut.
+        let added = joining.add(&key, "file:rest.mp4");
+        assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
+        let cut = joining.ended(&key, 0);
+        assert!(cut["reason"].as_str().is_some_and(|why| why.contains("too slow")), "{driver:?}: {cut}");
+        let whole = joining.ended(&key, 1);
+        assert_eq!(whole["state"], "complete", "{driver:?}: {whole}");
+        let from = whole["from_byte"].as_u64().expect("a number") as usize;
+        assert!(fs::read(joining.path("rest.mp4")).expect("written") == joining.rig.film[from..]);
+        assert_eq!(joining.rig.metric("reel_join_outlets_cut_total"), 1.0);
+        drop(silent);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod endings;
 mod guide;
+mod joins;
 mod refusals;
 mod rig;
 mod shells;

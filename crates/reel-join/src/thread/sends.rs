@@ -1,0 +1,29 @@
+//! Operations on the sockets of outlets, by the tokens that the ring knows.
+
+use reel_ring::Op;
+use reel_rt::Core;
+use reel_serve::streams::StreamId;
+use std::collections::HashMap;
+
+/// The operations that are under way. A token is never used again, so one that ends late is of no
+/// other outlet.
+#[derive(Default)]
+pub(super) struct Sends {
+    next: u64,
+    of: HashMap<u64, (StreamId, u64)>,
+}
+
+impl Sends {
+    /// Begins an operation for an outlet of a chain.
+    pub(super) fn begin(&mut self, core: &mut Core, of: (StreamId, u64), op: Op) {
+        let token = self.next;
+        self.next += 1;
+        self.of.insert(token, of);
+        core.ring.push(token, op);
+    }
+
+    /// An operation has ended; whose it was.
+    pub(super) fn ended(&mut self, token: u64) -> Option<(StreamId, u64)> {
+        self.of.remove(&token)
+    }
+}
