@@ -13,11 +13,11 @@ pub(crate) fn short() -> PathBuf {
     MADE.get_or_init(|| make("short.mp4", &["-t", "6", "-c:v", "libx264", "-preset", "ultrafast"])).clone()
 }
 
-/// Ten seconds with a quarter of the pixels.
-pub(crate) fn ten_seconds() -> PathBuf {
+/// Sixteen seconds with a quarter of the pixels.
+pub(crate) fn longer() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
-    let coding = ["-t", "10", "-s", "320x180", "-c:v", "libx264", "-preset", "ultrafast"];
-    MADE.get_or_init(|| make("ten-seconds.mp4", &coding)).clone()
+    let coding = ["-t", "16", "-s", "320x180", "-c:v", "libx264", "-preset", "ultrafast"];
+    MADE.get_or_init(|| make("longer.mp4", &coding)).clone()
 }
 
 /// Six seconds with a quarter of the pixels.

@@ -7,7 +7,7 @@ use reel_testkit::run_in_own_mounts;
 use rustix::process::Signal;
 
 use super::rig::Mount;
-use crate::cli::films::ten_seconds;
+use crate::cli::films::longer;
 use crate::cli::rig::{PATIENCE, TestDir};
 use crate::cli::serving::Running;
 
@@ -43,10 +43,11 @@ fn a_server_that_is_killed_leaves_no_half_file() {
     assert_eq!(dir.names("joined"), [""; 0], "the part is removed");
 }
 
-/// A server with a film of ten seconds that may write to the directory `joined`.
+/// A server with a film that lasts longer than a script takes, on a busy machine, too. It may write
+/// to the directory `joined`.
 fn joining() -> (TestDir, Running) {
     let dir = TestDir::with_volume();
-    dir.reel(&["ingest", "volume", ten_seconds().to_str().unwrap(), "--name", "Der Film"]).done();
+    dir.reel(&["ingest", "volume", longer().to_str().unwrap(), "--name", "Der Film"]).done();
     fs::create_dir(dir.path("joined")).unwrap();
     configure(&dir, "joined");
     let server = start(&dir);
@@ -102,7 +103,7 @@ the stream is joined, so it cannot be paused
 the branch has a destination; `split` makes another branch
 same
 ended
-10
+16
 complete
 complete
 
