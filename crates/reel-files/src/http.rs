@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Instant;
 use ureq::http::{Request, Response};
-use ureq::{Agent, Body};
+use ureq::{Agent, AsSendBody, Body};
 
 /// A server at an address.
 pub struct HttpServer {
@@ -29,24 +29,6 @@ impl HttpServer {
         }
     }
 
-    /// The response to a request for a change, with the change as JSON.
-    pub(crate) fn patched(
-        &self,
-        path: &str,
-        change: &serde_json::Value,
-        until: Instant,
-    ) -> Result<Response<Body>, AskError> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(AskError::Late);
-        }
-        let request = Request::builder().method("PATCH").uri(format!("{}{path}", self.url));
-        let request = request.header("content-type", "application/json").body(change.to_string());
-        let request = request.map_err(|error| AskError::Unusable(error.to_string()))?;
-        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
-        self.agent.run(request).map_err(of_http)
-    }
-
     /// The response to a request without a body, of a range of what is at the path.
     pub(crate) fn asked(
         &self,
@@ -55,31 +37,34 @@ impl HttpServer {
         range: Option<&str>,
         until: Instant,
     ) -> Result<Response<Body>, AskError> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(AskError::Late);
-        }
-        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        let request = range.into_iter().fold(request, |request, range| request.header("range", range));
-        let request = request.body(()).map_err(|error| AskError::Unusable(error.to_string()))?;
-        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
-        self.agent.run(request).map_err(of_http)
+        self.sent((method, path), range.map(|range| ("range", range)), (), until)
     }
 
     /// The response to a request with this body.
-    pub(crate) fn posted(
+    pub(crate) fn told(
         &self,
+        method: &str,
         path: &str,
         body: &serde_json::Value,
+        until: Instant,
+    ) -> Result<Response<Body>, AskError> {
+        self.sent((method, path), Some(("content-type", "application/json")), body.to_string(), until)
+    }
+
+    fn sent(
+        &self,
+        (method, path): (&str, &str),
+        field: Option<(&str, &str)>,
+        body: impl AsSendBody,
         until: Instant,
     ) -> Result<Response<Body>, AskError> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(AskError::Late);
         }
-        let request = Request::builder().method("POST").uri(format!("{}{path}", self.url));
-        let request = request.header("content-type", "application/json").body(body.to_string());
-        let request = request.map_err(|error| AskError::Unusable(error.to_string()))?;
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let request = field.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = request.body(body).map_err(|error| AskError::Unusable(error.to_string()))?;
         let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
         self.agent.run(request).map_err(of_http)
     }

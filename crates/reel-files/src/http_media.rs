@@ -35,7 +35,7 @@ impl Media for HttpServer {
 
     fn change_class(&self, session: &MediaSession, class: &str, until: Instant) -> Result<(), NotOpened> {
         let path = format!("/api/v1/sessions/{}", escaped(&session.key));
-        let response = self.patched(&path, &serde_json::json!({ "class": class }), until)?;
+        let response = self.told("PATCH", &path, &serde_json::json!({ "class": class }), until)?;
         match response.status().as_u16() {
             200 => Ok(()),
             _ => Err(refusal(&path, response)),

@@ -27,7 +27,7 @@ impl Outlets for HttpServer {
         if let Some(from_byte) = from_byte {
             wanted["from_byte"] = from_byte.into();
         }
-        let response = self.posted(&path, &wanted, until)?;
+        let response = self.told("POST", &path, &wanted, until)?;
         read::<Outlet>(&path, 201, response).map(OutletFacts::from)
     }
 
