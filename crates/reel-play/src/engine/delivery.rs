@@ -7,7 +7,7 @@ use crate::counters::PlayCounters;
 use crate::playable::{MediaRequest, Playable};
 use crate::policy::{Decided, Decision, DeliveryPolicy};
 use reel_admit::{PlayedBy, Session};
-use reel_cache::{QueuePosition, Reader};
+use reel_cache::{Body, QueuePosition, Reader};
 use reel_disk::Requester;
 use reel_qos::{AdmitError, Class, Kind};
 use std::net::{IpAddr, Ipv4Addr};
@@ -174,6 +174,12 @@ impl<T: Playable> Delivery<T> {
             self.reader.promise(session.memory());
         }
         self.reader.set_terms(class, due);
+    }
+
+    /// More of a body that is still being made.
+    pub(super) fn append(&mut self, more: Body) {
+        self.bytes += more.bytes();
+        self.reader.append(more);
     }
 
     /// The session for whose start it waits.

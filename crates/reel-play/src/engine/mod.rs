@@ -100,6 +100,7 @@ pub enum Readiness {
     /// [`Engine::chunks`] has bytes to send.
     Ready,
     /// It waits for units, buffers, the uplink, its start or its next train; an [`Event`] follows.
+    /// Or it waits for more of its body ([`Engine::append`]), and none follows.
     Waiting,
     /// The client has taken all of it.
     Done,
@@ -302,6 +303,28 @@ impl<T: Playable> Engine<T> {
             }
             id
         })
+    }
+
+    /// The body of a delivery is still being made. When all of it was sent, the delivery waits
+    /// ([`Readiness::Waiting`]) for [`Engine::append`] or [`Engine::complete`].
+    pub fn stay_open(&mut self, id: DeliveryId) {
+        if let Some(delivery) = self.deliveries.get_mut(id.0) {
+            delivery.reader.stay_open();
+        }
+    }
+
+    /// More of a body that is still being made.
+    pub fn append(&mut self, id: DeliveryId, more: Body) {
+        if let Some(delivery) = self.deliveries.get_mut(id.0) {
+            delivery.append(more);
+        }
+    }
+
+    /// All of a body was made.
+    pub fn complete(&mut self, id: DeliveryId) {
+        if let Some(delivery) = self.deliveries.get_mut(id.0) {
+            delivery.reader.complete();
+        }
     }
 
     /// Requests what a delivery needs next, as far as memory allows, and asks the uplink for it;
