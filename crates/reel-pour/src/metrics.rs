@@ -32,6 +32,11 @@ impl MetricsSource for PourMetrics {
                 &counters.cut,
             ),
             ("reel_pour_bytes_total", "Bytes that programs have poured.", &counters.bytes),
+            (
+                "reel_pour_late_bytes_total",
+                "Bytes of poured streams that viewers were sent after they were due.",
+                &counters.late_bytes,
+            ),
         ] {
             page.counter(name, help, &[], counter.load(Ordering::Relaxed));
         }

@@ -28,6 +28,7 @@ pub(crate) struct PourCounters {
     pub(crate) broken: AtomicU64,
     pub(crate) cut: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    pub(crate) late_bytes: AtomicU64,
 }
 
 /// One stream.
@@ -188,6 +189,11 @@ impl PourViewer {
             Read::Nothing | Read::Ended(_) => {}
         }
         read
+    }
+
+    /// So many bytes were sent after they were due.
+    pub fn was_late(&self, bytes: u64) {
+        self.pours.counters().late_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Whether what comes next is gone.

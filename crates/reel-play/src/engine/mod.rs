@@ -313,11 +313,18 @@ impl<T: Playable> Engine<T> {
         }
     }
 
-    /// More of a body that is still being made.
-    pub fn append(&mut self, id: DeliveryId, more: Body) {
-        if let Some(delivery) = self.deliveries.get_mut(id.0) {
-            delivery.append(more);
-        }
+    /// More of a body that is still being made, all of which is due at the same time, or at none.
+    /// Nothing of the body is to be unsent, or it becomes due then, too.
+    pub fn append(&mut self, id: DeliveryId, more: Body, class: Class, due_ns: Option<u64>) {
+        self.inside(|engine| {
+            let Some(delivery) = engine.deliveries.get_mut(id.0) else { return };
+            let is_other_class = delivery.class != class;
+            delivery.append(more, class, due_ns);
+            if is_other_class {
+                // What it was granted is of the former class.
+                engine.give_grant_back(id);
+            }
+        });
     }
 
     /// All of a body was made.

@@ -104,7 +104,10 @@ fn a_body_that_grows_is_delivered_as_it_comes() {
         let length = rng.below(5000) as usize;
         let more = rng.bytes(length);
         expected.extend_from_slice(&more);
-        front.engine.append(delivery, Body::text(more));
+        let due_ns = (step % 2 == 0).then_some(front.now_ns + step);
+        front.engine.append(delivery, Body::text(more), Class::PERIODIC, due_ns);
+        let order = front.engine.order(delivery);
+        assert_eq!(order, Some(due_ns.map_or(DeliveryOrder::Background, DeliveryOrder::Due)));
     }
     front.clients.get_mut(&1).unwrap().stops_at = None;
     assert!(front.pump(1), "it waits for the end");

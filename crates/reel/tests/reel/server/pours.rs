@@ -1,9 +1,11 @@
 //! Streams that programs pour, and what viewers get of them.
 
+use crate::server::misuse::promising_with;
 use crate::server::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Layout, Post, Producer, producer_word};
 use reel_arena::{Others, SharedMemory};
 use reel_client::{Client, ClientError, Heard, PourRequest, PourWanted, Reply, Request, dial, hear, say};
+use reel_play::UplinkRate;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -180,6 +182,65 @@ fn a_viewer_that_leaves_is_noticed_while_nothing_comes() {
     let viewer = get(&rig, "studio", "1.1");
     rig.await_metric("reel_pour_viewers", |viewers| viewers == 1.0);
     drop(viewer);
+    rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
+}
+
+/// A viewer is promised the rate of the stream. One that finds no room is refused at once, and may
+/// have what is left over.
+#[test]
+fn viewers_of_poured_streams_are_admitted() {
+    let rig = promising_with(64 << 20, 100, |config| {
+        (config.promise.network_bps, config.promise.start_wait_s) = (Some(20_000_000), 30);
+        config.promise.uplink = UplinkRate::Known(20_000_000);
+    });
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let stream = client.pour(PourWanted { bytes_per_s: 500_000, ..wanted("studio") }).expect("poured");
+    let mut viewers: Vec<TcpStream> = Vec::new();
+    let refused = loop {
+        let mut viewer = get(&rig, "studio", "1.1");
+        let mut status = [0; 12];
+        viewer.read_exact(&mut status).expect("an answer");
+        match &status {
+            b"HTTP/1.1 200" => viewers.push(viewer),
+            b"HTTP/1.1 503" => break viewer,
+            other => panic!("{}", String::from_utf8_lossy(other)),
+        }
+        assert!(viewers.len() < 20, "4 Mb/s each, of 20");
+    };
+    assert!((2..=4).contains(&viewers.len()), "{} viewers", viewers.len());
+    let (_, problem) = read_to_end(refused).join().expect("read");
+    let problem: serde_json::Value = serde_json::from_slice(&problem).expect("JSON");
+    assert_eq!(problem["resource"], "network", "{problem}");
+    assert!(problem["grantable_rate_bps"].as_u64().is_some_and(|rate| rate < 4_000_000), "{problem}");
+    rig.await_metric("reel_pour_viewers", |count| count == viewers.len() as f64);
+    let unpromised = read_to_end(ask(&rig, "GET /live/studio?class=aperiodic HTTP/1.0\r\n\r\n"));
+    let sessions = rig.connect().ask("GET /api/v1/sessions", "").json();
+    let sessions = sessions["sessions"].as_array().expect("a list").clone();
+    assert_eq!(sessions.len(), viewers.len() + 1, "{sessions:?}");
+    assert!(sessions.iter().all(|session| session["title"] == "live/studio"), "{sessions:?}");
+    // Who leaves makes room for another one.
+    drop(viewers.pop());
+    rig.await_metric("reel_pour_viewers", |count| count == viewers.len() as f64 + 1.0);
+    let last = read_to_end(get(&rig, "studio", "1.1"));
+    rig.await_metric("reel_pour_viewers", |count| count == viewers.len() as f64 + 2.0);
+    client.put(stream, b"all of it").expect("put");
+    client.end_pour(stream).expect("ended");
+    assert_eq!(unchunked(&last.join().expect("read").1), (b"all of it".to_vec(), true));
+    assert_eq!(unpromised.join().expect("read").1, b"all of it");
+    drop(viewers);
+    rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
+    assert_eq!(rig.metric("reel_pour_late_bytes_total"), 0.0);
+}
+
+/// A session is idle while its stream has no bytes.
+#[test]
+fn a_viewer_whose_session_has_ended_is_cut_off() {
+    let rig = Rig::new(|config| config.session_idle = Duration::from_secs(1));
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    client.pour(wanted("studio")).expect("poured");
+    let viewer = read_to_end(get(&rig, "studio", "1.1"));
+    let (_, body) = viewer.join().expect("read");
+    assert!(body.is_empty(), "no last chunk");
     rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
 }
 
