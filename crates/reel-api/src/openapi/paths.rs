@@ -10,15 +10,15 @@ use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
     AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
-    NewOutlet, OpenSession, Outlet, OutletList, Readiness, Replacement, Session, SessionChange, SessionList,
-    Title, TitleChange, TitleList, Watch,
+    NewOutlet, OpenSession, Outlet, OutletList, PourList, Readiness, Replacement, Session, SessionChange,
+    SessionList, Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
 /// All paths of the document.
 pub(super) fn all(describe: &mut Describe) -> Map<String, Value> {
-    let groups: [fn(&mut Describe) -> Paths; 10] =
-        [titles, sessions, outlets, casts, cast_schedules, admission, volume, server, pages, media];
+    let groups: [fn(&mut Describe) -> Paths; 11] =
+        [titles, sessions, outlets, pours, casts, cast_schedules, admission, volume, server, pages, media];
     groups.into_iter().flat_map(|group| group(describe)).map(|(path, item)| (path.to_owned(), item)).collect()
 }
 
@@ -296,6 +296,30 @@ fn sessions(describe: &mut Describe) -> Paths {
                 "delete": describe.operation(op("closeSession", "End a session"), closed),
             }),
         ),
+    ]
+}
+
+fn pours(describe: &mut Describe) -> Paths {
+    let list = [("200", describe.json::<PourList>("The streams, by name"))];
+    let op = Operation { tag: "server", id: "listPours", summary: "The streams that programs pour now" };
+    let play = [
+        (
+            "200",
+            plain(
+                "The stream from now on, in chunks; its media type is the one its program has declared",
+                [],
+            ),
+        ),
+        ("403", describe.problem(CLASS_OF_OTHERS)),
+        ("404", describe.problem("No program pours a stream of this name now")),
+        ("429", describe.problem("Refused: this client has its share")),
+        ("503", describe.problem(REFUSED)),
+    ];
+    let summary = "A stream that a program pours, while it comes";
+    let play = describe.operation(Operation { tag: "media", id: "playPour", summary }, play);
+    vec![
+        ("/api/v1/pours", json!({ "get": describe.operation(op, list) })),
+        ("/live/{name}", json!({ "parameters": [path("name", "A poured stream's name")], "get": play })),
     ]
 }
 

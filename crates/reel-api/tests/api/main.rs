@@ -185,6 +185,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
             gate: UplinkGate::new(&Uplink::of(UplinkRate::Unlimited), || 100),
             clock: reel_rt::now_ns,
         },
+        pours: Default::default(),
         is_media: |_| false,
     };
     ControlPlane::new(config, services, metrics).router()
