@@ -54,6 +54,11 @@ pub const POURED_READ_BYTES: usize = 64 * 1024;
 /// The longest message in that memory: half of it can be read while the other half is written.
 pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
 
+/// A program whose viewers have no more time than this rings with each message that it pours, which
+/// is then taken at once. Those of others are looked for every [`PROGRAM_TICK_NS`]: that takes a
+/// tenth of this time at most, and no calls.
+pub const PROMPT_DELAY_NS: u64 = SECOND_NS / 2;
+
 /// How often the streams of programs are polled. A reader that takes less than half its window (1
 /// MiB) in this time, that is 26 MB/s, never has to ring.
 pub const PROGRAM_TICK_NS: u64 = SECOND_NS / 50;

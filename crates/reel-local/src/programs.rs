@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::outlet::{ArenaMap, MappedOutlet};
 use playing::Playing;
-use pouring::Pouring;
+use pouring::{Pouring, WRONG_POUR};
 use reel_arena::mms::Ending;
 use reel_client::{Heard, Reply, Request, accept_peer, hear, say};
 use reel_play::Slots;
@@ -166,6 +166,10 @@ impl Programs {
             match Request::decode(&bytes) {
                 Ok(Request::Bell) => {
                     self.shared.counters.heard.fetch_add(1, Ordering::Relaxed);
+                    if !self.poured(serve, token) {
+                        tracing::warn!("{WRONG_POUR}");
+                        return self.gone(serve, token);
+                    }
                     let Some(program) = self.programs.get_mut(token) else { return };
                     let set: Vec<StreamId> =
                         program.streams.values().copied().filter_map(Named::id).collect();
