@@ -116,7 +116,8 @@ impl ServerSessions {
 fn refusal(refusal: Refusal) -> SessionRefusal {
     let (detail, retry_after_s) = (refusal.to_string(), refusal.retry_after_s());
     match refusal {
-        Refusal::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
+        Refusal::NoSuchTitle { title } => SessionRefusal::NoSuchTitle(title),
+        Refusal::NoSuchForm { .. } => SessionRefusal::NoSuchForm(detail),
         Refusal::NoSuchClass { .. } => SessionRefusal::NoSuchClass(detail),
         Refusal::ClassOfOthers { .. } => SessionRefusal::ClassOfOthers(detail),
         Refusal::KeyOfClient => SessionRefusal::KeyOfClient(detail),

@@ -20,6 +20,8 @@ const HELP_NO_STREAM: &str = "`reel form add VOLUME TITLE ts` makes one";
 const HELP_HAS_STREAM: &str = "`reel export --form ts` writes it to a file";
 const HELP_CHANGED: &str = "try it again";
 const HELP_ONLY_STREAM: &str = "`reel export --form ts` writes it to a file";
+const HELP_MERGED: &str =
+    "PICTURES+SOUND names two titles: the pictures of the first are played with the sound of the second";
 const HELP_NO_SPACE: &str = "remove titles, or make a larger volume";
 const HELP_DAMAGED: &str = "remove the title and ingest it again";
 const HELP_NO_SUCH_TITLE: &str = "`reel titles VOLUME` lists the titles";
@@ -204,6 +206,14 @@ pub enum LibraryError {
         /// The title.
         id: String,
     },
+    /// Two titles cannot be played as one.
+    #[error("{id} cannot be played: {reason}; {HELP_MERGED}")]
+    NotMerged {
+        /// The name that was requested.
+        id: String,
+        /// Why not.
+        reason: String,
+    },
     /// There is no such title.
     #[error("there is no title {id:?}; {HELP_NO_SUCH_TITLE}")]
     NoSuchTitle {
@@ -244,6 +254,7 @@ impl LibraryError {
         match self {
             LibraryError::Incomplete { .. } | LibraryError::Index { .. } => Some(Cow::Borrowed(HELP_DAMAGED)),
             LibraryError::NoSuchTitle { .. } => Some(Cow::Borrowed(HELP_NO_SUCH_TITLE)),
+            LibraryError::NotMerged { .. } => Some(Cow::Borrowed(HELP_MERGED)),
             LibraryError::NoStream { .. } => Some(Cow::Borrowed(HELP_NO_STREAM)),
             LibraryError::OnlyStream { .. } => Some(Cow::Borrowed(HELP_ONLY_STREAM)),
             LibraryError::Volume(error) => error.help(),
@@ -353,6 +364,7 @@ mod tests {
             LibraryError::Incomplete { id: id(), what: "index" },
             LibraryError::Index { id: id(), source: IndexError::Checksum },
             LibraryError::NoSuchTitle { id: id() },
+            LibraryError::NotMerged { id: id(), reason: "x".to_owned() },
             LibraryError::NoStream { id: id() },
             LibraryError::OnlyStream { id: id() },
             LibraryError::Volume(volume()),

@@ -11,7 +11,7 @@ pub enum Refusal {
         /// As the client wrote it.
         title: String,
     },
-    /// The title is not stored in the form that is asked for.
+    /// The title is not stored in the form that is asked for, or two titles cannot be merged.
     #[error("{reason}")]
     NoSuchForm {
         /// What the library says.
