@@ -2,7 +2,9 @@
 
 use crate::error::{IngestError, LibraryError, SubtitleError};
 use crate::input::{IngestOptions, Ingested, Input, Progress};
-use crate::limits::{INDEX_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
+use crate::limits::{
+    INDEX_BYTES_MAX, MERGED_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX,
+};
 use crate::merged::{MergedTitles, is_merged};
 use crate::naming::{clean_name, compared_file_name};
 use crate::opened_titles::OpenedTitles;
@@ -48,7 +50,7 @@ impl Library {
             volume,
             opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)),
             streams: Mutex::default(),
-            merged: Mutex::default(),
+            merged: Mutex::new(MergedTitles::new(MERGED_BYTES_MAX)),
             summaries: Mutex::default(),
             removed: OnceLock::new(),
             additions: Mutex::default(),

@@ -66,7 +66,17 @@ impl Title {
         for (number, part) in (0..).zip(&parts) {
             maps.extend(part.tables_map(0).map(|map| (Role::Tables, number, Arc::clone(map))));
         }
-        let records = [&pictures.record, &sound.record];
+        Ok(Self::of_parts(id, parts, index, maps))
+    }
+
+    /// A merged title with this index and these maps.
+    pub(crate) fn of_parts(
+        id: &str,
+        parts: [Arc<Title>; 2],
+        index: TitleIndex,
+        maps: Vec<(Role, u32, Arc<ObjectMap>)>,
+    ) -> Title {
+        let records = [&parts[0].record, &parts[1].record];
         let record = TitleRecord {
             id: id.to_owned(),
             name: clean_name(&records.map(|record| record.name.as_str()).join(" + ")),
@@ -75,7 +85,7 @@ impl Title {
             objects: Vec::new(),
         };
         let memory_bytes = size_of::<Title>() + index_bytes(&index);
-        Ok(Title { record: Arc::new(record), index, maps, memory_bytes, parts: Some(parts) })
+        Title { record: Arc::new(record), index, maps, memory_bytes, parts: Some(parts) }
     }
 
     /// Whether it is merged from exactly these openings.

@@ -124,6 +124,7 @@ impl Opener {
             LibraryError::OnlyStream { .. }
             | LibraryError::NoStream { .. }
             | LibraryError::NotMerged { .. } => Refusal::NoSuchForm { reason: error.to_string() },
+            LibraryError::TooManyMerged { .. } => Refusal::TooManyMerged { reason: error.to_string() },
             error => {
                 tracing::error!(title = id, %error, "a title cannot be opened");
                 Refusal::Unreadable { reason: error.to_string() }

@@ -10,7 +10,7 @@ use crate::TrackKind;
 /// The index of a merged title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedIndex {
-    /// The tracks of both parts. Their objects are numbered anew, by position; sample tables are in
+    /// The tracks of both parts. Their objects are numbered by position; sample tables are in
     /// object 0 for the part with the pictures, and in object 1 for the part with the sound
     /// ([`TableRange::object`](crate::cmaf::TableRange::object)).
     pub index: TitleIndex,

@@ -1,11 +1,13 @@
 //! Merged titles: the pictures of one title with the sound of another.
 
-use super::rig::{Answer, Rig};
+use super::promise::dear_members;
+use super::rig::{Answer, Rig, full, head};
 use crate::kept::kept;
 use reel_library::{IngestOptions, Input};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Sources of titles: `song` has other pictures and sound than the film of the rig, is longer, has
 /// two languages, and its sound begins late. The others lack something.
@@ -71,8 +73,13 @@ const SOURCES: [(&str, &[&str]); 3] = [
 
 /// Adds a title of these sources.
 fn add(rig: &Rig, name: &str) {
-    let (_, options) = SOURCES.iter().find(|(source, _)| *source == name).expect("a source");
-    let file = kept(&format!("merged-{name}.mp4"), |path| {
+    add_as(rig, name, name);
+}
+
+/// The same under another name.
+fn add_as(rig: &Rig, source: &str, name: &str) {
+    let (_, options) = SOURCES.iter().find(|(known, _)| *known == source).expect("a source");
+    let file = kept(&format!("merged-{source}.mp4"), |path| {
         let status =
             Command::new("ffmpeg").args(["-nostdin", "-v", "error", "-y"]).args(*options).arg(path).status();
         assert!(status.expect("ffmpeg is installed").success());
@@ -297,4 +304,115 @@ fn a_merged_title_has_a_summary_and_a_page_and_is_in_no_list() {
         "there is nothing to remove"
     );
     assert_eq!(rig.library.summaries().len(), 2);
+}
+
+#[test]
+fn parts_that_are_removed_play_to_the_end_of_the_merged_title() {
+    let rig = Rig::with_memory(0, |_| {});
+    add(&rig, "song");
+    let mut expected = Vec::new();
+    rig.library.export("film+song", &mut expected, &mut |_, _| {}).expect("exported");
+    let file = watch(&rig, "film+song", "film+song.mp4");
+    let free_bytes = rig.library.volume().free_bytes();
+    let mut client = rig.connect_narrow();
+    client.send(head(&format!("GET {file}"), "").as_bytes());
+    assert_eq!(client.answer_head().announced_bytes(), expected.len());
+    for title in ["song", "film"] {
+        assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/titles/{title}"), "").status, 204);
+        let gone = rig.connect().ask("GET /watch/film+song/film+song.mp4", "");
+        let text = String::from_utf8_lossy(&gone.body).into_owned();
+        assert!(gone.status == 404 && text.contains(&format!("there is no title {title}")), "{text}");
+        assert_eq!(rig.library.volume().free_bytes(), free_bytes, "{title} is still played");
+    }
+    assert!(client.read(expected.len()) == expected);
+    let key = file.split('/').nth(2).expect("a key");
+    assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "").status, 204);
+    drop(client);
+    // Both are free: the pictures and the sound.
+    let both = expected.len() as f64;
+    rig.await_metric("reel_volume_free_bytes", |free| free > free_bytes as f64 + both);
+}
+
+#[test]
+fn a_part_that_is_ingested_again_gives_another_merged_title() {
+    let rig = Rig::new(|_| {});
+    add(&rig, "song");
+    let before = get(&rig, "/files/song+film.mp4");
+    let etag = before.field("ETag").expect("a tag").to_owned();
+    let asked = || rig.connect().ask("GET /files/song+film.mp4", &format!("If-None-Match: {etag}\r\n"));
+    assert_eq!(asked().status, 304);
+    let file = watch(&rig, "song+film", "song+film.mp4");
+    rig.library.remove("film").expect("removed");
+    add_as(&rig, "radio", "film");
+    let after = asked();
+    assert!(after.status == 200 && after.body != before.body, "{}", after.head);
+    assert_ne!(after.field("ETag"), Some(&*etag));
+    let sound = |title: &str| {
+        let file = save(&rig, &format!("after-{title}.mp4"), &whole(&rig, title));
+        decoded(&file, "a")
+    };
+    assert_same(&sound("song+film"), &sound("film"), "the new sound");
+    assert!(get(&rig, &file).body == before.body, "a session keeps what it began with");
+}
+
+#[test]
+fn a_merged_title_is_admitted_like_any_other() {
+    let rig = Rig::new(full);
+    add(&rig, "song");
+    for file in ["master.m3u8", "song+film.mp4"] {
+        let refused = rig.connect().ask(&format!("GET /watch/song+film/{file}"), "");
+        assert_eq!((refused.status, &refused.json()["resource"]), (503, &"network".into()), "{file}");
+    }
+    let bulk = rig.connect().ask("GET /watch/song+film/song+film.mp4?class=aperiodic", "");
+    assert_eq!(bulk.status, 307, "{}", bulk.head);
+}
+
+#[test]
+fn viewers_of_a_merged_title_continue_after_a_restart_unless_a_part_was_replaced() {
+    let mut rig = dear_members(1);
+    let file = watch(&rig, "long+film", "long+film.mp4");
+    let folder = watch(&rig, "long+film", "master.m3u8").strip_suffix("master.m3u8").expect("it").to_owned();
+    let mut at = 0;
+    let mut statuses = |rig: &Rig| {
+        at += 10_000;
+        let range = format!("Range: bytes={at}-{}\r\n", at + 9_999);
+        let segment = rig.connect().ask(&format!("GET {folder}0/{}.m4s", at / 10_000), "");
+        [rig.connect().ask(&format!("GET {file}"), &range).status, segment.status]
+    };
+    assert_eq!(statuses(&rig), [206, 200]);
+    rig.stop();
+    rig.start();
+    assert_eq!(rig.metric("reel_sessions"), 2.0);
+    assert_eq!(statuses(&rig), [206, 200]);
+    assert_eq!(rig.metric("reel_unpromised_total"), 0.0);
+    rig.stop();
+    rig.library.remove("film").expect("removed");
+    rig.ingest_again();
+    rig.start();
+    assert_eq!(rig.metric("reel_sessions"), 0.0);
+    assert_eq!(statuses(&rig), [410, 410], "these would be other bytes");
+}
+
+#[test]
+fn a_merged_title_is_joined_to_a_file() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let rig = Rig::new(|config| config.join.directory = Some(directory.path().to_owned()));
+    add(&rig, "song");
+    let expected = get(&rig, "/files/film+song.mp4").body;
+    let file = watch(&rig, "film+song", "film+song.mp4?class=aperiodic");
+    let outlets = format!("/api/v1/sessions/{}/outlets", file.split('/').nth(2).expect("a key"));
+    let (body, type_of) = (r#"{"to":"file:copy.mp4"}"#, "Content-Type: application/json\r\n");
+    let fields = format!("{type_of}Content-Length: {}\r\n", body.len());
+    assert_eq!(rig.connect().ask_with(&format!("POST {outlets}"), &fields, body).status, 201);
+    let begun = Instant::now();
+    let outlet = loop {
+        let outlet = get(&rig, &format!("{outlets}/0")).json();
+        if outlet["state"] != "joined" {
+            break outlet;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{outlet}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(outlet["state"], "complete", "{outlet}");
+    assert!(fs::read(directory.path().join("copy.mp4")).expect("read") == expected);
 }
