@@ -12,7 +12,7 @@ use reel_rt::lock;
 use reel_serve::Waker;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -95,6 +95,15 @@ impl Joins {
     /// Whether any destination is allowed.
     pub fn are_possible(&self) -> bool {
         self.0.targets.are_any()
+    }
+
+    /// Whether a client may have sessions played into destinations.
+    ///
+    /// # Errors
+    /// [`JoinRefused::OfOthers`].
+    pub fn allow(&self, client: IpAddr) -> Result<(), JoinRefused> {
+        let client = client.into();
+        if self.0.targets.clients.has(client) { Ok(()) } else { Err(JoinRefused::OfOthers(client)) }
     }
 
     /// Has the session of a key played into a destination: from this byte of its title as one file

@@ -102,6 +102,14 @@ impl Title {
         Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes, parts: None }
     }
 
+    /// What is played under this name and is not stored: a stream that a program pours.
+    pub fn unstored(name: &str) -> Title {
+        let (id, name) = (name.to_owned(), name.to_owned());
+        let record =
+            TitleRecord { id, name, added_unix_s: 0, source: SourceFile::default(), objects: Vec::new() };
+        Title::of_stream(Arc::new(record))
+    }
+
     /// A title that is never played.
     #[cfg(test)]
     pub(crate) fn for_tests(record: Arc<TitleRecord>, memory_bytes: usize) -> Title {
