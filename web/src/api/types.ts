@@ -595,7 +595,7 @@ export interface NewOutlet {
 
 /** What is to be played. */
 export interface OpenSession {
-  /** A title's id. */
+  /** A title's id, or `A+B`: the pictures of title A with the sound of title B. */
   title: string;
 }
 

@@ -60,7 +60,7 @@ fn titles(describe: &mut Describe) -> Paths {
         (
             "/api/v1/titles/{id}",
             json!({
-                "parameters": [path("id", "A title's id")],
+                "parameters": [path("id", "A title's id; to GET also `A+B`, a merged title")],
                 "get": describe.operation(op("getTitle", "One title"), one),
                 "patch": change,
                 "delete": describe.operation(op("removeTitle", "Remove a title"), removed),
@@ -114,6 +114,11 @@ fn upload(describe: &mut Describe) -> Value {
     post
 }
 
+/// The id of what is played.
+fn played_id() -> Value {
+    path("id", "A title's id, or `A+B`: the pictures of title A with the sound of title B")
+}
+
 fn file_times(describe: &mut Describe) -> Value {
     let responses = [
         ("200", describe.json::<FileTimes>("Where its stretches begin, and when they are shown")),
@@ -122,7 +127,7 @@ fn file_times(describe: &mut Describe) -> Value {
     ];
     let summary = "When the bytes of a title as one file are shown";
     let get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
-    json!({ "parameters": [path("id", "A title's id")], "get": get })
+    json!({ "parameters": [played_id()], "get": get })
 }
 
 fn add_stream(describe: &mut Describe) -> Value {
@@ -522,7 +527,7 @@ fn pages(describe: &mut Describe) -> Paths {
         (
             "/title/{id}",
             json!({
-                "parameters": [path("id", "A title's id")],
+                "parameters": [played_id()],
                 "get": describe.operation(op("playerPage", "The player"), player),
             }),
         ),
@@ -539,7 +544,7 @@ fn pages(describe: &mut Describe) -> Paths {
 const CLASS_OF_OTHERS: &str = "The class that ?class= names is not for this client";
 
 fn media(describe: &mut Describe) -> Paths {
-    let id = || path("id", "A title's id");
+    let id = played_id;
     let download = [
         ("200", plain("All of it", ["video/mp4"])),
         ("206", plain("The range asked for", ["video/mp4"])),
@@ -563,7 +568,7 @@ fn media(describe: &mut Describe) -> Paths {
 
 /// What opens sessions.
 fn watched(describe: &mut Describe) -> Paths {
-    let id = || path("id", "A title's id");
+    let id = played_id;
     let named = || json!([id(), path("name", "The same id again")]);
     let mut watch = |parameters: Value, [id, id_of_head]: [&'static str; 2], summary| {
         let responses = [

@@ -44,7 +44,9 @@ impl From<Refusal> for Refused {
             | Refusal::KeyOfTitle { .. }
             | Refusal::KeyOfClass { .. }
             | Refusal::KeyOfClient => RefusalCode::BadRequest,
-            Refusal::TooManyOpenings | Refusal::OpeningTooLong => RefusalCode::Unavailable,
+            Refusal::TooManyOpenings | Refusal::TooManyMerged { .. } | Refusal::OpeningTooLong => {
+                RefusalCode::Unavailable
+            }
             Refusal::Session(refused) if refused.is_too_long() => RefusalCode::TooLong,
             Refusal::Session(_) => RefusalCode::NotAdmitted,
             Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
