@@ -38,6 +38,7 @@ use reel_play::Slots;
 use reel_ring::{Chunk, Done, Op};
 use reel_rt::{Core, Next, TaskId};
 use reel_serve::{Accepted, NoPlace, OpenConnections, OpenResult, Protocol, Serve, Step};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -93,6 +94,8 @@ struct Own {
     scratch: Scratch,
     /// Sealed bytes of slow clients that were moved out of the arena.
     parked_bytes: usize,
+    /// The connections that get poured streams, and perhaps some that do not any more.
+    live: BTreeSet<u64>,
 }
 
 /// What becomes of a connection after a step.
@@ -150,7 +153,7 @@ impl HttpThread {
         let handshakes = OpenConnections::new(1, shared.handshakes_max, shares.clone());
         let aside = OpenConnections::new(1, ASIDE_CONNECTIONS_MAX, shares);
         Self {
-            own: Own { shared, paths_planned: false, scratch, parked_bytes: 0 },
+            own: Own { shared, paths_planned: false, scratch, parked_bytes: 0, live: BTreeSet::new() },
             handshakes,
             aside,
             connections: Slots::new(),

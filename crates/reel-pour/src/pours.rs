@@ -17,6 +17,8 @@ struct Inner {
     streams: Mutex<BTreeMap<String, Arc<Poured>>>,
     /// What is to be called when a stream with viewers has news.
     listeners: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
+    /// Bytes of the windows of all streams, also of those that have ended and still have viewers.
+    reserved_bytes: Arc<AtomicU64>,
     counters: PourCounters,
 }
 
@@ -36,6 +38,19 @@ struct Poured {
     terms: PourTerms,
     window: Mutex<Window>,
     viewers: AtomicUsize,
+    _reserved: ReservedBytes,
+}
+
+/// Memory that is set aside for a window until this is dropped.
+struct ReservedBytes {
+    bytes: u64,
+    all: Arc<AtomicU64>,
+}
+
+impl Drop for ReservedBytes {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// The writing end of a stream. If it is dropped, the program is gone: the stream is broken.
@@ -88,14 +103,18 @@ impl Pours {
         if streams.len() >= POURS_MAX {
             return Err(PourRefused::TooMany);
         }
-        let held: u64 = streams.values().map(|stream| stream.terms.window_bytes()).sum();
-        let (asked, free) = (terms.window_bytes(), POUR_MEMORY_BYTES.saturating_sub(held));
+        let all = Arc::clone(&self.0.reserved_bytes);
+        let (asked, free) =
+            (terms.window_bytes(), POUR_MEMORY_BYTES.saturating_sub(all.load(Ordering::Relaxed)));
         if asked > free {
             return Err(PourRefused::NoMemory { asked, free });
         }
+        // Nothing else adds to it: the streams are locked.
+        all.fetch_add(asked, Ordering::Relaxed);
+        let reserved = ReservedBytes { bytes: asked, all };
         let arrivals = Arrivals::new(&terms, now_ns);
         let window = Mutex::new(Window::new(asked));
-        let stream = Arc::new(Poured { terms, window, viewers: AtomicUsize::new(0) });
+        let stream = Arc::new(Poured { terms, window, viewers: AtomicUsize::new(0), _reserved: reserved });
         streams.insert(name.to_owned(), Arc::clone(&stream));
         Ok(PourWriter { name: name.to_owned(), stream, arrivals, pours: self.clone() })
     }
@@ -171,7 +190,7 @@ impl Drop for PourWriter {
             self.pours.counters().broken.fetch_add(1, Ordering::Relaxed);
         }
         drop(window);
-        // The name and the memory are free. Viewers keep what they have not read.
+        // The name is free, and the memory when the last viewer has read what it has not yet.
         lock(&self.pours.0.streams).remove(&self.name);
         self.tell();
     }
@@ -280,7 +299,10 @@ mod tests {
         let first = pours.begin("a", large.clone(), 0).expect("there is memory for one");
         let refused = pours.begin("b", large.clone(), 0).err().expect("and not for two");
         assert!(matches!(refused, PourRefused::NoMemory { asked: 40_000_000, .. }), "{refused}");
+        let viewer = pours.view("a", 0).expect("there");
         drop(first);
+        assert!(pours.begin("b", large.clone(), 0).is_err(), "the viewer has not read the window to its end");
+        drop(viewer);
         let second = pours.begin("b", large, 0).expect("its memory is free again");
         drop(second);
         let small = PourTerms { bytes_per_s: 1000, ..terms() };

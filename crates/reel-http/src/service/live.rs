@@ -1,7 +1,7 @@
 //! Responses with poured streams: begun, continued when more comes, and cut off.
 
 use super::{HttpThread, Then, Turn};
-use crate::connection::{Connection, State};
+use crate::connection::State;
 use crate::live::{Live, Next};
 use crate::request::Request;
 use crate::response::Response;
@@ -46,6 +46,7 @@ impl Turn<'_, '_> {
         let continue_ns = self.serve.now_ns() + CONTINUE_EVERY_NS;
         if let State::Sending(sending) = &mut self.connection.state {
             sending.live = Some(Live::new(viewer, session, in_chunks, continue_ns));
+            self.own.live.insert(self.connection.token);
             self.serve.engine.stay_open(sending.delivery);
         }
         self.pump()
@@ -94,18 +95,19 @@ impl Turn<'_, '_> {
 impl HttpThread {
     /// Poured streams have news: continues with those who wait for it.
     pub(super) fn continue_live(&mut self, serve: &mut Serve<'_>) {
-        let waits = |connection: &Connection| connection.live().is_some() && !connection.in_ring;
-        for token in self.connections.tokens(waits) {
-            self.step(serve, token, |turn| turn.wake());
+        for token in self.live() {
+            if self.connections.get(token).is_some_and(|connection| !connection.in_ring) {
+                self.step(serve, token, |turn| turn.wake());
+            }
         }
     }
 
     /// Closes connections that get poured streams whose clients have left while nothing was sent to
     /// them, or are behind by more than the stream's window: what they hold is not kept for others.
-    /// Also those whose sessions were closed.
+    /// Also those whose sessions have ended.
     pub(super) fn drop_live(&mut self, serve: &mut Serve<'_>) {
         let now_ns = serve.now_ns();
-        for token in self.connections.tokens(|connection| connection.live().is_some()) {
+        for token in self.live() {
             let Some(connection) = self.connections.get(token) else { continue };
             let Some(live) = connection.live() else { continue };
             let is_closed = serve.parts().sessions.find(&live.session.key(), now_ns).is_none();
@@ -114,5 +116,13 @@ impl HttpThread {
                 self.step(serve, token, |turn| turn.connection.cut_off());
             }
         }
+    }
+
+    /// The connections that get poured streams.
+    fn live(&mut self) -> Vec<u64> {
+        let connections = &self.connections;
+        let is_live = |token: &u64| connections.get(*token).is_some_and(|it| it.live().is_some());
+        self.own.live.retain(is_live);
+        self.own.live.iter().copied().collect()
     }
 }

@@ -137,3 +137,52 @@ fn the_c_example_pours_what_another_one_reads() {
     let played = fs::read(played).unwrap();
     assert!(played == tapped, "{} of {} bytes", played.len(), tapped.len());
 }
+
+/// ffmpeg makes a transport stream at the pace of its film, and another one decodes it from the
+/// server while it comes: the same pictures and the same sound.
+#[test]
+fn ffmpeg_plays_what_ffmpeg_pours() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, socket) = server(dir.path());
+    let made = dir.path().join("made.ts");
+    let sources = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-f", "lavfi", "-i", "sine=d=4"];
+    let coded = ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts"];
+    run(Command::new("ffmpeg").args(["-loglevel", "error"]).args(sources).args(coded).arg(&made));
+    // The hash of each picture and of each piece of sound: how they are interleaved depends on seeking.
+    let sums = |input: &str| {
+        let hashed = ["-nostdin", "-loglevel", "error", "-i", input, "-f", "framehash", "-hash", "md5", "-"];
+        let hashed = String::from_utf8(outcome(Command::new("ffmpeg").args(hashed)).stdout).unwrap();
+        ["0,", "1,"].map(|stream| {
+            let of_stream = hashed.lines().filter(|line| line.starts_with(stream));
+            of_stream.filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect::<Vec<_>>()
+        })
+    };
+    let mut pour = reel()
+        .args(["pour", "studio", "--rate", "40M", "--delay", "500ms", "--quiet", "--socket"])
+        .arg(&socket)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let until = |line: &str| {
+        let begun = Instant::now();
+        let url = format!("{}/metrics", server.url);
+        while !run(Command::new("curl").args(["-sf", &url])).lines().any(|of_page| of_page == line) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{line} does not come");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("reel_pours 1");
+    let url = format!("{}/live/studio", server.url);
+    let played = std::thread::scope(|scope| {
+        let player = scope.spawn(|| sums(&url));
+        until("reel_pour_viewers 1");
+        let mut input = pour.stdin.take().unwrap();
+        input.write_all(&fs::read(&made).unwrap()).unwrap();
+        drop(input);
+        assert!(pour.wait().unwrap().success());
+        player.join().unwrap()
+    });
+    let expected = sums(made.to_str().unwrap());
+    assert!(expected[0].len() == 100 && expected[1].len() > 150, "4 s of pictures and of sound");
+    assert_eq!(played, expected);
+}
