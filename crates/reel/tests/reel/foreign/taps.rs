@@ -148,7 +148,7 @@ fn ffmpeg_plays_what_ffmpeg_pours() {
     let sources = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-f", "lavfi", "-i", "sine=d=4"];
     let coded = ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts"];
     run(Command::new("ffmpeg").args(["-loglevel", "error"]).args(sources).args(coded).arg(&made));
-    // The hash of each picture and of each piece of sound: how they are interleaved depends on seeking.
+    // Hashes of pictures and of sound. How they are interleaved depends on seeking.
     let sums = |input: &str| {
         let hashed = ["-nostdin", "-loglevel", "error", "-i", input, "-f", "framehash", "-hash", "md5", "-"];
         let hashed = String::from_utf8(outcome(Command::new("ffmpeg").args(hashed)).stdout).unwrap();
