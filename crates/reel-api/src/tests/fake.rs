@@ -239,7 +239,7 @@ impl Server {
             volume_jobs: volume_jobs.clone(),
             casts: Arc::new(FakeCasts::default()),
             outlets: Arc::new(FakeOutlets::default()),
-            uplink: ControlUplink { gate: UplinkGate::new(uplink, || 100), clock: simulated_ns },
+            uplink: ControlUplink { gate: UplinkGate::new(uplink, |_| 100), clock: simulated_ns },
             is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
         let control = ControlPlane::new(config, services, MetricsRegistry::default());
