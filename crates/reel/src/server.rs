@@ -265,7 +265,7 @@ impl Server {
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
-        let joins = Joins::new(targets, Arc::clone(&parts.sessions));
+        let joins = Joins::new(targets, Arc::clone(&parts.sessions), parts.units.clone());
         let services = services(&library, &parts, &capacity, (&casts, &joins));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         runtimes.answer(arriving, &control);
