@@ -102,7 +102,7 @@ impl Branch {
             let Some(mut piece) = self.pieces.pop_front() else { break };
             let sent = left.min(piece.chunk.len());
             left -= sent;
-            if piece.due_ns.max(self.begins_ns) < now_ns {
+            if self.due_there_ns(piece.due_ns) < now_ns {
                 late_bytes += sent as u64;
             }
             if sent < piece.chunk.len() {
@@ -111,6 +111,11 @@ impl Branch {
             }
         }
         late_bytes
+    }
+
+    /// When a byte is due at the destination that is due then in the chain.
+    pub(super) fn due_there_ns(&self, due_ns: u64) -> u64 {
+        due_ns.max(self.begins_ns)
     }
 
     /// Whether it waits for the link from now on.

@@ -366,6 +366,7 @@ fn late_bytes_are_counted() {
     let begins_ns = JOIN_LEAD_NS;
     // Due at once, as the beginning is; due when the viewer begins; and later.
     assert_eq!(chain.offer(100, 0), 100);
+    assert_eq!(chain.tee.due_ns(0), begins_ns, "the link may take its time until then");
     assert_eq!(chain.offer(100, begins_ns), 100);
     let in_flight = |tee: &mut Tee| tee.take(0, usize::MAX).iter().map(|chunk| chunk.len()).sum::<usize>();
     assert_eq!(in_flight(&mut chain.tee), 200);

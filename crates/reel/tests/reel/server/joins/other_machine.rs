@@ -255,16 +255,20 @@ mod inside {
         to: &[(TcpListener, String); 2],
         (attempt, film): (usize, &[u8]),
     ) -> [Value; 2] {
-        let added = joining.add(key, &to[0].1);
-        assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
-        // What is reserved is for one.
-        let refused = joining.add(key, &to[1].1);
-        let detail = refused.json()["detail"].as_str().unwrap_or_default().to_owned();
-        assert!(refused.status == 429 && detail.contains("open another session"), "{detail}");
-        // A file of this machine is no second one.
-        let added = joining.add(key, &format!("file:copy-{attempt}.mp4"));
-        assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
-        let bytes = received(&to[0].0);
+        let bytes = thread::scope(|scope| {
+            // It reads from the beginning, as a player does.
+            let bytes = scope.spawn(|| received(&to[0].0));
+            let added = joining.add(key, &to[0].1);
+            assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
+            // What is reserved is for one.
+            let refused = joining.add(key, &to[1].1);
+            let detail = refused.json()["detail"].as_str().unwrap_or_default().to_owned();
+            assert!(refused.status == 429 && detail.contains("open another session"), "{detail}");
+            // A file of this machine is no second one.
+            let added = joining.add(key, &format!("file:copy-{attempt}.mp4"));
+            assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
+            bytes.join().expect("received")
+        });
         let ended = [0, 1].map(|number| joining.ended(key, number));
         assert!(ended.iter().all(|outlet| outlet["state"] == "complete"), "{ended:?}");
         assert!(bytes == film, "other bytes");
