@@ -10,15 +10,16 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reel_qos::Refusal;
+use std::net::IpAddr;
 
 /// The outlets of a running server's sessions. The key of a session entitles.
 pub trait OutletService: Send + Sync + 'static {
-    /// Has a session played into a destination. May block: a file is made, and the session is
-    /// admitted again if it was paused.
+    /// Has a session played into a destination for this client. May block: a file is made, and the
+    /// session is admitted again if it was paused.
     ///
     /// # Errors
     /// It is refused.
-    fn add(&self, key: &str, wanted: NewOutlet) -> Result<Outlet, OutletRefusal>;
+    fn add(&self, key: &str, wanted: NewOutlet, client: IpAddr) -> Result<Outlet, OutletRefusal>;
 
     /// The outlets of a session; `None` if none has this key.
     fn list(&self, key: &str) -> Option<Vec<Outlet>>;
@@ -95,9 +96,10 @@ pub(super) async fn add(
     client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<NewOutlet>,
 ) -> Result<Response, Problem> {
+    let address = address_of(client);
     check_key(&control, &key, client)?;
     let of = key.clone();
-    let added = on_blocking_thread(move || control.outlets().add(&of, wanted)).await?;
+    let added = on_blocking_thread(move || control.outlets().add(&of, wanted, address)).await?;
     let outlet = added.map_err(OutletRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{key}/outlets/{}", outlet.number);
     let mut response = (StatusCode::CREATED, Json(outlet)).into_response();

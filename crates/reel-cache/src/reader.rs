@@ -40,7 +40,7 @@ use step::{ReadTurn, Step, StripePiece, StripeStep};
 pub enum ReaderState {
     /// [`Reader::chunks`] returns something.
     Ready,
-    /// The reader waits for units that are on their way.
+    /// The reader waits for units that are on their way, or for more of its body.
     AwaitUnits,
     /// The reader waits until others give memory back. Call [`Reader::fill`] again then.
     AwaitMemory,
@@ -51,6 +51,10 @@ pub enum ReaderState {
 /// The sending side of one body.
 pub struct Reader {
     body: Body,
+    /// Bytes before the first one of `body`, which were sent and are not needed any more.
+    dropped_bytes: u64,
+    /// More is to be appended to `body`.
+    grows: bool,
     sent_bytes: u64,
     /// Bytes after the sent ones that `window` covers.
     planned_bytes: u64,
@@ -77,6 +81,8 @@ impl Reader {
     pub fn new(body: Body, class: Class, due: Due, connection: u64) -> Self {
         Self {
             body,
+            dropped_bytes: 0,
+            grows: false,
             sent_bytes: 0,
             planned_bytes: 0,
             window: VecDeque::new(),
@@ -122,6 +128,23 @@ impl Reader {
         Self { run: Some(Run::default()), ..self }
     }
 
+    /// The body is still being made: when all of it was sent, the reader waits for more of it.
+    pub fn stay_open(&mut self) {
+        self.grows = true;
+    }
+
+    /// More of a body that is still being made. What was sent of it is dropped.
+    pub fn append(&mut self, more: Body) {
+        let left = self.sent_bytes - self.dropped_bytes..self.body.bytes();
+        self.body = self.body.slice(left).then(more);
+        self.dropped_bytes = self.sent_bytes;
+    }
+
+    /// No more is appended to the body.
+    pub fn complete(&mut self) {
+        self.grows = false;
+    }
+
     /// Its viewer is promised memory from now on.
     pub fn promise(&mut self, promised: Option<Arc<PromisedBuffers>>) {
         self.promised = promised;
@@ -164,7 +187,7 @@ impl Reader {
 
     /// Bytes not yet sent.
     pub fn unsent_bytes(&self) -> u64 {
-        self.body.bytes() - self.sent_bytes
+        self.dropped_bytes + self.body.bytes() - self.sent_bytes
     }
 
     /// How urgent the byte is that is sent next.
@@ -329,7 +352,7 @@ impl Reader {
     /// What can be done next.
     pub fn state(&self) -> ReaderState {
         if self.unsent_bytes() == 0 {
-            return ReaderState::Done;
+            return if self.grows { ReaderState::AwaitUnits } else { ReaderState::Done };
         }
         match self.window.front() {
             None => ReaderState::AwaitMemory,
@@ -342,7 +365,7 @@ impl Reader {
     /// Plans one more step; `false` if there is no memory for it.
     fn plan(&mut self, fetcher: &mut Fetcher, now_ns: u64) -> bool {
         let offset = self.sent_bytes + self.planned_bytes;
-        let Some(part) = self.body.part_at(offset) else { return false };
+        let Some(part) = self.body.part_at(offset - self.dropped_bytes) else { return false };
         if let Part::Bytes(bytes, range) = part {
             self.planned_bytes += range.len() as u64;
             self.window.push_back(Step::Bytes(bytes, range));

@@ -1,9 +1,10 @@
 //! A program's side: streams in sets, read in place.
 
 use super::socket::{Heard, dial, hear, say};
-use super::wire::{OpenedStream, RefusalCode, Reply, Request, WireError};
+use super::wire::{OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};
 use crate::limits::OPENS_UNANSWERED_MAX;
-use reel_arena::mms::{Consumer, Ending, Message};
+use crate::pour::{PourWanted, Pouring};
+use reel_arena::mms::{Consumer, Ending, ImpossibleCount, Message};
 use reel_arena::{ArenaError, SharedMemory};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,8 +22,11 @@ pub struct Client {
     next_tag: u64,
     /// Kernel calls made to wait, to wake and to be woken.
     kernel_calls: u64,
-    /// The answer to a change of class that was not taken yet, with the name of the stream.
-    changed: Option<(u64, Result<(), ClientError>)>,
+    /// The answer to a change of class or to a request to pour that was not taken yet, with the
+    /// name of the stream.
+    answered: Option<(u64, Result<(), ClientError>)>,
+    /// Streams that are poured.
+    pouring: BTreeMap<u64, Pouring>,
 }
 
 /// What to open.
@@ -93,6 +97,12 @@ pub enum ClientError {
     /// Messages were taken back while they were being read.
     #[error("{}", .0.text())]
     TakenBack(Ending),
+    /// The stream is not poured, or not any more.
+    #[error("this stream is not being poured")]
+    NotPoured,
+    /// The server's count of what it has read is impossible.
+    #[error("the server's counters are impossible: {0}")]
+    Count(#[from] ImpossibleCount),
     /// A message could not be written to a file.
     #[error("cannot write: {0}")]
     Write(#[source] io::Error),
@@ -116,7 +126,15 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
         let socket = dial(path).map_err(ClientError::Connect)?;
         let streams = BTreeMap::new();
-        Ok(Client { socket, arena: None, streams, next_tag: 1, kernel_calls: 0, changed: None })
+        Ok(Client {
+            socket,
+            arena: None,
+            streams,
+            next_tag: 1,
+            kernel_calls: 0,
+            answered: None,
+            pouring: BTreeMap::new(),
+        })
     }
 
     /// Opens several streams with one call. Returns the name of each, or why it was not opened.
@@ -167,12 +185,94 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], or the connection failed.
     pub fn change_class(&mut self, name: u64, class: &str) -> Result<(), ClientError> {
-        self.changed = None;
+        self.answered = None;
         self.tell(&Request::Change { tag: name, class: class.to_owned() })?;
+        self.await_answer(name)
+    }
+
+    /// Pours a stream: what is put into it is played to others while it comes. Returns the
+    /// program's name for it. When the connection ends before [`Client::end_pour`], the stream is
+    /// cut off.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`], or the connection failed.
+    pub fn pour(&mut self, wanted: PourWanted) -> Result<u64, ClientError> {
+        let pouring = Pouring::new(&wanted)?;
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        let [own, theirs] = pouring.memories();
+        let PourWanted { name, content_type, bytes_per_s, workahead_bytes, delay_ns } = wanted;
+        let producer_bytes = own.bytes() as u64;
+        let terms =
+            PourRequest { tag, name, content_type, bytes_per_s, workahead_bytes, delay_ns, producer_bytes };
+        self.answered = None;
+        self.tell_with(&Request::Pour(terms), &[own.fd(), theirs.fd()])?;
+        self.await_answer(tag)?;
+        self.pouring.insert(tag, pouring);
+        Ok(tag)
+    }
+
+    /// Puts bytes into a stream. Waits while the server takes none: the stream is ahead of its rate
+    /// by as much as it may be.
+    ///
+    /// # Errors
+    /// The server has ended the connection.
+    pub fn put(&mut self, name: u64, bytes: &[u8]) -> Result<(), ClientError> {
+        let mut left = bytes;
+        loop {
+            let Some(stream) = self.pouring.get_mut(&name) else { return Err(ClientError::NotPoured) };
+            let put = stream.put(left)?;
+            left = &left[put..];
+            if stream.must_ring() {
+                self.tell(&Request::Bell)?;
+            }
+            if left.is_empty() {
+                return Ok(());
+            }
+            self.await_reads(name, Pouring::await_room)?;
+        }
+    }
+
+    /// Ends a stream when the server has taken all of it.
+    ///
+    /// # Errors
+    /// The server has ended the connection.
+    pub fn end_pour(&mut self, name: u64) -> Result<(), ClientError> {
+        while self.await_reads(name, Pouring::await_all_read)? {}
+        if let Some(mut stream) = self.pouring.remove(&name) {
+            stream.complete();
+            self.tell(&Request::Close { tag: name })?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that were put into a stream.
+    pub fn poured_bytes(&self, name: u64) -> u64 {
+        self.pouring.get(&name).map_or(0, Pouring::position)
+    }
+
+    /// Waits until the server has read more of a stream, if `asks` says so; whether it did.
+    fn await_reads(
+        &mut self,
+        name: u64,
+        asks: impl Fn(&mut Pouring) -> Result<bool, ImpossibleCount>,
+    ) -> Result<bool, ClientError> {
+        let Some(stream) = self.pouring.get_mut(&name) else { return Err(ClientError::NotPoured) };
+        if !asks(stream)? {
+            return Ok(false);
+        }
+        let waited = self.wait(PollFlags::IN).and_then(|()| self.hear_bells());
+        if let Some(stream) = self.pouring.get_mut(&name) {
+            stream.do_not_wait();
+        }
+        waited.map(|()| true)
+    }
+
+    fn await_answer(&mut self, name: u64) -> Result<(), ClientError> {
         loop {
             self.hear_bells()?;
-            match self.changed.take() {
-                Some((changed, answer)) if changed == name => return answer,
+            match self.answered.take() {
+                Some((answered, answer)) if answered == name => return answer,
                 _ => self.wait(PollFlags::IN)?,
             }
         }
@@ -319,10 +419,14 @@ impl Client {
     }
 
     fn tell(&mut self, request: &Request) -> Result<(), ClientError> {
+        self.tell_with(request, &[])
+    }
+
+    fn tell_with(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
         let message = request.encode()?;
         loop {
             self.kernel_calls += 1;
-            match say(&self.socket, &message, &[]) {
+            match say(&self.socket, &message, descriptors) {
                 Ok(true) => return Ok(()),
                 // A server that has not taken many messages is about to poll its streams, so a bell
                 // is not needed. Any other message would be lost, and has to wait.
@@ -361,12 +465,13 @@ impl Client {
                     }
                     (opened.tag, mapped)
                 }
-                Reply::Changed { tag } => {
-                    self.changed = Some((tag, Ok(())));
+                Reply::Changed { tag } | Reply::Poured { tag } => {
+                    self.answered = Some((tag, Ok(())));
                     continue;
                 }
-                Reply::NotChanged { tag, code, retry_after_s, text } => {
-                    self.changed = Some((tag, Err(ClientError::Refused { code, text, retry_after_s })));
+                Reply::NotChanged { tag, code, retry_after_s, text }
+                | Reply::NotPoured { tag, code, retry_after_s, text } => {
+                    self.answered = Some((tag, Err(ClientError::Refused { code, text, retry_after_s })));
                     continue;
                 }
                 Reply::Refused { tag, code, retry_after_s, text } => {

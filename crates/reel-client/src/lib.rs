@@ -1,5 +1,5 @@
-//! The library that a program on this machine links to read streams from a Reel server: the
-//! messages on the socket, and a client.
+//! The library that a program on this machine links to read streams from a Reel server and to pour
+//! others into it: the messages on the socket, and a client.
 //!
 //! A program connects to the server's Unix socket and requests titles. For each it receives the
 //! descriptors of three memories: the arena and the ring's descriptors, both of them read-only, and
@@ -10,9 +10,11 @@
 
 mod client;
 pub mod limits;
+mod pour;
 mod socket;
 mod wire;
 
 pub use client::{Client, ClientError, ClientState, Held, Wanted};
+pub use pour::PourWanted;
 pub use socket::{Heard, accept_peer, dial, hear, listen, say};
-pub use wire::{OpenedStream, RefusalCode, Reply, Request, WireError};
+pub use wire::{OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};

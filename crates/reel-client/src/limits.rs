@@ -13,3 +13,13 @@ pub const OPENS_UNANSWERED_MAX: usize = 16;
 
 /// Descriptors that come with a stream: arena, producer's memory, consumer's memory.
 pub const PROGRAM_DESCRIPTORS: usize = 3;
+
+/// Most bytes that a program's own memory for a stream has that it pours: as many as may come
+/// before their time, twice. What lies there, the server has not taken yet.
+pub const POURED_BYTES_MAX: usize = 8 << 20;
+
+/// Messages of a poured stream that can be unread.
+pub const POURED_MESSAGES: u64 = 256;
+
+/// The longest message of a poured stream.
+pub const POURED_MESSAGE_BYTES_MAX: usize = 64 << 10;

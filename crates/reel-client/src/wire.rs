@@ -9,11 +9,14 @@ const MAGIC: u32 = u32::from_ne_bytes(*b"RLMS");
 const VERSION: u16 = 2;
 const REQUEST_HEAD_BYTES: usize = 32;
 const REPLY_HEAD_BYTES: usize = 56;
+/// What a request to pour has between its head and its text.
+const TERMS_BYTES: usize = 32;
 
 const OPEN: u16 = 1;
 const CLOSE: u16 = 2;
 const BELL: u16 = 3;
 const CHANGE: u16 = 4;
+const POUR: u16 = 5;
 
 /// The longest message in either direction.
 pub(crate) const MESSAGE_BYTES_MAX: usize = REPLY_HEAD_BYTES + PROGRAM_TEXT_BYTES_MAX;
@@ -37,8 +40,11 @@ pub enum Request {
         /// The program's name for the stream.
         tag: u64,
     },
-    /// A message that the server waits for was given back.
+    /// A message that the server waits for was given back, or was written.
     Bell,
+    /// Pours a stream. Two descriptors come with the message: the memory that the program writes,
+    /// and that in which the server records what it has read.
+    Pour(PourRequest),
     /// Has a stream continue in another class.
     Change {
         /// The program's name for the stream.
@@ -46,6 +52,25 @@ pub enum Request {
         /// Name of the class; empty for streams with deadlines.
         class: String,
     },
+}
+
+/// What a program declares of a stream that it pours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PourRequest {
+    /// The program's name for the stream.
+    pub tag: u64,
+    /// The name under which it is played.
+    pub name: String,
+    /// Its media type.
+    pub content_type: String,
+    /// Bytes in a second.
+    pub bytes_per_s: u64,
+    /// Bytes that may come before their time.
+    pub workahead_bytes: u64,
+    /// How long after its time a byte is due at a viewer.
+    pub delay_ns: u64,
+    /// Length of the memory that the program writes.
+    pub producer_bytes: u64,
 }
 
 /// A message of the server.
@@ -71,6 +96,22 @@ pub enum Reply {
     Changed {
         /// The program's name for the stream.
         tag: u64,
+    },
+    /// A stream is poured from now on.
+    Poured {
+        /// The program's name for the stream.
+        tag: u64,
+    },
+    /// A stream is not poured.
+    NotPoured {
+        /// The program's name for the stream.
+        tag: u64,
+        /// The kind of reason.
+        code: RefusalCode,
+        /// Seconds after which it is worth asking again; 0 if it is not.
+        retry_after_s: u64,
+        /// The reason.
+        text: String,
     },
     /// A stream keeps its class, and all that is reserved for it.
     NotChanged {
@@ -155,6 +196,7 @@ impl Request {
             Request::Close { tag } => (CLOSE, *tag, 0, "", ""),
             Request::Bell => (BELL, 0, 0, "", ""),
             Request::Change { tag, class } => (CHANGE, *tag, 0, "", class.as_str()),
+            Request::Pour(pour) => (POUR, pour.tag, 0, pour.name.as_str(), pour.content_type.as_str()),
         };
         if title.len() + class.len() > PROGRAM_TEXT_BYTES_MAX {
             return Err(WireError::Length);
@@ -166,6 +208,11 @@ impl Request {
         bytes.extend((title.len() as u16).to_ne_bytes());
         bytes.extend((class.len() as u16).to_ne_bytes());
         bytes.extend(0u32.to_ne_bytes());
+        if let Request::Pour(pour) = self {
+            for number in [pour.bytes_per_s, pour.workahead_bytes, pour.delay_ns, pour.producer_bytes] {
+                bytes.extend(number.to_ne_bytes());
+            }
+        }
         bytes.extend(title.as_bytes());
         bytes.extend(class.as_bytes());
         Ok(bytes)
@@ -177,7 +224,8 @@ impl Request {
     /// The bytes are not a request.
     pub fn decode(bytes: &[u8]) -> Result<Request, WireError> {
         let op = op_of(bytes)?;
-        let (head, text) = bytes.split_at_checked(REQUEST_HEAD_BYTES).ok_or(WireError::Length)?;
+        let head_bytes = if op == POUR { REQUEST_HEAD_BYTES + TERMS_BYTES } else { REQUEST_HEAD_BYTES };
+        let (head, text) = bytes.split_at_checked(head_bytes).ok_or(WireError::Length)?;
         let title_bytes = usize::from(u16::from_ne_bytes(field(head, 24)));
         let class_bytes = usize::from(u16::from_ne_bytes(field(head, 26)));
         if text.len() != title_bytes + class_bytes {
@@ -197,6 +245,21 @@ impl Request {
             }
             CLOSE => Ok(Request::Close { tag }),
             BELL => Ok(Request::Bell),
+            POUR => {
+                let (name, content_type) = texts()?;
+                let number = |number: usize| u64::from_ne_bytes(field(head, REQUEST_HEAD_BYTES + 8 * number));
+                let [bytes_per_s, workahead_bytes, delay_ns, producer_bytes] = [0, 1, 2, 3].map(number);
+                let terms = PourRequest {
+                    tag,
+                    name,
+                    content_type,
+                    bytes_per_s,
+                    workahead_bytes,
+                    delay_ns,
+                    producer_bytes,
+                };
+                Ok(Request::Pour(terms))
+            }
             _ => Err(WireError::Foreign),
         }
     }
@@ -217,6 +280,10 @@ impl Reply {
             Reply::Changed { tag } => (CHANGE, *tag, 0, 0, [0; 4], ""),
             Reply::NotChanged { tag, code, retry_after_s, text } => {
                 (CHANGE, *tag, *code as u16, *retry_after_s, [0; 4], text.as_str())
+            }
+            Reply::Poured { tag } => (POUR, *tag, 0, 0, [0; 4], ""),
+            Reply::NotPoured { tag, code, retry_after_s, text } => {
+                (POUR, *tag, *code as u16, *retry_after_s, [0; 4], text.as_str())
             }
         };
         let mut cut = text.len().min(PROGRAM_TEXT_BYTES_MAX);
@@ -271,6 +338,13 @@ impl Reply {
                 retry_after_s,
                 text: text()?,
             }),
+            (POUR, 0) => Ok(Reply::Poured { tag }),
+            (POUR, refused) => Ok(Reply::NotPoured {
+                tag,
+                code: RefusalCode::from_number(refused),
+                retry_after_s,
+                text: text()?,
+            }),
             (BELL, _) => Ok(Reply::Bell),
             _ => Err(WireError::Foreign),
         }
@@ -311,7 +385,26 @@ mod tests {
         let open = (any::<u64>(), any::<u64>(), "[a-z\u{e9}-]{0,40}", "[a-z]{0,20}")
             .prop_map(|(tag, from_bytes, title, class)| Request::Open { tag, from_bytes, title, class });
         let change = (any::<u64>(), "[a-z]{0,20}").prop_map(|(tag, class)| Request::Change { tag, class });
-        prop_oneof![open, change, any::<u64>().prop_map(|tag| Request::Close { tag }), Just(Request::Bell)]
+        let pour = (any::<[u64; 5]>(), "[a-z0-9-]{0,40}", "[a-z/]{0,20}").prop_map(
+            |([tag, bytes_per_s, workahead_bytes, delay_ns, producer_bytes], name, content_type)| {
+                Request::Pour(PourRequest {
+                    tag,
+                    name,
+                    content_type,
+                    bytes_per_s,
+                    workahead_bytes,
+                    delay_ns,
+                    producer_bytes,
+                })
+            },
+        );
+        prop_oneof![
+            open,
+            change,
+            pour,
+            any::<u64>().prop_map(|tag| Request::Close { tag }),
+            Just(Request::Bell)
+        ]
     }
 
     fn replies() -> impl Strategy<Value = Reply> {
@@ -319,17 +412,19 @@ mod tests {
             any::<[u64; 5]>().prop_map(|[tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes]| {
                 Reply::Opened(OpenedStream { tag, file_bytes, arena_bytes, producer_bytes, consumer_bytes })
             });
-        let refused = (any::<bool>(), any::<u64>(), 1..7_u16, any::<u32>(), ".{0,80}").prop_map(
-            |(opens, tag, code, retry_after_s, text)| {
+        let refused = (0..3_u8, any::<u64>(), 1..7_u16, any::<u32>(), ".{0,80}").prop_map(
+            |(what, tag, code, retry_after_s, text)| {
                 let (code, retry_after_s) = (RefusalCode::from_number(code), retry_after_s.into());
-                match opens {
-                    true => Reply::Refused { tag, code, retry_after_s, text },
-                    false => Reply::NotChanged { tag, code, retry_after_s, text },
+                match what {
+                    0 => Reply::Refused { tag, code, retry_after_s, text },
+                    1 => Reply::NotPoured { tag, code, retry_after_s, text },
+                    _ => Reply::NotChanged { tag, code, retry_after_s, text },
                 }
             },
         );
         let changed = any::<u64>().prop_map(|tag| Reply::Changed { tag });
-        prop_oneof![opened, refused, changed, Just(Reply::Bell)]
+        let poured = any::<u64>().prop_map(|tag| Reply::Poured { tag });
+        prop_oneof![opened, refused, changed, poured, Just(Reply::Bell)]
     }
 
     proptest! {

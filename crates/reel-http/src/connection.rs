@@ -5,6 +5,7 @@ use crate::limits::{
     ASIDE_TIME_MAX_NS, HANDSHAKE_TIME_MAX_NS, HEAD_TIME_MAX_NS, IDLE_TIME_MAX_NS, LINGER_TIME_MAX_NS,
     SEND_CRITICAL_NS, STALL_TIME_MAX_NS,
 };
+use crate::live::Live;
 use crate::peer::Peer;
 use crate::request::Request;
 use crate::secure::Secure;
@@ -92,6 +93,8 @@ pub(crate) struct Sending {
     pub(crate) request: Request,
     /// Set if it is watched whether the client plays.
     pub(crate) watched: Option<Watched>,
+    /// Set while a poured stream is sent and more of it may come.
+    pub(crate) live: Option<Live>,
 }
 
 /// Why a connection is closed by the server.
@@ -149,6 +152,14 @@ impl Connection {
     pub(crate) fn delivery(&self) -> Option<DeliveryId> {
         match &self.state {
             State::Sending(sending) => Some(sending.delivery),
+            _ => None,
+        }
+    }
+
+    /// The poured stream that is sent, while more of it may come.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        match &self.state {
+            State::Sending(sending) => sending.live.as_ref(),
             _ => None,
         }
     }
@@ -258,6 +269,7 @@ mod tests {
             status: 200,
             request: Request::default(),
             watched: None,
+            live: None,
         }))
     }
 

@@ -6,6 +6,7 @@ use crate::route::Route;
 use crate::scratch::Scratch;
 use crate::service::{HttpShared, HttpThread};
 use reel_arena::Arena;
+use reel_pour::Pours;
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{Core, RtError};
 use reel_serve::{FrontEnd, Listening, OpenConnections, Parts, Proxies, ServeThreads, ThreadsConfig};
@@ -55,6 +56,8 @@ pub struct HttpParts {
     pub handover: HandoverTo,
     /// The reverse proxies that name their clients.
     pub proxies: Proxies,
+    /// The streams that programs pour.
+    pub pours: Pours,
 }
 
 /// Takes a connection over, or returns it if it has no room for it. Must not wait.
@@ -109,6 +112,7 @@ impl HttpFrontEnd {
         let (listeners, transports) =
             listeners.into_iter().map(|(listener, transport)| (Arc::new(listener.into()), transport)).unzip();
         let listening = Listening { listeners, open: Arc::clone(&http.open) };
+        let pours = http.pours.clone();
         let (scratch_buffers, arena) =
             (config.tls.as_ref().map_or(0, |(_, buffers)| *buffers), http.arena.clone());
         let shared = Arc::new(HttpShared {
@@ -130,6 +134,8 @@ impl HttpFrontEnd {
                 HttpThread::new(core, Arc::clone(&shared), scratch)
             }
         })?;
+        let viewers = threads.waker();
+        pours.on_news(move || viewers.wake());
         Ok(Self { threads })
     }
 }

@@ -17,6 +17,7 @@ mod file_readers;
 mod files;
 mod front_end;
 pub mod limits;
+mod live;
 mod metrics;
 mod peer;
 pub mod range;

@@ -14,6 +14,8 @@ pub struct Request {
     /// `?download` is in the query: a client that copies says so.
     pub(crate) is_download: bool,
     pub(crate) keep_alive: bool,
+    /// The client is one of HTTP/1.1, which takes bodies in chunks.
+    pub(crate) takes_chunks: bool,
     /// Announces a body.
     pub(crate) has_body: bool,
     pub(crate) range: Option<String>,
@@ -78,8 +80,12 @@ impl Request {
         if target.len() > TARGET_BYTES_MAX {
             return Err((414, "the request target is longer than 4096 bytes"));
         }
-        let mut request =
-            Request { method: method.to_owned(), keep_alive: version == 1, ..Request::default() };
+        let mut request = Request {
+            method: method.to_owned(),
+            keep_alive: version == 1,
+            takes_chunks: version == 1,
+            ..Request::default()
+        };
         let mut hosts = 0;
         for header in parsed.headers.iter() {
             let text = || String::from_utf8_lossy(header.value).trim().to_owned();

@@ -228,6 +228,17 @@ impl Response {
         Response::new(request, 200, &fields, None)
     }
 
+    /// The head of an answer whose body is still being made: in chunks (RFC 9112 section 7.1), or
+    /// up to the end of the connection.
+    pub(crate) fn growing(request: &Request, content_type: &str, in_chunks: bool) -> Response {
+        let coding = if in_chunks { "Transfer-Encoding: chunked\r\n" } else { "" };
+        // A proxy that kept it until there is much of it would make it late.
+        let fields = format!(
+            "Content-Type: {content_type}\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n{coding}"
+        );
+        Response::new(request, 200, &fields, None)
+    }
+
     /// The answer to a browser that asks which requests it may send to media of another origin
     /// (Fetch standard, CORS preflight).
     pub(crate) fn options(request: &Request) -> Response {

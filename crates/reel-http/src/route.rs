@@ -15,6 +15,8 @@ pub(crate) enum Route {
     Download { title: String },
     /// The same among the files that are played (`docs/design/webdav.md`).
     Play { title: String },
+    /// A stream that a program pours.
+    Live { name: String },
     /// Below a media path, but without a resource.
     NotFound,
     /// For the control plane.
@@ -42,6 +44,7 @@ impl Route {
             Some("watch") => watch(names).unwrap_or(Route::NotFound),
             Some("s") => session(names).unwrap_or(Route::NotFound),
             Some("files") => file(names).map_or(Route::NotFound, |title| Route::Download { title }),
+            Some("live") => live(names).unwrap_or(Route::NotFound),
             Some("dav") => dav(names).unwrap_or(Route::ControlPlane),
             _ => Route::ControlPlane,
         }
@@ -98,6 +101,11 @@ fn session<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
     };
     let title = title.map(str::to_owned);
     names.next().is_none().then_some(Route::Session { key, file, title })
+}
+
+fn live<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<Route> {
+    let name = names.next()?.to_owned();
+    names.next().is_none().then_some(Route::Live { name })
 }
 
 fn file<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<String> {
@@ -201,6 +209,8 @@ mod tests {
         assert!(is_of_dav("/dav/play/a-film.mp4", "PROPFIND") && !is_of_dav("/dav/play/a-film.mp4", "HEAD"));
         assert!(!is_of_dav("/files/a-film.mp4", "PROPFIND"));
         assert_eq!(Route::of("/s/short/master.m3u8"), Route::NotFound);
+        assert_eq!(Route::of("/live/studio"), Route::Live { name: "studio".into() });
+        assert_eq!(Route::of("/live/studio/x"), Route::NotFound);
         for elsewhere in [
             "/",
             "/api/v1/titles",

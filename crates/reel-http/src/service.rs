@@ -16,6 +16,7 @@
 
 mod connecting;
 mod ending;
+mod live;
 mod panics;
 mod paths;
 mod playing;
@@ -279,6 +280,10 @@ impl Protocol for HttpThread {
         // The head is already sent. The only way to report the error is to end the connection
         // early.
         self.close(serve, tag);
+    }
+
+    fn woken(&mut self, serve: &mut Serve<'_>) {
+        self.continue_live(serve);
     }
 
     fn drain(&mut self, serve: &mut Serve<'_>) {

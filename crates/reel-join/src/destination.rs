@@ -6,6 +6,7 @@ use crate::limits::{DESTINATION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::refused::JoinRefused;
 use reel_admit::AddressRange;
 use reel_play::uplink_client;
+use reel_serve::AllowedClients;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -27,6 +28,8 @@ pub struct Targets {
     pub directory: Option<Arc<JoinDirectory>>,
     /// Where connections may be made to.
     pub to: Vec<TcpTarget>,
+    /// Who may have sessions played there.
+    pub clients: AllowedClients,
 }
 
 /// Addresses, and a port of each.
@@ -194,7 +197,7 @@ mod tests {
     fn addresses_are_allowed_with_their_port_alone() {
         let to = ["tcp:127.0.0.0/8:5000", "tcp:[::1]:5001", "tcp:192.0.2.7:5000"];
         let to = to.map(|text| text.parse::<TcpTarget>().expect(text)).to_vec();
-        let targets = Targets { directory: None, to };
+        let targets = Targets { to, ..Targets::default() };
         let check = |text: &str| match Destination::parse(text).expect(text) {
             Destination::Tcp(address) => targets.check(address),
             Destination::File(name) => panic!("{name} is a file"),

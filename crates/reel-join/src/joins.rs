@@ -107,6 +107,15 @@ impl Joins {
         self.0.targets.are_any()
     }
 
+    /// Whether a client may have sessions played into destinations.
+    ///
+    /// # Errors
+    /// [`JoinRefused::OfOthers`].
+    pub fn allow(&self, client: IpAddr) -> Result<(), JoinRefused> {
+        let client = client.into();
+        if self.0.targets.clients.has(client) { Ok(()) } else { Err(JoinRefused::OfOthers(client)) }
+    }
+
     /// Has the session of a key played into a destination: from this byte of its title as one file
     /// on, or from where it is if it plays into another one. May wait for a disk and for the thread
     /// of joins.

@@ -1,7 +1,7 @@
 //! Why a session does not get an outlet.
 
 use crate::limits::{NAME_BYTES_MAX, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
-use reel_admit::OpenRefused;
+use reel_admit::{Client, OpenRefused};
 use std::io;
 use std::net::SocketAddr;
 
@@ -35,6 +35,11 @@ pub enum JoinRefused {
         /// Which key of the configuration allows it.
         help: &'static str,
     },
+    /// The client may not have sessions played anywhere.
+    #[error(
+        "the server plays sessions into destinations only for chosen clients, and {0} is none of them; an operator can add it to join.clients in the server's configuration"
+    )]
+    OfOthers(Client),
     /// Nothing takes the connection.
     #[error("tcp:{to} takes no connection: {error}")]
     NoConnection {

@@ -3,7 +3,7 @@
 use crate::error::LibraryError;
 use crate::limits::{MANIFEST_BYTES_A_FRAGMENT, PLAYLIST_BYTES_A_FRAGMENT, TEXT_FRAGMENTS_FREE};
 use reel_media::{TitleIndex, TrackKind};
-use reel_volume::{ObjectEntry, ObjectMap, Role, STREAM_NUMBER, Sums, TitleRecord, Volume};
+use reel_volume::{ObjectEntry, ObjectMap, Role, STREAM_NUMBER, SourceFile, Sums, TitleRecord, Volume};
 use std::sync::Arc;
 
 /// Everything that is needed to play a title without asking a disk where its bytes are. While it
@@ -53,6 +53,14 @@ impl Title {
     /// A title of which only a stream is used, which has maps of its own.
     pub(crate) fn of_stream(record: Arc<TitleRecord>) -> Title {
         Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes: size_of::<Title>() }
+    }
+
+    /// What is played under this name and is not stored: a stream that a program pours.
+    pub fn unstored(name: &str) -> Title {
+        let (id, name) = (name.to_owned(), name.to_owned());
+        let record =
+            TitleRecord { id, name, added_unix_s: 0, source: SourceFile::default(), objects: Vec::new() };
+        Title::of_stream(Arc::new(record))
     }
 
     /// A title that is never played.

@@ -30,6 +30,12 @@ pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
 /// The memory of a program cannot, because the program is looking at it.
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
+/// Streams that one program may pour at once. Each is a look every tick, and two mappings.
+pub const PROGRAM_POURS_MAX: usize = 16;
+
+/// Most messages that are taken from one poured stream in a row.
+pub const POUR_MESSAGES_PER_TURN: usize = 128;
+
 // ---- Tuning
 
 /// Bytes of a stream's own memory, for what the server makes itself: heads of files. It is small,

@@ -1,7 +1,7 @@
 //! An outlet that writes a stream to shared memory.
 
 use crate::limits::{PROGRAM_MESSAGES, PROGRAM_OWN_BYTES, PROGRAM_OWN_MESSAGE_BYTES};
-use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer};
+use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer, RingSpace};
 use reel_arena::{Arena, ArenaError, Others, SharedMemory};
 use reel_ring::Chunk;
 use reel_serve::streams::{Offer, Outlet, Settled};
@@ -21,9 +21,8 @@ pub struct MappedOutlet {
     held: VecDeque<HeldMessage>,
     /// Messages given back so far.
     given_back: u64,
-    /// Bytes of the stream's own memory handed out so far, and given back so far.
-    own_taken: u64,
-    own_free: u64,
+    /// The stream's own memory.
+    own: RingSpace,
 }
 
 struct HeldMessage {
@@ -64,8 +63,7 @@ impl MappedOutlet {
             layout,
             held: VecDeque::new(),
             given_back: 0,
-            own_taken: 0,
-            own_free: 0,
+            own: RingSpace::new(layout.bytes as u64),
         })
     }
 
@@ -82,16 +80,6 @@ impl MappedOutlet {
     /// Messages that the program has taken and not given back.
     pub fn held(&self) -> usize {
         self.held.len()
-    }
-
-    /// Space for `bytes` in the stream's own memory, in one piece: its offset, and how many bytes
-    /// it takes together with those that are left out at the end.
-    fn own_room(&self, bytes: u64) -> Option<(u64, u64)> {
-        let room = self.layout.bytes as u64;
-        let at = self.own_taken % room;
-        let left_out = if at + bytes > room { room - at } else { 0 };
-        let taken = left_out + bytes;
-        (self.own_taken - self.own_free + taken <= room).then_some(((at + left_out) % room, taken))
     }
 }
 
@@ -112,13 +100,12 @@ impl Outlet for MappedOutlet {
                 // What the server made itself is not in the arena. This is the only copy: the few
                 // KiB of a file's head.
                 let bytes = &offer.chunk[..offer.chunk.len().min(PROGRAM_OWN_MESSAGE_BYTES)];
-                let Some((at, taken)) = self.own_room(bytes.len() as u64) else { return 0 };
+                let Some(place) = self.own.take(bytes.len() as u64) else { return 0 };
                 // The cast fits: the offset is within the stream's own memory.
-                let at = self.layout.bytes_at() + at as usize;
+                let at = self.layout.bytes_at() + place.at as usize;
                 self.producer.memory_mut().write(at, bytes);
-                self.own_taken += taken;
                 let (offset, bytes) = (at as u64, bytes.len() as u32);
-                (Post { offset, bytes, in_producer: true, position, due_ns }, taken, None)
+                (Post { offset, bytes, in_producer: true, position, due_ns }, place.taken, None)
             }
         };
         let posted = self.producer.post(&post);
@@ -136,7 +123,7 @@ impl Outlet for MappedOutlet {
         for _ in self.given_back..read {
             let Some(message) = self.held.pop_front() else { break };
             bytes += message.bytes;
-            self.own_free += message.own_bytes;
+            self.own.give_back(message.own_bytes);
         }
         self.given_back = read;
         Ok(bytes)

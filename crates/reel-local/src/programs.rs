@@ -1,4 +1,5 @@
-//! Streams for programs on this machine: one core that reads titles into memory that programs map.
+//! Streams for programs on this machine: one core that reads titles into memory that programs map,
+//! and takes what programs pour.
 //!
 //! A program's socket carries its requests, and bells. Its messages go through shared memory
 //! (`reel-client`). Its streams are admitted like any viewer's. To follow one stream:
@@ -6,16 +7,19 @@
 
 mod opening;
 mod playing;
+mod pouring;
 
 use crate::limits::{
-    PROGRAM_HELD_MAX_NS, PROGRAM_HELD_UNDER_PRESSURE_MAX_NS, PROGRAM_MESSAGES_PER_TURN, PROGRAM_STREAMS_MAX,
-    PROGRAM_TICK_NS, PROGRAMS_MAX,
+    PROGRAM_HELD_MAX_NS, PROGRAM_HELD_UNDER_PRESSURE_MAX_NS, PROGRAM_MESSAGES_PER_TURN, PROGRAM_POURS_MAX,
+    PROGRAM_STREAMS_MAX, PROGRAM_TICK_NS, PROGRAMS_MAX,
 };
 use crate::outlet::{ArenaMap, MappedOutlet};
 use playing::Playing;
+use pouring::Pouring;
 use reel_arena::mms::Ending;
 use reel_client::{Heard, Reply, Request, accept_peer, hear, say};
 use reel_play::Slots;
+use reel_pour::Pours;
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError};
 use reel_serve::streams::{Batch, StreamId, Streams};
@@ -39,6 +43,8 @@ pub struct LocalFrontEnd {
     pub arena: ArenaMap,
     /// Buffers that the window of one stream takes.
     pub window_buffers: usize,
+    /// The streams that programs pour.
+    pub pours: Pours,
     /// The socket to which programs connect.
     pub listener: Arc<OwnedFd>,
     /// The path of that socket. It is removed at the end.
@@ -110,6 +116,8 @@ struct Program {
     user: u32,
     /// Its streams by its own names.
     streams: HashMap<u64, Named>,
+    /// Those that it pours.
+    pours: HashMap<u64, Pouring>,
 }
 
 /// What a name refers to.
@@ -145,8 +153,8 @@ impl Programs {
     fn heard(&mut self, serve: &mut Serve<'_>, token: u64) {
         for _ in 0..PROGRAM_MESSAGES_PER_TURN {
             let Some(program) = self.programs.get_mut(token) else { return };
-            let bytes = match hear(&program.socket) {
-                Ok(Heard::Message(bytes, _)) => bytes,
+            let (bytes, descriptors) = match hear(&program.socket) {
+                Ok(Heard::Message(bytes, descriptors)) => (bytes, descriptors),
                 Ok(Heard::Nothing) => break,
                 Ok(Heard::Gone) => return self.gone(serve, token),
                 Err(error) => {
@@ -162,8 +170,13 @@ impl Programs {
                         program.streams.values().copied().filter_map(Named::id).collect();
                     self.pump(serve, &set);
                 }
+                Ok(Request::Pour(request)) => self.pour(serve, token, request, descriptors),
                 Ok(Request::Close { tag }) => {
                     let Some(program) = self.programs.get_mut(token) else { return };
+                    if let Some(pouring) = program.pours.remove(&tag) {
+                        pouring.end(serve.now_ns());
+                        continue;
+                    }
                     match program.streams.get_mut(&tag) {
                         Some(Named::Open(id)) => {
                             let id = *id;
@@ -255,6 +268,7 @@ impl Programs {
     /// Polls all streams, so that a reader that keeps to its schedule need not ring.
     fn tick(&mut self, serve: &mut Serve<'_>) {
         self.ticking = false;
+        self.take_poured(serve);
         let set = self.streams.ids();
         self.pump(serve, &set);
         let pressed = serve.engine.is_pressed();
@@ -273,7 +287,7 @@ impl Programs {
     }
 
     fn watch(&mut self, serve: &mut Serve<'_>) {
-        if !self.ticking && !self.streams.is_empty() {
+        if !self.ticking && (!self.streams.is_empty() || self.pours()) {
             self.ticking = true;
             serve.core.at(serve.now_ns() + PROGRAM_TICK_NS, TICK);
         }
@@ -299,8 +313,13 @@ impl Protocol for Programs {
             }
         };
         let socket = Arc::new(socket);
-        let program =
-            Program { socket: Arc::clone(&socket), _counted: counted, user, streams: HashMap::new() };
+        let program = Program {
+            socket: Arc::clone(&socket),
+            _counted: counted,
+            user,
+            streams: HashMap::new(),
+            pours: HashMap::new(),
+        };
         let token = self.programs.insert(program);
         self.count();
         serve.core.ring.push(token, Op::AwaitReadable { socket });

@@ -256,3 +256,11 @@ pub const PUSHED_HEADER_BYTES: usize = 60;
 
 /// Bytes of the header of a FEC packet behind that of RTP (SMPTE ST 2022-1).
 pub const FEC_HEADER_BYTES: usize = 16;
+
+/// For how many rounds a viewer of a poured stream is reserved the network at once: twelve hours.
+/// A viewer that stays is reserved more when half of them are over.
+pub const POURED_ROUNDS: usize = 43_200;
+
+/// What a viewer of a poured stream may hold of it beyond the stream's window: what is appended to
+/// a response at once.
+pub const POURED_HELD_BYTES: u64 = 64 << 10;

@@ -1,6 +1,7 @@
 //! An opened title as front ends see it: its segments, its plain file, and what can be reserved for
 //! it.
 
+use crate::limits::{POURED_HELD_BYTES, POURED_ROUNDS};
 use crate::offers::{Offers, file_times, span_of, track_ns};
 use crate::playable::{Form, PlainFile, Playable, Segment};
 use crate::pushed::{PushedStream, SlotPiece};
@@ -11,6 +12,8 @@ use reel_cache::{Body, Depth, Part};
 use reel_library::{Stream, Title};
 use reel_media::progressive::{self, ObjectRef, VirtualFile};
 use reel_media::{TrackIndex, TrackKind};
+use reel_qos::Demand;
+use reel_qos::limits::ROUND_NS;
 use reel_volume::ObjectMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,6 +23,8 @@ pub struct PlayableTitle {
     title: Arc<Title>,
     file: Option<PlainFile>,
     offers: Offers,
+    /// What a viewer of a poured stream is reserved.
+    poured: Option<Choices>,
     stream: Option<PushedStream>,
     transport: Option<Arc<Stream>>,
     pub(crate) texts: TextCache,
@@ -29,7 +34,7 @@ impl Playable for PlayableTitle {
     fn choices(&self, form: Form) -> Option<Choices> {
         match form {
             Form::Ladder | Form::File => self.offers.of(form).cloned(),
-            Form::Stream => self.stream.as_ref()?.choices.clone(),
+            Form::Stream => self.poured.clone().or_else(|| self.stream.as_ref()?.choices.clone()),
         }
     }
 
@@ -64,7 +69,7 @@ impl PlayableTitle {
         let file = laid_out.and_then(|file| {
             Some(PlainFile { body: file_body(&title, &file)?, times: file_times(&title, &file) })
         });
-        Self { title, file, offers, stream: None, transport: None, texts }
+        Self { title, file, offers, poured: None, stream: None, transport: None, texts }
     }
 
     /// The form `ts` of a title as one file, for members whose readers read ahead by `depth`.
@@ -75,6 +80,7 @@ impl PlayableTitle {
             title: Arc::clone(&stream.title),
             file: Some(file),
             offers,
+            poured: None,
             stream: None,
             texts: TextCache::new(1, 0, stream.index.joins.len()),
             transport: Some(stream),
@@ -93,11 +99,29 @@ impl PlayableTitle {
         Self::of_pushed(PushedStream::of_slots(stream, pieces, with_parity, depth))
     }
 
+    /// A stream of this name and rate that a program pours: a viewer needs the network and the
+    /// processors for [`POURED_ROUNDS`], and memory for what it holds beyond the stream's window.
+    pub fn of_poured(name: &str, bytes_per_s: u64) -> Self {
+        let bytes = u128::from(bytes_per_s) * u128::from(ROUND_NS) / 1_000_000_000;
+        let sent = vec![u64::try_from(bytes).unwrap_or(u64::MAX); POURED_ROUNDS];
+        let demand = Arc::new(Demand::new(Vec::new(), sent, POURED_HELD_BYTES));
+        Self {
+            title: Arc::new(Title::unstored(name)),
+            file: None,
+            offers: Offers::none(),
+            poured: Some(Choices::from(Arc::from([demand]))),
+            stream: None,
+            transport: None,
+            texts: TextCache::new(1, 0, 0),
+        }
+    }
+
     fn of_pushed(pushed: PushedStream) -> Self {
         Self {
             title: Arc::clone(&pushed.stream.title),
             file: None,
             offers: Offers::none(),
+            poured: None,
             stream: Some(pushed),
             transport: None,
             texts: TextCache::new(1, 0, 0),

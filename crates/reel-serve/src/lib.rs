@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod allowed_clients;
 mod class_clients;
 mod front_end;
 mod http_date;
@@ -27,7 +28,8 @@ mod thread;
 mod titles;
 
 pub use accept::{Accepted, Counted, OpenConnections};
-pub use class_clients::{ClassClients, ClassRights};
+pub use allowed_clients::AllowedClients;
+pub use class_clients::ClassRights;
 pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig, Waker};
 pub use http_date::{http_date, last_modified, seconds_of_http_date};
 pub use key_use::{KeyOf, KeyUse};

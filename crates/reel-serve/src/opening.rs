@@ -9,11 +9,13 @@ use reel_cache::SessionKey;
 use reel_disk::Disks;
 use reel_disk::limits::WAKE_MAX_NS;
 use reel_library::{Form as StoredForm, LibraryError};
+use reel_play::limits::POURED_ROUNDS;
 use reel_play::{
     Form, NewSession, PlayCounters, Playable, PlayableTitle, SessionRefused, change_class, open_session,
     resume_session,
 };
-use reel_qos::Class;
+use reel_qos::limits::ROUND_NS;
+use reel_qos::{Class, Kind};
 use reel_rt::{Workers, now_ns};
 use reel_volume::WakeOccasion;
 use std::net::IpAddr;
@@ -185,6 +187,43 @@ impl Opener {
         let key = SessionKey::random().map_err(|error| self.refuse(OpenRefused::NoRandom(error).into()))?;
         let session = self.open_as(NewSession { key, title_id, title, form, client }, now_ns)?;
         Ok(OpenedSession::new(&self.sessions, session))
+    }
+
+    /// Opens a session of a client on a stream of this rate that a program pours. It begins now: a
+    /// stream waits for no viewer. A refusal is counted.
+    ///
+    /// # Errors
+    /// [`Refusal::Session`].
+    pub fn poured_session(
+        &self,
+        (name, bytes_per_s): (&str, u64),
+        client: SessionClient,
+        now_ns: u64,
+    ) -> Result<OpenedSession, Refusal> {
+        let playing = self.titles.poured(name, bytes_per_s);
+        let offers = match self.disks.classes().kind(client.class) {
+            Kind::Periodic => playing.choices(Form::Stream).unwrap_or_else(Choices::none),
+            Kind::Interactive | Kind::Aperiodic => Choices::none(),
+        };
+        // No title has a name with a slash.
+        let name = format!("live/{name}");
+        let opened = self.sessions.open_pushed(&name, playing, offers, client, now_ns, now_ns);
+        let session = opened.map_err(|refused| self.refuse(refused.into()))?;
+        let session = OpenedSession::new(&self.sessions, session);
+        self.continue_poured(&session, now_ns).map_err(|refused| self.refuse(refused.into()))?;
+        Ok(session)
+    }
+
+    /// A session of a poured stream continues for [`POURED_ROUNDS`] from now on. One that finds no
+    /// room for so long keeps what it has.
+    ///
+    /// # Errors
+    /// The session has nothing, and there is no room.
+    pub fn continue_poured(&self, session: &Session<PlayableTitle>, now_ns: u64) -> Result<(), OpenRefused> {
+        if self.disks.classes().kind(session.class()) == Kind::Periodic {
+            self.sessions.push(session, 0..POURED_ROUNDS as u64 * ROUND_NS, now_ns)?;
+        }
+        Ok(())
     }
 
     /// Has a session continue in the class of this name, which `client` asks for. It is admitted

@@ -17,6 +17,7 @@ pub struct Titles {
     aside: SetAside,
     playing: Mutex<HashMap<String, Weak<PlayableTitle>>>,
     streams: Mutex<HashMap<String, Weak<PlayableTitle>>>,
+    poured: Mutex<HashMap<(String, u64), Weak<PlayableTitle>>>,
 }
 
 /// Opens the index of a title of a library.
@@ -30,8 +31,8 @@ impl Titles {
 
     /// The same, with another function that opens indexes: one that fails in a test.
     pub fn opened_by(library: Arc<Library>, depth: Depth, open: Box<OpenIndex>) -> Self {
-        let (aside, playing, streams) = Default::default();
-        Self { library, open, depth, aside, playing, streams }
+        let (aside, playing, streams, poured) = Default::default();
+        Self { library, open, depth, aside, playing, streams, poured }
     }
 
     /// Opens a form of a title. Waits for its index if no session plays it yet.
@@ -50,6 +51,19 @@ impl Titles {
                 Ok(shared(&self.streams, &title, || PlayableTitle::of_transport(stream, self.depth)))
             }
         }
+    }
+
+    /// A stream of this name and rate that a program pours, as all of its viewers share it.
+    pub fn poured(&self, name: &str, bytes_per_s: u64) -> Arc<PlayableTitle> {
+        let mut poured = lock(&self.poured);
+        let key = (name.to_owned(), bytes_per_s);
+        if let Some(playable) = poured.get(&key).and_then(Weak::upgrade) {
+            return playable;
+        }
+        let playable = Arc::new(PlayableTitle::of_poured(name, bytes_per_s));
+        poured.retain(|_, playable| playable.strong_count() > 0);
+        poured.insert(key, Arc::downgrade(&playable));
+        playable
     }
 
     /// The volume of the library.

@@ -2,6 +2,7 @@
 
 mod cast;
 mod mount;
+mod pour;
 mod receive;
 
 use std::ffi::OsString;
@@ -19,6 +20,7 @@ pub(crate) use cast::{
     CastAddArguments, CastCommand, CastListArguments, CastPlanArguments, CastSdpArguments, CastStopArguments,
 };
 pub(crate) use mount::MountArguments;
+pub(crate) use pour::PourArguments;
 pub(crate) use receive::ReceiveArguments;
 
 /// The text of `reel help` after the list of commands.
@@ -112,6 +114,13 @@ pub(crate) enum Command {
     /// Write a title to standard output, straight from a running server's memory: `reel tap TITLE |
     /// ffmpeg -i - ...`
     Tap(TapArguments),
+
+    /// Play standard input to others while it comes: `reel tap TITLE | FILTER | reel pour NAME
+    /// --rate 5M`
+    ///
+    /// Nothing is stored. The server keeps a few seconds; a viewer that is behind by more is cut
+    /// off. See docs/programs.md
+    Pour(PourArguments),
 
     /// Run many players against any HLS server and measure start-up, stalls and late bytes: `reel
     /// load --help`

@@ -10,6 +10,7 @@ mod ingest;
 mod learnt_prices;
 mod load;
 mod mount;
+mod pour;
 mod probe;
 mod profiles;
 mod receive;
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Receive(arguments) => receive::run(&arguments, quiet),
         Command::Mount(arguments) => mount::run(&arguments, quiet),
         Command::Tap(arguments) => tap::run(&arguments),
+        Command::Pour(arguments) => pour::run(&arguments, quiet),
         Command::Load(arguments) => load::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),

@@ -5,6 +5,7 @@
 
 mod casts;
 mod classes;
+mod clients;
 mod experimental;
 mod join;
 mod keys;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Deserializer};
 
 pub(crate) use casts::CastSection;
 pub(crate) use classes::ClassesConfig;
+pub(crate) use clients::ClientsConfig;
 pub(crate) use experimental::ExperimentalSection;
 pub(crate) use join::JoinSection;
 pub(crate) use nfs::NfsSection;
@@ -305,6 +307,7 @@ impl Config {
             what: wrong.to_string(),
             help: "write the word, an address or a range of addresses, and a port".into(),
         })?;
+        config.join.clients.check("join.clients", text)?;
         config.classes.check(text)?;
         config.tls.check(text)?;
         Ok(config)

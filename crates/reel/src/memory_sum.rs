@@ -7,6 +7,7 @@ use reel_api::limits as api;
 use reel_http::limits as http;
 use reel_library::limits::{INGEST_BYTES_MAX, OPENED_BYTES_MAX};
 use reel_nfs::limits as nfs;
+use reel_pour::limits::POUR_MEMORY_BYTES;
 use reel_qos::Kind;
 use reel_serve::limits::{OPENERS, WRITERS};
 
@@ -38,7 +39,7 @@ pub(crate) struct MemoryUsers<'a> {
 
 /// The parts of the sum, each with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MemorySum([(&'static str, u64); 11]);
+pub(crate) struct MemorySum([(&'static str, u64); 12]);
 
 impl MemorySum {
     pub(crate) fn of(users: &MemoryUsers<'_>) -> Self {
@@ -54,6 +55,7 @@ impl MemorySum {
             ("media", media_bytes),
             ("connections", connections(users, serve_threads)),
             ("NFS", if config.nfs.listen.is_some() { nfs::MEMORY_BYTES_MAX as u64 } else { 0 }),
+            ("poured streams", if config.programs_socket.is_some() { POUR_MEMORY_BYTES } else { 0 }),
             ("requests", requests()),
             ("ingests", parsing * (INGEST_BYTES_MAX + STACK_BYTES) + pieces),
             ("opened titles", OPENED_BYTES_MAX as u64),
@@ -141,7 +143,7 @@ mod tests {
         let config = Config::default();
         let sum = MemorySum::of(&users(&config));
         assert_eq!(sum.bytes(), sum.0.iter().map(|(_, bytes)| bytes).sum::<u64>());
-        let is_used = |part: &(&str, u64)| (part.1 > 0) == (part.0 != "NFS");
+        let is_used = |part: &(&str, u64)| (part.1 > 0) != ["NFS", "poured streams"].contains(&part.0);
         assert!(sum.bytes() > 1 << 30 && sum.0.iter().all(is_used), "{sum}");
         assert!(
             sum.to_string().starts_with("memory at most: ") && sum.to_string().contains("media 1.0 GiB, ")
@@ -160,6 +162,8 @@ mod tests {
         let mut other = Config::default();
         other.nfs.listen = Some("127.0.0.1:2049".parse().unwrap());
         assert_eq!(MemorySum::of(&users(&other)).bytes(), sum.bytes() + nfs::MEMORY_BYTES_MAX as u64);
+        let other = Config { programs_socket: Some("reel.sock".into()), ..Config::default() };
+        assert_eq!(MemorySum::of(&users(&other)).bytes(), sum.bytes() + POUR_MEMORY_BYTES);
     }
 
     #[test]

@@ -41,6 +41,7 @@ use reel_play::{
     Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
     Uplink, UplinkRate,
 };
+use reel_pour::{PourMetrics, Pours};
 use reel_qos::ClientShare;
 use reel_qos::limits::ROUND_NS;
 use reel_ring::DriverChoice;
@@ -286,7 +287,8 @@ impl Server {
             Some(path) => Some(keep_sessions(path, &parts, &config)?),
             None => None,
         };
-        let (plan, metrics) = (&plan, control.metrics());
+        let (plan, metrics, pours) = (&plan, control.metrics(), Pours::default());
+        metrics.register(Arc::new(PourMetrics(pours.clone())));
         let starting = Starting {
             config: &config,
             plan,
@@ -294,6 +296,7 @@ impl Server {
             parts: &parts,
             casts: &casts,
             joins: &joins,
+            pours: &pours,
             metrics,
         };
         let front_ends = bound.start(&starting)?;

@@ -2,6 +2,7 @@
 
 use crate::wire::{NewOutlet, Outlet, OutletStage};
 use crate::{OutletRefusal, OutletService};
+use std::net::IpAddr;
 use std::sync::Mutex;
 
 /// Outlets of the session `k0`, into which nothing is sent.
@@ -9,7 +10,7 @@ use std::sync::Mutex;
 pub(super) struct FakeOutlets(Mutex<Vec<Outlet>>);
 
 impl OutletService for FakeOutlets {
-    fn add(&self, key: &str, wanted: NewOutlet) -> Result<Outlet, OutletRefusal> {
+    fn add(&self, key: &str, wanted: NewOutlet, _: IpAddr) -> Result<Outlet, OutletRefusal> {
         let detail = || wanted.to.clone();
         match wanted.to.as_str() {
             _ if key != "k0" => return Err(OutletRefusal::NoSuchSession),

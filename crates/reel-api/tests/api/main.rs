@@ -112,7 +112,7 @@ impl CastService for NoCasts {
 struct NoOutlets;
 
 impl OutletService for NoOutlets {
-    fn add(&self, _: &str, _: NewOutlet) -> Result<Outlet, OutletRefusal> {
+    fn add(&self, _: &str, _: NewOutlet, _: std::net::IpAddr) -> Result<Outlet, OutletRefusal> {
         Err(OutletRefusal::NoSuchSession)
     }
 

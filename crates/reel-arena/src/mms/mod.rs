@@ -19,6 +19,7 @@
 mod consumer;
 mod layout;
 mod producer;
+mod space;
 mod spin;
 mod words;
 
@@ -28,5 +29,6 @@ pub use layout::{
     producer_word, slot_word,
 };
 pub use producer::{ImpossibleCount, Post, Producer};
+pub use space::{RingPlace, RingSpace};
 pub use spin::SpinTime;
 pub use words::Words;

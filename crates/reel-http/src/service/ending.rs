@@ -143,6 +143,7 @@ impl HttpThread {
             self.step(serve, token, |turn| turn.end_late(now_ns));
         }
         self.drop_left(serve, now_ns);
+        self.drop_live(serve);
         self.forget_readers(serve);
         serve.core.at(now_ns + SWEEP_EVERY_NS, SWEEP);
     }

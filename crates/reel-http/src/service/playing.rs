@@ -111,7 +111,7 @@ impl Turn<'_, '_> {
             }
             Route::Play { title: id } => self.read_file(request, title, (&id, ReadAs::Play)),
             Route::Download { title: id } => self.read_file(request, title, (&id, ReadAs::File)),
-            Route::NotFound | Route::ControlPlane => {
+            Route::Live { .. } | Route::NotFound | Route::ControlPlane => {
                 debug_assert!(false, "no title is opened for {}", request.path);
                 Then::Closes
             }

@@ -75,6 +75,7 @@ impl Turn<'_, '_> {
                 Route::Download { title } | Route::Play { title } => {
                     return self.open(request, title, StoredForm::Cmaf);
                 }
+                Route::Live { name } => return self.view(request, &name),
                 Route::NotFound | Route::ControlPlane => {
                     Response::problem(&request, 404, "there is nothing at this path", "")
                 }

@@ -125,7 +125,7 @@ impl Turn<'_, '_> {
         self.serve.engine.release_sent(delivery, sealed.plain as u64);
         secure.plain_bytes = sealed.plain as u64;
         let mut bytes = sealed.sealed;
-        if self.serve.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive {
+        if self.serve.engine.unsent_bytes(delivery) == 0 && !sending.keep_alive && sending.live.is_none() {
             bytes += secure.tls.close(&mut seal_buffer[bytes..]);
         }
         let chunk = match seal_buffer {

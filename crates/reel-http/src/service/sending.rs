@@ -1,5 +1,6 @@
 //! Sends the bytes of responses that are in memory, and requests those that are missing.
 
+use super::live::CutOff;
 use super::{Then, Turn};
 use crate::connection::{Sending, State};
 use crate::request::Request;
@@ -16,8 +17,19 @@ impl Turn<'_, '_> {
         &mut self,
         request: Request,
         response: Response,
-        (session, policy): (Option<Arc<Session<PlayableTitle>>>, DeliveryPolicy),
+        begins: (Option<Arc<Session<PlayableTitle>>>, DeliveryPolicy),
     ) -> Then {
+        self.begin_response(request, response, begins);
+        self.pump()
+    }
+
+    /// The same without sending anything yet.
+    pub(super) fn begin_response(
+        &mut self,
+        request: Request,
+        response: Response,
+        (session, policy): (Option<Arc<Session<PlayableTitle>>>, DeliveryPolicy),
+    ) {
         self.own.shared.http.counters.response(response.status);
         let now_ns = self.serve.now_ns();
         let Response { status, body, body_bytes, body_offset, keep_alive } = response;
@@ -44,12 +56,12 @@ impl Turn<'_, '_> {
             status,
             request,
             watched: None,
+            live: None,
         }));
         self.connection.since_ns = now_ns;
         if is_watched {
             self.own.watch_paths(self.serve);
         }
-        self.pump()
     }
 
     /// Sends what can be sent, or requests what is missing. All media passes through this function.
@@ -63,7 +75,13 @@ impl Turn<'_, '_> {
             return self.push(|socket| Op::Send { socket, chunks: vec![chunk] });
         }
         match self.serve.engine.fill(delivery, self.serve.now_ns()) {
-            None | Some(Readiness::Waiting) => Then::Stays,
+            None => Then::Stays,
+            Some(Readiness::Waiting) => match self.feed() {
+                // Now it has something to send, or its end.
+                Ok(true) => self.pump(),
+                Ok(false) => Then::Stays,
+                Err(CutOff) => self.connection.cut_off(),
+            },
             Some(Readiness::Done) => self.finish(),
             Some(Readiness::Ready) if self.connection.secure.is_some() => self.seal(false),
             Some(Readiness::Ready) => {

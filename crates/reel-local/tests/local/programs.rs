@@ -54,7 +54,7 @@ impl Server {
                             closed.push(tag);
                             continue;
                         }
-                        Request::Bell | Request::Change { .. } => continue,
+                        Request::Bell | Request::Change { .. } | Request::Pour(_) => continue,
                     },
                 }
                 if asked == count {

@@ -7,9 +7,9 @@ use crate::counters::PlayCounters;
 use crate::playable::{MediaRequest, Playable};
 use crate::policy::{Decided, Decision, DeliveryPolicy};
 use reel_admit::{PlayedBy, Session};
-use reel_cache::{QueuePosition, Reader};
+use reel_cache::{Body, Due, QueuePosition, Ramp, Reader};
 use reel_disk::Requester;
-use reel_qos::{AdmitError, Class, Kind};
+use reel_qos::{AdmitError, Class, DEADLINE_NONE_NS, Kind};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -174,6 +174,17 @@ impl<T: Playable> Delivery<T> {
             self.reader.promise(session.memory());
         }
         self.reader.set_terms(class, due);
+    }
+
+    /// More of a body that is still being made.
+    pub(super) fn append(&mut self, more: Body, class: Class, due_ns: Option<u64>) {
+        let due = due_ns.map_or(Due::After(DEADLINE_NONE_NS), |due_ns| {
+            Due::Ramp(Ramp { due_ns, duration_ns: 0, bytes: more.bytes() })
+        });
+        self.class = class;
+        self.reader.set_terms(class, due);
+        self.bytes += more.bytes();
+        self.reader.append(more);
     }
 
     /// The session for whose start it waits.

@@ -100,6 +100,7 @@ pub enum Readiness {
     /// [`Engine::chunks`] has bytes to send.
     Ready,
     /// It waits for units, buffers, the uplink, its start or its next train; an [`Event`] follows.
+    /// Or it waits for more of its body ([`Engine::append`]), and none follows.
     Waiting,
     /// The client has taken all of it.
     Done,
@@ -302,6 +303,35 @@ impl<T: Playable> Engine<T> {
             }
             id
         })
+    }
+
+    /// The body of a delivery is still being made. When all of it was sent, the delivery waits
+    /// ([`Readiness::Waiting`]) for [`Engine::append`] or [`Engine::complete`].
+    pub fn stay_open(&mut self, id: DeliveryId) {
+        if let Some(delivery) = self.deliveries.get_mut(id.0) {
+            delivery.reader.stay_open();
+        }
+    }
+
+    /// More of a body that is still being made, all of which is due at the same time, or at none.
+    /// Nothing of the body is to be unsent, or it becomes due then, too.
+    pub fn append(&mut self, id: DeliveryId, more: Body, class: Class, due_ns: Option<u64>) {
+        self.inside(|engine| {
+            let Some(delivery) = engine.deliveries.get_mut(id.0) else { return };
+            let is_other_class = delivery.class != class;
+            delivery.append(more, class, due_ns);
+            if is_other_class {
+                // What it was granted is of the former class.
+                engine.give_grant_back(id);
+            }
+        });
+    }
+
+    /// All of a body was made.
+    pub fn complete(&mut self, id: DeliveryId) {
+        if let Some(delivery) = self.deliveries.get_mut(id.0) {
+            delivery.reader.complete();
+        }
     }
 
     /// Requests what a delivery needs next, as far as memory allows, and asks the uplink for it;

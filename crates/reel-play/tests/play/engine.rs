@@ -3,7 +3,7 @@
 use crate::clip::{Clip, PANICS_AT, SEGMENT_NS};
 use crate::front_end::{FrontEnd, UPLINK};
 use reel_admit::{Sessions, SessionsConfig};
-use reel_cache::{Due, Units};
+use reel_cache::{Body, Due, Units};
 use reel_fixture::{STRIPE_BYTES, VolumeFixture};
 use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
 use reel_play::{DeliveryOrder, DeliveryPolicy, MediaRequest, NewDelivery, Readiness};
@@ -80,6 +80,39 @@ fn all_deliveries_of_a_tag_end_at_once() {
     front.engine.close_tagged(7);
     assert_eq!(front.engine.len(), 1);
     assert!(front.engine.class(deliveries[2]).is_some());
+}
+
+/// A client that stops in the middle, and one that takes all, of a body that is made meanwhile.
+#[test]
+fn a_body_that_grows_is_delivered_as_it_comes() {
+    let (_fixture, units) = with(8 << 20, None);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let mut rng = reel_testkit::Rng::new(7);
+    let mut expected = b"head".to_vec();
+    front.begin(1, Body::text(&b"head"[..]), 0, DeliveryPolicy::interactive(), None);
+    let delivery = front.clients[&1].delivery;
+    front.engine.stay_open(delivery);
+    for step in 0..200 {
+        let room = rng.below(3000) as usize;
+        let client = front.clients.get_mut(&1).unwrap();
+        client.stops_at = (step % 3 == 0).then_some(client.has.len() + room);
+        assert!(front.pump(1), "more may come");
+        let has = &front.clients[&1].has;
+        assert!(expected.starts_with(has), "step {step}");
+        assert!(step % 3 == 0 || has.len() == expected.len(), "step {step}: all that was made");
+        assert_eq!(front.engine.unsent_bytes(delivery), (expected.len() - has.len()) as u64);
+        let length = rng.below(5000) as usize;
+        let more = rng.bytes(length);
+        expected.extend_from_slice(&more);
+        let due_ns = (step % 2 == 0).then_some(front.now_ns + step);
+        front.engine.append(delivery, Body::text(more), Class::PERIODIC, due_ns);
+        let order = front.engine.order(delivery);
+        assert_eq!(order, Some(due_ns.map_or(DeliveryOrder::Background, DeliveryOrder::Due)));
+    }
+    front.clients.get_mut(&1).unwrap().stops_at = None;
+    assert!(front.pump(1), "it waits for the end");
+    front.engine.complete(delivery);
+    assert!(!front.pump(1) && front.clients[&1].has == expected);
 }
 
 #[test]

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use reel_admit::NoAddressRange;
 use reel_qos::{ClassSpec, ClassTable, Kind};
-use reel_serve::{ClassClients, ClassRights};
+use reel_serve::ClassRights;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::{Fault, keys};
+use super::{ClientsConfig, Fault, keys};
 
 /// `[classes]`, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -23,18 +22,8 @@ struct ClassConfig {
     share_permille: u32,
     /// The same as `share_permille` if not set.
     network_permille: Option<u32>,
-    /// Those of [`ClassClients::default_of`] if not set.
+    /// Those of [`ClassRights::default_of`] if not set.
     clients: Option<ClientsConfig>,
-}
-
-/// `clients`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-enum ClientsConfig {
-    /// "all" or "local".
-    Word(String),
-    /// Addresses and ranges.
-    Addresses(Vec<String>),
 }
 
 impl Default for ClassesConfig {
@@ -44,7 +33,7 @@ impl Default for ClassesConfig {
             kind: spec.kind,
             share_permille: spec.share_permille,
             network_permille: Some(spec.network_permille),
-            clients: Some(ClientsConfig::default_of(&spec.name)),
+            clients: Some(ClientsConfig::of(&ClassRights::default_of(&spec.name))),
         };
         Self(table.iter().map(|(_, spec)| (spec.name.clone(), class(spec))).collect())
     }
@@ -84,14 +73,10 @@ impl ClassesConfig {
     }
 
     fn check_clients(&self, text: &str) -> Result<(), Fault> {
-        for (name, class) in &self.0 {
-            let Some(Err(what)) = class.clients.as_ref().map(ClientsConfig::clients) else { continue };
-            let key = format!("classes.{name}.clients");
-            let what = format!("{}: {what}", key.escape_default());
-            let help = "\"all\", \"local\", or a list of addresses and ranges".into();
-            return Err(Fault { line: keys::line_of(text, &key), what, help });
-        }
-        Ok(())
+        self.0.iter().try_for_each(|(name, class)| {
+            let clients = class.clients.as_ref();
+            clients.map_or(Ok(()), |clients| clients.check(&format!("classes.{name}.clients"), text))
+        })
     }
 
     fn specs(&self) -> Vec<ClassSpec> {
@@ -106,25 +91,6 @@ impl ClassesConfig {
             network_permille: class.network_permille.unwrap_or(class.share_permille),
         };
         built_in.chain(others).map(spec).collect()
-    }
-}
-
-impl ClientsConfig {
-    fn default_of(class: &str) -> Self {
-        let word = if ClassClients::default_of(class) == ClassClients::All { "all" } else { "local" };
-        Self::Word(word.to_owned())
-    }
-
-    fn clients(&self) -> Result<ClassClients, String> {
-        match self {
-            Self::Word(word) if word == "all" => Ok(ClassClients::All),
-            Self::Word(word) if word == "local" => Ok(ClassClients::Local),
-            Self::Word(word) => Err(format!("`{word}` is neither \"all\" nor \"local\"")),
-            Self::Addresses(ranges) => {
-                let ranges: Result<_, _> = ranges.iter().map(|range| range.parse()).collect();
-                ranges.map(ClassClients::At).map_err(|error: NoAddressRange| error.to_string())
-            }
-        }
     }
 }
 

@@ -6,6 +6,8 @@ use reel::server::JoinConfig;
 use reel_join::{NoTarget, TcpTarget};
 use serde::Deserialize;
 
+use super::ClientsConfig;
+
 /// `[join]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -14,6 +16,8 @@ pub(crate) struct JoinSection {
     pub(crate) directory: Option<PathBuf>,
     /// Where connections may be made to.
     pub(crate) to: Vec<String>,
+    /// Who may have sessions played there.
+    pub(crate) clients: ClientsConfig,
 }
 
 impl JoinSection {
@@ -30,6 +34,10 @@ impl JoinSection {
     /// The settings for the server.
     pub(crate) fn config(&self) -> JoinConfig {
         // Checked when the file was read.
-        JoinConfig { directory: self.directory.clone(), to: self.to().unwrap_or_default() }
+        JoinConfig {
+            directory: self.directory.clone(),
+            to: self.to().unwrap_or_default(),
+            clients: self.clients.clients().unwrap_or_default(),
+        }
     }
 }

@@ -47,6 +47,7 @@ pub(super) const KEYS: &[&str] = &[
     "nfs.listen",
     "nfs.clients",
     "nfs.portmap",
+    "join.clients",
     "join.directory",
     "join.to",
     "experimental.real_time_priority",

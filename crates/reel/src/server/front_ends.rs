@@ -14,6 +14,7 @@ use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_nfs::HttpPorts;
 use reel_play::{MemoryPlan, ProcessorPrice};
+use reel_pour::Pours;
 use reel_rt::RtError;
 use reel_serve::{FrontEnd, Parts};
 use std::net::{SocketAddr, TcpListener};
@@ -57,6 +58,7 @@ pub(super) struct Starting<'a> {
     pub(super) parts: &'a Parts,
     pub(super) casts: &'a Casts,
     pub(super) joins: &'a Joins,
+    pub(super) pours: &'a Pours,
     pub(super) metrics: &'a MetricsRegistry,
 }
 

@@ -88,7 +88,8 @@ impl Bound for BoundHttp {
         let config = self.config(place, starting);
         let arena = starting.library.volume().arena().clone();
         let (handover, proxies) = (self.handover, control.proxies.clone());
-        let parts = HttpParts { arena, counters, open, handover, proxies };
+        let pours = starting.pours.clone();
+        let parts = HttpParts { arena, counters, open, handover, proxies, pours };
         Ok(Box::new(HttpFrontEnd::start(config, self.listeners, starting.parts, parts)?))
     }
 }

@@ -10,9 +10,10 @@ use reel_join::{
     TcpTarget,
 };
 use reel_rt::{RtError, now_ns};
-use reel_serve::FrontEnd;
+use reel_serve::{AllowedClients, FrontEnd};
 use reel_volume::Volume;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub struct JoinConfig {
     pub directory: Option<PathBuf>,
     /// Where connections may be made to.
     pub to: Vec<TcpTarget>,
+    /// Who may have sessions played there.
+    pub clients: AllowedClients,
 }
 
 /// The joins, as the control plane sees them.
@@ -42,7 +45,7 @@ pub(super) fn targets(config: &JoinConfig) -> Result<Targets, ServeError> {
         JoinDirectory::open(path).map_err(|source| ServeError::Join { path: path.clone(), source })
     };
     let directory = config.directory.as_ref().map(open).transpose()?;
-    Ok(Targets { directory, to: config.to.clone() })
+    Ok(Targets { directory, to: config.to.clone(), clients: config.clients.clone() })
 }
 
 impl BoundJoins {
@@ -67,8 +70,9 @@ impl Bound for BoundJoins {
 }
 
 impl OutletService for ServerOutlets {
-    fn add(&self, key: &str, wanted: NewOutlet) -> Result<Outlet, OutletRefusal> {
+    fn add(&self, key: &str, wanted: NewOutlet, client: IpAddr) -> Result<Outlet, OutletRefusal> {
         let key = key.parse().map_err(|_| OutletRefusal::NoSuchSession)?;
+        self.0.allow(client).map_err(refusal)?;
         self.0.add(&key, &wanted.to, wanted.from_byte, now_ns()).map(outlet_of).map_err(refusal)
     }
 
@@ -96,7 +100,7 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     let (detail, retry_after_s) = (refused.to_string(), refused.retry_after_s());
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
-        JoinRefused::NotAllowed { .. } => OutletRefusal::NotAllowed(detail),
+        JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_) | JoinRefused::BeingWritten(_) | JoinRefused::Plays => {
             OutletRefusal::Taken(detail)
         }

@@ -49,6 +49,7 @@ impl Bound for BoundPrograms {
             counters,
             arena: self.arena,
             window_buffers: self.window_buffers,
+            pours: starting.pours.clone(),
             listener: Arc::new(self.listener),
             path: self.path,
         };

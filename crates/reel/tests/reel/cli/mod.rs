@@ -16,6 +16,7 @@ mod mounting;
 mod names;
 mod on_air;
 mod pipes;
+mod pouring;
 mod probing;
 mod receiving;
 mod replaying;

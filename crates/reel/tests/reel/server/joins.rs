@@ -5,6 +5,7 @@ mod other_machine;
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};
 use reel_join::TcpTarget;
+use reel_serve::{AllowedClients, Proxies};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
@@ -150,6 +151,34 @@ fn each_refusal_says_why() {
 }
 
 /// Without a directory in the configuration nothing is possible, and the refusal names the key.
+/// A proxy names the clients. By default only those on this machine may, and where clients are
+/// chosen, only those.
+#[test]
+fn only_chosen_clients_have_sessions_played_into_destinations() {
+    let chosen = || AllowedClients::At(vec!["192.0.2.0/24".parse().expect("a range")]);
+    for (clients, local, elsewhere) in [(None, 201, 403), (Some(chosen()), 403, 201)] {
+        let joining = Joining::new(|config| {
+            config.control.proxies = Proxies::new(vec!["127.0.0.1".parse().expect("a range")]);
+            config.join.clients = clients.unwrap_or_default();
+        });
+        for (client, status, name) in [("127.0.0.1", local, "local"), ("192.0.2.7", elsewhere, "elsewhere")] {
+            let fields = format!("X-Forwarded-For: {client}\r\n");
+            let opened = joining.rig.connect().ask("GET /watch/film/film.mp4?class=aperiodic", &fields);
+            let location = opened.field("Location").expect("a place to go");
+            let key = location.split('/').nth(2).expect("a key");
+            let body = json!({ "to": format!("file:{name}") }).to_string();
+            let fields =
+                format!("{fields}Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+            let request = format!("POST /api/v1/sessions/{key}/outlets");
+            let added = joining.rig.connect().ask_with(&request, &fields, &body);
+            let said = String::from_utf8_lossy(&added.body);
+            assert_eq!(added.status, status, "{client}: {said}");
+            let names_the_key = said.contains("join.clients") && said.contains(client);
+            assert!(status == 201 || names_the_key, "{said}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_allowed_by_default() {
     let rig = Rig::new(|_| {});

@@ -16,6 +16,7 @@ mod nfs;
 mod panics;
 mod play_it_with;
 mod playlists;
+mod pours;
 mod programs;
 mod promise;
 mod proxied;

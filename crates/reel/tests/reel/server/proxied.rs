@@ -4,7 +4,7 @@ use crate::server::misuse::{promising_with, text};
 use crate::server::rig::{Answer, Client, DRIVERS, Rig, head, patient, socket_from};
 use reel_library::{IngestOptions, Input};
 use reel_play::UplinkRate;
-use reel_serve::{ClassClients, ClassRights, Proxies};
+use reel_serve::{AllowedClients, ClassRights, Proxies};
 use serde_json::Value;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ fn a_client_elsewhere_gets_the_classes_that_are_for_it() {
     assert!(text(&refused).contains("the class interactive is not for this client"), "{}", text(&refused));
     assert_eq!(rig.connect().ask(INTERACTIVE, "").status, 307, "this machine may");
 
-    let allowed = ClassClients::At(vec!["192.0.2.0/24".parse().expect("a range")]);
+    let allowed = AllowedClients::At(vec!["192.0.2.0/24".parse().expect("a range")]);
     let rig = promising_with(64 << 20, 100, |config| {
         config.control.proxies = Proxies::new(vec!["127.0.0.1".parse().expect("a range")]);
         config.class_rights = ClassRights::new([("interactive".to_owned(), allowed)]);

@@ -104,6 +104,39 @@ fn the_same_bytes_arrive_with_and_without_tls() {
     }
 }
 
+/// The alert that ends a connection comes after the last byte, not after what has come so far.
+#[test]
+fn a_poured_stream_is_sealed_while_it_comes() {
+    let secured = Secured::new(|_| {});
+    let mut program = reel_client::Client::connect(&secured.rig.socket()).expect("connected");
+    for version in BOTH {
+        let wanted = reel_client::PourWanted {
+            name: "studio".to_owned(),
+            content_type: "audio/L16".to_owned(),
+            bytes_per_s: 10_000_000,
+            workahead_bytes: 1_000_000,
+            delay_ns: 1_000_000_000,
+        };
+        let stream = program.pour(wanted).expect("poured");
+        let mut viewer = secured.shake_hands(patient(secured.tcp()), version);
+        viewer.write_all(b"GET /live/studio HTTP/1.0\r\n\r\n").expect("sent");
+        secured.rig.await_metric("reel_pour_viewers", |viewers| viewers == 1.0);
+        let mut got = Vec::new();
+        for part in 0..3_u8 {
+            program.put(stream, &[part; 50_000]).expect("put");
+            let mut some = [0; 1000];
+            // Each part comes before the next one is poured.
+            while got.iter().filter(|byte| **byte == part).count() < 50_000 {
+                let bytes = viewer.read(&mut some).expect("more comes");
+                assert!(bytes > 0, "it has not ended");
+                got.extend_from_slice(&some[..bytes]);
+            }
+        }
+        program.end_pour(stream).expect("ended");
+        assert_eq!(viewer.read(&mut [0]).expect("the end is said"), 0);
+    }
+}
+
 /// What is sealed is watched as what is not.
 #[test]
 fn a_player_of_a_file_is_admitted_over_tls() {

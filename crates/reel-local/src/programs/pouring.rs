@@ -1,0 +1,183 @@
+//! Streams that programs pour: their messages are taken when the rate has room for them.
+
+use super::{PROGRAM_POURS_MAX, Programs};
+use crate::limits::{POUR_MESSAGES_PER_TURN, PROGRAM_TICK_NS};
+use reel_arena::SharedMemory;
+use reel_arena::mms::{CONSUMER_BYTES, Consumer, Ending, Message};
+use reel_client::limits::{POURED_BYTES_MAX, POURED_MESSAGE_BYTES_MAX, POURED_MESSAGES};
+use reel_client::{PourRequest, RefusalCode, Reply, say};
+use reel_pour::{PourRefused, PourTerms, PourWriter};
+use reel_serve::Serve;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A stream that a program pours.
+pub(super) struct Pouring {
+    consumer: Consumer<SharedMemory, SharedMemory>,
+    writer: PourWriter,
+    /// A message that was taken, and for which the rate has no room yet.
+    pending: Option<Message>,
+}
+
+/// What becomes of a stream after its messages were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Poured {
+    /// It continues. `true` if its program waits, and is to be woken.
+    Continues(bool),
+    /// All of it has come.
+    Complete,
+    /// Its program writes what it may not.
+    Wrong,
+}
+
+/// Most bytes of the memory that a program writes: descriptors and messages.
+const PRODUCER_BYTES_MAX: u64 =
+    (POURED_BYTES_MAX + 2 * 4096 + POURED_MESSAGES as usize * reel_arena::mms::SLOT_WORDS * 8) as u64;
+
+impl Pouring {
+    /// Takes the messages whose time has come, or comes before the next look.
+    pub(super) fn take(&mut self, now_ns: u64) -> Poured {
+        let mut must_ring = false;
+        for _ in 0..POUR_MESSAGES_PER_TURN {
+            let Some(message) = self.pending.take().or_else(|| self.consumer.take()) else { break };
+            let Some(range) = self.range(&message) else { return Poured::Wrong };
+            if self.writer.ready_ns() > now_ns + PROGRAM_TICK_NS {
+                self.pending = Some(message);
+                break;
+            }
+            let mut bytes = Vec::with_capacity(range.len());
+            // The only copy: viewers send from it, and the program may write there again.
+            self.consumer.producer_memory().copy_to(range, &mut bytes);
+            self.writer.push(Arc::from(bytes), now_ns);
+            must_ring |= self.consumer.give_back(1);
+        }
+        self.writer.tell();
+        match self.consumer.ending() {
+            None => Poured::Continues(must_ring),
+            Some(Ending::Complete) => Poured::Complete,
+            Some(_) => Poured::Wrong,
+        }
+    }
+
+    /// Ends it. It is broken unless all of it has come.
+    pub(super) fn end(mut self, now_ns: u64) {
+        if self.take(now_ns) == Poured::Complete {
+            self.writer.complete();
+        }
+    }
+
+    /// Where a message is, if it is one.
+    fn range(&self, message: &Message) -> Option<std::ops::Range<usize>> {
+        let memory = self.consumer.producer_memory();
+        let (start, bytes) = (usize::try_from(message.offset).ok()?, message.bytes as usize);
+        let end = start.checked_add(bytes).filter(|end| *end <= memory.bytes())?;
+        (message.in_producer && (1..=POURED_MESSAGE_BYTES_MAX).contains(&bytes)).then_some(start..end)
+    }
+}
+
+impl Programs {
+    /// Begins a stream that a program pours, or refuses it.
+    pub(super) fn pour(
+        &mut self,
+        serve: &mut Serve<'_>,
+        token: u64,
+        request: PourRequest,
+        descriptors: Vec<OwnedFd>,
+    ) {
+        let tag = request.tag;
+        let poured = self.begin_pour(serve, token, request, descriptors);
+        let Some(program) = self.programs.get_mut(token) else { return };
+        let reply = match poured {
+            Ok(pouring) => {
+                program.pours.insert(tag, pouring);
+                Reply::Poured { tag }
+            }
+            Err((code, text)) => Reply::NotPoured { tag, code, retry_after_s: 0, text },
+        };
+        // A program that does not read its socket would not read this either.
+        let _ = say(&program.socket, &reply.encode(), &[]);
+        self.watch(serve);
+    }
+
+    fn begin_pour(
+        &mut self,
+        serve: &Serve<'_>,
+        token: u64,
+        request: PourRequest,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Pouring, (RefusalCode, String)> {
+        let bad = |text: &str| (RefusalCode::BadRequest, text.to_owned());
+        let PourRequest { tag, name, content_type, bytes_per_s, workahead_bytes, delay_ns, producer_bytes } =
+            request;
+        let program = self.programs.get_mut(token).ok_or_else(|| bad("the program is gone"))?;
+        if program.streams.contains_key(&tag) || program.pours.contains_key(&tag) {
+            return Err(bad("the program has a stream of this name already"));
+        }
+        if program.pours.len() >= PROGRAM_POURS_MAX {
+            let text = format!("the program pours {PROGRAM_POURS_MAX} streams, the most that one may pour");
+            return Err((RefusalCode::Unavailable, text));
+        }
+        let Ok([own, theirs]) = <[OwnedFd; 2]>::try_from(descriptors) else {
+            return Err(bad("a stream that is poured comes with two memories"));
+        };
+        let bytes = usize::try_from(producer_bytes).ok().filter(|_| producer_bytes <= PRODUCER_BYTES_MAX);
+        let bytes = bytes.ok_or_else(|| bad("the memory of the stream is too large"))?;
+        let map = |memory, bytes, writable| {
+            SharedMemory::map(memory, bytes, writable)
+                .map_err(|error| bad(&format!("the memory of the stream cannot be mapped: {error}")))
+        };
+        let (own, theirs) = (map(own, bytes, false)?, map(theirs, CONSUMER_BYTES, true)?);
+        let consumer = Consumer::new(own, theirs, bytes)
+            .ok_or_else(|| bad("the memory of the stream does not begin as it should"))?;
+        let terms = PourTerms { bytes_per_s, workahead_bytes, delay_ns, content_type };
+        let begun = self.shared.pours.begin(&name, terms, serve.now_ns());
+        let writer = begun.map_err(|refused| {
+            let code = match refused {
+                PourRefused::TooMany | PourRefused::NoMemory { .. } | PourRefused::Taken(_) => {
+                    RefusalCode::Unavailable
+                }
+                _ => RefusalCode::BadRequest,
+            };
+            (code, refused.to_string())
+        })?;
+        tracing::info!(name, "a program pours a stream");
+        Ok(Pouring { consumer, writer, pending: None })
+    }
+
+    /// Takes what programs have poured.
+    pub(super) fn take_poured(&mut self, serve: &mut Serve<'_>) {
+        for token in self.programs.tokens(|program| !program.pours.is_empty()) {
+            if !self.take_poured_of(serve.now_ns(), token) {
+                tracing::warn!("a program poured what it may not; it is disconnected");
+                self.gone(serve, token);
+            }
+        }
+    }
+
+    /// The same of one program; `false` if it does what it may not.
+    pub(super) fn take_poured_of(&mut self, now_ns: u64, token: u64) -> bool {
+        let Some(program) = self.programs.get_mut(token) else { return true };
+        let (mut must_ring, mut complete) = (false, Vec::new());
+        for (tag, pouring) in &mut program.pours {
+            match pouring.take(now_ns) {
+                Poured::Continues(rings) => must_ring |= rings,
+                Poured::Complete => complete.push(*tag),
+                Poured::Wrong => return false,
+            }
+        }
+        for pouring in complete.into_iter().filter_map(|tag| program.pours.remove(&tag)) {
+            tracing::info!(name = pouring.writer.name(), "a poured stream is complete");
+            pouring.writer.complete();
+        }
+        if must_ring {
+            // One that does not read its socket has bells to take.
+            let _ = say(&program.socket, &Reply::Bell.encode(), &[]);
+        }
+        true
+    }
+
+    /// Whether a program pours.
+    pub(super) fn pours(&self) -> bool {
+        !self.programs.tokens(|program| !program.pours.is_empty()).is_empty()
+    }
+}

@@ -1,0 +1,293 @@
+//! The poured streams of a server: programs write them, and viewers read them, on any threads.
+
+use crate::arrivals::Arrivals;
+use crate::limits::{POUR_MEMORY_BYTES, POURS_MAX};
+use crate::terms::{PourRefused, PourTerms, check_name};
+use crate::window::{PourEnd, Read, Window};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// All poured streams. Clones are the same ones.
+#[derive(Clone, Default)]
+pub struct Pours(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    streams: Mutex<BTreeMap<String, Arc<Poured>>>,
+    /// What is to be called when a stream with viewers has news.
+    listeners: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
+    counters: PourCounters,
+}
+
+/// What is counted for metrics.
+#[derive(Debug, Default)]
+pub(crate) struct PourCounters {
+    pub(crate) begun: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) broken: AtomicU64,
+    pub(crate) cut: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) late_bytes: AtomicU64,
+}
+
+/// One stream.
+struct Poured {
+    terms: PourTerms,
+    window: Mutex<Window>,
+    viewers: AtomicUsize,
+}
+
+/// The writing end of a stream. If it is dropped, the program is gone: the stream is broken.
+pub struct PourWriter {
+    name: String,
+    stream: Arc<Poured>,
+    arrivals: Arrivals,
+    pours: Pours,
+}
+
+/// A viewer of a stream, at a place of its own.
+pub struct PourViewer {
+    stream: Arc<Poured>,
+    position: u64,
+    pours: Pours,
+}
+
+/// A stream, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PourReport {
+    /// Its name.
+    pub name: String,
+    /// What its program has declared.
+    pub terms: PourTerms,
+    /// Bytes that have come.
+    pub bytes: u64,
+    /// Its viewers.
+    pub viewers: usize,
+}
+
+impl Pours {
+    /// Begins a stream.
+    ///
+    /// # Errors
+    /// [`PourRefused`].
+    pub fn begin(&self, name: &str, terms: PourTerms, now_ns: u64) -> Result<PourWriter, PourRefused> {
+        let begun = self.insert(name, terms, now_ns);
+        let counters = self.counters();
+        if begun.is_ok() { &counters.begun } else { &counters.refused }.fetch_add(1, Ordering::Relaxed);
+        begun
+    }
+
+    fn insert(&self, name: &str, terms: PourTerms, now_ns: u64) -> Result<PourWriter, PourRefused> {
+        check_name(name)?;
+        terms.check()?;
+        let mut streams = lock(&self.0.streams);
+        if streams.contains_key(name) {
+            return Err(PourRefused::Taken(name.to_owned()));
+        }
+        if streams.len() >= POURS_MAX {
+            return Err(PourRefused::TooMany);
+        }
+        let held: u64 = streams.values().map(|stream| stream.terms.window_bytes()).sum();
+        let (asked, free) = (terms.window_bytes(), POUR_MEMORY_BYTES.saturating_sub(held));
+        if asked > free {
+            return Err(PourRefused::NoMemory { asked, free });
+        }
+        let arrivals = Arrivals::new(&terms, now_ns);
+        let window = Mutex::new(Window::new(asked));
+        let stream = Arc::new(Poured { terms, window, viewers: AtomicUsize::new(0) });
+        streams.insert(name.to_owned(), Arc::clone(&stream));
+        Ok(PourWriter { name: name.to_owned(), stream, arrivals, pours: self.clone() })
+    }
+
+    /// A new viewer of a stream; `None` if there is no such stream.
+    pub fn view(&self, name: &str, now_ns: u64) -> Option<PourViewer> {
+        let stream = Arc::clone(lock(&self.0.streams).get(name)?);
+        stream.viewers.fetch_add(1, Ordering::Relaxed);
+        let position = lock(&stream.window).joins_at(now_ns);
+        Some(PourViewer { stream, position, pours: self.clone() })
+    }
+
+    /// Calls this whenever a stream with viewers has news. It must not wait.
+    pub fn on_news(&self, listener: impl Fn() + Send + Sync + 'static) {
+        lock(&self.0.listeners).push(Arc::new(listener));
+    }
+
+    /// All streams, by name.
+    pub fn list(&self) -> Vec<PourReport> {
+        let streams: Vec<(String, Arc<Poured>)> =
+            lock(&self.0.streams).iter().map(|(name, stream)| (name.clone(), Arc::clone(stream))).collect();
+        streams.into_iter().map(|(name, stream)| stream.report(name)).collect()
+    }
+
+    pub(crate) fn counters(&self) -> &PourCounters {
+        &self.0.counters
+    }
+
+    fn news(&self, stream: &Poured) {
+        if stream.viewers.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let listeners = lock(&self.0.listeners).clone();
+        listeners.iter().for_each(|listener| listener());
+    }
+}
+
+impl PourWriter {
+    /// When the next message may be taken.
+    pub fn ready_ns(&self) -> u64 {
+        self.arrivals.ready_ns()
+    }
+
+    /// A message of the program, for all viewers. [`PourWriter::tell`] is to be called after one
+    /// or several of them.
+    pub fn push(&mut self, message: Arc<[u8]>, now_ns: u64) {
+        let due_ns = self.arrivals.take(message.len() as u64, now_ns);
+        self.pours.counters().bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
+        lock(&self.stream.window).push(message, due_ns);
+    }
+
+    /// Tells viewers that there is something for them.
+    pub fn tell(&self) {
+        self.pours.news(&self.stream);
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The program has ended the stream. Viewers get what has come.
+    pub fn complete(self) {
+        lock(&self.stream.window).end(PourEnd::Complete);
+    }
+}
+
+impl Drop for PourWriter {
+    fn drop(&mut self) {
+        let mut window = lock(&self.stream.window);
+        window.end(PourEnd::Broken);
+        if matches!(window.read(window.end_position(), 0), Read::Ended(PourEnd::Broken)) {
+            self.pours.counters().broken.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(window);
+        // The name and the memory are free. Viewers keep what they have not read.
+        lock(&self.pours.0.streams).remove(&self.name);
+        self.tell();
+    }
+}
+
+impl PourViewer {
+    /// What comes next: whole messages of at most `bytes_max`, but at least one.
+    pub fn read(&mut self, bytes_max: usize) -> Read {
+        let read = lock(&self.stream.window).read(self.position, bytes_max);
+        match &read {
+            Read::Messages(messages, _) => {
+                self.position += messages.iter().map(|message| message.len() as u64).sum::<u64>();
+            }
+            Read::Behind => _ = self.pours.counters().cut.fetch_add(1, Ordering::Relaxed),
+            Read::Nothing | Read::Ended(_) => {}
+        }
+        read
+    }
+
+    /// So many bytes were sent after they were due.
+    pub fn was_late(&self, bytes: u64) {
+        self.pours.counters().late_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether what comes next is gone.
+    pub fn is_behind(&self) -> bool {
+        matches!(lock(&self.stream.window).read(self.position, 0), Read::Behind)
+    }
+
+    /// What the program has declared.
+    pub fn terms(&self) -> &PourTerms {
+        &self.stream.terms
+    }
+}
+
+impl Drop for PourViewer {
+    fn drop(&mut self) {
+        self.stream.viewers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Poured {
+    fn report(&self, name: String) -> PourReport {
+        let bytes = lock(&self.window).end_position();
+        PourReport { name, terms: self.terms.clone(), bytes, viewers: self.viewers.load(Ordering::Relaxed) }
+    }
+}
+
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves a message pushed or not.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::POUR_DELAY_NS_MAX;
+
+    fn terms() -> PourTerms {
+        PourTerms {
+            bytes_per_s: 1_000_000,
+            workahead_bytes: 0,
+            delay_ns: 1_000_000_000,
+            content_type: "video/mp2t".to_owned(),
+        }
+    }
+
+    #[test]
+    fn viewers_read_what_a_program_writes_and_hear_of_it() {
+        let pours = Pours::default();
+        let heard = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&heard);
+        pours.on_news(move || _ = count.fetch_add(1, Ordering::Relaxed));
+        let mut writer = pours.begin("studio", terms(), 0).expect("begun");
+        writer.push(Arc::from(&b"before"[..]), 0);
+        writer.tell();
+        assert_eq!(heard.load(Ordering::Relaxed), 0, "it has no viewer");
+        let mut viewer = pours.view("studio", 0).expect("there");
+        writer.push(Arc::from(&b"after"[..]), 10);
+        writer.tell();
+        assert_eq!(heard.load(Ordering::Relaxed), 1);
+        let Read::Messages(messages, _) = viewer.read(100) else { panic!("there are messages") };
+        assert_eq!(messages.concat(), b"beforeafter");
+        assert_eq!(pours.list()[0].viewers, 1);
+        writer.complete();
+        assert_eq!((viewer.read(1), heard.load(Ordering::Relaxed)), (Read::Ended(PourEnd::Complete), 2));
+        assert!(pours.list().is_empty() && pours.view("studio", 0).is_none());
+    }
+
+    #[test]
+    fn a_program_that_is_gone_leaves_a_broken_stream_and_a_free_name() {
+        let pours = Pours::default();
+        let writer = pours.begin("studio", terms(), 0).expect("begun");
+        let mut viewer = pours.view("studio", 0).expect("there");
+        assert_eq!(pours.begin("studio", terms(), 0).err(), Some(PourRefused::Taken("studio".to_owned())));
+        drop(writer);
+        assert_eq!(viewer.read(1), Read::Ended(PourEnd::Broken));
+        assert!(pours.begin("studio", terms(), 0).is_ok());
+        assert_eq!(pours.counters().broken.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_finds_no_memory_or_no_place_is_refused() {
+        let pours = Pours::default();
+        let large = PourTerms { delay_ns: POUR_DELAY_NS_MAX, bytes_per_s: 2_000_000, ..terms() };
+        let first = pours.begin("a", large.clone(), 0).expect("there is memory for one");
+        let refused = pours.begin("b", large.clone(), 0).err().expect("and not for two");
+        assert!(matches!(refused, PourRefused::NoMemory { asked: 40_000_000, .. }), "{refused}");
+        drop(first);
+        let second = pours.begin("b", large, 0).expect("its memory is free again");
+        drop(second);
+        let small = PourTerms { bytes_per_s: 1000, ..terms() };
+        let name = |number: usize| format!("s{number}");
+        let all: Vec<_> =
+            (0..POURS_MAX).map(|n| pours.begin(&name(n), small.clone(), 0).expect("there is room")).collect();
+        assert_eq!(pours.begin("one-more", small, 0).err(), Some(PourRefused::TooMany));
+        assert_eq!(all.len(), POURS_MAX);
+    }
+}

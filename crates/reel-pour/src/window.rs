@@ -1,0 +1,190 @@
+//! The last bytes of a stream, for viewers at different places. Pure.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Why no more bytes come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PourEnd {
+    /// The program has ended the stream.
+    Complete,
+    /// The program is gone, or has done what it may not.
+    Broken,
+}
+
+/// What a viewer gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Whole messages, in order, and when the first byte of them is due.
+    Messages(Vec<Arc<[u8]>>, u64),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing any more.
+    Ended(PourEnd),
+    /// What would come next is gone: the viewer was too slow.
+    Behind,
+}
+
+/// A stretch of a stream that ends with its newest byte.
+#[derive(Clone, Debug)]
+pub struct Window {
+    messages: VecDeque<Message>,
+    /// The position after the newest byte.
+    end: u64,
+    bytes: u64,
+    bytes_max: u64,
+    ended: Option<PourEnd>,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    position: u64,
+    bytes: Arc<[u8]>,
+    due_ns: u64,
+}
+
+impl Window {
+    /// An empty one that holds so many bytes at most.
+    pub fn new(bytes_max: u64) -> Window {
+        Window { messages: VecDeque::new(), end: 0, bytes: 0, bytes_max, ended: None }
+    }
+
+    /// A message has come. The oldest ones leave for it.
+    pub fn push(&mut self, bytes: Arc<[u8]>, due_ns: u64) {
+        if bytes.is_empty() || self.ended.is_some() {
+            return;
+        }
+        let position = self.end;
+        self.end += bytes.len() as u64;
+        self.bytes += bytes.len() as u64;
+        self.messages.push_back(Message { position, bytes, due_ns });
+        while self.bytes > self.bytes_max
+            && let Some(oldest) = self.messages.pop_front()
+        {
+            self.bytes -= oldest.bytes.len() as u64;
+        }
+    }
+
+    /// No more comes.
+    pub fn end(&mut self, how: PourEnd) {
+        self.ended.get_or_insert(how);
+    }
+
+    /// The position at which a viewer begins that comes now: that of the oldest byte that is not
+    /// due yet. So the viewer has as much ahead as viewers who came before.
+    pub fn joins_at(&self, now_ns: u64) -> u64 {
+        let first = self.messages.partition_point(|message| message.due_ns < now_ns);
+        self.messages.get(first).map_or(self.end, |message| message.position)
+    }
+
+    /// Messages from `position` on, which is where one begins: at least one if there is one, and no
+    /// more than `bytes_max` if that is possible.
+    pub fn read(&self, position: u64, bytes_max: usize) -> Read {
+        if position == self.end {
+            return self.ended.map_or(Read::Nothing, Read::Ended);
+        }
+        let first = self.messages.partition_point(|message| message.position < position);
+        let from = self.messages.get(first).filter(|message| message.position == position);
+        let Some(due_ns) = from.map(|message| message.due_ns) else { return Read::Behind };
+        let mut sum = 0;
+        let fits = |message: &&Message| {
+            let is_first = sum == 0;
+            sum += message.bytes.len();
+            is_first || sum <= bytes_max
+        };
+        let messages = self.messages.iter().skip(first).take_while(fits);
+        Read::Messages(messages.map(|message| Arc::clone(&message.bytes)).collect(), due_ns)
+    }
+
+    /// The position after the newest byte: how many have come.
+    pub fn end_position(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message(text: &str) -> Arc<[u8]> {
+        Arc::from(text.as_bytes())
+    }
+
+    #[test]
+    fn a_viewer_gets_what_comes_and_then_the_end() {
+        let mut window = Window::new(100);
+        assert_eq!(window.read(0, 10), Read::Nothing);
+        window.push(message("abc"), 7);
+        window.push(message("de"), 8);
+        window.push(message("f"), 9);
+        assert_eq!(window.read(0, 5), Read::Messages(vec![message("abc"), message("de")], 7));
+        assert_eq!(window.read(0, 1), Read::Messages(vec![message("abc")], 7), "one at least");
+        assert_eq!(window.read(5, 5), Read::Messages(vec![message("f")], 9));
+        window.end(PourEnd::Complete);
+        window.push(message("late"), 10);
+        window.end(PourEnd::Broken);
+        assert_eq!(window.read(5, 5), Read::Messages(vec![message("f")], 9));
+        assert_eq!(window.read(6, 5), Read::Ended(PourEnd::Complete));
+    }
+
+    #[test]
+    fn a_viewer_begins_with_what_is_not_due_yet() {
+        let mut window = Window::new(100);
+        assert_eq!(window.joins_at(5), 0);
+        for due_ns in [10, 20, 30] {
+            window.push(message("ab"), due_ns);
+        }
+        assert_eq!([0, 10, 11, 25, 30, 31].map(|now_ns| window.joins_at(now_ns)), [0, 0, 2, 4, 4, 6]);
+    }
+
+    #[test]
+    fn a_viewer_that_is_too_slow_is_told_so() {
+        let mut window = Window::new(4);
+        for _ in 0..3 {
+            window.push(message("ab"), 0);
+        }
+        assert_eq!(window.read(0, 10), Read::Behind);
+        assert!(matches!(window.read(2, 10), Read::Messages(..)));
+        assert_eq!(window.read(3, 10), Read::Behind, "no message begins there");
+    }
+
+    proptest! {
+        /// A viewer that is not cut gets every byte in order; and the window is bounded.
+        #[test]
+        fn viewers_get_all_or_are_cut(
+            messages in prop::collection::vec((1..40_usize, any::<bool>(), 1..60_usize), 1..80),
+            bytes_max in 1..120_u64,
+        ) {
+            let mut window = Window::new(bytes_max);
+            let (mut all, mut seen) = (Vec::new(), Vec::new());
+            let mut place = Some(0);
+            for (number, (bytes, reads, most)) in messages.into_iter().enumerate() {
+                let message: Arc<[u8]> = vec![number as u8; bytes].into();
+                all.extend_from_slice(&message);
+                window.push(message, number as u64);
+                prop_assert!(window.bytes() <= bytes_max);
+                let Some(at) = place.filter(|_| reads) else { continue };
+                match window.read(at, most) {
+                    Read::Messages(got, _) => {
+                        got.iter().for_each(|bytes| seen.extend_from_slice(bytes));
+                        prop_assert!(got.len() == 1 || seen.len() as u64 - at <= most as u64);
+                        place = Some(seen.len() as u64);
+                    }
+                    Read::Nothing => prop_assert_eq!(at, window.end_position()),
+                    Read::Behind => {
+                        prop_assert!(at < window.end_position() - window.bytes());
+                        place = None;
+                    }
+                    Read::Ended(_) => prop_assert!(false, "it has not ended"),
+                }
+                prop_assert_eq!(&all[..seen.len()], &seen[..]);
+            }
+        }
+    }
+}
