@@ -93,11 +93,10 @@ impl Tee {
 
     /// When the next byte of a branch is due, if it has one, or else the last one that it was
     /// offered; `u64::MAX` if that is due at no fixed time. Nothing is due before a viewer at the
-    /// destination begins to play.
+    /// destination begins to play. What was offered before its session had deadlines is due with
+    /// what comes after it.
     pub fn due_ns(&self, number: u64) -> u64 {
-        let Some(branch) = self.branches.get(&number) else { return self.due_ns };
-        let first = branch.pieces.front();
-        branch.due_there_ns(first.map_or(self.due_ns, |piece| piece.due_ns))
+        self.branches.get(&number).map_or(self.due_ns, |branch| branch.next_due_ns(self.due_ns))
     }
 
     /// What a branch is to send next: at most so many bytes of what was offered to it. Nothing if
@@ -158,9 +157,8 @@ impl Tee {
             let own_ns = branch.own_ns(now_ns);
             let age_ns = own_ns.saturating_sub(first.offered_ns.max(branch.moved_ns));
             let byte_ns = own_ns.saturating_sub(first.offered_ns);
-            let due_ns = branch.due_there_ns(first.due_ns);
-            let is_ahead = due_ns != NEVER_NS && due_ns > now_ns.saturating_add(LINK_AHEAD_NS);
-            if waits {
+            let is_ahead = branch.next_due_ns(self.due_ns) > now_ns.saturating_add(LINK_AHEAD_NS);
+            if waits && has_deadlines {
                 branch.held_ns += since_ns.saturating_sub(link_ns);
                 branch.link_held_ns += if is_ahead { 0 } else { link_ns };
             } else {

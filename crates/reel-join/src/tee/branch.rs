@@ -1,5 +1,6 @@
 //! One branch of a chain: what it was offered, and how it kept up. Pure.
 
+use super::NEVER_NS;
 use crate::limits::{BRANCH_HOLD_FORGOTTEN, JOIN_LEAD_NS};
 use reel_ring::Chunk;
 use std::collections::VecDeque;
@@ -116,6 +117,14 @@ impl Branch {
     /// When a byte is due at the destination that is due then in the chain.
     pub(super) fn due_there_ns(&self, due_ns: u64) -> u64 {
         due_ns.max(self.begins_ns)
+    }
+
+    /// When its next byte is due there. `offered_due_ns` is when the last one is due that was
+    /// offered to any branch.
+    pub(super) fn next_due_ns(&self, offered_due_ns: u64) -> u64 {
+        let dues = self.pieces.iter().map(|piece| piece.due_ns);
+        let next_ns = dues.filter(|due_ns| *due_ns != NEVER_NS).min();
+        self.due_there_ns(next_ns.unwrap_or(offered_due_ns))
     }
 
     /// Whether it waits for the link from now on.

@@ -358,6 +358,60 @@ fn only_a_branch_that_others_wait_for_is_cut() {
     assert!(cut_ns.expect("it is cut") - begun_ns <= BRANCH_HOLD_MAX_NS + 2 * JOIN_TICK_NS);
 }
 
+/// Bytes that were offered before the session had deadlines go before those that have one, so they
+/// are as urgent.
+#[test]
+fn what_was_offered_without_a_deadline_is_due_with_what_follows() {
+    let mut chain = Chain::new();
+    chain.tee.join(0);
+    assert_eq!(chain.offer(100, u64::MAX), 100);
+    assert_eq!(chain.tee.due_ns(0), u64::MAX);
+    let due_ns = JOIN_LEAD_NS + 500 * MS;
+    chain.tee.set_now(600 * MS);
+    assert_eq!(chain.offer(100, due_ns), 100);
+    assert_eq!(chain.tee.due_ns(0), due_ns);
+    // Where nothing more can be offered, it is as what would be next.
+    assert_eq!(chain.tee.take(0, usize::MAX).len(), 2);
+    chain.tee.sent(0, 200);
+    assert_eq!(chain.offer(100, due_ns + JOIN_LEAD_NS), 0, "it is too early");
+    assert_eq!(chain.tee.due_ns(0), due_ns + JOIN_LEAD_NS);
+}
+
+/// A session may be given deadlines: then branches are not cut for what they might do before.
+#[test]
+fn what_branches_did_without_deadlines_is_forgotten_with_them() {
+    for is_on_link in [false, true] {
+        let mut chain = Chain::new();
+        chain.tee.join(0);
+        chain.tee.join(1);
+        let mut in_flight = 0;
+        // Branch 1 needs half a second for all that there is, and branch 0 waits for that.
+        for now_ns in (0..20_000 * MS).step_by(JOIN_TICK_NS as usize) {
+            chain.tee.set_now(now_ns);
+            if now_ns % (500 * MS) == 0 {
+                in_flight += chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum::<usize>();
+                chain.tee.sent(1, std::mem::take(&mut in_flight));
+                while chain.offer(100, u64::MAX) > 0 {}
+            }
+            if is_on_link {
+                chain.tee.awaits_link(1);
+            } else if in_flight == 0 {
+                in_flight = chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum();
+            }
+            fast(&mut chain.tee);
+            assert!(chain.tee.too_slow(false).is_empty(), "{} ms", now_ns / MS);
+        }
+        chain.tee.set_now(20_000 * MS);
+        chain.tee.sent(1, in_flight);
+        let rest = chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum();
+        chain.tee.sent(1, rest);
+        assert_eq!(chain.offer(100, 20_500 * MS), 100);
+        fast(&mut chain.tee);
+        chain.tee.set_now(20_000 * MS + JOIN_TICK_NS);
+        assert!(chain.tee.too_slow(false).is_empty(), "link: {is_on_link}");
+    }
+}
+
 /// A viewer of the late bytes is told how many they are.
 #[test]
 fn late_bytes_are_counted() {
