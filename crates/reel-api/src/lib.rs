@@ -32,6 +32,7 @@ mod pages;
 mod path;
 mod playable;
 mod playlist_lines;
+mod pours;
 mod problem;
 mod requests;
 mod rfc3339;
@@ -97,6 +98,7 @@ use limits::{
 use packing::Packing;
 use reel_library::{Stop, WatchLife};
 use reel_metrics::MetricsRegistry;
+use reel_pour::Pours;
 use reel_serve::{PlaceShares, Places, Proxies};
 use requests::Requests;
 use std::path::PathBuf;
@@ -143,6 +145,8 @@ pub struct Services {
     pub casts: Arc<dyn CastService>,
     /// The destinations that sessions are played into.
     pub outlets: Arc<dyn OutletService>,
+    /// The streams that programs pour.
+    pub pours: Pours,
     /// What is sent to clients on other machines.
     pub uplink: ControlUplink,
     /// Whether requests for a path are answered by the data plane.
@@ -338,6 +342,10 @@ impl ControlPlane {
         &*self.inner.services.outlets
     }
 
+    fn pours(&self) -> &Pours {
+        &self.inner.services.pours
+    }
+
     fn is_media(&self, path: &str) -> bool {
         (self.inner.services.is_media)(path)
     }
@@ -381,6 +389,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/", get(pages::library)),
         ("/api/v1/capacity", get(dashboard::capacity)),
         ("/api/v1/cast-plans", get(casts::plans)),
+        ("/api/v1/pours", get(pours::list)),
         ("/api/v1/casts", get(casts::list).post(casts::add)),
         ("/api/v1/casts/{name}", get(casts::one).delete(casts::stop)),
         ("/api/v1/casts/{name}/schedule", get(casts::schedule)),

@@ -1,5 +1,6 @@
 //! Outlets: destinations that the server itself plays a session into.
 
+use crate::SessionRefusal;
 use crate::body::JsonBody;
 use crate::sessions::{Client, address_of};
 use crate::wire::{NewOutlet, Outlet, OutletList};
@@ -149,7 +150,7 @@ pub(super) async fn remove(
 /// The key is of a session that this client may have.
 fn check_key(control: &ControlPlane, key: &str, client: Option<Extension<Client>>) -> Result<(), Problem> {
     let session = control.sessions().one(key, address_of(client));
-    session.map(drop).map_err(|refusal| refusal.into_problem(""))
+    session.map(drop).map_err(SessionRefusal::into_problem)
 }
 
 fn no_such_outlet(number: u64) -> Problem {

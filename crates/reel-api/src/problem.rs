@@ -63,6 +63,11 @@ impl Problem {
             .help("GET /api/v1/titles lists the titles there are")
     }
 
+    /// 404: a title is not played in this form, or two titles cannot be merged.
+    pub fn no_such_form(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "no-such-form", "The title is not played so", detail)
+    }
+
     /// 404: there is no such session.
     pub fn no_such_session() -> Problem {
         let detail = "there is no session with this key: it has ended, or never was";

@@ -116,7 +116,11 @@ impl ServerSessions {
 fn refusal(refusal: Refusal) -> SessionRefusal {
     let (detail, retry_after_s) = (refusal.to_string(), refusal.retry_after_s());
     match refusal {
-        Refusal::NoSuchTitle { .. } => SessionRefusal::NoSuchTitle,
+        Refusal::NoSuchTitle { title } => SessionRefusal::NoSuchTitle(title),
+        Refusal::TooManyMerged { .. } => {
+            SessionRefusal::Refused { detail, retry_after_s, is_of_client: false, refusal: None }
+        }
+        Refusal::NoSuchForm { .. } => SessionRefusal::NoSuchForm(detail),
         Refusal::NoSuchClass { .. } => SessionRefusal::NoSuchClass(detail),
         Refusal::ClassOfOthers { .. } => SessionRefusal::ClassOfOthers(detail),
         Refusal::KeyOfClient => SessionRefusal::KeyOfClient(detail),

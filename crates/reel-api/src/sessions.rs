@@ -91,8 +91,10 @@ pub struct SessionReport {
 pub enum SessionRefusal {
     /// Something failed; the text says what.
     Failed(String),
-    /// There is no such title.
-    NoSuchTitle,
+    /// There is no title with this id, which may be that of a part of a merged title.
+    NoSuchTitle(String),
+    /// The title is not played in this form, or two titles cannot be merged; the text says why.
+    NoSuchForm(String),
     /// There is no such session: it has ended, or never was.
     NoSuchSession,
     /// There is no such class; the text says what to do.
@@ -142,10 +144,11 @@ impl SessionRefusal {
         }
     }
 
-    pub(super) fn into_problem(self, title: &str) -> Problem {
+    pub(super) fn into_problem(self) -> Problem {
         let help = self.help();
         let problem = match self {
-            SessionRefusal::NoSuchTitle => Problem::no_such_title(title),
+            SessionRefusal::NoSuchTitle(id) => Problem::no_such_title(&id),
+            SessionRefusal::NoSuchForm(detail) => Problem::no_such_form(detail),
             SessionRefusal::NoSuchSession => Problem::no_such_session(),
             SessionRefusal::KeyOfClient(detail) => Problem::new(
                 StatusCode::FORBIDDEN,
@@ -190,11 +193,10 @@ pub(super) async fn open(
     JsonBody(wanted): JsonBody<OpenSession>,
 ) -> Result<Response, Problem> {
     let address = address_of(client);
-    let title = wanted.title.clone();
     let time_max = Duration::from_nanos(control.sessions().opening_time_max_ns());
-    let opening = on_blocking_thread(move || control.sessions().open(&title, address));
+    let opening = on_blocking_thread(move || control.sessions().open(&wanted.title, address));
     let opened = in_time(time_max, opening).await?;
-    let session = opened.map_err(|refusal| refusal.into_problem(&wanted.title))?;
+    let session = opened.map_err(SessionRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{}", session.key);
     let mut response = (StatusCode::CREATED, Json(Session::from(session))).into_response();
     if let Ok(location) = HeaderValue::try_from(location) {
@@ -213,10 +215,10 @@ pub(super) async fn file_times(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
 ) -> Result<Json<FileTimes>, Problem> {
-    let (title, time_max) = (id.clone(), Duration::from_nanos(control.sessions().opening_time_max_ns()));
-    let looking = on_blocking_thread(move || control.sessions().file_times(&title));
+    let time_max = Duration::from_nanos(control.sessions().opening_time_max_ns());
+    let looking = on_blocking_thread(move || control.sessions().file_times(&id));
     let times = in_time(time_max, looking).await?;
-    Ok(Json(times.map_err(|refusal| refusal.into_problem(&id))?))
+    Ok(Json(times.map_err(SessionRefusal::into_problem)?))
 }
 
 /// Gives work up that does not end in time: a disk does not answer. A session that is opened after
@@ -249,7 +251,7 @@ pub(super) async fn one(
     client: Option<Extension<Client>>,
 ) -> Result<Json<Session>, Problem> {
     let session = control.sessions().one(&key, address_of(client));
-    Ok(Json(session.map_err(|refusal| refusal.into_problem(""))?.into()))
+    Ok(Json(session.map_err(SessionRefusal::into_problem)?.into()))
 }
 
 /// `PATCH /api/v1/sessions/{key}`
@@ -262,7 +264,7 @@ pub(super) async fn change(
     let address = address_of(client);
     // The ledger may take some milliseconds for a refusal.
     let changed = on_blocking_thread(move || control.sessions().change_class(&key, &class, address)).await?;
-    Ok(Json(changed.map_err(|refusal| refusal.into_problem(""))?.into()))
+    Ok(Json(changed.map_err(SessionRefusal::into_problem)?.into()))
 }
 
 /// `DELETE /api/v1/sessions/{key}`
@@ -272,7 +274,7 @@ pub(super) async fn close(
     client: Option<Extension<Client>>,
 ) -> Result<StatusCode, Problem> {
     let closed = control.sessions().close(&key, address_of(client));
-    closed.map(|()| StatusCode::NO_CONTENT).map_err(|refusal| refusal.into_problem(""))
+    closed.map(|()| StatusCode::NO_CONTENT).map_err(SessionRefusal::into_problem)
 }
 
 #[cfg(test)]

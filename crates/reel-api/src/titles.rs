@@ -81,6 +81,8 @@ impl From<LibraryError> for Problem {
             LibraryError::NoSuchTitle { id } | LibraryError::Volume(VolumeError::NoSuchTitle { id }) => {
                 Problem::no_such_title(id)
             }
+            LibraryError::TooManyMerged { .. } => Problem::unavailable(error.to_string()),
+            LibraryError::NotMerged { .. } => Problem::no_such_form(error.to_string()),
             LibraryError::NoStream { .. } | LibraryError::OnlyStream { .. } => {
                 Problem::bad_request(error.to_string())
             }

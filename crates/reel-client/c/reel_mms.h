@@ -1,4 +1,5 @@
-/* Streams for programs: titles of a Reel server on this machine, read where they lie in its memory.
+/* Streams for programs: titles of a Reel server on this machine, read where they lie in its memory; and streams that a program pours into it
+ * (reel_pour, at the end of this file).
  *
  *   struct reel_client *client = reel_connect("reel.sock");
  *   struct reel_wanted wanted = { .title = "my-film" };
@@ -40,8 +41,16 @@
 #ifndef F_GET_SEALS
 #define F_GET_SEALS 1034
 #endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#endif
 #ifndef F_SEAL_SHRINK
+#define F_SEAL_SEAL 0x0001
 #define F_SEAL_SHRINK 0x0002
+#define F_SEAL_GROW 0x0004
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
 /* ---- what lies in shared memory: indices of words of 8 bytes ---- */
@@ -91,7 +100,7 @@ enum reel_ending {
 
 /* ---- what is said on the socket ---- */
 
-enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4 };
+enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5 };
 
 /* Why a stream was not opened, or keeps its class. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
 enum reel_refusal {
@@ -115,6 +124,17 @@ struct reel_request {
     char text[REEL_TEXT_BYTES_MAX];
 };
 
+/* A request to pour: two descriptors come with it, of the memory that the program writes and of that which the server writes. */
+struct reel_pour_request {
+    char magic[4];
+    uint16_t version, op;
+    uint64_t tag, zero_bytes;
+    uint16_t name_bytes, type_bytes;
+    uint32_t zero;
+    uint64_t bytes_per_s, workahead_bytes, delay_ns, producer_bytes;
+    char text[REEL_TEXT_BYTES_MAX];
+};
+
 struct reel_reply {
     char magic[4];
     uint16_t version, op;
@@ -126,6 +146,7 @@ struct reel_reply {
 };
 
 _Static_assert(offsetof(struct reel_request, text) == 32, "no holes");
+_Static_assert(offsetof(struct reel_pour_request, text) == 64, "no holes");
 _Static_assert(offsetof(struct reel_reply, text) == 56, "no holes");
 
 /* ---- the interface ---- */
@@ -534,6 +555,216 @@ static inline int reel_close(struct reel_client *client, struct reel_stream **se
         free(set[i]);
         set[i] = NULL;
     }
+    return result;
+}
+
+/* ---- pouring: a stream that is played to others while it is written (docs/programs.md) ---- */
+
+#define REEL_POUR_SLOTS 256
+#define REEL_POUR_MESSAGE_BYTES_MAX 65536
+#define REEL_POUR_BYTES_MAX ((uint64_t)8 << 20)
+#define REEL_CONSUMER_BYTES 4096
+
+/* What to pour. */
+struct reel_pour_wanted {
+    const char *name;         /* it is played at /live/NAME */
+    const char *content_type; /* such as video/mp2t */
+    uint64_t bytes_per_s;     /* the server takes no more */
+    uint64_t workahead_bytes; /* what it takes before its time */
+    uint64_t delay_ns;        /* how long after its time a byte is due at a viewer */
+};
+
+/* A stream that is poured. */
+struct reel_poured {
+    uint64_t tag;
+    _Atomic uint64_t *own;
+    const _Atomic uint64_t *theirs;
+    size_t own_bytes;
+    uint64_t written, read, ticket, rung, position;
+    /* The ring of bytes: how many there are, were taken and were given back; and what each unread message has taken. */
+    uint64_t space, taken, freed, taken_by[REEL_POUR_SLOTS];
+};
+
+/* Makes memory for two processes, which the other one can write or not; its descriptor is in `fd`. */
+static inline void *reel_share_(const char *name, size_t bytes, int others_write, int *fd) {
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd < 0) return NULL;
+    void *memory = MAP_FAILED;
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | (others_write ? 0 : F_SEAL_FUTURE_WRITE);
+    if (ftruncate(*fd, (off_t)bytes) == 0) memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (memory != MAP_FAILED && fcntl(*fd, F_ADD_SEALS, seals) == 0) return memory;
+    if (memory != MAP_FAILED) munmap(memory, bytes);
+    close(*fd);
+    return NULL;
+}
+
+/* Asks for a stream to be poured, with its two memories; the server's answer. */
+static inline int reel_ask_to_pour_(struct reel_client *client, const struct reel_poured *poured, const struct reel_pour_wanted *wanted, const int fds[2]) {
+    struct reel_pour_request request = {.version = REEL_VERSION, .op = REEL_OP_POUR, .tag = poured->tag};
+    size_t name = strlen(wanted->name), type = strlen(wanted->content_type);
+    if (name + type > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the name of the stream is too long", 0);
+    memcpy(request.magic, "RLMS", 4);
+    request.name_bytes = (uint16_t)name;
+    request.type_bytes = (uint16_t)type;
+    request.bytes_per_s = wanted->bytes_per_s;
+    request.workahead_bytes = wanted->workahead_bytes;
+    request.delay_ns = wanted->delay_ns;
+    request.producer_bytes = poured->own_bytes;
+    memcpy(request.text, wanted->name, name);
+    memcpy(request.text + name, wanted->content_type, type);
+    union {
+        char space[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {.space = {0}};
+    struct iovec vector = {.iov_base = &request, .iov_len = offsetof(struct reel_pour_request, text) + name + type};
+    struct msghdr header = {
+        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    struct cmsghdr *part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(part), fds, 2 * sizeof(int));
+    client->kernel_calls++;
+    if (sendmsg(client->socket, &header, MSG_NOSIGNAL) < 0) return reel_fail_(client, "the server is gone", errno);
+    for (;;) {
+        struct reel_reply reply;
+        int given[3], descriptors, heard = reel_hear_(client, &reply, given, &descriptors, 0);
+        for (int d = 0; d < descriptors; d++) close(given[d]);
+        if (heard < 0) return -1;
+        if (heard == 0 || reply.op != REEL_OP_POUR || reply.tag != poured->tag) continue;
+        if (!reply.refused) return 0;
+        snprintf(client->error, sizeof client->error, "%.*s", (int)reply.text_bytes, reply.text);
+        return -1;
+    }
+}
+
+static inline void reel_free_poured_(struct reel_poured *poured) {
+    if (poured->own) munmap((void *)poured->own, poured->own_bytes);
+    if (poured->theirs) munmap((void *)(uintptr_t)poured->theirs, REEL_CONSUMER_BYTES);
+    free(poured);
+}
+
+/* Pours a stream; NULL if it is refused, and reel_error says why. */
+static inline struct reel_poured *reel_pour(struct reel_client *client, const struct reel_pour_wanted *wanted) {
+    struct reel_poured *poured = calloc(1, sizeof *poured);
+    if (!poured) return NULL;
+    size_t at = REEL_SLOTS_AT_BYTES + REEL_POUR_SLOTS * REEL_SLOT_WORDS * 8;
+    uint64_t space = wanted->workahead_bytes + wanted->bytes_per_s / 4;
+    if (space < 2 * REEL_POUR_MESSAGE_BYTES_MAX) space = 2 * REEL_POUR_MESSAGE_BYTES_MAX;
+    if (space > REEL_POUR_BYTES_MAX) space = REEL_POUR_BYTES_MAX;
+    poured->space = (space + 4095) / 4096 * 4096;
+    poured->own_bytes = at + (size_t)poured->space;
+    poured->tag = client->next_tag++;
+    int fds[2] = {-1, -1};
+    poured->own = reel_share_("reel-poured", poured->own_bytes, 0, &fds[0]);
+    poured->theirs = poured->own ? reel_share_("reel-poured-reader", REEL_CONSUMER_BYTES, 1, &fds[1]) : NULL;
+    if (!poured->theirs) {
+        reel_fail_(client, "there is no memory for a stream", errno);
+        if (poured->own) close(fds[0]);
+        reel_free_poured_(poured);
+        return NULL;
+    }
+    reel_set_(poured->own, REEL_P_SLOTS, REEL_POUR_SLOTS);
+    reel_set_(poured->own, REEL_P_BYTES_AT, at);
+    reel_set_(poured->own, REEL_P_BYTES, poured->space);
+    reel_set_(poured->own, REEL_P_EPOCH, 1);
+    atomic_thread_fence(memory_order_release);
+    uint64_t magic;
+    memcpy(&magic, "REELMMS1", 8);
+    reel_set_(poured->own, REEL_P_MAGIC, magic);
+    int result = reel_ask_to_pour_(client, poured, wanted, fds);
+    close(fds[0]);
+    close(fds[1]);
+    if (result == 0) return poured;
+    reel_free_poured_(poured);
+    return NULL;
+}
+
+/* Takes back the memory of what the server has read. */
+static inline int reel_reclaim_(struct reel_client *client, struct reel_poured *poured) {
+    uint64_t read = reel_get_(poured->theirs, REEL_C_READ);
+    if (read < poured->read || read > poured->written) return reel_fail_(client, "the server's counters are impossible", 0);
+    atomic_thread_fence(memory_order_acquire); /* the count before the memory that it frees is written */
+    for (; poured->read < read; poured->read++) poured->freed += poured->taken_by[poured->read % REEL_POUR_SLOTS];
+    return 0;
+}
+
+/* Writes one message if there is room: 1, or 0 if there is none. */
+static inline int reel_post_(struct reel_poured *poured, const void *bytes, size_t length) {
+    uint64_t at = poured->taken % poured->space, left_out = at + length > poured->space ? poured->space - at : 0;
+    if (poured->written - poured->read == REEL_POUR_SLOTS || poured->taken - poured->freed + left_out + length > poured->space) return 0;
+    at = REEL_SLOTS_AT_BYTES + REEL_POUR_SLOTS * REEL_SLOT_WORDS * 8 + (at + left_out) % poured->space;
+    memcpy((unsigned char *)(uintptr_t)poured->own + at, bytes, length);
+    size_t slot = REEL_SLOTS_AT_BYTES / 8 + (size_t)(poured->written % REEL_POUR_SLOTS) * REEL_SLOT_WORDS;
+    reel_set_(poured->own, slot + REEL_S_OFFSET, at);
+    reel_set_(poured->own, slot + REEL_S_BYTES, length | REEL_IN_PRODUCER);
+    reel_set_(poured->own, slot + REEL_S_POSITION, poured->position);
+    reel_set_(poured->own, slot + REEL_S_DUE_NS, UINT64_MAX);
+    reel_set_(poured->own, slot + REEL_S_EPOCH, 1);
+    reel_set_(poured->own, slot + REEL_S_TURN, poured->written + 1);
+    poured->taken_by[poured->written % REEL_POUR_SLOTS] = left_out + length;
+    poured->taken += left_out + length;
+    poured->position += length;
+    poured->written++;
+    atomic_thread_fence(memory_order_release); /* the message before the count */
+    reel_set_(poured->own, REEL_P_WRITTEN, poured->written);
+    return 1;
+}
+
+/* Tells the server that there are messages, if it waits for them. */
+static inline int reel_tell_(struct reel_client *client, struct reel_poured *poured) {
+    atomic_thread_fence(memory_order_seq_cst); /* our count before its flag */
+    uint64_t ticket = reel_get_(poured->theirs, REEL_C_WAITS);
+    if (ticket == 0 || ticket == poured->rung) return 0;
+    atomic_thread_fence(memory_order_acquire);
+    if (poured->written - reel_get_(poured->theirs, REEL_C_READ) <= reel_get_(poured->theirs, REEL_C_WAITS_ABOVE)) return 0;
+    poured->rung = ticket;
+    return reel_say_(client, REEL_OP_BELL, 0, NULL);
+}
+
+/* Waits until fewer than `level` messages are unread. */
+static inline int reel_await_reads_(struct reel_client *client, struct reel_poured *poured, uint64_t level) {
+    for (;;) {
+        reel_set_(poured->own, REEL_P_WAITS_BELOW, level);
+        atomic_thread_fence(memory_order_release);
+        reel_set_(poured->own, REEL_P_WAITS, ++poured->ticket);
+        atomic_thread_fence(memory_order_seq_cst); /* our flag before its count */
+        int result = reel_reclaim_(client, poured);
+        if (result == 0 && poured->written - poured->read >= level) {
+            struct reel_reply bell;
+            int fds[3], descriptors;
+            result = reel_hear_(client, &bell, fds, &descriptors, 0);
+            for (int d = 0; d < descriptors; d++) close(fds[d]);
+            result = result < 0 ? -1 : 1;
+        }
+        reel_set_(poured->own, REEL_P_WAITS, 0);
+        if (result <= 0) return result;
+    }
+}
+
+/* Puts bytes into a stream; waits while it is ahead of its rate by as much as it may be. */
+static inline int reel_put(struct reel_client *client, struct reel_poured *poured, const void *bytes, size_t length) {
+    const unsigned char *left = bytes;
+    while (length > 0) {
+        size_t message = length < REEL_POUR_MESSAGE_BYTES_MAX ? length : REEL_POUR_MESSAGE_BYTES_MAX;
+        if (reel_reclaim_(client, poured) != 0) return -1;
+        if (reel_post_(poured, left, message)) {
+            left += message;
+            length -= message;
+        } else if (reel_tell_(client, poured) != 0 || reel_await_reads_(client, poured, (poured->written - poured->read + 1) / 2) != 0) {
+            return -1;
+        }
+    }
+    return reel_tell_(client, poured);
+}
+
+/* Ends a stream when the server has taken all of it. */
+static inline int reel_end_pour(struct reel_client *client, struct reel_poured *poured) {
+    int result = reel_await_reads_(client, poured, 1);
+    reel_set_(poured->own, REEL_P_ENDED, REEL_COMPLETE);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (result == 0) result = reel_say_(client, REEL_OP_CLOSE, poured->tag, NULL);
+    reel_free_poured_(poured);
     return result;
 }
 

@@ -3,7 +3,6 @@
 use crate::limits::{CLASS_BYTES_MAX, POSITION_NS_MAX, RATE_BPS_MAX, WRITTEN_BYTES_MAX};
 use crate::node::is_name;
 use crate::problem::Problem;
-use rustix::io::Errno;
 use std::sync::Arc;
 
 /// A line that was written to `ctl`.
@@ -17,6 +16,8 @@ pub(crate) enum Command {
     Join(Arc<str>),
     /// A further branch of it.
     Split,
+    /// Its pictures with the sound of the title of this stream.
+    Merge(u64),
     Close,
 }
 
@@ -45,17 +46,23 @@ impl Command {
             ("seek", seconds) => Ok(Command::Seek(position_ns(seconds)?)),
             ("split", "") => Ok(Command::Split),
             ("join", dest) if !dest.is_empty() => Ok(Command::Join(dest.into())),
-            ("merge", _) => {
-                Err(Problem::new(Errno::OPNOTSUPP, format!("{word}: this version cannot do that yet")))
-            }
+            ("merge", number) => Ok(Command::Merge(stream(number)?)),
             _ => Err(Problem::invalid(format!(
-                "{line:.80?} is no command; there are start, pause, seek SECONDS, join DEST, split and close"
+                "{line:.80?} is no command; there are start, pause, seek SECONDS, join DEST, split, merge NUMBER and close"
             ))),
         }
     }
 }
 
-/// The id of a title.
+/// The number of a stream, as `ls streams` shows it.
+fn stream(text: &str) -> Result<u64, Problem> {
+    let number = text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+    number.ok_or_else(|| {
+        Problem::invalid(format!("{text:.80?} is no number of a stream; `ls streams` shows them"))
+    })
+}
+
+/// The id of a title, or the name of a merged one.
 pub(crate) fn title(line: &str) -> Result<Arc<str>, Problem> {
     match is_name(line) {
         true => Ok(line.into()),
@@ -115,6 +122,7 @@ fn decimal(text: &str, digits: usize) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rustix::io::Errno;
 
     #[test]
     fn a_write_is_one_line_with_or_without_its_end() {
@@ -142,8 +150,18 @@ mod tests {
         for line in ["join", "join ", "split 2"] {
             assert_eq!(Command::parse(line).map_err(|problem| problem.errno), Err(Errno::INVAL), "{line}");
         }
-        let later = Command::parse("merge 2").map_err(|problem| problem.errno);
-        assert_eq!(later, Err(Errno::OPNOTSUPP));
+        assert_eq!(Command::parse("merge 12"), Ok(Command::Merge(12)));
+        for line in [
+            "merge",
+            "merge ",
+            "merge 01",
+            "merge +1",
+            "merge 1 2",
+            "merge film",
+            "merge 99999999999999999999",
+        ] {
+            assert_eq!(Command::parse(line).map_err(|problem| problem.errno), Err(Errno::INVAL), "{line}");
+        }
     }
 
     #[test]

@@ -71,17 +71,11 @@ impl HttpServer {
 
     /// What is at a path; `None` if there is nothing (404).
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
-        let mut response = self.asked("GET", path, None, until)?;
-        let status = response.status();
-        if status.as_u16() == 404 {
-            return Ok(None);
+        let response = self.asked("GET", path, None, until)?;
+        match response.status().as_u16() {
+            404 => Ok(None),
+            _ => parsed(path, response).map(Some),
         }
-        if !status.is_success() {
-            return Err(AskError::Unusable(format!("{path}: status {status}")));
-        }
-        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let parsed = serde_json::from_slice(&body.map_err(of_http)?);
-        parsed.map(Some).map_err(|error| AskError::Unusable(format!("{path}: {error}")))
     }
 
     /// The same for what every server has.
@@ -192,6 +186,17 @@ impl From<Title> for TitleFacts {
             seconds: title.duration_s,
         }
     }
+}
+
+/// What an answer says.
+pub(crate) fn parsed<T: DeserializeOwned>(path: &str, mut response: Response<Body>) -> Result<T, AskError> {
+    let status = response.status();
+    if !status.is_success() {
+        return Err(AskError::Unusable(format!("{path}: status {status}")));
+    }
+    let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
+    let parsed = serde_json::from_slice(&body.map_err(of_http)?);
+    parsed.map_err(|error| AskError::Unusable(format!("{path}: {error}")))
 }
 
 pub(crate) fn of_http(error: ureq::Error) -> AskError {

@@ -1,6 +1,6 @@
 //! Sessions of a server that is asked by HTTP.
 
-use crate::http::{HttpServer, escaped, of_http};
+use crate::http::{HttpServer, escaped, of_http, parsed};
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::line::one_line;
 use crate::media::{Media, MediaSession, NotOpened, Refused};
@@ -13,12 +13,16 @@ use ureq::Body;
 use ureq::http::Response;
 
 impl Media for HttpServer {
-    fn file_times(&self, title: &str, until: Instant) -> Result<Option<FileTimes>, AskError> {
+    fn file_times(&self, title: &str, until: Instant) -> Result<FileTimes, NotOpened> {
         let path = format!("/api/v1/titles/{}/file-times", escaped(title));
-        let Some(Times { bytes, duration_ns, stretches }) = self.get(&path, until)? else { return Ok(None) };
+        let response = self.asked("GET", &path, None, until)?;
+        if response.status().as_u16() == 404 {
+            return Err(refusal(&path, response));
+        }
+        let Times { bytes, duration_ns, stretches } = parsed(&path, response)?;
         let stretches = stretches.into_iter().map(|stretch| (stretch.byte, stretch.at_ns)).collect();
         let times = FileTimes::new(bytes, duration_ns, stretches);
-        times.map(Some).ok_or_else(|| AskError::Unusable(format!("{path}: no file has such times")))
+        times.ok_or_else(|| AskError::Unusable(format!("{path}: no file has such times")).into())
     }
 
     fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
@@ -91,7 +95,7 @@ struct Stretch {
 fn session_at(location: &str) -> Option<MediaSession> {
     let (key, file) = location.strip_prefix("/s/")?.split_once('/')?;
     let is_plain = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.".contains(&b))
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.+".contains(&b))
     };
     let is_file = is_plain(file) && file.ends_with(".mp4") && key.bytes().all(|b| b.is_ascii_alphanumeric());
     (is_plain(key) && is_file).then(|| MediaSession { key: key.to_owned(), path: location.to_owned() })
@@ -132,6 +136,7 @@ mod tests {
     fn only_addresses_of_sessions_are_asked_for() {
         let session = session_at("/s/00ff/a-film.mp4").expect("a session");
         assert_eq!((&*session.key, &*session.path), ("00ff", "/s/00ff/a-film.mp4"));
+        assert!(session_at("/s/00ff/a-film+a-song.mp4").is_some(), "of a merged title");
         for location in [
             "",
             "/s/",

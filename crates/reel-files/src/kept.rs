@@ -2,6 +2,7 @@
 //! file.
 
 use crate::limits::{KEPT_TIME, KEPT_TITLES_MAX, NAMES_MAX};
+use crate::merged::is_merged;
 use crate::node::is_name;
 use crate::reach::Reach;
 use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
@@ -58,14 +59,17 @@ impl<S: Server> Kept<S> {
         })
     }
 
-    /// One title. The server is asked for it alone, unless the list of all is recent.
+    /// One title. The server is asked for it alone, unless the list of all is recent and would have
+    /// it.
     pub(crate) fn title(
         &self,
         id: &Arc<str>,
         now: Instant,
         until: Instant,
     ) -> Result<Option<TitleFacts>, AskError> {
-        if let Some(Ok(titles)) = recent(&lock(&self.titles), now) {
+        if !is_merged(id)
+            && let Some(Ok(titles)) = recent(&lock(&self.titles), now)
+        {
             return Ok(titles.get(id).cloned());
         }
         if let Some(at) = lock(&self.title).get(id).filter(|at| at.is_recent(now)) {

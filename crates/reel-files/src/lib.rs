@@ -32,6 +32,7 @@ mod kept;
 pub mod limits;
 mod line;
 mod media;
+mod merged;
 mod mounted;
 mod node;
 mod nodes;

@@ -8,16 +8,17 @@ use std::time::Instant;
 
 /// A server, as far as streams are concerned. Each question is answered by `until` or fails.
 pub trait Media: Outlets {
-    /// When the bytes of a title as one file are shown; `None` if there is no such title.
+    /// When the bytes of a title as one file are shown.
     ///
     /// # Errors
-    /// The server does not answer, or not as a Reel server.
-    fn file_times(&self, title: &str, until: Instant) -> Result<Option<FileTimes>, AskError>;
+    /// The server does not answer, or not as a Reel server, or has no such title, or two titles
+    /// cannot be merged.
+    fn file_times(&self, title: &str, until: Instant) -> Result<FileTimes, NotOpened>;
 
     /// Opens a session of a title as one file, in a class. It is admitted, or refused.
     ///
     /// # Errors
-    /// As [`Media::file_times`], or the server refuses.
+    /// The server does not answer, or not as a Reel server, or refuses.
     fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
 
     /// Has a session continue in another class. It is admitted there, or refused and left as it is.
@@ -35,7 +36,7 @@ pub trait Media: Outlets {
     /// Ends a session.
     ///
     /// # Errors
-    /// As [`Media::file_times`].
+    /// The server does not answer, or not as a Reel server.
     fn end(&self, session: &MediaSession, until: Instant) -> Result<(), AskError>;
 }
 

@@ -242,6 +242,11 @@ impl Stream {
         }
     }
 
+    /// Its title, if one is set.
+    pub(crate) fn title(&self) -> Option<&Arc<str>> {
+        self.title.as_ref()
+    }
+
     /// Sets the title, of which there is one.
     ///
     /// # Errors

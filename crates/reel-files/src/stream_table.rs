@@ -2,6 +2,7 @@
 
 use crate::limits::{STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME};
 use crate::media::MediaSession;
+use crate::merged::merged;
 use crate::problem::Problem;
 use crate::stream::{Owner, Stream};
 use rustix::io::Errno;
@@ -45,6 +46,27 @@ impl StreamTable {
     /// The numbers of all, ascending.
     pub fn numbers(&self) -> Vec<u64> {
         self.streams.keys().copied().collect()
+    }
+
+    /// The name of the pictures of one stream with the sound of another of the same user.
+    ///
+    /// # Errors
+    /// There is no such stream (`ENOENT`), it is for another user (`EACCES`), one of them has no
+    /// title (`EINVAL`), or the first one was started ([`Stream::may_set`]).
+    pub fn merged_title(&mut self, pictures: u64, sound: u64) -> Result<Arc<str>, Problem> {
+        let no_title = |number| Problem::invalid(format!("stream {number} has no title; write one first"));
+        let owner = self.stream(pictures)?.owner();
+        let of_sound = self.stream(sound).map_err(|problem| Problem {
+            text: format!("there is no stream {sound}; `ls streams` shows them"),
+            ..problem
+        })?;
+        if of_sound.owner().uid != owner.uid {
+            return Err(Problem::new(Errno::ACCESS, format!("stream {sound} is for the user who made it")));
+        }
+        let of_sound = Arc::clone(of_sound.title().ok_or_else(|| no_title(sound))?);
+        let stream = self.stream(pictures)?;
+        stream.may_set()?;
+        Ok(merged(stream.title().ok_or_else(|| no_title(pictures))?, &of_sound))
     }
 
     /// Closes a stream.

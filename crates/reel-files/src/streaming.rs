@@ -6,6 +6,7 @@ use crate::command::{self, Command};
 use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME};
 use crate::line::one_line;
 use crate::media::{Media, MediaSession, NotOpened, Refused};
+use crate::merged::is_merged;
 use crate::node::{BranchFile, Group, Node, StreamFile};
 use crate::problem::Problem;
 use crate::server::{AskError, Server};
@@ -173,6 +174,9 @@ impl<S: Server + Media> Streaming<S> {
             StreamFile::Title => {
                 let title = command::title(line)?;
                 self.held().table.stream(number)?.may_set()?;
+                if is_merged(&title) {
+                    return self.set_merged(number, title, turn);
+                }
                 if !there_is(Group::Titles, &title)? {
                     return Err(no_title(&title));
                 }
@@ -219,6 +223,10 @@ impl<S: Server + Media> Streaming<S> {
                 let joining = self.held().table.stream(number)?.join(&to, turn.put)?;
                 self.join(number, &joining, turn)
             }
+            Command::Merge(with) => {
+                let title = self.held().table.merged_title(number, with)?;
+                self.set_merged(number, title, turn)
+            }
             Command::Split => self.held().table.stream(number)?.split(),
             Command::Close => {
                 let mut held = self.held();
@@ -229,6 +237,12 @@ impl<S: Server + Media> Streaming<S> {
                 Ok(())
             }
         }
+    }
+
+    /// Sets a merged title, if the server can play it.
+    fn set_merged(&self, number: u64, title: Arc<str>, turn: Turn) -> Result<(), Problem> {
+        self.server.file_times(&title, turn.until).map_err(|error| why_not(error).0)?;
+        self.held().table.stream(number)?.set_title(title)
     }
 
     /// Has the server admit what is wanted, and tells the stream.
@@ -262,8 +276,8 @@ impl<S: Server + Media> Streaming<S> {
         wanted: &Wanted,
         until: Instant,
     ) -> Result<(MediaSession, FileTimes), (Problem, Option<String>)> {
-        let times = self.server.file_times(&wanted.title, until).map_err(|error| (of_ask(&error), None))?;
-        let times = times.ok_or_else(|| (no_title(&wanted.title), None))?;
+        let times = self.server.file_times(&wanted.title, until);
+        let times = times.map_err(|error| (why_not(error).0, None))?;
         let checked = self.held().table.stream(number).and_then(|stream| stream.check(&times));
         checked.map_err(|problem| (problem, None))?;
         match self.server.open(&wanted.title, &wanted.class, until) {
@@ -491,7 +505,7 @@ fn errno_of(refused: &Refused) -> rustix::io::Errno {
         (_, "urn:reel:problem:too-long") => Number::DQUOT,
         (429 | 503, _) if refused.is_never => Number::DQUOT,
         (429 | 503, _) => Number::AGAIN,
-        (400, _) => Number::INVAL,
+        (400, _) | (404, "urn:reel:problem:no-such-form") => Number::INVAL,
         (403, _) => Number::ACCESS,
         (404, _) => Number::NOENT,
         _ => Number::IO,
@@ -514,6 +528,8 @@ mod tests {
         assert_eq!(number(429, "not-admitted", false), Number::AGAIN);
         assert_eq!(number(503, "too-long", false), Number::DQUOT);
         assert_eq!(number(503, "", false), Number::AGAIN);
+        assert_eq!(number(404, "no-such-form", false), Number::INVAL);
+        assert_eq!(number(404, "no-such-title", false), Number::NOENT);
         let plain = [400, 403, 404, 410, 500].map(|status| number(status, "", false));
         assert_eq!(plain, [Number::INVAL, Number::ACCESS, Number::NOENT, Number::IO, Number::IO]);
     }

@@ -153,7 +153,7 @@ impl Response {
             Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
                 problem(500, "")
             }
-            Refusal::TooManyOpenings | Refusal::OpeningTooLong => {
+            Refusal::TooManyOpenings | Refusal::TooManyMerged { .. } | Refusal::OpeningTooLong => {
                 problem(503, &format!("Retry-After: {}\r\n", refusal.retry_after_s()))
             }
             Refusal::Session(refused) => Response::session_refused(request, refused),

@@ -20,6 +20,9 @@ const HELP_NO_STREAM: &str = "`reel form add VOLUME TITLE ts` makes one";
 const HELP_HAS_STREAM: &str = "`reel export --form ts` writes it to a file";
 const HELP_CHANGED: &str = "try it again";
 const HELP_ONLY_STREAM: &str = "`reel export --form ts` writes it to a file";
+const HELP_MERGED: &str =
+    "PICTURES+SOUND names two titles: the pictures of the first are played with the sound of the second";
+const HELP_TOO_MANY_MERGED: &str = "try again when one of them has ended";
 const HELP_NO_SPACE: &str = "remove titles, or make a larger volume";
 const HELP_DAMAGED: &str = "remove the title and ingest it again";
 const HELP_NO_SUCH_TITLE: &str = "`reel titles VOLUME` lists the titles";
@@ -204,6 +207,20 @@ pub enum LibraryError {
         /// The title.
         id: String,
     },
+    /// Two titles cannot be played as one.
+    #[error("{id} cannot be played: {reason}; {HELP_MERGED}")]
+    NotMerged {
+        /// The name that was requested.
+        id: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Merged titles that are played take as much memory as they may.
+    #[error("{id} cannot be merged, since too many merged titles are played at once; {HELP_TOO_MANY_MERGED}")]
+    TooManyMerged {
+        /// The name that was requested.
+        id: String,
+    },
     /// There is no such title.
     #[error("there is no title {id:?}; {HELP_NO_SUCH_TITLE}")]
     NoSuchTitle {
@@ -244,6 +261,8 @@ impl LibraryError {
         match self {
             LibraryError::Incomplete { .. } | LibraryError::Index { .. } => Some(Cow::Borrowed(HELP_DAMAGED)),
             LibraryError::NoSuchTitle { .. } => Some(Cow::Borrowed(HELP_NO_SUCH_TITLE)),
+            LibraryError::NotMerged { .. } => Some(Cow::Borrowed(HELP_MERGED)),
+            LibraryError::TooManyMerged { .. } => Some(Cow::Borrowed(HELP_TOO_MANY_MERGED)),
             LibraryError::NoStream { .. } => Some(Cow::Borrowed(HELP_NO_STREAM)),
             LibraryError::OnlyStream { .. } => Some(Cow::Borrowed(HELP_ONLY_STREAM)),
             LibraryError::Volume(error) => error.help(),
@@ -353,6 +372,8 @@ mod tests {
             LibraryError::Incomplete { id: id(), what: "index" },
             LibraryError::Index { id: id(), source: IndexError::Checksum },
             LibraryError::NoSuchTitle { id: id() },
+            LibraryError::NotMerged { id: id(), reason: "x".to_owned() },
+            LibraryError::TooManyMerged { id: id() },
             LibraryError::NoStream { id: id() },
             LibraryError::OnlyStream { id: id() },
             LibraryError::Volume(volume()),

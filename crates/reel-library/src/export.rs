@@ -106,7 +106,7 @@ impl Objects<'_> {
 
     fn reader(&self, object: ObjectRef, at: u64) -> Result<ObjectReader, LibraryError> {
         let map = match object {
-            ObjectRef::Tables => self.title.tables_map(),
+            ObjectRef::Tables(number) => self.title.tables_map(number),
             ObjectRef::Track(number) => self.title.track_map(number),
         };
         let missing = || LibraryError::Incomplete {

@@ -2,7 +2,10 @@
 
 use crate::error::{IngestError, LibraryError, SubtitleError};
 use crate::input::{IngestOptions, Ingested, Input, Progress};
-use crate::limits::{INDEX_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX};
+use crate::limits::{
+    INDEX_BYTES_MAX, MERGED_BYTES_MAX, OPENED_AHEAD_BYTES_MAX, OPENED_BYTES_MAX, POSTER_BYTES_MAX,
+};
+use crate::merged::{MergedTitles, is_merged};
 use crate::naming::{clean_name, compared_file_name};
 use crate::opened_titles::OpenedTitles;
 use crate::poster::{Poster, PosterKind, make_poster};
@@ -10,7 +13,7 @@ use crate::removed::Removed;
 use crate::stream::{OpenedStreams, is_stream_only};
 use crate::subtitles::{self, SubtitleFile};
 use crate::summary::{TitleSummary, summarise, unreadable};
-use crate::title::{Title, stamp};
+use crate::title::{Title, merged_stamp, stamp};
 use crate::warnings::{WARNINGS_BYTES_MAX, decode};
 use crate::watch::{KnownTitles, Stamp, Watcher};
 use reel_media::TitleIndex;
@@ -29,6 +32,7 @@ pub struct Library {
     volume: Arc<Volume>,
     opened: Mutex<OpenedTitles>,
     pub(crate) streams: Mutex<OpenedStreams>,
+    pub(crate) merged: Mutex<MergedTitles>,
     /// With the stamp of the record that each was made from. Not the record itself, since a record
     /// that is held keeps the title's space from being reused.
     summaries: Mutex<HashMap<String, (String, Arc<TitleSummary>)>>,
@@ -46,6 +50,7 @@ impl Library {
             volume,
             opened: Mutex::new(OpenedTitles::new(OPENED_BYTES_MAX)),
             streams: Mutex::default(),
+            merged: Mutex::new(MergedTitles::new(MERGED_BYTES_MAX)),
             summaries: Mutex::default(),
             removed: OnceLock::new(),
             additions: Mutex::default(),
@@ -58,12 +63,16 @@ impl Library {
     }
 
     /// A title with its index and the maps of all its objects, ready to be played. It is read once
-    /// and cached, as far as memory for it allows ([`OPENED_BYTES_MAX`]).
+    /// and cached, as far as memory for it allows ([`OPENED_BYTES_MAX`]). `A+B` opens a merged
+    /// title: the pictures of A with the sound of B.
     ///
     /// # Errors
-    /// If there is no such title, a part of it is missing, too large or damaged, or the volume
-    /// fails.
+    /// If there is no such title, a part of it is missing, too large or damaged, two titles cannot
+    /// be merged, or the volume fails.
     pub fn open(&self, id: &str) -> Result<Arc<Title>, LibraryError> {
+        if is_merged(id) {
+            return self.open_merged(id);
+        }
         let record = self.record(id)?;
         if let Some(title) = lock(&self.opened).find(&record) {
             return Ok(title);
@@ -103,12 +112,16 @@ impl Library {
 
     /// The stamp that [`Title::stamp`] of this title has; does not wait.
     pub fn edition(&self, id: &str) -> Option<String> {
+        if is_merged(id) {
+            let parts = self.part_records(id).ok()?;
+            return Some(merged_stamp(parts.map(|record| stamp(&record, Role::Index))));
+        }
         self.volume.title(id).map(|record| stamp(&record, Role::Index))
     }
 
-    /// Whether there is such a title; does not wait.
+    /// Whether there is such a title, or both parts of a merged one; does not wait.
     pub fn has(&self, id: &str) -> bool {
-        self.volume.title(id).is_some()
+        if is_merged(id) { self.part_records(id).is_ok() } else { self.volume.title(id).is_some() }
     }
 
     /// Whether a title was made from exactly this file, even if it was removed since.
@@ -136,20 +149,24 @@ impl Library {
         list
     }
 
-    /// The summary of one title.
+    /// The summary of one title, which may be a merged one.
     ///
     /// # Errors
-    /// [`LibraryError::NoSuchTitle`] if there is none, or if its poster is missing.
+    /// [`LibraryError::NoSuchTitle`] if there is none. For a merged title, as [`Library::open`].
     pub fn summary(&self, id: &str) -> Result<Arc<TitleSummary>, LibraryError> {
+        if is_merged(id) {
+            return self.summary_of_merged(id);
+        }
         Ok(self.summary_of(&self.record(id)?))
     }
 
-    /// The kind of a title's poster, and a text that changes with its bytes; does not wait.
+    /// The kind of a title's poster, and a text that changes with its bytes; does not wait. The
+    /// poster of a merged title is that of its pictures.
     ///
     /// # Errors
     /// If there is no such title, or its poster is missing.
     pub fn poster_mark(&self, id: &str) -> Result<(PosterKind, String), LibraryError> {
-        let record = self.record(id)?;
+        let record = self.shown_record(id)?;
         let (kind, _) = artwork(&record)?;
         let mut mark = stamp(&record, Role::Artwork);
         if kind == PosterKind::Svg {
@@ -166,14 +183,28 @@ impl Library {
     /// # Errors
     /// If there is no such title, or its poster is missing, too large or cannot be read.
     pub fn poster(&self, id: &str) -> Result<Poster, LibraryError> {
-        let record = self.record(id)?;
+        let record = self.shown_record(id)?;
         let (kind, object) = artwork(&record)?;
         if kind == PosterKind::Svg {
             // The name may be another one since it was drawn.
             return Ok(make_poster(&record.name, None, &[]).0);
         }
-        let bytes = self.whole(id, object, "poster", (POSTER_BYTES_MAX, Class::INTERACTIVE))?;
+        let bytes = self.whole(&record.id, object, "poster", (POSTER_BYTES_MAX, Class::INTERACTIVE))?;
         Ok(Poster { kind, bytes })
+    }
+
+    /// The record of a title, or of the pictures of a merged one.
+    fn shown_record(&self, id: &str) -> Result<Arc<TitleRecord>, LibraryError> {
+        if !is_merged(id) {
+            return self.record(id);
+        }
+        let [pictures, _] = self.part_records(id)?;
+        Ok(pictures)
+    }
+
+    /// The kind of the poster of a title. A title without one is shown as a card.
+    pub(crate) fn poster_kind(record: &TitleRecord) -> PosterKind {
+        artwork(record).map_or(PosterKind::Svg, |(kind, _)| kind)
     }
 
     /// Removes a title from the catalogue, and records which file it was made from. Sessions that
@@ -265,7 +296,7 @@ impl Library {
         {
             return summary.clone();
         }
-        let poster = artwork(record).map_or(PosterKind::Svg, |(kind, _)| kind);
+        let poster = Self::poster_kind(record);
         let (mut summary, lasting) = match self.index(record, Class::INTERACTIVE) {
             Ok(index) => (summarise(record, &index, poster), true),
             // Not cached for disk errors: a disk may return, and the title with it. Errors in the

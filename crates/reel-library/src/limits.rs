@@ -97,6 +97,10 @@ pub const MANIFEST_BYTES_A_FRAGMENT: usize = 60;
 /// Bytes of opened indexes kept in memory; the least recently used are dropped first.
 pub const OPENED_BYTES_MAX: usize = 256 << 20;
 
+/// Bytes of the indexes of merged titles that are held at once, beside those of their parts: 400
+/// films of two hours. Clients choose the pairs, so the number of titles is no limit.
+pub const MERGED_BYTES_MAX: usize = 64 << 20;
+
 /// Files that one scan of a watched directory covers.
 pub const WATCH_FILES_MAX: usize = 100_000;
 

@@ -3,6 +3,7 @@
 use crate::error::LibraryError;
 use crate::library::Library;
 use crate::limits::{EXPORT_CHUNK_BYTES, STREAM_INDEX_BYTES_MAX};
+use crate::merged::is_merged;
 use crate::stream_places::StreamPlaces;
 use crate::title::Title;
 use reel_media::transport::{SYMBOL_PAYLOAD_BYTES, StreamIndex};
@@ -61,6 +62,11 @@ impl Library {
     /// # Errors
     /// If there is no such title, it has no such form, or its index is damaged.
     pub fn stream(&self, id: &str) -> Result<Arc<Stream>, LibraryError> {
+        if is_merged(id) {
+            let reason =
+                "its parts are merged from their tracks, not from transport streams (form ts)".to_owned();
+            return Err(LibraryError::NotMerged { id: id.to_owned(), reason });
+        }
         let record = self.record(id)?;
         let opened = |streams: &OpenedStreams| {
             let stream = streams.get(id)?.upgrade()?;

@@ -1,10 +1,14 @@
 //! The summary of a title for lists and pages.
 
 use crate::poster::PosterKind;
-use crate::title::{file_stamp, stamp};
+use crate::title::{Title, file_stamp, stamp};
 use reel_media::transport::{StreamIndex, TICKS_PER_S};
 use reel_media::{Chapter, TitleIndex, TrackKind, codec_string, progressive};
 use reel_volume::{Role, STREAM_INDEX_NUMBER, STREAM_NUMBER, STREAM_SUMS_NUMBER, TitleRecord};
+
+/// By how much the ends of pictures and sound of a merged title may differ without a word about it:
+/// what ingest leaves of tracks of one film (`docs/design/unequal-tracks.md`).
+const UNEQUAL_NS: u64 = 1_000_000_000;
 
 /// The summary of a title.
 #[derive(Clone, Debug, PartialEq)]
@@ -189,6 +193,35 @@ pub(crate) fn summarise(record: &TitleRecord, index: &TitleIndex, poster: Poster
         .video
         .sort_by_key(|v| std::cmp::Reverse((u64::from(v.width) * u64::from(v.height), v.bitrate_bps)));
     summary
+}
+
+/// The summary of a merged title. It takes no space: its bytes are those of its tracks, which are
+/// its parts' own.
+pub(crate) fn summarise_merged(title: &Title, poster: PosterKind) -> TitleSummary {
+    let index = title.index();
+    let mut summary = summarise(title.record(), index, poster);
+    summary.stamp = title.stamp();
+    if let Some(file) = &mut summary.plain_file {
+        file.stamp = title.file_stamp(file.bytes);
+    }
+    summary.bytes = index.tracks.iter().map(|track| track.bytes).sum();
+    summary.forms = vec![cmaf(index, summary.bytes)];
+    summary.warnings.extend(unequal(index));
+    summary
+}
+
+/// What a viewer of a merged title whose parts last differently should know.
+fn unequal(index: &TitleIndex) -> Option<String> {
+    let end_ns = |kind| index.of_kind(kind).map(|(_, track)| track.nanoseconds(track.end)).max();
+    let (pictures_ns, sound_ns) = (end_ns(TrackKind::Video)?, end_ns(TrackKind::Audio)?);
+    let second = |ns: u64| ns as f64 / 1e9;
+    (pictures_ns.abs_diff(sound_ns) >= UNEQUAL_NS).then(|| {
+        format!(
+            "the pictures end at {:.1} s and the sound at {:.1} s: players in browsers may stop at the earlier end",
+            second(pictures_ns),
+            second(sound_ns)
+        )
+    })
 }
 
 impl TitleSummary {

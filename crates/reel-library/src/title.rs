@@ -2,7 +2,9 @@
 
 use crate::error::LibraryError;
 use crate::limits::{MANIFEST_BYTES_A_FRAGMENT, PLAYLIST_BYTES_A_FRAGMENT, TEXT_FRAGMENTS_FREE};
-use reel_media::{TitleIndex, TrackKind};
+use crate::naming::clean_name;
+use reel_media::index::{MergeError, MergedIndex, MergedPart};
+use reel_media::{Fragment, TitleIndex, TrackIndex, TrackKind};
 use reel_volume::{ObjectEntry, ObjectMap, Role, STREAM_NUMBER, SourceFile, Sums, TitleRecord, Volume};
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ pub struct Title {
     index: TitleIndex,
     maps: Vec<(Role, u32, Arc<ObjectMap>)>,
     memory_bytes: usize,
+    /// Of a merged title: those whose pictures and whose sound are played.
+    parts: Option<[Arc<Title>; 2]>,
 }
 
 impl Title {
@@ -44,15 +48,58 @@ impl Title {
                     what: "track that its index describes",
                 });
             }
-            memory_bytes += size_of_val(track) + track.fragments.len() * size_of::<reel_media::Fragment>();
         }
-        memory_bytes += text_bytes(&index);
-        Ok(Title { record, index, maps, memory_bytes })
+        memory_bytes += index_bytes(&index);
+        Ok(Title { record, index, maps, memory_bytes, parts: None })
+    }
+
+    /// The pictures of the first title with the sound of the second. It has their maps, and holds
+    /// both. Its record is in no catalogue, and has no objects.
+    pub(crate) fn merged(id: &str, parts: [Arc<Title>; 2]) -> Result<Title, MergeError> {
+        let [pictures, sound] = &parts;
+        let MergedIndex { index, objects } = TitleIndex::merged(&pictures.index, &sound.index)?;
+        let mut maps = Vec::new();
+        for (number, (part, object)) in (0..).zip(objects) {
+            let part = if part == MergedPart::Pictures { pictures } else { sound };
+            maps.extend(part.track_map(object).map(|map| (Role::Track, number, Arc::clone(map))));
+        }
+        for (number, part) in (0..).zip(&parts) {
+            maps.extend(part.tables_map(0).map(|map| (Role::Tables, number, Arc::clone(map))));
+        }
+        Ok(Self::of_parts(id, parts, index, maps))
+    }
+
+    /// A merged title with this index and these maps.
+    pub(crate) fn of_parts(
+        id: &str,
+        parts: [Arc<Title>; 2],
+        index: TitleIndex,
+        maps: Vec<(Role, u32, Arc<ObjectMap>)>,
+    ) -> Title {
+        let records = [&parts[0].record, &parts[1].record];
+        let record = TitleRecord {
+            id: id.to_owned(),
+            name: clean_name(&records.map(|record| record.name.as_str()).join(" + ")),
+            added_unix_s: records.iter().map(|record| record.added_unix_s).max().unwrap_or_default(),
+            source: SourceFile::default(),
+            objects: Vec::new(),
+        };
+        let memory_bytes = size_of::<Title>() + index_bytes(&index);
+        Title { record: Arc::new(record), index, maps, memory_bytes, parts: Some(parts) }
+    }
+
+    /// Whether it is merged from exactly these openings.
+    pub(crate) fn is_merged_of(&self, parts: &[Arc<Title>; 2]) -> bool {
+        self.parts.as_ref().is_some_and(|own| own.iter().zip(parts).all(|(own, part)| Arc::ptr_eq(own, part)))
     }
 
     /// A title of which only a stream is used, which has maps of its own.
     pub(crate) fn of_stream(record: Arc<TitleRecord>) -> Title {
-        Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes: size_of::<Title>() }
+        Self::without_tracks(record, size_of::<Title>())
+    }
+
+    fn without_tracks(record: Arc<TitleRecord>, memory_bytes: usize) -> Title {
+        Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes, parts: None }
     }
 
     /// What is played under this name and is not stored: a stream that a program pours.
@@ -66,7 +113,7 @@ impl Title {
     /// A title that is never played.
     #[cfg(test)]
     pub(crate) fn for_tests(record: Arc<TitleRecord>, memory_bytes: usize) -> Title {
-        Title { record, index: TitleIndex::default(), maps: Vec::new(), memory_bytes }
+        Self::without_tracks(record, memory_bytes)
     }
 
     /// Its id.
@@ -74,7 +121,7 @@ impl Title {
         &self.record.id
     }
 
-    /// Its record in the catalogue.
+    /// Its record in the catalogue. That of a merged title is in none, and has no objects.
     pub fn record(&self) -> &Arc<TitleRecord> {
         &self.record
     }
@@ -89,21 +136,27 @@ impl Title {
         self.map(Role::Track, object)
     }
 
-    /// The map of the sample tables.
-    pub fn tables_map(&self) -> Option<&Arc<ObjectMap>> {
-        self.map(Role::Tables, 0)
+    /// The map of the Tables object with this number ([`reel_media::cmaf::TableRange::object`]).
+    pub fn tables_map(&self, object: u32) -> Option<&Arc<ObjectMap>> {
+        self.map(Role::Tables, object)
     }
 
     /// A text for entity tags that is different for every title, also for two that have the same id
     /// one after the other.
     pub fn stamp(&self) -> String {
-        stamp(&self.record, Role::Index)
+        match &self.parts {
+            Some(parts) => merged_stamp([parts[0].stamp(), parts[1].stamp()]),
+            None => stamp(&self.record, Role::Index),
+        }
     }
 
     /// A text that changes with the bytes of the title as one MP4 file of this length. Unlike
     /// [`Title::stamp`], it stays when subtitles or a form are added.
     pub fn file_stamp(&self, bytes: u64) -> String {
-        file_stamp(&self.record, bytes)
+        match &self.parts {
+            Some(parts) => merged_stamp([parts[0].file_stamp(bytes), parts[1].file_stamp(bytes)]),
+            None => file_stamp(&self.record, bytes),
+        }
     }
 
     /// An estimate of the memory it takes.
@@ -114,6 +167,12 @@ impl Title {
     fn map(&self, role: Role, number: u32) -> Option<&Arc<ObjectMap>> {
         self.maps.iter().find(|(r, n, _)| (*r, *n) == (role, number)).map(|(_, _, map)| map)
     }
+}
+
+/// An estimate of the memory of an index, and of what is made from it.
+fn index_bytes(index: &TitleIndex) -> usize {
+    let of_track = |track: &TrackIndex| size_of_val(track) + track.fragments.len() * size_of::<Fragment>();
+    index.tracks.iter().map(of_track).sum::<usize>() + text_bytes(index)
 }
 
 /// An estimate of the playlists and manifests of a title, which are kept while it is played. Those
@@ -130,6 +189,11 @@ fn text_bytes(index: &TitleIndex) -> usize {
 /// no other title can have had in the same second.
 pub(crate) fn stamp(record: &TitleRecord, role: Role) -> String {
     stamp_of(record, role, record.bytes())
+}
+
+/// The stamp of a merged title: it changes with either part.
+pub(crate) fn merged_stamp(parts: [String; 2]) -> String {
+    parts.join("+")
 }
 
 /// See [`Title::file_stamp`].

@@ -36,14 +36,28 @@ pub const PROGRAM_POURS_MAX: usize = 16;
 /// Most messages that are taken from one poured stream in a row.
 pub const POUR_MESSAGES_PER_TURN: usize = 128;
 
+/// How often a stream that reads a poured one is given more in a row.
+pub const FEEDS_PER_TURN: usize = 8;
+
 // ---- Tuning
 
 /// Bytes of a stream's own memory, for what the server makes itself: heads of files. It is small,
 /// because every stream has it.
 pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
 
+/// The same of a stream that reads a poured one: all of its bytes pass through there.
+pub const POURED_OWN_BYTES: usize = 256 * 1024;
+
+/// Most bytes of a poured stream that are appended to a stream at once.
+pub const POURED_READ_BYTES: usize = 64 * 1024;
+
 /// The longest message in that memory: half of it can be read while the other half is written.
 pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
+
+/// A program whose viewers have no more time than this rings with each message that it pours, which
+/// is then taken at once. Those of others are looked for every [`PROGRAM_TICK_NS`]: that takes a
+/// tenth of this time at most, and no calls.
+pub const PROMPT_DELAY_NS: u64 = SECOND_NS / 2;
 
 /// How often the streams of programs are polled. A reader that takes less than half its window (1
 /// MiB) in this time, that is 26 MB/s, never has to ring.

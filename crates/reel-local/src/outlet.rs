@@ -1,6 +1,6 @@
 //! An outlet that writes a stream to shared memory.
 
-use crate::limits::{PROGRAM_MESSAGES, PROGRAM_OWN_BYTES, PROGRAM_OWN_MESSAGE_BYTES};
+use crate::limits::{POURED_OWN_BYTES, PROGRAM_MESSAGES, PROGRAM_OWN_BYTES, PROGRAM_OWN_MESSAGE_BYTES};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer, RingSpace};
 use reel_arena::{Arena, ArenaError, Others, SharedMemory};
 use reel_ring::Chunk;
@@ -50,12 +50,24 @@ impl ArenaMap {
 }
 
 impl MappedOutlet {
-    /// Memory for a new stream.
+    /// Memory for a new stream of a title.
     ///
     /// # Errors
     /// The kernel provides no memory.
     pub fn new() -> Result<MappedOutlet, ArenaError> {
-        let layout = Layout::new(PROGRAM_MESSAGES, PROGRAM_OWN_BYTES);
+        Self::with_own(PROGRAM_OWN_BYTES)
+    }
+
+    /// Memory for a new stream of which nothing is in the arena.
+    ///
+    /// # Errors
+    /// The kernel provides no memory.
+    pub fn of_poured() -> Result<MappedOutlet, ArenaError> {
+        Self::with_own(POURED_OWN_BYTES)
+    }
+
+    fn with_own(own_bytes: usize) -> Result<MappedOutlet, ArenaError> {
+        let layout = Layout::new(PROGRAM_MESSAGES, own_bytes);
         let own = SharedMemory::create("reel-stream", layout.memory_bytes(), Others::Read)?;
         let theirs = SharedMemory::create("reel-stream-reader", CONSUMER_BYTES, Others::Write)?;
         Ok(MappedOutlet {

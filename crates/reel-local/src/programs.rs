@@ -5,17 +5,18 @@
 //! (`reel-client`). Its streams are admitted like any viewer's. To follow one stream:
 //! [`Programs::heard`] -> [`Programs::begin_opened`] -> [`Programs::pump`].
 
+mod live;
 mod opening;
 mod playing;
 mod pouring;
 
 use crate::limits::{
-    PROGRAM_HELD_MAX_NS, PROGRAM_HELD_UNDER_PRESSURE_MAX_NS, PROGRAM_MESSAGES_PER_TURN, PROGRAM_POURS_MAX,
-    PROGRAM_STREAMS_MAX, PROGRAM_TICK_NS, PROGRAMS_MAX,
+    FEEDS_PER_TURN, PROGRAM_HELD_MAX_NS, PROGRAM_HELD_UNDER_PRESSURE_MAX_NS, PROGRAM_MESSAGES_PER_TURN,
+    PROGRAM_POURS_MAX, PROGRAM_STREAMS_MAX, PROGRAM_TICK_NS, PROGRAMS_MAX,
 };
 use crate::outlet::{ArenaMap, MappedOutlet};
 use playing::Playing;
-use pouring::Pouring;
+use pouring::{Pouring, WRONG_POUR};
 use reel_arena::mms::Ending;
 use reel_client::{Heard, Reply, Request, accept_peer, hear, say};
 use reel_play::Slots;
@@ -165,6 +166,10 @@ impl Programs {
             match Request::decode(&bytes) {
                 Ok(Request::Bell) => {
                     self.shared.counters.heard.fetch_add(1, Ordering::Relaxed);
+                    if !self.poured(serve, token) {
+                        tracing::warn!("{WRONG_POUR}");
+                        return self.gone(serve, token);
+                    }
                     let Some(program) = self.programs.get_mut(token) else { return };
                     let set: Vec<StreamId> =
                         program.streams.values().copied().filter_map(Named::id).collect();
@@ -215,6 +220,15 @@ impl Programs {
     fn pump(&mut self, serve: &mut Serve<'_>, set: &[StreamId]) {
         let batch = self.streams.read_send(set, serve.engine, serve.now_ns());
         self.follow(serve, batch);
+        let mut set = self.feed(serve, set);
+        for _ in 0..FEEDS_PER_TURN {
+            if set.is_empty() {
+                return;
+            }
+            let batch = self.streams.read_send(&set, serve.engine, serve.now_ns());
+            self.follow(serve, batch);
+            set = self.feed(serve, &set);
+        }
     }
 
     /// Does what the result of a batch requires.

@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// One of the title's stored objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectRef {
-    /// The sample tables of all tracks.
-    Tables,
+    /// The Tables object of this number ([`TableRange::object`](crate::cmaf::TableRange::object)).
+    Tables(u32),
     /// The track object of this number ([`TrackIndex::object`]).
     Track(u32),
 }
@@ -189,7 +189,7 @@ pub fn layout(index: &TitleIndex, selection: &[usize]) -> Result<VirtualFile, La
         file.push(Part::Bytes(header.clone(), at..hole.at));
         let tables = tracks[hole.filler].tables;
         file.push(Part::Object {
-            object: ObjectRef::Tables,
+            object: ObjectRef::Tables(tables.object),
             range: tables.offset..tables.offset + tables.bytes,
         });
         at = hole.at;

@@ -264,8 +264,8 @@ fn of_file(title: &Title, file: &VirtualFile, depth: Depth) -> Option<Demand> {
     let members = index.tracks.first().and_then(|track| title.track_map(track.object))?.geometry().members();
     let parts = file.parts().iter().filter_map(|part| match part {
         progressive::Part::Bytes(..) => None,
-        progressive::Part::Object { object: ObjectRef::Tables, range } => {
-            Some(FilePart { map: title.tables_map()?, range: range.clone(), shown_ns: 0 })
+        progressive::Part::Object { object: ObjectRef::Tables(number), range } => {
+            Some(FilePart { map: title.tables_map(*number)?, range: range.clone(), shown_ns: 0 })
         }
         progressive::Part::Object { object: ObjectRef::Track(number), range } => {
             let shown_ns = shown_ns(index, *number, range.start);

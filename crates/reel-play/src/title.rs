@@ -169,7 +169,7 @@ fn file_body(title: &Title, file: &VirtualFile) -> Option<Body> {
         progressive::Part::Bytes(bytes, range) => Some(Part::Bytes(Arc::clone(bytes), range.clone())),
         progressive::Part::Object { object, range } => {
             let map = match object {
-                ObjectRef::Tables => title.tables_map()?,
+                ObjectRef::Tables(number) => title.tables_map(*number)?,
                 ObjectRef::Track(number) => title.track_map(*number)?,
             };
             stored(map, range.clone())

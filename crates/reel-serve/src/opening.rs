@@ -122,10 +122,11 @@ impl Opener {
             self.titles.volume().await_awake();
         }
         opened.map_err(|error| match error {
-            LibraryError::NoSuchTitle { .. } => Refusal::NoSuchTitle { title: title() },
-            LibraryError::OnlyStream { .. } | LibraryError::NoStream { .. } => {
-                Refusal::NoSuchForm { reason: error.to_string() }
-            }
+            LibraryError::NoSuchTitle { id } => Refusal::NoSuchTitle { title: id },
+            LibraryError::OnlyStream { .. }
+            | LibraryError::NoStream { .. }
+            | LibraryError::NotMerged { .. } => Refusal::NoSuchForm { reason: error.to_string() },
+            LibraryError::TooManyMerged { .. } => Refusal::TooManyMerged { reason: error.to_string() },
             error => {
                 tracing::error!(title = id, %error, "a title cannot be opened");
                 Refusal::Unreadable { reason: error.to_string() }

@@ -11,7 +11,7 @@ pub enum Refusal {
         /// As the client wrote it.
         title: String,
     },
-    /// The title is not stored in the form that is asked for.
+    /// The title is not stored in the form that is asked for, or two titles cannot be merged.
     #[error("{reason}")]
     NoSuchForm {
         /// What the library says.
@@ -26,6 +26,12 @@ pub enum Refusal {
     /// The threads that open titles have enough to do.
     #[error("too many titles are being opened at once; try again in a second")]
     TooManyOpenings,
+    /// Merged titles that are played take as much memory as they may.
+    #[error("{reason}")]
+    TooManyMerged {
+        /// What the library says.
+        reason: String,
+    },
     /// No thread has opened the title in time.
     #[error(
         "the title could not be opened in time, because the disks of the server answer slowly or not at all; try again in a few seconds"
@@ -102,6 +108,7 @@ impl Refusal {
         match self {
             Refusal::TooManyOpenings => 1,
             Refusal::OpeningTooLong => 5,
+            Refusal::TooManyMerged { .. } => 30,
             Refusal::Session(refused) if refused.is_too_long() => 0,
             Refusal::Session(SessionRefused::Refused(refused)) => refused.retry_after_s(),
             _ => 0,
@@ -120,6 +127,7 @@ mod tests {
         assert_eq!(Refusal::from(SessionRefused::from(full)).retry_after_s(), 30);
         assert_eq!(Refusal::TooManyOpenings.retry_after_s(), 1);
         assert_eq!(Refusal::OpeningTooLong.retry_after_s(), 5);
+        assert_eq!(Refusal::TooManyMerged { reason: "a".into() }.retry_after_s(), 30);
         for lasting in [
             Refusal::from(SessionRefused::TooLong),
             Refusal::NoSuchTitle { title: "a".into() },

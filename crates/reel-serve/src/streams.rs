@@ -16,6 +16,7 @@ use reel_arena::mms::Ending;
 use reel_cache::Body;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{DeliveryId, DeliveryPolicy, Engine, NetworkPath, NewDelivery, Playable, Readiness};
+use reel_qos::Class;
 use reel_ring::Chunk;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -124,6 +125,8 @@ struct Stream<O> {
     chain_bytes_max: u64,
     /// All of it was offered, and the outlet was informed.
     complete: bool,
+    /// More of it is to be appended.
+    grows: bool,
 }
 
 impl<O: Outlet> Default for Streams<O> {
@@ -215,6 +218,43 @@ impl<O: Outlet> Streams<O> {
         }
     }
 
+    /// The body of a stream is still being made: the stream continues with
+    /// [`Streams::append`], and ends after [`Streams::complete`].
+    pub fn stay_open<T: Playable>(&mut self, id: StreamId, engine: &mut Engine<T>) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.grows = true;
+            engine.stay_open(stream.delivery);
+        }
+    }
+
+    /// Whether all that was made of a stream was offered, and more is to be appended.
+    pub fn awaits_more(&self, id: StreamId) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.grows && stream.offered_bytes == stream.left_bytes)
+    }
+
+    /// More of a stream that is still being made; see [`Engine::append`].
+    pub fn append<T: Playable>(
+        &mut self,
+        id: StreamId,
+        engine: &mut Engine<T>,
+        more: Body,
+        class: Class,
+        due_ns: Option<u64>,
+    ) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.left_bytes += more.bytes();
+            engine.append(stream.delivery, more, class, due_ns);
+        }
+    }
+
+    /// All of a stream was made.
+    pub fn complete<T: Playable>(&mut self, id: StreamId, engine: &mut Engine<T>) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.grows = false;
+            engine.complete(stream.delivery);
+        }
+    }
+
     /// All streams.
     pub fn ids(&self) -> Vec<StreamId> {
         self.streams.keys().copied().collect()
@@ -268,6 +308,7 @@ impl<O: Outlet> Streams<O> {
             offered_bytes: 0,
             chain_bytes_max: chain_bytes_max.min(SEND_BYTES_MAX) as u64,
             complete: false,
+            grows: false,
         };
         self.streams.insert(id, stream);
         id
@@ -374,7 +415,7 @@ impl<O: Outlet> Stream<O> {
             }
             start += bytes;
         }
-        let more = self.offered_bytes < self.left_bytes;
+        let more = self.grows || self.offered_bytes < self.left_bytes;
         let mut settled = self.outlet.settle(more);
         if !more && !self.complete {
             self.complete = true;
@@ -383,7 +424,7 @@ impl<O: Outlet> Stream<O> {
         if settled.ring && !batch.ring.contains(&id) {
             batch.ring.push(id);
         }
-        if self.left_bytes == 0 {
+        if self.left_bytes == 0 && !self.grows {
             batch.ended.push((id, Ending::Complete));
             return false;
         }

@@ -2,7 +2,7 @@
 
 use crate::set_aside::SetAside;
 use reel_cache::Depth;
-use reel_library::{Form, Library, LibraryError, Title};
+use reel_library::{Form, Library, LibraryError, Title, is_merged, titles_of};
 use reel_play::PlayableTitle;
 use reel_rt::lock;
 use reel_volume::Volume;
@@ -76,9 +76,10 @@ impl Titles {
         self.aside.panicked(id, self.edition(id));
     }
 
-    /// Whether a title is set aside because threads panicked on it.
+    /// Whether a title, or a part of a merged one, is set aside because threads panicked on it.
     pub fn is_set_aside(&self, id: &str) -> bool {
-        self.aside.has(id, || self.edition(id))
+        let has = |id: &str| self.aside.has(id, || self.edition(id));
+        has(id) || is_merged(id) && titles_of(id).any(has)
     }
 
     /// The titles that are set aside.

@@ -514,7 +514,7 @@ pub(crate) struct RemoveArguments {
 /// `reel tap`.
 #[derive(Debug, Args)]
 pub(crate) struct TapArguments {
-    /// Id of a title, as `reel titles` lists it
+    /// Id of a title, as `reel titles` lists it, or live/NAME for a stream that is being poured
     pub(crate) title: String,
 
     /// The server's socket for programs (`reel serve --programs-socket`)

@@ -5,7 +5,7 @@ use std::fmt;
 use reel_admit::limits::{FORMER_SESSIONS_MAX, ROUNDS_MAX};
 use reel_api::limits as api;
 use reel_http::limits as http;
-use reel_library::limits::{INGEST_BYTES_MAX, OPENED_BYTES_MAX};
+use reel_library::limits::{INGEST_BYTES_MAX, MERGED_BYTES_MAX, OPENED_BYTES_MAX};
 use reel_nfs::limits as nfs;
 use reel_pour::limits::POUR_MEMORY_BYTES;
 use reel_qos::Kind;
@@ -58,7 +58,7 @@ impl MemorySum {
             ("poured streams", if config.programs_socket.is_some() { POUR_MEMORY_BYTES } else { 0 }),
             ("requests", requests()),
             ("ingests", parsing * (INGEST_BYTES_MAX + STACK_BYTES) + pieces),
-            ("opened titles", OPENED_BYTES_MAX as u64),
+            ("opened titles", (OPENED_BYTES_MAX + MERGED_BYTES_MAX) as u64),
             ("sessions", config.sessions_max as u64 * SESSION_BYTES + former),
             ("reservations", timelines(users) * ROUNDS_MAX * 8),
             (

@@ -267,7 +267,8 @@ impl Server {
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
         let joins = Joins::new(targets, Arc::clone(&parts.sessions), parts.units.clone());
-        let services = services(&library, &parts, &capacity, (&casts, &joins));
+        let pours = Pours::default();
+        let services = services(&library, &parts, &capacity, (&casts, &joins, &pours));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         runtimes.answer(arriving, &control);
         if let Some(certificates) = &addresses.certificates {
@@ -287,7 +288,7 @@ impl Server {
             Some(path) => Some(keep_sessions(path, &parts, &config)?),
             None => None,
         };
-        let (plan, metrics, pours) = (&plan, control.metrics(), Pours::default());
+        let (plan, metrics) = (&plan, control.metrics());
         metrics.register(Arc::new(PourMetrics(pours.clone())));
         let starting = Starting {
             config: &config,
@@ -529,7 +530,7 @@ fn services(
     library: &Arc<Library>,
     parts: &Parts,
     capacity: &Capacity,
-    (casts, joins): (&Casts, &Joins),
+    (casts, joins, pours): (&Casts, &Joins, &Pours),
 ) -> (Services, Arc<ServerAdmission>) {
     let volume = library.volume();
     let admission = Arc::new(ServerAdmission {
@@ -546,6 +547,7 @@ fn services(
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         casts: Arc::new(ServerCasts { casts: casts.clone(), library: Arc::clone(library) }),
         outlets: Arc::new(ServerOutlets(joins.clone())),
+        pours: pours.clone(),
         uplink: control_uplink(parts),
         is_media,
     };

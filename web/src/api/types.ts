@@ -595,7 +595,7 @@ export interface NewOutlet {
 
 /** What is to be played. */
 export interface OpenSession {
-  /** A title's id. */
+  /** A title's id, or `A+B`: the pictures of title A with the sound of title B. */
   title: string;
 }
 
@@ -633,6 +633,30 @@ export interface OutletList {
  * - "ended": It has ended before.
  */
 export type OutletStage = "joined" | "complete" | "ended";
+
+/** A stream that a program pours. */
+export interface Pour {
+  /** Where it is played. */
+  address: string;
+  /** Bytes that have come. */
+  bytes: number;
+  /** Its media type. */
+  content_type: string;
+  /** How long after its time a byte is due at a viewer, in milliseconds. */
+  delay_ms: number;
+  /** Its name. */
+  name: string;
+  /** How fast it is played, in bits per second, as its program has declared. */
+  rate_bps: number;
+  /** Its viewers, players and programs. */
+  viewers: number;
+}
+
+/** All poured streams. */
+export interface PourList {
+  /** By name. */
+  pours: Pour[];
+}
 
 /** The device time that reads cost. */
 export interface Price {

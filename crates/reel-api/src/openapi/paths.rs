@@ -10,15 +10,15 @@ use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
     AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
-    NewOutlet, OpenSession, Outlet, OutletList, Readiness, Replacement, Session, SessionChange, SessionList,
-    Title, TitleChange, TitleList, Watch,
+    NewOutlet, OpenSession, Outlet, OutletList, PourList, Readiness, Replacement, Session, SessionChange,
+    SessionList, Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
 /// All paths of the document.
 pub(super) fn all(describe: &mut Describe) -> Map<String, Value> {
-    let groups: [fn(&mut Describe) -> Paths; 10] =
-        [titles, sessions, outlets, casts, cast_schedules, admission, volume, server, pages, media];
+    let groups: [fn(&mut Describe) -> Paths; 11] =
+        [titles, sessions, outlets, pours, casts, cast_schedules, admission, volume, server, pages, media];
     groups.into_iter().flat_map(|group| group(describe)).map(|(path, item)| (path.to_owned(), item)).collect()
 }
 
@@ -60,7 +60,7 @@ fn titles(describe: &mut Describe) -> Paths {
         (
             "/api/v1/titles/{id}",
             json!({
-                "parameters": [path("id", "A title's id")],
+                "parameters": [path("id", "A title's id; to GET also `A+B`, a merged title")],
                 "get": describe.operation(op("getTitle", "One title"), one),
                 "patch": change,
                 "delete": describe.operation(op("removeTitle", "Remove a title"), removed),
@@ -114,6 +114,11 @@ fn upload(describe: &mut Describe) -> Value {
     post
 }
 
+/// The id of what is played.
+fn played_id() -> Value {
+    path("id", "A title's id, or `A+B`: the pictures of title A with the sound of title B")
+}
+
 fn file_times(describe: &mut Describe) -> Value {
     let responses = [
         ("200", describe.json::<FileTimes>("Where its stretches begin, and when they are shown")),
@@ -122,7 +127,7 @@ fn file_times(describe: &mut Describe) -> Value {
     ];
     let summary = "When the bytes of a title as one file are shown";
     let get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
-    json!({ "parameters": [path("id", "A title's id")], "get": get })
+    json!({ "parameters": [played_id()], "get": get })
 }
 
 fn add_stream(describe: &mut Describe) -> Value {
@@ -296,6 +301,30 @@ fn sessions(describe: &mut Describe) -> Paths {
                 "delete": describe.operation(op("closeSession", "End a session"), closed),
             }),
         ),
+    ]
+}
+
+fn pours(describe: &mut Describe) -> Paths {
+    let list = [("200", describe.json::<PourList>("The streams, by name"))];
+    let op = Operation { tag: "server", id: "listPours", summary: "The streams that programs pour now" };
+    let play = [
+        (
+            "200",
+            plain(
+                "The stream from now on, in chunks; its media type is the one its program has declared",
+                [],
+            ),
+        ),
+        ("403", describe.problem(CLASS_OF_OTHERS)),
+        ("404", describe.problem("No program pours a stream of this name now")),
+        ("429", describe.problem("Refused: this client has its share")),
+        ("503", describe.problem(REFUSED)),
+    ];
+    let summary = "A stream that a program pours, while it comes";
+    let play = describe.operation(Operation { tag: "media", id: "playPour", summary }, play);
+    vec![
+        ("/api/v1/pours", json!({ "get": describe.operation(op, list) })),
+        ("/live/{name}", json!({ "parameters": [path("name", "A poured stream's name")], "get": play })),
     ]
 }
 
@@ -498,7 +527,7 @@ fn pages(describe: &mut Describe) -> Paths {
         (
             "/title/{id}",
             json!({
-                "parameters": [path("id", "A title's id")],
+                "parameters": [played_id()],
                 "get": describe.operation(op("playerPage", "The player"), player),
             }),
         ),
@@ -515,7 +544,7 @@ fn pages(describe: &mut Describe) -> Paths {
 const CLASS_OF_OTHERS: &str = "The class that ?class= names is not for this client";
 
 fn media(describe: &mut Describe) -> Paths {
-    let id = || path("id", "A title's id");
+    let id = played_id;
     let download = [
         ("200", plain("All of it", ["video/mp4"])),
         ("206", plain("The range asked for", ["video/mp4"])),
@@ -539,7 +568,7 @@ fn media(describe: &mut Describe) -> Paths {
 
 /// What opens sessions.
 fn watched(describe: &mut Describe) -> Paths {
-    let id = || path("id", "A title's id");
+    let id = played_id;
     let named = || json!([id(), path("name", "The same id again")]);
     let mut watch = |parameters: Value, [id, id_of_head]: [&'static str; 2], summary| {
         let responses = [

@@ -221,7 +221,8 @@ async fn sessions_open_and_close() {
     assert_eq!(answer.json(), session);
     let listed = serde_json::json!({ "key_hint": "k0", "title": "film", "expires_in_s": 300 });
     assert_eq!(server.get("/api/v1/sessions").await.json(), serde_json::json!({ "sessions": [listed] }));
-    server.send(open("none")).await.problem(404);
+    assert!(server.send(open("none")).await.problem(404).contains("none"));
+    assert!(server.send(open("none+none")).await.problem(404).contains("same title"));
     assert!(server.send(open("broken")).await.problem(500).contains("damaged"));
     let long = server.send(open("long")).await;
     assert!(long.problem(503).contains("longer than a day"));

@@ -239,6 +239,7 @@ impl Server {
             volume_jobs: volume_jobs.clone(),
             casts: Arc::new(FakeCasts::default()),
             outlets: Arc::new(FakeOutlets::default()),
+            pours: Default::default(),
             uplink: ControlUplink { gate: UplinkGate::new(uplink, |_| 100), clock: simulated_ns },
             is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
@@ -539,7 +540,10 @@ impl SessionService for FakeSessions {
     fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
-            "none" => return Err(SessionRefusal::NoSuchTitle),
+            "none" => return Err(SessionRefusal::NoSuchTitle(title.to_owned())),
+            "none+none" => {
+                return Err(SessionRefusal::NoSuchForm("both parts are the same title".to_owned()));
+            }
             "long" => return Err(SessionRefusal::TooLong("it is longer than a day".to_owned())),
             "broken" => return Err(SessionRefusal::Failed("the index is damaged".to_owned())),
             _ => {}
@@ -575,7 +579,7 @@ impl SessionService for FakeSessions {
     fn file_times(&self, title: &str) -> Result<FileTimes, SessionRefusal> {
         let stretches = [(0, 0), (100, 2_000_000_000)].map(|(byte, at_ns)| FileStretch { byte, at_ns });
         match title {
-            "none" => Err(SessionRefusal::NoSuchTitle),
+            "none" => Err(SessionRefusal::NoSuchTitle(title.to_owned())),
             _ => Ok(FileTimes { bytes: 250, duration_ns: 5_000_000_000, stretches: stretches.to_vec() }),
         }
     }

@@ -8,6 +8,7 @@ mod cast_plans;
 mod casts;
 mod dashboard;
 mod outlets;
+mod pours;
 mod problem;
 mod resource;
 mod server;
@@ -22,6 +23,7 @@ pub use dashboard::{
     RefusalCount, ResourceUnit, ResourceUse,
 };
 pub use outlets::{NewOutlet, Outlet, OutletList, OutletStage};
+pub use pours::{Pour, PourList};
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenSession {
-    /// A title's id.
+    /// A title's id, or `A+B`: the pictures of title A with the sound of title B.
     pub title: String,
 }
 

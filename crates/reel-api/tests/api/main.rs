@@ -26,12 +26,12 @@ use tower::ServiceExt;
 struct NoSessions;
 
 impl SessionService for NoSessions {
-    fn open(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
-        Err(SessionRefusal::NoSuchTitle)
+    fn open(&self, id: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+        Err(SessionRefusal::NoSuchTitle(id.to_owned()))
     }
 
-    fn file_times(&self, _: &str) -> Result<FileTimes, SessionRefusal> {
-        Err(SessionRefusal::NoSuchTitle)
+    fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
+        Err(SessionRefusal::NoSuchTitle(id.to_owned()))
     }
 
     fn list(&self) -> Vec<SessionReport> {
@@ -185,6 +185,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
             gate: UplinkGate::new(&Uplink::of(UplinkRate::Unlimited), |_| 100),
             clock: reel_rt::now_ns,
         },
+        pours: Default::default(),
         is_media: |_| false,
     };
     ControlPlane::new(config, services, metrics).router()

@@ -2,7 +2,7 @@
 
 use reel_files::limits::ANSWER_BYTES_MAX;
 use reel_files::{
-    AskError, ClassFacts, FileTimes, HttpServer, Media, MediaSession, NotOpened, Server, TitleFacts,
+    AskError, ClassFacts, FileTimes, HttpServer, Media, MediaSession, NotOpened, Refused, Server, TitleFacts,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -146,9 +146,12 @@ fn a_session_is_opened_read_and_ended() {
     let times = r#"{"bytes":250,"duration_ns":5,"stretches":[{"byte":0,"at_ns":0},{"byte":100,"at_ns":2}]}"#;
     let (server, told) = says("200 OK", times);
     let expected = FileTimes::new(250, 5, vec![(0, 0), (100, 2)]);
-    assert_eq!(server.file_times("a", soon()), Ok(expected));
-    assert_eq!(told.recv().unwrap(), "GET /api/v1/titles/a/file-times HTTP/1.1");
-    assert_eq!(says("404 Not Found", "{}").0.file_times("a", soon()), Ok(None));
+    assert_eq!(server.file_times("a+b", soon()), Ok(expected.expect("times")));
+    assert_eq!(told.recv().unwrap(), "GET /api/v1/titles/a%2Bb/file-times HTTP/1.1");
+    let refused = says("404 Not Found", r#"{"detail":"a has no sound"}"#).0.file_times("a+b", soon());
+    assert!(
+        matches!(&refused, Err(NotOpened::Refused(Refused { detail, .. })) if detail == "a has no sound")
+    );
 }
 
 #[test]
@@ -190,5 +193,8 @@ fn what_is_no_session_and_no_piece_cannot_be_used() {
         assert!(matches!(said, Err(NotOpened::Asked(AskError::Unusable(_)))), "{status}: {said:?}");
     }
     let times = r#"{"bytes":250,"duration_ns":5,"stretches":[{"byte":0,"at_ns":6}]}"#;
-    assert!(matches!(says("200 OK", times).0.file_times("a", soon()), Err(AskError::Unusable(_))));
+    assert!(matches!(
+        says("200 OK", times).0.file_times("a", soon()),
+        Err(NotOpened::Asked(AskError::Unusable(_)))
+    ));
 }

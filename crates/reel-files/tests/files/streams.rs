@@ -540,3 +540,25 @@ fn branches_are_bounded() {
     assert_eq!(playing.stream.value(StreamFile::State), "joined");
     assert!(playing.stream.join_branch(1, &"file:c".into()).is_ok());
 }
+
+#[test]
+fn a_stream_gets_the_sound_of_another_stream_of_its_user() {
+    let (mut table, now) = (StreamTable::default(), Instant::now());
+    let other = Owner { uid: 9, gid: 8 };
+    let numbers = [OWNER, OWNER, other].map(|owner| table.add(owner, now).unwrap());
+    let [pictures, sound, foreign] = numbers;
+    let errno = |result: Result<_, Problem>| result.map(drop).unwrap_err().errno;
+    table.stream(foreign).unwrap().set_title("secret".into()).unwrap();
+    assert_eq!(errno(table.merged_title(pictures, foreign)), Errno::ACCESS);
+    assert_eq!(errno(table.merged_title(pictures, 9)), Errno::NOENT);
+    assert_eq!(errno(table.merged_title(9, sound)), Errno::NOENT);
+    assert_eq!(errno(table.merged_title(pictures, sound)), Errno::INVAL, "neither has a title");
+    table.stream(sound).unwrap().set_title("song".into()).unwrap();
+    assert_eq!(errno(table.merged_title(pictures, sound)), Errno::INVAL, "it has no pictures yet");
+    table.stream(pictures).unwrap().set_title("film+talk".into()).unwrap();
+    assert_eq!(table.merged_title(pictures, sound).as_deref(), Ok("film+song"));
+    table.stream(sound).unwrap().start().unwrap();
+    assert_eq!(table.merged_title(pictures, sound).as_deref(), Ok("film+song"), "the other one may play");
+    table.stream(pictures).unwrap().start().unwrap();
+    assert_eq!(errno(table.merged_title(pictures, sound)), Errno::BUSY);
+}

@@ -1,5 +1,6 @@
 //! How a program's stream begins, or why it is refused.
 
+use super::live::LIVE;
 use super::playing::Playing;
 use super::{Named, PROGRAM_STREAMS_MAX, Programs};
 use crate::limits::PROGRAM_MEMORY_SHARE;
@@ -28,7 +29,7 @@ pub(super) struct Wanted {
 }
 
 /// Why a stream is not opened, and after how many seconds to ask again.
-struct Refused(RefusalCode, u64, String);
+pub(super) struct Refused(pub(super) RefusalCode, pub(super) u64, pub(super) String);
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
@@ -43,7 +44,9 @@ impl From<Refusal> for Refused {
             | Refusal::KeyOfTitle { .. }
             | Refusal::KeyOfClass { .. }
             | Refusal::KeyOfClient => RefusalCode::BadRequest,
-            Refusal::TooManyOpenings | Refusal::OpeningTooLong => RefusalCode::Unavailable,
+            Refusal::TooManyOpenings | Refusal::TooManyMerged { .. } | Refusal::OpeningTooLong => {
+                RefusalCode::Unavailable
+            }
             Refusal::Session(refused) if refused.is_too_long() => RefusalCode::TooLong,
             Refusal::Session(_) => RefusalCode::NotAdmitted,
             Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
@@ -71,6 +74,13 @@ impl Programs {
         }
         program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
+        if let Some(name) = title.strip_prefix(LIVE) {
+            // Nothing is read for it, so it is open at once.
+            if let Err(refused) = self.begin_live(serve, &wanted, name) {
+                self.refuse(token, tag, refused);
+            }
+            return;
+        }
         let stream = self.openings.insert(wanted);
         if let Err(refusal) = serve.open_title(stream, title) {
             self.openings.remove(stream);
@@ -146,24 +156,37 @@ impl Programs {
             chain_bytes_max: SEND_BYTES_MAX,
             outlet,
         };
+        let playing = Playing::new((wanted.program, wanted.tag), session, serve.now_ns());
+        self.start(serve, opening, playing);
+        Ok(())
+    }
+
+    /// Starts a stream whose memory its program has.
+    pub(super) fn start(
+        &mut self,
+        serve: &mut Serve<'_>,
+        opening: StreamOpening<PlayableTitle, MappedOutlet>,
+        playing: Playing,
+    ) {
         let set = self.streams.open(serve.engine, [opening], serve.now_ns());
         // One opening gives one stream.
         if let Some(id) = set.first() {
-            if let Some(program) = self.programs.get_mut(wanted.program) {
-                program.streams.insert(wanted.tag, Named::Open(*id));
+            if let Some(program) = self.programs.get_mut(playing.program()) {
+                program.streams.insert(playing.tag(), Named::Open(*id));
             }
-            let names = (wanted.program, wanted.tag);
-            self.playing.insert(*id, Playing::new(names, session, serve.now_ns()));
+            if playing.live.is_some() {
+                self.streams.stay_open(*id, serve.engine);
+            }
+            self.playing.insert(*id, playing);
         }
         self.shared.counters.opened.fetch_add(1, Ordering::Relaxed);
         self.count();
         self.watch(serve);
         self.pump(serve, &set);
-        Ok(())
     }
 
     /// Whether there is memory for another stream's window in the share of programs.
-    fn has_memory(&self, serve: &Serve<'_>) -> Result<(), Refused> {
+    pub(super) fn has_memory(&self, serve: &Serve<'_>) -> Result<(), Refused> {
         let buffers = serve.engine.units().budget().total();
         let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
         if self.playing.len() < most {
@@ -176,7 +199,7 @@ impl Programs {
     }
 
     /// Sends a stream's memory to its program.
-    fn hand_over(
+    pub(super) fn hand_over(
         &self,
         socket: &Arc<std::os::fd::OwnedFd>,
         tag: u64,

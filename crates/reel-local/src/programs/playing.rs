@@ -1,5 +1,6 @@
 //! What the front end records of a program's stream beside its bytes.
 
+use super::live::Live;
 use reel_admit::Session;
 use reel_play::PlayableTitle;
 use reel_serve::OpenedSession;
@@ -9,13 +10,20 @@ pub(super) struct Playing {
     program: u64,
     tag: u64,
     session: OpenedSession,
+    /// Set while a poured stream is read of which more may come.
+    pub(super) live: Option<Live>,
     /// When the program last gave a message back, or had no message to give back.
     free_since_ns: u64,
 }
 
 impl Playing {
     pub(super) fn new((program, tag): (u64, u64), session: OpenedSession, now_ns: u64) -> Self {
-        Self { program, tag, session, free_since_ns: now_ns }
+        Self { program, tag, session, live: None, free_since_ns: now_ns }
+    }
+
+    /// One that reads a poured stream.
+    pub(super) fn of_live(names: (u64, u64), session: OpenedSession, live: Live, now_ns: u64) -> Self {
+        Self { live: Some(live), ..Self::new(names, session, now_ns) }
     }
 
     pub(super) fn program(&self) -> u64 {

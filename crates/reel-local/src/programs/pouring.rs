@@ -1,7 +1,7 @@
 //! Streams that programs pour: their messages are taken when the rate has room for them.
 
 use super::{PROGRAM_POURS_MAX, Programs};
-use crate::limits::{POUR_MESSAGES_PER_TURN, PROGRAM_TICK_NS};
+use crate::limits::{POUR_MESSAGES_PER_TURN, PROGRAM_TICK_NS, PROMPT_DELAY_NS};
 use reel_arena::SharedMemory;
 use reel_arena::mms::{CONSUMER_BYTES, Consumer, Ending, Message};
 use reel_client::limits::{POURED_BYTES_MAX, POURED_MESSAGE_BYTES_MAX, POURED_MESSAGES};
@@ -17,6 +17,8 @@ pub(super) struct Pouring {
     writer: PourWriter,
     /// A message that was taken, and for which the rate has no room yet.
     pending: Option<Message>,
+    /// Its program is to ring with each message: its viewers have little time.
+    is_prompt: bool,
 }
 
 /// What becomes of a stream after its messages were taken.
@@ -29,6 +31,9 @@ pub(super) enum Poured {
     /// Its program writes what it may not.
     Wrong,
 }
+
+/// Why a program that pours is disconnected.
+pub(super) const WRONG_POUR: &str = "a program poured what it may not; it is disconnected";
 
 /// Most bytes of the memory that a program writes: descriptors and messages.
 const PRODUCER_BYTES_MAX: u64 =
@@ -52,6 +57,10 @@ impl Pouring {
             must_ring |= self.consumer.give_back(1);
         }
         self.writer.tell();
+        if self.is_prompt && self.pending.is_none() {
+            // What has come in the meantime is taken with the next tick.
+            let _ = self.consumer.await_messages(1);
+        }
         match self.consumer.ending() {
             None => Poured::Continues(must_ring),
             Some(Ending::Complete) => Poured::Complete,
@@ -141,17 +150,31 @@ impl Programs {
             (code, refused.to_string())
         })?;
         tracing::info!(name, "a program pours a stream");
-        Ok(Pouring { consumer, writer, pending: None })
+        Ok(Pouring { consumer, writer, pending: None, is_prompt: delay_ns <= PROMPT_DELAY_NS })
     }
 
     /// Takes what programs have poured.
     pub(super) fn take_poured(&mut self, serve: &mut Serve<'_>) {
         for token in self.programs.tokens(|program| !program.pours.is_empty()) {
             if !self.take_poured_of(serve.now_ns(), token) {
-                tracing::warn!("a program poured what it may not; it is disconnected");
+                tracing::warn!("{WRONG_POUR}");
                 self.gone(serve, token);
             }
         }
+    }
+
+    /// A program that pours has rung: takes what it has poured, and gives it to programs that read
+    /// it. `false` if it does what it may not.
+    pub(super) fn poured(&mut self, serve: &mut Serve<'_>, token: u64) -> bool {
+        let pours = self.programs.get_mut(token).is_some_and(|program| !program.pours.is_empty());
+        if !pours {
+            return true;
+        }
+        let is_right = self.take_poured_of(serve.now_ns(), token);
+        let readers = self.playing.iter().filter(|(_, playing)| playing.live.is_some());
+        let readers: Vec<_> = readers.map(|(id, _)| *id).collect();
+        self.pump(serve, &readers);
+        is_right
     }
 
     /// The same of one program; `false` if it does what it may not.

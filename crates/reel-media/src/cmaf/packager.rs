@@ -530,7 +530,7 @@ fn checked(number: usize, mut track: Track) -> Result<Track, PackError> {
 
 fn media(lane: Finished, tables: &mut Vec<u8>) -> TrackIndex {
     let boxes = lane.tables.finish();
-    let range = TableRange { offset: tables.len() as u64, bytes: boxes.len() as u64 };
+    let range = TableRange { object: 0, offset: tables.len() as u64, bytes: boxes.len() as u64 };
     tables.extend_from_slice(&boxes);
     let timescale = lane.track.timescale;
     TrackIndex {

@@ -10,6 +10,9 @@ use super::Boxes;
 /// another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableRange {
+    /// The number of that Tables object: 0, except for the sound of a merged title
+    /// ([`TitleIndex::merged`](crate::TitleIndex::merged)).
+    pub object: u32,
     /// First byte in the Tables object.
     pub offset: u64,
     /// Number of bytes.

@@ -245,7 +245,7 @@ impl Reader<'_> {
             })?,
             average_bps: self.u64()?,
             peak_bps: self.u64()?,
-            tables: TableRange { offset: self.u64()?, bytes: self.u64()? },
+            tables: TableRange { object: 0, offset: self.u64()?, bytes: self.u64()? },
             fragments: Vec::new(),
             changes: Vec::new(),
         };

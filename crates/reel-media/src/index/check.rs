@@ -22,6 +22,16 @@ pub(super) fn title(index: &TitleIndex) -> Result<(), IndexError> {
     Ok(())
 }
 
+/// Checks that an index can be stored: that of a merged title names objects of two titles.
+pub(super) fn stored(index: &TitleIndex) -> Result<(), IndexError> {
+    match index.tracks.iter().position(|track| track.tables.object != 0) {
+        Some(track) => {
+            Err(IndexError::Contradiction { track, what: "its sample tables are those of another title" })
+        }
+        None => Ok(()),
+    }
+}
+
 fn track(number: usize, track: &TrackIndex) -> Result<(), IndexError> {
     let wrong = |what| Err(IndexError::Contradiction { track: number, what });
     at_most("a decoder configuration", track.track.config.len(), limits::OUT_CONFIG_BYTES)?;

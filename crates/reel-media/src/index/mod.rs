@@ -3,10 +3,12 @@
 
 mod binary;
 mod check;
+mod merged;
 pub(crate) mod periods;
 pub(crate) mod rates;
 
 pub use binary::IndexError;
+pub use merged::{MergeError, MergedIndex, MergedPart};
 pub(crate) use rates::RateMeter;
 
 use crate::cmaf::{Packaged, TableRange};
@@ -151,6 +153,7 @@ impl TitleIndex {
     /// If the index exceeds the limits or contradicts itself.
     pub fn encode(&self) -> Result<Vec<u8>, IndexError> {
         check::title(self)?;
+        check::stored(self)?;
         Ok(binary::encode(self))
     }
 

@@ -14,7 +14,7 @@ const CLOCKS: [(u32, u32); 5] =
     [(12_800, 512), (30_000, 1001), (1000, 40), (90_000, 1500), (1_000_000_000, 41_708_333)];
 
 prop_compose! {
-    fn any_film()(
+    pub(crate) fn any_film()(
         clock in 0..CLOCKS.len(),
         count in 1..700usize,
         gop in 1..200usize,
@@ -120,7 +120,7 @@ fn packaged(film: &Film, number: usize) -> Vec<(Packet, Vec<u8>)> {
     all
 }
 
-fn small() -> CutPolicy {
+pub(crate) fn small() -> CutPolicy {
     CutPolicy { ahead_max_bytes: 1 << 30, ..CutPolicy::default() }
 }
 

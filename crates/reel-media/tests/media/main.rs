@@ -16,6 +16,7 @@ mod joined;
 mod large;
 mod laws;
 mod lengths;
+mod merged;
 mod mkv;
 mod mkv_chapters;
 mod mkv_made;

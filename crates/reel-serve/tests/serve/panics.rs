@@ -37,6 +37,8 @@ fn a_title_whose_opening_panics_twice_is_set_aside_and_others_are_opened() {
         let refused = text(serving.request(&film.id));
         assert!(refused.contains(&film.id) && refused.contains("set aside"), "{refused}");
     }
+    let merged = text(serving.request(&format!("other+{}", film.id)));
+    assert!(merged.contains("set aside"), "a merged title needs both parts: {merged}");
     assert_eq!(openings.load(Ordering::Relaxed), TITLE_PANICS_MAX, "it is not opened any more");
     let refused = text(serving.request("nothing"));
     assert!(refused.starts_with("refused: there is no title nothing"), "{refused}");

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use reel_library::{Library, LibraryError};
+use reel_library::{Library, LibraryError, is_merged};
 
 use super::{Access, open_library};
 use crate::args::{ExportArguments, FormName};
@@ -16,15 +16,17 @@ use crate::progress::{Meter, Unit, rate_text};
 /// `reel export`.
 pub(super) fn run(arguments: &ExportArguments, quiet: bool) -> Result<Exit, Failure> {
     let library = open_library(&arguments.volume, Access::Read)?;
-    let record = library.record(&arguments.title).map_err(|error| Failure::library(&error))?;
+    let id = &arguments.title;
+    // Before there is a file to write to.
+    let found = if is_merged(id) { library.open(id).map(drop) } else { library.record(id).map(drop) };
+    found.map_err(|error| Failure::library(&error))?;
     let form = arguments.form;
     let extension = match form {
         FormName::Cmaf => "mp4",
         FormName::Ts => "ts",
     };
-    let output =
-        arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.{extension}", record.id)));
-    let export = |output: &mut dyn Write| export(&library, &record.id, form, output, quiet);
+    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.{extension}")));
+    let export = |output: &mut dyn Write| export(&library, id, form, output, quiet);
     if output == Path::new("-") {
         let mut stdout = BufWriter::new(io::stdout().lock());
         return match export(&mut stdout) {

@@ -45,8 +45,11 @@ pub(super) fn run(arguments: &TapArguments) -> Result<Exit, Failure> {
             Some(Ending::Complete) => {}
             Some(other) => {
                 let at = arguments.from + state.done_bytes;
-                return Err(Failure::failed(other.text())
-                    .help(format!("everything before byte {at} was written; --from {at} continues there")));
+                let help = match arguments.title.starts_with("live/") {
+                    true => "it was too slow for a stream that is being poured, or that has ended".to_owned(),
+                    false => format!("everything before byte {at} was written; --from {at} continues there"),
+                };
+                return Err(Failure::failed(other.text()).help(help));
             }
         }
     }

@@ -187,7 +187,10 @@ impl Stored {
             |bytes: &[u8], range: &Range<u64>| bytes[range.start as usize..range.end as usize].to_vec();
         match part {
             Part::Bytes(bytes, range) => bytes[range.clone()].to_vec(),
-            Part::Object { object: ObjectRef::Tables, range } => object(&self.tables, range),
+            Part::Object { object: ObjectRef::Tables(number), range } => {
+                assert_eq!(*number, 0, "a film has one object of sample tables");
+                object(&self.tables, range)
+            }
             Part::Object { object: ObjectRef::Track(number), range } => {
                 object(&self.objects[*number as usize], range)
             }

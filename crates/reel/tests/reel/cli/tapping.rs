@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
-use crate::cli::films::short;
+use crate::cli::films::{longer, short};
 use crate::cli::rig::TestDir;
 use crate::cli::serving::Running;
 
@@ -26,6 +26,21 @@ fn a_tapped_title_equals_its_export() {
     drop(_server);
     dir.reel(&["export", "volume", "short", "short.mp4"]).done();
     assert!(fs::read(dir.path("short.mp4")).unwrap() == tapped.stdout);
+}
+
+#[test]
+fn a_merged_title_is_tapped() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", longer().to_str().unwrap()]).done();
+    let server = serving(&dir);
+    let tapped = dir.command(&["tap", "longer+short", "--class", "aperiodic"]).output().unwrap();
+    assert!(tapped.status.success(), "{}", String::from_utf8_lossy(&tapped.stderr));
+    assert!(server.get("/files/longer+short.mp4").body == tapped.stdout, "{} bytes", tapped.stdout.len());
+    dir.reel(&["tap", "longer+none"]).refused(3, &["there is no title none"]);
+    dir.reel(&["tap", "short+short"]).refused(3, &["both parts are the same title"]);
+    drop(server);
+    dir.reel(&["export", "volume", "longer+short", "merged.mp4"]).done();
+    assert!(fs::read(dir.path("merged.mp4")).unwrap() == tapped.stdout);
 }
 
 #[test]

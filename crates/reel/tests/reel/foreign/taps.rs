@@ -5,8 +5,10 @@ use crate::foreign::frames::assert_same;
 use crate::foreign::rig::{outcome, reel, run, start, volume};
 use reel_compare::{Bounds, Server};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server with a few films and a socket for programs, whose path must be short.
 fn server(dir: &Path) -> (Server, PathBuf) {
@@ -86,4 +88,52 @@ fn the_c_example_reads_a_set_of_titles() {
     let refused = outcome(Command::new(&program).arg(&socket).arg("nothing"));
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no title nothing"));
+}
+
+/// A film is read by one program in C and poured by another one; a player gets every byte.
+#[test]
+fn the_c_example_pours_what_another_one_reads() {
+    let Some(compiler) =
+        ["cc", "gcc", "clang"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())
+    else {
+        return println!("skipped: no C compiler");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (server, socket) = server(dir.path());
+    let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];
+    let [tap, pour] = ["tap", "pour"].map(|name| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../reel-client/c/{name}.c"));
+        run(Command::new(compiler).args(flags).arg(dir.path().join(name)).arg(source));
+        dir.path().join(name)
+    });
+    let film = FILMS[0].id();
+    let tapped = outcome(Command::new(&tap).args([socket.as_os_str(), film.as_ref()])).stdout;
+    let socket = socket.to_str().unwrap();
+    let refused = outcome(Command::new(&pour).args([socket, "Studio", "5000000", "video/mp4"]));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot be the name of a poured stream"));
+    let mut pouring = Command::new(&pour)
+        .args([socket, "studio", "160000000", "video/mp4"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let metric = |line: &str| {
+        let begun = Instant::now();
+        let url = format!("{}/metrics", server.url);
+        while !run(Command::new("curl").args(["-sf", &url])).lines().any(|of_page| of_page == line) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{line} does not come");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    metric("reel_pours 1");
+    let url = format!("{}/live/studio", server.url);
+    let played = dir.path().join("played");
+    let mut player = Command::new("curl").args(["-sf", "-o"]).arg(&played).arg(&url).spawn().unwrap();
+    metric("reel_pour_viewers 1");
+    let mut input = pouring.stdin.take().unwrap();
+    input.write_all(&tapped).unwrap();
+    drop(input);
+    assert!(pouring.wait().unwrap().success());
+    assert!(player.wait().unwrap().success());
+    let played = fs::read(played).unwrap();
+    assert!(played == tapped, "{} of {} bytes", played.len(), tapped.len());
 }

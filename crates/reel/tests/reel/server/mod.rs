@@ -11,6 +11,7 @@ mod keys;
 mod limits;
 mod many_titles;
 mod memory;
+mod merged;
 mod misuse;
 mod nfs;
 mod panics;

@@ -2,9 +2,12 @@
 
 use crate::server::misuse::promising_with;
 use crate::server::rig::{DRIVERS, Rig};
-use reel_arena::mms::{CONSUMER_BYTES, Layout, Post, Producer, producer_word};
+use mix::{Mix, Mixed, Output, run};
+use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer, producer_word};
 use reel_arena::{Others, SharedMemory};
-use reel_client::{Client, ClientError, Heard, PourRequest, PourWanted, Reply, Request, dial, hear, say};
+use reel_client::{
+    Client, ClientError, Heard, PourRequest, PourWanted, RefusalCode, Reply, Request, Wanted, dial, hear, say,
+};
 use reel_play::UplinkRate;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -12,6 +15,9 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+#[path = "../../../examples/mixer/mix.rs"]
+mod mix;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -87,6 +93,10 @@ fn viewers_get_what_a_program_pours_while_it_comes() {
         let viewers = [("1.1", true), ("1.0", false)]
             .map(|(version, in_chunks)| (in_chunks, read_to_end(get(&rig, "studio", version))));
         rig.await_metric("reel_pour_viewers", |viewers| viewers == 2.0);
+        let listed = rig.connect().ask("GET /api/v1/pours", "").json();
+        let studio = &listed["pours"][0];
+        assert_eq!((&studio["address"], &studio["viewers"]), (&"/live/studio".into(), &2.into()), "{listed}");
+        assert_eq!((&studio["rate_bps"], &studio["delay_ms"]), (&160_000_000.into(), &1000.into()));
         let bytes = pattern(3_000_000);
         for part in bytes.chunks(70_001) {
             client.put(stream, part).expect("put");
@@ -127,6 +137,134 @@ fn a_connection_continues_after_a_poured_stream() {
     assert!(body.starts_with("9\r\nall of it\r\n0\r\n\r\nHTTP/1.1 404 "), "{body}");
     assert_eq!(body.matches("HTTP/1.1 404 ").count(), 2, "the stream has ended: {body}");
     assert!(body.contains("no program pours a stream of this name now"), "{body}");
+}
+
+/// Two programs and a player, one after the other: what one pours the next one reads and pours.
+#[test]
+fn programs_read_what_others_pour() {
+    for driver in DRIVERS {
+        let rig = Rig::new(|config| config.driver = driver);
+        let mut first = Client::connect(&rig.socket()).expect("connected");
+        let mut second = Client::connect(&rig.socket()).expect("connected");
+        let brief = |name: &str| PourWanted { delay_ns: 500_000_000, ..wanted(name) };
+        let source = first.pour(brief("source")).expect("poured");
+        let filtered = second.pour(brief("filtered")).expect("poured");
+        let title = "live/source".to_owned();
+        let read = Wanted { title, class: String::new(), from_bytes: 0 };
+        let read = second.open(&[read]).expect("answered").remove(0).expect("opened");
+        let viewer = read_to_end(get(&rig, "filtered", "1.0"));
+        rig.await_metric("reel_pour_viewers", |viewers| viewers == 2.0);
+        let bytes = pattern(2_000_000);
+        let mut expected = bytes.clone();
+        expected.iter_mut().for_each(|byte| *byte = !*byte);
+        let writer = std::thread::spawn(move || {
+            bytes.chunks(50_000).for_each(|part| first.put(source, part).expect("put"));
+            first.end_pour(source).expect("ended");
+        });
+        let mut position = 0;
+        while second.state(&[read])[0].is_some_and(|state| state.ending.is_none()) {
+            for held in second.read(&[read], true).expect("read") {
+                assert_eq!(held.message.position, position);
+                assert!(held.message.due_ns < u64::MAX, "it is due");
+                position += u64::from(held.message.bytes);
+                let mut part = Vec::new();
+                second.copy(&held, &mut part);
+                second.give_back(read, 1).expect("still ours");
+                part.iter_mut().for_each(|byte| *byte = !*byte);
+                second.put(filtered, &part).expect("put");
+            }
+        }
+        assert_eq!(second.state(&[read])[0].expect("open").ending, Some(Ending::Complete));
+        second.end_pour(filtered).expect("ended");
+        writer.join().expect("written");
+        let (_, got) = viewer.join().expect("read");
+        assert!(got == expected, "{driver:?}: {} of {} bytes", got.len(), expected.len());
+        rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
+    }
+}
+
+/// The example of docs/programs.md: two sources and two mixes of them, sample by sample. One source
+/// is shorter.
+#[test]
+fn a_mixer_mixes_what_others_pour() {
+    const SAMPLES: [usize; 2] = [50_000, 40_000];
+    let rig = Rig::new(|_| {});
+    let gains = [[1.0, 0.5], [-0.25, 2.0]];
+    let source = |number: usize| move |at: usize| ((at * (number + 3)) % 20_000) as i16 - 10_000;
+    let sound = |name: &str| PourWanted {
+        content_type: "audio/L16".to_owned(),
+        bytes_per_s: 2_000_000,
+        workahead_bytes: 20_000,
+        ..wanted(name)
+    };
+    let mut sources = [0, 1].map(|number| {
+        let mut client = Client::connect(&rig.socket()).expect("connected");
+        let stream = client.pour(sound(["left", "right"][number])).expect("poured");
+        Some((client, stream, number))
+    });
+    let output = |number: usize| Output { name: format!("mix-{number}"), gains: gains[number].to_vec() };
+    let mix = Mix {
+        inputs: vec!["left".to_owned(), "right".to_owned()],
+        outputs: vec![output(0), output(1)],
+        samples_per_s: 1_000_000,
+        frame_samples: 480,
+        // Nothing is late in this test, however slow the machine is.
+        late_samples: 1_000_000,
+        delay_ns: 1_000_000_000,
+    };
+    let socket = rig.socket();
+    let mixer = std::thread::spawn(move || run(&mut Client::connect(&socket).expect("connected"), &mix));
+    rig.await_metric("reel_pours", |pours| pours == 4.0);
+    let listeners = [0, 1].map(|number| read_to_end(get(&rig, &format!("mix-{number}"), "1.0")));
+    rig.await_metric("reel_pour_viewers", |viewers| viewers == 4.0);
+    let sources: Vec<_> = sources.iter_mut().filter_map(Option::take).collect();
+    let sources = sources.into_iter().map(|(mut client, stream, number)| {
+        std::thread::spawn(move || {
+            let bytes: Vec<u8> =
+                (0..SAMPLES[number]).flat_map(|at| source(number)(at).to_be_bytes()).collect();
+            // Messages that cut samples in two.
+            bytes.chunks(1999).for_each(|part| client.put(stream, part).expect("put"));
+            client.end_pour(stream).expect("ended");
+        })
+    });
+    sources.collect::<Vec<_>>().into_iter().for_each(|source| source.join().expect("poured"));
+    let mixed = mixer.join().expect("ended").expect("mixed");
+    assert_eq!(mixed, Mixed { samples: SAMPLES[0] as u64, silent_samples: 0 });
+    for (listener, gains) in listeners.into_iter().zip(gains) {
+        let (_, got) = listener.join().expect("read");
+        let sample = |number: usize, at: usize| if at < SAMPLES[number] { source(number)(at) } else { 0 };
+        let mixed = |at: usize| {
+            let sum: f32 = (0..2).map(|number| f32::from(sample(number, at)) * gains[number]).sum();
+            (sum.round() as i16).to_be_bytes()
+        };
+        let expected: Vec<u8> = (0..SAMPLES[0]).flat_map(mixed).collect();
+        assert!(got == expected, "{gains:?}: {} of {} bytes", got.len(), expected.len());
+    }
+}
+
+/// A program that reads nothing is cut off as a player is.
+#[test]
+fn a_program_that_reads_nothing_of_a_poured_stream_is_cut_off() {
+    let rig = Rig::new(|_| {});
+    let mut program = Client::connect(&rig.socket()).expect("connected");
+    let fast = PourWanted { bytes_per_s: 100_000_000, delay_ns: 100_000_000, ..wanted("studio") };
+    let stream = program.pour(fast).expect("poured");
+    let mut idle = Client::connect(&rig.socket()).expect("connected");
+    let live = |name: &str| Wanted { title: format!("live/{name}"), class: String::new(), from_bytes: 0 };
+    let opened = idle.open(&[live("studio"), live("nothing"), Wanted { from_bytes: 1, ..live("studio") }]);
+    let [opened, nothing, before] = <[_; 3]>::try_from(opened.expect("answered")).expect("three answers");
+    let is_refused =
+        |answer, wanted| matches!(answer, Err(ClientError::Refused { code, .. }) if code == wanted);
+    assert!(is_refused(nothing, RefusalCode::NoSuchTitle) && is_refused(before, RefusalCode::BadRequest));
+    let opened = opened.expect("opened");
+    let block = pattern(1_000_000);
+    until("the end of the idle program's stream", || {
+        program.put(stream, &block).expect("put");
+        idle.state(&[opened])[0].expect("open").ending == Some(Ending::HeldTooLong)
+    });
+    rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
+    assert_eq!(rig.metric("reel_program_streams_cut_total"), 1.0);
+    program.put(stream, &block).expect("the program continues");
 }
 
 /// A viewer that reads nothing has its window and what sockets hold; then it is cut off. The other
@@ -214,6 +352,7 @@ fn viewers_of_poured_streams_are_admitted() {
     assert!(problem["grantable_rate_bps"].as_u64().is_some_and(|rate| rate < 4_000_000), "{problem}");
     rig.await_metric("reel_pour_viewers", |count| count == viewers.len() as f64);
     let unpromised = read_to_end(ask(&rig, "GET /live/studio?class=aperiodic HTTP/1.0\r\n\r\n"));
+    rig.await_metric("reel_pour_viewers", |count| count == viewers.len() as f64 + 1.0);
     let sessions = rig.connect().ask("GET /api/v1/sessions", "").json();
     let sessions = sessions["sessions"].as_array().expect("a list").clone();
     assert_eq!(sessions.len(), viewers.len() + 1, "{sessions:?}");

@@ -123,6 +123,19 @@ fn play_as_stored(preset: GeometryPreset) {
     assert_eq!(refused.status, 404, "{}", refused.head);
     let text = String::from_utf8_lossy(&refused.body).into_owned();
     assert!(text.contains("/watch/stream/stream.m3u8"), "{text}");
+    let body = r#"{"title":"stream"}"#;
+    let fields = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    let refused = rig.connect().ask_with("POST /api/v1/sessions", &fields, body);
+    assert_eq!((refused.status, &refused.json()["type"]), (404, &"urn:reel:problem:no-such-form".into()));
+    // A part of a merged title has tracks.
+    for title in ["film+stream", "stream+film"] {
+        let refused = client.ask(&format!("GET /watch/{title}/{title}.mp4"), "");
+        let text = String::from_utf8_lossy(&refused.body).into_owned();
+        assert!(
+            refused.status == 404 && text.contains("stream is stored only as a transport stream"),
+            "{text}"
+        );
+    }
     let (_, playlist) = open(&mut client, "stream.m3u8");
     let segments = segments(&playlist);
     let mut at = 0;

@@ -25,7 +25,8 @@ fn lines() {
     let script: String = ["set -eu\n"].into_iter().chain(blocks).collect();
     let mount = format!("reel mount reel --timeout 60s --of http://{}", server.address());
     assert!(script.contains("reel mount reel &") && script.contains("TITLE"), "{script}");
-    let script = script.replace("reel mount reel", &mount).replace("TITLE", "der-film") + "wait\n";
+    let script = script.replace("reel mount reel", &mount).replace("TITLE", "der-film");
+    let script = script.replace("OTHER", "etc-passwd") + "wait\n";
     let programs = Path::new(env!("CARGO_BIN_EXE_reel")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let output = Command::new("sh")
@@ -40,7 +41,10 @@ fn lines() {
     for part in ["der-film\netc-passwd\n", "\nplaying\n", "200 us a request, 2097.152 us a MiB\n"] {
         assert!(said.contains(part), "no {part:?} in {said}");
     }
-    let (copy, film) = (std::fs::read(dir.path("copy.mp4")).unwrap(), server.get("/files/der-film.mp4").body);
-    assert!(copy == film, "{} and {} bytes", copy.len(), film.len());
+    for (copy, title) in [("copy.mp4", "der-film"), ("merged.mp4", "der-film+etc-passwd")] {
+        let film = server.get(&format!("/files/{title}.mp4")).body;
+        let copy = std::fs::read(dir.path(copy)).unwrap();
+        assert!(copy == film, "{title}: {} and {} bytes", copy.len(), film.len());
+    }
     assert!(!is_mounted(&dir.path("reel")));
 }

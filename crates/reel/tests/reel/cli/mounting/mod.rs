@@ -3,6 +3,7 @@
 mod endings;
 mod guide;
 mod joins;
+mod merges;
 mod refusals;
 mod rig;
 mod shells;

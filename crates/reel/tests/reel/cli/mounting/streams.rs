@@ -71,7 +71,7 @@ periodic
 the stream is playing; settings are written before start
 paused
 moved
-\"stop\" is no command; there are start, pause, seek SECONDS, join DEST, split and close
+\"stop\" is no command; there are start, pause, seek SECONDS, join DEST, split, merge NUMBER and close
 write one line at a time; nothing was done
 a line has at most 4096 bytes
 playing
@@ -211,7 +211,9 @@ fn errors() {
         ("position", "-1", Errno::INVAL, "\"-1\" is no position"),
         ("ctl", "pause", Errno::BUSY, "the stream is new"),
         ("ctl", "seek 1", Errno::BUSY, "the stream is new; write `position`"),
-        ("ctl", "merge 2", Errno::OPNOTSUPP, "merge: this version cannot do that yet"),
+        ("ctl", "merge 2", Errno::NOENT, "there is no stream 2"),
+        ("title", "der-film+none", Errno::NOENT, "there is no title \"none\""),
+        ("title", "der-film+der-film", Errno::INVAL, "both parts are the same title"),
         ("ctl", "start\nstart\n", Errno::INVAL, "write one line at a time"),
         ("ctl", &"x".repeat(4097), Errno::INVAL, "a line has at most 4096 bytes"),
     ] {

@@ -1,0 +1,129 @@
+//! Poured streams that other programs read.
+
+use super::opening::{Refused, Wanted};
+use super::playing::Playing;
+use super::{Ending, Programs, StreamId};
+use crate::limits::POURED_READ_BYTES;
+use crate::outlet::MappedOutlet;
+use reel_admit::Client;
+use reel_cache::limits::SEND_BYTES_MAX;
+use reel_cache::{Body, Part};
+use reel_client::RefusalCode;
+use reel_play::DeliveryPolicy;
+use reel_play::limits::POURED_ROUNDS;
+use reel_pour::{PourEnd, PourViewer, Read};
+use reel_qos::Kind;
+use reel_qos::limits::ROUND_NS;
+use reel_serve::Serve;
+use reel_serve::streams::Opening as StreamOpening;
+use std::sync::Arc;
+
+/// What the name of a poured stream begins with where titles are named.
+pub(super) const LIVE: &str = "live/";
+
+/// How often a session is reserved what follows: when half of it is over.
+const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
+
+/// A program's place in a poured stream.
+pub(super) struct Live {
+    viewer: PourViewer,
+    continue_ns: u64,
+}
+
+impl Programs {
+    /// Admits a program that reads a poured stream.
+    pub(super) fn begin_live(
+        &mut self,
+        serve: &mut Serve<'_>,
+        wanted: &Wanted,
+        name: &str,
+    ) -> Result<(), Refused> {
+        let Some(program) = self.programs.get_mut(wanted.program) else { return Ok(()) };
+        let (socket, client) = (Arc::clone(&program.socket), Client::User(program.user));
+        if serve.is_draining() {
+            return Err(Refused(RefusalCode::Unavailable, 1, "the server stops".to_owned()));
+        }
+        if wanted.from_bytes > 0 {
+            let text = "a poured stream begins where it is; it has no bytes of before".to_owned();
+            return Err(Refused(RefusalCode::BadRequest, 0, text));
+        }
+        let now_ns = serve.now_ns();
+        let viewer = self.shared.pours.view(name, now_ns).ok_or_else(|| {
+            let text = format!("no program pours a stream {name} now; `reel pour {name}` does");
+            Refused(RefusalCode::NoSuchTitle, 0, text)
+        })?;
+        self.has_memory(serve)?;
+        let outlet = MappedOutlet::of_poured().map_err(|error| {
+            Refused(RefusalCode::Unavailable, 1, format!("there is no memory for another stream: {error}"))
+        })?;
+        let opener = serve.opener();
+        let class = opener.class(Some(wanted.class.as_str()).filter(|name| !name.is_empty()), client)?;
+        let client = serve.session_client(client, class);
+        let session = opener.poured_session((name, viewer.terms().bytes_per_s), client, now_ns)?;
+        // How long it will be is not known.
+        self.hand_over(&socket, wanted.tag, 0, &outlet)?;
+        let opening = StreamOpening {
+            session: Some(Arc::clone(&session)),
+            body: Body::default(),
+            position: 0,
+            policy: DeliveryPolicy::begins(),
+            chain_bytes_max: SEND_BYTES_MAX,
+            outlet,
+        };
+        let live = Live { viewer, continue_ns: now_ns + CONTINUE_EVERY_NS };
+        let playing = Playing::of_live((wanted.program, wanted.tag), session, live, now_ns);
+        self.start(serve, opening, playing);
+        Ok(())
+    }
+
+    /// Appends what has come to streams that read poured ones, and ends those whose place is gone.
+    /// Returns those to which something was appended.
+    pub(super) fn feed(&mut self, serve: &mut Serve<'_>, set: &[StreamId]) -> Vec<StreamId> {
+        let mut fed = Vec::new();
+        for id in set {
+            match self.feed_one(serve, *id) {
+                Ok(true) => fed.push(*id),
+                Ok(false) => {}
+                Err(ending) => self.end(serve, *id, ending),
+            }
+        }
+        fed
+    }
+
+    fn feed_one(&mut self, serve: &mut Serve<'_>, id: StreamId) -> Result<bool, Ending> {
+        let Some(playing) = self.playing.get_mut(&id) else { return Ok(false) };
+        let (class, now_ns) = (playing.session().class(), serve.now_ns());
+        let Some(live) = playing.live.as_mut() else { return Ok(false) };
+        if live.viewer.is_behind() {
+            return Err(Ending::HeldTooLong);
+        }
+        if !self.streams.awaits_more(id) {
+            return Ok(false);
+        }
+        let continues = now_ns > live.continue_ns;
+        if continues {
+            live.continue_ns = now_ns + CONTINUE_EVERY_NS;
+        }
+        let is_due = serve.engine.units().disks().classes().kind(class) == Kind::Periodic;
+        match live.viewer.read(POURED_READ_BYTES) {
+            Read::Messages(messages, due_ns) => {
+                let parts = messages.iter().map(|message| Part::Bytes(Arc::clone(message), 0..message.len()));
+                let (body, due_ns) = (Body::new(parts), is_due.then_some(due_ns));
+                self.streams.append(id, serve.engine, body, class, due_ns);
+            }
+            Read::Nothing => return Ok(false),
+            Read::Ended(PourEnd::Complete) => {
+                playing.live = None;
+                self.streams.complete(id, serve.engine);
+            }
+            Read::Ended(PourEnd::Broken) => return Err(Ending::Closed),
+            Read::Behind => return Err(Ending::HeldTooLong),
+        }
+        if continues {
+            let session = self.playing.get(&id).map(Playing::session);
+            let continued = session.map_or(Ok(()), |session| serve.opener().continue_poured(session, now_ns));
+            return continued.map(|()| true).map_err(|_| Ending::Closed);
+        }
+        Ok(true)
+    }
+}
