@@ -3,7 +3,7 @@
 
 use crate::limits::{PATH_BYTES_MIN, PATH_EVERY_NS};
 use crate::turns::{ControlUplink, Turns};
-use reel_play::{FlowMeter, FlowSample, uplink_client};
+use reel_play::{FlowMeter, FlowSample, SendTerms, uplink_client};
 use reel_ring::{TcpStatus, tcp_status};
 use std::net::IpAddr;
 use tokio::net::TcpStream;
@@ -71,7 +71,7 @@ impl PathMeter {
         // A proxy between server and client ends the way that the socket shows.
         let Some(network) = uplink_client(client).filter(|_| self.peer == Some(client)) else { return };
         if let Some(sample) = socket.status().and_then(|status| self.take(status)) {
-            uplink.gate.observe(network, sample, now_ns);
+            uplink.gate.observe(&SendTerms::interactive(network), sample, now_ns);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::limits::TURNS_WAIT_MAX;
 use crate::path::{PathMeter, ShowsPath};
-use reel_play::{MaySend, UplinkGate, UplinkSender, uplink_client};
+use reel_play::{MaySend, SendTerms, UplinkGate, UplinkSender, uplink_client};
 use reel_rt::lock;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -150,7 +150,8 @@ impl<S: ShowsPath> TurnStream<S> {
             self.turns.has_its_turn();
             return Poll::Ready(bytes);
         };
-        match self.sender.may_send(bytes as u64, client, context.waker(), (self.uplink.clock)()) {
+        let terms = SendTerms::interactive(client);
+        match self.sender.may_send(bytes as u64, &terms, context.waker(), (self.uplink.clock)()) {
             MaySend::Bytes(granted) => {
                 self.turns.has_its_turn();
                 Poll::Ready(bytes.min(usize::try_from(granted).unwrap_or(usize::MAX)))

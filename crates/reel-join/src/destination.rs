@@ -5,9 +5,10 @@ use crate::directory::{JoinDirectory, PART_PREFIX};
 use crate::limits::{DESTINATION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::refused::JoinRefused;
 use reel_admit::AddressRange;
+use reel_play::uplink_client;
 use reel_serve::AllowedClients;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -77,6 +78,16 @@ impl Destination {
     }
 }
 
+impl Destination {
+    /// Whose turn on the uplink is taken by what is sent there; `None` for this machine.
+    pub(crate) fn uplink_client(&self) -> Option<IpAddr> {
+        match self {
+            Destination::File(_) => None,
+            Destination::Tcp(address) => uplink_client(address.ip()),
+        }
+    }
+}
+
 impl fmt::Display for Destination {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,18 +106,17 @@ impl Targets {
     /// Whether a connection to this address may be made.
     ///
     /// # Errors
-    /// [`JoinRefused::NotAllowed`], [`JoinRefused::OtherMachine`].
+    /// [`JoinRefused::NotAllowed`].
     pub(crate) fn check(&self, address: SocketAddr) -> Result<(), JoinRefused> {
         let is_allowed =
             |target: &TcpTarget| target.addresses.contains(address.ip()) && target.port == address.port();
-        if !self.to.iter().any(is_allowed) {
-            return Err(JoinRefused::NotAllowed {
-                what: format!("tcp:{address}"),
-                help: "write it to the list `to = [\"tcp:ADDRESS:PORT\"]` below `[join]` in reel.toml",
-            });
+        if self.to.iter().any(is_allowed) {
+            return Ok(());
         }
-        // The link to other machines would have to be charged with it.
-        if address.ip().to_canonical().is_loopback() { Ok(()) } else { Err(JoinRefused::OtherMachine) }
+        Err(JoinRefused::NotAllowed {
+            what: format!("tcp:{address}"),
+            help: "write it to the list `to = [\"tcp:ADDRESS:PORT\"]` below `[join]` in reel.toml",
+        })
     }
 
     /// The directory of files.
@@ -192,15 +202,14 @@ mod tests {
             Destination::Tcp(address) => targets.check(address),
             Destination::File(name) => panic!("{name} is a file"),
         };
-        for allowed in
-            ["tcp:127.0.0.1:5000", "tcp:127.9.9.9:5000", "tcp:[::1]:5001", "tcp:[::ffff:127.0.0.1]:5000"]
-        {
+        let to_others = ["tcp:192.0.2.7:5000", "tcp:[::ffff:192.0.2.7]:5000"];
+        let to_this = ["tcp:127.0.0.1:5000", "tcp:127.9.9.9:5000", "tcp:[::ffff:127.0.0.1]:5000"];
+        for allowed in to_this.into_iter().chain(to_others).chain(["tcp:[::1]:5001"]) {
             assert!(check(allowed).is_ok(), "{allowed}");
         }
         for refused in ["tcp:127.0.0.1:5001", "tcp:[::1]:5000", "tcp:192.0.2.8:5000", "tcp:0.0.0.0:5000"] {
             assert!(matches!(check(refused), Err(JoinRefused::NotAllowed { .. })), "{refused}");
         }
-        assert!(matches!(check("tcp:192.0.2.7:5000"), Err(JoinRefused::OtherMachine)));
         for wrong in
             ["", "tcp:", "tcp:127.0.0.1", "127.0.0.1:5000", "tcp:::1:5000", "tcp:a:5", "tcp:127.0.0.1:0"]
         {

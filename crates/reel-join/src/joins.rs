@@ -6,8 +6,9 @@ use crate::outlet::{OutletReport, OutletState, SharedOutlet};
 use crate::part::Part;
 use crate::refused::JoinRefused;
 use reel_admit::{Session, Sessions};
-use reel_cache::SessionKey;
-use reel_play::PlayableTitle;
+use reel_cache::{SessionKey, Units};
+use reel_play::{PlayableTitle, uplink_client};
+use reel_qos::Kind;
 use reel_rt::lock;
 use reel_serve::Waker;
 use rustix::net::sockopt::set_socket_send_buffer_size;
@@ -26,6 +27,7 @@ pub struct Joins(Arc<Inner>);
 struct Inner {
     targets: Targets,
     sessions: Arc<Sessions<PlayableTitle>>,
+    units: Units,
     listed: Mutex<HashMap<SessionKey, Outlets>>,
     wanted: Mutex<VecDeque<Wanted>>,
     waker: OnceLock<Waker>,
@@ -50,6 +52,13 @@ pub(crate) struct JoinCounters {
 struct Outlets {
     next: u64,
     outlets: BTreeMap<u64, Arc<SharedOutlet>>,
+}
+
+impl Outlets {
+    /// Whether one that is open goes to another machine.
+    fn is_any_on_link(&self) -> bool {
+        self.outlets.values().any(|outlet| outlet.uplink_client.is_some() && !outlet.has_ended())
+    }
 }
 
 /// An outlet counts among those that may be open until this is dropped.
@@ -78,11 +87,12 @@ pub(crate) struct Wanted {
 }
 
 impl Joins {
-    /// No joins yet, of these sessions into these targets.
-    pub fn new(targets: Targets, sessions: Arc<Sessions<PlayableTitle>>) -> Joins {
+    /// No joins yet, of these sessions of titles in these units, into these targets.
+    pub fn new(targets: Targets, sessions: Arc<Sessions<PlayableTitle>>, units: Units) -> Joins {
         Joins(Arc::new(Inner {
             targets,
             sessions,
+            units,
             listed: Mutex::default(),
             wanted: Mutex::default(),
             waker: OnceLock::new(),
@@ -201,7 +211,7 @@ impl Joins {
         self.may_join(&destination)?;
         let session = self.0.sessions.touch(key, now_ns).ok_or(JoinRefused::NoSuchSession)?;
         let place = self.place()?;
-        let outlet = self.list_outlet(*key, to, now_ns)?;
+        let outlet = self.list_outlet(&session, to, destination.uplink_client(), now_ns)?;
         let begun = self.open_destination(&destination).and_then(|to| {
             let (answer, answered) = sync_channel(1);
             let wanted = Wanted { session, from_byte, outlet: Arc::clone(&outlet), to, place, answer };
@@ -231,8 +241,10 @@ impl Joins {
                 let socket = TcpStream::connect_timeout(to, Duration::from_nanos(CONNECT_NS));
                 let no_connection = |error| JoinRefused::NoConnection { to: *to, error };
                 let socket = socket.map_err(no_connection)?;
-                let bounded = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
-                bounded.map_err(|error| no_connection(error.into()))?;
+                if uplink_client(to.ip()).is_none() {
+                    let bounded = set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES);
+                    bounded.map_err(|error| no_connection(error.into()))?;
+                }
                 Ok(Opened::Tcp(socket.into()))
             }
         }
@@ -249,16 +261,26 @@ impl Joins {
     }
 
     /// Lists a new outlet. The oldest one that has ended leaves the list for it if need be.
-    fn list_outlet(&self, key: SessionKey, to: &str, now_ns: u64) -> Result<Arc<SharedOutlet>, JoinRefused> {
+    fn list_outlet(
+        &self,
+        session: &Session<PlayableTitle>,
+        to: &str,
+        uplink_client: Option<IpAddr>,
+        now_ns: u64,
+    ) -> Result<Arc<SharedOutlet>, JoinRefused> {
         self.forget_ended_sessions(now_ns);
+        let has_deadlines = self.0.units.disks().classes().kind(session.class()) == Kind::Periodic;
         let mut listed = lock(&self.0.listed);
-        let of_session = listed.entry(key).or_default();
+        let of_session = listed.entry(session.key()).or_default();
+        if has_deadlines && uplink_client.is_some() && of_session.is_any_on_link() {
+            return Err(JoinRefused::OneOnLink);
+        }
         if of_session.outlets.len() >= OUTLETS_MAX {
             let ended = of_session.outlets.values().find(|outlet| outlet.has_ended());
             let ended = ended.map(|outlet| outlet.number).ok_or(JoinRefused::TooManyOfSession)?;
             of_session.outlets.remove(&ended);
         }
-        let outlet = Arc::new(SharedOutlet::new(of_session.next, to.to_owned()));
+        let outlet = Arc::new(SharedOutlet::new(of_session.next, to.to_owned(), uplink_client));
         of_session.next += 1;
         of_session.outlets.insert(outlet.number, Arc::clone(&outlet));
         Ok(outlet)

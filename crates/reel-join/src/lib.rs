@@ -6,8 +6,9 @@
 //! ```
 //! A session that was admitted has outlets. The first one begins a chain of buffers, and each
 //! further one is a branch of the same chain. Nothing is copied: branches hold leases of the same
-//! buffers. [`Joins`] is for the API, [`JoinFrontEnd`] has the thread. To follow one join:
-//! [`Joins::add`] -> `JoinThread::begin` -> `JoinThread::pump` -> `Part::write`.
+//! buffers. What leaves the machine asks the uplink first. [`Joins`] is for the API,
+//! [`JoinFrontEnd`] has the thread. To follow one join: [`Joins::add`] -> `JoinThread::begin` ->
+//! `JoinThread::pump` -> `Part::write`, or `LinkUse::take` and the ring.
 #![forbid(unsafe_code)]
 
 mod destination;
@@ -27,5 +28,5 @@ pub use joins::Joins;
 pub use metrics::JoinMetrics;
 pub use outlet::{OutletReport, OutletState};
 pub use refused::JoinRefused;
-pub use tee::Tee;
+pub use tee::{KeptBy, Tee};
 pub use thread::{JoinFrontEnd, JoinThreads};

@@ -1,5 +1,7 @@
 //! Limits and tuning of this crate, each with its reason.
 
+use reel_play::limits::LINK_URGENT_NS;
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 // ---- Limits
@@ -27,12 +29,12 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// How often another name is tried for a part while other servers write into the same directory.
 pub const PART_NAMES_MAX: u32 = 64;
 
-/// How long a connection may take to be made: on this machine, what listens is asked at once.
+/// How long a connection may take to be made: a request that waits for it has a place of the API.
 pub const CONNECT_NS: u64 = 5 * SECOND_NS;
 
-/// Bytes that a connection holds beyond the chain while its other end reads nothing. The kernel
-/// doubles it for its own use. On this machine there is no distance for which more is needed, and a
-/// destination that stands still is noticed early.
+/// Bytes that a connection of this machine holds beyond the chain while its other end reads
+/// nothing. The kernel doubles it for its own use. There is no distance for which more is needed,
+/// and a destination that stands still is noticed early.
 pub const SEND_BUFFER_BYTES: usize = 128 << 10;
 
 /// How long a request to join waits for the thread of joins: as long as a player waits for a first
@@ -46,6 +48,11 @@ pub const BRANCH_BYTE_MAX_NS: u64 = SECOND_NS;
 /// The same where bytes have deadlines, in sum. It is half of [`JOIN_LEAD_NS`], so bytes of the
 /// other branches are not late because of it.
 pub const BRANCH_HOLD_MAX_NS: u64 = SECOND_NS;
+
+/// What is due after more than this time may wait for the link to other machines while other
+/// branches wait for it: the chain gets ahead by no less, so nothing of theirs is late. What was
+/// promised waits no longer than that ([`reel_play::limits::LINK_URGENT_NS`]).
+pub const LINK_AHEAD_NS: u64 = LINK_URGENT_NS;
 
 /// What is added to that sum is forgotten so many times more slowly: a branch may keep others
 /// waiting for a tenth of the time.

@@ -1,6 +1,7 @@
 //! An outlet of a session, as other threads see it.
 
 use reel_rt::lock;
+use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -37,6 +38,8 @@ pub struct OutletReport {
 pub(crate) struct SharedOutlet {
     pub(crate) number: u64,
     pub(crate) to: String,
+    /// Whose turn on the uplink it takes; `None` if it goes nowhere else.
+    pub(crate) uplink_client: Option<IpAddr>,
     pub(crate) from_byte: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) late_bytes: AtomicU64,
@@ -46,10 +49,11 @@ pub(crate) struct SharedOutlet {
 }
 
 impl SharedOutlet {
-    pub(crate) fn new(number: u64, to: String) -> SharedOutlet {
+    pub(crate) fn new(number: u64, to: String, uplink_client: Option<IpAddr>) -> SharedOutlet {
         SharedOutlet {
             number,
             to,
+            uplink_client,
             from_byte: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),

@@ -40,11 +40,6 @@ pub enum JoinRefused {
         "the server plays sessions into destinations only for chosen clients, and {0} is none of them; an operator can add it to join.clients in the server's configuration"
     )]
     OfOthers(Client),
-    /// It is on another machine.
-    #[error(
-        "only addresses of this machine are possible yet, since nothing counts yet what joins send to others"
-    )]
-    OtherMachine,
     /// Nothing takes the connection.
     #[error("tcp:{to} takes no connection: {error}")]
     NoConnection {
@@ -78,6 +73,11 @@ pub enum JoinRefused {
         "this session has {OUTLETS_MAX} open outlets, the most that one may have; end one first (DELETE)"
     )]
     TooManyOfSession,
+    /// The session has an outlet to another machine, and what is reserved for it is for one.
+    #[error(
+        "this session is sent to another machine already, and the network is reserved for it once; open another session for this destination: both read the title once"
+    )]
+    OneOnLink,
     /// The server has enough outlets.
     #[error(
         "the server has {OUTLETS_OF_ALL_MAX} open outlets, the most that it may have; try again when one has ended"

@@ -11,14 +11,16 @@
 //! however many branches there are, and the slowest branch decides how fast it goes.
 //! [`Tee::too_slow`] names branches that keep others waiting for longer than they may.
 
+mod branch;
+
 use crate::limits::{
-    BRANCH_BYTE_MAX_NS, BRANCH_HELD_UNDER_PRESSURE_MAX_NS, BRANCH_HOLD_FORGOTTEN, BRANCH_HOLD_MAX_NS,
-    JOIN_LEAD_NS,
+    BRANCH_BYTE_MAX_NS, BRANCH_HELD_UNDER_PRESSURE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, LINK_AHEAD_NS,
 };
+use branch::Branch;
 use reel_arena::mms::Ending;
 use reel_ring::Chunk;
 use reel_serve::streams::{Offer, Outlet, Settled};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// No deadline.
 const NEVER_NS: u64 = u64::MAX;
@@ -32,39 +34,21 @@ pub struct Tee {
     offered: u64,
     /// The position up to which the chain was released.
     released: u64,
-    /// When the next byte may be offered, if that is later.
-    early_until_ns: u64,
-    /// Whether the last byte that was offered has a deadline.
-    has_deadlines: bool,
+    /// When the next byte is due, or the last one that was offered.
+    due_ns: u64,
     /// Whether more will be offered.
     more: bool,
     /// When it was last looked for slow branches.
     looked_ns: u64,
 }
 
-#[derive(Debug)]
-struct Branch {
-    /// The position up to which it has finished.
-    done: u64,
-    /// What was offered and is not finished.
-    pieces: VecDeque<Piece>,
-    /// Bytes at the front of `pieces` that were taken and not reported.
-    in_flight: usize,
-    late_bytes: u64,
-    /// No byte is late before this time: what a viewer at the destination begins with is due at
-    /// once, and the viewer begins to play now.
-    begins_ns: u64,
-    /// For how long it has kept others waiting, beyond what is forgotten.
-    held_ns: u64,
-    /// When it last finished something, or was given something to begin with.
-    moved_ns: u64,
-}
-
-#[derive(Debug)]
-struct Piece {
-    chunk: Chunk,
-    due_ns: u64,
-    offered_ns: u64,
+/// What keeps a branch, and others with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBy {
+    /// Its destination, which takes too little.
+    Destination,
+    /// The link to other machines, which has no time for it.
+    Link,
 }
 
 impl Tee {
@@ -75,8 +59,7 @@ impl Tee {
             now_ns,
             offered: position,
             released: position,
-            early_until_ns: 0,
-            has_deadlines: false,
+            due_ns: NEVER_NS,
             more: true,
             looked_ns: now_ns,
         }
@@ -84,16 +67,7 @@ impl Tee {
 
     /// A branch joins. Returns the position of its first byte: the next one that is offered.
     pub fn join(&mut self, number: u64) -> u64 {
-        let branch = Branch {
-            done: self.offered,
-            pieces: VecDeque::new(),
-            in_flight: 0,
-            late_bytes: 0,
-            begins_ns: self.now_ns.saturating_add(JOIN_LEAD_NS),
-            held_ns: 0,
-            moved_ns: self.now_ns,
-        };
-        self.branches.insert(number, branch);
+        self.branches.insert(number, Branch::new(self.offered, self.now_ns));
         self.offered
     }
 
@@ -112,41 +86,41 @@ impl Tee {
         self.branches.keys().copied().collect()
     }
 
-    /// What a branch is to send next: all that was offered to it. Nothing if it sends already, so
-    /// bytes leave in order.
-    pub fn take(&mut self, number: u64) -> Vec<Chunk> {
-        let Some(branch) = self.branches.get_mut(&number).filter(|branch| branch.in_flight == 0) else {
-            return Vec::new();
-        };
-        branch.in_flight = branch.pieces.iter().map(|piece| piece.chunk.len()).sum();
-        branch.pieces.iter().map(|piece| piece.chunk.clone()).collect()
+    /// Bytes that a branch may take; none while it sends.
+    pub fn waiting_bytes(&self, number: u64) -> usize {
+        self.branches.get(&number).map_or(0, Branch::waiting_bytes)
+    }
+
+    /// When the next byte of a branch is due, if it has one, or else the last one that it was
+    /// offered; `u64::MAX` if that is due at no fixed time. Nothing is due before a viewer at the
+    /// destination begins to play. What was offered before its session had deadlines is due with
+    /// what comes after it.
+    pub fn due_ns(&self, number: u64) -> u64 {
+        self.branches.get(&number).map_or(self.due_ns, |branch| branch.next_due_ns(self.due_ns))
+    }
+
+    /// What a branch is to send next: at most so many bytes of what was offered to it. Nothing if
+    /// it sends already, so bytes leave in order.
+    pub fn take(&mut self, number: u64, bytes_max: usize) -> Vec<Chunk> {
+        let now_ns = self.now_ns;
+        let Some(branch) = self.branches.get_mut(&number) else { return Vec::new() };
+        branch.await_link(false, now_ns);
+        branch.take(bytes_max)
+    }
+
+    /// A branch waits from now on until the link to other machines has time for it.
+    pub fn awaits_link(&mut self, number: u64) {
+        let now_ns = self.now_ns;
+        if let Some(branch) = self.branches.get_mut(&number) {
+            branch.await_link(true, now_ns);
+        }
     }
 
     /// A branch has sent so many bytes of what it took. The rest is to be taken again. Returns
     /// those that were late.
     pub fn sent(&mut self, number: u64, bytes: usize) -> u64 {
         let now_ns = self.now_ns;
-        let Some(branch) = self.branches.get_mut(&number) else { return 0 };
-        let mut left = bytes.min(branch.in_flight);
-        branch.in_flight = 0;
-        branch.done += left as u64;
-        let late_before = branch.late_bytes;
-        if left > 0 {
-            branch.moved_ns = now_ns;
-        }
-        while left > 0 {
-            let Some(mut piece) = branch.pieces.pop_front() else { break };
-            let sent = left.min(piece.chunk.len());
-            left -= sent;
-            if piece.due_ns.max(branch.begins_ns) < now_ns {
-                branch.late_bytes += sent as u64;
-            }
-            if sent < piece.chunk.len() {
-                piece.chunk = piece.chunk.slice(sent..piece.chunk.len());
-                branch.pieces.push_front(piece);
-            }
-        }
-        branch.late_bytes - late_before
+        self.branches.get_mut(&number).map_or(0, |branch| branch.sent(bytes, now_ns))
     }
 
     /// Whether a branch has sent everything to the end.
@@ -155,29 +129,38 @@ impl Tee {
     }
 
     /// The branches that keep another one waiting for longer than they may, or that hold memory for
-    /// which others wait, if they do (`is_pressed`).
+    /// which others wait, if they do (`is_pressed`); and what keeps them.
     ///
     /// A branch keeps another one waiting while that has sent all that was offered, more is to be
     /// sent now, and the branch has not sent all. Where bytes have deadlines, it may do so for
     /// [`BRANCH_HOLD_MAX_NS`] in sum, and for a tenth of the time. Without deadlines all branches
     /// go as fast as the slowest one, as long as that finishes each byte within
     /// [`BRANCH_BYTE_MAX_NS`].
-    pub fn too_slow(&mut self, is_pressed: bool) -> Vec<u64> {
-        let (now_ns, has_deadlines) = (self.now_ns, self.has_deadlines);
+    ///
+    /// The time for which a branch waits for the link is none of its destination's. Where bytes
+    /// have deadlines, it has a sum of its own with the same bound, and what is due after more than
+    /// [`LINK_AHEAD_NS`] may wait: no other branch is late because of it. Without deadlines, each
+    /// turn must come within [`BRANCH_BYTE_MAX_NS`].
+    pub fn too_slow(&mut self, is_pressed: bool) -> Vec<(u64, KeptBy)> {
+        let (now_ns, has_deadlines) = (self.now_ns, self.due_ns != NEVER_NS);
         let since_ns = now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns));
         let waits = self.more
-            && self.early_until_ns <= now_ns
+            && self.due_ns_or_now().saturating_sub(JOIN_LEAD_NS) <= now_ns
             && self.branches.values().any(|branch| branch.pieces.is_empty());
         let mut slow = Vec::new();
         for (number, branch) in &mut self.branches {
+            let link_ns = branch.link_wait_since_look(now_ns);
             let Some(first) = branch.pieces.front() else {
                 branch.forget(since_ns);
                 continue;
             };
-            let age_ns = now_ns.saturating_sub(first.offered_ns.max(branch.moved_ns));
-            let byte_ns = now_ns.saturating_sub(first.offered_ns);
-            if waits {
-                branch.held_ns += since_ns;
+            let own_ns = branch.own_ns(now_ns);
+            let age_ns = own_ns.saturating_sub(first.offered_ns.max(branch.moved_ns));
+            let byte_ns = own_ns.saturating_sub(first.offered_ns);
+            let is_ahead = branch.next_due_ns(self.due_ns) > now_ns.saturating_add(LINK_AHEAD_NS);
+            if waits && has_deadlines {
+                branch.held_ns += since_ns.saturating_sub(link_ns);
+                branch.link_held_ns += if is_ahead { 0 } else { link_ns };
             } else {
                 branch.forget(since_ns);
             }
@@ -186,10 +169,23 @@ impl Tee {
                 false => waits && byte_ns > BRANCH_BYTE_MAX_NS,
             };
             if is_slow || (is_pressed && age_ns > BRANCH_HELD_UNDER_PRESSURE_MAX_NS) {
-                slow.push(*number);
+                slow.push((*number, KeptBy::Destination));
+                continue;
+            }
+            let is_kept = match has_deadlines {
+                true => branch.link_held_ns > BRANCH_HOLD_MAX_NS,
+                false => waits && branch.turn_wait_ns(now_ns) > BRANCH_BYTE_MAX_NS,
+            };
+            if is_kept {
+                slow.push((*number, KeptBy::Link));
             }
         }
         slow
+    }
+
+    /// When the next byte is due; at once if at no fixed time.
+    fn due_ns_or_now(&self) -> u64 {
+        if self.due_ns == NEVER_NS { self.now_ns } else { self.due_ns }
     }
 
     fn least_done(&self) -> u64 {
@@ -197,26 +193,15 @@ impl Tee {
     }
 }
 
-impl Branch {
-    fn forget(&mut self, since_ns: u64) {
-        self.held_ns = self.held_ns.saturating_sub(since_ns / BRANCH_HOLD_FORGOTTEN);
-    }
-}
-
 impl Outlet for Tee {
     fn offer(&mut self, message: &Offer<'_>) -> u64 {
-        self.has_deadlines = message.due_ns != NEVER_NS;
-        self.early_until_ns =
-            if self.has_deadlines { message.due_ns.saturating_sub(JOIN_LEAD_NS) } else { 0 };
-        if self.branches.is_empty() || self.early_until_ns > self.now_ns {
+        self.due_ns = message.due_ns;
+        let is_early = self.due_ns_or_now().saturating_sub(JOIN_LEAD_NS) > self.now_ns;
+        if self.branches.is_empty() || is_early {
             return 0;
         }
         for branch in self.branches.values_mut() {
-            if branch.pieces.is_empty() {
-                branch.moved_ns = self.now_ns;
-            }
-            let (chunk, due_ns) = (message.chunk.clone(), message.due_ns);
-            branch.pieces.push_back(Piece { chunk, due_ns, offered_ns: self.now_ns });
+            branch.offer(message.chunk, message.due_ns, self.now_ns);
         }
         let bytes = message.chunk.len() as u64;
         self.offered += bytes;

@@ -1,19 +1,21 @@
 //! The thread of joins: one core that plays sessions into their outlets.
 
 mod chain;
+mod link;
 mod sends;
 mod writing;
 
 use crate::joins::{Joins, Opened, Wanted};
 use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
-use crate::outlet::OutletState;
+use crate::outlet::{OutletState, SharedOutlet};
 use crate::refused::{JoinRefused, plain};
-use crate::tee::Tee;
+use crate::tee::{KeptBy, Tee};
 use chain::{Chain, Sink, SinkTo};
+use link::{LinkUse, Sent};
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::limits::SEND_BYTES_MAX;
-use reel_play::{MediaRequest, Playable, PlayableTitle};
+use reel_play::{MediaRequest, Playable, PlayableTitle, UplinkGate};
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError, Workers};
 use reel_serve::streams::{Batch, Opening, StreamId, Streams};
@@ -65,11 +67,12 @@ impl JoinFrontEnd {
         let open = OpenConnections::new(1, 0, PlaceShares::default());
         let listening = Listening { listeners: Vec::new(), open };
         let (joins, window_buffers) = (self.joins.clone(), self.window_buffers);
+        let gate = parts.uplink_gate();
         let threads = ServeThreads::start(config, parts, listening, |_| {
-            let (joins, workers) = (joins.clone(), workers.clone());
+            let (joins, workers, gate) = (joins.clone(), workers.clone(), Arc::clone(&gate));
             move |_: &mut Core| {
                 let writing = Writing::new(joins.clone(), workers.clone());
-                JoinThread::new(joins.clone(), writing, window_buffers)
+                JoinThread::new(joins.clone(), writing, Arc::clone(&gate), window_buffers)
             }
         })?;
         self.joins.played_by(threads.waker());
@@ -110,6 +113,8 @@ struct JoinThread {
     joins: Joins,
     writing: Writing,
     sends: Sends,
+    /// The link to other machines.
+    gate: Arc<UplinkGate>,
     window_buffers: usize,
     streams: Streams<Tee>,
     chains: BTreeMap<StreamId, Chain>,
@@ -120,17 +125,19 @@ struct JoinThread {
     looked_ns: u64,
 }
 
-/// The timer of [`JoinThread::tick`].
+/// The timer of [`JoinThread::tick`], and that of [`JoinThread::collect`].
 const TICK: u64 = 0;
+const COLLECT: u64 = 1;
 
 impl JoinThread {
-    fn new(joins: Joins, writing: Writing, window_buffers: usize) -> Self {
+    fn new(joins: Joins, writing: Writing, gate: Arc<UplinkGate>, window_buffers: usize) -> Self {
         // After a restart of the thread there are none.
         joins.were_lost();
         Self {
             joins,
             writing,
             sends: Sends::default(),
+            gate,
             window_buffers,
             streams: Streams::default(),
             chains: BTreeMap::new(),
@@ -161,7 +168,7 @@ impl JoinThread {
             Ok((id, from_byte)) => {
                 outlet.from_byte.store(from_byte, Ordering::Relaxed);
                 tracing::info!(to = outlet.to, from_byte, "a session is joined");
-                let sink = Sink::new(Arc::clone(&outlet), to, place);
+                let sink = Sink::new(Arc::clone(&outlet), self.sink_to(&outlet, to), place);
                 if let Some(chain) = self.chains.get_mut(&id) {
                     chain.sinks.insert(outlet.number, sink);
                 }
@@ -173,6 +180,16 @@ impl JoinThread {
             Err(refused) => {
                 self.give_up(to);
                 let _ = answer.send(Err(refused));
+            }
+        }
+    }
+
+    fn sink_to(&self, outlet: &SharedOutlet, to: Opened) -> SinkTo {
+        match to {
+            Opened::File(part) => SinkTo::File(Some(part)),
+            Opened::Tcp(socket) => {
+                let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
+                SinkTo::Tcp(Arc::new(socket), link)
             }
         }
     }
@@ -243,21 +260,34 @@ impl JoinThread {
         let (Some(tee), Some(chain)) = (self.streams.outlet_mut(id), self.chains.get_mut(&id)) else {
             return;
         };
+        let (classes, now_ns) = (serve.engine.units().disks().classes(), serve.now_ns());
+        let on_reservation = chain.on_reservation();
         let mut sent = Vec::new();
         for number in tee.branches() {
             let Some(sink) = chain.sinks.get_mut(&number) else { continue };
             let of = (id, number);
             let slot = match &mut sink.to {
                 SinkTo::File(slot) => slot,
-                SinkTo::Tcp(_) if tee.is_complete(number) => {
+                SinkTo::Tcp(..) if tee.is_complete(number) => {
                     tee.leave(number);
                     sent.extend(chain.sinks.remove(&number));
                     continue;
                 }
-                SinkTo::Tcp(socket) => {
-                    let (socket, chunks) = (Arc::clone(socket), tee.take(number));
-                    if !chunks.is_empty() {
-                        self.sends.begin(serve.core, of, Op::Send { socket, chunks });
+                SinkTo::Tcp(socket, link) => {
+                    let is_on_reservation = on_reservation == Some(number);
+                    let whose = Sent { session: &chain.session, classes: &classes, is_on_reservation };
+                    let chunks = match link {
+                        None => Ok(tee.take(number, usize::MAX)),
+                        Some(link) => link.take((tee, number), &whose, now_ns),
+                    };
+                    match chunks {
+                        Ok(chunks) if chunks.is_empty() => {}
+                        Ok(chunks) => {
+                            let socket = Arc::clone(socket);
+                            self.sends.begin(serve.core, of, Op::Send { socket, chunks });
+                        }
+                        Err(is_first) if is_first => serve.core.at(now_ns, COLLECT),
+                        Err(_) => {}
                     }
                     continue;
                 }
@@ -269,7 +299,7 @@ impl JoinThread {
                 self.writing.begin(Work { of, part, chunks: None });
                 continue;
             }
-            let chunks = tee.take(number);
+            let chunks = tee.take(number, usize::MAX);
             if chunks.is_empty() {
                 *slot = Some(part);
             } else {
@@ -323,6 +353,9 @@ impl JoinThread {
         let bytes = match (done.op, done.result) {
             (Op::Send { .. }, Ok(bytes)) => bytes,
             (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                if let Some(link) = sink.link_mut() {
+                    link.sent(0);
+                }
                 return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
             }
             // What is wrong with the socket, the next attempt to send says.
@@ -333,6 +366,9 @@ impl JoinThread {
             }
         };
         let Some(tee) = self.streams.outlet_mut(id) else { return };
+        if let Some(link) = sink.link_mut() {
+            link.sent(bytes);
+        }
         tee.set_now(serve.now_ns());
         let late = tee.sent(number, bytes);
         sink.sent(bytes as u64, late, self.joins.counters());
@@ -400,8 +436,42 @@ impl JoinThread {
             self.end_unwanted(serve, id);
             self.pump(serve, id);
             self.cut_slow(serve, id, is_pressed);
+            if looks && self.gate.learns() {
+                self.show_ways(serve, id);
+            }
         }
         self.watch(serve);
+    }
+
+    /// Shows the uplink the ways to the destinations of a chain.
+    fn show_ways(&mut self, serve: &Serve<'_>, id: StreamId) {
+        let (Some(tee), Some(chain)) = (self.streams.outlet_mut(id), self.chains.get_mut(&id)) else {
+            return;
+        };
+        let (classes, now_ns) = (serve.engine.units().disks().classes(), serve.now_ns());
+        let on_reservation = chain.on_reservation();
+        for (number, sink) in &mut chain.sinks {
+            if let SinkTo::Tcp(socket, Some(link)) = &mut sink.to {
+                let is_on_reservation = on_reservation == Some(*number);
+                let whose = Sent { session: &chain.session, classes: &classes, is_on_reservation };
+                link.look(&self.gate, socket, (tee.due_ns(*number), &whose), now_ns);
+            }
+        }
+    }
+
+    /// Has branches send what the link has granted them, as long as one of them waits.
+    fn collect(&mut self, serve: &mut Serve<'_>) {
+        if let Some(look_ns) = self.gate.collect(serve.now_ns()) {
+            serve.core.at(look_ns, COLLECT);
+        }
+        let is_waiting = |chain: &mut Chain| {
+            chain.sinks.values_mut().filter_map(Sink::link_mut).any(|link| link.has_turn())
+        };
+        let waiting: Vec<_> =
+            self.chains.iter_mut().filter_map(|(id, chain)| is_waiting(chain).then_some(*id)).collect();
+        for id in waiting {
+            self.send(serve, id);
+        }
     }
 
     fn end_unwanted(&mut self, serve: &mut Serve<'_>, id: StreamId) {
@@ -414,9 +484,16 @@ impl JoinThread {
     fn cut_slow(&mut self, serve: &mut Serve<'_>, id: StreamId, is_pressed: bool) {
         let Some(tee) = self.streams.outlet_mut(id) else { return };
         tee.set_now(serve.now_ns());
-        for number in tee.too_slow(is_pressed) {
+        for (number, kept_by) in tee.too_slow(is_pressed) {
             self.joins.counters().cut.fetch_add(1, Ordering::Relaxed);
-            let why = "its destination was too slow: it kept others waiting for longer than it may";
+            let why = match kept_by {
+                KeptBy::Destination => {
+                    "its destination was too slow: it kept others waiting for longer than it may"
+                }
+                KeptBy::Link => {
+                    "the network had no time for it: it kept others waiting for longer than it may; open a session for this destination alone"
+                }
+            };
             self.end_branch(serve, (id, number), OutletState::Ended(why.to_owned()));
         }
     }
@@ -440,8 +517,11 @@ impl Protocol for JoinThread {
         self.socket_done(serve, done);
     }
 
-    fn timer(&mut self, serve: &mut Serve<'_>, _: u64) {
-        self.tick(serve);
+    fn timer(&mut self, serve: &mut Serve<'_>, token: u64) {
+        match token {
+            COLLECT => self.collect(serve),
+            _ => self.tick(serve),
+        }
     }
 
     fn ready(&mut self, serve: &mut Serve<'_>, tag: u64) {

@@ -47,6 +47,6 @@ pub use pushed::{PushedStream, PushedTimes, SlotPiece, pushed_packet_bytes};
 pub use slots::Slots;
 pub use title::PlayableTitle;
 pub use uplink::{
-    FlowMeter, FlowSample, MaySend, Uplink, UplinkGate, UplinkPort, UplinkRate, UplinkSender, UplinkView,
-    uplink_client,
+    FlowMeter, FlowSample, MaySend, SendTerms, Uplink, UplinkGate, UplinkPort, UplinkRate, UplinkSender,
+    UplinkView, uplink_client,
 };

@@ -16,7 +16,7 @@ mod schedule;
 
 use crate::limits::{LINK_LOOK_MAX_NS, LINK_LOOK_MIN_NS, LINK_PAYLOAD_PERMILLE};
 pub use flow::{FlowMeter, FlowSample};
-pub use gate::{MaySend, UplinkGate, UplinkSender};
+pub use gate::{MaySend, SendTerms, UplinkGate, UplinkSender};
 use learner::Learner;
 use reel_admit::client_network;
 use reel_qos::limits::ROUND_NS;

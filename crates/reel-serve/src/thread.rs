@@ -13,7 +13,7 @@ use crate::{Opener, Refusal};
 use reel_admit::{Client, SessionClient, Sessions};
 use reel_cache::{Arrival, Inbox, Units};
 use reel_library::Form;
-use reel_play::{Engine, Event, PlayCounters, PlayableTitle, SessionFile, Uplink};
+use reel_play::{Engine, Event, PlayCounters, PlayableTitle, SessionFile, Uplink, UplinkGate};
 use reel_qos::Class;
 use reel_ring::Done;
 use reel_rt::{Core, Mailbox, Next, Service, TaskId, Workers};
@@ -42,6 +42,14 @@ pub struct Parts {
     pub writers: Workers,
     /// How long responses and streams may take to end after the server was asked to stop.
     pub drain_time_ns: u64,
+}
+
+impl Parts {
+    /// The uplink for what sends without an engine, with the shares that classes have at present.
+    pub fn uplink_gate(&self) -> Arc<UplinkGate> {
+        let disks = self.units.disks().clone();
+        UplinkGate::new(&self.uplink, move |class| disks.classes().spec(class).network_permille)
+    }
 }
 
 /// A title that was opened, or the reason why it was not.

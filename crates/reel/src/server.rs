@@ -39,11 +39,11 @@ use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
     Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
-    Uplink, UplinkGate, UplinkRate,
+    Uplink, UplinkRate,
 };
 use reel_pour::{PourMetrics, Pours};
+use reel_qos::ClientShare;
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Class, ClientShare};
 use reel_ring::DriverChoice;
 use reel_rt::{RtError, Workers};
 use reel_serve::limits::{OPENERS, OPENERS_AHEAD, OPENINGS_MAX, WRITERS, WRITINGS_MAX};
@@ -266,7 +266,7 @@ impl Server {
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
-        let joins = Joins::new(targets, Arc::clone(&parts.sessions));
+        let joins = Joins::new(targets, Arc::clone(&parts.sessions), parts.units.clone());
         let pours = Pours::default();
         let services = services(&library, &parts, &capacity, (&casts, &joins, &pours));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
@@ -554,11 +554,9 @@ fn services(
     (services, admission)
 }
 
-/// The uplink for the control plane, with the share that the classes give it at present.
+/// The uplink for the control plane.
 fn control_uplink(parts: &Parts) -> ControlUplink {
-    let disks = parts.units.disks().clone();
-    let permille = move || disks.classes().spec(Class::INTERACTIVE).network_permille;
-    ControlUplink { gate: UplinkGate::new(&parts.uplink, permille), clock: reel_rt::now_ns }
+    ControlUplink { gate: parts.uplink_gate(), clock: reel_rt::now_ns }
 }
 
 /// The control plane with the parts that it controls.

@@ -240,7 +240,7 @@ impl Server {
             casts: Arc::new(FakeCasts::default()),
             outlets: Arc::new(FakeOutlets::default()),
             pours: Default::default(),
-            uplink: ControlUplink { gate: UplinkGate::new(uplink, || 100), clock: simulated_ns },
+            uplink: ControlUplink { gate: UplinkGate::new(uplink, |_| 100), clock: simulated_ns },
             is_media: |path| path.starts_with("/watch/") || path.starts_with("/files/"),
         };
         let control = ControlPlane::new(config, services, MetricsRegistry::default());

@@ -182,7 +182,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         casts: Arc::new(NoCasts),
         outlets: Arc::new(NoOutlets),
         uplink: reel_api::ControlUplink {
-            gate: UplinkGate::new(&Uplink::of(UplinkRate::Unlimited), || 100),
+            gate: UplinkGate::new(&Uplink::of(UplinkRate::Unlimited), |_| 100),
             clock: reel_rt::now_ns,
         },
         pours: Default::default(),

@@ -1,6 +1,7 @@
 //! What the thread of joins records of a chain beside its bytes.
 
-use crate::joins::{JoinCounters, Opened, OutletPlace};
+use super::link::LinkUse;
+use crate::joins::{JoinCounters, OutletPlace};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
@@ -21,8 +22,8 @@ pub(super) struct Chain {
 pub(super) enum SinkTo {
     /// To a file; `None` while a writing thread has it.
     File(Option<Part>),
-    /// To a connection.
-    Tcp(Arc<OwnedFd>),
+    /// To a connection, through the uplink unless it ends at this machine.
+    Tcp(Arc<OwnedFd>, Option<LinkUse>),
 }
 
 /// An outlet that is open.
@@ -39,6 +40,12 @@ impl Chain {
         sessions.find(&key, now_ns).is_some_and(|session| Arc::ptr_eq(&session, &self.session))
     }
 
+    /// The outlet whose bytes are those that the network is reserved for.
+    pub(super) fn on_reservation(&self) -> Option<u64> {
+        let mut on_link = self.sinks.iter().filter(|(_, sink)| sink.outlet.uplink_client.is_some());
+        on_link.next().map(|(number, _)| *number)
+    }
+
     /// Outlets that were removed.
     pub(super) fn unwanted(&self) -> Vec<u64> {
         let unwanted = self.sinks.iter().filter(|(_, sink)| sink.outlet.is_unwanted());
@@ -47,11 +54,7 @@ impl Chain {
 }
 
 impl Sink {
-    pub(super) fn new(outlet: Arc<SharedOutlet>, to: Opened, place: OutletPlace) -> Self {
-        let to = match to {
-            Opened::File(part) => SinkTo::File(Some(part)),
-            Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket)),
-        };
+    pub(super) fn new(outlet: Arc<SharedOutlet>, to: SinkTo, place: OutletPlace) -> Self {
         Self { outlet, to, _place: place }
     }
 
@@ -66,13 +69,21 @@ impl Sink {
         }
     }
 
+    /// Its use of the uplink.
+    pub(super) fn link_mut(&mut self) -> Option<&mut LinkUse> {
+        match &mut self.to {
+            SinkTo::Tcp(_, link) => link.as_mut(),
+            SinkTo::File(_) => None,
+        }
+    }
+
     /// It has ended. Returns its file, if that is here and not complete. A connection is closed:
     /// what was sent arrives, and nothing waits for it any more.
     pub(super) fn ends(self, how: OutletState) -> Option<Part> {
         self.outlet.ends(how);
         match self.to {
             SinkTo::File(part) => part,
-            SinkTo::Tcp(socket) => {
+            SinkTo::Tcp(socket, _) => {
                 // The other end may have closed it before.
                 let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
                 None

@@ -1,8 +1,8 @@
 //! The branches of a chain: every byte in order, memory bounded, and slow branches cut.
 
 use proptest::prelude::*;
-use reel_join::Tee;
-use reel_join::limits::{BRANCH_BYTE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, JOIN_TICK_NS};
+use reel_join::limits::{BRANCH_BYTE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, JOIN_TICK_NS, LINK_AHEAD_NS};
+use reel_join::{KeptBy, Tee};
 use reel_ring::Chunk;
 use reel_serve::streams::{Offer, Outlet};
 use std::collections::{BTreeMap, VecDeque};
@@ -103,7 +103,7 @@ proptest! {
                 }
                 Step::Take(place) => {
                     if let Some(number) = pick(place) {
-                        let chunks = chain.tee.take(number);
+                        let chunks = chain.tee.take(number, usize::MAX);
                         let branch = seen.get_mut(&number).expect("picked");
                         prop_assert!(branch.in_flight.is_empty() || chunks.is_empty(), "one at a time");
                         branch.in_flight.extend(chunks.iter().flat_map(|chunk| chunk.to_vec()));
@@ -123,7 +123,7 @@ proptest! {
         }
         for (number, branch) in &mut seen {
             chain.tee.sent(*number, 0);
-            let rest = chain.tee.take(*number);
+            let rest = chain.tee.take(*number, usize::MAX);
             branch.got.extend(rest.iter().flat_map(|chunk| chunk.to_vec()));
             let expected = bytes_of(branch.from, chain.offered - branch.from);
             prop_assert!(branch.got == expected, "branch {} from {}", number, branch.from);
@@ -151,8 +151,8 @@ proptest! {
                 waits_since_ns = now_ns;
                 fast(&mut chain.tee);
             }
-            for number in chain.tee.too_slow(false) {
-                prop_assert_eq!(number, 1, "the fast one is never cut");
+            for (number, kept_by) in chain.tee.too_slow(false) {
+                prop_assert_eq!((number, kept_by), (1, KeptBy::Destination), "the fast one is never cut");
                 is_cut = true;
                 chain.tee.leave(number);
             }
@@ -183,8 +183,8 @@ proptest! {
                 prop_assert!(due_ns <= now_ns + JOIN_LEAD_NS, "too early");
                 late += fast(&mut chain.tee);
             }
-            for number in chain.tee.too_slow(false) {
-                prop_assert_eq!(number, 1, "the fast one is never cut");
+            for (number, kept_by) in chain.tee.too_slow(false) {
+                prop_assert_eq!((number, kept_by), (1, KeptBy::Destination), "the fast one is never cut");
                 chain.tee.leave(number);
             }
         }
@@ -192,9 +192,121 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// On a full link what was promised leaves a second before it is due. That disturbs no other
+    /// branch, however long it waits in sum.
+    #[test]
+    fn a_promised_branch_is_not_cut_because_the_link_is_full(rate in 200..20_000u64) {
+        let mut chain = Chain::new();
+        chain.tee.join(0);
+        chain.tee.join(1);
+        let (mut late, mut on_link) = (0, 0);
+        for now_ns in (0..60_000 * MS).step_by(JOIN_TICK_NS as usize) {
+            chain.tee.set_now(now_ns);
+            late += fill(&mut chain, rate);
+            while chain.tee.waiting_bytes(1) > 0 {
+                if chain.tee.due_ns(1) > now_ns + LINK_AHEAD_NS {
+                    chain.tee.awaits_link(1);
+                    break;
+                }
+                let bytes = chain.tee.take(1, 70).iter().map(|chunk| chunk.len()).sum();
+                on_link += bytes as u64;
+                late += chain.tee.sent(1, bytes) + fill(&mut chain, rate);
+            }
+            prop_assert!(chain.tee.too_slow(false).is_empty(), "{} ms", now_ns / MS);
+        }
+        prop_assert_eq!(late, 0);
+        prop_assert!(on_link >= 55 * rate, "{} bytes", on_link);
+    }
+
+    /// Whatever the link does to a branch, nothing of another one is late because of it.
+    #[test]
+    fn nothing_is_late_because_of_a_branch_that_waits_for_the_link(
+        waits_ms in proptest::collection::vec(1..4000u64, 1..40),
+        rate in 200..10_000u64,
+    ) {
+        let mut chain = Chain::new();
+        chain.tee.join(0);
+        chain.tee.join(1);
+        let (mut late, mut until_ns, mut turns) = (0, 0, 0);
+        for now_ns in (0..60_000 * MS).step_by(JOIN_TICK_NS as usize) {
+            chain.tee.set_now(now_ns);
+            late += fill(&mut chain, rate);
+            if chain.tee.waiting_bytes(1) > 0 && now_ns < until_ns {
+                chain.tee.awaits_link(1);
+            } else if chain.tee.waiting_bytes(1) > 0 {
+                let bytes = chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum();
+                chain.tee.sent(1, bytes);
+                until_ns = now_ns + waits_ms[turns % waits_ms.len()] * MS;
+                turns += 1;
+            }
+            for cut in chain.tee.too_slow(false) {
+                prop_assert_eq!(cut, (1, KeptBy::Link));
+                chain.tee.leave(1);
+            }
+        }
+        prop_assert_eq!(late, 0);
+    }
+}
+
+/// Offers what may be offered of a film of so many bytes a second to branch 0, which takes all at
+/// once; the bytes that were late there. A viewer begins to play two seconds after the first byte
+/// was read.
+fn fill(chain: &mut Chain, rate: u64) -> u64 {
+    let mut late = 0;
+    loop {
+        let due_ns = JOIN_LEAD_NS + chain.offered * 1000 * MS / rate;
+        if chain.offer(rate.min(100), due_ns) == 0 {
+            return late;
+        }
+        late += fast(&mut chain.tee);
+    }
+}
+
+/// Two branches without deadlines take turns on the link: each waits for the other one, and both
+/// stay. One that the link gives nothing is cut for that, and not for its destination.
+#[test]
+fn branches_that_take_turns_on_the_link_stay_and_one_without_a_turn_is_cut() {
+    let mut chain = Chain::new();
+    chain.tee.join(0);
+    while chain.offer(100, u64::MAX) > 0 {}
+    chain.tee.join(1);
+    let turn = |chain: &mut Chain, number: u64, now_ns: u64| {
+        chain.tee.set_now(now_ns);
+        while chain.offer(100, u64::MAX) > 0 {}
+        let bytes = chain.tee.take(number, 50).iter().map(|chunk| chunk.len()).sum();
+        chain.tee.sent(number, bytes);
+        for number in 0..2 {
+            if chain.tee.waiting_bytes(number) > 0 {
+                chain.tee.awaits_link(number);
+            }
+        }
+        (bytes, chain.tee.too_slow(false))
+    };
+    let mut sent = [0_usize; 2];
+    // Branch 0 is behind by all that the chain holds, which takes it 20 s: each byte is old when it
+    // is sent, and branch 1 has always sent all.
+    for now_ns in (0..600_000 * MS).step_by(500 * MS as usize) {
+        let number = now_ns / (500 * MS) % 2;
+        let (bytes, slow) = turn(&mut chain, number, now_ns);
+        assert!(slow.is_empty(), "{slow:?} after {} ms", now_ns / MS);
+        sent[number as usize] += bytes;
+    }
+    assert!(sent[0] > 25_000 && sent[0].abs_diff(sent[1]) <= 50, "{sent:?}");
+    let begun_ns = 600_000 * MS;
+    let times = (begun_ns..begun_ns + 60_000 * MS).step_by(JOIN_TICK_NS as usize);
+    let cut = times.map(|now_ns| (now_ns, turn(&mut chain, 0, now_ns).1)).find(|(_, slow)| !slow.is_empty());
+    let (cut_ns, slow) = cut.expect("it is cut");
+    assert_eq!(slow, [(1, KeptBy::Link)]);
+    // Branch 0 first gets what the chain holds.
+    assert!(cut_ns - begun_ns <= BRANCH_HOLD_MAX_NS + 30 * JOIN_TICK_NS, "{} ms", (cut_ns - begun_ns) / MS);
+}
+
 /// A destination that takes everything at once; the bytes that were late.
 fn fast(tee: &mut Tee) -> u64 {
-    let bytes = tee.take(0).iter().map(|chunk| chunk.len()).sum();
+    let bytes = tee.take(0, usize::MAX).iter().map(|chunk| chunk.len()).sum();
     tee.sent(0, bytes)
 }
 
@@ -216,7 +328,7 @@ impl SlowBranch {
             return;
         }
         tee.sent(1, std::mem::take(&mut self.in_flight));
-        self.in_flight = tee.take(1).iter().map(|chunk| chunk.len()).sum();
+        self.in_flight = tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum();
         if self.in_flight > 0 {
             let pause_ns = self.pauses_ms.front().copied().unwrap_or(1) * MS;
             self.pauses_ms.rotate_left(1);
@@ -236,14 +348,68 @@ fn only_a_branch_that_others_wait_for_is_cut() {
         chain.tee.set_now(now_ns);
         assert!(chain.tee.too_slow(false).is_empty(), "no other branch waits");
     }
-    assert_eq!(chain.tee.too_slow(true), [1], "others wait for memory");
+    assert_eq!(chain.tee.too_slow(true), [(1, KeptBy::Destination)], "others wait for memory");
     chain.tee.join(0);
     let begun_ns = 20_000 * MS;
     let cut_ns = (begun_ns..).step_by(JOIN_TICK_NS as usize).find(|now_ns| {
         chain.tee.set_now(*now_ns);
-        chain.tee.too_slow(false) == [1]
+        chain.tee.too_slow(false) == [(1, KeptBy::Destination)]
     });
     assert!(cut_ns.expect("it is cut") - begun_ns <= BRANCH_HOLD_MAX_NS + 2 * JOIN_TICK_NS);
+}
+
+/// Bytes that were offered before the session had deadlines go before those that have one, so they
+/// are as urgent.
+#[test]
+fn what_was_offered_without_a_deadline_is_due_with_what_follows() {
+    let mut chain = Chain::new();
+    chain.tee.join(0);
+    assert_eq!(chain.offer(100, u64::MAX), 100);
+    assert_eq!(chain.tee.due_ns(0), u64::MAX);
+    let due_ns = JOIN_LEAD_NS + 500 * MS;
+    chain.tee.set_now(600 * MS);
+    assert_eq!(chain.offer(100, due_ns), 100);
+    assert_eq!(chain.tee.due_ns(0), due_ns);
+    // Where nothing more can be offered, it is as what would be next.
+    assert_eq!(chain.tee.take(0, usize::MAX).len(), 2);
+    chain.tee.sent(0, 200);
+    assert_eq!(chain.offer(100, due_ns + JOIN_LEAD_NS), 0, "it is too early");
+    assert_eq!(chain.tee.due_ns(0), due_ns + JOIN_LEAD_NS);
+}
+
+/// A session may be given deadlines: then branches are not cut for what they might do before.
+#[test]
+fn what_branches_did_without_deadlines_is_forgotten_with_them() {
+    for is_on_link in [false, true] {
+        let mut chain = Chain::new();
+        chain.tee.join(0);
+        chain.tee.join(1);
+        let mut in_flight = 0;
+        // Branch 1 needs half a second for all that there is, and branch 0 waits for that.
+        for now_ns in (0..20_000 * MS).step_by(JOIN_TICK_NS as usize) {
+            chain.tee.set_now(now_ns);
+            if now_ns % (500 * MS) == 0 {
+                in_flight += chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum::<usize>();
+                chain.tee.sent(1, std::mem::take(&mut in_flight));
+                while chain.offer(100, u64::MAX) > 0 {}
+            }
+            if is_on_link {
+                chain.tee.awaits_link(1);
+            } else if in_flight == 0 {
+                in_flight = chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum();
+            }
+            fast(&mut chain.tee);
+            assert!(chain.tee.too_slow(false).is_empty(), "{} ms", now_ns / MS);
+        }
+        chain.tee.set_now(20_000 * MS);
+        chain.tee.sent(1, in_flight);
+        let rest = chain.tee.take(1, usize::MAX).iter().map(|chunk| chunk.len()).sum();
+        chain.tee.sent(1, rest);
+        assert_eq!(chain.offer(100, 20_500 * MS), 100);
+        fast(&mut chain.tee);
+        chain.tee.set_now(20_000 * MS + JOIN_TICK_NS);
+        assert!(chain.tee.too_slow(false).is_empty(), "link: {is_on_link}");
+    }
 }
 
 /// A viewer of the late bytes is told how many they are.
@@ -254,8 +420,9 @@ fn late_bytes_are_counted() {
     let begins_ns = JOIN_LEAD_NS;
     // Due at once, as the beginning is; due when the viewer begins; and later.
     assert_eq!(chain.offer(100, 0), 100);
+    assert_eq!(chain.tee.due_ns(0), begins_ns, "the link may take its time until then");
     assert_eq!(chain.offer(100, begins_ns), 100);
-    let in_flight = |tee: &mut Tee| tee.take(0).iter().map(|chunk| chunk.len()).sum::<usize>();
+    let in_flight = |tee: &mut Tee| tee.take(0, usize::MAX).iter().map(|chunk| chunk.len()).sum::<usize>();
     assert_eq!(in_flight(&mut chain.tee), 200);
     chain.tee.set_now(begins_ns);
     assert_eq!(chain.tee.sent(0, 50), 0, "the viewer has not begun");

@@ -2,14 +2,15 @@
 //! plane. Pure.
 //!
 //! ```text
-//!   sender: may_send --> credit: bytes at once
-//!               | none
+//!   sender: may_send --> promised and due soon, or credit: bytes at once
+//!               | neither
 //!               v
 //!            its turn: waits --collect--> granted, its waker is called --> may_send --> sent
 //! ```
 
 use super::schedule::{LaneShare, Ticket};
 use super::{FlowSample, Grant, Uplink, UplinkPort};
+use crate::limits::{LEARN_DANGER_NS, LINK_URGENT_NS};
 use reel_qos::{Class, DEADLINE_NONE_NS};
 use std::collections::HashMap;
 use std::fmt;
@@ -17,13 +18,27 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Access to an uplink for any number of senders, in the class `interactive`. Clients take turns.
+/// Access to an uplink for any number of senders, each in its class.
 ///
-/// One task of the caller collects what is granted, and runs only while something waits.
+/// One task or thread of the caller collects what is granted, and runs only while something waits.
 pub struct UplinkGate {
     port: UplinkPort,
-    permille: Box<dyn Fn() -> u32 + Send + Sync>,
+    permille: Box<dyn Fn(Class) -> u32 + Send + Sync>,
     turns: Mutex<Turns>,
+}
+
+/// On what terms bytes are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendTerms {
+    /// Whose turn it is: [`uplink_client`](super::uplink_client).
+    pub client: IpAddr,
+    /// The class that it is taken from.
+    pub class: Class,
+    /// When the first byte is due; [`DEADLINE_NONE_NS`] if it is due at no fixed time. Then clients
+    /// take turns.
+    pub due_ns: u64,
+    /// Whether that was promised. What is promised and due soon goes before all others.
+    pub is_promised: bool,
 }
 
 /// One sender, such as a connection. It forgets its turn and gives back its grant when it is
@@ -67,9 +82,20 @@ enum Turn {
     Granted(LaneShare, u64),
 }
 
+impl SendTerms {
+    /// Those of an answer that a client waits for, and that was not promised.
+    pub fn interactive(client: IpAddr) -> Self {
+        Self { client, class: Class::INTERACTIVE, due_ns: DEADLINE_NONE_NS, is_promised: false }
+    }
+
+    fn is_promised_within(&self, time_ns: u64, now_ns: u64) -> bool {
+        self.is_promised && self.due_ns <= now_ns.saturating_add(time_ns)
+    }
+}
+
 impl UplinkGate {
-    /// Access to a link. `permille`: the share that the class `interactive` has of it at present.
-    pub fn new(uplink: &Arc<Uplink>, permille: impl Fn() -> u32 + Send + Sync + 'static) -> Arc<Self> {
+    /// Access to a link. `permille`: the share that a class has of it at present.
+    pub fn new(uplink: &Arc<Uplink>, permille: impl Fn(Class) -> u32 + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { port: uplink.port(), permille: Box::new(permille), turns: Mutex::default() })
     }
 
@@ -83,9 +109,9 @@ impl UplinkGate {
         self.port.uplink.learns
     }
 
-    /// Takes what a connection to a client shows. Nothing that it sends was promised.
-    pub fn observe(&self, client: IpAddr, sample: FlowSample, now_ns: u64) {
-        self.port.observe(client, sample, false, now_ns);
+    /// Takes what a connection shows that sends on these terms.
+    pub fn observe(&self, terms: &SendTerms, sample: FlowSample, now_ns: u64) {
+        self.port.observe(terms.client, sample, terms.is_promised_within(LEARN_DANGER_NS, now_ns), now_ns);
     }
 
     /// One more sender.
@@ -105,14 +131,17 @@ impl UplinkGate {
     }
 
     /// A turn of a sender that waits; its number.
-    fn ask(&self, turns: &mut Turns, bytes: u64, client: IpAddr, waker: &Waker) -> u64 {
-        let share = LaneShare { class: Class::INTERACTIVE, permille: (self.permille)() };
+    fn ask(&self, turns: &mut Turns, bytes: u64, terms: &SendTerms, waker: &Waker) -> u64 {
         turns.last_number += 1;
         let number = turns.last_number;
-        let ticket = self.port.ask(number, client, share, bytes, DEADLINE_NONE_NS);
+        let ticket = self.port.ask(number, terms.client, self.share(terms), bytes, terms.due_ns);
         turns.by_number.insert(number, Turn::Waits(ticket, waker.clone()));
         turns.waiting += 1;
         number
+    }
+
+    fn share(&self, terms: &SendTerms) -> LaneShare {
+        LaneShare { class: terms.class, permille: (self.permille)(terms.class) }
     }
 
     /// Gives senders what they were granted. Their wakers are to be called without the lock.
@@ -146,21 +175,29 @@ impl UplinkSender {
         self.turn.is_some()
     }
 
-    /// How many of these bytes may be sent to this client now. If none, the last waker is called
-    /// when that changes.
-    pub fn may_send(&mut self, bytes: u64, client: IpAddr, waker: &Waker, now_ns: u64) -> MaySend {
+    /// How many of these bytes may be sent on these terms now. If none, the last waker is called
+    /// when that changes. What waits and is due soon meanwhile may be asked for again.
+    pub fn may_send(&mut self, bytes: u64, terms: &SendTerms, waker: &Waker, now_ns: u64) -> MaySend {
         self.give_back();
         if !self.gate.is_limited() {
             self.forget_turn();
             return MaySend::Bytes(bytes);
         }
         let gate = Arc::clone(&self.gate);
+        if terms.is_promised_within(LINK_URGENT_NS, now_ns) {
+            self.forget_turn();
+            let share = gate.share(terms);
+            let granted = gate.port.take_urgent(share, bytes, now_ns);
+            self.held = Some((share, granted));
+            return MaySend::Bytes(granted);
+        }
+        self.leave_class_but(terms.class);
         let mut turns = gate.turns();
         let mut wakers = Vec::new();
         let number = match self.turn {
             Some(number) => number,
             None => {
-                let number = gate.ask(&mut turns, bytes, client, waker);
+                let number = gate.ask(&mut turns, bytes, terms, waker);
                 // There may be time on the link at once.
                 wakers = gate.take_grants(&mut turns, now_ns).0;
                 number
@@ -194,6 +231,19 @@ impl UplinkSender {
             *held = held.saturating_sub(bytes);
         }
         self.give_back();
+    }
+
+    /// It waits in no class but this one.
+    fn leave_class_but(&mut self, class: Class) {
+        let Some(number) = self.turn else { return };
+        let waits_elsewhere = match self.gate.turns().by_number.get(&number) {
+            Some(Turn::Waits(ticket, _)) => ticket.class() != class,
+            Some(Turn::Granted(share, _)) => share.class != class,
+            None => false,
+        };
+        if waits_elsewhere {
+            self.forget_turn();
+        }
     }
 
     /// It no longer waits.

@@ -26,9 +26,19 @@ fn client(number: u8) -> IpAddr {
     IpAddr::from([192, 0, 2, number])
 }
 
+/// The terms of an answer to a client.
+fn to(number: u8) -> SendTerms {
+    SendTerms::interactive(client(number))
+}
+
+/// The terms of what was promised to a client and is due then.
+fn promised(number: u8, due_ns: u64) -> SendTerms {
+    SendTerms { class: Class::PERIODIC, due_ns, is_promised: true, ..to(number) }
+}
+
 fn limited() -> (Arc<Uplink>, Arc<UplinkGate>) {
     let uplink = Uplink::of(UplinkRate::Known(LINK_BPS));
-    let gate = UplinkGate::new(&uplink, || 100);
+    let gate = UplinkGate::new(&uplink, |_| 100);
     (uplink, gate)
 }
 
@@ -56,7 +66,7 @@ impl Senders {
         let mut sent = Vec::new();
         for (client, sender, left) in &mut self.senders {
             while *left > 0 {
-                match sender.may_send(*left, *client, Waker::noop(), now_ns) {
+                match sender.may_send(*left, &SendTerms::interactive(*client), Waker::noop(), now_ns) {
                     MaySend::Bytes(bytes) => {
                         sender.sent(bytes);
                         *left -= bytes;
@@ -104,8 +114,8 @@ impl Viewers {
 #[test]
 fn nothing_is_asked_while_the_link_is_not_limited() {
     let uplink = Uplink::of(UplinkRate::Learnt);
-    let mut sender = UplinkGate::new(&uplink, || 100).sender();
-    assert_eq!(sender.may_send(1 << 30, client(1), Waker::noop(), 0), MaySend::Bytes(1 << 30));
+    let mut sender = UplinkGate::new(&uplink, |_| 100).sender();
+    assert_eq!(sender.may_send(1 << 30, &to(1), Waker::noop(), 0), MaySend::Bytes(1 << 30));
     sender.sent(1 << 30);
     assert_eq!((sender.has_turn(), uplink.waiting()), (false, 0));
 }
@@ -116,7 +126,7 @@ fn a_small_answer_is_granted_at_once_while_there_is_credit() {
     let mut sender = gate.sender();
     let calls = Arc::new(Calls::default());
     let waker = Waker::from(Arc::clone(&calls));
-    assert_eq!(sender.may_send(300, client(1), &waker, SECOND), MaySend::Bytes(300));
+    assert_eq!(sender.may_send(300, &to(1), &waker, SECOND), MaySend::Bytes(300));
     sender.sent(300);
     assert_eq!((uplink.waiting(), calls.0.load(Ordering::Relaxed)), (0, 0), "told, and not called");
 }
@@ -174,14 +184,11 @@ fn an_idle_link_is_lent_and_clients_share_it_whatever_their_connections() {
 fn what_the_socket_does_not_take_is_given_back() {
     let (uplink, gate) = limited();
     let (mut blocked, mut other) = (gate.sender(), gate.sender());
-    assert_eq!(blocked.may_send(16 << 10, client(1), Waker::noop(), SECOND), MaySend::Bytes(16 << 10));
-    assert!(matches!(
-        other.may_send(300, client(2), Waker::noop(), SECOND),
-        MaySend::Later { is_first: true }
-    ));
+    assert_eq!(blocked.may_send(16 << 10, &to(1), Waker::noop(), SECOND), MaySend::Bytes(16 << 10));
+    assert!(matches!(other.may_send(300, &to(2), Waker::noop(), SECOND), MaySend::Later { is_first: true }));
     blocked.sent(0);
     assert_eq!(gate.collect(SECOND), None, "nothing waits any more");
-    assert_eq!(other.may_send(300, client(2), Waker::noop(), SECOND), MaySend::Bytes(300));
+    assert_eq!(other.may_send(300, &to(2), Waker::noop(), SECOND), MaySend::Bytes(300));
     assert_eq!(uplink.waiting(), 0);
 }
 
@@ -191,45 +198,45 @@ fn a_waker_is_called_once_its_sender_may_send() {
     let (mut first, mut second) = (gate.sender(), gate.sender());
     let calls = Arc::new(Calls::default());
     let waker = Waker::from(Arc::clone(&calls));
-    assert!(matches!(first.may_send(1 << 20, client(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
+    assert!(matches!(first.may_send(1 << 20, &to(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
     first.sent(1 << 20);
-    assert!(matches!(second.may_send(1 << 20, client(2), &waker, SECOND), MaySend::Later { is_first: true }));
+    assert!(matches!(second.may_send(1 << 20, &to(2), &waker, SECOND), MaySend::Later { is_first: true }));
     let look_ns = gate.collect(SECOND).expect("it waits");
     assert_eq!(calls.0.load(Ordering::Relaxed), 0);
     let now_ns = look_ns + 10 * MS;
     assert_eq!(gate.collect(now_ns), None, "granted");
     assert_eq!(calls.0.load(Ordering::Relaxed), 1);
-    assert!(matches!(second.may_send(1 << 20, client(2), &waker, now_ns), MaySend::Bytes(_)));
+    assert!(matches!(second.may_send(1 << 20, &to(2), &waker, now_ns), MaySend::Bytes(_)));
 }
 
 #[test]
 fn a_sender_that_is_dropped_forgets_its_turn_and_gives_back_its_grant() {
     let (uplink, gate) = limited();
     let mut first = gate.sender();
-    assert!(matches!(first.may_send(16 << 10, client(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
+    assert!(matches!(first.may_send(16 << 10, &to(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
     first.sent(16 << 10);
     let mut waits = gate.sender();
-    assert!(matches!(waits.may_send(99, client(1), Waker::noop(), SECOND), MaySend::Later { .. }));
+    assert!(matches!(waits.may_send(99, &to(1), Waker::noop(), SECOND), MaySend::Later { .. }));
     drop(waits);
     assert_eq!((uplink.waiting(), gate.collect(SECOND)), (0, None));
     // Granted, and not taken.
     let (mut waits, mut other) = (gate.sender(), gate.sender());
-    assert!(matches!(waits.may_send(16 << 10, client(1), Waker::noop(), SECOND), MaySend::Later { .. }));
+    assert!(matches!(waits.may_send(16 << 10, &to(1), Waker::noop(), SECOND), MaySend::Later { .. }));
     let now_ns = SECOND + 8 * MS;
     assert_eq!(gate.collect(now_ns), None);
     drop(waits);
-    assert!(matches!(other.may_send(99, client(2), Waker::noop(), now_ns), MaySend::Bytes(99)));
+    assert!(matches!(other.may_send(99, &to(2), Waker::noop(), now_ns), MaySend::Bytes(99)));
 }
 
 #[test]
 fn senders_that_wait_are_free_once_the_rate_is_forgotten() {
     let (uplink, gate) = limited();
     let (mut first, mut waits) = (gate.sender(), gate.sender());
-    assert!(matches!(first.may_send(1 << 20, client(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
+    assert!(matches!(first.may_send(1 << 20, &to(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
     first.sent(1 << 20);
-    assert!(matches!(waits.may_send(1 << 20, client(1), Waker::noop(), SECOND), MaySend::Later { .. }));
+    assert!(matches!(waits.may_send(1 << 20, &to(1), Waker::noop(), SECOND), MaySend::Later { .. }));
     uplink.is_limited.store(false, Ordering::Relaxed);
-    assert_eq!(waits.may_send(1 << 20, client(1), Waker::noop(), SECOND), MaySend::Bytes(1 << 20));
+    assert_eq!(waits.may_send(1 << 20, &to(1), Waker::noop(), SECOND), MaySend::Bytes(1 << 20));
     assert_eq!((uplink.waiting(), waits.has_turn()), (0, false));
 }
 
@@ -237,7 +244,7 @@ fn senders_that_wait_are_free_once_the_rate_is_forgotten() {
 #[test]
 fn what_a_flood_is_sent_counts_in_the_rate_that_is_learnt() {
     let uplink = Uplink::of(UplinkRate::Learnt);
-    let (gate, port) = (UplinkGate::new(&uplink, || 100), uplink.port());
+    let (gate, port) = (UplinkGate::new(&uplink, |_| 100), uplink.port());
     assert!(gate.learns() && !gate.is_limited());
     let standing = |bytes_per_s: u64| FlowSample {
         acknowledged_bytes: bytes_per_s / 10,
@@ -250,15 +257,52 @@ fn what_a_flood_is_sent_counts_in_the_rate_that_is_learnt() {
         for viewer in [1, 2] {
             port.observe(client(viewer), standing(300_000), true, now_ns);
         }
-        gate.observe(client(3), standing(1_900_000), now_ns);
+        gate.observe(&to(3), standing(1_900_000), now_ns);
     }
     let learnt = uplink.view().bytes_per_s.expect("the link is full");
     assert!(gate.is_limited() && learnt.abs_diff(2_500_000 * 95 / 100) < 130_000, "{learnt}");
 }
 
+#[test]
+fn what_was_promised_and_is_due_soon_is_sent_before_all_others() {
+    let (uplink, gate) = limited();
+    let (mut other, mut sender) = (gate.sender(), gate.sender());
+    assert!(matches!(other.may_send(1 << 20, &to(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
+    other.sent(1 << 20);
+    let due_ns = 3 * SECOND;
+    let terms = promised(2, due_ns);
+    assert!(matches!(sender.may_send(10_000, &terms, Waker::noop(), SECOND), MaySend::Later { .. }));
+    assert_eq!(uplink.waiting(), 1);
+    // The link is never free meanwhile.
+    let now_ns = due_ns - LINK_URGENT_NS;
+    assert!(matches!(other.may_send(1 << 30, &to(1), Waker::noop(), now_ns), MaySend::Later { .. }));
+    assert_eq!(sender.may_send(10_000, &terms, Waker::noop(), now_ns), MaySend::Bytes(10_000));
+    sender.sent(10_000);
+    assert!(!sender.has_turn());
+    // As soon, and not promised: it waits.
+    let terms = SendTerms { is_promised: false, ..terms };
+    assert!(matches!(sender.may_send(10_000, &terms, Waker::noop(), now_ns), MaySend::Later { .. }));
+}
+
+#[test]
+fn a_sender_whose_class_changes_waits_in_the_new_one() {
+    let (uplink, gate) = limited();
+    let (mut other, mut sender) = (gate.sender(), gate.sender());
+    assert!(matches!(other.may_send(1 << 20, &to(1), Waker::noop(), SECOND), MaySend::Bytes(_)));
+    other.sent(1 << 20);
+    let was = promised(2, 100 * SECOND);
+    assert!(matches!(sender.may_send(99, &was, Waker::noop(), SECOND), MaySend::Later { is_first: true }));
+    let is = SendTerms { class: Class::APERIODIC, due_ns: DEADLINE_NONE_NS, is_promised: false, ..was };
+    assert!(matches!(sender.may_send(99, &is, Waker::noop(), SECOND), MaySend::Later { is_first: false }));
+    assert_eq!((uplink.waiting(), gate.turns().waiting), (1, 1));
+    let turns = gate.turns();
+    let waits = turns.by_number.values().next();
+    assert!(matches!(waits, Some(Turn::Waits(ticket, _)) if ticket.class() == Class::APERIODIC));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
-    Send { which: usize, bytes: u64, taken: u64 },
+    Send { which: usize, bytes: u64, taken: u64, due_ms: Option<u64> },
     Drop { which: usize },
     Forget { which: usize },
     Collect,
@@ -267,8 +311,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0..8usize, 1..100_000u64, 0..100_000u64)
-            .prop_map(|(which, bytes, taken)| Step::Send { which, bytes, taken }),
+        4 => (0..8usize, 1..100_000u64, 0..100_000u64, proptest::option::of(1001..9000u64))
+            .prop_map(|(which, bytes, taken, due_ms)| Step::Send { which, bytes, taken, due_ms }),
         1 => (0..8usize).prop_map(|which| Step::Drop { which }),
         1 => (0..8usize).prop_map(|which| Step::Forget { which }),
         2 => Just(Step::Collect),
@@ -287,9 +331,11 @@ proptest! {
         let (mut now_ns, mut sent, mut is_collected) = (0, 0, false);
         for step in steps {
             match step {
-                Step::Send { which, bytes, taken } => {
-                    let who = client(which as u8 / 3);
-                    match senders[which].may_send(bytes, who, Waker::noop(), now_ns) {
+                Step::Send { which, bytes, taken, due_ms } => {
+                    let number = which as u8 / 3;
+                    // Nothing is due soon, which may be sent although the link is busy.
+                    let who = due_ms.map_or(to(number), |ms| promised(number, now_ns + ms * MS));
+                    match senders[which].may_send(bytes, &who, Waker::noop(), now_ns) {
                         MaySend::Bytes(granted) => {
                             prop_assert!(0 < granted && granted <= bytes);
                             senders[which].sent(taken.min(granted));

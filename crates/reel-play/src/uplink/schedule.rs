@@ -86,6 +86,13 @@ pub(crate) struct Ticket {
     position: Position,
 }
 
+impl Ticket {
+    /// The class that the delivery waits in.
+    pub(super) fn class(&self) -> Class {
+        self.class
+    }
+}
+
 impl LinkSchedule {
     /// A link that carries so many bytes of deliveries in a second.
     #[cfg(test)]

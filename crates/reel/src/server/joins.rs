@@ -100,13 +100,11 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     let (detail, retry_after_s) = (refused.to_string(), refused.retry_after_s());
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
-        JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) | JoinRefused::OtherMachine => {
-            OutletRefusal::NotAllowed(detail)
-        }
+        JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_) | JoinRefused::BeingWritten(_) | JoinRefused::Plays => {
             OutletRefusal::Taken(detail)
         }
-        JoinRefused::TooManyOfSession => OutletRefusal::TooMany(detail),
+        JoinRefused::TooManyOfSession | JoinRefused::OneOnLink => OutletRefusal::TooMany(detail),
         JoinRefused::TooMany | JoinRefused::NoMemory(_) | JoinRefused::Stopping | JoinRefused::NoAnswer => {
             OutletRefusal::Unavailable { detail, retry_after_s }
         }

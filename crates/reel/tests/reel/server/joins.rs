@@ -1,5 +1,7 @@
 //! Joins: sessions that the server itself plays into destinations.
 
+mod other_machine;
+
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};
 use reel_join::TcpTarget;
@@ -58,7 +60,12 @@ impl Joining {
 }
 
 fn session(rig: &Rig, class: &str) -> String {
-    let answer = rig.connect().ask(&format!("GET /watch/film/film.mp4?class={class}"), "");
+    session_of(rig, "film", class)
+}
+
+/// The key of a session of a title as one file.
+fn session_of(rig: &Rig, title: &str, class: &str) -> String {
+    let answer = rig.connect().ask(&format!("GET /watch/{title}/{title}.mp4?class={class}"), "");
     assert_eq!(answer.status, 307, "{}", answer.head);
     let location = answer.field("Location").expect("a place to go");
     location.split('/').nth(2).expect("a key").to_owned()
