@@ -140,6 +140,11 @@ impl Reader {
         self.dropped_bytes = self.sent_bytes;
     }
 
+    /// Whether more is to be appended to the body.
+    pub fn grows(&self) -> bool {
+        self.grows
+    }
+
     /// No more is appended to the body.
     pub fn complete(&mut self) {
         self.grows = false;

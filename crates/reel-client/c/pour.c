@@ -27,13 +27,25 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", reel_error(client));
         return 1;
     }
-    static char bytes[7 * 188];
-    size_t length;
-    while ((length = fread(bytes, 1, sizeof bytes, stdin)) > 0) {
-        if (reel_put(client, poured, bytes, length) != 0) {
+    /* Whole packets of a transport stream, so that viewers begin with one; the rest at the end. */
+    static char bytes[256 * 188];
+    size_t held = 0, packet = strcmp(argv[4], "video/mp2t") == 0 ? 188 : 1;
+    for (;;) {
+        ssize_t got = read(STDIN_FILENO, bytes + held, sizeof bytes - held);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            perror("cannot read standard input");
+            return 1;
+        }
+        held += (size_t)got;
+        size_t whole = got > 0 ? held - held % packet : held;
+        if (reel_put(client, poured, bytes, whole) != 0) {
             fprintf(stderr, "%s\n", reel_error(client));
             return 1;
         }
+        memmove(bytes, bytes + whole, held - whole);
+        held -= whole;
+        if (got == 0) break;
     }
     int result = reel_end_pour(client, poured);
     if (result != 0) fprintf(stderr, "%s\n", reel_error(client));

@@ -647,7 +647,10 @@ static inline void reel_free_poured_(struct reel_poured *poured) {
 /* Pours a stream; NULL if it is refused, and reel_error says why. */
 static inline struct reel_poured *reel_pour(struct reel_client *client, const struct reel_pour_wanted *wanted) {
     struct reel_poured *poured = calloc(1, sizeof *poured);
-    if (!poured) return NULL;
+    if (!poured) {
+        reel_fail_(client, "there is no memory for a stream", errno);
+        return NULL;
+    }
     size_t at = REEL_SLOTS_AT_BYTES + REEL_POUR_SLOTS * REEL_SLOT_WORDS * 8;
     uint64_t space = wanted->workahead_bytes + wanted->bytes_per_s / 4;
     if (space < 2 * REEL_POUR_MESSAGE_BYTES_MAX) space = 2 * REEL_POUR_MESSAGE_BYTES_MAX;

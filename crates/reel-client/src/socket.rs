@@ -100,7 +100,12 @@ pub fn hear(socket: impl AsFd) -> io::Result<Heard> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(PROGRAM_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let got = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags) {
+    let mut got = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
+    if let Err(Errno::CONNRESET) = got {
+        // The other side has gone and had not read all. What it had said before comes after this.
+        got = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
+    }
+    let got = match got {
         Ok(got) => got.bytes,
         Err(Errno::AGAIN) => return Ok(Heard::Nothing),
         Err(Errno::CONNRESET) => return Ok(Heard::Gone),

@@ -19,7 +19,7 @@ const CHANGE: u16 = 4;
 const POUR: u16 = 5;
 
 /// The longest message in either direction.
-pub(crate) const MESSAGE_BYTES_MAX: usize = REPLY_HEAD_BYTES + PROGRAM_TEXT_BYTES_MAX;
+pub(crate) const MESSAGE_BYTES_MAX: usize = REQUEST_HEAD_BYTES + TERMS_BYTES + PROGRAM_TEXT_BYTES_MAX;
 
 /// A message of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -477,6 +477,6 @@ mod tests {
         let long = Request::Open { tag: 1, from_bytes: 0, title: title.clone(), class: String::new() };
         assert_eq!(long.encode(), Err(WireError::Length));
         let reply = Reply::Refused { tag: 1, code: RefusalCode::Other, retry_after_s: 0, text: title };
-        assert_eq!(reply.encode().len(), MESSAGE_BYTES_MAX);
+        assert_eq!(reply.encode().len(), REPLY_HEAD_BYTES + PROGRAM_TEXT_BYTES_MAX);
     }
 }

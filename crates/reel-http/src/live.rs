@@ -11,17 +11,18 @@ use std::sync::Arc;
 pub(crate) struct Live {
     viewer: PourViewer,
     pub(crate) session: OpenedSession,
-    in_chunks: bool,
+    /// In chunks, or up to the end of the connection.
+    pub(crate) in_chunks: bool,
     /// When the session is to be continued.
     pub(crate) continue_ns: u64,
-    /// The bytes that are being sent, and when they are due.
-    sending: (u64, u64),
+    /// The bytes that are being sent, and when they are due, if they are.
+    sending: Option<(u64, u64)>,
 }
 
 /// What comes next of a poured stream.
 pub(crate) enum Next {
-    /// More of the body, and when it is due.
-    Part(Body, u64),
+    /// More of the body, and when it is due, if it is.
+    Part(Body, Option<u64>),
     /// The end of the body.
     Last(Body),
     /// Nothing yet.
@@ -32,19 +33,21 @@ pub(crate) enum Next {
 
 impl Live {
     pub(crate) fn new(viewer: PourViewer, session: OpenedSession, in_chunks: bool, continue_ns: u64) -> Live {
-        Live { viewer, session, in_chunks, continue_ns, sending: (0, 0) }
+        Live { viewer, session, in_chunks, continue_ns, sending: None }
     }
 
-    /// The next part of the body. All before it was sent.
-    pub(crate) fn next(&mut self, now_ns: u64) -> Next {
-        let (bytes, due_ns) = std::mem::take(&mut self.sending);
-        if bytes > 0 && due_ns < now_ns {
+    /// The next part of the body, whose bytes are due or not. All before it was sent.
+    pub(crate) fn next(&mut self, is_due: bool, now_ns: u64) -> Next {
+        if let Some((bytes, due_ns)) = self.sending.take()
+            && due_ns < now_ns
+        {
             self.viewer.was_late(bytes);
         }
         match self.viewer.read(LIVE_READ_BYTES) {
             Read::Messages(messages, due_ns) => {
                 let body = self.chunk(&messages);
-                self.sending = (body.bytes(), due_ns);
+                self.sending = is_due.then_some((body.bytes(), due_ns));
+                let due_ns = is_due.then_some(due_ns);
                 Next::Part(body, due_ns)
             }
             Read::Nothing => Next::Nothing,
@@ -55,8 +58,8 @@ impl Live {
     }
 
     /// Whether what its client gets next is gone.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.viewer.is_behind()
+    pub(crate) fn is_behind(&self, now_ns: u64) -> bool {
+        self.viewer.is_behind(now_ns)
     }
 
     fn chunk(&self, messages: &[Arc<[u8]>]) -> Body {

@@ -33,8 +33,8 @@ pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 /// Streams that one program may pour at once. Each is a look every tick, and two mappings.
 pub const PROGRAM_POURS_MAX: usize = 16;
 
-/// Most messages that are taken from one poured stream in a row.
-pub const POUR_MESSAGES_PER_TURN: usize = 128;
+/// Most messages that are taken from one poured stream in a row: all that can be unread.
+pub const POUR_MESSAGES_PER_TURN: usize = 256;
 
 /// How often a stream that reads a poured one is given more in a row.
 pub const FEEDS_PER_TURN: usize = 8;

@@ -208,7 +208,9 @@ impl Programs {
 
     /// A program has disconnected. Everything it had is freed, whatever its streams were doing.
     fn gone(&mut self, serve: &mut Serve<'_>, token: u64) {
-        let Some(program) = self.programs.remove(token) else { return };
+        let Some(mut program) = self.programs.remove(token) else { return };
+        // What has come to its end is complete, although its program has not said so.
+        program.pours.drain().for_each(|(_, pouring)| pouring.end(serve.now_ns()));
         let _ = rustix::net::shutdown(&program.socket, rustix::net::Shutdown::Both);
         for id in program.streams.into_values().filter_map(Named::id) {
             self.end(serve, id, Ending::Closed);
@@ -283,6 +285,7 @@ impl Programs {
     fn tick(&mut self, serve: &mut Serve<'_>) {
         self.ticking = false;
         self.take_poured(serve);
+        self.drop_live(serve);
         let set = self.streams.ids();
         self.pump(serve, &set);
         let pressed = serve.engine.is_pressed();

@@ -74,8 +74,16 @@ pub fn change_class<T: Playable>(
     class: Class,
     now_ns: u64,
 ) -> Result<bool, SessionRefused> {
-    let form = if session.is_file() { Form::File } else { Form::Ladder };
-    let offers = offers(&**session.playing(), form, classes, class)?;
+    let title = &**session.playing();
+    let form = match session.is_file() {
+        true => Form::File,
+        // What is sent by the clock has no other form.
+        false if title.choices(Form::Ladder).is_none() && title.choices(Form::Stream).is_some() => {
+            Form::Stream
+        }
+        false => Form::Ladder,
+    };
+    let offers = offers(title, form, classes, class)?;
     Ok(sessions.change_class(session, class, offers, now_ns)?)
 }
 

@@ -143,6 +143,11 @@ impl PlayableTitle {
         self.transport.is_some()
     }
 
+    /// Whether it is a stream that a program pours.
+    pub fn is_poured(&self) -> bool {
+        self.poured.is_some()
+    }
+
     /// The transport stream that is played as one file.
     pub(crate) fn transport(&self) -> Option<&Arc<Stream>> {
         self.transport.as_ref()

@@ -4,8 +4,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 // ---- Limits
 
-/// Memory for the windows of all poured streams: twelve of 8 Mb/s with two seconds of delay. It is
-/// set aside stream by stream, beside the arena.
+/// Memory for the windows of all poured streams: fourteen of 8 Mb/s with two seconds of delay. It
+/// is set aside stream by stream, beside the arena.
 pub const POUR_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Poured streams at once. Each is looked at 50 times a second.
@@ -34,6 +34,10 @@ pub const POUR_NAME_BYTES_MAX: usize = 64;
 
 /// The longest media type.
 pub const POUR_TYPE_BYTES_MAX: usize = 64;
+
+/// What a message costs a window beside its bytes: its place, and the head of its memory. Without
+/// it, messages of a byte would take sixty times the memory of the window.
+pub const MESSAGE_COST_BYTES: u64 = 64;
 
 // ---- Tuning
 

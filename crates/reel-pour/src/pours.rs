@@ -215,9 +215,12 @@ impl PourViewer {
         self.pours.counters().late_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether what comes next is gone.
-    pub fn is_behind(&self) -> bool {
-        matches!(lock(&self.stream.window).read(self.position, 0), Read::Behind)
+    /// Whether what comes next is gone; or the stream has ended, and the rest of it should have
+    /// been read by now. The memory is for other streams then.
+    pub fn is_behind(&self, now_ns: u64) -> bool {
+        let window = lock(&self.stream.window);
+        let is_gone = matches!(window.read(self.position, 0), Read::Behind);
+        is_gone || window.was_over_for(self.stream.terms.delay_ns, now_ns)
     }
 
     /// What the program has declared.
@@ -272,10 +275,11 @@ mod tests {
         writer.push(Arc::from(&b"after"[..]), 10);
         writer.tell();
         assert_eq!(heard.load(Ordering::Relaxed), 1);
-        let Read::Messages(messages, _) = viewer.read(100) else { panic!("there are messages") };
+        let Read::Messages(messages, _) = viewer.read(1000) else { panic!("there are messages") };
         assert_eq!(messages.concat(), b"beforeafter");
         assert_eq!(pours.list()[0].viewers, 1);
         writer.complete();
+        assert!(!viewer.is_behind(2_000_000_000) && viewer.is_behind(2_500_000_000));
         assert_eq!((viewer.read(1), heard.load(Ordering::Relaxed)), (Read::Ended(PourEnd::Complete), 2));
         assert!(pours.list().is_empty() && pours.view("studio", 0).is_none());
     }

@@ -1,5 +1,6 @@
 //! The last bytes of a stream, for viewers at different places. Pure.
 
+use crate::limits::MESSAGE_COST_BYTES;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -31,8 +32,11 @@ pub struct Window {
     messages: VecDeque<Message>,
     /// The position after the newest byte.
     end: u64,
-    bytes: u64,
+    /// What the messages take, with [`MESSAGE_COST_BYTES`] for each.
+    held_bytes: u64,
     bytes_max: u64,
+    /// When the newest byte is due.
+    due_ns: u64,
     ended: Option<PourEnd>,
 }
 
@@ -46,7 +50,7 @@ struct Message {
 impl Window {
     /// An empty one that holds so many bytes at most.
     pub fn new(bytes_max: u64) -> Window {
-        Window { messages: VecDeque::new(), end: 0, bytes: 0, bytes_max, ended: None }
+        Window { messages: VecDeque::new(), end: 0, held_bytes: 0, bytes_max, due_ns: 0, ended: None }
     }
 
     /// A message has come. The oldest ones leave for it.
@@ -56,12 +60,13 @@ impl Window {
         }
         let position = self.end;
         self.end += bytes.len() as u64;
-        self.bytes += bytes.len() as u64;
+        self.due_ns = due_ns;
+        self.held_bytes += cost(&bytes);
         self.messages.push_back(Message { position, bytes, due_ns });
-        while self.bytes > self.bytes_max
+        while self.held_bytes > self.bytes_max
             && let Some(oldest) = self.messages.pop_front()
         {
-            self.bytes -= oldest.bytes.len() as u64;
+            self.held_bytes -= cost(&oldest.bytes);
         }
     }
 
@@ -78,7 +83,7 @@ impl Window {
     }
 
     /// Messages from `position` on, which is where one begins: at least one if there is one, and no
-    /// more than `bytes_max` if that is possible.
+    /// more than take `bytes_max` if that is possible.
     pub fn read(&self, position: u64, bytes_max: usize) -> Read {
         if position == self.end {
             return self.ended.map_or(Read::Nothing, Read::Ended);
@@ -89,8 +94,8 @@ impl Window {
         let mut sum = 0;
         let fits = |message: &&Message| {
             let is_first = sum == 0;
-            sum += message.bytes.len();
-            is_first || sum <= bytes_max
+            sum += cost(&message.bytes);
+            is_first || sum <= bytes_max as u64
         };
         let messages = self.messages.iter().skip(first).take_while(fits);
         Read::Messages(messages.map(|message| Arc::clone(&message.bytes)).collect(), due_ns)
@@ -101,10 +106,20 @@ impl Window {
         self.end
     }
 
-    /// Bytes that it holds.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
+    /// What the messages that it holds take.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
     }
+
+    /// Whether it has ended, and its newest byte was due so long ago.
+    pub fn was_over_for(&self, ns: u64, now_ns: u64) -> bool {
+        self.ended.is_some() && now_ns > self.due_ns.saturating_add(ns)
+    }
+}
+
+/// What a message takes of the memory of a window.
+fn cost(bytes: &[u8]) -> u64 {
+    bytes.len() as u64 + MESSAGE_COST_BYTES
 }
 
 #[cfg(test)]
@@ -118,12 +133,13 @@ mod tests {
 
     #[test]
     fn a_viewer_gets_what_comes_and_then_the_end() {
-        let mut window = Window::new(100);
+        let mut window = Window::new(1000);
         assert_eq!(window.read(0, 10), Read::Nothing);
         window.push(message("abc"), 7);
         window.push(message("de"), 8);
         window.push(message("f"), 9);
-        assert_eq!(window.read(0, 5), Read::Messages(vec![message("abc"), message("de")], 7));
+        let two = 5 + 2 * MESSAGE_COST_BYTES as usize;
+        assert_eq!(window.read(0, two), Read::Messages(vec![message("abc"), message("de")], 7));
         assert_eq!(window.read(0, 1), Read::Messages(vec![message("abc")], 7), "one at least");
         assert_eq!(window.read(5, 5), Read::Messages(vec![message("f")], 9));
         window.end(PourEnd::Complete);
@@ -135,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_viewer_begins_with_what_is_not_due_yet() {
-        let mut window = Window::new(100);
+        let mut window = Window::new(1000);
         assert_eq!(window.joins_at(5), 0);
         for due_ns in [10, 20, 30] {
             window.push(message("ab"), due_ns);
@@ -145,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_viewer_that_is_too_slow_is_told_so() {
-        let mut window = Window::new(4);
+        let mut window = Window::new(2 * (2 + MESSAGE_COST_BYTES));
         for _ in 0..3 {
             window.push(message("ab"), 0);
         }
@@ -158,8 +174,8 @@ mod tests {
         /// A viewer that is not cut gets every byte in order; and the window is bounded.
         #[test]
         fn viewers_get_all_or_are_cut(
-            messages in prop::collection::vec((1..40_usize, any::<bool>(), 1..60_usize), 1..80),
-            bytes_max in 1..120_u64,
+            messages in prop::collection::vec((1..40_usize, any::<bool>(), 1..300_usize), 1..80),
+            bytes_max in 1..600_u64,
         ) {
             let mut window = Window::new(bytes_max);
             let (mut all, mut seen) = (Vec::new(), Vec::new());
@@ -168,7 +184,7 @@ mod tests {
                 let message: Arc<[u8]> = vec![number as u8; bytes].into();
                 all.extend_from_slice(&message);
                 window.push(message, number as u64);
-                prop_assert!(window.bytes() <= bytes_max);
+                prop_assert!(window.held_bytes() <= bytes_max);
                 let Some(at) = place.filter(|_| reads) else { continue };
                 match window.read(at, most) {
                     Read::Messages(got, _) => {
@@ -178,7 +194,9 @@ mod tests {
                     }
                     Read::Nothing => prop_assert_eq!(at, window.end_position()),
                     Read::Behind => {
-                        prop_assert!(at < window.end_position() - window.bytes());
+                        // A message that follows it has left.
+                        prop_assert!(window.held_bytes() + cost(&[0; 40]) > bytes_max);
+                        prop_assert!(at < window.end_position());
                         place = None;
                     }
                     Read::Ended(_) => prop_assert!(false, "it has not ended"),

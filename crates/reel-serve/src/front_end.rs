@@ -5,7 +5,7 @@ use crate::thread::{Message, Parts, Place, Protocol, ServeThread};
 use reel_ring::RingConfig;
 use reel_rt::{Core, CoreConfig, CoreHandle, Mailbox, RtError, real_time};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A running front end.
@@ -58,12 +58,17 @@ pub struct ServeThreads(Vec<CoreHandle<Message>>);
 
 /// Wakes the threads of a front end, whose protocols then look at what they share with the caller.
 #[derive(Clone)]
-pub struct Waker(Vec<Mailbox<Message>>);
+pub struct Waker(Vec<(Mailbox<Message>, Arc<AtomicBool>)>);
 
 impl Waker {
-    /// Has [`Protocol::woken`] called on each thread. Does not wait.
+    /// Has [`Protocol::woken`] called on each thread: once for all calls that come before it is.
+    /// Does not wait.
     pub fn wake(&self) {
-        self.0.iter().for_each(|thread| thread.post(Message::Wake));
+        for (thread, is_woken) in &self.0 {
+            if !is_woken.swap(true, Ordering::AcqRel) {
+                thread.post(Message::Wake(Arc::clone(is_woken)));
+            }
+        }
     }
 }
 
@@ -103,7 +108,7 @@ impl ServeThreads {
 
     /// Wakes these threads.
     pub fn waker(&self) -> Waker {
-        Waker(self.0.iter().map(CoreHandle::mailbox).collect())
+        Waker(self.0.iter().map(|thread| (thread.mailbox(), Arc::default())).collect())
     }
 }
 
@@ -158,7 +163,7 @@ fn start_thread<P: Protocol>(
         }
         let place = Place { front_end, number, generation };
         if generation > 0 {
-            mailbox.post(Message::Wake);
+            mailbox.post(Message::Wake(Arc::default()));
         }
         let mut thread = ServeThread::new(core, parts.clone(), place, uses_uplink, protocol, mailbox);
         if generation > 0

@@ -243,7 +243,11 @@ impl Opener {
     ) -> Result<bool, Refusal> {
         let class = self.class(Some(name), client)?;
         let changed = change_class(&self.sessions, &self.disks.classes(), session, class, now_ns);
-        changed.map_err(|refused| self.refuse(refused))
+        let changed = changed.map_err(|refused| self.refuse(refused))?;
+        if changed && session.playing().is_poured() {
+            self.continue_poured(session, now_ns).map_err(|refused| self.refuse(refused.into()))?;
+        }
+        Ok(changed)
     }
 
     /// The name of a class.

@@ -21,7 +21,7 @@ use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The parts of the server that all front ends use.
 #[derive(Clone)]
@@ -158,8 +158,8 @@ pub(crate) enum Message {
     MakeRoom(u64),
     /// The title of this opening of this generation was opened, or cannot be.
     Opened(u32, u64, OpenResult),
-    /// See [`Protocol::woken`].
-    Wake,
+    /// See [`Protocol::woken`]. The flag says that this is on its way.
+    Wake(Arc<AtomicBool>),
 }
 
 /// The state of a serve thread.
@@ -455,7 +455,9 @@ impl<P: Protocol> Service for ServeThread<P> {
                     self.opened(core, tag, result);
                 }
             }
-            Message::Wake => {
+            Message::Wake(is_woken) => {
+                // What changes from here on needs another one.
+                is_woken.store(false, Ordering::Release);
                 let (protocol, mut serve) = self.split(core);
                 protocol.woken(&mut serve);
             }

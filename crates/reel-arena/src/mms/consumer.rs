@@ -1,4 +1,6 @@
-use super::layout::{Ending, IN_PRODUCER, Layout, MAGIC, consumer_word, producer_word, slot_word};
+use super::layout::{
+    Ending, IN_PRODUCER, Layout, MAGIC, SLOTS_AT_BYTES, consumer_word, producer_word, slot_word,
+};
 use super::words::Words;
 use crate::limits::MMS_SLOTS_MAX;
 
@@ -39,7 +41,8 @@ impl<P: Words, C: Words> Consumer<P, C> {
     /// The consumer of a stream in memory of `bytes`; `None` if the memory holds no stream, or one
     /// that does not fit in it.
     pub fn new(theirs: P, own: C, bytes: usize) -> Option<Consumer<P, C>> {
-        if theirs.load(producer_word::MAGIC) != MAGIC {
+        // The words and the bytes before the first descriptor are there.
+        if bytes < SLOTS_AT_BYTES || theirs.load(producer_word::MAGIC) != MAGIC {
             return None;
         }
         theirs.fence_acquire();

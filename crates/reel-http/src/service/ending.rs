@@ -85,7 +85,9 @@ impl Connection {
     /// A connection is to be closed whose client accepted nothing for too long. The memory lent for
     /// it is returned at once; otherwise it would wait until the client accepts the rest.
     pub(super) fn cut_off(&self) -> Then {
-        if matches!(self.state, State::Sending(_)) && self.zero_copy.lent_bytes() > 0 {
+        // Without chunks, a client could take the end of the connection for that of the stream.
+        let has_no_end = self.live().is_some_and(|live| !live.in_chunks);
+        if matches!(self.state, State::Sending(_)) && (self.zero_copy.lent_bytes() > 0 || has_no_end) {
             let _ = rustix::net::sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
         }
         Then::Closes

@@ -76,9 +76,9 @@ impl Turn<'_, '_> {
             self.serve.opener().continue_poured(&live.session, now_ns).map_err(|_| CutOff)?;
         }
         let is_due = self.serve.engine.units().disks().classes().kind(class) == Kind::Periodic;
-        match live.next(now_ns) {
+        match live.next(is_due, now_ns) {
             Next::Part(body, due_ns) => {
-                self.serve.engine.append(delivery, body, class, is_due.then_some(due_ns));
+                self.serve.engine.append(delivery, body, class, due_ns);
             }
             Next::Last(body) => {
                 sending.live = None;
@@ -112,7 +112,7 @@ impl HttpThread {
             let Some(live) = connection.live() else { continue };
             let is_closed = serve.parts().sessions.find(&live.session.key(), now_ns).is_none();
             let has_left = || !connection.in_ring && connection.has_left();
-            if live.is_behind() || is_closed || has_left() {
+            if live.is_behind(now_ns) || is_closed || has_left() {
                 self.step(serve, token, |turn| turn.connection.cut_off());
             }
         }

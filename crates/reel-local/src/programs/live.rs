@@ -94,15 +94,16 @@ impl Programs {
         let Some(playing) = self.playing.get_mut(&id) else { return Ok(false) };
         let (class, now_ns) = (playing.session().class(), serve.now_ns());
         let Some(live) = playing.live.as_mut() else { return Ok(false) };
-        if live.viewer.is_behind() {
+        if live.viewer.is_behind(now_ns) {
             return Err(Ending::HeldTooLong);
+        }
+        if now_ns > live.continue_ns {
+            live.continue_ns = now_ns + CONTINUE_EVERY_NS;
+            let continued = serve.opener().continue_poured(playing.session(), now_ns);
+            return continued.map(|()| true).map_err(|_| Ending::Closed);
         }
         if !self.streams.awaits_more(id) {
             return Ok(false);
-        }
-        let continues = now_ns > live.continue_ns;
-        if continues {
-            live.continue_ns = now_ns + CONTINUE_EVERY_NS;
         }
         let is_due = serve.engine.units().disks().classes().kind(class) == Kind::Periodic;
         match live.viewer.read(POURED_READ_BYTES) {
@@ -119,11 +120,19 @@ impl Programs {
             Read::Ended(PourEnd::Broken) => return Err(Ending::Closed),
             Read::Behind => return Err(Ending::HeldTooLong),
         }
-        if continues {
-            let session = self.playing.get(&id).map(Playing::session);
-            let continued = session.map_or(Ok(()), |session| serve.opener().continue_poured(session, now_ns));
-            return continued.map(|()| true).map_err(|_| Ending::Closed);
-        }
         Ok(true)
+    }
+
+    /// Ends the streams that read poured ones and whose sessions have ended, because nothing came
+    /// for too long.
+    pub(super) fn drop_live(&mut self, serve: &mut Serve<'_>) {
+        let (sessions, now_ns) = (Arc::clone(&serve.parts().sessions), serve.now_ns());
+        let is_over = |playing: &Playing| {
+            playing.live.is_some() && sessions.find(&playing.session().key(), now_ns).is_none()
+        };
+        let over = self.playing.iter().filter(|(_, playing)| is_over(playing));
+        for id in over.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.end(serve, id, Ending::Closed);
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Programs {
     /// Has a title opened on another thread. [`Programs::begin_opened`] continues.
     pub(super) fn open(&mut self, serve: &mut Serve<'_>, wanted: Wanted) {
         let Some(program) = self.programs.get_mut(wanted.program) else { return };
-        if program.streams.contains_key(&wanted.tag) {
+        if program.streams.contains_key(&wanted.tag) || program.pours.contains_key(&wanted.tag) {
             let text = format!("stream {} is open already", wanted.tag);
             // The name stays with the stream that has it, although that may still be opening.
             return self.say_refused(wanted.program, wanted.tag, Refused(RefusalCode::BadRequest, 0, text));

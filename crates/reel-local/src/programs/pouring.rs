@@ -42,7 +42,7 @@ const PRODUCER_BYTES_MAX: u64 =
 impl Pouring {
     /// Takes the messages whose time has come, or comes before the next look.
     pub(super) fn take(&mut self, now_ns: u64) -> Poured {
-        let mut must_ring = false;
+        let (mut must_ring, mut has_come) = (false, false);
         for _ in 0..POUR_MESSAGES_PER_TURN {
             let Some(message) = self.pending.take().or_else(|| self.consumer.take()) else { break };
             let Some(range) = self.range(&message) else { return Poured::Wrong };
@@ -54,14 +54,19 @@ impl Pouring {
             // The only copy: viewers send from it, and the program may write there again.
             self.consumer.producer_memory().copy_to(range, &mut bytes);
             self.writer.push(Arc::from(bytes), now_ns);
+            has_come = true;
             must_ring |= self.consumer.give_back(1);
         }
-        self.writer.tell();
+        if has_come {
+            self.writer.tell();
+        }
         if self.is_prompt && self.pending.is_none() {
             // What has come in the meantime is taken with the next tick.
             let _ = self.consumer.await_messages(1);
         }
         match self.consumer.ending() {
+            // What has come and has to wait is a part of it.
+            _ if self.pending.is_some() => Poured::Continues(must_ring),
             None => Poured::Continues(must_ring),
             Some(Ending::Complete) => Poured::Complete,
             Some(_) => Poured::Wrong,

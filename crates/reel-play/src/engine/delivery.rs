@@ -321,7 +321,7 @@ impl<T: Playable> Delivery<T> {
         DeliveryReport {
             class: self.class,
             media_bytes: self.media_bytes_taken(),
-            is_complete: self.taken_bytes == self.bytes,
+            is_complete: self.taken_bytes == self.bytes && !self.reader.grows(),
         }
     }
 
