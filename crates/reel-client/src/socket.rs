@@ -127,3 +127,21 @@ pub fn hear(socket: impl AsFd) -> io::Result<Heard> {
 fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel reports the unread message first, by an error, and what was said before after it.
+    #[test]
+    fn what_was_said_before_an_end_is_heard_although_not_all_was_read() {
+        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (server, program) =
+            rustix::net::socketpair(kind.0, kind.1, SocketFlags::CLOEXEC, None).expect("a pair");
+        assert!(say(&server, b"a bell", &[]).expect("said"));
+        assert!(say(&program, b"the end", &[]).expect("said"));
+        drop(program);
+        assert!(matches!(hear(&server), Ok(Heard::Message(bytes, _)) if bytes == b"the end"));
+        assert!(matches!(hear(&server), Ok(Heard::Gone)));
+    }
+}

@@ -491,6 +491,46 @@ fn a_program_that_writes_wrong_messages_is_disconnected() {
     assert!(download.status == 200 && download.body == rig.film);
 }
 
+/// A program that does not wait for its last reads: a message that has come before its time is a
+/// part of the stream.
+#[test]
+fn what_waits_for_its_time_comes_before_the_end() {
+    let rig = Rig::new(|_| {});
+    let mut program = RawProgram::new(&rig);
+    let slow = PourRequest { bytes_per_s: 100, workahead_bytes: 0, ..program.request() };
+    let memories = [program.producer.memory(), program.producer.consumer_memory()];
+    assert_eq!(program.answer(slow, &memories), Reply::Poured { tag: 7 });
+    let viewer = read_to_end(get(&rig, "studio", "1.1"));
+    rig.await_metric("reel_pour_viewers", |viewers| viewers == 1.0);
+    let bytes_at = program.layout.bytes_at();
+    program.producer.memory_mut().write(bytes_at, b"firstafter");
+    for offset in [bytes_at as u64, bytes_at as u64 + 5] {
+        let post = Post { offset, bytes: 5, in_producer: true, position: 0, due_ns: 0 };
+        assert!(program.producer.post(&post));
+    }
+    program.producer.end(Ending::Complete);
+    assert_eq!(unchunked(&viewer.join().expect("read").1), (b"firstafter".to_vec(), true));
+    assert!(!program.is_gone());
+}
+
+#[test]
+fn a_program_that_reads_a_poured_stream_changes_its_class() {
+    let rig = promising_with(64 << 20, 100, |config| config.promise.network_bps = Some(20_000_000));
+    let mut program = Client::connect(&rig.socket()).expect("connected");
+    let stream = program.pour(PourWanted { bytes_per_s: 500_000, ..wanted("studio") }).expect("poured");
+    let mut reader = Client::connect(&rig.socket()).expect("connected");
+    let aperiodic = Wanted { title: "live/studio".to_owned(), class: "aperiodic".to_owned(), from_bytes: 0 };
+    let read = reader.open(&[aperiodic]).expect("answered").remove(0).expect("opened");
+    for (class, due) in [("", true), ("aperiodic", false)] {
+        reader.change_class(read, class).expect("changed");
+        program.put(stream, class.as_bytes()).expect("put");
+        program.put(stream, b"more").expect("put");
+        let held = reader.read(&[read], true).expect("read");
+        assert_eq!(held[0].message.due_ns < u64::MAX, due, "{class:?}");
+        held.iter().for_each(|held| reader.give_back(held.stream, 1).expect("still ours"));
+    }
+}
+
 #[test]
 fn memory_that_its_maker_could_shrink_is_refused() {
     let rig = Rig::new(|_| {});
