@@ -18,6 +18,28 @@ fn server(dir: &Path) -> (Server, PathBuf) {
     (server, socket)
 }
 
+fn compiler() -> Option<&'static str> {
+    ["cc", "gcc", "clang"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())
+}
+
+/// An example in C as a program in this directory.
+fn compiled(compiler: &str, name: &str, dir: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../reel-client/c/{name}.c"));
+    let program = dir.join(name);
+    let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];
+    run(Command::new(compiler).args(flags).arg(&program).arg(source));
+    program
+}
+
+/// Waits for a line of the metrics page.
+fn await_metric(server: &Server, line: &str) {
+    let (begun, url) = (Instant::now(), format!("{}/metrics", server.url));
+    while !run(Command::new("curl").args(["-sf", &url])).lines().any(|of_page| of_page == line) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{line} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn ffmpeg_reads_from_reel_tap() {
     let dir = tempfile::tempdir().unwrap();
@@ -48,17 +70,10 @@ fn ffmpeg_reads_from_reel_tap() {
 
 #[test]
 fn the_c_example_reads_a_set_of_titles() {
-    let Some(compiler) =
-        ["cc", "gcc", "clang"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())
-    else {
-        return println!("skipped: no C compiler");
-    };
+    let Some(compiler) = compiler() else { return println!("skipped: no C compiler") };
     let dir = tempfile::tempdir().unwrap();
     let (server, socket) = server(dir.path());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reel-client/c/tap.c");
-    let program = dir.path().join("tap");
-    let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];
-    run(Command::new(compiler).args(flags).arg(&program).arg(&source));
+    let program = compiled(compiler, "tap", dir.path());
     let out = |id: &str| dir.path().join(format!("{id}-c.mp4"));
     let mut command = Command::new(&program);
     command.arg(&socket);
@@ -93,19 +108,10 @@ fn the_c_example_reads_a_set_of_titles() {
 /// A film is read by one program in C and poured by another one; a player gets every byte.
 #[test]
 fn the_c_example_pours_what_another_one_reads() {
-    let Some(compiler) =
-        ["cc", "gcc", "clang"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())
-    else {
-        return println!("skipped: no C compiler");
-    };
+    let Some(compiler) = compiler() else { return println!("skipped: no C compiler") };
     let dir = tempfile::tempdir().unwrap();
     let (server, socket) = server(dir.path());
-    let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];
-    let [tap, pour] = ["tap", "pour"].map(|name| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../reel-client/c/{name}.c"));
-        run(Command::new(compiler).args(flags).arg(dir.path().join(name)).arg(source));
-        dir.path().join(name)
-    });
+    let [tap, pour] = ["tap", "pour"].map(|name| compiled(compiler, name, dir.path()));
     let film = FILMS[0].id();
     let tapped = outcome(Command::new(&tap).args([socket.as_os_str(), film.as_ref()])).stdout;
     let socket = socket.to_str().unwrap();
@@ -116,19 +122,11 @@ fn the_c_example_pours_what_another_one_reads() {
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let metric = |line: &str| {
-        let begun = Instant::now();
-        let url = format!("{}/metrics", server.url);
-        while !run(Command::new("curl").args(["-sf", &url])).lines().any(|of_page| of_page == line) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{line} does not come");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    metric("reel_pours 1");
+    await_metric(&server, "reel_pours 1");
     let url = format!("{}/live/studio", server.url);
     let played = dir.path().join("played");
     let mut player = Command::new("curl").args(["-sf", "-o"]).arg(&played).arg(&url).spawn().unwrap();
-    metric("reel_pour_viewers 1");
+    await_metric(&server, "reel_pour_viewers 1");
     let mut input = pouring.stdin.take().unwrap();
     input.write_all(&tapped).unwrap();
     drop(input);
@@ -163,19 +161,11 @@ fn ffmpeg_plays_what_ffmpeg_pours() {
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let until = |line: &str| {
-        let begun = Instant::now();
-        let url = format!("{}/metrics", server.url);
-        while !run(Command::new("curl").args(["-sf", &url])).lines().any(|of_page| of_page == line) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{line} does not come");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    until("reel_pours 1");
+    await_metric(&server, "reel_pours 1");
     let url = format!("{}/live/studio", server.url);
     let played = std::thread::scope(|scope| {
         let player = scope.spawn(|| sums(&url));
-        until("reel_pour_viewers 1");
+        await_metric(&server, "reel_pour_viewers 1");
         let mut input = pour.stdin.take().unwrap();
         input.write_all(&fs::read(&made).unwrap()).unwrap();
         drop(input);
