@@ -190,7 +190,3 @@ pub const CERTIFICATE_WARN_S: i64 = 14 * 86_400;
 /// Connections that send are looked at this often, to learn what the network carries: about as
 /// often as a queue in front of a link changes.
 pub const PATHS_EVERY_NS: u64 = 100_000_000;
-
-/// Most bytes of a poured stream that are appended to a response at once, unless one message is
-/// longer: what a slow client holds when its place in the stream is gone.
-pub const LIVE_READ_BYTES: usize = 64 * 1024;

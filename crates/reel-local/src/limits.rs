@@ -48,9 +48,6 @@ pub const PROGRAM_OWN_BYTES: usize = 32 * 1024;
 /// The same of a stream that reads a poured one: all of its bytes pass through there.
 pub const POURED_OWN_BYTES: usize = 256 * 1024;
 
-/// Most bytes of a poured stream that are appended to a stream at once.
-pub const POURED_READ_BYTES: usize = 64 * 1024;
-
 /// The longest message in that memory: half of it can be read while the other half is written.
 pub const PROGRAM_OWN_MESSAGE_BYTES: usize = 16 * 1024;
 

@@ -1,6 +1,7 @@
 //! The way from the name of a title to a session of it.
 
 use crate::limits::OPENING_TIME_MAX_NS;
+use crate::poured::LIVE;
 use crate::{ClassRights, KeyOf, KeyUse, OpenedSession, Refusal, Titles};
 use reel_admit::{
     Choices, Client, FormerSession, KeptSession, OpenRefused, Session, SessionClient, Sessions,
@@ -202,12 +203,9 @@ impl Opener {
         now_ns: u64,
     ) -> Result<OpenedSession, Refusal> {
         let playing = self.titles.poured(name, bytes_per_s);
-        let offers = match self.disks.classes().kind(client.class) {
-            Kind::Periodic => playing.choices(Form::Stream).unwrap_or_else(Choices::none),
-            Kind::Interactive | Kind::Aperiodic => Choices::none(),
-        };
-        // No title has a name with a slash.
-        let name = format!("live/{name}");
+        let offers = playing.choices(Form::Stream).filter(|_| self.has_deadlines(client.class));
+        let offers = offers.unwrap_or_else(Choices::none);
+        let name = format!("{LIVE}{name}");
         let opened = self.sessions.open_pushed(&name, playing, offers, client, now_ns, now_ns);
         let session = opened.map_err(|refused| self.refuse(refused.into()))?;
         let session = OpenedSession::new(&self.sessions, session);
@@ -221,7 +219,7 @@ impl Opener {
     /// # Errors
     /// The session has nothing, and there is no room.
     pub fn continue_poured(&self, session: &Session<PlayableTitle>, now_ns: u64) -> Result<(), OpenRefused> {
-        if self.disks.classes().kind(session.class()) == Kind::Periodic {
+        if self.has_deadlines(session.class()) {
             self.sessions.push(session, 0..POURED_ROUNDS as u64 * ROUND_NS, now_ns)?;
         }
         Ok(())
@@ -248,6 +246,11 @@ impl Opener {
             self.continue_poured(session, now_ns).map_err(|refused| self.refuse(refused.into()))?;
         }
         Ok(changed)
+    }
+
+    /// Whether what is sent in a class has deadlines.
+    pub fn has_deadlines(&self, class: Class) -> bool {
+        self.disks.classes().kind(class) == Kind::Periodic
     }
 
     /// The name of a class.

@@ -2,18 +2,12 @@
 
 use super::{HttpThread, Then, Turn};
 use crate::connection::State;
-use crate::live::{Live, Next};
+use crate::live::Live;
 use crate::request::Request;
 use crate::response::Response;
 use reel_play::DeliveryPolicy;
-use reel_play::limits::POURED_ROUNDS;
-use reel_qos::Kind;
-use reel_qos::limits::ROUND_NS;
-use reel_serve::{OpenedSession, Refusal, Serve};
+use reel_serve::{OpenedSession, Poured, Refusal, Serve, Viewing};
 use std::sync::Arc;
-
-/// How often the session of a viewer is reserved what follows: when half of it is over.
-const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
 
 /// A poured stream whose client was too slow, or whose program is gone.
 pub(super) struct CutOff;
@@ -43,9 +37,9 @@ impl Turn<'_, '_> {
         let request = Request { keep_alive: request.keep_alive && in_chunks, ..request };
         let response = Response::growing(&request, &viewer.terms().content_type, in_chunks);
         self.begin_response(request, response, (Some(Arc::clone(&session)), DeliveryPolicy::begins()));
-        let continue_ns = self.serve.now_ns() + CONTINUE_EVERY_NS;
+        let viewing = Viewing::new(viewer, self.serve.now_ns());
         if let State::Sending(sending) = &mut self.connection.state {
-            sending.live = Some(Live::new(viewer, session, in_chunks, continue_ns));
+            sending.live = Some(Live { viewing, session, in_chunks });
             self.own.live.insert(self.connection.token);
             self.serve.engine.stay_open(sending.delivery);
         }
@@ -70,23 +64,18 @@ impl Turn<'_, '_> {
         let delivery = sending.delivery;
         let is_sent = self.serve.engine.unsent_bytes(delivery) == 0;
         let Some(live) = sending.live.as_mut().filter(|_| is_sent) else { return Ok(false) };
-        let (class, now_ns) = (live.session.class(), self.serve.now_ns());
-        if now_ns > live.continue_ns {
-            live.continue_ns = now_ns + CONTINUE_EVERY_NS;
-            self.serve.opener().continue_poured(&live.session, now_ns).map_err(|_| CutOff)?;
-        }
-        let is_due = self.serve.engine.units().disks().classes().kind(class) == Kind::Periodic;
-        match live.next(is_due, now_ns) {
-            Next::Part(body, due_ns) => {
-                self.serve.engine.append(delivery, body, class, due_ns);
-            }
-            Next::Last(body) => {
+        let now_ns = self.serve.now_ns();
+        let next = live.viewing.next(&live.session, self.serve.opener(), now_ns);
+        let engine = &mut *self.serve.engine;
+        match next {
+            Poured::Part(part, class, due_ns) => engine.append(delivery, live.part(part), class, due_ns),
+            Poured::Complete => {
+                engine.append(delivery, live.end(), live.session.class(), Some(now_ns));
+                engine.complete(delivery);
                 sending.live = None;
-                self.serve.engine.append(delivery, body, class, is_due.then_some(now_ns));
-                self.serve.engine.complete(delivery);
             }
-            Next::Nothing => return Ok(false),
-            Next::CutOff => return Err(CutOff),
+            Poured::Nothing => return Ok(false),
+            Poured::Broken | Poured::Behind => return Err(CutOff),
         }
         Ok(true)
     }
@@ -112,7 +101,7 @@ impl HttpThread {
             let Some(live) = connection.live() else { continue };
             let is_closed = serve.parts().sessions.find(&live.session.key(), now_ns).is_none();
             let has_left = || !connection.in_ring && connection.has_left();
-            if live.is_behind(now_ns) || is_closed || has_left() {
+            if live.viewing.is_behind(now_ns) || is_closed || has_left() {
                 self.step(serve, token, |turn| turn.connection.cut_off());
             }
         }

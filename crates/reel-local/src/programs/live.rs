@@ -3,32 +3,15 @@
 use super::opening::{Refused, Wanted};
 use super::playing::Playing;
 use super::{Ending, Programs, StreamId};
-use crate::limits::POURED_READ_BYTES;
 use crate::outlet::MappedOutlet;
 use reel_admit::Client;
+use reel_cache::Body;
 use reel_cache::limits::SEND_BYTES_MAX;
-use reel_cache::{Body, Part};
 use reel_client::RefusalCode;
 use reel_play::DeliveryPolicy;
-use reel_play::limits::POURED_ROUNDS;
-use reel_pour::{PourEnd, PourViewer, Read};
-use reel_qos::Kind;
-use reel_qos::limits::ROUND_NS;
-use reel_serve::Serve;
 use reel_serve::streams::Opening as StreamOpening;
+use reel_serve::{Poured, Serve, Viewing};
 use std::sync::Arc;
-
-/// What the name of a poured stream begins with where titles are named.
-pub(super) const LIVE: &str = "live/";
-
-/// How often a session is reserved what follows: when half of it is over.
-const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
-
-/// A program's place in a poured stream.
-pub(super) struct Live {
-    viewer: PourViewer,
-    continue_ns: u64,
-}
 
 impl Programs {
     /// Admits a program that reads a poured stream.
@@ -70,8 +53,8 @@ impl Programs {
             chain_bytes_max: SEND_BYTES_MAX,
             outlet,
         };
-        let live = Live { viewer, continue_ns: now_ns + CONTINUE_EVERY_NS };
-        let playing = Playing::of_live((wanted.program, wanted.tag), session, live, now_ns);
+        let viewing = Viewing::new(viewer, now_ns);
+        let playing = Playing::of_live((wanted.program, wanted.tag), session, viewing, now_ns);
         self.start(serve, opening, playing);
         Ok(())
     }
@@ -92,33 +75,22 @@ impl Programs {
 
     fn feed_one(&mut self, serve: &mut Serve<'_>, id: StreamId) -> Result<bool, Ending> {
         let Some(playing) = self.playing.get_mut(&id) else { return Ok(false) };
-        let (class, now_ns) = (playing.session().class(), serve.now_ns());
-        let Some(live) = playing.live.as_mut() else { return Ok(false) };
-        if live.viewer.is_behind(now_ns) {
+        let (Some(viewing), now_ns) = (playing.live.as_mut(), serve.now_ns()) else { return Ok(false) };
+        if viewing.is_behind(now_ns) {
             return Err(Ending::HeldTooLong);
-        }
-        if now_ns > live.continue_ns {
-            live.continue_ns = now_ns + CONTINUE_EVERY_NS;
-            let continued = serve.opener().continue_poured(playing.session(), now_ns);
-            return continued.map(|()| true).map_err(|_| Ending::Closed);
         }
         if !self.streams.awaits_more(id) {
             return Ok(false);
         }
-        let is_due = serve.engine.units().disks().classes().kind(class) == Kind::Periodic;
-        match live.viewer.read(POURED_READ_BYTES) {
-            Read::Messages(messages, due_ns) => {
-                let parts = messages.iter().map(|message| Part::Bytes(Arc::clone(message), 0..message.len()));
-                let (body, due_ns) = (Body::new(parts), is_due.then_some(due_ns));
-                self.streams.append(id, serve.engine, body, class, due_ns);
-            }
-            Read::Nothing => return Ok(false),
-            Read::Ended(PourEnd::Complete) => {
+        match viewing.next(&playing.session, serve.opener(), now_ns) {
+            Poured::Part(part, class, due_ns) => self.streams.append(id, serve.engine, part, class, due_ns),
+            Poured::Complete => {
                 playing.live = None;
                 self.streams.complete(id, serve.engine);
             }
-            Read::Ended(PourEnd::Broken) => return Err(Ending::Closed),
-            Read::Behind => return Err(Ending::HeldTooLong),
+            Poured::Nothing => return Ok(false),
+            Poured::Broken => return Err(Ending::Closed),
+            Poured::Behind => return Err(Ending::HeldTooLong),
         }
         Ok(true)
     }

@@ -1,6 +1,5 @@
 //! How a program's stream begins, or why it is refused.
 
-use super::live::LIVE;
 use super::playing::Playing;
 use super::{Named, PROGRAM_STREAMS_MAX, Programs};
 use crate::limits::PROGRAM_MEMORY_SHARE;
@@ -10,7 +9,7 @@ use reel_cache::limits::SEND_BYTES_MAX;
 use reel_client::{RefusalCode, Reply, say};
 use reel_play::{Form, MediaRequest, Playable, PlayableTitle, SessionRefused};
 use reel_serve::streams::Opening as StreamOpening;
-use reel_serve::{OpenResult, Refusal, Serve};
+use reel_serve::{LIVE, OpenResult, Refusal, Serve};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,17 +1,16 @@
 //! What the front end records of a program's stream beside its bytes.
 
-use super::live::Live;
 use reel_admit::Session;
 use reel_play::PlayableTitle;
-use reel_serve::OpenedSession;
+use reel_serve::{OpenedSession, Viewing};
 
 /// A stream that is open. Its session ends with it.
 pub(super) struct Playing {
     program: u64,
     tag: u64,
-    session: OpenedSession,
+    pub(super) session: OpenedSession,
     /// Set while a poured stream is read of which more may come.
-    pub(super) live: Option<Live>,
+    pub(super) live: Option<Viewing>,
     /// When the program last gave a message back, or had no message to give back.
     free_since_ns: u64,
 }
@@ -22,7 +21,7 @@ impl Playing {
     }
 
     /// One that reads a poured stream.
-    pub(super) fn of_live(names: (u64, u64), session: OpenedSession, live: Live, now_ns: u64) -> Self {
+    pub(super) fn of_live(names: (u64, u64), session: OpenedSession, live: Viewing, now_ns: u64) -> Self {
         Self { live: Some(live), ..Self::new(names, session, now_ns) }
     }
 
