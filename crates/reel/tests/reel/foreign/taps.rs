@@ -101,6 +101,8 @@ fn the_c_example_reads_a_set_of_titles() {
         assert!(tapped.status.success() && tapped.stdout == whole, "{then}");
         assert!(String::from_utf8_lossy(&tapped.stderr).contains(said), "{then}");
     }
+    let arguments = ["--hold", "1", "--then", "aperiodic", socket.to_str().unwrap(), film.id()];
+    assert!(outcome(Command::new(&program).args(arguments)).stdout == whole, "a message at a time");
     let refused = outcome(Command::new(&program).arg(&socket).arg("nothing"));
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no title nothing"));
