@@ -1,7 +1,8 @@
 //! An outlet of a session, as other threads see it.
 
+use crate::destination::Destination;
 use reel_rt::lock;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,6 +41,8 @@ pub(crate) struct SharedOutlet {
     pub(crate) to: String,
     /// Whose turn on the uplink it takes; `None` if it goes nowhere else.
     pub(crate) uplink_client: Option<IpAddr>,
+    /// Where its datagrams go, if it sends such.
+    pub(crate) datagrams_to: Option<SocketAddr>,
     pub(crate) from_byte: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) late_bytes: AtomicU64,
@@ -49,11 +52,12 @@ pub(crate) struct SharedOutlet {
 }
 
 impl SharedOutlet {
-    pub(crate) fn new(number: u64, to: String, uplink_client: Option<IpAddr>) -> SharedOutlet {
+    pub(crate) fn new(number: u64, to: String, destination: &Destination) -> SharedOutlet {
         SharedOutlet {
             number,
             to,
-            uplink_client,
+            uplink_client: destination.uplink_client(),
+            datagrams_to: destination.datagrams_to(),
             from_byte: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),

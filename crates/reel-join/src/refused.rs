@@ -2,6 +2,7 @@
 
 use crate::limits::{NAME_BYTES_MAX, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
 use reel_admit::{Client, OpenRefused};
+use reel_udp::{DestinationError, OpenError};
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,7 +15,7 @@ pub enum JoinRefused {
     NoSuchSession,
     /// The kind of destination is not known.
     #[error(
-        "there is no destination {0:?}; write file:NAME for a new file of the server's join.directory, or tcp:ADDRESS:PORT"
+        "there is no destination {0:?}; write file:NAME for a new file of the server's join.directory, tcp:ADDRESS:PORT, or udp:ADDRESS:PORT or rtp:ADDRESS:PORT for a transport stream"
     )]
     UnknownDestination(String),
     /// The name cannot be that of a file.
@@ -48,6 +49,36 @@ pub enum JoinRefused {
         /// The cause.
         error: io::Error,
     },
+    /// What is sent in datagrams has packets.
+    #[error(
+        "only a transport stream is sent to {to}, and this session plays {title} otherwise; open a session of its form ts: /watch/{title}/{title}.ts (`reel form add VOLUME {title} ts` makes that form)"
+    )]
+    NoTransportStream {
+        /// The destination.
+        to: String,
+        /// The title.
+        title: String,
+    },
+    /// The address is not one that can be sent to.
+    #[error(transparent)]
+    Address(#[from] DestinationError),
+    /// There is no socket for datagrams.
+    #[error(transparent)]
+    Socket(#[from] OpenError),
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers for RTP: {0}")]
+    Random(io::Error),
+    /// A cast of the server sends there.
+    #[error("the cast {cast:?} of this server sends to {to}; stop it, or choose another address or port")]
+    OfCast {
+        /// The address.
+        to: SocketAddr,
+        /// The cast.
+        cast: String,
+    },
+    /// Another outlet sends there.
+    #[error("another outlet sends to {0} already; end it first, or choose another address or port")]
+    SentTo(SocketAddr),
     /// There is a file of this name.
     #[error("{0:?} exists already, and no file is ever replaced; choose another name")]
     Exists(String),

@@ -1,17 +1,22 @@
 //! The thread of joins: one core that plays sessions into their outlets.
 
 mod chain;
+mod datagrams;
 mod link;
+mod pacing;
 mod sends;
 mod writing;
 
 use crate::joins::{Joins, Opened, Wanted};
 use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
 use crate::outlet::{OutletState, SharedOutlet};
+use crate::packet_times::PacketTimes;
 use crate::refused::{JoinRefused, plain};
 use crate::tee::{KeptBy, Tee};
 use chain::{Chain, Sink, SinkTo};
+use datagrams::{Answer, Datagrams, Next};
 use link::{LinkUse, Sent};
+use pacing::Pacing;
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::limits::SEND_BYTES_MAX;
@@ -113,6 +118,7 @@ struct JoinThread {
     joins: Joins,
     writing: Writing,
     sends: Sends,
+    pacing: Pacing,
     /// The link to other machines.
     gate: Arc<UplinkGate>,
     window_buffers: usize,
@@ -125,9 +131,10 @@ struct JoinThread {
     looked_ns: u64,
 }
 
-/// The timer of [`JoinThread::tick`], and that of [`JoinThread::collect`].
+/// The timers of [`JoinThread::tick`], [`JoinThread::collect`] and [`JoinThread::paced`].
 const TICK: u64 = 0;
 const COLLECT: u64 = 1;
+const PACED: u64 = 2;
 
 impl JoinThread {
     fn new(joins: Joins, writing: Writing, gate: Arc<UplinkGate>, window_buffers: usize) -> Self {
@@ -137,6 +144,7 @@ impl JoinThread {
             joins,
             writing,
             sends: Sends::default(),
+            pacing: Pacing::default(),
             gate,
             window_buffers,
             streams: Streams::default(),
@@ -162,7 +170,11 @@ impl JoinThread {
         };
         let begun = id.and_then(|id| {
             let tee = self.streams.outlet_mut(id).ok_or(JoinRefused::Stopping)?;
-            Ok((id, tee.join(outlet.number)))
+            let number = outlet.number;
+            Ok((
+                id,
+                if outlet.datagrams_to.is_some() { tee.join_at_packet(number) } else { tee.join(number) },
+            ))
         });
         match begun {
             Ok((id, from_byte)) => {
@@ -185,12 +197,11 @@ impl JoinThread {
     }
 
     fn sink_to(&self, outlet: &SharedOutlet, to: Opened) -> SinkTo {
+        let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
-            Opened::Tcp(socket) => {
-                let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
-                SinkTo::Tcp(Arc::new(socket), link)
-            }
+            Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),
+            Opened::Datagrams(socket) => SinkTo::Datagrams(Box::new(Datagrams::new(socket, link))),
         }
     }
 
@@ -222,6 +233,7 @@ impl JoinThread {
         if self.chains.len() >= chains_max {
             return Err(JoinRefused::NoMemory(chains_max));
         }
+        let times = packet_times(session.playing());
         let media = MediaRequest::File(from_byte..file_bytes);
         let now_ns = serve.now_ns();
         let policy = serve
@@ -234,7 +246,10 @@ impl JoinThread {
             position: from_byte,
             policy,
             chain_bytes_max: SEND_BYTES_MAX,
-            outlet: Tee::new(from_byte, now_ns),
+            outlet: match times {
+                Some(times) => Tee::of_packets(from_byte, times, now_ns),
+                None => Tee::new(from_byte, now_ns),
+            },
         };
         let set = self.streams.open(serve.engine, [opening], now_ns);
         // One opening gives one stream.
@@ -261,21 +276,37 @@ impl JoinThread {
             return;
         };
         let (classes, now_ns) = (serve.engine.units().disks().classes(), serve.now_ns());
+        tee.set_now(now_ns);
         let on_reservation = chain.on_reservation();
+        let (session, sinks) = (&chain.session, &mut chain.sinks);
         let mut sent = Vec::new();
         for number in tee.branches() {
-            let Some(sink) = chain.sinks.get_mut(&number) else { continue };
+            let Some(sink) = sinks.get_mut(&number) else { continue };
             let of = (id, number);
-            let slot = match &mut sink.to {
-                SinkTo::File(slot) => slot,
-                SinkTo::Tcp(..) if tee.is_complete(number) => {
+            let is_complete = tee.is_complete(number);
+            let whose =
+                Sent { session, classes: &classes, is_on_reservation: on_reservation == Some(number) };
+            match &mut sink.to {
+                SinkTo::File(slot) => {
+                    let Some(part) = slot.take() else { continue };
+                    if is_complete {
+                        tee.leave(number);
+                        self.completing.extend(sinks.remove(&number).map(|sink| (of, sink)));
+                        self.writing.begin(Work { of, part, chunks: None });
+                        continue;
+                    }
+                    let chunks = tee.take(number, usize::MAX);
+                    if chunks.is_empty() {
+                        *slot = Some(part);
+                    } else {
+                        self.writing.begin(Work { of, part, chunks: Some(chunks) });
+                    }
+                }
+                SinkTo::Tcp(..) | SinkTo::Datagrams(_) if is_complete => {
                     tee.leave(number);
-                    sent.extend(chain.sinks.remove(&number));
-                    continue;
+                    sent.extend(sinks.remove(&number));
                 }
                 SinkTo::Tcp(socket, link) => {
-                    let is_on_reservation = on_reservation == Some(number);
-                    let whose = Sent { session: &chain.session, classes: &classes, is_on_reservation };
                     let chunks = match link {
                         None => Ok(tee.take(number, usize::MAX)),
                         Some(link) => link.take((tee, number), &whose, now_ns),
@@ -289,21 +320,13 @@ impl JoinThread {
                         Err(is_first) if is_first => serve.core.at(now_ns, COLLECT),
                         Err(_) => {}
                     }
-                    continue;
                 }
-            };
-            let Some(part) = slot.take() else { continue };
-            if tee.is_complete(number) {
-                tee.leave(number);
-                self.completing.extend(chain.sinks.remove(&number).map(|sink| (of, sink)));
-                self.writing.begin(Work { of, part, chunks: None });
-                continue;
-            }
-            let chunks = tee.take(number, usize::MAX);
-            if chunks.is_empty() {
-                *slot = Some(part);
-            } else {
-                self.writing.begin(Work { of, part, chunks: Some(chunks) });
+                SinkTo::Datagrams(datagrams) => match datagrams.next((tee, number), &whose, now_ns) {
+                    Next::Train(train) => self.sends.begin(serve.core, of, Op::Train(train)),
+                    Next::At(at_ns) => self.pacing.leaves(serve.core, at_ns),
+                    Next::Granted { is_first: true } => serve.core.at(now_ns, COLLECT),
+                    Next::Granted { is_first: false } | Next::Nothing => {}
+                },
             }
         }
         let is_over = chain.sinks.is_empty();
@@ -312,6 +335,20 @@ impl JoinThread {
         }
         if is_over {
             self.end(serve, id, Ending::Complete);
+        }
+    }
+
+    /// Has datagrams leave whose time has come.
+    fn paced(&mut self, serve: &mut Serve<'_>) {
+        if !self.pacing.has_come(serve.now_ns()) {
+            return;
+        }
+        let has_datagrams =
+            |chain: &Chain| chain.sinks.values().any(|sink| matches!(sink.to, SinkTo::Datagrams(_)));
+        let paced: Vec<_> =
+            self.chains.iter().filter_map(|(id, chain)| has_datagrams(chain).then_some(*id)).collect();
+        for id in paced {
+            self.send(serve, id);
         }
     }
 
@@ -351,11 +388,27 @@ impl JoinThread {
         // The outlet may have been ended meanwhile.
         let Some(sink) = chain.and_then(|chain| chain.sinks.get_mut(&number)) else { return };
         let bytes = match (done.op, done.result) {
-            (Op::Send { .. }, Ok(bytes)) => bytes,
-            (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                if let Some(link) = sink.link_mut() {
-                    link.sent(0);
+            (Op::Train(train), result) => {
+                let SinkTo::Datagrams(datagrams) = &mut sink.to else { return };
+                match datagrams.answered(result) {
+                    Answer::Sent(bytes) => bytes,
+                    Answer::Again => 0,
+                    Answer::Full => {
+                        self.joins.counters().waited.fetch_add(1, Ordering::Relaxed);
+                        let socket = train.socket;
+                        return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
+                    }
+                    Answer::Failed(why) => {
+                        return self.end_branch(serve, (id, number), OutletState::Ended(why));
+                    }
                 }
+            }
+            (Op::Send { .. }, Ok(bytes)) => {
+                sink.link_mut().into_iter().for_each(|link| link.sent(bytes));
+                bytes
+            }
+            (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                sink.link_mut().into_iter().for_each(|link| link.sent(0));
                 return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
             }
             // What is wrong with the socket, the next attempt to send says.
@@ -366,9 +419,6 @@ impl JoinThread {
             }
         };
         let Some(tee) = self.streams.outlet_mut(id) else { return };
-        if let Some(link) = sink.link_mut() {
-            link.sent(bytes);
-        }
         tee.set_now(serve.now_ns());
         let late = tee.sent(number, bytes);
         sink.sent(bytes as u64, late, self.joins.counters());
@@ -520,6 +570,7 @@ impl Protocol for JoinThread {
     fn timer(&mut self, serve: &mut Serve<'_>, token: u64) {
         match token {
             COLLECT => self.collect(serve),
+            PACED => self.paced(serve),
             _ => self.tick(serve),
         }
     }
@@ -567,4 +618,11 @@ impl Protocol for JoinThread {
         let Step::Delivery(tag) = step else { return None };
         self.chains.get(&StreamId(tag)).map(|chain| chain.session.title_id().to_owned())
     }
+}
+
+/// When the packets of a title are due, if it is played as a transport stream.
+fn packet_times(playing: &PlayableTitle) -> Option<PacketTimes> {
+    let stream = Arc::clone(playing.transport()?);
+    let stretches = Arc::clone(&playing.file()?.times);
+    Some(PacketTimes::new(move |packet| stream.index.time_ns(packet), stretches))
 }

@@ -149,7 +149,7 @@ impl PlayableTitle {
     }
 
     /// The transport stream that is played as one file.
-    pub(crate) fn transport(&self) -> Option<&Arc<Stream>> {
+    pub fn transport(&self) -> Option<&Arc<Stream>> {
         self.transport.as_ref()
     }
 

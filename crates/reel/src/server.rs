@@ -17,7 +17,7 @@ use casts::{CASTS, ServerCasts, begin_configured};
 use front_ends::{Addresses, BoundFrontEnds, FrontEndPlan, FrontEnds, Starting};
 use housekeeping::Housekeeping;
 pub use joins::JoinConfig;
-use joins::{ServerOutlets, targets};
+use joins::{ServerOutlets, joins_beside, targets};
 use kept_sessions::SessionKeeper;
 use lanes::{Runtimes, lanes};
 use members::MemberWatch;
@@ -266,7 +266,7 @@ impl Server {
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
-        let joins = Joins::new(targets, Arc::clone(&parts.sessions), parts.units.clone());
+        let joins = joins_beside(&casts, &parts, targets);
         let pours = Pours::default();
         let services = services(&library, &parts, &capacity, (&casts, &joins, &pours));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));

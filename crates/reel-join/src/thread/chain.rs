@@ -1,5 +1,6 @@
 //! What the thread of joins records of a chain beside its bytes.
 
+use super::datagrams::Datagrams;
 use super::link::LinkUse;
 use crate::joins::{JoinCounters, OutletPlace};
 use crate::outlet::{OutletState, SharedOutlet};
@@ -24,6 +25,8 @@ pub(super) enum SinkTo {
     File(Option<Part>),
     /// To a connection, through the uplink unless it ends at this machine.
     Tcp(Arc<OwnedFd>, Option<LinkUse>),
+    /// To an address, in datagrams.
+    Datagrams(Box<Datagrams>),
 }
 
 /// An outlet that is open.
@@ -73,6 +76,7 @@ impl Sink {
     pub(super) fn link_mut(&mut self) -> Option<&mut LinkUse> {
         match &mut self.to {
             SinkTo::Tcp(_, link) => link.as_mut(),
+            SinkTo::Datagrams(datagrams) => datagrams.link.as_mut(),
             SinkTo::File(_) => None,
         }
     }
@@ -83,6 +87,7 @@ impl Sink {
         self.outlet.ends(how);
         match self.to {
             SinkTo::File(part) => part,
+            SinkTo::Datagrams(_) => None,
             SinkTo::Tcp(socket, _) => {
                 // The other end may have closed it before.
                 let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);

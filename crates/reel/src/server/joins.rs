@@ -5,12 +5,13 @@ use super::front_ends::{Bound, FrontEndPlan, Starting};
 use reel_api::wire::{NewOutlet, Outlet, OutletStage};
 use reel_api::{OutletRefusal, OutletService};
 use reel_cache::limits::READER_STRIPES_MAX;
+use reel_cast::Casts;
 use reel_join::{
-    JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState, Targets,
-    TcpTarget,
+    GroupOptions, JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState,
+    Target, Targets,
 };
 use reel_rt::{RtError, now_ns};
-use reel_serve::{AllowedClients, FrontEnd};
+use reel_serve::{AllowedClients, FrontEnd, Parts};
 use reel_volume::Volume;
 use std::io;
 use std::net::IpAddr;
@@ -22,8 +23,10 @@ use std::sync::Arc;
 pub struct JoinConfig {
     /// The directory of `file:`.
     pub directory: Option<PathBuf>,
-    /// Where connections may be made to.
-    pub to: Vec<TcpTarget>,
+    /// The addresses that may be sent to.
+    pub to: Vec<Target>,
+    /// How datagrams to groups leave this machine.
+    pub groups: GroupOptions,
     /// Who may have sessions played there.
     pub clients: AllowedClients,
 }
@@ -45,7 +48,15 @@ pub(super) fn targets(config: &JoinConfig) -> Result<Targets, ServeError> {
         JoinDirectory::open(path).map_err(|source| ServeError::Join { path: path.clone(), source })
     };
     let directory = config.directory.as_ref().map(open).transpose()?;
-    Ok(Targets { directory, to: config.to.clone(), clients: config.clients.clone() })
+    let JoinConfig { to, groups, clients, .. } = config.clone();
+    Ok(Targets { directory, to, groups, clients })
+}
+
+/// The joins of a server, which send nothing to an address that a cast of it sends to.
+pub(super) fn joins_beside(casts: &Casts, parts: &Parts, targets: Targets) -> Joins {
+    let casts = casts.clone();
+    let (sessions, units) = (Arc::clone(&parts.sessions), parts.units.clone());
+    Joins::new(targets, sessions, units, move |to| casts.that_sends_to(to))
 }
 
 impl BoundJoins {
@@ -101,9 +112,11 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
         JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
-        JoinRefused::Exists(_) | JoinRefused::BeingWritten(_) | JoinRefused::Plays => {
-            OutletRefusal::Taken(detail)
-        }
+        JoinRefused::Exists(_)
+        | JoinRefused::BeingWritten(_)
+        | JoinRefused::Plays
+        | JoinRefused::OfCast { .. }
+        | JoinRefused::SentTo(_) => OutletRefusal::Taken(detail),
         JoinRefused::TooManyOfSession | JoinRefused::OneOnLink => OutletRefusal::TooMany(detail),
         JoinRefused::TooMany | JoinRefused::NoMemory(_) | JoinRefused::Stopping | JoinRefused::NoAnswer => {
             OutletRefusal::Unavailable { detail, retry_after_s }
@@ -114,7 +127,7 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
         JoinRefused::File(error) if error.kind() == io::ErrorKind::StorageFull => {
             OutletRefusal::NoSpace(detail)
         }
-        JoinRefused::File(_) => OutletRefusal::Failed(detail),
+        JoinRefused::File(_) | JoinRefused::Random(_) => OutletRefusal::Failed(detail),
         _ => OutletRefusal::Impossible(detail),
     }
 }

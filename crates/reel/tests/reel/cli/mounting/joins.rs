@@ -55,7 +55,9 @@ fn joining() -> (TestDir, Running) {
 }
 
 fn configure(dir: &TestDir, directory: &str) {
-    let text = format!("arena_bytes = \"128M\"\n[join]\ndirectory = \"{directory}\"\n");
+    let text = format!(
+        "arena_bytes = \"128M\"\n[join]\ndirectory = \"{directory}\"\nto = [\"udp:127.0.0.1:5000\"]\n"
+    );
     fs::write(dir.path("reel.toml"), text).unwrap();
 }
 
@@ -72,7 +74,9 @@ n=$(cat streams/clone); s=streams/$n
 echo der-film > $s/title; echo periodic > $s/class
 (echo split > $s/ctl) 2>/dev/null || cat $s/error
 (echo "join file:a/$n.mp4" > $s/ctl) 2>/dev/null || cat $s/state
+(echo "join udp:127.0.0.1:5000" > $s/ctl) 2>/dev/null || cat $s/error
 (echo "join udp:239.1.1.1:5000" > $s/ctl) 2>/dev/null || cat $s/error
+(echo "join fd:3" > $s/ctl) 2>/dev/null || cat $s/error
 echo "join file:first-$n.mp4" > $s/ctl || cat $s/error
 echo split > $s/ctl; echo "file:second-$n.mp4" > $s/out/1/dest
 cat $s/state $s/out/0/state $s/out/1/state; ls $s/out
@@ -92,7 +96,9 @@ echo close > $s/ctl; test -e $s || echo gone
 const SAID: &str = "\
 the stream is new; join it first
 paused
-there is no destination \"udp:239.1.1.1:5000\"; write file:NAME for a new file of the server's join.directory, or tcp:ADDRESS:PORT
+only a transport stream is sent to udp:127.0.0.1:5000, and this session plays der-film otherwise; open a session of its form ts: /watch/der-film/der-film.ts (`reel form add VOLUME der-film ts` makes that form)
+the server does not allow udp:239.1.1.1:5000; write it to the list `to = [\"tcp:ADDRESS:PORT\", \"udp:ADDRESS:PORT\"]` below `[join]` in reel.toml
+there is no destination \"fd:3\"; write file:NAME for a new file of the server's join.directory, tcp:ADDRESS:PORT, or udp:ADDRESS:PORT or rtp:ADDRESS:PORT for a transport stream
 joined
 joined
 joined
