@@ -30,6 +30,18 @@ pub trait SessionService: Send + Sync + 'static {
     /// There is no such title, it cannot be read, or its deadlines cannot be reserved.
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 
+    /// Opens a session of a client on a stream that a program pours, in the class of this name, or
+    /// in that of streams with deadlines. It is played into destinations, or not at all.
+    ///
+    /// # Errors
+    /// Why it was not opened.
+    fn open_poured(
+        &self,
+        name: &str,
+        class: Option<&str>,
+        client: IpAddr,
+    ) -> Result<SessionReport, SessionRefusal>;
+
     /// When the bytes of a title as one file are shown. May block as [`SessionService::open`] does.
     ///
     /// # Errors

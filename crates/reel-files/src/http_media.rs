@@ -81,6 +81,10 @@ impl Media for HttpServer {
         self.rate_of_poured(name, until)
     }
 
+    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
+        self.poured_session(name, class, until)
+    }
+
     fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened> {
         self.poured_stream(name, class, until)
     }

@@ -47,6 +47,13 @@ pub trait Media: Outlets {
     /// The server does not answer, or not as a Reel server.
     fn poured_bps(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError>;
 
+    /// Opens a session of a poured stream that the server is to play into destinations, in a class.
+    /// It is admitted, or refused.
+    ///
+    /// # Errors
+    /// As [`Media::open`].
+    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
+
     /// Opens a poured stream, in a class, where it is now. It is admitted, or refused.
     ///
     /// # Errors

@@ -485,10 +485,9 @@ impl Stream {
     pub fn start_to_join(&mut self) -> Result<Option<Wanted>, Problem> {
         match &self.state {
             _ if self.has_reader => Err(Problem::busy("`data` is open; a stream is either read or joined")),
-            _ if self.is_poured() => Err(Problem::new(
-                Errno::OPNOTSUPP,
-                "a poured stream is not joined yet; read `data`, or http://SERVER/live/NAME",
-            )),
+            State::Poured(_) => {
+                Err(Problem::busy("the stream was started to be read; `pause` it first, and join it then"))
+            }
             State::Playing(playing) if playing.changes_to.is_some() => {
                 Err(Problem::busy("the class is being changed"))
             }
@@ -511,7 +510,17 @@ impl Stream {
         else {
             return Err(Problem::busy(format!("the stream is {word} meanwhile")));
         };
-        let (session, from_byte) = (Arc::clone(&playing.session), Some(place.byte));
+        let (session, from_byte) = (Arc::clone(&playing.session), place.byte);
+        self.begin_joined(session, (to, from_byte), now)
+    }
+
+    /// The first branch of a session that the server is to play.
+    fn begin_joined(
+        &mut self,
+        session: Arc<MediaSession>,
+        (to, from_byte): (&Arc<str>, u64),
+        now: Instant,
+    ) -> Result<Joining, Problem> {
         let mut branches = Branches::default();
         let branch = branches.split()?;
         branches.goes_to(branch, to)?;
@@ -519,7 +528,7 @@ impl Stream {
         // A piece that is under way is not needed.
         self.asked += 1;
         self.state = State::Joined(Joined { session: Arc::clone(&session), look_at: Some(now + LOOK_EVERY) });
-        Ok(Joining { session, to: Arc::clone(to), from_byte, branch })
+        Ok(Joining { session, to: Arc::clone(to), from_byte: Some(from_byte), branch })
     }
 
     /// Makes a further branch, whose destination is written then.

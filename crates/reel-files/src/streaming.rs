@@ -226,6 +226,9 @@ impl<S: Server + Media> Streaming<S> {
             Command::Seek(position_ns) => self.held().table.stream(number)?.seek(position_ns, turn.put),
             Command::Join(to) => {
                 let wanted = self.held().table.stream(number)?.start_to_join()?;
+                if let Some(wanted) = wanted.as_ref().filter(|wanted| poured_name(&wanted.title).is_some()) {
+                    return self.join_poured(number, wanted, &to, turn);
+                }
                 wanted.map_or(Ok(()), |wanted| self.admit(number, &wanted, turn))?;
                 let joining = self.held().table.stream(number)?.join(&to, turn.put)?;
                 self.join(number, &joining, turn)
@@ -330,6 +333,33 @@ impl<S: Server + Media> Streaming<S> {
             self.poured_ended((number, pour), Err(problem.clone()));
             problem
         })
+    }
+
+    /// Has the server admit a poured stream and play it into a destination.
+    fn join_poured(&self, number: u64, wanted: &Wanted, to: &Arc<str>, turn: Turn) -> Result<(), Problem> {
+        let name = poured_name(&wanted.title).unwrap_or_default();
+        let rate_bps = self.poured_bps(name, turn);
+        let checked = rate_bps.and_then(|rate_bps| self.held().table.stream(number)?.check_poured(rate_bps));
+        let opened = checked
+            .map_err(|problem| (problem, None))
+            .and_then(|()| self.server.open_to_join(name, &wanted.class, turn.until).map_err(why_not));
+        let mut held = self.held();
+        let joining = match (opened, held.table.stream(number)) {
+            (Ok(session), Ok(stream)) => stream.join_poured(session, to, turn.put),
+            (Ok(session), Err(gone)) => {
+                held.table.leave(session);
+                Err(gone)
+            }
+            (Err((problem, refusal)), stream) => {
+                if let Ok(stream) = stream {
+                    stream.not_started(&problem, refusal.as_deref());
+                }
+                Err(problem)
+            }
+        };
+        drop(held);
+        self.changed.notify_all();
+        self.join(number, &joining?, turn)
     }
 
     /// A poured stream that was opened, and its rate; or why there is none, as

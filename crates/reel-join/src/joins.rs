@@ -241,6 +241,9 @@ impl Joins {
         // Before anything is opened.
         self.may_join(&destination)?;
         let session = self.0.sessions.touch(key, now_ns).ok_or(JoinRefused::NoSuchSession)?;
+        if destination.datagrams_to().is_some() && session.playing().is_poured() {
+            return Err(JoinRefused::PouredInDatagrams(to.to_owned()));
+        }
         if destination.datagrams_to().is_some() && session.playing().transport().is_none() {
             let (to, title) = (to.to_owned(), session.title_id().to_owned());
             return Err(JoinRefused::NoTransportStream { to, title });

@@ -91,6 +91,18 @@ pub enum JoinRefused {
     /// The title cannot be one file.
     #[error("the title {0} has nothing that a plain MP4 file can hold")]
     NoFile(String),
+    /// A poured stream has no bytes of before.
+    #[error("a poured stream is joined where it is now; leave from_byte out")]
+    BeginsNow,
+    /// Its program has ended it.
+    #[error("no program pours a stream {0} now; `reel pour {0}` does")]
+    NotPoured(String),
+    /// The session was admitted for an earlier stream of this name.
+    #[error("the stream {0} was begun again at another rate; open another session of it")]
+    PouredAnew(String),
+    /// What programs pour is not sent in datagrams.
+    #[error("a poured stream is not sent to {0}; join it to tcp:ADDRESS:PORT or file:NAME")]
+    PouredInDatagrams(String),
     /// The title is shorter.
     #[error("the file of this title ends after {0} bytes, before from_byte")]
     BeyondEnd(u64),

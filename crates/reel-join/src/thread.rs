@@ -4,6 +4,7 @@ mod chain;
 mod datagrams;
 mod link;
 mod pacing;
+mod poured;
 mod sends;
 mod writing;
 
@@ -21,9 +22,10 @@ use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{MediaRequest, Playable, PlayableTitle, UplinkGate};
+use reel_pour::Pours;
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError, Workers};
-use reel_serve::streams::{Batch, Opening, StreamId, Streams};
+use reel_serve::streams::{Opening, StreamId, Streams};
 use reel_serve::{
     Accepted, FrontEnd, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
     ServeThreads, Step, ThreadsConfig,
@@ -41,6 +43,8 @@ use writing::{Work, Worked, Writing};
 pub struct JoinFrontEnd {
     /// The joins that it plays.
     pub joins: Joins,
+    /// What programs pour.
+    pub pours: Pours,
     /// Which of [`PlayCounters::front_ends`](reel_play::PlayCounters) is this one's.
     pub front_end: usize,
     /// Buffers that the window of one chain takes.
@@ -71,13 +75,14 @@ impl JoinFrontEnd {
             .map_err(|source| RtError::Thread { name: WRITER.to_owned(), source })?;
         let open = OpenConnections::new(1, 0, PlaceShares::default());
         let listening = Listening { listeners: Vec::new(), open };
-        let (joins, window_buffers) = (self.joins.clone(), self.window_buffers);
+        let (joins, pours, window_buffers) = (self.joins.clone(), self.pours, self.window_buffers);
         let gate = parts.uplink_gate();
         let threads = ServeThreads::start(config, parts, listening, |_| {
             let (joins, workers, gate) = (joins.clone(), workers.clone(), Arc::clone(&gate));
+            let pours = pours.clone();
             move |_: &mut Core| {
                 let writing = Writing::new(joins.clone(), workers.clone());
-                JoinThread::new(joins.clone(), writing, Arc::clone(&gate), window_buffers)
+                JoinThread::new((joins.clone(), pours.clone()), writing, Arc::clone(&gate), window_buffers)
             }
         })?;
         self.joins.played_by(threads.waker());
@@ -116,6 +121,7 @@ const WRITER: &str = "reel-join";
 /// The state of the thread.
 struct JoinThread {
     joins: Joins,
+    pours: Pours,
     writing: Writing,
     sends: Sends,
     pacing: Pacing,
@@ -137,11 +143,17 @@ const COLLECT: u64 = 1;
 const PACED: u64 = 2;
 
 impl JoinThread {
-    fn new(joins: Joins, writing: Writing, gate: Arc<UplinkGate>, window_buffers: usize) -> Self {
+    fn new(
+        (joins, pours): (Joins, Pours),
+        writing: Writing,
+        gate: Arc<UplinkGate>,
+        window_buffers: usize,
+    ) -> Self {
         // After a restart of the thread there are none.
         joins.were_lost();
         Self {
             joins,
+            pours,
             writing,
             sends: Sends::default(),
             pacing: Pacing::default(),
@@ -222,17 +234,17 @@ impl JoinThread {
         if serve.is_draining() {
             return Err(JoinRefused::Stopping);
         }
+        if session.playing().is_poured() {
+            self.has_memory(serve)?;
+            return self.open_poured(serve, session, from_byte);
+        }
         let body = session.playing().file().map(|file| file.body.clone());
         let body = body.ok_or_else(|| JoinRefused::NoFile(session.title_id().to_owned()))?;
         let file_bytes = body.bytes();
         if from_byte > file_bytes {
             return Err(JoinRefused::BeyondEnd(file_bytes));
         }
-        let buffers = serve.engine.units().budget().total();
-        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
-        if self.chains.len() >= chains_max {
-            return Err(JoinRefused::NoMemory(chains_max));
-        }
+        self.has_memory(serve)?;
         let times = packet_times(session.playing());
         let media = MediaRequest::File(from_byte..file_bytes);
         let now_ns = serve.now_ns();
@@ -254,8 +266,15 @@ impl JoinThread {
         let set = self.streams.open(serve.engine, [opening], now_ns);
         // One opening gives one stream.
         let id = *set.first().ok_or(JoinRefused::Stopping)?;
-        self.chains.insert(id, Chain { session, sinks: BTreeMap::new() });
+        self.chains.insert(id, Chain { session, sinks: BTreeMap::new(), live: None });
         Ok(id)
+    }
+
+    /// Whether there is memory for another chain.
+    fn has_memory(&self, serve: &Serve<'_>) -> Result<(), JoinRefused> {
+        let buffers = serve.engine.units().budget().total();
+        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
+        if self.chains.len() >= chains_max { Err(JoinRefused::NoMemory(chains_max)) } else { Ok(()) }
     }
 
     /// Reads what can be read, and has each branch take what was offered to it.
@@ -263,9 +282,9 @@ impl JoinThread {
         if let Some(tee) = self.streams.outlet_mut(id) {
             tee.set_now(serve.now_ns());
         }
-        let Batch { ended, .. } = self.streams.read_send(&[id], serve.engine, serve.now_ns());
+        let ending = self.read(serve, id);
         self.send(serve, id);
-        for (id, ending) in ended {
+        if let Some(ending) = ending {
             self.end(serve, id, ending);
         }
     }
@@ -456,13 +475,17 @@ impl JoinThread {
 
     /// Ends a chain, and the outlets that it still has.
     fn end(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending) {
-        self.streams.close(&[id], serve.engine, ending);
-        let Some(chain) = self.chains.remove(&id) else { return };
         let why = match ending {
             Ending::Lost => "stored bytes of the title are lost; the log of the server says which",
             Ending::Stopped => "the server stops",
             _ => "its session has ended",
         };
+        self.end_because(serve, id, ending, why);
+    }
+
+    fn end_because(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending, why: &str) {
+        self.streams.close(&[id], serve.engine, ending);
+        let Some(chain) = self.chains.remove(&id) else { return };
         for sink in chain.sinks.into_values() {
             self.has_ended(sink, OutletState::Ended(why.to_owned()));
         }

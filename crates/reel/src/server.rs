@@ -542,7 +542,7 @@ fn services(
     });
     let services = Services {
         library: Arc::clone(library) as _,
-        sessions: Arc::new(ServerSessions { opener: parts.opener.clone() }),
+        sessions: Arc::new(ServerSessions { opener: parts.opener.clone(), pours: pours.clone() }),
         admission: Arc::clone(&admission) as _,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         casts: Arc::new(ServerCasts { casts: casts.clone(), library: Arc::clone(library) }),

@@ -23,7 +23,7 @@ pub use dashboard::{
     RefusalCount, ResourceUnit, ResourceUse,
 };
 pub use outlets::{NewOutlet, Outlet, OutletList, OutletStage};
-pub use pours::{Pour, PourList};
+pub use pours::{OpenPouredSession, Pour, PourList, PouredSession};
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};

@@ -7,6 +7,7 @@ use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
 use reel_play::PlayableTitle;
+use reel_serve::Viewing;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(super) struct Chain {
     pub(super) session: Arc<Session<PlayableTitle>>,
     /// Its outlets, by number.
     pub(super) sinks: BTreeMap<u64, Sink>,
+    /// Its place in a stream that a program pours; `None` for a title, and when all has come.
+    pub(super) live: Option<Viewing>,
 }
 
 /// Where the bytes of an outlet go.

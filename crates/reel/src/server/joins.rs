@@ -75,7 +75,12 @@ impl Bound for BoundJoins {
     fn start(self: Box<Self>, place: usize, starting: &Starting<'_>) -> Result<Box<dyn FrontEnd>, RtError> {
         let joins = starting.joins.clone();
         starting.metrics.register(Arc::new(JoinMetrics(joins.clone())));
-        let front_end = JoinFrontEnd { joins, front_end: place, window_buffers: self.window_buffers };
+        let front_end = JoinFrontEnd {
+            joins,
+            pours: starting.pours.clone(),
+            front_end: place,
+            window_buffers: self.window_buffers,
+        };
         Ok(Box::new(front_end.start(starting.parts, starting.config.driver)?))
     }
 }
@@ -111,6 +116,7 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     let (detail, retry_after_s) = (refused.to_string(), refused.retry_after_s());
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
+        JoinRefused::NotPoured(_) | JoinRefused::PouredAnew(_) => OutletRefusal::Gone(detail),
         JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_)
         | JoinRefused::BeingWritten(_)
