@@ -268,6 +268,13 @@ mod tests {
         assert!(!one.meets(1, &at("239.1.1.1:5006"), 1) && !one.meets(1, &at("239.1.1.2:5000"), 1));
         // Channels take the next addresses.
         assert!(one.meets(3, &at("239.1.1.3:5000"), 1) && !one.meets(2, &at("239.1.1.3:5000"), 1));
+        // Other senders of the server are told which addresses are taken.
+        let is_sent = |channels, to: &str| one.sends_to(channels, to.parse().expect("an address"));
+        assert!(is_sent(1, "239.1.1.1:5000") && is_sent(1, "239.1.1.1:5005") && is_sent(3, "239.1.1.3:5002"));
+        assert!(is_sent(1, "[::ffff:239.1.1.1]:5000") && !is_sent(1, "[ff15::1]:5000"));
+        for free in ["239.1.1.1:4999", "239.1.1.1:5006", "239.1.1.0:5000", "239.1.1.4:5000"] {
+            assert!(!is_sent(3, free), "{free}");
+        }
         assert_eq!(one.port_above(300, 2), "239.1.2.45:5002".parse().expect("an address"));
     }
 }

@@ -588,7 +588,9 @@ export interface NewOutlet {
   from_byte?: number;
   /**
    * The destination: `file:NAME` for a new file of the directory that the server's configuration
-   * names (`join.directory`), or `tcp:ADDRESS:PORT` for what listens there (`join.to`).
+   * names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT` or
+   * `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport stream
+   * (`join.to`).
    */
   to: string;
 }

@@ -4,9 +4,10 @@ use super::link::{LinkUse, Sent};
 use crate::framing::PAYLOAD_BYTES;
 use crate::joins::DatagramSocket;
 use crate::pace::{Datagram, Pace};
-use crate::tee::Tee;
+use crate::packet_times::PacketTimes;
+use crate::tee::{Tee, Waiting};
+use reel_ring::Train;
 use reel_ring::limits::{TRAIN_BYTES_MAX, TRAIN_PACKETS_MAX};
-use reel_ring::{Chunk, Train};
 use reel_udp::SendFault;
 use rustix::io::Errno;
 use std::io;
@@ -57,77 +58,106 @@ pub(super) enum Answer {
     Failed(String),
 }
 
+/// What waits for a branch, as datagrams.
+struct Queue {
+    waiting: Waiting,
+    times: PacketTimes,
+}
+
+impl Queue {
+    fn of(tee: &Tee, number: u64) -> Option<Queue> {
+        Some(Queue { waiting: tee.waiting(number)?, times: tee.times()?.clone() })
+    }
+
+    /// How many there are. Only the last one of all may be shorter than others.
+    fn ready(&self) -> usize {
+        let bytes = self.waiting.bytes;
+        if self.waiting.is_rest { bytes.div_ceil(PAYLOAD_BYTES) } else { bytes / PAYLOAD_BYTES }
+    }
+
+    fn position(&self, datagram: usize) -> u64 {
+        self.waiting.position + (datagram * PAYLOAD_BYTES) as u64
+    }
+
+    /// The first ones.
+    fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram> {
+        (0..count).map(|datagram| {
+            let position = self.position(datagram);
+            let later_ns = self.times.between_ns(self.waiting.position, position);
+            let due_ns = self.waiting.due_ns.saturating_add(later_ns);
+            Datagram { media_ns: self.times.media_ns(position), due_ns }
+        })
+    }
+
+    fn bytes_of(&self, datagrams: usize) -> usize {
+        self.waiting.bytes.min(datagrams * PAYLOAD_BYTES)
+    }
+}
+
 impl Datagrams {
     pub(super) fn new(socket: DatagramSocket, link: Option<LinkUse>) -> Self {
         Self { socket, pace: Pace::default(), link, is_single: false, sending: None }
     }
 
-    /// What a branch sends next. It gets no answer before [`Datagrams::answered`] while a train is
-    /// on its way.
+    /// What a branch sends next; nothing while a train is on its way.
     pub(super) fn next(&mut self, (tee, number): (&mut Tee, u64), whose: &Sent<'_>, now_ns: u64) -> Next {
-        let (Some(waiting), Some(times), None) = (tee.waiting(number), tee.times().cloned(), &self.sending)
-        else {
+        let Some(queue) = Queue::of(tee, number).filter(|_| self.sending.is_none()) else {
             return Next::Nothing;
         };
-        let header_bytes = self.socket.framing.header_bytes();
-        let packet_bytes = header_bytes + PAYLOAD_BYTES;
-        // Only the last one may be shorter.
-        let whole = waiting.bytes / PAYLOAD_BYTES;
-        let ready = if waiting.is_rest { waiting.bytes.div_ceil(PAYLOAD_BYTES) } else { whole };
-        let train_max =
-            if self.is_single { 1 } else { TRAIN_PACKETS_MAX.min(TRAIN_BYTES_MAX / packet_bytes) };
-        let position = |datagram: usize| waiting.position + (datagram * PAYLOAD_BYTES) as u64;
-        let due_ns = |datagram| {
-            let later_ns = times.between_ns(waiting.position, position(datagram));
-            waiting.due_ns.saturating_add(later_ns)
-        };
-        let datagram =
-            |number| Datagram { media_ns: times.media_ns(position(number)), due_ns: due_ns(number) };
-        let count = match self.pace.train((0..ready.min(train_max)).map(datagram), now_ns) {
+        let count = match self.pace.train(queue.datagrams(self.train_max(&queue)), now_ns) {
             Ok((count, _)) => count,
             Err(leaves_ns) => {
                 tee.awaits_pace(number);
                 return Next::At(leaves_ns);
             }
         };
-        let bytes_of = |count: usize| waiting.bytes.min(count * PAYLOAD_BYTES);
+        let bytes = queue.bytes_of(count) + count * self.socket.framing.header_bytes();
         let granted = match &mut self.link {
-            None => count,
-            Some(link) if count > 0 => {
-                let asked = bytes_of(count) + count * header_bytes;
-                match link.may_take((tee, number), asked, whose, now_ns) {
-                    Ok(granted) if granted >= asked => count,
-                    Ok(granted) => granted / packet_bytes,
-                    Err(is_first) => return Next::Granted { is_first },
-                }
-            }
-            Some(_) => 0,
+            Some(link) if count > 0 => match link.may_take((tee, number), bytes, whose, now_ns) {
+                Ok(granted) if granted >= bytes => count,
+                Ok(granted) => granted / self.packet_bytes(),
+                Err(is_first) => return Next::Granted { is_first },
+            },
+            _ => count,
         };
-        let Ok((count, pace)) = self.pace.train((0..granted).map(datagram), now_ns) else {
+        self.begin((tee, number), &queue, granted, now_ns)
+    }
+
+    /// Takes a train of what may leave now, at most so many datagrams.
+    fn begin(&mut self, (tee, number): (&mut Tee, u64), queue: &Queue, most: usize, now_ns: u64) -> Next {
+        let Ok((count, pace)) = self.pace.train(queue.datagrams(most), now_ns) else {
             return Next::Nothing;
         };
         if count == 0 {
-            // Less than a datagram is there.
+            // Less than a datagram is there, or was granted.
             tee.awaits_pace(number);
             return Next::Nothing;
         }
-        let bytes = bytes_of(count);
+        let bytes = queue.bytes_of(count);
         let packets = tee.take(number, bytes);
-        let media_ns = |datagram| times.media_ns(position(datagram));
+        let media_ns = |datagram| queue.times.media_ns(queue.position(datagram));
         let chunks = self.socket.framing.frame(packets, media_ns);
         self.sending = Some(Sending { datagrams: count, bytes, pace });
-        Next::Train(self.train(chunks, packet_bytes))
-    }
-
-    fn train(&self, chunks: Vec<Chunk>, packet_bytes: usize) -> Train {
-        Train {
+        Next::Train(Train {
             socket: Arc::clone(&self.socket.socket),
             to: Some(self.socket.to),
             chunks,
             // The cast fits: less than 1500 bytes.
-            packet_bytes: packet_bytes as u16,
+            packet_bytes: self.packet_bytes() as u16,
             zero_copy: false,
-        }
+        })
+    }
+
+    /// Bytes of a datagram that is not the last one.
+    fn packet_bytes(&self) -> usize {
+        self.socket.framing.header_bytes() + PAYLOAD_BYTES
+    }
+
+    /// How many datagrams a train can have of what is there.
+    fn train_max(&self, queue: &Queue) -> usize {
+        let fit =
+            if self.is_single { 1 } else { TRAIN_PACKETS_MAX.min(TRAIN_BYTES_MAX / self.packet_bytes()) };
+        queue.ready().min(fit)
     }
 
     /// The kernel has taken a train, or has refused it.
@@ -152,10 +182,11 @@ impl Datagrams {
                 self.is_single = true;
                 Answer::Again
             }
-            _ => {
-                let packet_bytes = self.socket.framing.header_bytes() + PAYLOAD_BYTES;
-                Answer::Failed(SendFault::of(error, packet_bytes, sending.datagrams).to_string())
-            }
+            _ => Answer::Failed(SendFault::of(error, self.packet_bytes(), sending.datagrams).to_string()),
         }
     }
 }
+
+#[cfg(test)]
+#[path = "datagrams_tests.rs"]
+mod tests;

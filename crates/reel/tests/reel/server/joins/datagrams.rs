@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::slice::from_ref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ const HEADER_BYTES: usize = reel_rtp::HEADER_BYTES;
 /// A socket whose datagrams are kept as they come.
 struct Receiver {
     to: SocketAddr,
+    came: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Vec<u8>>>,
 }
@@ -38,9 +39,9 @@ impl Receiver {
         let to = socket.local_addr().expect("bound");
         rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("root may");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("set");
-        let is_over = Arc::<AtomicBool>::default();
+        let (came, is_over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let thread = std::thread::spawn({
-            let is_over = Arc::clone(&is_over);
+            let (came, is_over) = (Arc::clone(&came), Arc::clone(&is_over));
             move || {
                 let (mut datagrams, mut bytes) = (Vec::new(), [0; 2000]);
                 loop {
@@ -48,6 +49,7 @@ impl Receiver {
                     let is_last = is_over.load(Ordering::Acquire);
                     while let Ok(count) = socket.recv(&mut bytes) {
                         datagrams.push(bytes[..count].to_vec());
+                        came.store(datagrams.len(), Ordering::Relaxed);
                     }
                     if is_last {
                         return datagrams;
@@ -55,11 +57,12 @@ impl Receiver {
                 }
             }
         });
-        Receiver { to, is_over, thread }
+        Receiver { to, came, is_over, thread }
     }
 
-    /// What has come, after all was sent.
-    fn datagrams(self) -> Vec<Vec<u8>> {
+    /// What has come when so many have.
+    fn datagrams(self, count: usize) -> Vec<Vec<u8>> {
+        super::until("the last datagram", || self.came.load(Ordering::Relaxed) >= count);
         self.is_over.store(true, Ordering::Release);
         self.thread.join().expect("received")
     }
@@ -118,7 +121,7 @@ fn a_transport_stream_is_sent_over_udp() {
         is_added(&joining.add(&key, &to));
         let ended = joining.ended(&key, 0);
         assert_eq!(ended["state"], "complete", "{driver:?}: {ended}");
-        let datagrams = receiver.datagrams();
+        let datagrams = receiver.datagrams(datagrams_of(&stream).count());
         assert!(datagrams.iter().map(Vec::as_slice).eq(datagrams_of(&stream)), "{} came", datagrams.len());
         assert_eq!(ended["bytes"], stream.len(), "{ended}");
         println!("figures: {driver:?} {class}: {} late bytes", ended["late_bytes"]);
@@ -135,7 +138,7 @@ fn a_transport_stream_is_sent_over_rtp() {
         let key = stream_session(&joining.rig, class);
         is_added(&joining.add(&key, &to));
         assert_eq!(joining.ended(&key, 0)["state"], "complete");
-        let datagrams = receiver.datagrams();
+        let datagrams = receiver.datagrams(datagrams_of(&stream).count());
         let packets: Vec<_> =
             datagrams.iter().map(|datagram| Packet::parse(datagram).expect("RTP")).collect();
         assert!(packets.iter().map(|packet| packet.payload).eq(datagrams_of(&stream)), "other bytes");
@@ -156,8 +159,12 @@ fn a_transport_stream_is_sent_over_rtp() {
 
 /// Has a player take two seconds of the stream from this address; the pictures that it decodes.
 fn player(url: &str) -> Child {
-    Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i", url, "-map", "0:v", "-t", "2", "-f", "framecrc", "-"])
+    // What is lost may be the last of it, and then it would wait for ever.
+    Command::new("timeout")
+        .args([
+            "60", "ffmpeg", "-nostdin", "-v", "error", "-i", url, "-map", "0:v", "-t", "2", "-f", "framecrc",
+            "-",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -208,7 +215,7 @@ fn a_further_outlet_begins_with_a_packet() {
         assert_eq!(ended["state"], "complete", "{ended}");
     }
     assert!(std::fs::read(joining.path("rest.ts")).expect("written") == stream[1000..]);
-    let datagrams = receiver.datagrams();
+    let datagrams = receiver.datagrams(datagrams_of(&stream[from..]).count());
     assert!(datagrams.iter().map(Vec::as_slice).eq(datagrams_of(&stream[from..])), "from byte {from}");
 }
 
@@ -230,7 +237,7 @@ fn a_session_that_changes_its_class_is_sent_on() {
         assert_eq!(changed.status, 200, "{}", String::from_utf8_lossy(&changed.body));
         let ended = joining.ended(&key, 0);
         assert_eq!(ended["state"], "complete", "{ended}");
-        let datagrams = receiver.datagrams();
+        let datagrams = receiver.datagrams(datagrams_of(&stream).count());
         assert!(datagrams.iter().map(Vec::as_slice).eq(datagrams_of(&stream)), "{} came", datagrams.len());
     }
 }
@@ -304,7 +311,7 @@ mod inside {
         let receiver = Receiver::on(socket);
         is_added(&joining.add(&key, "udp:239.1.1.1:5006"));
         assert_eq!(joining.ended(&key, 0)["state"], "complete");
-        let datagrams = receiver.datagrams();
+        let datagrams = receiver.datagrams(datagrams_of(&stream).count());
         assert!(datagrams.iter().map(Vec::as_slice).eq(datagrams_of(&stream)), "{} came", datagrams.len());
         // When the cast has ended, its group is free.
         assert_eq!(joining.rig.connect().ask("DELETE /api/v1/casts/on-air", "").status, 204);
@@ -334,9 +341,7 @@ mod inside {
         refused(&joining.add(&key, &to[1]), 429, "open another session");
         let ended = joining.ended(&key, 0);
         assert_eq!(ended["state"], "complete", "{ended}");
-        // What was sent is on the cable for a moment.
-        std::thread::sleep(Duration::from_millis(500));
-        let datagrams = receiver.datagrams();
+        let datagrams = receiver.datagrams(datagrams_of(&stream).count());
         let payloads = datagrams.iter().map(|datagram| &datagram[HEADER_BYTES..]);
         assert!(payloads.eq(datagrams_of(&stream)), "{} came", datagrams.len());
         println!("figures: {} late of {} bytes", ended["late_bytes"], ended["bytes"]);
