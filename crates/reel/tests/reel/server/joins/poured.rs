@@ -104,9 +104,11 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let refused = super::add(&joining.rig, &key, &json!({ "to": "file:a.ts", "from_byte": 1 }));
     assert_eq!(refused.status, 422, "{}", String::from_utf8_lossy(&refused.body));
     // It has no form that a player asks for.
-    for path in ["master.m3u8", "manifest.mpd", "studio.mp4", "live/studio"] {
+    for (path, status) in
+        [("master.m3u8", 404), ("manifest.mpd", 404), ("studio.mp4", 403), ("live/studio", 404)]
+    {
         let answer = joining.rig.connect().ask(&format!("GET /s/{key}/{path}"), "");
-        assert_eq!(answer.status, 404, "{path}: {}", answer.head);
+        assert_eq!(answer.status, status, "{path}: {}", answer.head);
     }
     let told = joining.rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "");
     assert_eq!(told.status, 204);
