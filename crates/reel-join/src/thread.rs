@@ -3,6 +3,7 @@
 mod chain;
 mod datagrams;
 mod link;
+mod live;
 mod pacing;
 mod poured;
 mod sends;
@@ -11,18 +12,18 @@ mod writing;
 use crate::joins::{Joins, Opened, Wanted};
 use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
 use crate::outlet::{OutletState, SharedOutlet};
-use crate::packet_times::PacketTimes;
+use crate::packet_times::packet_times;
 use crate::refused::{JoinRefused, plain};
 use crate::tee::{KeptBy, Tee};
 use chain::{Chain, Sink, SinkTo};
 use datagrams::{Answer, Datagrams, Next};
 use link::{LinkUse, Sent};
+use live::LiveSink;
 use pacing::Pacing;
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{MediaRequest, Playable, PlayableTitle, UplinkGate};
-use reel_pour::Pours;
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError, Workers};
 use reel_serve::streams::{Opening, StreamId, Streams};
@@ -43,8 +44,6 @@ use writing::{Work, Worked, Writing};
 pub struct JoinFrontEnd {
     /// The joins that it plays.
     pub joins: Joins,
-    /// What programs pour.
-    pub pours: Pours,
     /// Which of [`PlayCounters::front_ends`](reel_play::PlayCounters) is this one's.
     pub front_end: usize,
     /// Buffers that the window of one chain takes.
@@ -75,14 +74,13 @@ impl JoinFrontEnd {
             .map_err(|source| RtError::Thread { name: WRITER.to_owned(), source })?;
         let open = OpenConnections::new(1, 0, PlaceShares::default());
         let listening = Listening { listeners: Vec::new(), open };
-        let (joins, pours, window_buffers) = (self.joins.clone(), self.pours, self.window_buffers);
+        let (joins, window_buffers) = (self.joins.clone(), self.window_buffers);
         let gate = parts.uplink_gate();
         let threads = ServeThreads::start(config, parts, listening, |_| {
             let (joins, workers, gate) = (joins.clone(), workers.clone(), Arc::clone(&gate));
-            let pours = pours.clone();
             move |_: &mut Core| {
                 let writing = Writing::new(joins.clone(), workers.clone());
-                JoinThread::new((joins.clone(), pours.clone()), writing, Arc::clone(&gate), window_buffers)
+                JoinThread::new(joins.clone(), writing, Arc::clone(&gate), window_buffers)
             }
         })?;
         self.joins.played_by(threads.waker());
@@ -121,7 +119,6 @@ const WRITER: &str = "reel-join";
 /// The state of the thread.
 struct JoinThread {
     joins: Joins,
-    pours: Pours,
     writing: Writing,
     sends: Sends,
     pacing: Pacing,
@@ -143,17 +140,11 @@ const COLLECT: u64 = 1;
 const PACED: u64 = 2;
 
 impl JoinThread {
-    fn new(
-        (joins, pours): (Joins, Pours),
-        writing: Writing,
-        gate: Arc<UplinkGate>,
-        window_buffers: usize,
-    ) -> Self {
+    fn new(joins: Joins, writing: Writing, gate: Arc<UplinkGate>, window_buffers: usize) -> Self {
         // After a restart of the thread there are none.
         joins.were_lost();
         Self {
             joins,
-            pours,
             writing,
             sends: Sends::default(),
             pacing: Pacing::default(),
@@ -183,10 +174,7 @@ impl JoinThread {
         let begun = id.and_then(|id| {
             let tee = self.streams.outlet_mut(id).ok_or(JoinRefused::Stopping)?;
             let number = outlet.number;
-            Ok((
-                id,
-                if outlet.datagrams_to.is_some() { tee.join_at_packet(number) } else { tee.join(number) },
-            ))
+            Ok((id, if outlet.takes_packets { tee.join_at_packet(number) } else { tee.join(number) }))
         });
         match begun {
             Ok((id, from_byte)) => {
@@ -213,6 +201,7 @@ impl JoinThread {
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
             Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),
+            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer))),
             Opened::Datagrams(socket) => SinkTo::Datagrams(Box::new(Datagrams::new(socket, link))),
         }
     }
@@ -321,7 +310,7 @@ impl JoinThread {
                         self.writing.begin(Work { of, part, chunks: Some(chunks) });
                     }
                 }
-                SinkTo::Tcp(..) | SinkTo::Datagrams(_) if is_complete => {
+                SinkTo::Tcp(..) | SinkTo::Datagrams(_) | SinkTo::Live(_) if is_complete => {
                     tee.leave(number);
                     sent.extend(sinks.remove(&number));
                 }
@@ -339,6 +328,11 @@ impl JoinThread {
                         Err(is_first) if is_first => serve.core.at(now_ns, COLLECT),
                         Err(_) => {}
                     }
+                }
+                SinkTo::Live(live) => {
+                    let counted = (&*sink.outlet, self.joins.counters());
+                    let next_ns = live.write_all((tee, number), counted, now_ns);
+                    next_ns.into_iter().for_each(|at_ns| self.pacing.leaves(serve.core, at_ns));
                 }
                 SinkTo::Datagrams(datagrams) => match datagrams.next((tee, number), &whose, now_ns) {
                     Next::Train(train) => self.sends.begin(serve.core, of, Op::Train(train)),
@@ -362,8 +356,7 @@ impl JoinThread {
         if !self.pacing.has_come(serve.now_ns()) {
             return;
         }
-        let has_datagrams =
-            |chain: &Chain| chain.sinks.values().any(|sink| matches!(sink.to, SinkTo::Datagrams(_)));
+        let has_datagrams = |chain: &Chain| chain.sinks.values().any(|sink| sink.outlet.takes_packets);
         let paced: Vec<_> =
             self.chains.iter().filter_map(|(id, chain)| has_datagrams(chain).then_some(*id)).collect();
         for id in paced {
@@ -641,11 +634,4 @@ impl Protocol for JoinThread {
         let Step::Delivery(tag) = step else { return None };
         self.chains.get(&StreamId(tag)).map(|chain| chain.session.title_id().to_owned())
     }
-}
-
-/// When the packets of a title are due, if it is played as a transport stream.
-fn packet_times(playing: &PlayableTitle) -> Option<PacketTimes> {
-    let stream = Arc::clone(playing.transport()?);
-    let stretches = Arc::clone(&playing.file()?.times);
-    Some(PacketTimes::new(move |packet| stream.index.time_ns(packet), stretches))
 }

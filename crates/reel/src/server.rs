@@ -266,8 +266,8 @@ impl Server {
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
-        let joins = joins_beside(&casts, &parts, targets);
         let pours = Pours::default();
+        let joins = joins_beside(&casts, &parts, targets, &pours);
         let services = services(&library, &parts, &capacity, (&casts, &joins, &pours));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         runtimes.answer(arriving, &control);

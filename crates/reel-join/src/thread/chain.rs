@@ -2,6 +2,7 @@
 
 use super::datagrams::Datagrams;
 use super::link::LinkUse;
+use super::live::LiveSink;
 use crate::joins::{JoinCounters, OutletPlace};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
@@ -11,7 +12,6 @@ use reel_serve::Viewing;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The chain of one session.
 pub(super) struct Chain {
@@ -28,6 +28,8 @@ pub(super) enum SinkTo {
     File(Option<Part>),
     /// To a connection, through the uplink unless it ends at this machine.
     Tcp(Arc<OwnedFd>, Option<LinkUse>),
+    /// Into a poured stream.
+    Live(Box<LiveSink>),
     /// To an address, in datagrams.
     Datagrams(Box<Datagrams>),
 }
@@ -66,13 +68,7 @@ impl Sink {
 
     /// Its destination took so many bytes, of which so many were late.
     pub(super) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
-        for (own, all, bytes) in [
-            (&self.outlet.bytes, &counters.bytes, bytes),
-            (&self.outlet.late_bytes, &counters.late_bytes, late_bytes),
-        ] {
-            own.fetch_add(bytes, Ordering::Relaxed);
-            all.fetch_add(bytes, Ordering::Relaxed);
-        }
+        self.outlet.sent(bytes, late_bytes, counters);
     }
 
     /// Its use of the uplink.
@@ -80,16 +76,24 @@ impl Sink {
         match &mut self.to {
             SinkTo::Tcp(_, link) => link.as_mut(),
             SinkTo::Datagrams(datagrams) => datagrams.link.as_mut(),
-            SinkTo::File(_) => None,
+            SinkTo::File(_) | SinkTo::Live(_) => None,
         }
     }
 
     /// It has ended. Returns its file, if that is here and not complete. A connection is closed:
     /// what was sent arrives, and nothing waits for it any more.
     pub(super) fn ends(self, how: OutletState) -> Option<Part> {
+        let is_complete = how == OutletState::Complete;
         self.outlet.ends(how);
         match self.to {
             SinkTo::File(part) => part,
+            SinkTo::Live(live) => {
+                // Else the viewers are cut off.
+                if is_complete {
+                    live.complete();
+                }
+                None
+            }
             SinkTo::Datagrams(_) => None,
             SinkTo::Tcp(socket, _) => {
                 // The other end may have closed it before.

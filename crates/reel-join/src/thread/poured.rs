@@ -26,7 +26,8 @@ impl JoinThread {
             return Err(JoinRefused::BeginsNow);
         }
         let (now_ns, name) = (serve.now_ns(), session.title_id().trim_start_matches(LIVE));
-        let viewer = self.pours.view(name, now_ns).ok_or_else(|| JoinRefused::NotPoured(name.to_owned()))?;
+        let viewer =
+            self.joins.pours().view(name, now_ns).ok_or_else(|| JoinRefused::NotPoured(name.to_owned()))?;
         if !session.playing().is_poured_at(viewer.terms().bytes_per_s) {
             return Err(JoinRefused::PouredAnew(name.to_owned()));
         }

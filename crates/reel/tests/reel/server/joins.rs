@@ -1,6 +1,7 @@
 //! Joins: sessions that the server itself plays into destinations.
 
 mod datagrams;
+mod live;
 mod other_machine;
 mod poured;
 

@@ -69,7 +69,7 @@ impl Receiver {
 }
 
 /// A server with a transport stream of so many seconds, which may be sent to these.
-fn joining(
+pub(super) fn joining(
     preset: GeometryPreset,
     seconds: u32,
     to: &[String],
@@ -88,7 +88,7 @@ fn joining(
 }
 
 /// The key of a session of the transport stream.
-fn stream_session(rig: &Rig, class: &str) -> String {
+pub(super) fn stream_session(rig: &Rig, class: &str) -> String {
     let answer = rig.connect().ask(&format!("GET /watch/stream/stream.ts?class={class}"), "");
     assert_eq!(answer.status, 307, "{}", answer.head);
     let location = answer.field("Location").expect("a place to go");
