@@ -44,8 +44,8 @@ impl SessionService for ServerSessions {
         Ok(self.report(session.map_err(refusal)?.keep().summary(now_ns)))
     }
 
-    fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
-        let title = self.opener.title(id, reel_library::Form::Cmaf).map_err(refusal)?;
+    fn file_times(&self, id: &str, form: reel_library::Form) -> Result<FileTimes, SessionRefusal> {
+        let title = self.opener.title(id, form).map_err(refusal)?;
         let file = title
             .file()
             .ok_or_else(|| SessionRefusal::Failed(format!("the title {id:?} is not played as one file")))?;

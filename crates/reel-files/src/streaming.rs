@@ -5,7 +5,7 @@ use crate::asking::{Asking, Turn};
 use crate::command::{self, Command};
 use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME, POURED_BLOCK_BYTES};
 use crate::line::one_line;
-use crate::media::{Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
+use crate::media::{FileForm, Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
 use crate::merged::is_merged;
 use crate::node::{BranchFile, Group, Node, StreamFile};
 use crate::poured::poured_name;
@@ -225,7 +225,7 @@ impl<S: Server + Media> Streaming<S> {
             Command::Pause => self.held().table.stream(number)?.pause(),
             Command::Seek(position_ns) => self.held().table.stream(number)?.seek(position_ns, turn.put),
             Command::Join(to) => {
-                let wanted = self.held().table.stream(number)?.start_to_join()?;
+                let wanted = self.held().table.stream(number)?.start_to_join(&to)?;
                 if let Some(wanted) = wanted.as_ref().filter(|wanted| poured_name(&wanted.title).is_some()) {
                     return self.join_poured(number, wanted, &to, turn);
                 }
@@ -251,7 +251,7 @@ impl<S: Server + Media> Streaming<S> {
 
     /// Sets a merged title, if the server can play it.
     fn set_merged(&self, number: u64, title: Arc<str>, turn: Turn) -> Result<(), Problem> {
-        self.server.file_times(&title, turn.until).map_err(|error| why_not(error).0)?;
+        self.server.file_times(&title, FileForm::Mp4, turn.until).map_err(|error| why_not(error).0)?;
         self.held().table.stream(number)?.set_title(title)
     }
 
@@ -289,11 +289,11 @@ impl<S: Server + Media> Streaming<S> {
         wanted: &Wanted,
         until: Instant,
     ) -> Result<(MediaSession, FileTimes), (Problem, Option<String>)> {
-        let times = self.server.file_times(&wanted.title, until);
+        let times = self.server.file_times(&wanted.title, wanted.form, until);
         let times = times.map_err(|error| (why_not(error).0, None))?;
         let checked = self.held().table.stream(number).and_then(|stream| stream.check(&times));
         checked.map_err(|problem| (problem, None))?;
-        match self.server.open(&wanted.title, &wanted.class, until) {
+        match self.server.open(&wanted.title, wanted.form, &wanted.class, until) {
             Ok(session) => Ok((session, times)),
             Err(not_opened) => Err(why_not(not_opened)),
         }

@@ -9,9 +9,9 @@ use crate::library_service::VolumeReport;
 use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
-    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
-    NewOutlet, OpenPouredSession, OpenSession, Outlet, OutletList, PourList, PouredSession, Readiness,
-    Replacement, Session, SessionChange, SessionList, Title, TitleChange, TitleList, Watch,
+    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, FileTimesQuery,
+    JobList, NewCast, NewOutlet, OpenPouredSession, OpenSession, Outlet, OutletList, PourList, PouredSession,
+    Readiness, Replacement, Session, SessionChange, SessionList, Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -122,11 +122,13 @@ fn played_id() -> Value {
 fn file_times(describe: &mut Describe) -> Value {
     let responses = [
         ("200", describe.json::<FileTimes>("Where its stretches begin, and when they are shown")),
-        ("404", describe.problem("No such title")),
+        ("400", describe.problem("No such form")),
+        ("404", describe.problem("No such title, or it is not stored in this form")),
         ("503", describe.problem("A disk does not answer")),
     ];
     let summary = "When the bytes of a title as one file are shown";
-    let get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
+    let mut get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
+    get["parameters"] = query::<FileTimesQuery>();
     json!({ "parameters": [played_id()], "get": get })
 }
 

@@ -588,7 +588,7 @@ impl SessionService for FakeSessions {
         Ok(session)
     }
 
-    fn file_times(&self, title: &str) -> Result<FileTimes, SessionRefusal> {
+    fn file_times(&self, title: &str, _: Form) -> Result<FileTimes, SessionRefusal> {
         let stretches = [(0, 0), (100, 2_000_000_000)].map(|(byte, at_ns)| FileStretch { byte, at_ns });
         match title {
             "none" => Err(SessionRefusal::NoSuchTitle(title.to_owned())),

@@ -29,7 +29,7 @@ pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
 pub use sessions::{ListedSession, OpenSession, Session, SessionChange, SessionList};
 pub use titles::{
-    AddedSubtitles, AudioTrack, FileStretch, FileTimes, SourceFile, SubtitleTrack, Title, TitleChange,
-    TitleList, VideoTrack, WatchAddresses,
+    AddedSubtitles, AudioTrack, FileForm, FileStretch, FileTimes, FileTimesQuery, SourceFile, SubtitleTrack,
+    Title, TitleChange, TitleList, VideoTrack, WatchAddresses,
 };
 pub use watch::{Watch, WatchFile, WatchFileState};

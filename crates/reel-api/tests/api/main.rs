@@ -39,7 +39,7 @@ impl SessionService for NoSessions {
         Err(SessionRefusal::NoSuchTitle(name.to_owned()))
     }
 
-    fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
+    fn file_times(&self, id: &str, _: reel_library::Form) -> Result<FileTimes, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle(id.to_owned()))
     }
 
