@@ -2,7 +2,7 @@
 
 use super::datagrams::Datagrams;
 use super::link::LinkUse;
-use crate::joins::{JoinCounters, OutletPlace};
+use crate::joins::{JoinCounters, OutletPlace, Wanted};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
@@ -17,6 +17,8 @@ pub(super) struct Chain {
     pub(super) session: Arc<Session<PlayableTitle>>,
     /// Its outlets, by number.
     pub(super) sinks: BTreeMap<u64, Sink>,
+    /// What is to take the place of an outlet when that has nothing under way.
+    pub(super) replacing: BTreeMap<u64, Wanted>,
 }
 
 /// Where the bytes of an outlet go.
@@ -37,6 +39,10 @@ pub(super) struct Sink {
 }
 
 impl Chain {
+    pub(super) fn new(session: Arc<Session<PlayableTitle>>) -> Self {
+        Self { session, sinks: BTreeMap::new(), replacing: BTreeMap::new() }
+    }
+
     /// Whether its session is still open.
     pub(super) fn has_session(&self, sessions: &Sessions<PlayableTitle>, now_ns: u64) -> bool {
         let key = self.session.key();
@@ -69,6 +75,19 @@ impl Sink {
         ] {
             own.fetch_add(bytes, Ordering::Relaxed);
             all.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether no thread writes its file.
+    pub(super) fn is_idle(&self) -> bool {
+        !matches!(self.to, SinkTo::File(None))
+    }
+
+    /// Its file, if it has one that is here.
+    pub(super) fn take_part(&mut self) -> Option<Part> {
+        match &mut self.to {
+            SinkTo::File(part) => part.take(),
+            SinkTo::Tcp(..) | SinkTo::Datagrams(_) => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod datagrams;
 mod other_machine;
+mod replacing;
 
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};
