@@ -402,7 +402,10 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/sessions", get(sessions::list).post(sessions::open)),
         ("/api/v1/sessions/{key}", get(sessions::one).patch(sessions::change).delete(sessions::close)),
         ("/api/v1/sessions/{key}/outlets", get(outlets::list).post(outlets::add)),
-        ("/api/v1/sessions/{key}/outlets/{number}", get(outlets::one).delete(outlets::remove)),
+        (
+            "/api/v1/sessions/{key}/outlets/{number}",
+            get(outlets::one).put(outlets::replace).delete(outlets::remove),
+        ),
         ("/api/v1/titles", get(titles::list).merge(post(upload::upload))),
         ("/api/v1/titles/{id}", get(titles::one).patch(titles::change).delete(titles::remove)),
         ("/api/v1/titles/{id}/file-times", get(sessions::file_times)),

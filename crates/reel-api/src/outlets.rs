@@ -3,7 +3,7 @@
 use crate::SessionRefusal;
 use crate::body::JsonBody;
 use crate::sessions::{Client, address_of};
-use crate::wire::{NewOutlet, Outlet, OutletList};
+use crate::wire::{NewOutlet, OtherDestination, Outlet, OutletList};
 use crate::{ControlPlane, Problem, on_blocking_thread};
 use axum::Extension;
 use axum::Json;
@@ -22,6 +22,19 @@ pub trait OutletService: Send + Sync + 'static {
     /// It is refused.
     fn add(&self, key: &str, wanted: NewOutlet, client: IpAddr) -> Result<Outlet, OutletRefusal>;
 
+    /// Has a session played into another destination in place of an outlet, for this client. May
+    /// block as `add`.
+    ///
+    /// # Errors
+    /// It is refused, and the outlet is as it was.
+    fn replace(
+        &self,
+        key: &str,
+        number: u64,
+        wanted: OtherDestination,
+        client: IpAddr,
+    ) -> Result<Outlet, OutletRefusal>;
+
     /// The outlets of a session; `None` if none has this key.
     fn list(&self, key: &str) -> Option<Vec<Outlet>>;
 
@@ -37,6 +50,8 @@ pub enum OutletRefusal {
     NoSuchSession,
     /// What the session plays is not there any more.
     Gone(String),
+    /// The session has no outlet of this number, or it has ended.
+    NoSuchOutlet(String),
     /// Something that was asked for is not possible.
     Impossible(String),
     /// The configuration does not allow the destination.
@@ -74,6 +89,7 @@ impl OutletRefusal {
         };
         match self {
             OutletRefusal::NoSuchSession => Problem::no_such_session(),
+            OutletRefusal::NoSuchOutlet(detail) => of_no_outlet(detail),
             OutletRefusal::Impossible(detail) => refused(StatusCode::UNPROCESSABLE_ENTITY, detail),
             OutletRefusal::Gone(detail) => refused(StatusCode::GONE, detail),
             OutletRefusal::NotAllowed(detail) => refused(StatusCode::FORBIDDEN, detail),
@@ -136,6 +152,20 @@ pub(super) async fn one(
     outlet.map(Json).ok_or_else(|| no_such_outlet(number))
 }
 
+/// `PUT /api/v1/sessions/{key}/outlets/{number}`
+pub(super) async fn replace(
+    State(control): State<ControlPlane>,
+    Path((key, number)): Path<(String, u64)>,
+    client: Option<Extension<Client>>,
+    JsonBody(wanted): JsonBody<OtherDestination>,
+) -> Result<Json<Outlet>, Problem> {
+    let address = address_of(client);
+    check_key(&control, &key, client)?;
+    let replaced =
+        on_blocking_thread(move || control.outlets().replace(&key, number, wanted, address)).await?;
+    replaced.map(Json).map_err(OutletRefusal::into_problem)
+}
+
 /// `DELETE /api/v1/sessions/{key}/outlets/{number}`
 pub(super) async fn remove(
     State(control): State<ControlPlane>,
@@ -157,6 +187,9 @@ fn check_key(control: &ControlPlane, key: &str, client: Option<Extension<Client>
 }
 
 fn no_such_outlet(number: u64) -> Problem {
-    let detail = format!("there is no outlet {number} of a session with this key");
+    of_no_outlet(format!("there is no outlet {number} of a session with this key"))
+}
+
+fn of_no_outlet(detail: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "no-such-outlet", "No such outlet", detail)
 }

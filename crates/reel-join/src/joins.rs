@@ -3,9 +3,10 @@
 use crate::destination::{Carrier, Destination, GroupOptions, Targets};
 use crate::framing::Framing;
 use crate::limits::{
-    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, JOIN_LEAD_NS, OUTLETS_MAX, OUTLETS_OF_ALL_MAX,
+    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, JOIN_LEAD_NS, OUTLETS_OF_ALL_MAX,
     SEND_BUFFER_BYTES,
 };
+use crate::listed::Outlets;
 use crate::outlet::{OutletReport, OutletState, SharedOutlet};
 use crate::packet_times::packet_times;
 use crate::part::Part;
@@ -20,7 +21,7 @@ use reel_rt::lock;
 use reel_serve::Waker;
 use reel_udp::{Family, MulticastOptions, MulticastSocket};
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -62,25 +63,6 @@ pub(crate) struct JoinCounters {
     pub(crate) waited: AtomicU64,
 }
 
-/// The outlets of one session.
-#[derive(Default)]
-struct Outlets {
-    next: u64,
-    outlets: BTreeMap<u64, Arc<SharedOutlet>>,
-}
-
-impl Outlets {
-    /// Whether one that is open goes to another machine.
-    fn is_any_on_link(&self) -> bool {
-        self.outlets.values().any(|outlet| outlet.uplink_client.is_some() && !outlet.has_ended())
-    }
-
-    /// Whether one that is open sends datagrams there.
-    fn is_any_to(&self, to: SocketAddr) -> bool {
-        self.outlets.values().any(|outlet| outlet.datagrams_to == Some(to) && !outlet.has_ended())
-    }
-}
-
 /// An outlet counts among those that may be open until this is dropped.
 pub(crate) struct OutletPlace(Arc<AtomicUsize>);
 
@@ -105,10 +87,29 @@ pub(crate) struct DatagramSocket {
     pub(crate) framing: Framing,
 }
 
+/// Where an outlet begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum From {
+    /// At this byte of the title as one file; without one at the first of all, or where the session
+    /// is if it plays into another outlet.
+    Byte(Option<u64>),
+    /// Where the outlet with this number ends, whose place it takes.
+    Outlet(u64),
+}
+
+impl From {
+    fn replaced(self) -> Option<u64> {
+        match self {
+            From::Byte(_) => None,
+            From::Outlet(number) => Some(number),
+        }
+    }
+}
+
 /// What the thread of joins is to begin.
 pub(crate) struct Wanted {
     pub(crate) session: Arc<Session<PlayableTitle>>,
-    pub(crate) from_byte: Option<u64>,
+    pub(crate) from: From,
     pub(crate) outlet: Arc<SharedOutlet>,
     pub(crate) to: Opened,
     pub(crate) place: OutletPlace,
@@ -167,7 +168,33 @@ impl Joins {
         from_byte: Option<u64>,
         now_ns: u64,
     ) -> Result<OutletReport, JoinRefused> {
-        let added = self.begin(key, to, from_byte, now_ns);
+        self.begin_counted(key, to, From::Byte(from_byte), now_ns)
+    }
+
+    /// Has the session of a key played into another destination in place of an outlet. What that
+    /// has is complete then, and the new one begins with the next byte, under the same number. May
+    /// wait as [`Joins::add`], and until what the outlet has under way has ended.
+    ///
+    /// # Errors
+    /// [`JoinRefused`]. Then the outlet is as it was.
+    pub fn replace(
+        &self,
+        key: &SessionKey,
+        number: u64,
+        to: &str,
+        now_ns: u64,
+    ) -> Result<OutletReport, JoinRefused> {
+        self.begin_counted(key, to, From::Outlet(number), now_ns)
+    }
+
+    fn begin_counted(
+        &self,
+        key: &SessionKey,
+        to: &str,
+        from: From,
+        now_ns: u64,
+    ) -> Result<OutletReport, JoinRefused> {
+        let added = self.begin(key, to, from, now_ns);
         let counters = self.counters();
         if added.is_ok() { &counters.added } else { &counters.refused }.fetch_add(1, Ordering::Relaxed);
         added
@@ -246,7 +273,7 @@ impl Joins {
         &self,
         key: &SessionKey,
         to: &str,
-        from_byte: Option<u64>,
+        from: From,
         now_ns: u64,
     ) -> Result<OutletReport, JoinRefused> {
         let destination = Destination::parse(to)?;
@@ -261,20 +288,17 @@ impl Joins {
             return Err(JoinRefused::NoTransportStream { to, title });
         }
         let place = self.place()?;
-        let outlet = self.list_outlet(&session, (to, &destination), now_ns)?;
+        let outlet = self.list_outlet(&session, (to, &destination), from, now_ns)?;
         let begun = self.open_destination(&destination, (&session, now_ns)).and_then(|to| {
             let (answer, answered) = sync_channel(1);
-            let wanted = Wanted { session, from_byte, outlet: Arc::clone(&outlet), to, place, answer };
+            let wanted = Wanted { session, from, outlet: Arc::clone(&outlet), to, place, answer };
             lock(&self.0.wanted).push_back(wanted);
             self.wake();
             let answer = answered.recv_timeout(Duration::from_nanos(JOIN_ANSWER_NS));
             answer.unwrap_or(Err(JoinRefused::NoAnswer))
         });
-        if let Err(refused) = begun {
-            self.remove(key, outlet.number);
-            return Err(refused);
-        }
-        Ok(outlet.report())
+        self.has_begun(key, from, &outlet, begun.is_ok());
+        begun.map(|()| outlet.report())
     }
 
     fn may_join(&self, destination: &Destination) -> Result<(), JoinRefused> {
@@ -324,15 +348,17 @@ impl Joins {
         if before < OUTLETS_OF_ALL_MAX { Ok(place) } else { Err(JoinRefused::TooMany) }
     }
 
-    /// Lists a new outlet. The oldest one that has ended leaves the list for it if need be.
+    /// Lists a new outlet, or notes one that is to take the place of another.
     fn list_outlet(
         &self,
         session: &Session<PlayableTitle>,
         (to, destination): (&str, &Destination),
+        from: From,
         now_ns: u64,
     ) -> Result<Arc<SharedOutlet>, JoinRefused> {
         self.forget_ended_sessions(now_ns);
         let has_deadlines = self.0.units.disks().classes().kind(session.class()) == Kind::Periodic;
+        let replaced = from.replaced().map(|number| (session.key(), number));
         let datagrams_to = destination.datagrams_to();
         if let Some(to) = datagrams_to
             && let Some(cast) = (self.0.cast_to)(to)
@@ -340,24 +366,34 @@ impl Joins {
             return Err(JoinRefused::OfCast { to, cast });
         }
         let mut listed = lock(&self.0.listed);
-        if let Some(to) = datagrams_to
-            && listed.values().any(|of_session| of_session.is_any_to(to))
-        {
-            return Err(JoinRefused::SentTo(to));
+        if let Some(to) = datagrams_to {
+            let is_sent_to = |(key, of_session): (&SessionKey, &Outlets)| {
+                let but = replaced.and_then(|(of, number)| (of == *key).then_some(number));
+                of_session.is_any_to(to, but)
+            };
+            if listed.iter().any(is_sent_to) {
+                return Err(JoinRefused::SentTo(to));
+            }
         }
         let of_session = listed.entry(session.key()).or_default();
-        if has_deadlines && destination.uplink_client().is_some() && of_session.is_any_on_link() {
-            return Err(JoinRefused::OneOnLink);
+        match from {
+            From::Byte(_) => of_session.add((to, destination), has_deadlines),
+            From::Outlet(number) => of_session.replace(number, (to, destination), has_deadlines),
         }
-        if of_session.outlets.len() >= OUTLETS_MAX {
-            let ended = of_session.outlets.values().find(|outlet| outlet.has_ended());
-            let ended = ended.map(|outlet| outlet.number).ok_or(JoinRefused::TooManyOfSession)?;
-            of_session.outlets.remove(&ended);
+    }
+
+    /// An outlet is played into, or not.
+    fn has_begun(&self, key: &SessionKey, from: From, outlet: &SharedOutlet, is_played: bool) {
+        match from {
+            From::Byte(_) if is_played => {}
+            From::Byte(_) => _ = self.remove(key, outlet.number),
+            From::Outlet(number) => {
+                if let Some(of_session) = lock(&self.0.listed).get_mut(key) {
+                    of_session.replaced(number, is_played);
+                }
+                self.wake();
+            }
         }
-        let outlet = Arc::new(SharedOutlet::new(of_session.next, to.to_owned(), destination));
-        of_session.next += 1;
-        of_session.outlets.insert(outlet.number, Arc::clone(&outlet));
-        Ok(outlet)
     }
 
     /// Wakes the thread that plays.

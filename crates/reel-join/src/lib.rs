@@ -17,6 +17,7 @@ mod directory;
 mod framing;
 mod joins;
 pub mod limits;
+mod listed;
 mod metrics;
 mod outlet;
 mod pace;

@@ -72,9 +72,10 @@ pub const DATAGRAM_SEND_BUFFER_BYTES: usize = 256 << 10;
 
 // ---- Tuning
 
-/// How long before a datagram is due it leaves: half of [`JOIN_LEAD_NS`]. The other half is for
-/// what comes late from the disks, and this one for the link and for a machine that stands still.
-/// What was promised is granted at once from then on ([`LINK_AHEAD_NS`]).
+/// How long before a datagram is due it leaves at least: half of [`JOIN_LEAD_NS`]. The other half
+/// is for what comes late from the disks, and this one for the link and for a machine that stands
+/// still. What was promised is granted at once from then on ([`LINK_AHEAD_NS`]). Where stretches of
+/// the title are longer, it leaves as long before, and is offered a second before that.
 pub const DATAGRAM_AHEAD_NS: u64 = JOIN_LEAD_NS / 2;
 
 /// How much faster than its clock a stream that is behind may be sent, as a fraction; as for casts.

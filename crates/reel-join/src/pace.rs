@@ -6,14 +6,15 @@ use crate::tee::NEVER_NS;
 
 /// When the datagrams of one outlet leave.
 ///
-/// A datagram leaves [`DATAGRAM_AHEAD_NS`] before it is due, or after the last one by the clock of
+/// A datagram leaves a fixed time before it is due, or after the last one by the clock of
 /// the stream where nothing is due at a fixed time. One that is behind its time leaves as soon as
 /// it can, but a stream that is behind is sent a quarter faster than its clock at most: what comes
 /// at the start at once, or after a stall, does not flood the way to the destination.
 ///
 /// What leaves within [`DATAGRAM_TRAIN_NS`] may leave at once, as one train.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Pace {
+    ahead_ns: u64,
     last: Option<Left>,
 }
 
@@ -37,6 +38,11 @@ struct Left {
 }
 
 impl Pace {
+    /// Nothing has left yet. Datagrams leave so long before they are due.
+    pub fn new(ahead_ns: u64) -> Pace {
+        Pace { ahead_ns, last: None }
+    }
+
     /// How many of these datagrams, which follow each other, leave now as one train; and the pace
     /// when they have.
     ///
@@ -76,7 +82,7 @@ impl Pace {
     /// When it leaves if nothing is behind.
     fn planned_ns(&self, datagram: Datagram, now_ns: u64) -> u64 {
         if datagram.due_ns != NEVER_NS {
-            return datagram.due_ns.saturating_sub(DATAGRAM_AHEAD_NS);
+            return datagram.due_ns.saturating_sub(self.ahead_ns);
         }
         self.last.map_or(now_ns, |last| {
             let later_ns = datagram.media_ns.saturating_sub(last.media_ns);

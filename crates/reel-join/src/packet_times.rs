@@ -60,16 +60,22 @@ impl PacketTimes {
         most
     }
 
-    /// When the packet of a byte is due in a chain whose stretch with this byte is due at
-    /// `stretch_due_ns`. What is due at no fixed time stays so.
-    pub fn due_ns(&self, position: u64, stretch_due_ns: u64) -> u64 {
-        if stretch_due_ns == NEVER_NS {
-            return NEVER_NS;
-        }
+    /// How long the longest stretch takes that another one follows.
+    pub fn longest_stretch_ns(&self) -> u64 {
+        self.stretches.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1)).max().unwrap_or(0)
+    }
+
+    /// When the beginning of the stream was due, if the stretch with this byte is due then.
+    pub(crate) fn epoch_ns(&self, position: u64, stretch_due_ns: u64) -> i128 {
         let after = self.stretches.partition_point(|(start, _)| *start <= position);
         let stretch_ns = after.checked_sub(1).map_or(0, |stretch| self.stretches[stretch].1);
-        let into_ns = self.media_ns(position).saturating_sub(stretch_ns);
-        stretch_due_ns.saturating_add(into_ns).min(NEVER_NS - 1)
+        i128::from(stretch_due_ns) - i128::from(stretch_ns)
+    }
+
+    /// When the packet of a byte is due in a stream whose beginning was due at `epoch_ns`.
+    pub(crate) fn due_ns(&self, position: u64, epoch_ns: i128) -> u64 {
+        let due_ns = epoch_ns + i128::from(self.media_ns(position));
+        u64::try_from(due_ns.max(0)).unwrap_or(NEVER_NS).min(NEVER_NS - 1)
     }
 }
 
@@ -99,13 +105,19 @@ mod tests {
     #[test]
     fn each_packet_is_due_after_its_stretch_by_the_clock_of_the_stream() {
         let times = times();
-        let due_ns = |packet: u64, of_stretch_ns| times.due_ns(packet * PACKET_BYTES + 7, of_stretch_ns);
+        let due_ns = |packet: u64, of_stretch_ns| {
+            let position = packet * PACKET_BYTES + 7;
+            times.due_ns(position, times.epoch_ns(position, of_stretch_ns))
+        };
         assert_eq!(due_ns(0, 70), 70, "the first one with its stretch");
         assert_eq!(due_ns(24, 70), 70 + 2_400_000_000);
         assert_eq!(due_ns(25, 2_500_000_070), 2_500_000_070, "the next stretch follows without a gap");
         assert_eq!(due_ns(26, 2_500_000_070), 2_600_000_070);
         assert_eq!(times.between_ns(3 * PACKET_BYTES, 11 * PACKET_BYTES), 800_000_000);
         assert_eq!(times.between_ns(11 * PACKET_BYTES, 3 * PACKET_BYTES), 0);
+        assert_eq!(times.longest_stretch_ns(), 2_500_000_000);
+        // A stream whose beginning was due before the clock began.
+        assert_eq!(times.due_ns(30 * PACKET_BYTES, -1_000_000_000), 2_000_000_000);
     }
 
     #[test]
@@ -119,11 +131,5 @@ mod tests {
         let uneven = PacketTimes::new(|_| 3_000_000_000, stretches.into());
         assert_eq!(uneven.most_bytes_per_s(packets(60)), packets(40), "the first second");
         assert_eq!(PacketTimes::new(|_| 0, Arc::from([])).most_bytes_per_s(0), 0);
-    }
-
-    #[test]
-    fn what_is_due_at_no_fixed_time_stays_so() {
-        assert_eq!(times().due_ns(30 * PACKET_BYTES, NEVER_NS), NEVER_NS);
-        assert!(times().due_ns(30 * PACKET_BYTES, NEVER_NS - 1) < NEVER_NS);
     }
 }

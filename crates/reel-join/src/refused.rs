@@ -115,6 +115,12 @@ pub enum JoinRefused {
         "this session plays into an outlet already, and a further one begins where it is; leave from_byte out"
     )]
     Plays,
+    /// The session has no such outlet.
+    #[error("there is no outlet {0} of a session with this key, or it has ended")]
+    NoSuchOutlet(u64),
+    /// Another destination is about to take the outlet's place.
+    #[error("another destination is taking the place of outlet {0}; try again when it has")]
+    BeingReplaced(u64),
     /// The session has enough outlets.
     #[error(
         "this session has {OUTLETS_MAX} open outlets, the most that one may have; end one first (DELETE)"

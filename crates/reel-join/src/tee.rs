@@ -15,7 +15,8 @@ mod branch;
 mod standing;
 
 use crate::limits::{
-    BRANCH_BYTE_MAX_NS, BRANCH_HELD_UNDER_PRESSURE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, LINK_AHEAD_NS,
+    BRANCH_BYTE_MAX_NS, BRANCH_HELD_UNDER_PRESSURE_MAX_NS, BRANCH_HOLD_MAX_NS, DATAGRAM_AHEAD_NS,
+    JOIN_LEAD_NS, LINK_AHEAD_NS,
 };
 use crate::packet_times::{PACKET_BYTES, PacketTimes};
 use branch::Branch;
@@ -33,6 +34,10 @@ pub struct Tee {
     branches: BTreeMap<u64, Branch>,
     /// When packets are due, if the chain is a transport stream.
     times: Option<PacketTimes>,
+    /// When the beginning of that stream was due at the earliest, since it has deadlines.
+    epoch_ns: Option<i128>,
+    /// How long before a byte is due it is offered at most.
+    lead_ns: u64,
     now_ns: u64,
     /// The position after the last byte that was offered.
     offered: u64,
@@ -74,6 +79,8 @@ impl Tee {
         Tee {
             branches: BTreeMap::new(),
             times: None,
+            epoch_ns: None,
+            lead_ns: JOIN_LEAD_NS,
             now_ns,
             offered: position,
             released: position,
@@ -83,9 +90,17 @@ impl Tee {
         }
     }
 
-    /// The same for a transport stream, each packet of which has a time of its own.
+    /// The same for a transport stream, each packet of which has a time of its own. It is offered
+    /// as much earlier that a whole stretch may leave before that is due: then what was read for it
+    /// is not taken later than the session's schedule says.
     pub fn of_packets(position: u64, times: PacketTimes, now_ns: u64) -> Tee {
-        Tee { times: Some(times), ..Tee::new(position, now_ns) }
+        let lead_ns = JOIN_LEAD_NS - DATAGRAM_AHEAD_NS + ahead_of(&times);
+        Tee { times: Some(times), lead_ns, ..Tee::new(position, now_ns) }
+    }
+
+    /// How long before it is due a datagram leaves.
+    pub fn datagrams_ahead_ns(&self) -> u64 {
+        self.times.as_ref().map_or(DATAGRAM_AHEAD_NS, ahead_of)
     }
 
     /// A branch joins. Returns the position of its first byte: the next one that is offered.
@@ -101,6 +116,22 @@ impl Tee {
     fn join_at(&mut self, number: u64, position: u64) -> u64 {
         self.branches.insert(number, Branch::new(position, self.now_ns));
         position
+    }
+
+    /// Another destination takes over what waits for a branch that sends nothing at present; from
+    /// its next packet on if that is wanted. Returns the position of its first byte. How long the
+    /// branch has kept others waiting is not forgotten.
+    pub fn hand_over(&mut self, number: u64, at_packet: bool) -> u64 {
+        let now_ns = self.now_ns;
+        let Some(branch) = self.branches.get_mut(&number) else { return self.offered };
+        let position = if at_packet { branch.done.next_multiple_of(PACKET_BYTES) } else { branch.done };
+        branch.hand_over(position, now_ns);
+        position
+    }
+
+    /// Whether a branch sends something at present.
+    pub fn is_sending(&self, number: u64) -> bool {
+        self.branches.get(&number).is_some_and(Branch::is_sending)
     }
 
     /// A branch leaves.
@@ -202,7 +233,7 @@ impl Tee {
         let (now_ns, has_deadlines) = (self.now_ns, self.due_ns != NEVER_NS);
         let since_ns = now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns));
         let waits = self.more
-            && self.due_ns_or_now().saturating_sub(JOIN_LEAD_NS) <= now_ns
+            && self.due_ns_or_now().saturating_sub(self.lead_ns) <= now_ns
             && self.branches.values().any(|branch| branch.pieces.is_empty());
         let mut slow = Vec::new();
         for (number, branch) in &mut self.branches {
@@ -246,17 +277,37 @@ impl Tee {
         if self.due_ns == NEVER_NS { self.now_ns } else { self.due_ns }
     }
 
+    /// When the first byte of a message is due. In a transport stream that is the time of its
+    /// packet, counted from the earliest time at which the beginning of the stream was due: a
+    /// stretch that was not taken whole when it was due is due at once, each time that it is asked
+    /// for, and what follows it so much later.
+    fn due_of(&mut self, message: &Offer<'_>) -> u64 {
+        let Some(times) = &self.times else { return message.due_ns };
+        if message.due_ns == NEVER_NS {
+            self.epoch_ns = None;
+            return NEVER_NS;
+        }
+        let epoch_ns = times.epoch_ns(message.position, message.due_ns);
+        let epoch_ns = self.epoch_ns.map_or(epoch_ns, |before_ns| before_ns.min(epoch_ns));
+        self.epoch_ns = Some(epoch_ns);
+        times.due_ns(message.position, epoch_ns)
+    }
+
     fn least_done(&self) -> u64 {
         // A branch that begins with the next packet may be ahead of what was offered.
         self.branches.values().map(|branch| branch.done).fold(self.offered, u64::min)
     }
 }
 
+/// How long before it is due a datagram of a stream with these times leaves.
+fn ahead_of(times: &PacketTimes) -> u64 {
+    DATAGRAM_AHEAD_NS.max(times.longest_stretch_ns())
+}
+
 impl Outlet for Tee {
     fn offer(&mut self, message: &Offer<'_>) -> u64 {
-        let times = self.times.as_ref();
-        self.due_ns = times.map_or(message.due_ns, |times| times.due_ns(message.position, message.due_ns));
-        let is_early = self.due_ns_or_now().saturating_sub(JOIN_LEAD_NS) > self.now_ns;
+        self.due_ns = self.due_of(message);
+        let is_early = self.due_ns_or_now().saturating_sub(self.lead_ns) > self.now_ns;
         if self.branches.is_empty() || is_early {
             return 0;
         }

@@ -6,11 +6,14 @@ mod link;
 mod live;
 mod pacing;
 mod poured;
+mod replacing;
 mod sends;
 mod writing;
 
-use crate::joins::{Joins, Opened, Wanted};
-use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
+use crate::joins::{From, Joins, Opened, Wanted};
+use crate::limits::{
+    DATAGRAM_AHEAD_NS, JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX,
+};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::packet_times::packet_times;
 use crate::refused::{JoinRefused, plain};
@@ -38,7 +41,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use writing::{Work, Worked, Writing};
+use writing::{Of, Work, Worked, Writing};
 
 /// The front end.
 pub struct JoinFrontEnd {
@@ -127,8 +130,10 @@ struct JoinThread {
     window_buffers: usize,
     streams: Streams<Tee>,
     chains: BTreeMap<StreamId, Chain>,
-    /// Outlets that were sent everything, and whose files are being completed.
-    completing: BTreeMap<(StreamId, u64), Sink>,
+    /// Outlets that have ended, and whose files are being completed.
+    completing: BTreeMap<u64, Sink>,
+    /// How many there were.
+    completed: u64,
     is_ticking: bool,
     /// When it was last looked whether sessions still exist.
     looked_ns: u64,
@@ -153,6 +158,7 @@ impl JoinThread {
             streams: Streams::default(),
             chains: BTreeMap::new(),
             completing: BTreeMap::new(),
+            completed: 0,
             is_ticking: false,
             looked_ns: 0,
         }
@@ -160,10 +166,14 @@ impl JoinThread {
 
     /// Begins an outlet, or refuses it.
     fn begin(&mut self, serve: &mut Serve<'_>, wanted: Wanted) {
-        let Wanted { session, from_byte, outlet, to, place, answer } = wanted;
-        if outlet.is_unwanted() {
-            return self.give_up(to);
+        if wanted.outlet.is_unwanted() {
+            return self.give_up(wanted.to);
         }
+        let from_byte = match wanted.from {
+            From::Byte(from_byte) => from_byte,
+            From::Outlet(number) => return self.replace(serve, number, wanted),
+        };
+        let Wanted { session, outlet, to, place, answer, .. } = wanted;
         let key = session.key();
         let chain = self.chains.iter().find(|(_, chain)| chain.session.key() == key).map(|(id, _)| *id);
         let id = match (chain, from_byte) {
@@ -180,7 +190,7 @@ impl JoinThread {
             Ok((id, from_byte)) => {
                 outlet.from_byte.store(from_byte, Ordering::Relaxed);
                 tracing::info!(to = outlet.to, from_byte, "a session is joined");
-                let sink = Sink::new(Arc::clone(&outlet), self.sink_to(&outlet, to), place);
+                let sink = Sink::new(Arc::clone(&outlet), self.sink_to(id, &outlet, to), place);
                 if let Some(chain) = self.chains.get_mut(&id) {
                     chain.sinks.insert(outlet.number, sink);
                 }
@@ -196,14 +206,22 @@ impl JoinThread {
         }
     }
 
-    fn sink_to(&self, outlet: &SharedOutlet, to: Opened) -> SinkTo {
+    fn sink_to(&mut self, id: StreamId, outlet: &SharedOutlet, to: Opened) -> SinkTo {
         let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
             Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),
-            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer))),
-            Opened::Datagrams(socket) => SinkTo::Datagrams(Box::new(Datagrams::new(socket, link))),
+            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer, self.ahead_ns(id)))),
+            Opened::Datagrams(socket) => {
+                SinkTo::Datagrams(Box::new(Datagrams::new(socket, self.ahead_ns(id), link)))
+            }
         }
+    }
+
+    /// How long before they are due the packets of a chain leave.
+    fn ahead_ns(&mut self, id: StreamId) -> u64 {
+        let tee = self.streams.outlet_mut(id);
+        tee.map_or(DATAGRAM_AHEAD_NS, |tee| tee.datagrams_ahead_ns())
     }
 
     /// What was opened for an outlet is not needed.
@@ -211,6 +229,12 @@ impl JoinThread {
         if let Opened::File(part) = to {
             self.writing.discard(Some(part));
         }
+    }
+
+    fn refuse(&self, wanted: Wanted, refused: JoinRefused) {
+        self.give_up(wanted.to);
+        // The client may have given up waiting.
+        let _ = wanted.answer.send(Err(refused));
     }
 
     /// Begins the chain of a session, at this byte of its title as one file.
@@ -255,7 +279,7 @@ impl JoinThread {
         let set = self.streams.open(serve.engine, [opening], now_ns);
         // One opening gives one stream.
         let id = *set.first().ok_or(JoinRefused::Stopping)?;
-        self.chains.insert(id, Chain { session, sinks: BTreeMap::new(), live: None });
+        self.chains.insert(id, Chain::new(session));
         Ok(id)
     }
 
@@ -271,6 +295,7 @@ impl JoinThread {
         if let Some(tee) = self.streams.outlet_mut(id) {
             tee.set_now(serve.now_ns());
         }
+        self.replace_idle(id);
         let ending = self.read(serve, id);
         self.send(serve, id);
         if let Some(ending) = ending {
@@ -287,32 +312,26 @@ impl JoinThread {
         tee.set_now(now_ns);
         let on_reservation = chain.on_reservation();
         let (session, sinks) = (&chain.session, &mut chain.sinks);
-        let mut sent = Vec::new();
+        let mut complete = Vec::new();
         for number in tee.branches() {
             let Some(sink) = sinks.get_mut(&number) else { continue };
             let of = (id, number);
-            let is_complete = tee.is_complete(number);
+            if tee.is_complete(number) && sink.is_idle() {
+                tee.leave(number);
+                complete.extend(sinks.remove(&number));
+                continue;
+            }
             let whose =
                 Sent { session, classes: &classes, is_on_reservation: on_reservation == Some(number) };
             match &mut sink.to {
                 SinkTo::File(slot) => {
                     let Some(part) = slot.take() else { continue };
-                    if is_complete {
-                        tee.leave(number);
-                        self.completing.extend(sinks.remove(&number).map(|sink| (of, sink)));
-                        self.writing.begin(Work { of, part, chunks: None });
-                        continue;
-                    }
                     let chunks = tee.take(number, usize::MAX);
                     if chunks.is_empty() {
                         *slot = Some(part);
                     } else {
-                        self.writing.begin(Work { of, part, chunks: Some(chunks) });
+                        self.writing.begin(Work { of: Of::Outlet(id, number), part, chunks });
                     }
-                }
-                SinkTo::Tcp(..) | SinkTo::Datagrams(_) | SinkTo::Live(_) if is_complete => {
-                    tee.leave(number);
-                    sent.extend(sinks.remove(&number));
                 }
                 SinkTo::Tcp(socket, link) => {
                     let chunks = match link {
@@ -343,8 +362,8 @@ impl JoinThread {
             }
         }
         let is_over = chain.sinks.is_empty();
-        for sink in sent {
-            self.has_ended(sink, OutletState::Complete);
+        for sink in complete {
+            self.complete(sink);
         }
         if is_over {
             self.end(serve, id, Ending::Complete);
@@ -366,14 +385,21 @@ impl JoinThread {
 
     /// A call of a writing thread has ended.
     fn worked(&mut self, serve: &mut Serve<'_>, worked: Worked) {
-        let Worked { of: (id, number), part, bytes, result } = worked;
-        if let Some(sink) = self.completing.remove(&(id, number)) {
-            let how = match result {
-                Ok(()) => OutletState::Complete,
-                Err(error) => OutletState::Ended(plain(&error)),
-            };
-            return self.has_ended(sink, how);
-        }
+        let Worked { of, part, bytes, result } = worked;
+        let (id, number) = match of {
+            Of::Outlet(id, number) => (id, number),
+            Of::Ended(end) => {
+                let how = match result {
+                    Ok(()) => OutletState::Complete,
+                    Err(error) => OutletState::Ended(plain(&error)),
+                };
+                return self
+                    .completing
+                    .remove(&end)
+                    .into_iter()
+                    .for_each(|sink| self.has_ended(sink, how.clone()));
+            }
+        };
         let chain = self.chains.get_mut(&id);
         let Some(sink) = chain.and_then(|chain| chain.sinks.get_mut(&number)) else {
             // The outlet was ended meanwhile.
@@ -398,13 +424,16 @@ impl JoinThread {
         let Some((id, number)) = self.sends.ended(done.token) else { return };
         let chain = self.chains.get_mut(&id);
         // The outlet may have been ended meanwhile.
-        let Some(sink) = chain.and_then(|chain| chain.sinks.get_mut(&number)) else { return };
+        let Some(chain) = chain else { return };
+        let is_replaced = chain.replacing.contains_key(&number);
+        let Some(sink) = chain.sinks.get_mut(&number) else { return };
         let bytes = match (done.op, done.result) {
             (Op::Train(train), result) => {
                 let SinkTo::Datagrams(datagrams) = &mut sink.to else { return };
                 match datagrams.answered(result) {
                     Answer::Sent(bytes) => bytes,
                     Answer::Again => 0,
+                    Answer::Full if is_replaced => 0,
                     Answer::Full => {
                         self.joins.counters().waited.fetch_add(1, Ordering::Relaxed);
                         let socket = train.socket;
@@ -421,7 +450,10 @@ impl JoinThread {
             }
             (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                 sink.link_mut().into_iter().for_each(|link| link.sent(0));
-                return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
+                if !is_replaced {
+                    return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
+                }
+                0
             }
             // What is wrong with the socket, the next attempt to send says.
             (_, Ok(_)) => 0,
@@ -444,13 +476,27 @@ impl JoinThread {
         }
         let Some(chain) = self.chains.get_mut(&id) else { return };
         let Some(sink) = chain.sinks.remove(&number) else { return };
+        let replacing = chain.replacing.remove(&number);
         let is_last = chain.sinks.is_empty();
         self.has_ended(sink, how);
+        replacing.into_iter().for_each(|wanted| self.refuse(wanted, JoinRefused::NoSuchOutlet(number)));
         if is_last {
             self.end(serve, id, Ending::Closed);
         } else {
             // What it held back may be read now.
             self.pump(serve, id);
+        }
+    }
+
+    /// An outlet was sent all that it gets. Its file is completed.
+    fn complete(&mut self, mut sink: Sink) {
+        match sink.take_part() {
+            Some(part) => {
+                self.completed += 1;
+                self.completing.insert(self.completed, sink);
+                self.writing.begin(Work { of: Of::Ended(self.completed), part, chunks: Vec::new() });
+            }
+            None => self.has_ended(sink, OutletState::Complete),
         }
     }
 
@@ -479,6 +525,9 @@ impl JoinThread {
     fn end_because(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending, why: &str) {
         self.streams.close(&[id], serve.engine, ending);
         let Some(chain) = self.chains.remove(&id) else { return };
+        for (number, wanted) in chain.replacing {
+            self.refuse(wanted, JoinRefused::NoSuchOutlet(number));
+        }
         for sink in chain.sinks.into_values() {
             self.has_ended(sink, OutletState::Ended(why.to_owned()));
         }
@@ -614,8 +663,7 @@ impl Protocol for JoinThread {
     fn drain(&mut self, serve: &mut Serve<'_>) {
         self.joins.stops();
         while let Some(wanted) = self.joins.take_wanted() {
-            let _ = wanted.answer.send(Err(JoinRefused::Stopping));
-            self.give_up(wanted.to);
+            self.refuse(wanted, JoinRefused::Stopping);
         }
         for id in self.chains.keys().copied().collect::<Vec<_>>() {
             self.end(serve, id, Ending::Stopped);

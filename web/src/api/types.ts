@@ -607,6 +607,15 @@ export interface OpenSession {
   title: string;
 }
 
+/** A destination that takes the place of another one. */
+export interface OtherDestination {
+  /**
+   * The destination, as that of a new outlet. It begins with the byte after the last one that the
+   * outlet has until then.
+   */
+  to: string;
+}
+
 /** An outlet of a session. */
 export interface Outlet {
   /** Bytes that its destination has taken. */

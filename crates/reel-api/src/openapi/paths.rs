@@ -10,8 +10,9 @@ use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
     AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, FileTimesQuery,
-    JobList, NewCast, NewOutlet, OpenPouredSession, OpenSession, Outlet, OutletList, PourList, PouredSession,
-    Readiness, Replacement, Session, SessionChange, SessionList, Title, TitleChange, TitleList, Watch,
+    JobList, NewCast, NewOutlet, OpenPouredSession, OpenSession, OtherDestination, Outlet, OutletList,
+    PourList, PouredSession, Readiness, Replacement, Session, SessionChange, SessionList, Title, TitleChange,
+    TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -395,10 +396,35 @@ fn outlets(describe: &mut Describe) -> Paths {
             json!({
                 "parameters": [path("key", "A session's key"), path("number", "The outlet's number")],
                 "get": describe.operation(op("getOutlet", "One destination of a session"), one),
+                "put": replace_outlet(describe),
                 "delete": describe.operation(op("removeOutlet", "End an outlet"), removed),
             }),
         ),
     ]
+}
+
+fn replace_outlet(describe: &mut Describe) -> Value {
+    let replaced = [
+        ("200", describe.json::<Outlet>("The outlet with its other destination")),
+        ("403", describe.problem("The server's configuration does not allow this, or not to this client; the detail names the key")),
+        ("404", describe.problem("No such session or outlet, or the outlet has ended")),
+        ("409", describe.problem("Something of this name exists, or another destination is taking its place")),
+        ("415", describe.problem("The body is not JSON")),
+        ("422", describe.problem("Not a destination, or not one of this title; the detail says why")),
+        ("429", describe.problem("The session is sent to another machine by another outlet already")),
+        ("503", describe.problem("There are too many outlets, or what the outlet has under way does not end")),
+        ("507", describe.problem("The disk of the destination is full")),
+    ];
+    let op =
+        Operation { tag: "sessions", id: "replaceOutlet", summary: "Change the destination of an outlet" };
+    let mut replace = describe.operation(op, replaced);
+    replace["description"] = json!(
+        "What the outlet has is complete: its file gets its name, and its connection is closed. The other destination \
+         begins with the next byte, and the session and its other outlets are not disturbed. Datagrams begin with the \
+         next packet."
+    );
+    replace["requestBody"] = describe.body::<OtherDestination>();
+    replace
 }
 
 const REFUSED: &str = "Refused: what there is too little of, and what could have been granted; Retry-After says when \

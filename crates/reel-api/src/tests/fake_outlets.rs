@@ -1,6 +1,6 @@
 //! Outlets that send nothing.
 
-use crate::wire::{NewOutlet, Outlet, OutletStage};
+use crate::wire::{NewOutlet, OtherDestination, Outlet, OutletStage};
 use crate::{OutletRefusal, OutletService};
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -34,6 +34,23 @@ impl OutletService for FakeOutlets {
         };
         outlets.push(outlet.clone());
         Ok(outlet)
+    }
+
+    fn replace(
+        &self,
+        key: &str,
+        number: u64,
+        wanted: OtherDestination,
+        _: IpAddr,
+    ) -> Result<Outlet, OutletRefusal> {
+        if wanted.to == "taken" {
+            return Err(OutletRefusal::Taken(wanted.to));
+        }
+        let mut outlets = self.0.lock().expect("lock");
+        let outlet = outlets.iter_mut().find(|outlet| key == "k0" && outlet.number == number);
+        let outlet = outlet.ok_or(OutletRefusal::NoSuchOutlet(wanted.to.clone()))?;
+        outlet.to = wanted.to;
+        Ok(outlet.clone())
     }
 
     fn list(&self, key: &str) -> Option<Vec<Outlet>> {

@@ -42,6 +42,32 @@ async fn outlets_are_added_listed_and_removed() {
 }
 
 #[tokio::test]
+async fn the_destination_of_an_outlet_is_replaced() {
+    let server = with_a_session().await;
+    assert_eq!(add(&server, "k0", r#"{"to":"file:copy.mp4"}"#).await.status, StatusCode::CREATED);
+    let put = async |path: &str, body: &str| {
+        let request = Request::put(format!("/api/v1/sessions/{path}"));
+        let request = request.header("content-type", "application/json");
+        server.send(request.body(Body::from(body.to_owned())).expect("a request")).await
+    };
+    let replaced = put("k0/outlets/0", r#"{"to":"file:other.mp4"}"#).await;
+    assert_eq!((replaced.status, &replaced.json()["to"]), (StatusCode::OK, &"file:other.mp4".into()));
+    let one = server.get("/api/v1/sessions/k0/outlets/0").await.json();
+    assert_eq!((&one["to"], &one["number"]), (&"file:other.mp4".into(), &0.into()));
+    for (path, body, status) in [
+        ("k0/outlets/1", r#"{"to":"file:a"}"#, StatusCode::NOT_FOUND),
+        ("other/outlets/0", r#"{"to":"file:a"}"#, StatusCode::NOT_FOUND),
+        ("k0/outlets/0", r#"{"to":"taken"}"#, StatusCode::CONFLICT),
+        // Where it begins is where the other one ends.
+        ("k0/outlets/0", r#"{"to":"file:a","from_byte":7}"#, StatusCode::BAD_REQUEST),
+        ("k0/outlets/0", "{}", StatusCode::BAD_REQUEST),
+    ] {
+        let refused = put(path, body).await;
+        assert_eq!(refused.status, status, "{path} {body}: {}", refused.text());
+    }
+}
+
+#[tokio::test]
 async fn refusals_say_why() {
     let server = with_a_session().await;
     for (key, to, status) in [

@@ -22,7 +22,7 @@ pub use dashboard::{
     Capacity, ClassUse, Dashboard, DashboardCasts, DashboardVolume, LateRequest, Member, MemberClass, Price,
     RefusalCount, ResourceUnit, ResourceUse,
 };
-pub use outlets::{NewOutlet, Outlet, OutletList, OutletStage};
+pub use outlets::{NewOutlet, OtherDestination, Outlet, OutletList, OutletStage};
 pub use pours::{OpenPouredSession, Pour, PourList, PouredSession};
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};

@@ -18,6 +18,15 @@ pub struct NewOutlet {
     pub from_byte: Option<u64>,
 }
 
+/// A destination that takes the place of another one.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtherDestination {
+    /// The destination, as that of a new outlet. It begins with the byte after the last one that
+    /// the outlet has until then.
+    pub to: String,
+}
+
 /// An outlet of a session.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Outlet {

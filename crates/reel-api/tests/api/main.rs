@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use reel_api::wire::{Cast, CastPlans, CastSlots, FileTimes, NewCast, NewOutlet, Outlet};
+use reel_api::wire::{Cast, CastPlans, CastSlots, FileTimes, NewCast, NewOutlet, OtherDestination, Outlet};
 use reel_api::{
     AdmissionReport, AdmissionService, ArenaMetrics, CapacityReport, CastPlanQuery, CastRefusal, CastService,
     ControlConfig, ControlPlane, DiskMetrics, NoCastSlots, OutletRefusal, OutletService, OwnNames, Services,
@@ -122,6 +122,16 @@ struct NoOutlets;
 
 impl OutletService for NoOutlets {
     fn add(&self, _: &str, _: NewOutlet, _: std::net::IpAddr) -> Result<Outlet, OutletRefusal> {
+        Err(OutletRefusal::NoSuchSession)
+    }
+
+    fn replace(
+        &self,
+        _: &str,
+        _: u64,
+        _: OtherDestination,
+        _: std::net::IpAddr,
+    ) -> Result<Outlet, OutletRefusal> {
         Err(OutletRefusal::NoSuchSession)
     }
 

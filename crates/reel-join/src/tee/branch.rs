@@ -144,6 +144,27 @@ impl Branch {
         self.due_there_ns(next_ns.unwrap_or(offered_due_ns))
     }
 
+    pub(super) fn is_sending(&self) -> bool {
+        self.in_flight > 0
+    }
+
+    /// Another destination takes over from this position on, which is less than a packet ahead.
+    pub(super) fn hand_over(&mut self, position: u64, now_ns: u64) {
+        self.moves_on(now_ns);
+        self.begins_ns = now_ns.saturating_add(JOIN_LEAD_NS);
+        while self.done < position {
+            let Some(mut piece) = self.pieces.pop_front() else { break };
+            let skipped = (position - self.done).min(piece.chunk.len() as u64);
+            self.done += skipped;
+            // The cast fits: at most the length of a chunk.
+            piece.chunk = piece.chunk.slice(skipped as usize..piece.chunk.len());
+            if !piece.chunk.is_empty() {
+                self.pieces.push_front(piece);
+            }
+        }
+        self.done = position;
+    }
+
     /// It waits for neither the link nor its time any more.
     pub(super) fn moves_on(&mut self, now_ns: u64) {
         self.link.stands(false, now_ns);

@@ -3,7 +3,7 @@
 use super::datagrams::Datagrams;
 use super::link::LinkUse;
 use super::live::LiveSink;
-use crate::joins::{JoinCounters, OutletPlace};
+use crate::joins::{JoinCounters, OutletPlace, Wanted};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
@@ -20,6 +20,8 @@ pub(super) struct Chain {
     pub(super) sinks: BTreeMap<u64, Sink>,
     /// Its place in a stream that a program pours; `None` for a title, and when all has come.
     pub(super) live: Option<Viewing>,
+    /// What is to take the place of an outlet when that has nothing under way.
+    pub(super) replacing: BTreeMap<u64, Wanted>,
 }
 
 /// Where the bytes of an outlet go.
@@ -42,6 +44,10 @@ pub(super) struct Sink {
 }
 
 impl Chain {
+    pub(super) fn new(session: Arc<Session<PlayableTitle>>) -> Self {
+        Self { session, sinks: BTreeMap::new(), live: None, replacing: BTreeMap::new() }
+    }
+
     /// Whether its session is still open.
     pub(super) fn has_session(&self, sessions: &Sessions<PlayableTitle>, now_ns: u64) -> bool {
         let key = self.session.key();
@@ -69,6 +75,19 @@ impl Sink {
     /// Its destination took so many bytes, of which so many were late.
     pub(super) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
         self.outlet.sent(bytes, late_bytes, counters);
+    }
+
+    /// Whether no thread writes its file.
+    pub(super) fn is_idle(&self) -> bool {
+        !matches!(self.to, SinkTo::File(None))
+    }
+
+    /// Its file, if it has one that is here.
+    pub(super) fn take_part(&mut self) -> Option<Part> {
+        match &mut self.to {
+            SinkTo::File(part) => part.take(),
+            SinkTo::Tcp(..) | SinkTo::Live(_) | SinkTo::Datagrams(_) => None,
+        }
     }
 
     /// Its use of the uplink.

@@ -95,8 +95,9 @@ impl Queue {
 }
 
 impl Datagrams {
-    pub(super) fn new(socket: DatagramSocket, link: Option<LinkUse>) -> Self {
-        Self { socket, pace: Pace::default(), link, is_single: false, sending: None }
+    /// Datagrams that leave so long before they are due.
+    pub(super) fn new(socket: DatagramSocket, ahead_ns: u64, link: Option<LinkUse>) -> Self {
+        Self { socket, pace: Pace::new(ahead_ns), link, is_single: false, sending: None }
     }
 
     /// What a branch sends next; nothing while a train is on its way.

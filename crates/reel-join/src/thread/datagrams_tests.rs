@@ -25,7 +25,7 @@ fn outlet() -> (Datagrams, Tee) {
     let chunk = Chunk::from(vec![7; DATAGRAMS * 7 * PACKET_BYTES as usize]);
     tee.offer(&Offer { chunk: &chunk, position: 0, due_ns: 0 });
     tee.settle(false);
-    (Datagrams::new(socket, None), tee)
+    (Datagrams::new(socket, 1000 * MS, None), tee)
 }
 
 fn train(datagrams: &mut Datagrams, tee: &mut Tee, now_ns: u64) -> Train {

@@ -26,8 +26,9 @@ enum Written {
 }
 
 impl LiveSink {
-    pub(super) fn new(writer: PourWriter) -> LiveSink {
-        LiveSink { writer, pace: Pace::default() }
+    /// Packets are written so long before they are due.
+    pub(super) fn new(writer: PourWriter, ahead_ns: u64) -> LiveSink {
+        LiveSink { writer, pace: Pace::new(ahead_ns) }
     }
 
     /// Writes all that is to leave now, and counts it. Returns when to look again, if more waits.

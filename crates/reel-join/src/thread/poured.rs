@@ -11,7 +11,6 @@ use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{DeliveryPolicy, PlayableTitle};
 use reel_serve::streams::Opening;
 use reel_serve::{LIVE, Poured, Serve, Viewing};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl JoinThread {
@@ -44,7 +43,7 @@ impl JoinThread {
         let id = *set.first().ok_or(JoinRefused::Stopping)?;
         self.streams.stay_open(id, serve.engine);
         let live = Some(Viewing::new(viewer, now_ns));
-        self.chains.insert(id, Chain { session, sinks: BTreeMap::new(), live });
+        self.chains.insert(id, Chain { live, ..Chain::new(session) });
         Ok(id)
     }
 

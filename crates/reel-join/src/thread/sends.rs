@@ -5,12 +5,19 @@ use reel_rt::Core;
 use reel_serve::streams::StreamId;
 use std::collections::HashMap;
 
+/// An operation that is under way.
+struct Under {
+    of: (StreamId, u64),
+    /// It only waits until the socket takes something.
+    is_wait: bool,
+}
+
 /// The operations that are under way. A token is never used again, so one that ends late is of no
 /// other outlet.
 #[derive(Default)]
 pub(super) struct Sends {
     next: u64,
-    of: HashMap<u64, (StreamId, u64)>,
+    of: HashMap<u64, Under>,
 }
 
 impl Sends {
@@ -18,12 +25,20 @@ impl Sends {
     pub(super) fn begin(&mut self, core: &mut Core, of: (StreamId, u64), op: Op) {
         let token = self.next;
         self.next += 1;
-        self.of.insert(token, of);
+        self.of.insert(token, Under { of, is_wait: matches!(op, Op::AwaitWritable { .. }) });
         core.ring.push(token, op);
     }
 
     /// An operation has ended; whose it was.
     pub(super) fn ended(&mut self, token: u64) -> Option<(StreamId, u64)> {
-        self.of.remove(&token)
+        self.of.remove(&token).map(|under| under.of)
+    }
+
+    /// Whether an outlet waits until its socket takes something. If so, nothing waits for that any
+    /// more.
+    pub(super) fn forget_wait(&mut self, of: (StreamId, u64)) -> bool {
+        let before = self.of.len();
+        self.of.retain(|_, under| !(under.is_wait && under.of == of));
+        self.of.len() < before
     }
 }

@@ -16,17 +16,26 @@ pub(super) struct Writing {
     worked: Arc<Mutex<VecDeque<Worked>>>,
 }
 
-/// A call for an outlet of a chain.
+/// A call on a file.
 pub(super) struct Work {
-    pub(super) of: (StreamId, u64),
+    pub(super) of: Of,
     pub(super) part: Part,
-    /// What is to be written; `None` if the file is to be completed.
-    pub(super) chunks: Option<Vec<Chunk>>,
+    /// What is to be written; nothing if the file is to be completed.
+    pub(super) chunks: Vec<Chunk>,
+}
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Of {
+    /// It writes for this outlet of a chain.
+    Outlet(StreamId, u64),
+    /// It completes the file of an outlet that has ended, by the number of that end.
+    Ended(u64),
 }
 
 /// The end of a call.
 pub(super) struct Worked {
-    pub(super) of: (StreamId, u64),
+    pub(super) of: Of,
     /// The file; `None` if it was completed, or was removed because it could not be.
     pub(super) part: Option<Part>,
     /// Bytes that were to be written.
@@ -72,15 +81,15 @@ impl Writing {
 
 impl Work {
     fn bytes(&self) -> usize {
-        self.chunks.iter().flatten().map(|chunk| chunk.len()).sum()
+        self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
     fn make(self) -> Worked {
         let (of, bytes) = (self.of, self.bytes());
         let Work { mut part, chunks, .. } = self;
-        let Some(chunks) = chunks else {
+        if matches!(of, Of::Ended(_)) {
             return Worked { of, part: None, bytes, result: part.complete() };
-        };
+        }
         let result = part.write(&chunks);
         Worked { of, part: Some(part), bytes, result }
     }

@@ -31,7 +31,13 @@ impl Sender {
         };
         let datagrams: Vec<_> = steps_ns.into_iter().map(datagram).collect();
         let there_ns = vec![0; datagrams.len()];
-        Sender { pace: Pace::default(), datagrams, there_ns, late_ms: vec![0], left_ns: Vec::new() }
+        Sender {
+            pace: Pace::new(DATAGRAM_AHEAD_NS),
+            datagrams,
+            there_ns,
+            late_ms: vec![0],
+            left_ns: Vec::new(),
+        }
     }
 
     /// Sends all of them.

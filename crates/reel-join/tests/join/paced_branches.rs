@@ -41,12 +41,18 @@ struct Chain {
     offered: u64,
     released: u64,
     has_deadlines: bool,
+    now_ns: u64,
 }
 
 impl Chain {
     fn new(stream: Stream, from: u64, has_deadlines: bool) -> Chain {
         let tee = Tee::of_packets(from, stream.times(), 0);
-        Chain { stream, tee, offered: from, released: from, has_deadlines }
+        Chain { stream, tee, offered: from, released: from, has_deadlines, now_ns: 0 }
+    }
+
+    fn set_now(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.tee.set_now(now_ns);
     }
 
     /// Offers what there is room for.
@@ -62,7 +68,12 @@ impl Chain {
             if bytes == 0 {
                 break;
             }
-            let of_stretch_ns = JOIN_LEAD_NS + self.stream.media_ns(stretch * self.stream.per_stretch);
+            // As of a delivery that follows its client: the stretch that it takes from is due at
+            // once if it was due before, and those that follow are due after it.
+            let taken = self.released / stretch_bytes;
+            let media_ns = |stretch: u64| self.stream.media_ns(stretch * self.stream.per_stretch);
+            let taken_due_ns = self.now_ns.max(JOIN_LEAD_NS + media_ns(taken));
+            let of_stretch_ns = taken_due_ns + media_ns(stretch) - media_ns(taken);
             let due_ns = if self.has_deadlines { of_stretch_ns } else { NEVER_NS };
             let piece: Vec<u8> = (self.offered..self.offered + bytes).map(Stream::byte_at).collect();
             let chunk = Chunk::from(piece);
@@ -129,9 +140,9 @@ proptest! {
         let mut chain = Chain::new(stream, 0, has_deadlines);
         chain.tee.join_at_packet(0);
         chain.tee.join(1);
-        let (mut pace, mut paced, mut all) = (Pace::default(), Got::default(), Got::default());
+        let (mut pace, mut paced, mut all) = (Pace::new(chain.tee.datagrams_ahead_ns()), Got::default(), Got::default());
         for now_ns in (0..16_000 * MS).step_by(2 * MS as usize) {
-            chain.tee.set_now(now_ns);
+            chain.set_now(now_ns);
             chain.offer_all();
             send_paced((&mut pace, &mut paced), &mut chain.tee, 0, now_ns);
             all.take(&mut chain.tee, 1, usize::MAX);
@@ -155,9 +166,9 @@ proptest! {
         }
         let begins = chain.tee.join_at_packet(0);
         prop_assert_eq!(begins, chain.offered.next_multiple_of(PACKET_BYTES));
-        let (mut pace, mut paced, mut all) = (Pace::default(), Got::default(), Got::default());
+        let (mut pace, mut paced, mut all) = (Pace::new(chain.tee.datagrams_ahead_ns()), Got::default(), Got::default());
         for now_ns in (0..8_000 * MS).step_by(2 * MS as usize) {
-            chain.tee.set_now(now_ns);
+            chain.set_now(now_ns);
             chain.offer_all();
             send_paced((&mut pace, &mut paced), &mut chain.tee, 0, now_ns);
             all.take(&mut chain.tee, 1, usize::MAX);
@@ -166,6 +177,38 @@ proptest! {
         let expected: Vec<u8> = (begins..end).map(Stream::byte_at).collect();
         prop_assert!(paced.bytes == expected, "{} bytes from {begins}", paced.bytes.len());
         prop_assert!(chain.tee.is_complete(0));
+        chain.tee.done_bytes().expect("never more is released than was offered");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Each byte is of the destination before or of the one after; or, where datagrams follow, of
+    /// neither if it is the rest of a packet.
+    #[test]
+    fn a_destination_takes_over_at_the_byte_where_the_other_one_ends(
+        taken in proptest::collection::vec((0..6000usize, 0..6000usize, any::<bool>()), 1..30),
+    ) {
+        let stream = Stream { packets: 2000, per_second: 100, per_stretch: 70, chain_packets: 100 };
+        let mut chain = Chain::new(stream, 0, false);
+        let mut position = chain.tee.join(0);
+        let mut expected = position;
+        for (taken_bytes, sent_bytes, at_packet) in taken {
+            chain.offer_all();
+            let chunks = chain.tee.take(0, taken_bytes);
+            let bytes: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.to_vec()).collect();
+            let sent = sent_bytes.min(bytes.len());
+            prop_assert_eq!(chain.tee.is_sending(0), !bytes.is_empty());
+            let there: Vec<u8> = (expected..expected + sent as u64).map(Stream::byte_at).collect();
+            prop_assert!(bytes[..sent] == there, "from {}", position);
+            chain.tee.sent(0, sent);
+            expected += sent as u64;
+            position = chain.tee.hand_over(0, at_packet);
+            let begins = if at_packet { expected.next_multiple_of(PACKET_BYTES) } else { expected };
+            prop_assert_eq!(position, begins);
+            expected = begins;
+        }
         chain.tee.done_bytes().expect("never more is released than was offered");
     }
 }
@@ -182,7 +225,7 @@ fn a_paced_branch_whose_socket_takes_nothing_is_cut() {
         let mut all = Got::default();
         let mut cut_ns = None;
         for now_ns in (0..10_000 * MS).step_by(20 * MS as usize) {
-            chain.tee.set_now(now_ns);
+            chain.set_now(now_ns);
             chain.offer_all();
             chain.tee.take(0, PAYLOAD_BYTES);
             all.take(&mut chain.tee, 1, usize::MAX);

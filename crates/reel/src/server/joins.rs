@@ -2,7 +2,7 @@
 
 use super::ServeError;
 use super::front_ends::{Bound, FrontEndPlan, Starting};
-use reel_api::wire::{NewOutlet, Outlet, OutletStage};
+use reel_api::wire::{NewOutlet, OtherDestination, Outlet, OutletStage};
 use reel_api::{OutletRefusal, OutletService};
 use reel_cache::limits::READER_STRIPES_MAX;
 use reel_cast::Casts;
@@ -90,6 +90,18 @@ impl OutletService for ServerOutlets {
         self.0.add(&key, &wanted.to, wanted.from_byte, now_ns()).map(outlet_of).map_err(refusal)
     }
 
+    fn replace(
+        &self,
+        key: &str,
+        number: u64,
+        wanted: OtherDestination,
+        client: IpAddr,
+    ) -> Result<Outlet, OutletRefusal> {
+        let key = key.parse().map_err(|_| OutletRefusal::NoSuchSession)?;
+        self.0.allow(client).map_err(refusal)?;
+        self.0.replace(&key, number, &wanted.to, now_ns()).map(outlet_of).map_err(refusal)
+    }
+
     fn list(&self, key: &str) -> Option<Vec<Outlet>> {
         let outlets = self.0.list(&key.parse().ok()?, now_ns())?;
         Some(outlets.into_iter().map(outlet_of).collect())
@@ -115,10 +127,12 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
         JoinRefused::NotPoured(_) | JoinRefused::PouredAnew(_) => OutletRefusal::Gone(detail),
+        JoinRefused::NoSuchOutlet(_) => OutletRefusal::NoSuchOutlet(detail),
         JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_)
         | JoinRefused::BeingWritten(_)
         | JoinRefused::Plays
+        | JoinRefused::BeingReplaced(_)
         | JoinRefused::OfCast { .. }
         | JoinRefused::Pour(PourRefused::Taken(_))
         | JoinRefused::SentTo(_) => OutletRefusal::Taken(detail),

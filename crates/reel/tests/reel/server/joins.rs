@@ -4,6 +4,7 @@ mod datagrams;
 mod live;
 mod other_machine;
 mod poured;
+mod replacing;
 
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};

@@ -22,8 +22,8 @@ use std::time::Duration;
 const HEADER_BYTES: usize = reel_rtp::HEADER_BYTES;
 
 /// A socket whose datagrams are kept as they come.
-struct Receiver {
-    to: SocketAddr,
+pub(super) struct Receiver {
+    pub(super) to: SocketAddr,
     came: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Vec<u8>>>,
@@ -31,7 +31,7 @@ struct Receiver {
 
 impl Receiver {
     /// One at a port of this machine.
-    fn new() -> Receiver {
+    pub(super) fn new() -> Receiver {
         Receiver::on(UdpSocket::bind("127.0.0.1:0").expect("bound"))
     }
 
@@ -61,7 +61,7 @@ impl Receiver {
     }
 
     /// What has come when so many have.
-    fn datagrams(self, count: usize) -> Vec<Vec<u8>> {
+    pub(super) fn datagrams(self, count: usize) -> Vec<Vec<u8>> {
         super::until("the last datagram", || self.came.load(Ordering::Relaxed) >= count);
         self.is_over.store(true, Ordering::Release);
         self.thread.join().expect("received")
@@ -96,15 +96,15 @@ pub(super) fn stream_session(rig: &Rig, class: &str) -> String {
 }
 
 /// A stream, cut into datagrams.
-fn datagrams_of(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn datagrams_of(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     stream.chunks(PAYLOAD_BYTES)
 }
 
-fn is_added(answer: &Answer) {
+pub(super) fn is_added(answer: &Answer) {
     assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
 }
 
-fn refused(answer: &Answer, status: u16, says: &str) {
+pub(super) fn refused(answer: &Answer, status: u16, says: &str) {
     let detail = answer.json()["detail"].as_str().unwrap_or_default().to_owned();
     assert!(answer.status == status && detail.contains(says), "{} {detail}", answer.status);
 }
@@ -116,7 +116,7 @@ fn a_transport_stream_is_sent_over_udp() {
     for ((driver, class), preset) in DRIVERS.into_iter().zip(["periodic", "aperiodic"]).zip(presets) {
         let receiver = Receiver::new();
         let to = format!("udp:{}", receiver.to);
-        let (joining, stream) = joining(preset, 4, from_ref(&to), |config| config.driver = driver);
+        let (joining, stream) = joining(preset, 10, from_ref(&to), |config| config.driver = driver);
         let key = stream_session(&joining.rig, class);
         is_added(&joining.add(&key, &to));
         let ended = joining.ended(&key, 0);
